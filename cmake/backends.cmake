@@ -1,0 +1,36 @@
+# Decides which backends are built and generates the file that registers them: static initialisers would vanish from a static library.
+set(HEDDLE_BACKENDS "")
+
+# heddle_backend(VULKAN backend_vulkan make_vulkan_backend FOUND_VARIABLE "what is missing")
+function(heddle_backend option folder factory found missing)
+  if(HEDDLE_${option} STREQUAL "OFF")
+    message(STATUS "Heddle: ${option} backend: off")
+    return()
+  endif()
+  if(NOT ${found})
+    if(HEDDLE_${option} STREQUAL "ON")
+      message(FATAL_ERROR "HEDDLE_${option}=ON, but ${missing} was not found; run tools/setup.sh")
+    endif()
+    message(STATUS "Heddle: ${option} backend: not built (${missing} not found)")
+    return()
+  endif()
+  message(STATUS "Heddle: ${option} backend: on")
+  file(GLOB sources CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${folder}/*.cpp)
+  target_sources(heddle PRIVATE ${sources})
+  set(HEDDLE_BACKENDS ${HEDDLE_BACKENDS} ${factory} PARENT_SCOPE)
+endfunction()
+
+include(backend_cuda/find.cmake)
+include(backend_opencl/find.cmake)
+include(backend_vulkan/find.cmake)
+
+set(declarations "")
+set(calls "")
+foreach(factory IN LISTS HEDDLE_BACKENDS)
+  string(APPEND declarations "std::unique_ptr<Backend> ${factory}();\n")
+  string(APPEND calls "  registry.add(${factory}());\n")
+endforeach()
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp CONTENT
+"#include \"core/device/registry.h\"\n\nnamespace heddle {\n\n${declarations}std::unique_ptr<Backend> make_reference_backend();\nstd::unique_ptr<Backend> make_null_backend();\n
+void register_builtin_backends(Registry& registry) {\n${calls}  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n}\n\n}  // namespace heddle\n")
+target_sources(heddle PRIVATE ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp)

@@ -1,0 +1,1 @@
+# Install and export: find_package(heddle) gives heddle::heddle.

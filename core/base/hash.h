@@ -1,0 +1,23 @@
+// Stable 64-bit hashing for cache keys (FNV-1a over bytes with a final mix). Not for security.
+// Thread safety: pure functions. The value of the same bytes is the same on every machine and in every run, so
+// it may name files on disk.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed = 0xcbf29ce484222325ull);
+inline uint64_t hash_string(std::string_view s, uint64_t seed = 0xcbf29ce484222325ull) {
+  return hash_bytes(s.data(), s.size(), seed);
+}
+inline uint64_t hash_combine(uint64_t a, uint64_t b) {
+  return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 12) + (a >> 4))) * 0xff51afd7ed558ccdull;
+}
+// Sixteen lower-case hexadecimal digits.
+std::string hex64(uint64_t value);
+
+}  // namespace heddle

@@ -1,0 +1,56 @@
+// CachingAllocator: sub-allocates large device blocks, so that a step never calls the driver for memory.
+//
+// Purpose: size classes, split and merge of free ranges over blocks from Device::alloc. Because a device has one in-order
+// queue, a freed range may be handed out again at once: the commands that still use it run before those of the new owner.
+// Invariants: live ranges never overlap; every offset is a multiple of Caps::buffer_alignment (at least 256); no range is
+// larger than Caps::max_allocation_bytes. Thread safety: none; DeviceContext locks.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+
+#include "core/device/device.h"
+
+namespace heddle {
+
+struct Allocation {
+  BufferId buffer = BufferId::none;
+  uint64_t offset = 0;
+  uint64_t bytes = 0;     // as asked
+  uint64_t reserved = 0;  // as taken, rounded to the alignment
+};
+
+struct AllocatorStats {
+  uint64_t live_bytes = 0;      // handed out now
+  uint64_t peak_bytes = 0;      // most ever handed out at once (since reset_peak)
+  uint64_t reserved_bytes = 0;  // held from the driver
+  uint64_t allocations = 0;     // calls of allocate
+  uint64_t blocks = 0;          // buffers held from the driver
+};
+
+class CachingAllocator {
+ public:
+  explicit CachingAllocator(Device& device);
+  ~CachingAllocator();
+  CachingAllocator(const CachingAllocator&) = delete;
+  CachingAllocator& operator=(const CachingAllocator&) = delete;
+
+  // Throws LimitError above max_allocation_bytes; OutOfMemory (asked, live, reserved, what to try) when the driver has no
+  // more even after unused blocks were returned to it.
+  Allocation allocate(uint64_t bytes);
+  void release(const Allocation& allocation);
+  // Gives blocks without live ranges back to the driver.
+  void trim();
+  AllocatorStats stats() const;
+  void reset_peak();
+  // Throws std::logic_error when an invariant is broken; for tests.
+  void verify() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace heddle

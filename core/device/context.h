@@ -1,0 +1,109 @@
+// DeviceContext: an opened device with everything core keeps beside it: allocator, compiled kernels, compiled steps.
+//
+// Purpose: tensors live on a DeviceContext; device("vulkan:0") gives it. Invariants: one context per device id and
+// process (it is kept until exit), so kernels and steps are compiled once. Thread safety: the public functions lock; the
+// Device below is only ever called with the lock held.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
+#include "core/device/allocator.h"
+#include "core/device/device.h"
+#include "core/device/registry.h"
+
+namespace heddle {
+
+class StepCache;  // core/exec/step.h
+
+// A range of device memory that tensors share. Freed (returned to the allocator) with its last owner.
+class Storage {
+ public:
+  Storage(class DeviceContext& device, Allocation allocation) : device_(device), allocation_(allocation) {}
+  ~Storage();
+  Storage(const Storage&) = delete;
+  Storage& operator=(const Storage&) = delete;
+
+  DeviceContext& device() const { return device_; }
+  // The bytes asked for; the binding's size is that, rounded up to 4.
+  uint64_t bytes() const { return allocation_.bytes; }
+  Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
+  // Counts in-place updates; a reader that remembers an older version must not use the contents.
+  uint64_t version = 0;
+
+ private:
+  DeviceContext& device_;
+  Allocation allocation_;
+};
+using StoragePtr = std::shared_ptr<Storage>;
+
+// What happened on a device since it was opened.
+struct DeviceCounters {
+  uint64_t kernels = 0;            // dispatches submitted
+  uint64_t submissions = 0;
+  uint64_t kernels_compiled = 0;
+  uint64_t steps_compiled = 0;     // plans made
+  uint64_t step_hits = 0;          // plans found again
+  uint64_t recordings = 0;
+};
+
+class DeviceContext {
+ public:
+  DeviceContext(std::unique_ptr<Device> device, DeviceInfo info);
+  ~DeviceContext();
+
+  const DeviceInfo& info() const { return info_; }
+  const std::string& id() const { return info_.id; }
+  const Caps& caps() const { return info_.caps; }
+
+  // New storage of at least `bytes` bytes (zero is allowed and gives a minimal one).
+  StoragePtr allocate(uint64_t bytes);
+  void write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes);
+  void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
+  // Waits until everything submitted so far has finished.
+  void synchronize();
+
+  // Compiled kernel of that source; compiled once per process and device.
+  KernelId kernel(const KernelSource& source);
+
+  AllocatorStats memory() const;
+  void reset_peak_memory();
+  DeviceCounters counters() const;
+
+  // For core/exec and the kernel harness: the raw device under its lock.
+  struct Locked {
+    std::unique_lock<std::recursive_mutex> lock;
+    Device& device;
+    DeviceCounters& counters;
+    CachingAllocator& allocator;
+  };
+  Locked lock();
+  StepCache& steps() { return *steps_; }
+  void remember(Ticket ticket) { last_ticket_ = ticket; }
+
+ private:
+  friend class Storage;
+  void release(const Allocation& allocation);
+
+  DeviceInfo info_;
+  mutable std::recursive_mutex mutex_;
+  std::unique_ptr<Device> device_;
+  CachingAllocator allocator_;
+  std::unordered_map<uint64_t, KernelId> kernels_;
+  DeviceCounters counters_;
+  std::unique_ptr<StepCache> steps_;
+  Ticket last_ticket_ = Ticket::none;
+};
+
+// The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.
+DeviceContext& device(std::string_view id);
+// The device new tensors go to: set_default_device, else HEDDLE_DEVICE, else Registry::best().
+DeviceContext& default_device();
+void set_default_device(std::string_view id);
+
+}  // namespace heddle

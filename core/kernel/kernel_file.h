@@ -1,0 +1,86 @@
+// KernelFile: a hand-scheduled body in shaders/*.hk, parsed: header (signature, tunables, hooks, launch rule) and body.
+//
+// Purpose: kernels are written once, in files; this reads them, and instantiate() makes a KernelSource for given dtypes,
+// tunables and hooks. The built-in files are embedded in the library; a path on disk works as well. Syntax of the header:
+// shaders/README.md. Errors are UserError with file and line: "shaders/matmul.hk:14: unknown directive 'tunable'".
+// Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
+#pragma once
+
+#include <array>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/kernel/kernel_source.h"
+
+namespace heddle {
+
+// Named integer values for expressions in headers: tunables and constants.
+using Bindings = std::map<std::string, int64_t, std::less<>>;
+
+// Evaluates + - * / % ( ) , comparison (1 or 0), min(a,b), max(a,b), ceildiv(a,b), cond(c,a,b) over int64 with names from `values`.
+// Throws UserError prefixed by `where`.
+int64_t evaluate_expression(std::string_view expression, const Bindings& values, std::string_view where);
+
+struct KernelTunable {
+  std::string name;
+  int64_t value = 0;              // default
+  std::vector<int64_t> choices;   // values the tuner and the tests may force; contains the default
+  std::string doc;
+};
+
+struct KernelBuffer {
+  std::string name;
+  Access access = Access::read;
+  std::string dtype;  // a DType name, or the name of a type parameter ("T")
+};
+
+struct KernelHook {
+  std::string signature;  // "EPILOGUE(x, b, m, n)"
+  std::string fallback;   // its default text
+};
+
+class KernelFile {
+ public:
+  static KernelFile parse(std::string_view text, std::string origin);
+  // A built-in body by name ("matmul"), parsed once per process; ValueError lists the known names.
+  static const KernelFile& builtin(std::string_view name);
+  static std::vector<std::string> builtin_names();
+  // From disk; IoError when unreadable.
+  static KernelFile load(const std::string& path);
+
+  std::string name;
+  std::string doc;
+  std::string origin;
+  std::vector<KernelBuffer> buffers;
+  std::vector<ConstParam> constants;
+  std::vector<KernelTunable> tunables;
+  std::vector<KernelHook> hooks;
+  std::vector<std::string> types;  // type parameters, e.g. {"T"}
+  std::string helpers;
+  std::string body;
+  int first_line = 1;
+
+  struct Options {
+    std::map<std::string, DType, std::less<>> types;         // T -> f16; default f32
+    Bindings tunables;                                       // overrides; unknown names are a ValueError
+    std::map<std::string, std::string, std::less<>> hooks;   // hook name (no arguments) -> text; unknown names are a ValueError
+    std::vector<BufferParam> extra_buffers;                  // appended: what hooks read and write
+    std::vector<ConstParam> extra_constants;                 // appended
+    std::vector<std::string> dropped_buffers;                // declared buffers to leave out (an output that only the hook writes)
+  };
+  KernelSource instantiate(const Options& options) const;
+  // The launch rule: groups per dimension for these tunables and constant values.
+  std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
+
+ private:
+  struct SharedDecl { std::string name, type, count; };
+  std::vector<SharedDecl> shared_;
+  std::array<std::string, 3> group_{"1", "1", "1"};
+  std::array<std::string, 3> grid_{"1", "1", "1"};
+  std::vector<std::pair<std::string, std::string>> requires_;  // condition, message
+  Bindings tunable_values(const Bindings& overrides) const;
+};
+
+}  // namespace heddle
