@@ -1,0 +1,49 @@
+// Checks that every device makes of what it is given, in one place, so that all backends refuse the same mistakes with
+// the same words.
+//
+// Purpose: compile() calls check_kernel, record() calls check_commands, write() and read() call check_access. None of this
+// is on the path of submit(). Errors are LimitError (a limit of Caps, named) or DeviceError (a broken rule of device.h).
+// Thread safety: pure functions.
+#pragma once
+
+#include <array>
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/device/device.h"
+
+namespace heddle {
+
+// What a device remembers of a compiled kernel in order to check its launches.
+struct KernelSignature {
+  std::string name;
+  std::vector<BufferParam> buffers;
+  size_t constants = 0;
+  std::array<uint32_t, 3> group{1, 1, 1};
+};
+KernelSignature signature_of(const KernelSource& source);
+
+// Names, number of constants and bindings, group size and shared memory.
+void check_kernel(const KernelSource& source, const Caps& caps);
+
+// How a device answers questions about its handles; null for handles that are not alive.
+struct HandleLookup {
+  std::function<const uint64_t*(BufferId)> buffer_bytes;
+  std::function<const KernelSignature*(KernelId)> kernel;
+};
+// Handles alive, ranges inside buffers, alignment, bindings and constants as declared, group limits, no overlap between
+// bindings of one dispatch where one is written (unless one of the two is declared may_alias), no overlapping copies.
+void check_commands(std::span<const Command> commands, const Caps& caps, const HandleLookup& lookup);
+
+// Bounds of a host access; `place` is "write" or "read". bytes == 0 is allowed and means nothing.
+void check_access(const char* place, const uint64_t* buffer_bytes, uint64_t offset, uint64_t bytes);
+// bytes > 0 and at most max_allocation_bytes.
+void check_allocation(uint64_t bytes, const Caps& caps);
+
+bool overlaps(const Binding& a, const Binding& b);
+// "add" for a dispatch of kernel add, "copy", "fill".
+std::string describe(const Command& command, const HandleLookup& lookup);
+
+}  // namespace heddle

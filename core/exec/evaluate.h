@@ -1,0 +1,20 @@
+// evaluate(): turns pending nodes into values.
+//
+// Purpose: the only door from the lazy graph to a device. Invariants: after it returns, each of `roots` has a value; nodes held by a Tensor
+// that were computed on the way have one too. Work is enqueued, not waited for. Thread safety: nodes of one graph are evaluated by one thread.
+#pragma once
+
+#include <span>
+
+#include "core/graph/node.h"
+
+namespace heddle {
+
+// Evaluates `roots` together with everything this thread holds pending on the same devices.
+void evaluate(std::span<const NodePtr> roots);
+// Everything pending on this thread.
+void evaluate_pending();
+// Called by make_node: remembers the node as pending on this thread (and evaluates when eager or when too much is pending).
+void note_pending(const NodePtr& node);
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+// Node: one vertex of the immutable graph: op, attributes, inputs, shape, dtype.
+//
+// Purpose: what operators record. Invariants: op, attrs, shape, dtype and device never change and were checked when the node
+// was made; the graph is acyclic. A node may gain a value (`storage` and `view`): that is a cache of what it means. When it
+// gains one and no gradient may ask for its past (`tracks` false), its inputs are dropped, so that history is freed.
+// Thread safety: a graph is recorded and evaluated by one thread; finished values may be read by others.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "core/base/dtype.h"
+#include "core/base/shape.h"
+#include "core/base/view.h"
+#include "core/device/context.h"
+#include "core/graph/op.h"
+
+namespace heddle {
+
+struct Node;
+using NodePtr = std::shared_ptr<Node>;
+struct TensorImpl;
+
+// A few numbers that change from step to step without changing the graph's structure: learning rates, random keys.
+// All of a step's host values reach the device in one small write. At most four 32-bit words.
+struct HostValue {
+  std::array<uint32_t, 4> words{};
+};
+
+struct Node {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<NodePtr> inputs;
+  Shape shape;
+  DType dtype = DType::f32;
+  DeviceContext* device = nullptr;
+  bool tracks = false;  // gradients flow through this node (or, for a leaf, into it)
+
+  // The value, once there is one.
+  StoragePtr storage;
+  View view;                        // how the value lies in `storage`, in elements of dtype
+  std::unique_ptr<HostValue> host;  // leaf with a host value instead of storage (shape.numel() <= 4; f32 or i32)
+  bool overwritten = false;         // its storage was updated in place since: the old value is gone
+
+  std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
+  std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates
+
+  bool has_value() const { return storage != nullptr || host != nullptr; }
+  ~Node();  // frees long chains without recursion
+};
+
+// Makes a node, checks nothing but that all inputs share `device`; shape rules live in the functions that call it.
+// Registers it as pending on this thread; in eager mode evaluates it at once.
+NodePtr make_node(const OpDef& op, std::vector<NodePtr> inputs, Attrs attrs, const Shape& shape, DType dtype);
+// The same without inputs (constants, random without key), on a device.
+NodePtr make_node_on(DeviceContext& device, const OpDef& op, Attrs attrs, const Shape& shape, DType dtype);
+// A leaf over existing storage.
+NodePtr make_leaf(StoragePtr storage, const View& view, DType dtype);
+// A leaf over up to four host words (f32 or i32).
+NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shape& shape, DType dtype);
+
+// "matmul (32, 128) f32" with inputs, for messages and dumps.
+std::string describe(const Node& node);
+
+// Whether new nodes on this thread record gradient information; see NoGradScope in tensor.h.
+bool grad_mode();
+void set_grad_mode(bool on);
+
+}  // namespace heddle

@@ -1,0 +1,55 @@
+// The primitive rows that are not elementwise: what each means, and what its Attrs hold.
+//
+// Purpose: the contract between the functions that record nodes, the passes and lowering in core/exec, the reference evaluator and the
+// gradient rules. Fused rows never reach lowering: the simplifier replaces them by their decomposition.
+// Thread safety: references to immutable rows.
+//
+//   name           kind         inputs            attrs                                   shape rule / meaning
+//   leaf           leaf         -                 -                                       storage + view, or a host value
+//   full           constant     -                 real = value                            every element is value (converted to dtype)
+//   iota           constant     -                 ints = {axis}, real = start, real2 = step   element = start + step * index[axis]
+//   cast           elementwise  x                 -                                       node dtype
+//   where          elementwise  c (bool), x, y    -                                       c ? x : y; all the same shape
+//   sum prod max min   reduce   x                 ints = sorted axes                      axes dropped; dtype of x (already i64 for integer sums)
+//   argmax argmin  reduce       x                 ints = {axis}                           axis dropped; i64; first on ties; a NaN wins
+//   reshape        movement     x                 -                                       node shape, same numel
+//   permute        movement     x                 ints = order                            shape[i] = x.shape[order[i]]
+//   expand         movement     x                 -                                       same rank; dims of size 1 grow to node shape
+//   slice          movement     x                 ints = start[rank], step[rank]          count = node shape; element i reads start + i*step
+//   flip           movement     x                 ints = sorted axes
+//   pad            movement     x                 ints = before[rank]; real = value       node shape = before + x.shape + after
+//   concat         movement     x0..xn-1          ints = {axis}
+//   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
+//   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
+//   scatter_rows   index        base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
+//   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
+//   softmax log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
+//   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
+//   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
+//   assign         effect       target, value     -                                       value; writes it into the target's storage
+//
+// Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
+// scatter_rows ignores indices outside [0, R).
+#pragma once
+
+#include "core/graph/op.h"
+
+namespace heddle::ops {
+
+#define HEDDLE_PRIMITIVES(X)                                                                                                          \
+  X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
+  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp)      \
+  X(cross_entropy) X(stop_gradient) X(assign)
+#define HEDDLE_DECLARE(name) extern const OpDef name##_op;
+HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
+#undef HEDDLE_DECLARE
+
+// Elementwise rows of the table by identity, e.g. ops::add_op.
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) extern const OpDef name##_op;
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) extern const OpDef name##_op;
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+
+}  // namespace heddle::ops

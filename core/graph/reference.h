@@ -1,0 +1,35 @@
+// The reference evaluator: the living definition of every op, in double precision on the host.
+//
+// Purpose: the oracle of all tests and the engine of the reference device. Floating values are computed and kept in double whatever their
+// dtype; rounding happens at `cast` to a narrower type and when a value is stored. Integers are computed in int64 and wrap to their dtype
+// after each op. Invariants: evaluates nodes as recorded (no simplification, no fusion), one by one.
+// Thread safety: pure but for memory.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "core/graph/node.h"
+
+namespace heddle {
+
+// One value on the host, row-major: `floats` for floating dtypes, `ints` for integers and bool.
+struct HostArray {
+  Shape shape;
+  DType dtype = DType::f32;
+  std::vector<double> floats;
+  std::vector<int64_t> ints;
+  double at(size_t i) const { return is_float(dtype) ? floats[i] : static_cast<double>(ints[i]); }
+};
+
+// Values of `outputs`. Nodes that have a value are read from their device; the others are evaluated recursively (iteratively: no stack limit).
+std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs);
+
+// Element bytes as stored <-> HostArray.
+HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype);
+std::vector<uint8_t> host_array_to_bytes(const HostArray& array);
+
+// Reads a node's value from its device, gathering through its view.
+HostArray read_value(const Node& node);
+
+}  // namespace heddle
