@@ -1,3 +1,15 @@
-# Finds what the cuda backend is built with; replaced by its author.
+# The cuda backend needs the headers of a CUDA toolkit (11.4 or newer) to be built; libcuda and NVRTC are loaded at run time.
+find_package(CUDAToolkit QUIET)
+find_path(HEDDLE_CUDA_INCLUDE_DIR NAMES cuda.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+find_path(HEDDLE_NVRTC_INCLUDE_DIR NAMES nvrtc.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
+mark_as_advanced(HEDDLE_CUDA_INCLUDE_DIR HEDDLE_NVRTC_INCLUDE_DIR)
 set(HEDDLE_CUDA_FOUND FALSE)
-heddle_backend(CUDA backend_cuda make_cuda_backend HEDDLE_CUDA_FOUND "the cuda headers")
+if(HEDDLE_CUDA_INCLUDE_DIR AND HEDDLE_NVRTC_INCLUDE_DIR)
+  set(HEDDLE_CUDA_FOUND TRUE)
+endif()
+heddle_backend(CUDA backend_cuda make_cuda_backend HEDDLE_CUDA_FOUND "cuda.h and nvrtc.h of a CUDA toolkit")
+if(make_cuda_backend IN_LIST HEDDLE_BACKENDS)
+  target_include_directories(heddle SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR} ${HEDDLE_NVRTC_INCLUDE_DIR})
+  # Tests ask with this whether backend_cuda's own headers (nvrtc.h) have an implementation behind them.
+  target_compile_definitions(heddle PUBLIC $<BUILD_INTERFACE:HEDDLE_HAS_CUDA=1>)
+endif()

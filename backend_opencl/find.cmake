@@ -1,3 +1,12 @@
-# Finds what the opencl backend is built with; replaced by its author.
+# The opencl backend needs the Khronos headers to be built; libOpenCL itself is loaded at run time.
+find_path(HEDDLE_OPENCL_INCLUDE_DIR CL/cl.h HINTS /usr/local/cuda/include)
+mark_as_advanced(HEDDLE_OPENCL_INCLUDE_DIR)
 set(HEDDLE_OPENCL_FOUND FALSE)
-heddle_backend(OPENCL backend_opencl make_opencl_backend HEDDLE_OPENCL_FOUND "the opencl headers")
+if(HEDDLE_OPENCL_INCLUDE_DIR)
+  set(HEDDLE_OPENCL_FOUND TRUE)
+endif()
+heddle_backend(OPENCL backend_opencl make_opencl_backend HEDDLE_OPENCL_FOUND "CL/cl.h (package opencl-headers)")
+if(make_opencl_backend IN_LIST HEDDLE_BACKENDS)
+  target_include_directories(heddle SYSTEM PRIVATE ${HEDDLE_OPENCL_INCLUDE_DIR})
+  target_compile_definitions(heddle PUBLIC $<BUILD_INTERFACE:HEDDLE_HAS_OPENCL=1>)
+endif()

@@ -1,1 +1,32 @@
-# Install and export: find_package(heddle) gives heddle::heddle.
+# Install and export: find_package(heddle) gives heddle::heddle. Headers go to include/heddle, so that `#include <heddle.h>` and
+# `#include <core/...>` work as in the source tree.
+include(GNUInstallDirs)
+include(CMakePackageConfigHelpers)
+
+set(HEDDLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)
+install(TARGETS heddle EXPORT heddleTargets
+  LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+foreach(folder core autograd nn data io)
+  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
+    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
+endforeach()
+install(FILES ${PROJECT_SOURCE_DIR}/heddle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
+
+# A static library leaves its private dependencies to whoever links it.
+set(HEDDLE_CONFIG_DEPENDENCIES "")
+if(NOT BUILD_SHARED_LIBS)
+  set(HEDDLE_CONFIG_DEPENDENCIES fmt Threads ZLIB ${HEDDLE_BACKEND_PACKAGES})
+  list(JOIN HEDDLE_CONFIG_DEPENDENCIES " " HEDDLE_CONFIG_DEPENDENCIES)
+endif()
+configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/heddleConfig.cmake.in ${PROJECT_BINARY_DIR}/heddleConfig.cmake
+  INSTALL_DESTINATION ${HEDDLE_CMAKE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/heddleConfig.cmake ${PROJECT_BINARY_DIR}/heddleConfigVersion.cmake DESTINATION ${HEDDLE_CMAKE_DIR})
+install(EXPORT heddleTargets NAMESPACE heddle:: DESTINATION ${HEDDLE_CMAKE_DIR})
+
+if(TARGET heddle_cli)
+  file(RELATIVE_PATH HEDDLE_LIB_FROM_BIN ${CMAKE_INSTALL_FULL_BINDIR} ${CMAKE_INSTALL_FULL_LIBDIR})
+  set_target_properties(heddle_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${HEDDLE_LIB_FROM_BIN}")
+  install(TARGETS heddle_cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+endif()

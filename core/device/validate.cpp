@@ -184,4 +184,27 @@ std::string describe(const Command& command, const HandleLookup& lookup) {
   return kernel ? "dispatch of " + kernel->name : "dispatch";
 }
 
+std::string describe_last(std::span<const Command> commands, const HandleLookup& lookup) {
+  constexpr size_t shown = 8;
+  size_t first = commands.size() > shown ? commands.size() - shown : 0;
+  std::string text = first ? "... " : "";
+  for (size_t i = first; i < commands.size(); ++i) text += (i > first ? ", " : "") + describe(commands[i], lookup);
+  return text;
+}
+
+std::vector<BufferId> buffers_of(std::span<const Command> commands) {
+  std::set<BufferId> found;
+  for (const Command& command : commands) {
+    if (auto* d = std::get_if<Dispatch>(&command)) {
+      for (const Binding& b : d->bindings) found.insert(b.buffer);
+    } else if (auto* c = std::get_if<Copy>(&command)) {
+      found.insert(c->src.buffer);
+      found.insert(c->dst.buffer);
+    } else {
+      found.insert(std::get<Fill>(command).dst.buffer);
+    }
+  }
+  return {found.begin(), found.end()};
+}
+
 }  // namespace heddle

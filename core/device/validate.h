@@ -45,5 +45,9 @@ void check_allocation(uint64_t bytes, const Caps& caps);
 bool overlaps(const Binding& a, const Binding& b);
 // "add" for a dispatch of kernel add, "copy", "fill".
 std::string describe(const Command& command, const HandleLookup& lookup);
+// The last few commands, for the text of DeviceLost: "... dispatch of matmul, dispatch of add, copy".
+std::string describe_last(std::span<const Command> commands, const HandleLookup& lookup);
+// Every buffer that the commands touch, each once.
+std::vector<BufferId> buffers_of(std::span<const Command> commands);
 
 }  // namespace heddle

@@ -7,12 +7,36 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "core/device/device.h"
+
 namespace heddle {
 
-class Step;
+class DeviceContext;
+class Storage;
+class StepImpl;
+struct Capture;
+
+// What one run of a step gives: a storage and a view per output of the capture.
+struct StepResult;
+
+class Step {
+ public:
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own.
+  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse);
+  ~Step();
+  // Enqueues the step on the captured storages and host values.
+  StepResult run(DeviceContext& device, const Capture& captured);
+  size_t kernel_count() const;
+  uint64_t arena_bytes() const;
+
+ private:
+  explicit Step(std::unique_ptr<StepImpl> impl);
+  std::unique_ptr<StepImpl> impl_;
+};
 
 class StepCache {
  public:
@@ -23,13 +47,18 @@ class StepCache {
   void insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step);
   void clear();
   size_t size() const;
+  // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
+  std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
 
  private:
   struct Entry {
     std::vector<uint64_t> key;
     std::shared_ptr<Step> step;
   };
+  static constexpr size_t max_steps = 256;
   std::unordered_multimap<uint64_t, Entry> entries_;
+  std::vector<uint64_t> age_;  // hashes in order of insertion; the oldest go first
+  std::vector<std::shared_ptr<Storage>> arena_;
 };
 
 }  // namespace heddle

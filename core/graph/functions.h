@@ -69,6 +69,7 @@ Tensor logsumexp(const Tensor& x, std::vector<int> axes = {}, bool keepdim = fal
 // ---- movement: views where they exist
 Tensor reshape(const Tensor& x, const Shape& shape);             // no -1
 Tensor reshape(const Tensor& x, std::vector<int64_t> shape);     // one -1 is inferred
+inline Tensor reshape(const Tensor& x, std::initializer_list<int64_t> shape) { return reshape(x, std::vector<int64_t>(shape)); }
 Tensor permute(const Tensor& x, std::vector<int> order);
 Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1);
 Tensor expand(const Tensor& x, const Shape& shape);              // broadcast to shape

@@ -29,7 +29,8 @@ std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs);
 HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype);
 std::vector<uint8_t> host_array_to_bytes(const HostArray& array);
 
-// Reads a node's value from its device, gathering through its view.
+// Reads a node's value from its device, gathering through its view: as stored, or as numbers.
+std::vector<uint8_t> read_bytes(const Node& node);
 HostArray read_value(const Node& node);
 
 }  // namespace heddle

@@ -19,7 +19,8 @@ namespace heddle {
 // Named integer values for expressions in headers: tunables and constants.
 using Bindings = std::map<std::string, int64_t, std::less<>>;
 
-// Evaluates + - * / % ( ) , comparison (1 or 0), min(a,b), max(a,b), ceildiv(a,b), cond(c,a,b) over int64 with names from `values`.
+// Evaluates + - * / % ( ) , comparisons, && and || (1 or 0), min(a,b), max(a,b), ceildiv(a,b), cond(c,a,b) over int64 with names from
+// `values`.
 // Throws UserError prefixed by `where`.
 int64_t evaluate_expression(std::string_view expression, const Bindings& values, std::string_view where);
 
@@ -74,13 +75,38 @@ class KernelFile {
   // The launch rule: groups per dimension for these tunables and constant values.
   std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
 
+  // The dtypes that a type parameter may take, the default first.
+  const std::vector<DType>& dtypes_of(std::string_view type) const;
+
  private:
-  struct SharedDecl { std::string name, type, count; };
-  std::vector<SharedDecl> shared_;
-  std::array<std::string, 3> group_{"1", "1", "1"};
-  std::array<std::string, 3> grid_{"1", "1", "1"};
-  std::vector<std::pair<std::string, std::string>> requires_;  // condition, message
+  friend class KernelFileParser;
+  struct Expression {
+    std::string text;
+    int line = 0;
+  };
+  struct SharedDecl {
+    std::string name, type;
+    Expression count;
+  };
+  struct Requirement {
+    Expression condition;
+    std::string message;
+  };
+
+  std::string at(int line) const;  // "shaders/matmul.hk:14"
+  int64_t evaluate(const Expression& e, const Bindings& values) const;
   Bindings tunable_values(const Bindings& overrides) const;
+  std::map<std::string, DType, std::less<>> chosen_types(const Options& options) const;
+  void add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, KernelSource& source) const;
+  void add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, const Bindings& values,
+                   KernelSource& source) const;
+
+  std::map<std::string, std::vector<DType>, std::less<>> type_choices_;
+  std::vector<SharedDecl> shared_;
+  std::array<Expression, 3> group_{Expression{"1", 0}, Expression{"1", 0}, Expression{"1", 0}};
+  std::array<Expression, 3> grid_{Expression{"1", 0}, Expression{"1", 0}, Expression{"1", 0}};
+  bool linear_grid_ = false;
+  std::vector<Requirement> requires_;
 };
 
 }  // namespace heddle

@@ -1,0 +1,320 @@
+#include "autograd/autograd.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "autograd/rules.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+using autograd::find_gradient;
+using autograd::GradientRow;
+using autograd::RuleCall;
+
+// A leaf, and a value written by assign, begin a history; nothing is asked of what is behind them.
+bool begins_history(const Node& node) { return node.op == &ops::leaf_op || node.op == &ops::assign_op; }
+
+// Can a cotangent pass from this node to its inputs?
+bool passes(const Node& node) {
+  if (!node.tracks || begins_history(node) || !is_float(node.dtype)) return false;
+  const GradientRow* row = find_gradient(*node.op);
+  if (row == nullptr) {
+    throw GradError(fmt::format(
+        "[grad] op '{}' has neither a gradient rule nor a reason; add its row to autograd/rules_elementwise.inc",
+        node.op->name));
+  }
+  return row->rule != nullptr;
+}
+
+// The differentiable nodes under `outputs`, inputs before users. Iterative: chains may be as long as memory allows.
+std::vector<NodePtr> topological(std::span<const Tensor> outputs) {
+  std::vector<NodePtr> order;
+  std::unordered_set<const Node*> seen;
+  struct Frame {
+    NodePtr node;
+    size_t next;
+  };
+  std::vector<Frame> stack;
+  for (const Tensor& output : outputs) {
+    if (!seen.insert(output.node().get()).second) continue;
+    stack.push_back({output.node(), 0});
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      const size_t inputs = top.next == 0 && !passes(*top.node) ? 0 : top.node->inputs.size();
+      if (top.next >= inputs) {
+        order.push_back(std::move(top.node));
+        stack.pop_back();
+        continue;
+      }
+      const NodePtr& input = top.node->inputs[top.next++];
+      if (input->tracks && is_float(input->dtype) && seen.insert(input.get()).second) stack.push_back({input, 0});
+    }
+  }
+  return order;
+}
+
+void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view who) {
+  if (cotangent.shape() != node.shape || cotangent.dtype() != node.dtype) {
+    throw GradError(fmt::format("[{}] cotangent {} {} does not fit the tensor {} {}; both must be the same", who,
+                                cotangent.shape().str(), name_of(cotangent.dtype()), node.shape.str(),
+                                name_of(node.dtype)));
+  }
+}
+
+// The walk of one vjp: cotangents by node, complete when the node's turn comes.
+class Walk {
+ public:
+  Walk(std::span<const Tensor> outputs, std::span<const Tensor> cotangents) : order_(topological(outputs)) {
+    for (size_t i = 0; i < outputs.size(); ++i) add(outputs[i].node().get(), cotangents[i]);
+  }
+
+  const std::vector<NodePtr>& order() const { return order_; }
+  void want(const Node* node) { needed_.insert(node); }
+
+  // Runs rules from the outputs down to the wanted nodes; calls `reached(node, complete cotangent)` for every node that
+  // was wanted.
+  template <class F>
+  void run(const F& reached) {
+    const std::unordered_set<const Node*> wanted = needed_;
+    for (const NodePtr& node : order_) {
+      if (passes(*node) &&
+          std::any_of(node->inputs.begin(), node->inputs.end(), [&](const NodePtr& in) { return needs(*in); })) {
+        needed_.insert(node.get());
+      }
+    }
+    for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
+      const NodePtr& node = *it;
+      const auto found = cotangents_.find(node.get());
+      if (found == cotangents_.end() || !needed_.contains(node.get())) continue;
+      const Tensor g = run_hooks(*node, found->second);
+      cotangents_.erase(found);
+      if (wanted.contains(node.get())) reached(node, g);
+      if (passes(*node)) apply_rule(node, g);
+    }
+  }
+
+ private:
+  bool needs(const Node& node) const { return is_float(node.dtype) && needed_.contains(&node); }
+
+  void add(const Node* node, const Tensor& g) {
+    const auto [at, fresh] = cotangents_.try_emplace(node, g);
+    if (!fresh) at->second = at->second + g;
+  }
+
+  static Tensor run_hooks(const Node& node, const Tensor& complete) {
+    const std::shared_ptr<TensorImpl> target = node.grad_target.lock();
+    if (target == nullptr || target->hooks.empty()) return complete;
+    Tensor g = complete;
+    const auto hooks = target->hooks;  // a hook may register another
+    for (const auto& hook : hooks) {
+      const Tensor replacement = hook(g);
+      if (!replacement.defined()) continue;
+      check_cotangent(node, replacement, "hook");
+      g = replacement;
+    }
+    return g;
+  }
+
+  void apply_rule(const NodePtr& node, const Tensor& g) {
+    RuleCall call{*node, Tensor(node), g, {}, {}, {}};
+    bool any = false;
+    for (const NodePtr& in : node->inputs) {
+      call.in.emplace_back(in);
+      call.wanted.push_back(needs(*in));
+      any = any || call.wanted.back();
+    }
+    if (!any) return;
+    call.result.resize(node->inputs.size());
+    find_gradient(*node->op)->rule(call);
+    for (size_t i = 0; i < call.result.size(); ++i) {
+      const Tensor& r = call.result[i];
+      if (!r.defined() || !call.wanted[i]) continue;
+      const Node& in = *node->inputs[i];
+      if (r.shape() != in.shape || r.dtype() != in.dtype) {
+        throw Error(fmt::format("[grad] the rule of '{}' gave {} {} for input {}, which is {} {}; a fault of the rule",
+                                node->op->name, r.shape().str(), name_of(r.dtype()), i, in.shape.str(),
+                                name_of(in.dtype)));
+      }
+      add(&in, r);
+    }
+  }
+
+  std::vector<NodePtr> order_;
+  std::unordered_set<const Node*> needed_;
+  std::unordered_map<const Node*, Tensor> cotangents_;
+};
+
+// The cotangent to start from: the given one, or 1 for a tensor with one element.
+Tensor start_cotangent(const Tensor& output, const Tensor& given, std::string_view who) {
+  if (given.defined()) {
+    check_cotangent(*output.node(), given, who);
+    if (&given.device() != &output.device()) {
+      throw GradError(fmt::format("[{}] the cotangent is on {} but the tensor is on {}", who, given.device().id(),
+                                  output.device().id()));
+    }
+    return given;
+  }
+  if (output.numel() != 1) {
+    throw GradError(
+        fmt::format("[{}] a cotangent is needed for shape {}: only a tensor with one element has a gradient by itself; "
+                    "reduce it (sum, mean) or pass the cotangent",
+                    who, output.shape().str()));
+  }
+  return ones_like(output);
+}
+
+void check_output(const Tensor& output, std::string_view who) {
+  if (!output.defined()) throw GradError(fmt::format("[{}] the tensor to differentiate is undefined", who));
+  if (!is_float(output.dtype())) {
+    throw GradError(
+        fmt::format("[{}] a tensor of dtype {} has no gradient: only floating tensors are differentiable; likely an "
+                    "argmax, a comparison or a "
+                    "cast to integers on the way",
+                    who, name_of(output.dtype())));
+  }
+}
+
+// Why nothing arrives: the first op under `output` that stops a history which begins at a tracked leaf. Empty when
+// there is none.
+std::string blocking_reason(const Tensor& output) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> stack{output.node().get()};
+  while (!stack.empty()) {
+    const Node* node = stack.back();
+    stack.pop_back();
+    if (!seen.insert(node).second || begins_history(*node)) continue;
+    const GradientRow* row = find_gradient(*node->op);
+    const bool stops = row == nullptr || row->rule == nullptr;
+    if (stops && !node->inputs.empty()) {
+      return fmt::format("; the path ends at '{}', which has no gradient: {}", node->op->name,
+                         row == nullptr ? "no rule" : row->reason);
+    }
+    for (const NodePtr& in : node->inputs) stack.push_back(in.get());
+  }
+  return {};
+}
+
+// Records backward nodes without history unless they shall be differentiated again.
+class GradModeScope {
+ public:
+  explicit GradModeScope(bool on) : before_(grad_mode()) { set_grad_mode(on); }
+  ~GradModeScope() { set_grad_mode(before_); }
+  GradModeScope(const GradModeScope&) = delete;
+  GradModeScope& operator=(const GradModeScope&) = delete;
+
+ private:
+  bool before_;
+};
+
+void accumulate(TensorImpl& target, const Tensor& g) {
+  // A fresh handle: two leaves with one cotangent must not share a gradient that one of them may assign to.
+  target.grad = target.grad.defined() ? target.grad + g : Tensor(g.node());
+}
+
+void check_input(const Tensor& input, size_t i) {
+  if (!input.defined()) throw GradError(fmt::format("[grad] input {} is undefined", i));
+  if (!is_float(input.dtype())) {
+    throw GradError(
+        fmt::format("[grad] input {} has dtype {}: only floating tensors have gradients", i, name_of(input.dtype())));
+  }
+  if (!input.requires_grad()) {
+    throw GradError(
+        fmt::format("[grad] input {} {} does not require a gradient; call set_requires_grad() before it is used", i,
+                    input.shape().str()));
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                        std::span<const Tensor> cotangents) {
+  if (outputs.size() != cotangents.size()) {
+    throw GradError(fmt::format("[vjp] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) check_cotangent(*outputs[i].node(), cotangents[i], "vjp");
+  Walk walk(outputs, cotangents);
+  for (const Tensor& input : inputs) walk.want(input.node().get());
+  std::vector<Tensor> result(inputs.size());
+  walk.run([&](const NodePtr& node, const Tensor& g) {
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (inputs[i].node() == node) result[i] = Tensor(g.node());
+    }
+  });
+  return result;
+}
+
+void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph) {
+  check_output(loss, "backward");
+  if (!loss.requires_grad()) {
+    throw GradError(fmt::format(
+        "[backward] no path from the tensor {} to a leaf with requires_grad{}; it was made from constants, under "
+        "no_grad, or after detach()",
+        loss.shape().str(), blocking_reason(loss)));
+  }
+  const GradModeScope mode(create_graph);
+  const Tensor start = start_cotangent(loss, cotangent, "backward");
+  Walk walk(std::span(&loss, 1), std::span(&start, 1));
+  bool any = false;
+  for (const NodePtr& node : walk.order()) {
+    const std::shared_ptr<TensorImpl> target = node->grad_target.lock();
+    if (!begins_history(*node) || target == nullptr || !target->requires_grad) continue;
+    walk.want(node.get());
+    any = true;
+  }
+  if (!any) {
+    throw GradError(fmt::format("[backward] no path from the tensor {} to a leaf with requires_grad{}",
+                                loss.shape().str(), blocking_reason(loss)));
+  }
+  walk.run([](const NodePtr& node, const Tensor& g) {
+    if (const std::shared_ptr<TensorImpl> target = node->grad_target.lock()) accumulate(*target, g);
+  });
+}
+
+std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                         std::span<const Tensor> cotangents, bool create_graph, bool allow_unused) {
+  if (!cotangents.empty() && cotangents.size() != outputs.size()) {
+    throw GradError(fmt::format("[grad] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
+  }
+  for (const Tensor& output : outputs) check_output(output, "grad");
+  for (size_t i = 0; i < inputs.size(); ++i) check_input(inputs[i], i);
+  const GradModeScope mode(create_graph);
+  std::vector<Tensor> starts;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    starts.push_back(start_cotangent(outputs[i], cotangents.empty() ? Tensor() : cotangents[i], "grad"));
+  }
+  std::vector<Tensor> result = vjp(outputs, inputs, starts);
+  for (size_t i = 0; i < result.size() && !allow_unused; ++i) {
+    if (result[i].defined()) continue;
+    std::string why;
+    for (size_t k = 0; k < outputs.size() && why.empty(); ++k) why = blocking_reason(outputs[k]);
+    throw GradError(
+        fmt::format("[grad] no path from an output to input {} {}{}; was it replaced by a copy or detached? "
+                    "allow_unused gives an undefined "
+                    "tensor instead",
+                    i, inputs[i].shape().str(), why));
+  }
+  return result;
+}
+
+std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& cotangent,
+                         bool create_graph, bool allow_unused) {
+  return grad(std::span(&output, 1), inputs, std::span(&cotangent, 1), create_graph, allow_unused);
+}
+
+Tensor grad(const Tensor& output, const Tensor& input, const Tensor& cotangent, bool create_graph) {
+  return grad(std::span(&output, 1), std::span(&input, 1), std::span(&cotangent, 1), create_graph, false)[0];
+}
+
+std::string gradient_status(const OpDef& op) {
+  const GradientRow* row = find_gradient(op);
+  if (row == nullptr) return "no rule: add a row to autograd/rules_elementwise.inc";
+  return row->rule != nullptr ? "yes" : std::string(row->reason);
+}
+
+}  // namespace heddle

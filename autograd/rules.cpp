@@ -1,0 +1,21 @@
+#include "autograd/rules.h"
+
+namespace heddle::autograd {
+
+const GradientRow* find_gradient(const OpDef& op) {
+  static const RuleTable table = [] {
+    RuleTable made;
+    add_elementwise_rules(made);
+    add_reduce_rules(made);
+    add_movement_rules(made);
+    add_index_rules(made);
+    add_contraction_rules(made);
+    add_fused_rules(made);
+    add_reasons(made);
+    return made;
+  }();
+  const auto found = table.find(&op);
+  return found == table.end() ? nullptr : &found->second;
+}
+
+}  // namespace heddle::autograd

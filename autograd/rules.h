@@ -1,0 +1,51 @@
+// The gradient rules: one row per op.
+//
+// Purpose: what vjp() asks at each node. Elementwise rows stand in autograd/rules_elementwise.inc; the others in
+// rules_*.cpp, by kind.
+// Invariants: every row of all_ops() has a rule or a reason (a test checks that); a rule makes nodes only, and only for
+// the inputs that are wanted; what it returns has the shape and dtype of that input (vjp() checks).
+// Thread safety: the table is made on first use and then only read.
+#pragma once
+
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "core/graph/node.h"
+#include "core/graph/tensor.h"
+
+namespace heddle::autograd {
+
+// What a rule sees: the node, its inputs and output as tensors, the cotangent of the output; it fills `result`.
+struct RuleCall {
+  const Node& node;
+  Tensor out;
+  Tensor g;
+  std::vector<Tensor> in;
+  std::vector<bool> wanted;    // per input: is its cotangent asked for?
+  std::vector<Tensor> result;  // per input; undefined means zero
+
+  bool wants(size_t i) const { return wanted[i]; }
+};
+
+using Rule = void (*)(RuleCall& call);
+
+struct GradientRow {
+  Rule rule = nullptr;  // null: no gradient, and `reason` says why
+  std::string_view reason;
+};
+using RuleTable = std::unordered_map<const OpDef*, GradientRow>;
+
+// The row of that op, or null when nobody wrote one.
+const GradientRow* find_gradient(const OpDef& op);
+
+// Each adds its rows; called once.
+void add_elementwise_rules(RuleTable& table);
+void add_reduce_rules(RuleTable& table);
+void add_movement_rules(RuleTable& table);
+void add_index_rules(RuleTable& table);
+void add_contraction_rules(RuleTable& table);
+void add_fused_rules(RuleTable& table);
+void add_reasons(RuleTable& table);
+
+}  // namespace heddle::autograd

@@ -1,0 +1,251 @@
+// Errors, memory and kernels of CudaDevice; recordings and completion stand in recording.cpp.
+#include "backend_cuda/cuda_device.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "backend_cuda/nvrtc.h"
+#include "core/base/error.h"
+#include "core/kernel/printer.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr uint64_t max_staged_bytes = 64ull << 20;    // copies of written data that wait in the stream
+constexpr uint64_t direct_write_bytes = 16ull << 20;  // above this a write waits instead of being copied
+constexpr size_t kept_staging = 16;
+
+template <class Id>
+uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+
+}  // namespace
+
+CudaDevice::CudaDevice(const Found& found)
+    : caps_(found.info.caps), id_(found.info.id), sm_(found.sm), device_(found.device), cache_("cuda", found.info.caps.driver_hash) {
+  check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
+  CUresult result = cu().CtxSetCurrent(context_);
+  if (result == CUDA_SUCCESS) result = cu().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
+  if (result != CUDA_SUCCESS) {
+    cu().DevicePrimaryCtxRelease(device_);
+    check(result, "cuStreamCreate");
+  }
+}
+
+CudaDevice::~CudaDevice() {
+  cu().CtxSetCurrent(context_);
+  cu().StreamSynchronize(stream_);
+  for (auto& [id, recording] : recordings_) destroy(recording);
+  for (InFlight& entry : in_flight_) {
+    cu().EventDestroy(entry.done);
+    for (CUevent event : entry.marks) cu().EventDestroy(event);
+  }
+  for (Staging& slot : staged_) {
+    cu().EventDestroy(slot.done);
+    cu().MemFreeHost(slot.memory);
+  }
+  for (Staging& slot : free_staging_) cu().MemFreeHost(slot.memory);
+  for (CUevent event : free_events_) cu().EventDestroy(event);
+  for (auto& [id, kernel] : kernels_) cu().ModuleUnload(kernel.module);
+  for (auto& [id, buffer] : buffers_) cu().MemFree(buffer.memory);
+  cu().StreamDestroy(stream_);
+  cu().DevicePrimaryCtxRelease(device_);
+}
+
+// ---- errors ----
+
+void CudaDevice::check_alive() const {
+  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}", id_, dead_));
+}
+
+// A context is current per thread, and consecutive calls may come from different threads.
+void CudaDevice::activate() {
+  check_alive();
+  expect(cu().CtxSetCurrent(context_), "cuCtxSetCurrent");
+}
+
+void CudaDevice::lost(CUresult result, const char* call) {
+  dead_ = fmt::format("{}: {}; last commands: {}", call, result_text(result), last_submitted_.empty() ? "none" : last_submitted_);
+  check_alive();
+  throw DeviceLost(dead_);
+}
+
+void CudaDevice::expect(CUresult result, const char* call) {
+  if (result == CUDA_SUCCESS) return;
+  if (means_lost(result)) lost(result, call);
+  std::string text = fmt::format("[{}] {}: {}", id_, call, result_text(result));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory(text);
+  throw DeviceError(text);
+}
+
+HandleLookup CudaDevice::lookup() const {
+  return {[this](BufferId id) {
+            auto found = buffers_.find(raw(id));
+            return found == buffers_.end() ? nullptr : &found->second.bytes;
+          },
+          [this](KernelId id) {
+            auto found = kernels_.find(raw(id));
+            return found == kernels_.end() ? nullptr : &found->second.signature;
+          }};
+}
+
+CudaDevice::Buffer& CudaDevice::buffer(BufferId id, const char* place) {
+  auto found = buffers_.find(raw(id));
+  if (found == buffers_.end()) throw DeviceError(fmt::format("[{}] the buffer handle {} is not alive", place, raw(id)));
+  return found->second;
+}
+
+// ---- memory ----
+
+BufferId CudaDevice::alloc(uint64_t bytes) {
+  activate();
+  check_allocation(bytes, caps_);
+  CUdeviceptr memory = 0;
+  CUresult result = cu().MemAlloc(&memory, bytes);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    throw OutOfMemory(fmt::format("[{}] cuMemAlloc of {} bytes: {}", id_, bytes, result_text(result)));
+  }
+  expect(result, "cuMemAlloc");
+  buffers_[++next_id_] = {memory, bytes};
+  return BufferId{next_id_};
+}
+
+void CudaDevice::free(BufferId id) {
+  auto found = buffers_.find(raw(id));
+  if (found == buffers_.end()) return;
+  CUdeviceptr memory = found->second.memory;
+  buffers_.erase(found);
+  ++frees_;
+  if (drain()) cu().MemFree(memory);
+}
+
+// Waits until nothing uses what is about to be given back: rare, because core's allocator keeps its blocks. Never throws, as
+// free and release run in destructors; a device that turns out to be lost says so in the next call.
+bool CudaDevice::drain() {
+  if (!dead_.empty()) return false;
+  CUresult result = cu().CtxSetCurrent(context_);
+  if (result == CUDA_SUCCESS) result = cu().StreamSynchronize(stream_);
+  if (result != CUDA_SUCCESS) dead_ = fmt::format("cuStreamSynchronize: {}; last commands: {}", result_text(result), last_submitted_);
+  return result == CUDA_SUCCESS;
+}
+
+void CudaDevice::reclaim_staging() {
+  while (!staged_.empty() && finished(staged_.front().done)) {
+    Staging slot = staged_.front();
+    staged_.pop_front();
+    staged_bytes_ -= slot.capacity;
+    free_events_.push_back(std::exchange(slot.done, nullptr));
+    if (free_staging_.size() < kept_staging) {
+      free_staging_.push_back(slot);
+    } else {
+      expect(cu().MemFreeHost(slot.memory), "cuMemFreeHost");
+    }
+  }
+}
+
+// Page-locked memory of at least `bytes`; false when the driver gives none.
+bool CudaDevice::take_staging(uint64_t bytes, Staging& slot) {
+  reclaim_staging();
+  while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
+    expect(cu().EventSynchronize(staged_.front().done), "cuEventSynchronize");
+    reclaim_staging();
+  }
+  for (Staging& candidate : free_staging_) {
+    if (candidate.capacity < bytes) continue;
+    slot = candidate;
+    candidate = free_staging_.back();
+    free_staging_.pop_back();
+    return true;
+  }
+  if (!free_staging_.empty()) {  // all too small: one makes room, so that the pool follows the sizes in use
+    expect(cu().MemFreeHost(free_staging_.back().memory), "cuMemFreeHost");
+    free_staging_.pop_back();
+  }
+  slot = {};
+  slot.capacity = std::max<uint64_t>(bytes, 4096);
+  return cu().MemHostAlloc(&slot.memory, slot.capacity, 0) == CUDA_SUCCESS;
+}
+
+void CudaDevice::write(BufferId id, uint64_t offset, const void* source, uint64_t bytes) {
+  activate();
+  Buffer& target = buffer(id, "write");
+  check_access("write", &target.bytes, offset, bytes);
+  if (bytes == 0) return;
+  Staging slot;
+  if (bytes > direct_write_bytes || !take_staging(bytes, slot)) {
+    expect(cu().MemcpyHtoDAsync(target.memory + offset, source, bytes, stream_), "cuMemcpyHtoDAsync");
+    expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
+    return;
+  }
+  std::memcpy(slot.memory, source, bytes);
+  slot.done = take_event();
+  CUresult result = cu().MemcpyHtoDAsync(target.memory + offset, slot.memory, bytes, stream_);
+  if (result == CUDA_SUCCESS) result = cu().EventRecord(slot.done, stream_);
+  if (result != CUDA_SUCCESS) {
+    // Nothing tells when a copy that was enqueued without its event is over, so the memory is given up, not reused.
+    free_events_.push_back(slot.done);
+    expect(result, "cuMemcpyHtoDAsync");
+  }
+  staged_bytes_ += slot.capacity;
+  staged_.push_back(slot);
+}
+
+void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
+  activate();
+  Buffer& source = buffer(id, "read");
+  check_access("read", &source.bytes, offset, bytes);
+  if (bytes == 0) return;
+  expect(cu().MemcpyDtoHAsync(target, source.memory + offset, bytes, stream_), "cuMemcpyDtoHAsync");
+  expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
+  retire(next_ticket_);  // the stream is in order: what was enqueued before has finished
+}
+
+// ---- kernels ----
+
+std::string CudaDevice::machine_code(const KernelSource& source) {
+  PrintOptions options;
+  options.f16_arithmetic = caps_.f16_arithmetic;
+  std::string text = print(source, Target::cuda, options);
+  std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm_, nvrtc_version(), text);
+  if (auto known = cache_.load(identity); known && !known->empty()) return {known->begin(), known->end()};
+  std::string code = compile_module(text, source.name, sm_);
+  cache_.store(identity, code.data(), code.size());
+  return code;
+}
+
+KernelId CudaDevice::compile(const KernelSource& source) {
+  activate();
+  check_kernel(source, caps_);
+  std::string code = machine_code(source);
+  Kernel kernel;
+  kernel.signature = signature_of(source);
+  // std::string ends in a zero byte, which cuModuleLoadData needs where the code is PTX.
+  expect(cu().ModuleLoadData(&kernel.module, code.c_str()), "cuModuleLoadData");
+  CUresult result = cu().ModuleGetFunction(&kernel.function, kernel.module, "heddle_kernel");
+  int lanes = 0;
+  // Also makes the driver load the function now: a lazy load inside a capture would fail.
+  if (result == CUDA_SUCCESS) result = cu().FuncGetAttribute(&lanes, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function);
+  if (result != CUDA_SUCCESS) {
+    cu().ModuleUnload(kernel.module);
+    expect(result, "cuModuleGetFunction");
+  }
+  uint64_t wanted = uint64_t{source.group[0]} * source.group[1] * source.group[2];
+  if (wanted > static_cast<uint64_t>(lanes)) {
+    cu().ModuleUnload(kernel.module);
+    throw LimitError(fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}", source.name,
+                                 wanted, lanes, id_));
+  }
+  kernels_[++next_id_] = std::move(kernel);
+  return KernelId{next_id_};
+}
+
+void CudaDevice::release(KernelId id) {
+  auto found = kernels_.find(raw(id));
+  if (found == kernels_.end()) return;
+  CUmodule module = found->second.module;
+  kernels_.erase(found);
+  if (drain()) cu().ModuleUnload(module);
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,136 @@
+// CudaDevice: the device contract on the CUDA driver API, with kernels compiled by NVRTC.
+//
+// Purpose: one stream in the device's primary context. A recording is captured into a CUDA graph, so that a submit is one
+// cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches.
+// Invariants: the stream is in order, so commands need no barriers. The sources of writes are copied to page-locked memory
+// that is kept until the write has finished; what is in flight is bounded (max_in_flight, max_staged_bytes). Memory and modules
+// are given back only after the stream has drained.
+// Thread safety: none (see core/device/device.h); calls may come from different threads, one after the other.
+#pragma once
+
+#include <deque>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "backend_cuda/caps.h"
+#include "core/base/cache_dir.h"
+#include "core/device/device.h"
+#include "core/device/validate.h"
+
+namespace heddle::cuda {
+
+class CudaDevice final : public Device {
+ public:
+  explicit CudaDevice(const Found& found);
+  ~CudaDevice() override;
+
+  const Caps& caps() const override { return caps_; }
+  BufferId alloc(uint64_t bytes) override;
+  void free(BufferId buffer) override;
+  void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
+  void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  KernelId compile(const KernelSource& source) override;
+  void release(KernelId kernel) override;
+  RecordingId record(std::span<const Command> commands, bool timed) override;
+  void release(RecordingId recording) override;
+  Ticket submit(RecordingId recording) override;
+  void wait(Ticket ticket, std::vector<double>* seconds) override;
+
+ private:
+  struct Buffer {
+    CUdeviceptr memory = 0;
+    uint64_t bytes = 0;
+  };
+  struct Kernel {
+    CUmodule module = nullptr;
+    CUfunction function = nullptr;
+    KernelSignature signature;
+  };
+  struct PreparedDispatch {
+    CUfunction function = nullptr;
+    unsigned groups[3] = {1, 1, 1};
+    unsigned lanes[3] = {1, 1, 1};
+    std::vector<CUdeviceptr> pointers;  // first byte of each binding
+    std::vector<uint32_t> constants;
+    std::vector<void*> arguments;       // addresses of the elements of the two above
+  };
+  struct PreparedCopy {
+    CUdeviceptr src, dst;
+    size_t bytes;
+  };
+  struct PreparedFill {
+    CUdeviceptr dst;
+    size_t words;
+    uint32_t pattern;
+  };
+  using Prepared = std::variant<PreparedDispatch, PreparedCopy, PreparedFill>;
+  struct Recording {
+    std::vector<Prepared> commands;  // not resized once made: arguments point into its elements
+    CUgraphExec graph = nullptr;     // null: the list is launched
+    std::vector<BufferId> buffers;
+    uint64_t checked_at = 0;         // value of frees_ when all buffers were last known to be alive
+    bool timed = false;
+    std::string text;                // its last commands, for errors
+  };
+  struct InFlight {
+    uint64_t ticket = 0;
+    CUevent done = nullptr;
+    std::vector<CUevent> marks;  // before each command and after the last, when timed
+  };
+  struct Staging {
+    void* memory = nullptr;
+    uint64_t capacity = 0;
+    CUevent done = nullptr;
+  };
+
+  void check_alive() const;
+  void activate();
+  // Throws what a failed call means.
+  void expect(CUresult result, const char* call);
+  [[noreturn]] void lost(CUresult result, const char* call);
+  bool drain();
+  HandleLookup lookup() const;
+  Buffer& buffer(BufferId id, const char* place);
+  std::string machine_code(const KernelSource& source);
+  void add(Recording& recording, const Command& command);
+  PreparedDispatch prepare(const Dispatch& d);
+  void capture(Recording& recording);
+  CUresult launch(const Prepared& command, const char*& call);
+  void launch_list(const Recording& recording, InFlight& entry);
+  void check_buffers(Recording& recording);
+  CUevent take_event();
+  bool finished(CUevent event);
+  bool take_staging(uint64_t bytes, Staging& slot);
+  void reclaim_staging();
+  void retire(uint64_t ticket);
+  void retire_finished();
+  std::vector<double> times_of(const InFlight& entry);
+  void destroy(Recording& recording);
+
+  Caps caps_;
+  std::string id_;
+  int sm_;
+  CUdevice device_;
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  DiskCache cache_;
+  std::unordered_map<uint64_t, Buffer> buffers_;
+  std::unordered_map<uint64_t, Kernel> kernels_;
+  std::unordered_map<uint64_t, Recording> recordings_;
+  std::deque<InFlight> in_flight_;
+  std::deque<std::pair<uint64_t, std::vector<double>>> times_;  // of finished timed submissions
+  std::deque<Staging> staged_;                                  // in stream order
+  std::vector<Staging> free_staging_;
+  std::vector<CUevent> free_events_;
+  uint64_t staged_bytes_ = 0;
+  uint64_t next_id_ = 0;
+  uint64_t next_ticket_ = 0;
+  uint64_t frees_ = 1;
+  std::string last_submitted_;
+  std::string dead_;  // why the device is lost; empty while it works
+};
+
+}  // namespace heddle::cuda

@@ -1,0 +1,192 @@
+#include "backend_cuda/nvrtc.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+#include <nvrtc.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <vector>
+
+#include "backend_cuda/driver.h"
+#include "core/base/error.h"
+
+namespace heddle::cuda {
+namespace {
+
+#define HEDDLE_NVRTC_FUNCTIONS(F)                                                                              \
+  F(GetErrorString) F(Version) F(GetNumSupportedArchs) F(GetSupportedArchs) F(CreateProgram) F(DestroyProgram) \
+  F(CompileProgram) F(GetPTXSize) F(GetPTX) F(GetCUBINSize) F(GetCUBIN) F(GetProgramLogSize) F(GetProgramLog)
+
+struct NvrtcApi {
+#define HEDDLE_NVRTC_POINTER(name) decltype(&::nvrtc##name) name = nullptr;
+  HEDDLE_NVRTC_FUNCTIONS(HEDDLE_NVRTC_POINTER)
+#undef HEDDLE_NVRTC_POINTER
+  std::vector<int> archs;  // supported capabilities, ascending
+  std::string version;
+};
+
+struct Loaded {
+  NvrtcApi api;
+  std::string absent;
+};
+
+// Names to try, best first. A driver loads machine code of its own major version and older ones.
+std::vector<std::string> candidates() {
+  std::vector<std::pair<int, std::string>> known = {{13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
+  int driver = try_cu() ? cu().version / 1000 : 1000;
+  std::stable_sort(known.begin(), known.end(), [&](const auto& a, const auto& b) { return (a.first <= driver) > (b.first <= driver); });
+  std::vector<std::string> folders = {""};
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* folder = std::getenv(variable)) folders.push_back(std::string(folder) + "/lib64/");
+  }
+  folders.push_back("/usr/local/cuda/lib64/");
+  std::vector<std::string> names;
+  for (const auto& [major, name] : known) {
+    for (const std::string& folder : folders) names.push_back(folder + name);
+  }
+  for (const std::string& folder : folders) names.push_back(folder + "libnvrtc.so");
+  return names;
+}
+
+void read_facts(Loaded& loaded) {
+  NvrtcApi& api = loaded.api;
+  int major = 0, minor = 0, count = 0;
+  nvrtcResult result = api.Version(&major, &minor);
+  if (result == NVRTC_SUCCESS) result = api.GetNumSupportedArchs(&count);
+  if (result == NVRTC_SUCCESS && count > 0) {
+    api.archs.resize(static_cast<size_t>(count));
+    result = api.GetSupportedArchs(api.archs.data());
+  }
+  if (result != NVRTC_SUCCESS || api.archs.empty()) {
+    loaded.absent = fmt::format("NVRTC does not say what it supports: {}", api.GetErrorString(result));
+    return;
+  }
+  std::sort(api.archs.begin(), api.archs.end());
+  api.version = fmt::format("{}.{}", major, minor);
+}
+
+Loaded load() {
+  Loaded loaded;
+  void* library = nullptr;
+  for (const std::string& name : candidates()) {
+    library = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (library) break;
+  }
+  if (!library) {
+    loaded.absent = "libnvrtc.so not found (version 13, 12 or 11.2; part of the CUDA toolkit)";
+    return loaded;
+  }
+#define HEDDLE_NVRTC_LOAD(name)                                                                        \
+  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(dlsym(library, "nvrtc" #name));        \
+  if (!loaded.api.name && loaded.absent.empty()) loaded.absent = "libnvrtc.so lacks nvrtc" #name;
+  HEDDLE_NVRTC_FUNCTIONS(HEDDLE_NVRTC_LOAD)
+#undef HEDDLE_NVRTC_LOAD
+  if (loaded.absent.empty()) read_facts(loaded);
+  return loaded;
+}
+
+const Loaded& loaded() {
+  static const Loaded* const result = new Loaded(load());  // leaked: used until the process is gone
+  return *result;
+}
+
+const NvrtcApi& nvrtc() {
+  const Loaded& l = loaded();
+  if (!l.absent.empty()) throw DeviceUnavailable("[cuda] " + l.absent);
+  return l.api;
+}
+
+void check_nvrtc(nvrtcResult result, const char* call) {
+  if (result != NVRTC_SUCCESS) throw DeviceError(fmt::format("[cuda] {}: {}", call, nvrtc().GetErrorString(result)));
+}
+
+// One program, destroyed with its scope.
+class Program {
+ public:
+  Program(const std::string& text, const std::string& name) : name_(name) {
+    check_nvrtc(nvrtc().CreateProgram(&program_, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+  }
+  ~Program() { nvrtc().DestroyProgram(&program_); }
+  Program(const Program&) = delete;
+  Program& operator=(const Program&) = delete;
+
+  // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning.
+  void compile(const std::string& arch) {
+    std::string option = "--gpu-architecture=" + arch;
+    const char* options[] = {option.c_str(), "--std=c++17"};
+    nvrtcResult result = nvrtc().CompileProgram(program_, 2, options);
+    if (result == NVRTC_SUCCESS) return;
+    std::string text = log();
+    throw CompileError(fmt::format("[compile] nvrtcCompileProgram of kernel {} for {}: {}: {}", name_, arch,
+                                   nvrtc().GetErrorString(result), headline(text)), text);
+  }
+
+  std::string ptx() {
+    size_t bytes = 0;
+    check_nvrtc(nvrtc().GetPTXSize(program_, &bytes), "nvrtcGetPTXSize");
+    std::string text(bytes, '\0');
+    check_nvrtc(nvrtc().GetPTX(program_, text.data()), "nvrtcGetPTX");
+    while (!text.empty() && text.back() == '\0') text.pop_back();
+    return text;
+  }
+
+  std::string cubin() {
+    size_t bytes = 0;
+    check_nvrtc(nvrtc().GetCUBINSize(program_, &bytes), "nvrtcGetCUBINSize");
+    std::string code(bytes, '\0');
+    check_nvrtc(nvrtc().GetCUBIN(program_, code.data()), "nvrtcGetCUBIN");
+    return code;
+  }
+
+ private:
+  std::string log() {
+    size_t bytes = 0;
+    if (nvrtc().GetProgramLogSize(program_, &bytes) != NVRTC_SUCCESS || bytes == 0) return {};
+    std::string text(bytes, '\0');
+    if (nvrtc().GetProgramLog(program_, text.data()) != NVRTC_SUCCESS) return {};
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
+  }
+
+  static std::string headline(const std::string& log) {
+    size_t at = log.find("error");
+    size_t from = at == std::string::npos ? 0 : log.rfind('\n', at) + 1;
+    return log.substr(from, log.find('\n', from) - from);
+  }
+
+  nvrtcProgram program_ = nullptr;
+  std::string name_;
+};
+
+}  // namespace
+
+bool have_nvrtc(std::string* absent) {
+  const Loaded& l = loaded();
+  if (absent && !l.absent.empty()) *absent = l.absent;
+  return l.absent.empty();
+}
+
+std::string nvrtc_version() { return loaded().api.version; }
+
+std::string compile_ptx(const std::string& text, const std::string& name, int sm) {
+  Program program(text, name);
+  program.compile(fmt::format("compute_{}", sm));
+  return program.ptx();
+}
+
+std::string compile_module(const std::string& text, const std::string& name, int sm) {
+  const std::vector<int>& archs = nvrtc().archs;
+  auto above = std::upper_bound(archs.begin(), archs.end(), sm);
+  if (above == archs.begin()) {
+    throw CompileError(fmt::format("[compile] kernel {}: NVRTC {} supports sm_{} and newer, the device is sm_{}", name, nvrtc_version(),
+                                   archs.front(), sm), "");
+  }
+  int arch = *std::prev(above);
+  if (arch != sm) return compile_ptx(text, name, arch);
+  Program program(text, name);
+  program.compile(fmt::format("sm_{}", sm));
+  return program.cubin();
+}
+
+}  // namespace heddle::cuda

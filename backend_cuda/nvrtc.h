@@ -1,0 +1,25 @@
+// NVRTC: CUDA C++ text -> PTX or machine code, with the library opened at run time.
+//
+// Purpose: compiles what the printer makes for Target::cuda. Works on a machine without a GPU, so that every kernel can be
+// checked anywhere. The library is searched as libnvrtc.so.13, .12, .11.2 by the dynamic linker, then in CUDA_HOME, CUDA_PATH
+// and /usr/local/cuda; where a driver is present, a library that is not newer than it is preferred.
+// Invariants: the library is opened once. Thread safety: all functions may be called from any thread (NVRTC locks).
+#pragma once
+
+#include <string>
+
+namespace heddle::cuda {
+
+// False, with the reason in *absent, where there is no NVRTC.
+bool have_nvrtc(std::string* absent = nullptr);
+// "13.0"; empty without NVRTC.
+std::string nvrtc_version();
+
+// PTX for compute capability `sm` (75, 80, 90, ...). `name` stands for the kernel in the log. Throws CompileError with NVRTC's
+// log, or DeviceUnavailable without NVRTC.
+std::string compile_ptx(const std::string& text, const std::string& name, int sm);
+// Machine code for exactly that capability where this NVRTC knows it, else PTX for the next lower one that it knows.
+// Either can be given to cuModuleLoadData.
+std::string compile_module(const std::string& text, const std::string& name, int sm);
+
+}  // namespace heddle::cuda

@@ -1,0 +1,240 @@
+// Recordings, submission and completion of CudaDevice.
+#include <fmt/format.h>
+
+#include "backend_cuda/cuda_device.h"
+#include "core/base/error.h"
+
+namespace heddle::cuda {
+namespace {
+
+constexpr size_t max_in_flight = 64;  // submissions the host may run ahead
+constexpr size_t kept_times = 64;     // finished timed submissions whose times are remembered
+
+template <class Id>
+uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+
+}  // namespace
+
+// ---- recordings ----
+
+CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
+  const Kernel& kernel = kernels_.at(raw(d.kernel));
+  PreparedDispatch out;
+  out.function = kernel.function;
+  for (int axis = 0; axis < 3; ++axis) {
+    out.groups[axis] = d.groups[axis];
+    out.lanes[axis] = kernel.signature.group[axis];
+  }
+  for (const Binding& b : d.bindings) out.pointers.push_back(buffers_.at(raw(b.buffer)).memory + b.offset);
+  out.constants = d.constants;
+  return out;
+}
+
+void CudaDevice::add(Recording& recording, const Command& command) {
+  if (auto* c = std::get_if<Copy>(&command)) {
+    recording.commands.push_back(PreparedCopy{buffers_.at(raw(c->src.buffer)).memory + c->src.offset,
+                                              buffers_.at(raw(c->dst.buffer)).memory + c->dst.offset, c->src.size});
+  } else if (auto* f = std::get_if<Fill>(&command)) {
+    recording.commands.push_back(
+        PreparedFill{buffers_.at(raw(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
+  } else {
+    recording.commands.push_back(prepare(std::get<Dispatch>(command)));
+    auto& d = std::get<PreparedDispatch>(recording.commands.back());
+    for (CUdeviceptr& pointer : d.pointers) d.arguments.push_back(&pointer);
+    for (uint32_t& constant : d.constants) d.arguments.push_back(&constant);
+  }
+}
+
+RecordingId CudaDevice::record(std::span<const Command> commands, bool timed) {
+  activate();
+  HandleLookup handles = lookup();
+  check_commands(commands, caps_, handles);
+  Recording& recording = recordings_[++next_id_];
+  RecordingId id{next_id_};
+  recording.timed = timed;
+  recording.checked_at = frees_;
+  recording.text = describe_last(commands, handles);
+  recording.buffers = buffers_of(commands);
+  recording.commands.reserve(commands.size());
+  for (const Command& command : commands) add(recording, command);
+  if (timed || commands.empty()) return id;  // events between the commands need the list
+  try {
+    capture(recording);
+  } catch (...) {
+    release(id);
+    throw;
+  }
+  return id;
+}
+
+// Makes recording.graph; leaves it null where the driver refuses, so that the list is launched instead.
+void CudaDevice::capture(Recording& recording) {
+  if (cu().StreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS) return;
+  CUresult result = CUDA_SUCCESS;
+  const char* call = "";
+  for (const Prepared& command : recording.commands) {
+    if (result == CUDA_SUCCESS) result = launch(command, call);
+  }
+  CUgraph graph = nullptr;
+  CUresult ended = cu().StreamEndCapture(stream_, &graph);  // always: it gives the stream back
+  if (result == CUDA_SUCCESS) result = ended;
+  if (result == CUDA_SUCCESS) result = cu().GraphInstantiate(&recording.graph, graph, 0);
+  if (result != CUDA_SUCCESS) recording.graph = nullptr;
+  if (graph) expect(cu().GraphDestroy(graph), "cuGraphDestroy");
+  if (means_lost(result)) lost(result, "capture of a recording");
+}
+
+void CudaDevice::destroy(Recording& recording) {
+  if (recording.graph) cu().GraphExecDestroy(recording.graph);  // a graph that still runs is destroyed once it has finished
+}
+
+void CudaDevice::release(RecordingId id) {
+  auto found = recordings_.find(raw(id));
+  if (found == recordings_.end()) return;
+  if (dead_.empty()) {
+    cu().CtxSetCurrent(context_);
+    destroy(found->second);
+  }
+  recordings_.erase(found);
+}
+
+// Pointers are captured by value: after a free(), a recording that used the buffer must not run again.
+void CudaDevice::check_buffers(Recording& recording) {
+  if (recording.checked_at == frees_) return;
+  for (BufferId id : recording.buffers) {
+    if (!buffers_.contains(raw(id))) {
+      throw DeviceError(fmt::format("[submit] {}: the recording uses buffer {}, which was freed", id_, raw(id)));
+    }
+  }
+  recording.checked_at = frees_;
+}
+
+// ---- submission ----
+
+CUresult CudaDevice::launch(const Prepared& command, const char*& call) {
+  if (auto* c = std::get_if<PreparedCopy>(&command)) {
+    call = "cuMemcpyDtoDAsync";
+    return cu().MemcpyDtoDAsync(c->dst, c->src, c->bytes, stream_);
+  }
+  if (auto* f = std::get_if<PreparedFill>(&command)) {
+    call = "cuMemsetD32Async";
+    return cu().MemsetD32Async(f->dst, f->pattern, f->words, stream_);
+  }
+  const auto& d = std::get<PreparedDispatch>(command);
+  call = "cuLaunchKernel";
+  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], 0, stream_,
+                           const_cast<void**>(d.arguments.data()), nullptr);
+}
+
+// Untimed events come from a pool; they carry no time stamps, which makes them cheaper.
+CUevent CudaDevice::take_event() {
+  if (!free_events_.empty()) {
+    CUevent event = free_events_.back();
+    free_events_.pop_back();
+    return event;
+  }
+  CUevent event = nullptr;
+  expect(cu().EventCreate(&event, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  return event;
+}
+
+void CudaDevice::launch_list(const Recording& recording, InFlight& entry) {
+  auto mark = [&] {
+    CUevent event = nullptr;
+    expect(cu().EventCreate(&event, CU_EVENT_DEFAULT), "cuEventCreate");
+    entry.marks.push_back(event);
+    expect(cu().EventRecord(event, stream_), "cuEventRecord");
+  };
+  for (const Prepared& command : recording.commands) {
+    if (recording.timed) mark();
+    const char* call = "";
+    CUresult result = launch(command, call);
+    expect(result, call);
+  }
+  if (recording.timed) mark();
+}
+
+Ticket CudaDevice::submit(RecordingId id) {
+  activate();
+  auto found = recordings_.find(raw(id));
+  if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
+  Recording& recording = found->second;
+  check_buffers(recording);
+  retire_finished();
+  last_submitted_ = recording.text;
+  InFlight entry;
+  try {
+    if (recording.graph) {
+      expect(cu().GraphLaunch(recording.graph, stream_), "cuGraphLaunch");
+    } else {
+      launch_list(recording, entry);
+    }
+    entry.done = take_event();
+    expect(cu().EventRecord(entry.done, stream_), "cuEventRecord");
+  } catch (...) {
+    for (CUevent event : entry.marks) cu().EventDestroy(event);
+    if (entry.done) cu().EventDestroy(entry.done);
+    throw;
+  }
+  entry.ticket = ++next_ticket_;
+  in_flight_.push_back(std::move(entry));
+  return Ticket{next_ticket_};
+}
+
+// ---- completion ----
+
+bool CudaDevice::finished(CUevent event) {
+  CUresult state = cu().EventQuery(event);
+  if (state == CUDA_ERROR_NOT_READY) return false;
+  expect(state, "cuEventQuery");
+  return true;
+}
+
+std::vector<double> CudaDevice::times_of(const InFlight& entry) {
+  std::vector<double> seconds;
+  for (size_t i = 0; i + 1 < entry.marks.size(); ++i) {
+    float milliseconds = 0;
+    expect(cu().EventElapsedTime(&milliseconds, entry.marks[i], entry.marks[i + 1]), "cuEventElapsedTime");
+    seconds.push_back(milliseconds * 1e-3);
+  }
+  return seconds;
+}
+
+// Lets go of all submissions up to `ticket`, which have finished.
+void CudaDevice::retire(uint64_t ticket) {
+  while (!in_flight_.empty() && in_flight_.front().ticket <= ticket) {
+    InFlight entry = std::move(in_flight_.front());
+    in_flight_.pop_front();
+    free_events_.push_back(entry.done);
+    if (entry.marks.empty()) continue;
+    times_.emplace_back(entry.ticket, times_of(entry));
+    if (times_.size() > kept_times) times_.pop_front();
+    for (CUevent event : entry.marks) expect(cu().EventDestroy(event), "cuEventDestroy");
+  }
+}
+
+void CudaDevice::retire_finished() {
+  if (in_flight_.size() >= max_in_flight) {
+    expect(cu().EventSynchronize(in_flight_[max_in_flight / 2].done), "cuEventSynchronize");
+  }
+  while (!in_flight_.empty() && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
+}
+
+void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
+  activate();
+  if (seconds) seconds->clear();
+  if (ticket == Ticket::none) return;
+  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[wait] {}: ticket {} was never given out", id_, raw(ticket)));
+  for (InFlight& entry : in_flight_) {
+    if (entry.ticket != raw(ticket)) continue;
+    expect(cu().EventSynchronize(entry.done), "cuEventSynchronize");
+    retire(raw(ticket));
+    break;
+  }
+  if (!seconds) return;
+  for (auto& [timed, values] : times_) {
+    if (timed == raw(ticket)) *seconds = values;
+  }
+}
+
+}  // namespace heddle::cuda

@@ -1,0 +1,33 @@
+// Builds OpenCL C programs, through a cache of binaries on disk.
+// HEDDLE_OPENCL_BINARIES=1 or 0 stores them or not; by default they are stored except on PoCL, which has its own cache.
+// Thread safety: as the device that owns it (one call at a time).
+#pragma once
+
+#include <string>
+
+#include "backend_opencl/caps.h"
+#include "backend_opencl/loader.h"
+#include "core/base/cache_dir.h"
+
+namespace heddle::opencl {
+
+class ProgramBuilder {
+ public:
+  ProgramBuilder(cl_context context, const Found& found);
+  // A built program; throws CompileError with the driver's log, in which `name` stands for the kernel.
+  cl_program build(const std::string& text, const std::string& name);
+
+ private:
+  cl_program from_binary(const std::string& identity);
+  cl_program from_source(const std::string& text, const std::string& name);
+  void keep_binary(cl_program program, const std::string& identity);
+
+  cl_context context_;
+  cl_device_id device_;
+  std::string id_;
+  std::string options_;
+  DiskCache cache_;
+  bool keep_;
+};
+
+}  // namespace heddle::opencl

@@ -1,0 +1,201 @@
+#include "backend_vulkan/device.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+#include <string_view>
+
+#include "backend_vulkan/fault_injection.h"
+#include "core/base/error.h"
+
+namespace heddle::vulkan {
+namespace {
+
+constexpr size_t max_kept_times = 64;
+
+// Devices that are open when the process ends are closed by an exit handler: it is registered after the driver's own,
+// so it runs before them, whereas the destructor of a static object may run too late for the driver.
+struct OpenDevices {
+  std::mutex mutex;
+  std::set<VulkanDevice*> devices;
+};
+
+OpenDevices& open_devices() {
+  static OpenDevices& open = *new OpenDevices;
+  return open;
+}
+
+void close_open_devices() {
+  std::set<VulkanDevice*> devices;
+  {
+    const std::lock_guard lock(open_devices().mutex);
+    devices.swap(open_devices().devices);
+  }
+  for (VulkanDevice* device : devices) device->close();
+}
+
+bool staging_forced() {
+  const char* value = std::getenv("HEDDLE_VULKAN_STAGING");
+  return value && std::string_view(value) == "1";
+}
+
+}  // namespace
+
+VulkanDevice::Parts::Parts(VkPhysicalDevice handle, int index, bool staged)
+    : context(handle, index),
+      memory(context, staged),
+      queue(context),
+      transfers(context, memory, queue),
+      kernels(context) {
+  VkCommandPoolCreateInfo info{VK_STRUCTURE_TYPE_COMMAND_POOL_CREATE_INFO};
+  info.queueFamilyIndex = context.physical().queue_family();
+  context.check(vkCreateCommandPool(context.device(), &info, nullptr, &pool), "vkCreateCommandPool");
+}
+
+VulkanDevice::Parts::~Parts() {
+  queue.drain();  // runs all deferred work while everything it refers to is alive
+  recordings.clear();
+  vkDestroyCommandPool(context.device(), pool, nullptr);
+}
+
+VulkanDevice::VulkanDevice(VkPhysicalDevice handle, int index)
+    : parts_(std::make_unique<Parts>(handle, index, staging_forced())) {
+  caps_ = parts_->context.caps();
+  id_ = parts_->context.physical().info().id;
+  static std::once_flag registered;
+  std::call_once(registered, [] { std::atexit(close_open_devices); });
+  const std::lock_guard lock(open_devices().mutex);
+  open_devices().devices.insert(this);
+}
+
+VulkanDevice::~VulkanDevice() {
+  {
+    const std::lock_guard lock(open_devices().mutex);
+    open_devices().devices.erase(this);
+  }
+  close();
+}
+
+void VulkanDevice::close() { parts_.reset(); }
+
+VulkanDevice::Parts& VulkanDevice::parts() const {
+  if (!parts_) throw DeviceLost(fmt::format("[{}] the device is closed: the process is ending", id_));
+  parts_->context.guard();
+  return *parts_;
+}
+
+BufferId VulkanDevice::alloc(uint64_t bytes) {
+  Parts& p = parts();
+  p.queue.completed();  // gives back what was freed and is no longer in use
+  const auto make = [&] { return p.memory.add(p.memory.make(bytes, Residence::device)); };
+  try {
+    return make();
+  } catch (const OutOfMemory&) {
+    // What was freed may still wait for the device: let it finish and try once more.
+    p.queue.wait(p.transfers.submit(VK_NULL_HANDLE));
+  }
+  return make();
+}
+
+void VulkanDevice::free(BufferId buffer) {
+  if (gone()) return;
+  Parts& p = *parts_;
+  const Buffer taken = p.memory.take(buffer);
+  p.queue.when_done(p.transfers.horizon(), [&p, taken] { p.memory.destroy(taken); });
+}
+
+void VulkanDevice::write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) {
+  parts().transfers.upload(buffer, offset, static_cast<const std::byte*>(source), bytes);
+}
+
+void VulkanDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  parts().transfers.download(buffer, offset, static_cast<std::byte*>(target), bytes);
+}
+
+KernelId VulkanDevice::compile(const KernelSource& source) { return parts().kernels.compile(source); }
+
+void VulkanDevice::release(KernelId kernel) {
+  if (gone()) return;
+  parts_->kernels.take(kernel);  // recordings that use it keep it alive
+}
+
+RecordingId VulkanDevice::record(std::span<const Command> commands, bool timed) {
+  Parts& p = parts();
+  auto recording = std::make_shared<Recording>(p.context, p.memory, p.kernels, p.pool, commands, timed);
+  const RecordingId id{next_recording_++};
+  p.recordings.emplace(id, std::move(recording));
+  return id;
+}
+
+const std::shared_ptr<Recording>& VulkanDevice::find(RecordingId id) const {
+  const auto found = parts_->recordings.find(id);
+  if (found == parts_->recordings.end()) {
+    throw DeviceError(
+        fmt::format("[vulkan] no recording has the id {}; it was released or never made", static_cast<uint64_t>(id)));
+  }
+  return found->second;
+}
+
+void VulkanDevice::release(RecordingId recording) {
+  if (gone()) return;
+  const std::shared_ptr<Recording> taken = find(recording);
+  parts_->recordings.erase(recording);
+  // The deferred call holds the last reference; the times of a submission can be asked for after the release.
+  parts_->queue.when_done(taken->last_ticket, [this, taken] { keep_times(*taken); });
+}
+
+Ticket VulkanDevice::submit(RecordingId recording) {
+  Parts& p = parts();
+  const std::shared_ptr<Recording>& found = find(recording);
+  if (found->timed() && found->last_ticket > 0) {
+    p.queue.wait(found->last_ticket);
+    keep_times(*found);
+  }
+  p.context.set_last_work(found->summary());
+  const uint64_t ticket = p.transfers.submit(found->commands());
+  found->last_ticket = ticket;
+  if (found->timed()) timed_[ticket] = found;
+  return Ticket{ticket};
+}
+
+void VulkanDevice::keep_times(const Recording& recording) {
+  const auto waiting = timed_.find(recording.last_ticket);
+  if (waiting == timed_.end()) return;
+  timed_.erase(waiting);
+  if (gone()) return;
+  try {
+    times_[recording.last_ticket] = recording.seconds();
+  } catch (const DeviceLost&) {
+    return;  // release() must not throw; the next call will
+  }
+  if (times_.size() > max_kept_times) times_.erase(times_.begin());
+}
+
+void VulkanDevice::wait(Ticket ticket, std::vector<double>* seconds) {
+  Parts& p = parts();
+  const auto number = static_cast<uint64_t>(ticket);
+  if (number == 0 || number > p.queue.last())
+    throw DeviceError(fmt::format("[vulkan wait] no submission has the ticket {}", number));
+  p.queue.wait(number);
+  if (!seconds) return;
+  seconds->clear();
+  if (const auto waiting = timed_.find(number); waiting != timed_.end()) {
+    if (const auto recording = waiting->second.lock()) keep_times(*recording);
+    p.context.guard();
+  }
+  if (const auto found = times_.find(number); found != times_.end()) *seconds = found->second;
+}
+
+}  // namespace heddle::vulkan
+
+namespace heddle {
+
+bool vulkan_lose_device_on_next_submit(Device& device) {
+  auto* const found = dynamic_cast<vulkan::VulkanDevice*>(&device);
+  if (found) found->fail_next_submit();
+  return found != nullptr;
+}
+
+}  // namespace heddle

@@ -1,0 +1,72 @@
+// VulkanDevice: the eleven calls of core/device/device.h on one VkDevice.
+//
+// Invariants: parts are declared in the order in which they need each other; close() ends all work and destroys them,
+// once. What submissions may still use is destroyed after they have finished. Thread safety: none, as the contract
+// says.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <unordered_map>
+
+#include "backend_vulkan/context.h"
+#include "backend_vulkan/kernels.h"
+#include "backend_vulkan/memory.h"
+#include "backend_vulkan/queue.h"
+#include "backend_vulkan/recording.h"
+#include "backend_vulkan/transfers.h"
+#include "core/device/device.h"
+
+namespace heddle::vulkan {
+
+class VulkanDevice final : public Device {
+ public:
+  VulkanDevice(VkPhysicalDevice handle, int index);
+  ~VulkanDevice() override;
+
+  const Caps& caps() const override { return caps_; }
+  BufferId alloc(uint64_t bytes) override;
+  void free(BufferId buffer) override;
+  void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
+  void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  KernelId compile(const KernelSource& source) override;
+  void release(KernelId kernel) override;
+  RecordingId record(std::span<const Command> commands, bool timed) override;
+  void release(RecordingId recording) override;
+  Ticket submit(RecordingId recording) override;
+  void wait(Ticket ticket, std::vector<double>* seconds) override;
+
+  // Waits for all work and gives everything back; afterwards the device counts as lost. Also called when the process
+  // ends, before the driver's own exit handlers run.
+  void close();
+  void fail_next_submit() { parts().queue.fail_next(); }
+
+ private:
+  struct Parts {
+    Parts(VkPhysicalDevice handle, int index, bool staged);
+    ~Parts();
+    Context context;
+    Memory memory;
+    Queue queue;
+    Transfers transfers;
+    Kernels kernels;
+    VkCommandPool pool = VK_NULL_HANDLE;
+    std::unordered_map<RecordingId, std::shared_ptr<Recording>> recordings;
+  };
+
+  // The parts, if the device is alive; throws DeviceLost otherwise.
+  Parts& parts() const;
+  bool gone() const { return !parts_ || parts_->context.lost(); }
+  const std::shared_ptr<Recording>& find(RecordingId id) const;
+  // Keeps the times of a timed recording's newest submission, which must have finished.
+  void keep_times(const Recording& recording);
+
+  Caps caps_;
+  std::string id_;
+  std::unique_ptr<Parts> parts_;
+  uint64_t next_recording_ = 1;
+  std::map<uint64_t, std::weak_ptr<Recording>> timed_;  // ticket -> recording whose times were not read yet
+  std::map<uint64_t, std::vector<double>> times_;       // ticket -> times of finished submissions, the newest few
+};
+
+}  // namespace heddle::vulkan

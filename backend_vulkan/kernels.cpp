@@ -1,0 +1,120 @@
+#include "backend_vulkan/kernels.h"
+
+#include <fmt/format.h>
+
+#include "backend_vulkan/glsl_compiler.h"
+#include "core/base/error.h"
+#include "core/kernel/printer.h"
+
+namespace heddle::vulkan {
+namespace {
+
+constexpr std::string_view cache_identity = "VkPipelineCache";
+
+}  // namespace
+
+Kernel::~Kernel() {
+  vkDestroyPipeline(context.device(), pipeline, nullptr);
+  vkDestroyPipelineLayout(context.device(), layout, nullptr);
+  vkDestroyDescriptorSetLayout(context.device(), set_layout, nullptr);
+}
+
+Kernels::Kernels(Context& context) : context_(context), disk_("vulkan-pipelines", context.caps().driver_hash) {
+  load_cache();
+}
+
+Kernels::~Kernels() {
+  if (fresh_ && !context_.lost()) store_cache();
+  kernels_.clear();
+  vkDestroyPipelineCache(context_.device(), cache_, nullptr);
+}
+
+void Kernels::load_cache() {
+  const auto stored = disk_.load(cache_identity);
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  if (stored) {
+    info.initialDataSize = stored->size();
+    info.pInitialData = stored->data();
+  }
+  context_.check(vkCreatePipelineCache(context_.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
+}
+
+void Kernels::store_cache() const {
+  size_t bytes = 0;
+  if (vkGetPipelineCacheData(context_.device(), cache_, &bytes, nullptr) < 0 || bytes == 0) return;
+  std::vector<uint8_t> data(bytes);
+  if (vkGetPipelineCacheData(context_.device(), cache_, &bytes, data.data()) != VK_SUCCESS) return;
+  disk_.store(cache_identity, data.data(), bytes);
+}
+
+KernelId Kernels::compile(const KernelSource& source) {
+  check_kernel(source, context_.caps());
+  const std::string text = print(source, Target::glsl, {.f16_arithmetic = context_.caps().f16_arithmetic});
+  const auto words = compile_glsl_cached(text, source.name);
+  auto kernel = std::make_shared<Kernel>(context_);
+  kernel->signature = signature_of(source);
+  make_layout(*kernel);
+  make_pipeline(*kernel, words, text);
+  fresh_ = true;
+  const KernelId id{next_++};
+  kernels_.emplace(id, std::move(kernel));
+  return id;
+}
+
+void Kernels::make_layout(Kernel& kernel) const {
+  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.signature.buffers.size());
+  for (uint32_t i = 0; i < bindings.size(); ++i) {
+    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+  }
+  VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
+  set.bindingCount = static_cast<uint32_t>(bindings.size());
+  set.pBindings = bindings.data();
+  context_.check(vkCreateDescriptorSetLayout(context_.device(), &set, nullptr, &kernel.set_layout),
+                 "vkCreateDescriptorSetLayout");
+
+  const auto push_bytes = static_cast<uint32_t>(4 * kernel.signature.constants);
+  const VkPushConstantRange range{VK_SHADER_STAGE_COMPUTE_BIT, 0, push_bytes};
+  VkPipelineLayoutCreateInfo layout{VK_STRUCTURE_TYPE_PIPELINE_LAYOUT_CREATE_INFO};
+  layout.setLayoutCount = 1;
+  layout.pSetLayouts = &kernel.set_layout;
+  layout.pushConstantRangeCount = push_bytes > 0 ? 1 : 0;
+  layout.pPushConstantRanges = &range;
+  context_.check(vkCreatePipelineLayout(context_.device(), &layout, nullptr, &kernel.layout), "vkCreatePipelineLayout");
+}
+
+void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, const std::string& text) const {
+  VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
+  code.codeSize = words.size() * sizeof(uint32_t);
+  code.pCode = words.data();
+  VkShaderModule module = VK_NULL_HANDLE;
+  context_.check(vkCreateShaderModule(context_.device(), &code, nullptr, &module), "vkCreateShaderModule");
+  VkComputePipelineCreateInfo info{VK_STRUCTURE_TYPE_COMPUTE_PIPELINE_CREATE_INFO};
+  info.stage = {VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_CREATE_INFO};
+  info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
+  info.stage.module = module;
+  info.stage.pName = "main";
+  info.layout = kernel.layout;
+  const VkResult result = vkCreateComputePipelines(context_.device(), cache_, 1, &info, nullptr, &kernel.pipeline);
+  vkDestroyShaderModule(context_.device(), module, nullptr);
+  if (result == VK_ERROR_UNKNOWN || result == VK_ERROR_INVALID_SHADER_NV || result == VK_ERROR_INITIALIZATION_FAILED) {
+    throw CompileError(
+        fmt::format("[vulkan compile {}] vkCreateComputePipelines failed: {} ({}): the driver refused the kernel",
+                    kernel.signature.name, name_of(result), static_cast<int>(result)),
+        text);
+  }
+  context_.check(result, "vkCreateComputePipelines");
+}
+
+std::shared_ptr<Kernel> Kernels::find(KernelId id) const {
+  const auto found = kernels_.find(id);
+  return found == kernels_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Kernel> Kernels::take(KernelId id) {
+  std::shared_ptr<Kernel> kernel = find(id);
+  if (!kernel) throw DeviceError(fmt::format("[release] kernel handle {} is not alive", static_cast<uint64_t>(id)));
+  kernels_.erase(id);
+  return kernel;
+}
+
+}  // namespace heddle::vulkan

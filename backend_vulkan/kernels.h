@@ -1,0 +1,58 @@
+// Kernels: KernelSource -> GLSL -> SPIR-V -> compute pipeline, with both caches on disk.
+//
+// Invariants: a Kernel lives as long as a recording that uses it holds it; the driver's pipeline cache is loaded when
+// the device opens and stored when it closes, if a pipeline was made in between. Thread safety: none; used by one
+// device.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "backend_vulkan/context.h"
+#include "core/base/cache_dir.h"
+#include "core/device/device.h"
+#include "core/device/validate.h"
+
+namespace heddle::vulkan {
+
+struct Kernel {
+  explicit Kernel(Context& owner) : context(owner) {}
+  ~Kernel();
+  Kernel(const Kernel&) = delete;
+  Kernel& operator=(const Kernel&) = delete;
+
+  Context& context;
+  KernelSignature signature;
+  VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
+  VkPipelineLayout layout = VK_NULL_HANDLE;
+  VkPipeline pipeline = VK_NULL_HANDLE;
+};
+
+class Kernels {
+ public:
+  explicit Kernels(Context& context);
+  ~Kernels();
+
+  KernelId compile(const KernelSource& source);
+  // Null when the id is not alive.
+  std::shared_ptr<Kernel> find(KernelId id) const;
+  // Takes the kernel out of the table; throws DeviceError when the id is not alive.
+  std::shared_ptr<Kernel> take(KernelId id);
+
+ private:
+  void make_layout(Kernel& kernel) const;
+  void make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, const std::string& text) const;
+  void load_cache();
+  void store_cache() const;
+
+  Context& context_;
+  DiskCache disk_;
+  uint64_t next_ = 1;
+  bool fresh_ = false;  // a pipeline was made that the file may not know
+  VkPipelineCache cache_ = VK_NULL_HANDLE;
+  std::unordered_map<KernelId, std::shared_ptr<Kernel>> kernels_;
+};
+
+}  // namespace heddle::vulkan

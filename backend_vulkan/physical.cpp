@@ -1,0 +1,273 @@
+#include "backend_vulkan/physical.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+
+#include "core/base/hash.h"
+
+namespace heddle::vulkan {
+namespace {
+
+DeviceClass device_class(VkPhysicalDeviceType type) {
+  switch (type) {
+    case VK_PHYSICAL_DEVICE_TYPE_DISCRETE_GPU:
+    case VK_PHYSICAL_DEVICE_TYPE_VIRTUAL_GPU:
+      return DeviceClass::discrete_gpu;
+    case VK_PHYSICAL_DEVICE_TYPE_INTEGRATED_GPU:
+      return DeviceClass::integrated_gpu;
+    default:
+      return DeviceClass::cpu;
+  }
+}
+
+std::string_view matrix_type(VkComponentTypeNV type) {
+  switch (type) {
+    case VK_COMPONENT_TYPE_FLOAT16_NV:
+      return "f16";
+    case VK_COMPONENT_TYPE_FLOAT32_NV:
+      return "f32";
+    case VK_COMPONENT_TYPE_FLOAT64_NV:
+      return "f64";
+    case VK_COMPONENT_TYPE_SINT8_NV:
+      return "i8";
+    case VK_COMPONENT_TYPE_SINT32_NV:
+      return "i32";
+    case VK_COMPONENT_TYPE_UINT8_NV:
+      return "u8";
+    case VK_COMPONENT_TYPE_UINT32_NV:
+      return "u32";
+    default:
+      return {};
+  }
+}
+
+uint32_t clamp_to_u32(VkDeviceSize value) { return static_cast<uint32_t>(std::min<VkDeviceSize>(value, UINT32_MAX)); }
+
+}  // namespace
+
+template <class T>
+void Physical::chain(void*& head, T& link, VkStructureType type) {
+  link.sType = type;
+  link.pNext = head;
+  head = &link;
+}
+
+Physical::Physical(VkPhysicalDevice handle, int index) : handle_(handle) {
+  info_.id = fmt::format("vulkan:{}", index);
+  info_.backend = "vulkan";
+  VkPhysicalDeviceProperties plain;
+  vkGetPhysicalDeviceProperties(handle_, &plain);
+  info_.name = plain.deviceName;
+  info_.driver = fmt::format("Vulkan {}.{}.{}", VK_API_VERSION_MAJOR(plain.apiVersion),
+                             VK_API_VERSION_MINOR(plain.apiVersion), VK_API_VERSION_PATCH(plain.apiVersion));
+  api_ = plain.apiVersion;
+  if (api_ < VK_API_VERSION_1_1) {
+    info_.reason = fmt::format("the driver offers {}, Vulkan 1.1 is needed", info_.driver);
+    return;
+  }
+  read_extensions();
+  read_features();
+  read_properties();
+  choose_queue();
+  judge();
+}
+
+bool Physical::has(const char* extension) const {
+  return std::any_of(offered_.begin(), offered_.end(),
+                     [&](const VkExtensionProperties& e) { return std::strcmp(e.extensionName, extension) == 0; });
+}
+
+void Physical::read_extensions() {
+  uint32_t count = 0;
+  if (vkEnumerateDeviceExtensionProperties(handle_, nullptr, &count, nullptr) < 0) return;
+  offered_.resize(count);
+  if (vkEnumerateDeviceExtensionProperties(handle_, nullptr, &count, offered_.data()) < 0) offered_.clear();
+  // Features that became core later are reached through their extension on an older driver.
+  const auto enable = [&](const char* name, uint32_t core_since) {
+    if (api_ < core_since && has(name)) extensions_.push_back(name);
+  };
+  enable(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_API_VERSION_1_2);
+  enable(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2);
+  enable(VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
+  enable(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
+  enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3);
+  enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
+}
+
+void Physical::read_features() {
+  void* head = nullptr;
+  const auto offers = [&](const char* name, uint32_t core_since) { return api_ >= core_since || has(name); };
+  chain(head, storage16_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_16BIT_STORAGE_FEATURES);
+  if (offers(VK_KHR_8BIT_STORAGE_EXTENSION_NAME, VK_API_VERSION_1_2)) {
+    chain(head, storage8_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_8BIT_STORAGE_FEATURES);
+  }
+  if (offers(VK_KHR_SHADER_FLOAT16_INT8_EXTENSION_NAME, VK_API_VERSION_1_2)) {
+    chain(head, narrow_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_FLOAT16_INT8_FEATURES);
+  }
+  if (offers(VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2)) {
+    chain(head, subgroup_types_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SUBGROUP_EXTENDED_TYPES_FEATURES);
+  }
+  if (offers(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2)) {
+    chain(head, memory_model_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_VULKAN_MEMORY_MODEL_FEATURES);
+  }
+  if (offers(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3)) {
+    chain(head, dot_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
+  }
+  if (has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
+    chain(head, matrix_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV);
+  }
+  wanted_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
+  wanted_.pNext = head;
+  vkGetPhysicalDeviceFeatures2(handle_, &wanted_);
+  // Of the plain features only these; robust buffer access, for one, would slow every kernel down.
+  const VkPhysicalDeviceFeatures offered = wanted_.features;
+  wanted_.features = {};
+  wanted_.features.shaderFloat64 = offered.shaderFloat64;
+  wanted_.features.shaderInt64 = offered.shaderInt64;
+  wanted_.features.shaderInt16 = offered.shaderInt16;
+  storage16_.storagePushConstant16 = VK_FALSE;
+  storage16_.storageInputOutput16 = VK_FALSE;
+  storage8_.storagePushConstant8 = VK_FALSE;
+  matrix_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+}
+
+void Physical::read_properties() {
+  void* head = nullptr;
+  VkPhysicalDeviceSubgroupProperties subgroup{};
+  VkPhysicalDeviceMaintenance3Properties maintenance3{};
+  VkPhysicalDeviceMaintenance4Properties maintenance4{};
+  VkPhysicalDeviceDriverProperties driver{};
+  VkPhysicalDeviceShaderIntegerDotProductProperties dot{};
+  VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
+  VkPhysicalDeviceShaderCorePropertiesAMD cores{};
+  chain(head, subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
+  chain(head, maintenance3, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
+  const bool has_driver = api_ >= VK_API_VERSION_1_2 || has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
+  if (has_driver) chain(head, driver, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_DRIVER_PROPERTIES);
+  if (api_ >= VK_API_VERSION_1_3) chain(head, maintenance4, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_4_PROPERTIES);
+  if (dot_.shaderIntegerDotProduct) {
+    chain(head, dot, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_PROPERTIES);
+  }
+  if (has(VK_NV_SHADER_SM_BUILTINS_EXTENSION_NAME)) {
+    chain(head, multiprocessors, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_SM_BUILTINS_PROPERTIES_NV);
+  }
+  if (has(VK_AMD_SHADER_CORE_PROPERTIES_EXTENSION_NAME)) {
+    chain(head, cores, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_CORE_PROPERTIES_AMD);
+  }
+  VkPhysicalDeviceProperties2 properties{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, head, {}};
+  vkGetPhysicalDeviceProperties2(handle_, &properties);
+
+  if (has_driver) info_.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
+  read_limits(properties);
+  Caps& caps = info_.caps;
+  caps.subgroup_size = std::max(1u, subgroup.subgroupSize);
+  caps.int8_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
+  if (caps.device_class == DeviceClass::cpu) caps.compute_units = std::max(1u, std::thread::hardware_concurrency());
+  if (multiprocessors.shaderSMCount > 0) caps.compute_units = multiprocessors.shaderSMCount;
+  if (cores.shaderEngineCount > 0) {
+    caps.compute_units = cores.shaderEngineCount * cores.shaderArraysPerEngineCount * cores.computeUnitsPerShaderArray;
+  }
+  VkDeviceSize largest = maintenance3.maxMemoryAllocationSize;
+  if (api_ >= VK_API_VERSION_1_3) largest = std::min(largest, maintenance4.maxBufferSize);
+  read_memory(largest);
+  read_matrix_units();
+}
+
+void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
+  const VkPhysicalDeviceProperties& properties = all.properties;
+  const VkPhysicalDeviceLimits& limits = properties.limits;
+  Caps& caps = info_.caps;
+  caps.device_class = device_class(properties.deviceType);
+  caps.target = Target::glsl;
+  caps.vendor_id = properties.vendorID;
+  caps.shared_bytes = limits.maxComputeSharedMemorySize;
+  caps.max_group_lanes = limits.maxComputeWorkGroupInvocations;
+  std::copy_n(limits.maxComputeWorkGroupSize, 3, caps.max_group);
+  std::copy_n(limits.maxComputeWorkGroupCount, 3, caps.max_groups);
+  caps.max_bindings = std::min(
+      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+  // Sixteen at least, so that a four-wide vector access is aligned whatever the driver says.
+  caps.buffer_alignment = clamp_to_u32(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
+  caps.max_binding_bytes = limits.maxStorageBufferRange;
+  caps.f16_arithmetic = narrow_.shaderFloat16 == VK_TRUE;
+  caps.f64 = wanted_.features.shaderFloat64 == VK_TRUE;
+  caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
+  caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
+  timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;
+
+  const uint32_t identity[] = {properties.vendorID, properties.deviceID, properties.driverVersion,
+                               properties.apiVersion};
+  caps.driver_hash = hash_bytes(identity, sizeof(identity));
+  caps.driver_hash = hash_bytes(properties.pipelineCacheUUID, VK_UUID_SIZE, caps.driver_hash);
+  caps.driver_hash = hash_string(info_.name, caps.driver_hash);
+  caps.driver_hash = hash_string(info_.driver, caps.driver_hash);
+}
+
+void Physical::read_memory(VkDeviceSize largest_buffer) {
+  vkGetPhysicalDeviceMemoryProperties(handle_, &memory_);
+  Caps& caps = info_.caps;
+  VkDeviceSize heap = 0;
+  for (uint32_t i = 0; i < memory_.memoryHeapCount; ++i) {
+    const VkMemoryHeap& one = memory_.memoryHeaps[i];
+    if (caps.device_class == DeviceClass::integrated_gpu) {
+      heap += one.size;  // all of it is the machine's memory
+    } else if (one.flags & VK_MEMORY_HEAP_DEVICE_LOCAL_BIT) {
+      heap = std::max(heap, one.size);
+    }
+  }
+  // A CPU driver's heap is an invented figure (lavapipe: 2 GiB); the machine's memory is the honest one.
+  if (caps.device_class == DeviceClass::cpu) {
+    const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (pages > 0 && page > 0) heap = static_cast<VkDeviceSize>(pages) * static_cast<VkDeviceSize>(page);
+  }
+  caps.memory_bytes = heap;
+  caps.max_allocation_bytes = std::min(largest_buffer, heap);
+  caps.unified_memory = caps.device_class != DeviceClass::discrete_gpu;
+}
+
+void Physical::read_matrix_units() {
+  if (!matrix_.cooperativeMatrix) return;
+  uint32_t count = 0;
+  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(handle_, &count, nullptr) < 0) return;
+  std::vector<VkCooperativeMatrixPropertiesNV> shapes(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV});
+  if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(handle_, &count, shapes.data()) < 0) return;
+  std::string& text = info_.caps.matrix_units;
+  for (const auto& shape : shapes) {
+    const std::string_view in = matrix_type(shape.AType), out = matrix_type(shape.DType);
+    if (in.empty() || out.empty() || shape.scope != VK_SCOPE_SUBGROUP_NV) continue;
+    text += fmt::format("{}{}x{}x{} {} {}", text.empty() ? "" : "; ", shape.MSize, shape.NSize, shape.KSize, in, out);
+  }
+}
+
+void Physical::choose_queue() {
+  uint32_t count = 0;
+  vkGetPhysicalDeviceQueueFamilyProperties(handle_, &count, nullptr);
+  std::vector<VkQueueFamilyProperties> families(count);
+  vkGetPhysicalDeviceQueueFamilyProperties(handle_, &count, families.data());
+  // A family without graphics is preferred: a long kernel then does not hold up the desktop.
+  for (const bool with_graphics : {false, true}) {
+    for (uint32_t i = 0; i < count && queue_family_ == UINT32_MAX; ++i) {
+      const VkQueueFlags flags = families[i].queueFlags;
+      const bool graphics = (flags & VK_QUEUE_GRAPHICS_BIT) != 0;
+      if (!(flags & VK_QUEUE_COMPUTE_BIT) || graphics != with_graphics || families[i].queueCount == 0) continue;
+      queue_family_ = i;
+      timestamp_bits_ = timestamp_seconds_ > 0 ? families[i].timestampValidBits : 0;
+    }
+  }
+}
+
+void Physical::judge() {
+  if (queue_family_ == UINT32_MAX) {
+    info_.reason = "the device has no compute queue";
+  } else if (!storage8_.storageBuffer8BitAccess || !storage16_.storageBuffer16BitAccess) {
+    info_.reason =
+        "the driver lacks 8-bit or 16-bit storage buffers (storageBuffer8BitAccess, storageBuffer16BitAccess)";
+  }
+  info_.available = info_.reason.empty();
+}
+
+}  // namespace heddle::vulkan

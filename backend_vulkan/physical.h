@@ -1,0 +1,66 @@
+// Physical: what a physical device can do, and which features and extensions Heddle switches on.
+//
+// Purpose: read once; turns Vulkan's properties into DeviceInfo and Caps.
+// Invariants: `wanted` holds only features that the device offers and that printed kernels may need; its pNext chain
+// points into the object, so it neither moves nor copies. Thread safety: immutable once made.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend_vulkan/vk.h"
+#include "core/device/device.h"
+
+namespace heddle::vulkan {
+
+class Physical {
+ public:
+  // Never throws; what is missing stands in info().reason.
+  Physical(VkPhysicalDevice handle, int index);
+  Physical(const Physical&) = delete;
+  Physical& operator=(const Physical&) = delete;
+
+  VkPhysicalDevice handle() const { return handle_; }
+  const DeviceInfo& info() const { return info_; }
+  uint32_t queue_family() const { return queue_family_; }
+  uint32_t timestamp_bits() const { return timestamp_bits_; }  // 0: the queue has no timestamps
+  double timestamp_seconds() const { return timestamp_seconds_; }
+  const VkPhysicalDeviceMemoryProperties& memory() const { return memory_; }
+  // For vkCreateDevice.
+  const VkPhysicalDeviceFeatures2& wanted() const { return wanted_; }
+  const std::vector<const char*>& extensions() const { return extensions_; }
+
+ private:
+  bool has(const char* extension) const;
+  // Appends a feature or property structure to a chain.
+  template <class T>
+  static void chain(void*& head, T& link, VkStructureType type);
+  void read_extensions();
+  void read_features();
+  void read_properties();
+  void read_limits(const VkPhysicalDeviceProperties2& properties);
+  void read_memory(VkDeviceSize largest_buffer);
+  void read_matrix_units();
+  void choose_queue();
+  void judge();
+
+  VkPhysicalDevice handle_;
+  uint32_t api_ = 0;
+  DeviceInfo info_;
+  std::vector<VkExtensionProperties> offered_;
+  std::vector<const char*> extensions_;
+  VkPhysicalDeviceFeatures2 wanted_{};
+  VkPhysicalDevice16BitStorageFeatures storage16_{};
+  VkPhysicalDevice8BitStorageFeatures storage8_{};
+  VkPhysicalDeviceShaderFloat16Int8Features narrow_{};
+  VkPhysicalDeviceShaderSubgroupExtendedTypesFeatures subgroup_types_{};
+  VkPhysicalDeviceVulkanMemoryModelFeatures memory_model_{};
+  VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{};
+  VkPhysicalDeviceCooperativeMatrixFeaturesNV matrix_{};
+  VkPhysicalDeviceMemoryProperties memory_{};
+  uint32_t queue_family_ = UINT32_MAX;
+  uint32_t timestamp_bits_ = 0;
+  double timestamp_seconds_ = 0;
+};
+
+}  // namespace heddle::vulkan

@@ -1,0 +1,99 @@
+#include "backend_vulkan/queue.h"
+
+namespace heddle::vulkan {
+
+Queue::~Queue() {
+  drain();
+  for (const VkFence fence : spare_) vkDestroyFence(context_.device(), fence, nullptr);
+}
+
+VkFence Queue::take_fence() {
+  VkFence fence = VK_NULL_HANDLE;
+  if (!spare_.empty()) {
+    fence = spare_.back();
+    context_.check(vkResetFences(context_.device(), 1, &fence), "vkResetFences");
+    spare_.pop_back();
+    return fence;
+  }
+  const VkFenceCreateInfo info{VK_STRUCTURE_TYPE_FENCE_CREATE_INFO};
+  context_.check(vkCreateFence(context_.device(), &info, nullptr, &fence), "vkCreateFence");
+  return fence;
+}
+
+uint64_t Queue::submit(std::span<const VkCommandBuffer> commands) {
+  completed();
+  if (in_flight_.size() >= max_in_flight) wait(in_flight_.front().ticket);
+  const VkFence fence = take_fence();
+  VkSubmitInfo info{VK_STRUCTURE_TYPE_SUBMIT_INFO};
+  info.commandBufferCount = static_cast<uint32_t>(commands.size());
+  info.pCommandBuffers = commands.data();
+  const VkResult result = fail_next_ ? VK_ERROR_DEVICE_LOST : vkQueueSubmit(context_.queue(), 1, &info, fence);
+  fail_next_ = false;
+  if (result < 0) spare_.push_back(fence);
+  context_.check(result, "vkQueueSubmit");
+  in_flight_.push_back({++last_, fence});
+  return last_;
+}
+
+void Queue::wait(uint64_t ticket) {
+  while (!in_flight_.empty() && completed_ < ticket) {
+    // Only the newest fence that is needed is waited for; the ones before it are then done as well.
+    size_t newest = 0;
+    while (newest + 1 < in_flight_.size() && in_flight_[newest + 1].ticket <= ticket) ++newest;
+    const VkFence fence = in_flight_[newest].fence;
+    context_.check(vkWaitForFences(context_.device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
+    for (size_t i = 0; i <= newest; ++i) finish_front();
+  }
+  run_due();
+}
+
+uint64_t Queue::completed() {
+  while (!in_flight_.empty()) {
+    const VkResult status = vkGetFenceStatus(context_.device(), in_flight_.front().fence);
+    if (status == VK_NOT_READY) break;
+    context_.check(status, "vkGetFenceStatus");
+    finish_front();
+  }
+  run_due();
+  return completed_;
+}
+
+void Queue::finish_front() {
+  completed_ = in_flight_.front().ticket;
+  spare_.push_back(in_flight_.front().fence);
+  in_flight_.pop_front();
+}
+
+void Queue::when_done(uint64_t ticket, std::function<void()> work) {
+  if (ticket <= completed_) {
+    work();
+  } else {
+    deferred_.emplace(ticket, std::move(work));
+  }
+}
+
+void Queue::run_due() {
+  while (!deferred_.empty() && deferred_.begin()->first <= completed_) {
+    const auto work = std::move(deferred_.begin()->second);
+    deferred_.erase(deferred_.begin());
+    work();
+  }
+}
+
+void Queue::drain() {
+  vkDeviceWaitIdle(context_.device());  // a lost device answers with an error and is idle too
+  while (!in_flight_.empty()) finish_front();
+  completed_ = UINT64_MAX;
+  run_due();
+}
+
+void end_barrier(VkCommandBuffer commands) {
+  constexpr VkPipelineStageFlags device = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT | VK_PIPELINE_STAGE_TRANSFER_BIT;
+  VkMemoryBarrier barrier{VK_STRUCTURE_TYPE_MEMORY_BARRIER};
+  barrier.srcAccessMask = VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_WRITE_BIT;
+  barrier.dstAccessMask = VK_ACCESS_SHADER_READ_BIT | VK_ACCESS_SHADER_WRITE_BIT | VK_ACCESS_TRANSFER_READ_BIT |
+                          VK_ACCESS_TRANSFER_WRITE_BIT | VK_ACCESS_HOST_READ_BIT;
+  vkCmdPipelineBarrier(commands, device, device | VK_PIPELINE_STAGE_HOST_BIT, 0, 1, &barrier, 0, nullptr, 0, nullptr);
+}
+
+}  // namespace heddle::vulkan

@@ -1,0 +1,178 @@
+#include "backend_vulkan/recording.h"
+
+#include <algorithm>
+
+#include "backend_vulkan/queue.h"
+#include "core/device/validate.h"
+
+namespace heddle::vulkan {
+
+Recording::Recording(Context& context, const Memory& memory, const Kernels& kernels, VkCommandPool pool,
+                     std::span<const Command> commands, bool timed)
+    : context_(context),
+      memory_(memory),
+      table_(kernels),
+      command_pool_(pool),
+      count_(static_cast<uint32_t>(commands.size())) {
+  const HandleLookup lookup{[this](BufferId id) {
+                              const Buffer* buffer = memory_.find(id);
+                              return buffer ? &buffer->bytes : nullptr;
+                            },
+                            [this](KernelId id) {
+                              const std::shared_ptr<Kernel> kernel = table_.find(id);
+                              return kernel ? &kernel->signature : nullptr;
+                            }};
+  check_commands(commands, context_.caps(), lookup);
+  summary_ = std::make_shared<const std::string>(describe_last(commands, lookup));
+  try {
+    make_pool(commands);
+    if (timed && count_ > 0 && context_.physical().timestamp_bits() > 0) {
+      VkQueryPoolCreateInfo info{VK_STRUCTURE_TYPE_QUERY_POOL_CREATE_INFO};
+      info.queryType = VK_QUERY_TYPE_TIMESTAMP;
+      info.queryCount = count_ + 1;
+      context_.check(vkCreateQueryPool(context_.device(), &info, nullptr, &queries_), "vkCreateQueryPool");
+    }
+    record(commands);
+  } catch (...) {
+    destroy();
+    throw;
+  }
+  hazards_.clear();
+}
+
+Recording::~Recording() { destroy(); }
+
+void Recording::destroy() {
+  if (commands_) vkFreeCommandBuffers(context_.device(), command_pool_, 1, &commands_);
+  vkDestroyDescriptorPool(context_.device(), sets_, nullptr);
+  vkDestroyQueryPool(context_.device(), queries_, nullptr);
+}
+
+// One set per dispatch, all from one pool of exactly the size that is needed.
+void Recording::make_pool(std::span<const Command> commands) {
+  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
+  uint32_t sets = 0;
+  for (const Command& command : commands) {
+    const auto* dispatch = std::get_if<Dispatch>(&command);
+    if (!dispatch || dispatch->bindings.empty()) continue;
+    size.descriptorCount += static_cast<uint32_t>(dispatch->bindings.size());
+    ++sets;
+  }
+  if (sets == 0) return;
+  VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
+  info.maxSets = sets;
+  info.poolSizeCount = 1;
+  info.pPoolSizes = &size;
+  context_.check(vkCreateDescriptorPool(context_.device(), &info, nullptr, &sets_), "vkCreateDescriptorPool");
+}
+
+void Recording::record(std::span<const Command> commands) {
+  VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
+  allocate.commandPool = command_pool_;
+  allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
+  allocate.commandBufferCount = 1;
+  context_.check(vkAllocateCommandBuffers(context_.device(), &allocate, &commands_), "vkAllocateCommandBuffers");
+  VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
+  // Queries are reset inside, so a timed recording runs once at a time; the device waits for it.
+  begin.flags = queries_ ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
+  context_.check(vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer");
+  if (queries_) {
+    vkCmdResetQueryPool(commands_, queries_, 0, count_ + 1);
+    vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 0);
+  }
+  uint32_t index = 0;
+  for (const Command& command : commands) {
+    std::visit([this](const auto& c) { record(c); }, command);
+    ++index;
+    if (queries_) {
+      end_barrier(commands_);
+      vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, index);
+    }
+  }
+  end_barrier(commands_);
+  context_.check(vkEndCommandBuffer(commands_), "vkEndCommandBuffer");
+}
+
+void Recording::order(std::span<const Touch> touches) {
+  if (queries_) return;  // every command is followed by a barrier already
+  if (hazards_.conflict(touches)) {
+    end_barrier(commands_);
+    ++barriers_;
+    hazards_.clear();
+  }
+  hazards_.add(touches);
+}
+
+void Recording::record(const Dispatch& dispatch) {
+  const std::shared_ptr<Kernel> kernel = table_.find(dispatch.kernel);
+  std::vector<Touch> touches(dispatch.bindings.size());
+  for (size_t i = 0; i < touches.size(); ++i) {
+    const Access access = kernel->signature.buffers[i].access;
+    touches[i] = {dispatch.bindings[i], access != Access::write, access != Access::read};
+  }
+  order(touches);
+  if (bound_ != kernel->pipeline) {
+    vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
+    bound_ = kernel->pipeline;
+  }
+  bind(dispatch, *kernel);
+  vkCmdDispatch(commands_, dispatch.groups[0], dispatch.groups[1], dispatch.groups[2]);
+  if (std::find(kernels_.begin(), kernels_.end(), kernel) == kernels_.end()) kernels_.push_back(kernel);
+}
+
+void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
+  if (!dispatch.bindings.empty()) {
+    VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
+    allocate.descriptorPool = sets_;
+    allocate.descriptorSetCount = 1;
+    allocate.pSetLayouts = &kernel.set_layout;
+    VkDescriptorSet set = VK_NULL_HANDLE;
+    context_.check(vkAllocateDescriptorSets(context_.device(), &allocate, &set), "vkAllocateDescriptorSets");
+    std::vector<VkDescriptorBufferInfo> ranges(dispatch.bindings.size());
+    for (size_t i = 0; i < ranges.size(); ++i) {
+      const Binding& binding = dispatch.bindings[i];
+      ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
+    }
+    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
+    write.dstSet = set;
+    write.descriptorCount = static_cast<uint32_t>(ranges.size());  // runs on over consecutive bindings
+    write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+    write.pBufferInfo = ranges.data();
+    vkUpdateDescriptorSets(context_.device(), 1, &write, 0, nullptr);
+    vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set, 0, nullptr);
+  }
+  if (!dispatch.constants.empty()) {
+    vkCmdPushConstants(commands_, kernel.layout, VK_SHADER_STAGE_COMPUTE_BIT, 0,
+                       static_cast<uint32_t>(4 * dispatch.constants.size()), dispatch.constants.data());
+  }
+}
+
+void Recording::record(const Copy& copy) {
+  const Touch touches[] = {{copy.src, true, false}, {copy.dst, false, true}};
+  order(touches);
+  const VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size};
+  vkCmdCopyBuffer(commands_, memory_.find(copy.src.buffer)->handle, memory_.find(copy.dst.buffer)->handle, 1, &region);
+}
+
+void Recording::record(const Fill& fill) {
+  const Touch touch{fill.dst, false, true};
+  order({&touch, 1});
+  vkCmdFillBuffer(commands_, memory_.find(fill.dst.buffer)->handle, fill.dst.offset, fill.dst.size, fill.pattern);
+}
+
+std::vector<double> Recording::seconds() const {
+  std::vector<uint64_t> ticks(count_ + 1);
+  context_.check(
+      vkGetQueryPoolResults(context_.device(), queries_, 0, count_ + 1, ticks.size() * sizeof(uint64_t), ticks.data(),
+                            sizeof(uint64_t), VK_QUERY_RESULT_64_BIT | VK_QUERY_RESULT_WAIT_BIT),
+      "vkGetQueryPoolResults");
+  const uint32_t bits = context_.physical().timestamp_bits();
+  const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
+  std::vector<double> result(count_);
+  for (uint32_t i = 0; i < count_; ++i) {
+    result[i] = static_cast<double>((ticks[i + 1] - ticks[i]) & mask) * context_.physical().timestamp_seconds();
+  }
+  return result;
+}
+
+}  // namespace heddle::vulkan

@@ -1,0 +1,62 @@
+// Recording: a list of commands as a command buffer that can be submitted again and again.
+//
+// Invariants: barriers stand only where byte ranges overlap (in a timed recording: between all commands, so that each
+// time is one command's own); the recording keeps its kernels alive; it may be submitted while it is still running.
+// Thread safety: none; used by one device.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "backend_vulkan/hazards.h"
+#include "backend_vulkan/kernels.h"
+#include "backend_vulkan/memory.h"
+
+namespace heddle::vulkan {
+
+class Recording {
+ public:
+  Recording(Context& context, const Memory& memory, const Kernels& kernels, VkCommandPool pool,
+            std::span<const Command> commands, bool timed);
+  ~Recording();
+  Recording(const Recording&) = delete;
+  Recording& operator=(const Recording&) = delete;
+
+  VkCommandBuffer commands() const { return commands_; }
+  bool timed() const { return queries_ != VK_NULL_HANDLE; }
+  // Device seconds per command of the newest submission, which must have finished.
+  std::vector<double> seconds() const;
+  // Its last few commands, for the text of DeviceLost.
+  const std::shared_ptr<const std::string>& summary() const { return summary_; }
+  uint32_t barriers() const { return barriers_; }
+
+  uint64_t last_ticket = 0;  // of the newest submission
+
+ private:
+  void destroy();
+  void make_pool(std::span<const Command> commands);
+  void record(std::span<const Command> commands);
+  void record(const Dispatch& dispatch);
+  void record(const Copy& copy);
+  void record(const Fill& fill);
+  void bind(const Dispatch& dispatch, const Kernel& kernel);
+  void order(std::span<const Touch> touches);
+
+  Context& context_;
+  const Memory& memory_;
+  const Kernels& table_;
+  VkCommandPool command_pool_;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  VkDescriptorPool sets_ = VK_NULL_HANDLE;
+  VkQueryPool queries_ = VK_NULL_HANDLE;
+  uint32_t count_ = 0;
+  uint32_t barriers_ = 0;
+  Hazards hazards_;
+  VkPipeline bound_ = VK_NULL_HANDLE;
+  std::vector<std::shared_ptr<Kernel>> kernels_;
+  std::shared_ptr<const std::string> summary_;
+};
+
+}  // namespace heddle::vulkan

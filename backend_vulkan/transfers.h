@@ -1,0 +1,63 @@
+// Transfers: host <-> device copies in queue order, and the submission of work behind them.
+//
+// Purpose: write() must neither race with work in flight nor wait for it. Where memory is mapped and the queue is idle
+// the bytes are written in place; otherwise they go into a ring of staging memory and a copy command is kept in an open
+// command buffer, which the next submission carries in front of its own work.
+// Invariants: everything enqueued through upload() precedes, on the queue, whatever submit() is given afterwards.
+// Thread safety: none; used by one device.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "backend_vulkan/hazards.h"
+#include "backend_vulkan/memory.h"
+#include "backend_vulkan/queue.h"
+
+namespace heddle::vulkan {
+
+class Transfers {
+ public:
+  Transfers(Context& context, Memory& memory, Queue& queue);
+  ~Transfers();
+
+  void upload(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes);
+  // Waits for everything enqueued before.
+  void download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
+  // Submits the open copies and then `work` (may be null) as one submission; returns its ticket, or that of the newest
+  // submission when there is nothing to submit.
+  uint64_t submit(VkCommandBuffer work);
+  // The ticket after which everything enqueued so far has finished.
+  uint64_t horizon() const { return open_ ? queue_.last() + 1 : queue_.last(); }
+
+ private:
+  VkCommandBuffer begin();
+  void copy(VkBuffer source, uint64_t source_offset, const Binding& target, VkBuffer target_handle);
+  // Position in the ring with room for `bytes`; waits for earlier copies when the ring is full.
+  uint64_t reserve(uint64_t bytes);
+  void reclaim();
+
+  struct RingMark {
+    uint64_t ticket;
+    uint64_t head;
+  };
+
+  static constexpr uint64_t ring_bytes = 16u << 20;
+  static constexpr uint64_t chunk_bytes = ring_bytes / 4;
+
+  Context& context_;
+  Memory& memory_;
+  Queue& queue_;
+  VkCommandPool pool_ = VK_NULL_HANDLE;
+  std::vector<VkCommandBuffer> spare_;
+  VkCommandBuffer open_ = VK_NULL_HANDLE;
+  uint64_t open_bytes_ = 0;
+  Hazards open_hazards_;
+  std::optional<Buffer> ring_, readback_;
+  uint64_t head_ = 0, tail_ = 0;  // bytes ever reserved and released; the ring holds what lies between
+  std::deque<RingMark> marks_;
+};
+
+}  // namespace heddle::vulkan

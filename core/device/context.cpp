@@ -1,0 +1,157 @@
+#include "core/device/context.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <map>
+
+#include "core/base/error.h"
+#include "core/exec/step.h"
+
+namespace heddle {
+
+Storage::~Storage() { device_.release(allocation_); }
+
+DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
+    : info_(std::move(info)), device_(std::move(device)), allocator_(*device_), steps_(std::make_unique<StepCache>()) {
+  info_.caps = device_->caps();
+}
+
+DeviceContext::~DeviceContext() {
+  steps_.reset();  // steps hold recordings and storages of this device
+  for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
+}
+
+StoragePtr DeviceContext::allocate(uint64_t bytes) {
+  std::lock_guard guard(mutex_);
+  return std::make_shared<Storage>(*this, allocator_.allocate(std::max<uint64_t>(bytes, 1)));
+}
+
+void DeviceContext::release(const Allocation& allocation) {
+  std::lock_guard guard(mutex_);
+  allocator_.release(allocation);
+}
+
+namespace {
+
+// The device only knows whole buffers: an access beyond the storage would reach its neighbour.
+void check_inside(const char* place, const Storage& storage, uint64_t offset, uint64_t bytes) {
+  uint64_t size = storage.binding().size;
+  if (offset > size || bytes > size - offset) {
+    throw DeviceError(fmt::format("[{}] bytes [{}, +{}) do not fit a storage of {} bytes", place, offset, bytes, storage.bytes()));
+  }
+}
+
+}  // namespace
+
+void DeviceContext::write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes) {
+  check_inside("write", storage, offset, bytes);
+  if (bytes == 0) return;
+  std::lock_guard guard(mutex_);
+  Binding target = storage.binding();
+  device_->write(target.buffer, target.offset + offset, source, bytes);
+}
+
+void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {
+  check_inside("read", storage, offset, bytes);
+  if (bytes == 0) return;
+  std::lock_guard guard(mutex_);
+  Binding source = storage.binding();
+  device_->read(source.buffer, source.offset + offset, target, bytes);
+}
+
+void DeviceContext::synchronize() {
+  std::lock_guard guard(mutex_);
+  if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
+}
+
+KernelId DeviceContext::kernel(const KernelSource& source) {
+  std::lock_guard guard(mutex_);
+  uint64_t hash = source.hash();
+  if (auto found = kernels_.find(hash); found != kernels_.end()) return found->second;
+  KernelId id = device_->compile(source);
+  ++counters_.kernels_compiled;
+  kernels_.emplace(hash, id);
+  return id;
+}
+
+AllocatorStats DeviceContext::memory() const {
+  std::lock_guard guard(mutex_);
+  return allocator_.stats();
+}
+
+void DeviceContext::reset_peak_memory() {
+  std::lock_guard guard(mutex_);
+  allocator_.reset_peak();
+}
+
+DeviceCounters DeviceContext::counters() const {
+  std::lock_guard guard(mutex_);
+  return counters_;
+}
+
+DeviceContext::Locked DeviceContext::lock() {
+  return {std::unique_lock<std::recursive_mutex>(mutex_), *device_, counters_, allocator_};
+}
+
+namespace {
+
+// Contexts are leaked on purpose: tensors in static objects may outlive any order of destruction that could be chosen,
+// and several drivers crash when they are shut down from a static destructor. What they hold goes with the process.
+struct Contexts {
+  std::mutex mutex;
+  std::map<std::string, DeviceContext*, std::less<>> by_id;
+  std::atomic<DeviceContext*> chosen{nullptr};
+};
+
+Contexts& contexts() {
+  static Contexts* const all = new Contexts();
+  return *all;
+}
+
+// Runs at exit, before the drivers' own exit handlers (which were registered earlier, when they were loaded): lets
+// everything that was submitted finish, because drivers crash when their threads still work at that point.
+void drain_at_exit() {
+  for (auto& [id, context] : contexts().by_id) {
+    try {
+      context->synchronize();
+    } catch (...) {  // a lost device has nothing left to finish
+    }
+  }
+}
+
+std::string canonical(std::string_view id) {
+  return id.find(':') == std::string_view::npos ? std::string(id) + ":0" : std::string(id);
+}
+
+}  // namespace
+
+DeviceContext& device(std::string_view id) {
+  Contexts& all = contexts();
+  std::lock_guard guard(all.mutex);
+  if (auto found = all.by_id.find(canonical(id)); found != all.by_id.end()) return *found->second;
+  DeviceInfo info;
+  std::unique_ptr<Device> opened = Registry::instance().open(id, &info);
+  auto same = all.by_id.find(info.id);  // another spelling of an id that is open already, e.g. "opencl:00"
+  if (same != all.by_id.end()) return *same->second;
+  static const bool drained = std::atexit(drain_at_exit) == 0;
+  static_cast<void>(drained);
+  auto* context = new DeviceContext(std::move(opened), info);
+  all.by_id.emplace(info.id, context);
+  return *context;
+}
+
+DeviceContext& default_device() {
+  Contexts& all = contexts();
+  if (DeviceContext* known = all.chosen.load(std::memory_order_acquire)) return *known;
+  DeviceContext& best = device(Registry::instance().best());
+  DeviceContext* expected = nullptr;  // set_default_device of another thread wins
+  all.chosen.compare_exchange_strong(expected, &best);
+  return *all.chosen.load(std::memory_order_acquire);
+}
+
+void set_default_device(std::string_view id) { contexts().chosen.store(&device(id), std::memory_order_release); }
+
+}  // namespace heddle

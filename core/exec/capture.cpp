@@ -1,0 +1,225 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "core/exec/ir.h"
+#include "core/exec/pending.h"
+#include "core/graph/primitives.h"
+#include "core/graph/tensor.h"
+
+namespace heddle {
+namespace {
+
+using Numbering = std::unordered_map<const Node*, int>;
+
+// Depth-first post-order without recursion: graphs may be tens of thousands of nodes deep. Nodes already numbered stay where they are.
+void append_topological(const NodePtr& root, Numbering& number, std::vector<NodePtr>& order) {
+  struct Frame {
+    const NodePtr* node;
+    size_t next;
+  };
+  if (number.contains(root.get())) return;
+  std::vector<Frame> stack{{&root, 0}};
+  while (!stack.empty()) {
+    Frame& frame = stack.back();
+    const Node& node = **frame.node;
+    if (!node.has_value() && frame.next < node.inputs.size()) {
+      const NodePtr& input = node.inputs[frame.next++];
+      if (!number.contains(input.get())) stack.push_back({&input, 0});
+      continue;
+    }
+    if (number.try_emplace(&node, static_cast<int>(order.size())).second) order.push_back(*frame.node);
+    stack.pop_back();
+  }
+}
+
+[[noreturn]] void throw_overwritten(const Node& node) {
+  throw ValueError(fmt::format(
+      "[eval] a {} {} {} was overwritten in place (assign or optimizer step) before this result was computed from it; evaluate the result "
+      "earlier, or keep a copy of the old value",
+      node.op->name, node.shape.str(), name_of(node.dtype)));
+}
+
+uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
+
+class KeyWriter {
+ public:
+  explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
+
+  void node(const Node& node, const Numbering& number) {
+    std::vector<uint64_t>& key = capture_.key;
+    key.push_back(reinterpret_cast<uint64_t>(node.op));
+    key.push_back(pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
+    for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
+    if (node.has_value()) return leaf(node);
+    if (node.op == &ops::leaf_op) throw_overwritten(node);
+    for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
+    if (node.attrs.real != 0 || node.attrs.real2 != 0) {
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
+    }
+    for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(input.get())));
+  }
+
+  int storage_slot(const StoragePtr& storage) {
+    for (size_t i = 0; i < capture_.storages.size(); ++i) {
+      if (capture_.storages[i] == storage) return static_cast<int>(i);
+    }
+    capture_.storages.push_back(storage);
+    return static_cast<int>(capture_.storages.size()) - 1;
+  }
+
+ private:
+  void leaf(const Node& node) {
+    std::vector<uint64_t>& key = capture_.key;
+    if (node.host) {
+      capture_.host_values.push_back(*node.host);
+      key.push_back(~uint64_t{0});
+      return;
+    }
+    key.push_back(static_cast<uint64_t>(storage_slot(node.storage)));
+    key.push_back(static_cast<uint64_t>(node.view.offset));
+    if (!node.view.is_dense()) {
+      for (int d = 0; d < node.view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(node.view.strides[d]));
+    } else {
+      key.push_back(~uint64_t{1});
+    }
+  }
+
+  Capture& capture_;
+};
+
+// The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.
+Node* in_place_target(const Node& assign) {
+  Node* target = assign.inputs[0].get();
+  while (!target->has_value() && target->op == &ops::assign_op) target = target->inputs[0].get();
+  return target->storage && target->view.is_dense() && target->storage.use_count() == 1 ? target : nullptr;
+}
+
+}  // namespace
+
+Capture capture(std::span<const NodePtr> roots) {
+  Capture captured;
+  Numbering number;
+  number.reserve(512);
+  for (const NodePtr& root : roots) append_topological(root, number, captured.order);
+
+  // Before captured.storages takes shares of its own: the owners must be counted as the user left them.
+  std::unordered_map<const Node*, Node*> in_place;
+  for (const NodePtr& node : captured.order) {
+    if (node->op != &ops::assign_op || node->has_value()) continue;
+    if (Node* target = in_place_target(*node)) in_place[node.get()] = target;
+  }
+
+  KeyWriter writer(captured);
+  for (const NodePtr& node : captured.order) writer.node(*node, number);
+
+  std::unordered_map<const Node*, bool> is_root;
+  for (const NodePtr& root : roots) is_root[root.get()] = true;
+  for (const NodePtr& node : captured.order) {
+    if (node->has_value()) continue;
+    if (node->handles.load(std::memory_order_relaxed) == 0 && !is_root.contains(node.get())) continue;
+    const auto target = in_place.find(node.get());
+    const int slot = target == in_place.end() ? -1 : writer.storage_slot(target->second->storage);
+    if (slot >= 0) captured.overwritten.push_back(target->second);
+    captured.key.push_back(pack(1, static_cast<uint64_t>(number.at(node.get())), static_cast<uint64_t>(slot + 1)));
+    captured.outputs.push_back(node);
+    captured.assign_slots.push_back(slot);
+  }
+  return captured;
+}
+
+namespace {
+
+class Importer {
+ public:
+  explicit Importer(const Capture& captured) : captured_(captured) {}
+
+  Graph run() {
+    graph_.storage_slots = static_cast<int>(captured_.storages.size());
+    graph_.host_slots = static_cast<int>(captured_.host_values.size());
+    for (const NodePtr& node : captured_.order) import(node);
+    for (size_t i = 0; i < captured_.outputs.size(); ++i) {
+      graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void import(const NodePtr& node) {
+    if (ids_.contains(node.get())) return;
+    if (node->has_value()) {
+      ids_[node.get()] = import_leaf(*node);
+    } else if (node->op->decompose) {
+      ids_[node.get()] = import_fused(*node);
+    } else if (node->op == &ops::assign_op) {
+      ids_[node.get()] = ids_.at(node->inputs[1].get());
+    } else {
+      IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
+      for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
+      ids_[node.get()] = graph_.add(std::move(ir));
+    }
+  }
+
+  int import_leaf(const Node& node) {
+    LeafInfo leaf;
+    if (node.host) {
+      leaf.host_slot = next_host_++;
+      leaf.view = View::dense(node.shape);
+    } else {
+      const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
+      leaf.slot = static_cast<int>(at - captured_.storages.begin());
+      leaf.view = node.view;
+    }
+    graph_.leaves.push_back(leaf);
+    return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});
+  }
+
+  int import_fused(const Node& node) {
+    const PendingPause pause;  // the decomposition's nodes belong to nobody
+    const Tensor value = node.op->decompose(node);
+    Numbering seen;
+    std::vector<NodePtr> order;
+    for (const auto& [known, id] : ids_) seen.emplace(known, id);
+    append_topological(value.node(), seen, order);
+    for (const NodePtr& inner : order) import(inner);
+    kept_.push_back(value);  // addresses in ids_ stay valid
+    return ids_.at(value.node().get());
+  }
+
+  const Capture& captured_;
+  Graph graph_;
+  std::unordered_map<const Node*, int> ids_;
+  std::vector<Tensor> kept_;
+  int next_host_ = 0;
+};
+
+}  // namespace
+
+Graph import_graph(const Capture& captured) { return Importer(captured).run(); }
+
+std::string Graph::str() const {
+  std::string text;
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    const IrNode& node = nodes[i];
+    text += fmt::format("  %{} = {} {} {}", i, node.op->name, node.shape.str(), name_of(node.dtype));
+    for (int input : node.inputs) text += fmt::format(" %{}", input);
+    if (!node.attrs.ints.empty()) text += fmt::format(" [{}]", fmt::join(node.attrs.ints, ", "));
+    if (node.op == &ops::full_op || node.op == &ops::iota_op) text += fmt::format(" {} {}", node.attrs.real, node.attrs.real2);
+    if (node.leaf >= 0) {
+      const LeafInfo& leaf = leaves[node.leaf];
+      text += leaf.slot >= 0 ? fmt::format(" input {} {}", leaf.slot, leaf.view.is_dense() ? "" : leaf.view.str())
+                             : fmt::format(" host value {}", leaf.host_slot);
+    }
+    text += '\n';
+  }
+  for (const IrOutput& output : outputs) {
+    text += output.assign_slot >= 0 ? fmt::format("  output %{} -> input {}\n", output.node, output.assign_slot)
+                                    : fmt::format("  output %{}\n", output.node);
+  }
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,39 @@
+#include "core/exec/debug.h"
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <numeric>
+
+namespace heddle {
+
+int debug_level() {
+  static const int level = [] {
+    const char* text = std::getenv("HEDDLE_DEBUG");
+    return text ? std::atoi(text) : 0;
+  }();
+  return level;
+}
+
+void debug_graph(const Graph& before, const Graph& after) {
+  if (debug_level() < 3) return;
+  fmt::print(stderr, "heddle: graph as recorded\n{}heddle: graph simplified\n{}", before.str(), after.str());
+}
+
+void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
+  if (debug_level() < 2) return;
+  fmt::print(stderr, "heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
+  if (debug_level() < 4) return;
+  for (const LoweredKernel& kernel : kernels) fmt::print(stderr, "heddle: kernel, {} groups\n{}\n", kernel.groups[0] * kernel.groups[1], kernel.source.str());
+}
+
+void debug_times(Device& device, Ticket ticket, const std::vector<LoweredKernel>& kernels) {
+  if (debug_level() < 1) return;
+  std::vector<double> seconds;
+  device.wait(ticket, &seconds);
+  fmt::print(stderr, "heddle: step of {} kernels, {:.1f} us on the device\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0));
+  for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) fmt::print(stderr, "  {:9.1f} us  {}\n", 1e6 * seconds[k], kernels[k].source.name);
+}
+
+}  // namespace heddle

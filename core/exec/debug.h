@@ -1,0 +1,18 @@
+// HEDDLE_DEBUG: what a person sees of a step on stderr. 1: device time of each kernel of each step; 2: groups and memory plan of each new step;
+// 3: its graph before and after simplification; 4: the source of each kernel.
+// Thread safety: the level is read once; output goes line by line to stderr.
+#pragma once
+
+#include "core/device/device.h"
+#include "core/exec/lower.h"
+#include "core/exec/plan.h"
+
+namespace heddle {
+
+int debug_level();
+void debug_graph(const Graph& before, const Graph& after);
+void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
+// At level 1 and above waits for the submission and prints its times.
+void debug_times(Device& device, Ticket ticket, const std::vector<LoweredKernel>& kernels);
+
+}  // namespace heddle

@@ -1,0 +1,44 @@
+#include "core/exec/dump.h"
+
+#include <fmt/format.h>
+
+#include "core/exec/lower.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+
+namespace heddle {
+namespace {
+
+std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
+  const Graph imported = import_graph(capture(roots));
+  if (what == DumpWhat::graph) return imported.str();
+  Graph simplified = simplify(imported);
+  if (what == DumpWhat::simplified || device.caps().target == Target::none) return simplified.str();
+  const ScheduledGraph scheduled = schedule(std::move(simplified), {device.caps().max_bindings, true});
+  if (what == DumpWhat::groups) return scheduled.str();
+  const std::vector<LoweredKernel> kernels = lower(scheduled, device.caps(), lower_options(device.caps()));
+  if (what == DumpWhat::plan) return make_plan(scheduled, kernels, device.caps()).str();
+  std::string text;
+  for (const LoweredKernel& kernel : kernels) text += kernel.source.str() + "\n";
+  return text;
+}
+
+}  // namespace
+
+std::string dump_pending(DumpWhat what) {
+  std::vector<NodePtr> all = held_pending();
+  std::string text;
+  while (!all.empty()) {
+    DeviceContext& device = *all.front()->device;
+    std::vector<NodePtr> here;
+    std::erase_if(all, [&](const NodePtr& node) {
+      if (node->device != &device) return false;
+      here.push_back(node);
+      return true;
+    });
+    text += fmt::format("{}:\n{}", device.id(), dump_device(device, here, what));
+  }
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,15 @@
+// Prints what this thread has recorded and not yet computed, without computing it.
+// Thread safety: looks at the calling thread's pending work only.
+#pragma once
+
+#include <string>
+
+namespace heddle {
+
+enum class DumpWhat { graph, simplified, groups, source, plan };
+
+// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, or its memory plan. A device that takes no
+// kernels (reference) only has graphs.
+std::string dump_pending(DumpWhat what);
+
+}  // namespace heddle

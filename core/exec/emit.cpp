@@ -1,0 +1,393 @@
+#include "core/exec/emit.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "core/base/error.h"
+#include "core/exec/emit_text.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+
+std::string_view dialect_type(DType dtype) {
+  switch (arith(dtype)) {
+    case DType::f64: return "F64";
+    case DType::i64: return "I64";
+    case DType::i32: return "int";
+    case DType::boolean: return "bool";
+    default: return "float";
+  }
+}
+
+std::string dialect_literal(double value, DType dtype) {
+  switch (arith(dtype)) {
+    case DType::boolean: return value != 0 ? "true" : "false";
+    // The least int has no literal of its own: its digits are those of a larger type.
+    case DType::i32: return value == -2147483648.0 ? "(-2147483647 - 1)" : fmt::format("({})", static_cast<int64_t>(value));
+    case DType::i64: {
+      const int64_t whole = static_cast<int64_t>(value);
+      return whole == INT64_MIN ? "(I64(-9223372036854775807) - I64(1))" : fmt::format("I64({})", whole);
+    }
+    default: break;
+  }
+  const bool wide = arith(dtype) == DType::f64;
+  if (std::isnan(value)) return wide ? "CAST(F64, NAN)" : "NAN";
+  const char* infinity = value > 0 ? "INFINITY" : "(-INFINITY)";
+  if (std::isinf(value)) return wide ? fmt::format("CAST(F64, {})", infinity) : infinity;
+  std::string digits = wide ? fmt::format("{:.17g}", value) : fmt::format("{:.9g}", static_cast<float>(value));
+  if (!wide && std::isinf(static_cast<float>(value))) return infinity;
+  if (digits.find_first_of(".e") == std::string::npos) digits += ".0";
+  return wide ? fmt::format("F64({})", digits) : fmt::format("({}f)", digits);
+}
+
+Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants)
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants) {}
+
+void Emitter::start_over() {
+  text_.clear();
+  scopes_.assign(1, Scope{});
+  bound_.clear();
+  buffers_.clear();
+  slots_.clear();
+  constant_params_.clear();
+  constant_values_.clear();
+  constants_.clear();
+  next_ = 0;
+}
+
+// ---- indices
+
+std::string Emitter::constant(int64_t value) {
+  if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
+  if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
+  if (constants_.size() >= constant_limit_) return fmt::format("({})", value);
+  const std::string name = fmt::format("t_c{}", constants_.size());
+  constants_.emplace(value, name);
+  constant_params_.push_back({name, ConstParam::Type::i32});
+  constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
+  return name;
+}
+
+std::string Emitter::print(const Index& index) {
+  printed_.push_back(index);
+  std::string text;
+  const auto add = [&](const std::string& term) { text += text.empty() ? term : " + " + term; };
+  for (const auto& [variable, coefficient] : index.terms) {
+    if (names[variable].empty()) continue;
+    add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], constant(coefficient)));
+  }
+  if (!index.opaque.empty()) add(index.opaque);
+  if (index.constant != 0) add(constant(index.constant));
+  return text.empty() ? "0" : text;
+}
+
+std::string Emitter::local(const std::string& expression) {
+  auto& known = scopes_.back().values;
+  const std::string key = "index:" + expression;
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    if (const auto found = scope->values.find(key); found != scope->values.end()) return found->second;
+  }
+  const std::string name = fmt::format("t_i{}", next_++);
+  line(fmt::format("int {} = {};", name, expression));
+  known[key] = name;
+  return name;
+}
+
+std::string Emitter::linear_index(const Shape& shape, int first) {
+  const auto strides = row_major_strides(shape);
+  Index linear;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] != 1) linear.terms.push_back({first + d, strides[d]});
+  }
+  return print(linear);
+}
+
+std::string Emitter::address(const std::vector<Index>& index, const View& view) {
+  Index linear = Index::literal(view.offset);
+  std::string opaque;
+  for (size_t d = 0; d < index.size(); ++d) {
+    const int64_t stride = view.strides[d];
+    if (view.shape[static_cast<int>(d)] == 1 || stride == 0) continue;
+    Index affine = index[d];
+    affine.opaque.clear();
+    linear = affine_sum(linear, affine, stride);
+    if (index[d].opaque.empty()) continue;
+    if (!opaque.empty()) opaque += " + ";
+    opaque += stride == 1 ? index[d].opaque : fmt::format("({}) * {}", index[d].opaque, constant(stride));
+  }
+  linear.opaque = opaque;
+  loads_.push_back(linear);
+  return print(linear);
+}
+
+int Emitter::unit_stride_loads(int variable) const {
+  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) { return load.coefficient(variable) == 1; }));
+}
+
+// ---- memory
+
+SlotRef Emitter::location(int id) const {
+  const IrNode& node = graph().nodes[id];
+  if (node.leaf >= 0) {
+    const LeafInfo& leaf = graph().leaves[node.leaf];
+    return leaf.slot >= 0 ? SlotRef{SlotRef::Kind::input, leaf.slot} : SlotRef{SlotRef::Kind::host, 0};
+  }
+  for (const OutputPlan& output : scheduled_.outputs) {
+    if (output.base == id && output.assign_slot >= 0 && !output.copy_back) return {SlotRef::Kind::input, output.assign_slot};
+  }
+  return {SlotRef::Kind::vertex, id};
+}
+
+size_t Emitter::buffer(SlotRef slot, DType dtype, Access access) {
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (slots_[i] != slot || buffers_[i].dtype != dtype) continue;
+    if (buffers_[i].access != access) buffers_[i].access = Access::read_write;
+    return i;
+  }
+  bool shared = false;
+  for (size_t i = 0; i < buffers_.size(); ++i) {
+    if (slots_[i] == slot) shared = buffers_[i].may_alias = true;
+  }
+  buffers_.push_back({fmt::format("t_b{}", buffers_.size()), dtype, access, shared});
+  slots_.push_back(slot);
+  return buffers_.size() - 1;
+}
+
+std::string Emitter::load(int id, const Path& path) {
+  const IrNode& node = graph().nodes[id];
+  View view = View::dense(node.shape);
+  if (node.leaf >= 0) {
+    const LeafInfo& leaf = graph().leaves[node.leaf];
+    view = leaf.view;
+    if (leaf.host_slot >= 0) view.offset = 4 * leaf.host_slot;
+  }
+  const std::optional<View> whole = compose(graph(), path.ops, view);
+  const std::string at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
+  const size_t b = buffer(location(id), node.dtype, Access::read);
+  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, at));
+}
+
+void Emitter::store(int id, const std::string& variable, const std::string& index) {
+  const size_t b = buffer(location(id), graph().nodes[id].dtype, Access::write);
+  line(fmt::format("STORE({}, {}, {});", buffers_[b].name, index, variable));
+}
+
+// ---- values
+
+std::string Emitter::declare(DType dtype, const std::string& expression) {
+  const std::string name = fmt::format("t_v{}", next_++);
+  line(fmt::format("{} {} = {};", dialect_type(dtype), name, expression));
+  return name;
+}
+
+// Two paths that read the same element have the same key where that can be told: the linear index they come to.
+std::string Emitter::key(int id, const Path& path) {
+  std::string text = fmt::format("{}:", id);
+  const auto mark = [&](const Index& index) {
+    text += fmt::format("({}", index.constant);
+    for (const auto& [v, c] : index.terms) text += fmt::format("+{}*{}", c, v);
+    text += index.opaque + ")";
+  };
+  const std::optional<View> view = compose(graph(), path.ops, View::dense(graph().nodes[id].shape));
+  const bool affine = std::all_of(path.base.begin(), path.base.end(), [](const Index& i) { return i.affine(); });
+  if (view && affine) {
+    Index linear = Index::literal(view->offset);
+    for (int d = 0; d < path.shape.rank(); ++d) {
+      if (path.shape[d] != 1) linear = affine_sum(linear, path.base[d], view->strides[d]);
+    }
+    mark(linear);
+    return text;
+  }
+  for (const Index& index : path.base) mark(index);
+  for (int op : path.ops) text += fmt::format(",{}", op);
+  return text;
+}
+
+std::string Emitter::value(int id, const Path& path) {
+  const IrNode& node = graph().nodes[id];
+  if (is_view_op(*node.op)) return value(node.inputs[0], path.through(id));
+  if (const auto bound = bound_.find(id); bound != bound_.end()) return bound->second;
+  const std::string k = key(id, path);
+  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+    if (const auto found = scope->values.find(k); found != scope->values.end()) return found->second;
+  }
+  const std::string name = compute(id, path);
+  scopes_.back().values[k] = name;
+  return name;
+}
+
+std::string Emitter::member_value(const Member& member) {
+  const IrNode& node = graph().nodes[member.node];
+  if (const auto bound = bound_.find(member.node); bound != bound_.end()) return bound->second;
+  Shape domain = group_.domain;
+  if (member.level == Level::full) {
+    for (int64_t d : group_.inner) domain.push_back(d);
+  }
+  Path path = Path::domain(domain);
+  path.shape = node.shape;  // equal by construction
+  return value(member.node, path);
+}
+
+std::string Emitter::compute(int id, const Path& path) {
+  const IrNode& node = graph().nodes[id];
+  if (node.op->kind == OpKind::constant) return compute_constant(id, path);
+  const bool here = group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || scheduled_.free_nodes[id];
+  if (node.op->kind == OpKind::elementwise && here) return compute_elementwise(id, path);
+  if (node.op == &ops::pad_op) return compute_pad(id, resolve(graph(), path, *this));
+  if (node.op == &ops::concat_op) return compute_concat(id, resolve(graph(), path, *this));
+  if (node.op->kind == OpKind::random) return compute_random(id, resolve(graph(), path, *this));
+  if (node.op == &ops::take_op || node.op == &ops::gather_op) return compute_take(id, resolve(graph(), path, *this));
+  return load(id, path);
+}
+
+std::string Emitter::compute_constant(int id, const Path& path) {
+  const IrNode& node = graph().nodes[id];
+  if (node.op == &ops::full_op) return dialect_literal(node.attrs.real, node.dtype);
+  const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
+  const std::string position = print(at);
+  if (is_float(node.dtype)) {
+    const std::string type(dialect_type(node.dtype));
+    return declare(node.dtype, fmt::format("{} + {} * CAST({}, {})", dialect_literal(node.attrs.real, node.dtype),
+                                           dialect_literal(node.attrs.real2, node.dtype), type, position));
+  }
+  const std::string start = dialect_literal(node.attrs.real, node.dtype), step = dialect_literal(node.attrs.real2, node.dtype);
+  const std::string linear = fmt::format("{} + {} * CAST({}, {})", start, step, dialect_type(node.dtype), position);
+  return declare(node.dtype, wrap_narrow(linear, node.dtype));
+}
+
+std::string Emitter::compute_elementwise(int id, const Path& path) {
+  const IrNode& node = graph().nodes[id];
+  std::vector<std::string> x;
+  for (int input : node.inputs) x.push_back(value(input, path));
+  const DType from = graph().nodes[node.inputs[0]].dtype;
+  if (node.op == &copy_op || node.op == &ops::stop_gradient_op) return x[0];
+  if (node.op == &ops::cast_op) return compute_cast(node, from, x[0]);
+  if (node.op == &ops::where_op) return declare(node.dtype, fmt::format("{} ? {} : {}", x[0], x[1], x[2]));
+  // The arithmetic type of the expression is that of its inputs; comparisons give bool.
+  return declare(node.dtype, wrap_narrow(substitute(node.op->dialect, x, from), node.dtype));
+}
+
+std::string Emitter::compute_cast(const IrNode& node, DType from, const std::string& x) {
+  const bool same = arith(from) == arith(node.dtype);
+  std::string text = same ? x : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
+  if (node.dtype == DType::f16 || node.dtype == DType::bf16) {
+    uses_round_ = true;
+    text = fmt::format("{}({})", node.dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);
+  } else if (is_integer(node.dtype)) {
+    text = wrap_narrow(text, node.dtype);
+  }
+  return text == x ? x : declare(node.dtype, text);
+}
+
+// Guarded read: the part under the branch is only computed where it exists.
+std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
+  const IrNode& node = graph().nodes[id];
+  const Shape& in = graph().nodes[node.inputs[0]].shape;
+  Path inner{{}, in, {}};
+  std::string inside;
+  for (int d = 0; d < in.rank(); ++d) {
+    const int64_t before = node.attrs.ints[d];
+    if (in[d] == node.shape[d]) {
+      inner.base.push_back(index[d]);
+      continue;
+    }
+    // In unsigned arithmetic one comparison covers both ends.
+    const std::string at = local(print(index[d].plus(-before)));
+    inside += fmt::format("{}CAST(uint, {}) < CAST(uint, {})", inside.empty() ? "" : " && ", at, constant(in[d]));
+    inner.base.push_back({0, {}, at});
+  }
+  const std::string name = declare(node.dtype, dialect_literal(node.attrs.real, node.dtype));
+  open(fmt::format("if ({})", inside.empty() ? "true" : inside));
+  const std::string read = value(node.inputs[0], inner);
+  line(fmt::format("{} = {};", name, read));
+  close();
+  return name;
+}
+
+std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
+  const IrNode& node = graph().nodes[id];
+  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const std::string at = local(print(index[axis]));
+  const std::string name = declare(node.dtype, dialect_literal(0, node.dtype));
+  int64_t start = 0;
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const Shape& part = graph().nodes[node.inputs[i]].shape;
+    const int64_t end = start + part[axis];
+    open(fmt::format("if ({} >= {} && {} < {})", at, constant(start), at, constant(end)));
+    Path inner{index, part, {}};
+    inner.base[axis] = start == 0 ? Index{0, {}, at} : Index{0, {}, local(fmt::format("{} - {}", at, constant(start)))};
+    if (part[axis] == 1) inner.base[axis] = Index::literal(0);
+    const std::string read = value(node.inputs[i], inner);
+    line(fmt::format("{} = {};", name, read));
+    close();
+    start = end;
+  }
+  return name;
+}
+
+// A negative index counts from the end once; what is still outside is clamped: no read ever leaves the buffer.
+std::string Emitter::compute_take(int id, const std::vector<Index>& index) {
+  const IrNode& node = graph().nodes[id];
+  const bool take = node.op == &ops::take_op;
+  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const IrNode& data = graph().nodes[node.inputs[0]];
+  const IrNode& indices = graph().nodes[node.inputs[1]];
+  Path to_indices{{}, indices.shape, {}};
+  for (int d = 0; d < indices.shape.rank(); ++d) to_indices.base.push_back(index[take ? axis + d : d]);
+  const std::string raw = value(node.inputs[1], to_indices);
+  const int64_t size = data.shape[axis];
+  const std::string n = constant(size), last = constant(size - 1);
+  const std::string narrow = indices.dtype == DType::i64 ? local(fmt::format("CAST(int, max(min({}, I64(2147483647)), I64(-2147483647)))", raw)) : raw;
+  const std::string wrapped = local(fmt::format("{} < 0 ? {} + {} : {}", narrow, narrow, n, narrow));
+  const std::string row = local(fmt::format("{} < 0 ? 0 : {} > {} ? {} : {}", wrapped, wrapped, last, last, wrapped));
+  Path to_data{{}, data.shape, {}};
+  for (int d = 0; d < data.shape.rank(); ++d) {
+    if (d == axis) to_data.base.push_back({0, {}, row});
+    else to_data.base.push_back(index[take && d > axis ? d + indices.shape.rank() - 1 : d]);
+  }
+  return value(node.inputs[0], to_data);
+}
+
+std::string Emitter::compute_random(int id, const std::vector<Index>& index) {
+  uses_philox_ = true;
+  const IrNode& node = graph().nodes[id];
+  std::string word[4];
+  for (int w = 0; w < 4; ++w) {
+    Path at{{Index::literal(w)}, graph().nodes[node.inputs[0]].shape, {}};
+    word[w] = value(node.inputs[0], at);
+  }
+  const auto strides = row_major_strides(node.shape);
+  Index linear;
+  std::string opaque;
+  for (int d = 0; d < node.shape.rank(); ++d) {
+    Index affine = index[d];
+    affine.opaque.clear();
+    linear = affine_sum(linear, affine, strides[d]);
+    if (!index[d].opaque.empty()) opaque += fmt::format("{}({}) * {}", opaque.empty() ? "" : " + ", index[d].opaque, constant(strides[d]));
+  }
+  linear.opaque = opaque;
+  return declare(node.dtype, fmt::format("t_philox(CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}))", word[0], word[1],
+                                         word[2], word[3], print(linear)));
+}
+
+std::string Emitter::helpers() const {
+  return std::string(uses_round_ ? round_helpers : "") + std::string(uses_philox_ ? philox_helper : "");
+}
+
+std::string Emitter::kernel_name() const {
+  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "scatter"};
+  std::string name = kinds[static_cast<int>(group_.kind)];
+  size_t listed = 0;
+  std::set<std::string_view> seen;
+  for (const Member& member : group_.members) {
+    const std::string_view op = graph().nodes[member.node].op->name;
+    if (op == "matmul" || !seen.insert(op).second || ++listed > 4) continue;
+    name += "_" + std::string(op);
+  }
+  return name;
+}
+
+}  // namespace heddle

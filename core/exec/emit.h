@@ -1,0 +1,126 @@
+// Emitter: prints the computation of graph vertices as dialect statements.
+//
+// Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks down the graph from
+// there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per vertex and index. The same emitter serves
+// elementwise and reduce groups and matmul epilogues.
+// Invariants: all names it makes start with `t_`. The text depends on structure and not on sizes: sizes, strides and offsets become launch
+// constants (literals only when the 32 constants are used up). Thread safety: one emitter is used by one thread.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "core/exec/schedule.h"
+#include "core/kernel/kernel_source.h"
+
+namespace heddle {
+
+// Where a kernel's buffer comes from when a step runs.
+struct SlotRef {
+  enum class Kind : uint8_t { input, vertex, host };
+  Kind kind = Kind::input;
+  int index = 0;
+  auto operator<=>(const SlotRef&) const = default;
+};
+
+// A kernel and everything needed to launch it but the memory.
+struct LoweredKernel {
+  KernelSource source;
+  uint32_t groups[3] = {1, 1, 1};
+  std::vector<SlotRef> bindings;      // parallel to source.buffers
+  std::vector<uint32_t> constants;    // parallel to source.constants
+  std::vector<int> writes;            // vertices it stores
+};
+
+class Emitter final : public IndexPrinter {
+ public:
+  // `reserved_constants`: constants the skeleton adds itself later.
+  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants);
+
+  // ---- text
+  void line(const std::string& text) { *out_ += text + "\n"; }
+  void open(const std::string& head) { line(head + " {"); push_scope(); }
+  void close() { pop_scope(); line("}"); }
+  void push_scope() { scopes_.emplace_back(); }
+  void pop_scope() { scopes_.pop_back(); }
+  std::string take_text() { return std::move(*out_); }
+  void start_over();  // forgets text, scopes, buffers and constants, keeps what was learnt about indices
+
+  // ---- values
+  // The variable (or literal) that holds vertex `id` at the end of `path`.
+  std::string value(int id, const Path& path);
+  // A member's value, computed from its inputs at the group's own index.
+  std::string member_value(const Member& member);
+  // Tells the emitter the variable of something the skeleton computes: a reduction's result, a matmul's accumulator.
+  void bind(int id, const std::string& variable) { bound_[id] = variable; }
+  // Stores `variable`, vertex `id`'s value, at row-major index `index` of its own buffer.
+  void store(int id, const std::string& variable, const std::string& index);
+  // Row-major linear index over variables [first, first + shape.rank()).
+  std::string linear_index(const Shape& shape, int first);
+
+  // ---- indices
+  std::string print(const Index& index) override;
+  std::string constant(int64_t value) override;
+  std::string local(const std::string& expression) override;
+  // Names of the domain's variables; an empty name means the variable was merged into the one after it.
+  std::vector<std::string> names;
+  // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
+  const std::vector<Index>& printed() const { return printed_; }
+  // Element loads at that level with unit stride in a variable: how many.
+  int unit_stride_loads(int variable) const;
+
+  // ---- result
+  const std::vector<BufferParam>& buffers() const { return buffers_; }
+  const std::vector<SlotRef>& slots() const { return slots_; }
+  const std::vector<ConstParam>& constant_params() const { return constant_params_; }
+  const std::vector<uint32_t>& constant_values() const { return constant_values_; }
+  std::string helpers() const;
+  std::string kernel_name() const;
+
+  const Graph& graph() const { return scheduled_.graph; }
+  const Group& group() const { return group_; }
+
+ private:
+  struct Scope {
+    std::map<std::string, std::string> values;
+  };
+  std::string compute(int id, const Path& path);
+  std::string compute_elementwise(int id, const Path& path);
+  std::string compute_cast(const IrNode& node, DType from, const std::string& x);
+  std::string compute_pad(int id, const std::vector<Index>& index);
+  std::string compute_concat(int id, const std::vector<Index>& index);
+  std::string compute_take(int id, const std::vector<Index>& index);
+  std::string compute_random(int id, const std::vector<Index>& index);
+  std::string compute_constant(int id, const Path& path);
+  std::string load(int id, const Path& path);
+  std::string address(const std::vector<Index>& index, const View& view);
+  std::string declare(DType dtype, const std::string& expression);
+  std::string key(int id, const Path& path);
+  size_t buffer(SlotRef slot, DType dtype, Access access);
+  SlotRef location(int id) const;
+
+  const ScheduledGraph& scheduled_;
+  const Group& group_;
+  size_t constant_limit_;
+  std::string text_;
+  std::string* out_ = &text_;
+  std::vector<Scope> scopes_{Scope{}};
+  std::map<int, std::string> bound_;
+  std::vector<Index> printed_;
+  std::vector<Index> loads_;
+  std::vector<BufferParam> buffers_;
+  std::vector<SlotRef> slots_;
+  std::vector<ConstParam> constant_params_;
+  std::vector<uint32_t> constant_values_;
+  std::map<int64_t, std::string> constants_;
+  int next_ = 0;
+  bool uses_philox_ = false, uses_round_ = false;
+};
+
+// The dialect's name of an arithmetic type: float, F64, int, I64, bool.
+std::string_view dialect_type(DType dtype);
+// `value` as a literal of that dtype's arithmetic type.
+std::string dialect_literal(double value, DType dtype);
+
+}  // namespace heddle

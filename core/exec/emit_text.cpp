@@ -1,0 +1,90 @@
+#include "core/exec/emit_text.h"
+
+#include <fmt/format.h>
+
+#include <cctype>
+
+namespace heddle {
+namespace {
+
+bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
+bool continues_name(char c) { return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)); }
+
+size_t number_end(std::string_view text, size_t at) {
+  while (at < text.size() && (continues_name(text[at]) || text[at] == '.' || ((text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E')))) ++at;
+  return at;
+}
+
+}  // namespace
+
+std::string substitute(std::string_view expression, const std::vector<std::string>& operands, DType operand_type) {
+  const bool wide = arith(operand_type) == DType::f64;
+  std::string out;
+  for (size_t at = 0; at < expression.size();) {
+    const char c = expression[at];
+    size_t end = at + 1;
+    if (starts_name(c)) {
+      while (end < expression.size() && continues_name(expression[end])) ++end;
+      const std::string_view name = expression.substr(at, end - at);
+      const size_t operand = name.size() == 1 && name[0] >= 'x' && name[0] <= 'z' ? static_cast<size_t>(name[0] - 'x') : operands.size();
+      out += operand < operands.size() ? operands[operand] : std::string(name);
+    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+      end = number_end(expression, at);
+      const std::string_view number = expression.substr(at, end - at);
+      out += wide && number.back() == 'f' ? fmt::format("F64({})", number.substr(0, number.size() - 1)) : std::string(number);
+    } else {
+      out += c;
+    }
+    at = end;
+  }
+  return out;
+}
+
+std::string wrap_narrow(const std::string& expression, DType dtype) {
+  if (dtype == DType::i8) return fmt::format("((({}) << 24) >> 24)", expression);
+  if (dtype == DType::u8) return fmt::format("(({}) & 255)", expression);
+  return expression;
+}
+
+const std::string_view round_helpers = R"(
+FUNC float t_round_bf16(float v) {
+  uint f = AS_UINT(v);
+  return isnan(v) ? v : AS_FLOAT((f + 0x7fffu + ((f >> 16) & 1u)) & 0xffff0000u);
+}
+FUNC float t_round_f16(float v) {
+  uint f = AS_UINT(v);
+  uint sign = f & 0x80000000u;
+  float a = AS_FLOAT(f ^ sign);
+  // Subnormal in f16: multiples of 2^-24, which is the spacing of floats in [0.5, 1).
+  PRECISE float shifted = a + 0.5f;
+  PRECISE float small = shifted - 0.5f;
+  uint g = f ^ sign;
+  float normal = AS_FLOAT((g + 0xfffu + ((g >> 13) & 1u)) & 0xffffe000u);
+  float r = a < 6.10351562e-05f ? small : a >= 65520.0f ? INFINITY : normal;
+  return isnan(v) ? v : AS_FLOAT(AS_UINT(r) | sign);
+}
+)";
+
+const std::string_view philox_helper = R"(
+FUNC float t_philox(uint k0, uint k1, uint c2, uint c3, uint n) {
+  uint c0 = n / 4u;
+  uint c1 = 0u;
+  uint p, q, r;
+  for (int round_number = 0; round_number < 10; ++round_number) {
+    p = MULHI(0xD2511F53u, c0);
+    q = MULHI(0xCD9E8D57u, c2);
+    r = 0xD2511F53u * c0;
+    c0 = q ^ c1 ^ k0;
+    c1 = 0xCD9E8D57u * c2;
+    c2 = p ^ c3 ^ k1;
+    c3 = r;
+    k0 = k0 + 0x9E3779B9u;
+    k1 = k1 + 0xBB67AE85u;
+  }
+  uint lane = n & 3u;
+  uint word = lane == 0u ? c0 : lane == 1u ? c1 : lane == 2u ? c2 : c3;
+  return CAST(float, word >> 8) * 5.96046448e-08f;
+}
+)";
+
+}  // namespace heddle

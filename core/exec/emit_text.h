@@ -1,0 +1,23 @@
+// Text helpers of the emitter: substitution into dialect expressions, integer wrapping, helper functions in the dialect.
+// Thread safety: pure functions and constants.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "core/base/dtype.h"
+
+namespace heddle {
+
+// `expression` over x, y, z with the given operands; float literals become F64 literals when the operands are f64.
+std::string substitute(std::string_view expression, const std::vector<std::string>& operands, DType operand_type);
+// i8 and u8 are computed as int: brings the value back into range, as storing it would.
+std::string wrap_narrow(const std::string& expression, DType dtype);
+
+// Rounding to f16 and bf16 inside a kernel: what a cast means even when the value is never stored.
+extern const std::string_view round_helpers;
+// core/graph/philox.h in the dialect.
+extern const std::string_view philox_helper;
+
+}  // namespace heddle

@@ -1,0 +1,71 @@
+// The planner's own graph: what is pending, as a flat list of vertices in topological order.
+//
+// Purpose: passes rewrite this, never the user's nodes. Invariants: inputs come before their users; ids index Graph::nodes;
+// fused rows are gone (replaced by their decomposition at import). Thread safety: plain values.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/graph/node.h"
+
+namespace heddle {
+
+// Where a value lies when a kernel starts.
+struct LeafInfo {
+  int slot = -1;        // storage of the step's inputs; leaves over the same storage share it. -1: host value
+  int host_slot = -1;   // index among the step's host values
+  View view;            // in elements of the node's dtype
+};
+
+struct IrNode {
+  const OpDef* op = nullptr;
+  Attrs attrs;
+  std::vector<int> inputs;
+  Shape shape;
+  DType dtype = DType::f32;
+  int leaf = -1;  // index into Graph::leaves
+};
+
+// A value somebody asked for.
+struct IrOutput {
+  int node = -1;
+  int assign_slot = -1;  // input storage to overwrite, or -1 for new storage
+};
+
+struct Graph {
+  std::vector<IrNode> nodes;
+  std::vector<LeafInfo> leaves;
+  std::vector<IrOutput> outputs;
+  int storage_slots = 0;
+  int host_slots = 0;
+
+  int add(IrNode node) {
+    nodes.push_back(std::move(node));
+    return static_cast<int>(nodes.size()) - 1;
+  }
+  // One line a vertex: "%12 = add (32, 128) f32 %3 %11".
+  std::string str() const;
+};
+
+// Captured pending work on one device: the nodes to compute, and what identifies its structure.
+struct Capture {
+  std::vector<NodePtr> order;              // topological, leaves included
+  std::vector<NodePtr> outputs;            // nodes to give a value
+  std::vector<StoragePtr> storages;        // by slot
+  std::vector<HostValue> host_values;      // by host slot
+  std::vector<int> assign_slots;           // per output: slot written in place, or -1
+  std::vector<Node*> overwritten;          // leaves whose memory the outputs overwrite
+  std::vector<uint64_t> key;
+};
+
+// Collects everything `roots` need. Nodes held by a Tensor become outputs.
+Capture capture(std::span<const NodePtr> roots);
+// The captured nodes as a Graph; fused rows decomposed.
+Graph import_graph(const Capture& captured);
+
+// Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same results up to
+// rounding of folded constants. Returns a new graph with the same outputs.
+Graph simplify(const Graph& graph);
+
+}  // namespace heddle

@@ -1,0 +1,132 @@
+#include "core/exec/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+
+LowerOptions lower_options(const Caps& caps) { return {caps.device_class == DeviceClass::cpu && caps.target == Target::opencl}; }
+
+int64_t extent(const std::vector<Axis>& axes) {
+  int64_t n = 1;
+  for (const Axis& axis : axes) n *= axis.size;
+  return n;
+}
+
+std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, const std::string& prefix) {
+  std::vector<Axis> axes;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    const int variable = first + d;
+    const bool merges = !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
+      return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];
+    });
+    if (merges) {
+      emitter.names[axes.back().variable].clear();
+      axes.back() = {variable, axes.back().size * shape[d]};
+    } else {
+      axes.push_back({variable, shape[d]});
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) emitter.names[axes[i].variable] = fmt::format("{}{}", prefix, i);
+  return axes;
+}
+
+void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat) {
+  std::string rest = flat;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const std::string& name = emitter.names[axes[i].variable];
+    if (i == 0) {
+      emitter.line(fmt::format("int {} = {};", name, rest));
+      break;
+    }
+    const std::string size = emitter.constant(axes[i].size);
+    emitter.line(fmt::format("int {} = {} % {};", name, rest, size));
+    const std::string next = fmt::format("{}_rest", name);
+    emitter.line(fmt::format("int {} = {} / {};", next, rest, size));
+    rest = next;
+  }
+}
+
+std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
+  const int64_t limit = caps.max_groups[0];
+  if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
+  const int64_t y = (groups + limit - 1) / limit;
+  if (y > caps.max_groups[1]) throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit, caps.max_groups[1]));
+  return {static_cast<uint32_t>((groups + y - 1) / y), static_cast<uint32_t>(y), 1};
+}
+
+LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
+  LoweredKernel kernel;
+  kernel.source.name = emitter.kernel_name();
+  kernel.source.buffers = emitter.buffers();
+  kernel.source.constants = emitter.constant_params();
+  kernel.source.group = lanes;
+  kernel.source.helpers = emitter.helpers();
+  kernel.source.body = emitter.take_text();
+  kernel.bindings = emitter.slots();
+  kernel.constants = emitter.constant_values();
+  const auto grid = fold_groups(groups, in.caps);
+  std::copy(grid.begin(), grid.end(), kernel.groups);
+  return kernel;
+}
+
+namespace {
+
+// Element indices are 32-bit ints.
+void check_extents(const Graph& graph, const Group& group) {
+  const auto check = [&](int id) {
+    constexpr int64_t limit = INT32_MAX;
+    if (graph.nodes[id].shape.numel() > limit) {
+      throw LimitError(fmt::format("[lower] {} {} has more than {} elements, the most one kernel can address", graph.nodes[id].op->name, graph.nodes[id].shape.str(), limit));
+    }
+  };
+  for (const Member& member : group.members) {
+    check(member.node);
+    for (int input : graph.nodes[member.node].inputs) check(input);
+  }
+}
+
+// f64 and i64 kernels need the device's support: refused with its name, never narrowed in silence.
+void check_types(const Graph& graph, const Group& group, const Caps& caps) {
+  const auto check = [&](int id) {
+    const IrNode& node = graph.nodes[id];
+    if (node.dtype == DType::f64 && !caps.f64) throw DTypeError(fmt::format("[{}] f64 is not supported by this device (caps.f64)", node.op->name));
+    if (node.dtype == DType::i64 && !caps.i64) throw DTypeError(fmt::format("[{}] i64 is not supported by this device (caps.i64)", node.op->name));
+    if (node.dtype == DType::f64 && node.op->transcendental && !caps.f64_math) {
+      throw DTypeError(fmt::format("[{}] f64 is not supported by this device for this function (caps.f64_math); cast to f32", node.op->name));
+    }
+  };
+  for (const Member& member : group.members) check(member.node);
+  for (int id : group.inlined) check(id);
+}
+
+}  // namespace
+
+std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
+  std::vector<LoweredKernel> kernels;
+  for (const Group& group : scheduled.groups) {
+    bool any = false;
+    for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
+    if (!any) continue;
+    check_extents(scheduled.graph, group);
+    check_types(scheduled.graph, group, caps);
+    const LowerInput in{scheduled, group, caps, options};
+    switch (group.kind) {
+      case GroupKind::elementwise: kernels.push_back(lower_elementwise(in)); break;
+      case GroupKind::reduce: kernels.push_back(lower_reduce(in)); break;
+      case GroupKind::matmul: kernels.push_back(lower_matmul(in)); break;
+      case GroupKind::scatter: kernels.push_back(lower_scatter(in)); break;
+    }
+    for (const Member& member : group.members) {
+      if (member.stored) kernels.back().writes.push_back(member.node);
+    }
+  }
+  return kernels;
+}
+
+}  // namespace heddle

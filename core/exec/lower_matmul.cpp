@@ -1,0 +1,136 @@
+// Matmul groups: shaders/matmul.hk with the group's elementwise work as its epilogue, and cheap unary functions of an operand as its prologue.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/exec/lower.h"
+#include "core/exec/operand.h"
+#include "core/graph/primitives.h"
+#include "core/kernel/kernel_file.h"
+#include "core/kernel/matmul_schedule.h"
+
+namespace heddle {
+namespace {
+
+class MatmulLowering {
+ public:
+  explicit MatmulLowering(const LowerInput& in)
+      : in_(in), node_(in.scheduled.graph.nodes[in.group.anchor]), file_(KernelFile::builtin("matmul")), e_(in.scheduled, in.group, file_.constants.size()) {
+    a_ = resolve_operand(in.scheduled, in.group, node_.inputs[0], "x");
+    b_ = resolve_operand(in.scheduled, in.group, node_.inputs[1], "x");
+    const int rank = node_.shape.rank();
+    m_ = node_.shape[rank - 2];
+    n_ = node_.shape[rank - 1];
+    k_ = a_.view.shape[rank - 1];
+  }
+
+  LoweredKernel run() {
+    KernelFile::Options options;
+    const DType accumulator = arith(node_.dtype);
+    options.types = {{"TA", a_.dtype}, {"TB", b_.dtype}, {"TC", DType::f32}, {"ACC", accumulator == DType::f32 ? DType::f32 : accumulator}};
+    options.hooks["EPILOGUE"] = epilogue();
+    if (a_.function != "x") options.hooks["PROLOGUE_A"] = a_.function;
+    if (b_.function != "x") options.hooks["PROLOGUE_B"] = b_.function;
+    options.extra_buffers = e_.buffers();
+    options.extra_constants = e_.constant_params();
+    options.dropped_buffers = {"dst"};
+
+    const int rank = node_.shape.rank();
+    int64_t batch = 1;
+    for (int d = 0; d < rank - 2; ++d) batch *= node_.shape[d];
+    const MatmulBatch loops = matmul_batch(a_.view, b_.view);
+    const int64_t a_m = stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
+    options.tunables = pick_matmul(in_.caps, problem(batch, a_m, a_k, b_k, b_n));
+
+    LoweredKernel kernel;
+    kernel.source = file_.instantiate(options);
+    kernel.source.name = e_.kernel_name();
+    kernel.source.helpers = e_.helpers() + kernel.source.helpers;
+    kernel.bindings = {a_.slot, b_.slot};
+    kernel.bindings.insert(kernel.bindings.end(), e_.slots().begin(), e_.slots().end());
+    const std::vector<int64_t> constants{m_, n_, k_, batch, loops.sizes[1], a_.view.offset, loops.a_strides[0], loops.a_strides[1], a_m, a_k,
+                                         b_.view.offset, loops.b_strides[0], loops.b_strides[1], b_k, b_n};
+    Bindings named;
+    for (size_t i = 0; i < constants.size(); ++i) {
+      named[file_.constants[i].name] = constants[i];
+      kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(constants[i])));
+    }
+    kernel.constants.insert(kernel.constants.end(), e_.constant_values().begin(), e_.constant_values().end());
+    const auto groups = file_.groups(options.tunables, named);
+    std::copy(groups.begin(), groups.end(), kernel.groups);
+    return kernel;
+  }
+
+ private:
+  // A dimension of size 1 is never stepped along: calling its stride 1 opens the fast paths.
+  static int64_t stride(const Operand& operand, int axis) { return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)]; }
+
+  MatmulProblem problem(int64_t batch, int64_t a_m, int64_t a_k, int64_t b_k, int64_t b_n) const {
+    MatmulProblem p;
+    p.M = m_;
+    p.N = n_;
+    p.K = k_;
+    p.batch = batch;
+    p.a_m1 = a_m == 1;
+    p.a_k1 = a_k == 1;
+    p.b_k1 = b_k == 1;
+    p.b_n1 = b_n == 1;
+    p.a = a_.dtype;
+    p.b = b_.dtype;
+    p.prologue_a = a_.function != "x";
+    p.prologue_b = b_.function != "x";
+    return p;
+  }
+
+  void emit_stores() {
+    for (const Member& member : in_.group.members) {
+      if (!member.stored) continue;
+      const std::string v = e_.member_value(member);
+      e_.store(member.node, v, e_.linear_index(node_.shape, 0));
+    }
+  }
+
+  void bind_accumulator() { e_.bind(in_.group.anchor, "t_acc"); }
+
+  std::string epilogue() {
+    const int rank = node_.shape.rank();
+    Shape batch_shape(node_.shape.dims().first(rank - 2));
+    e_.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
+    bind_accumulator();
+    emit_stores();
+    const std::vector<Axis> axes = merge_axes(e_, batch_shape, 0, "t_z");
+    e_.names[rank - 2] = "t_m";
+    e_.names[rank - 1] = "t_n";
+    e_.start_over();
+    bind_accumulator();
+    if (!axes.empty()) {
+      e_.line("int t_batch = CAST(int, b);");
+      split_index(e_, axes, "t_batch");
+    }
+    e_.line("int t_m = CAST(int, m);");
+    e_.line("int t_n = CAST(int, n);");
+    e_.line(fmt::format("{} t_acc = {};", dialect_type(node_.dtype), narrow("x")));
+    emit_stores();
+    return "{\n" + e_.take_text() + "}";
+  }
+
+  std::string narrow(const std::string& x) const {
+    if (node_.dtype == DType::i8) return fmt::format("((({}) << 24) >> 24)", x);
+    if (node_.dtype == DType::u8) return fmt::format("(({}) & 255)", x);
+    return x;
+  }
+
+  const LowerInput& in_;
+  const IrNode& node_;
+  const KernelFile& file_;
+  Emitter e_;
+  Operand a_, b_;
+  int64_t m_ = 0, n_ = 0, k_ = 0;
+};
+
+}  // namespace
+
+LoweredKernel lower_matmul(const LowerInput& in) { return MatmulLowering(in).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,112 @@
+#include "core/exec/materialize.h"
+
+#include <set>
+
+#include "core/exec/operand.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+// What a chain of view ops above a stored value or leaf comes to.
+struct Chain {
+  int base = -1;
+  std::optional<View> view;
+};
+
+class Materializer {
+ public:
+  explicit Materializer(Graph graph) : in_(std::move(graph)) {
+    for (const IrOutput& output : in_.outputs) {
+      if (output.assign_slot >= 0) assigned_.insert(output.assign_slot);
+    }
+  }
+
+  Materialized run() {
+    out_.graph.leaves = std::move(in_.leaves);
+    out_.graph.storage_slots = in_.storage_slots;
+    out_.graph.host_slots = in_.host_slots;
+    std::vector<int> to(in_.nodes.size());
+    for (size_t i = 0; i < in_.nodes.size(); ++i) {
+      IrNode node = std::move(in_.nodes[i]);
+      for (int& input : node.inputs) input = to[input];
+      const bool operands = node.op->kind == OpKind::contraction || node.op == &ops::scatter_rows_op;
+      if (operands) {
+        for (int& input : node.inputs) input = in_memory(input, node.op == &ops::scatter_rows_op);
+      }
+      if (node.op == &ops::matmul_op) check_batch(node);
+      to[i] = out_.graph.add(std::move(node));
+    }
+    for (const IrOutput& output : in_.outputs) add_output(to[output.node], output.assign_slot);
+    return std::move(out_);
+  }
+
+ private:
+  const IrNode& at(int id) const { return out_.graph.nodes[id]; }
+
+  Chain follow(int id) const {
+    std::vector<int> views;
+    while (is_view_op(*at(id).op)) {
+      views.push_back(id);
+      id = at(id).inputs[0];
+    }
+    const IrNode& base = at(id);
+    const bool leaf = base.leaf >= 0 && out_.graph.leaves[base.leaf].slot >= 0;
+    const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce || base.op->kind == OpKind::contraction ||
+                        base.op == &ops::scatter_rows_op;
+    if (!leaf && !stored) return {id, std::nullopt};
+    return {id, compose(out_.graph, views, leaf ? out_.graph.leaves[base.leaf].view : View::dense(base.shape))};
+  }
+
+  // The matmul body runs two loops over batches; operands that need more are made dense. Narrow integers are multiplied as i32.
+  void check_batch(IrNode& node) {
+    for (int& input : node.inputs) {
+      const DType t = at(input).dtype;
+      if (t != DType::i8 && t != DType::u8 && t != DType::boolean) continue;
+      input = out_.graph.add({&ops::cast_op, {}, {input}, at(input).shape, DType::i32});
+    }
+    const Chain a = follow(node.inputs[0]), b = follow(node.inputs[1]);
+    if (a.view && b.view && try_matmul_batch(*a.view, *b.view)) return;
+    for (int& input : node.inputs) input = copy(input);
+  }
+
+  int copy(int id) {
+    const IrNode& node = at(id);
+    return out_.graph.add({&copy_op, {}, {id}, node.shape, node.dtype});
+  }
+
+  int in_memory(int id, bool dense) {
+    const Chain chain = follow(id);
+    if (!chain.view || (dense && !chain.view->is_dense()) || is_scalar_arithmetic(chain.base)) return copy(id);
+    return id;
+  }
+
+  // Scalar arithmetic may be computed by its users and then has no storage; an operand needs one.
+  bool is_scalar_arithmetic(int id) const { return at(id).leaf < 0 && at(id).op->kind == OpKind::elementwise && at(id).op != &copy_op && at(id).shape.numel() == 1; }
+
+  void add_output(int id, int assign_slot) {
+    out_.graph.outputs.push_back({id, assign_slot});
+    Chain chain = follow(id);
+    const IrNode* base = &at(chain.base);
+    const bool on_leaf = base->leaf >= 0;
+    const bool clobbered = on_leaf && out_.graph.leaves[base->leaf].slot >= 0 && assigned_.contains(out_.graph.leaves[base->leaf].slot);
+    const bool second_write = assign_slot >= 0 && chain.base >= 0 && written_.contains(chain.base);
+    if (!chain.view || (assign_slot >= 0 && (on_leaf || chain.base != id || second_write)) || clobbered) {
+      out_.graph.outputs.back().node = copy(id);
+      chain = {out_.graph.outputs.back().node, View::dense(at(id).shape)};
+    }
+    if (assign_slot >= 0) written_.insert(chain.base);
+    out_.outputs.push_back({chain.base, *chain.view, assign_slot, false});
+  }
+
+  Graph in_;
+  Materialized out_;
+  std::set<int> assigned_;  // slots that this graph overwrites
+  std::set<int> written_;   // vertices that are already some assign's value
+};
+
+}  // namespace
+
+Materialized materialize(Graph graph) { return Materializer(std::move(graph)).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,75 @@
+#include "core/exec/reducer.h"
+
+#include <fmt/format.h>
+
+#include "core/exec/emit.h"
+#include "core/exec/emit_text.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+// The value that loses against every other: where max starts (min: its opposite).
+std::string lowest(DType t, bool max) {
+  const double sign = max ? -1 : 1;
+  switch (arith(t)) {
+    case DType::f32:
+    case DType::f64: return dialect_literal(sign * std::numeric_limits<double>::infinity(), t);
+    case DType::i64: return max ? dialect_literal(-9223372036854775808.0, t) : "I64(9223372036854775807)";
+    case DType::boolean: return max ? "0" : "1";
+    default: return dialect_literal(max ? -2147483648.0 : 2147483647.0, t);
+  }
+}
+
+}  // namespace
+
+Reducer::Reducer(const IrNode& node, DType input, int id)
+    : id_(id), dtype_(node.dtype), input_(input), arg_(node.op == &ops::argmax_op || node.op == &ops::argmin_op), op_(node.op->name), name_(fmt::format("t_a{}", id)) {
+  // bool is reduced as int: shared arrays and accumulators have no bool.
+  type_ = input == DType::boolean ? "int" : std::string(dialect_type(input));
+  const DType wide = input == DType::boolean ? DType::i32 : input;
+  if (op_ == "sum") start_ = dialect_literal(0, wide);
+  else if (op_ == "prod") start_ = dialect_literal(1, wide);
+  else start_ = lowest(input, op_ == "max" || op_ == "argmax");
+}
+
+std::vector<std::string> Reducer::declare(const std::string&) const {
+  std::vector<std::string> text{fmt::format("{} {} = {};", type_, name_, start_)};
+  if (arg_) text.push_back(fmt::format("int {}_at = -1;", name_));
+  return text;
+}
+
+std::vector<std::string> Reducer::declare_array(int64_t width) const {
+  std::vector<std::string> text{fmt::format("{} {}[{}];", type_, name_, width),
+                                fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l) {{ {}[t_l] = {}; }}", width, name_, start_)};
+  if (arg_) {
+    text.push_back(fmt::format("int {}_at[{}];", name_, width));
+    text.push_back(fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l) {{ {}_at[t_l] = -1; }}", width, name_));
+  }
+  return text;
+}
+
+std::vector<std::string> Reducer::accumulate(const std::string& lane, const std::string& value, const std::string& position) const {
+  const std::string a = variable(lane);
+  const std::string v = input_ == DType::boolean ? fmt::format("CAST(int, {})", value) : value;
+  if (!arg_) return {fmt::format("{} = {};", a, combine(a, v))};
+  const std::string at = fmt::format("{}_at{}", name_, lane);
+  const char* better = op_ == "argmax" ? ">" : "<";
+  const std::string nan = is_float(input_) ? fmt::format(" || (isnan({}) && !isnan({}))", v, a) : "";
+  return {fmt::format("if ({} < 0 || {} {} {}{}) {{ {} = {}; {} = {}; }}", at, v, better, a, nan, a, v, at, position)};
+}
+
+std::string Reducer::combine(const std::string& a, const std::string& b) const {
+  if (op_ == "sum") return fmt::format("{} + {}", a, b);
+  if (op_ == "prod") return fmt::format("{} * {}", a, b);
+  return fmt::format("{}({}, {})", op_, a, b);
+}
+
+std::string Reducer::result(const std::string& lane) const {
+  if (arg_) return fmt::format("CAST(I64, {}_at{})", name_, lane);
+  const std::string a = variable(lane);
+  if (dtype_ == DType::boolean) return fmt::format("CAST(bool, {})", a);
+  return dtype_ == DType::i8 || dtype_ == DType::u8 ? wrap_narrow(a, dtype_) : a;
+}
+
+}  // namespace heddle

@@ -1,0 +1,43 @@
+// Reducer: the dialect text of one reduction: its accumulator, how a value enters it, how two accumulators join.
+//
+// Invariants: sums and products are in the order of the loop around them; max and min keep NaN; argmax and argmin take the first of equals
+// and a NaN before everything. Thread safety: plain value.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "core/exec/ir.h"
+
+namespace heddle {
+
+class Reducer {
+ public:
+  Reducer(const IrNode& node, DType input, int id);
+
+  int node() const { return id_; }
+  // Can lanes be joined by combine() in 32-bit shared memory? Not 64-bit types, nor argmax and argmin, which carry two values.
+  bool tree() const { return !arg_ && type_ != "F64" && type_ != "I64"; }
+  std::string_view type() const { return type_; }
+
+  // The accumulator, with `lane` ("" or "[t_l]") appended.
+  std::string variable(const std::string& lane) const { return name_ + lane; }
+  std::vector<std::string> declare(const std::string& lane) const;
+  std::vector<std::string> declare_array(int64_t width) const;
+  std::vector<std::string> accumulate(const std::string& lane, const std::string& value, const std::string& position) const;
+  std::string combine(const std::string& a, const std::string& b) const;
+  // The reduction's value in the arithmetic type of the node's dtype.
+  std::string result(const std::string& lane) const;
+
+ private:
+  int id_;
+  DType dtype_;
+  DType input_;
+  bool arg_ = false;
+  std::string_view op_;
+  std::string name_;
+  std::string type_;   // of the accumulator
+  std::string start_;
+};
+
+}  // namespace heddle

@@ -1,0 +1,535 @@
+#include "core/exec/schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <stdexcept>
+
+#include "core/exec/materialize.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+
+const OpDef copy_op{.name = "copy", .kind = OpKind::elementwise, .arity = 1, .rule = DTypeRule::any, .doc = "x, stored", .dialect = "x", .cost = 1};
+
+namespace {
+
+// Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
+bool is_anchor_kind(const IrNode& node) {
+  return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
+         node.op == &ops::scatter_rows_op;
+}
+
+// Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
+std::optional<Index> linear_access(const Graph& graph, const Use& use) {
+  const std::optional<View> view = compose(graph, use.path.ops, View::dense(graph.nodes[use.node].shape));
+  if (!view) return std::nullopt;
+  Index linear = Index::literal(view->offset);
+  for (int d = 0; d < use.path.shape.rank(); ++d) {
+    if (use.path.shape[d] == 1) continue;
+    if (!use.path.base[d].affine()) return std::nullopt;
+    linear = affine_sum(linear, use.path.base[d], view->strides[d]);
+  }
+  return linear;
+}
+
+// Does `access` run over `shape` in row-major order, variables starting at `first`, and over no other variable?
+bool is_dense_over(const Index& access, const Shape& shape, int first) {
+  if (access.constant != 0) return false;
+  const auto strides = row_major_strides(shape);
+  int used = 0;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    if (access.coefficient(first + d) != strides[d]) return false;
+    ++used;
+  }
+  return used == static_cast<int>(access.terms.size());
+}
+
+Shape full_shape(const Group& group) {
+  Shape shape = group.domain;
+  for (int64_t d : group.inner) shape.push_back(d);
+  return shape;
+}
+
+class Scheduler {
+ public:
+  Scheduler(Graph graph, const ScheduleLimits& limits) : limits_(limits) {
+    Materialized made = materialize(std::move(graph));
+    out_.graph = std::move(made.graph);
+    out_.outputs = std::move(made.outputs);
+  }
+
+  ScheduledGraph run() {
+    free_ = find_free_nodes(graph());
+    if (!limits_.fuse) std::fill(free_.begin(), free_.end(), false);
+    out_.free_nodes = free_;
+    group_of_.assign(graph().nodes.size(), -1);
+    find_users();
+    find_stores();
+    demote_cyclic_assigns();
+    for (int id = static_cast<int>(graph().nodes.size()); id-- > 0;) {
+      if (is_anchored(id)) place(id);
+    }
+    demote_self_hazards();
+    order_groups();
+    return std::move(out_);
+  }
+
+ private:
+  const Graph& graph() const { return out_.graph; }
+  const IrNode& at(int id) const { return out_.graph.nodes[id]; }
+  // A free vertex is computed by its users; it is a kernel of its own only when somebody wants its value.
+  bool is_anchored(int id) const { return is_anchor_kind(at(id)) && (!free_[id] || is_output_.contains(id)); }
+
+  // users_[n]: kernels that read n's value. readers_[slot]: kernels that read an input storage.
+  void find_users() {
+    for (const OutputPlan& output : out_.outputs) is_output_.insert(output.base);
+    users_.resize(graph().nodes.size());
+    for (int id = 0; id < static_cast<int>(graph().nodes.size()); ++id) {
+      if (!is_anchored(id)) continue;
+      std::set<int> seen;
+      for (int input : at(id).inputs) find_sources(input, id, seen);
+    }
+  }
+
+  void find_sources(int id, int user, std::set<int>& seen) {
+    if (!seen.insert(id).second) return;
+    const IrNode& node = at(id);
+    if (node.leaf >= 0) {
+      const int slot = graph().leaves[node.leaf].slot;
+      if (slot >= 0) readers_[slot].insert(user);
+      return;
+    }
+    if (is_anchor_kind(node) && !free_[id]) {
+      users_[id].insert(user);
+      return;
+    }
+    for (int input : node.inputs) find_sources(input, user, seen);
+  }
+
+  void find_stores() {
+    for (const OutputPlan& output : out_.outputs) {
+      if (output.assign_slot >= 0 && !output.copy_back) writers_[output.assign_slot] = output.base;
+    }
+  }
+
+  // After `id` come: its users, and, when it reads an input storage that is overwritten, the writer.
+  void for_each_successor(int id, const auto& visit) const {
+    for (int user : users_[id]) visit(user);
+    const auto writes = writes_after_.find(id);
+    if (writes == writes_after_.end()) return;
+    for (int writer : writes->second) visit(writer);
+  }
+
+  void rebuild_write_order() {
+    writes_after_.clear();
+    for (const auto& [slot, writer] : writers_) {
+      const auto readers = readers_.find(slot);
+      if (readers == readers_.end()) continue;
+      for (int reader : readers->second) {
+        if (reader != writer) writes_after_[reader].insert(writer);
+      }
+    }
+  }
+
+  // In-place writes that cannot be ordered after all reads of the old value (a swap, say) are computed apart and copied at the end.
+  void demote_cyclic_assigns() {
+    rebuild_write_order();
+    std::vector<int> waiting(graph().nodes.size(), 0);
+    std::vector<int> ready;
+    for (int id = 0; id < static_cast<int>(waiting.size()); ++id) {
+      if (is_anchored(id)) for_each_successor(id, [&](int next) { ++waiting[next]; });
+    }
+    for (int id = 0; id < static_cast<int>(waiting.size()); ++id) {
+      if (is_anchored(id) && waiting[id] == 0) ready.push_back(id);
+    }
+    std::vector<bool> done(waiting.size(), false);
+    while (!ready.empty()) {
+      const int id = ready.back();
+      ready.pop_back();
+      done[id] = true;
+      for_each_successor(id, [&](int next) {
+        if (--waiting[next] == 0) ready.push_back(next);
+      });
+    }
+    for (OutputPlan& output : out_.outputs) {
+      if (output.assign_slot >= 0 && !done[output.base]) demote(output);
+    }
+    rebuild_write_order();
+  }
+
+  void demote(OutputPlan& output) {
+    output.copy_back = true;
+    writers_.erase(output.assign_slot);
+  }
+
+  // ---- grouping, users before producers
+  void place(int id) {
+    if (limits_.fuse && at(id).op != &ops::scatter_rows_op && try_users(id)) return;
+    Group group;
+    const IrNode& node = at(id);
+    group.kind = node.op->kind == OpKind::contraction ? GroupKind::matmul
+                 : node.op->kind == OpKind::reduce    ? GroupKind::reduce
+                 : node.op == &ops::scatter_rows_op   ? GroupKind::scatter
+                                                      : GroupKind::elementwise;
+    group.domain = node.shape;
+    Level level = Level::element;
+    if (group.kind == GroupKind::reduce) {
+      level = Level::row;
+      group.inner = reduced_shape(node);
+    }
+    if (group.kind != GroupKind::elementwise) group.anchor = id;
+    group.members.push_back({id, level, true});
+    group_of_[id] = static_cast<int>(groups_.size());
+    groups_.push_back(std::move(group));
+  }
+
+  Shape reduced_shape(const IrNode& node) const {
+    Shape shape;
+    for (int64_t axis : node.attrs.ints) shape.push_back(at(node.inputs[0]).shape[static_cast<int>(axis)]);
+    return shape;
+  }
+
+  bool try_users(int id) {
+    std::vector<int> candidates;
+    for (int user : users_[id]) {
+      if (std::find(candidates.begin(), candidates.end(), group_of_[user]) == candidates.end()) candidates.push_back(group_of_[user]);
+    }
+    const bool only = candidates.size() == 1 && !is_output_.contains(id);
+    // A value that belongs to the rows of some group goes there first, so that its reduction can follow.
+    std::stable_partition(candidates.begin(), candidates.end(), [&](int g) { return row_split(id, groups_[g]).has_value(); });
+    return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return try_join(id, g, only); });
+  }
+
+  bool try_join(int id, int g, bool only) {
+    const std::vector<Use> uses = uses_of(id, groups_[g]);
+    if (uses.empty()) return false;
+    Group joined = groups_[g];
+    bool ok = false;
+    switch (at(id).op->kind) {
+      case OpKind::elementwise: ok = join_elementwise(joined, id, uses, only); break;
+      case OpKind::reduce: ok = join_reduce(joined, id, uses, only); break;
+      case OpKind::contraction: ok = join_matmul(joined, id, uses, only); break;
+      default: break;
+    }
+    if (!ok || !fits(joined) || has_hazard(joined)) return false;
+    const int before = group_of_[id];
+    group_of_[id] = g;
+    if (makes_cycle(g, id)) {
+      group_of_[id] = before;
+      return false;
+    }
+    groups_[g] = std::move(joined);
+    return true;
+  }
+
+  std::vector<Use> uses_of(int id, const Group& group) const {
+    std::vector<Use> uses = external_uses(graph(), group, free_);
+    std::erase_if(uses, [&](const Use& use) { return use.node != id; });
+    return uses;
+  }
+
+  static void insert(Group& group, int id, Level level, bool stored) {
+    const auto place = std::lower_bound(group.members.begin(), group.members.end(), id, [](const Member& m, int key) { return m.node < key; });
+    group.members.insert(place, {id, level, stored});
+  }
+  static void inline_into(Group& group, int id) { group.inlined.insert(std::lower_bound(group.inlined.begin(), group.inlined.end(), id), id); }
+
+  // The level at which every use reads `id` at the group's own index, if there is one.
+  std::optional<Level> own_level(int id, const Group& group, const std::vector<Use>& uses) const {
+    std::optional<Level> level;
+    for (const Use& use : uses) {
+      const std::optional<Index> access = use.operand ? std::nullopt : linear_access(graph(), use);
+      if (!access) return std::nullopt;
+      std::optional<Level> here;
+      const Shape& shape = at(id).shape;
+      if (group.kind != GroupKind::reduce) {
+        if (shape == group.domain && is_dense_over(*access, group.domain, 0)) here = Level::element;
+      } else if (shape == group.domain && is_dense_over(*access, group.domain, 0)) {
+        here = Level::row;  // read once a row, or the same by every element of a row
+      } else if (use.level == Level::full && shape == full_shape(group) && is_dense_over(*access, full_shape(group), 0)) {
+        here = Level::full;
+      }
+      if (!here || (level && *level != *here)) return std::nullopt;
+      level = here;
+    }
+    return level;
+  }
+
+  bool join_elementwise(Group& group, int id, const std::vector<Use>& uses, bool only) const {
+    if (const std::optional<Level> level = own_level(id, group, uses)) {
+      insert(group, id, *level, !only);
+      return true;
+    }
+    if (const std::optional<Shape> inner = row_split(id, group)) {
+      to_rows(group, at(id).shape, *inner);
+      if (const std::optional<Level> level = own_level(id, group, uses_of(id, group))) {
+        insert(group, id, *level, !only);
+        return true;
+      }
+    }
+    if (!only) return false;
+    if (uses[0].operand) return join_prologue(group, id, uses);
+    if (!cheap_to_inline(id, group, uses)) return false;
+    inline_into(group, id);
+    return true;
+  }
+
+  // A cheap unary function of one matmul operand is applied while the operand is loaded.
+  bool join_prologue(Group& group, int id, const std::vector<Use>& uses) const {
+    const IrNode& node = at(id);
+    // Up to two batch dimensions always fit the body's two batch loops, whatever the views below the function.
+    if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1 || node.op == &copy_op || node.op->cost > 2) return false;
+    const DType from = at(node.inputs[0]).dtype;
+    const bool half = from == DType::f16 || from == DType::bf16;
+    const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;
+    const bool same_half = half && node.dtype == from && node.op != &ops::cast_op;
+    if (!floats && !same_half) return false;
+    if (!prologue_base_is_memory(node.inputs[0], uses[0])) return false;
+    inline_into(group, id);
+    return true;
+  }
+
+  // The operand's chain below the function must be views of something that lies in memory.
+  bool prologue_base_is_memory(int id, const Use& use) const {
+    std::vector<int> views = use.path.ops;
+    while (is_view_op(*at(id).op)) {
+      views.push_back(id);
+      id = at(id).inputs[0];
+    }
+    const IrNode& base = at(id);
+    if (base.leaf < 0 && (!is_anchor_kind(base) || free_[id])) return false;
+    const View view = base.leaf >= 0 ? graph().leaves[base.leaf].view : View::dense(base.shape);
+    return compose(graph(), views, view).has_value();
+  }
+
+  // Total work of computing `id` inside the group, against computing it once: cheap ops may be repeated, dear ones may not.
+  bool cheap_to_inline(int id, const Group& group, const std::vector<Use>& uses) const {
+    double elements = 0;
+    for (const Use& use : uses) {
+      elements += static_cast<double>(use.level == Level::full ? full_shape(group).numel() : group.domain.numel());
+    }
+    const double own = static_cast<double>(std::max<int64_t>(1, at(id).shape.numel()));
+    return elements <= 1.01 * own || at(id).op->cost <= 2;
+  }
+
+  // If `id` is one value per row of an elementwise group's domain and comes from a reduction over the rest of that domain: the rest.
+  std::optional<Shape> row_split(int id, const Group& group) const {
+    if (group.kind != GroupKind::elementwise || at(id).op->kind != OpKind::elementwise) return std::nullopt;
+    const Shape& rows = at(id).shape;
+    const Shape& domain = group.domain;
+    if (rows.rank() >= domain.rank() || !std::equal(rows.begin(), rows.end(), domain.begin())) return std::nullopt;
+    const Shape inner(domain.dims().subspan(rows.rank()));
+    return comes_from_reduction(id, rows, inner, 8) ? std::optional(inner) : std::nullopt;
+  }
+
+  bool comes_from_reduction(int id, const Shape& rows, const Shape& inner, int depth) const {
+    const IrNode& node = at(id);
+    if (depth == 0 || node.leaf >= 0) return false;
+    if (node.op->kind == OpKind::reduce) return node.shape == rows && reduced_shape(node) == inner;
+    if (node.op->kind != OpKind::elementwise && !is_view_op(*node.op)) return false;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return comes_from_reduction(input, rows, inner, depth - 1); });
+  }
+
+  // An elementwise group becomes a reduce group over rows x inner: what it computed is now computed for every element of a row.
+  static void to_rows(Group& group, const Shape& rows, const Shape& inner) {
+    group.kind = GroupKind::reduce;
+    group.domain = rows;
+    group.inner = inner;
+    for (Member& member : group.members) member.level = Level::full;
+  }
+
+  bool join_reduce(Group& group, int id, const std::vector<Use>& uses, bool only) const {
+    const IrNode& node = at(id);
+    const Shape inner = reduced_shape(node);
+    if (group.kind == GroupKind::elementwise) {
+      if (own_level(id, group, uses) == Level::element) {  // what follows the reduction, once a row
+        group.kind = GroupKind::reduce;
+        group.inner = inner;
+        for (Member& member : group.members) member.level = Level::row;
+      } else {
+        Shape full = node.shape;
+        for (int64_t d : inner) full.push_back(d);
+        if (full != group.domain || node.shape.rank() == 0) return false;
+        to_rows(group, node.shape, inner);
+      }
+    }
+    if (group.kind != GroupKind::reduce || group.domain != node.shape || group.inner != inner) return false;
+    if (own_level(id, group, uses_of(id, group)) != Level::row) return false;
+    insert(group, id, Level::row, !only);
+    group.anchor = id;
+    return true;
+  }
+
+  bool join_matmul(Group& group, int id, const std::vector<Use>& uses, bool only) const {
+    if (group.kind != GroupKind::elementwise || own_level(id, group, uses) != Level::element) return false;
+    group.kind = GroupKind::matmul;
+    group.anchor = id;
+    insert(group, id, Level::element, !only);
+    return true;
+  }
+
+  // ---- checks
+  bool fits(const Group& group) const {
+    std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, 0) host values
+    for (const Use& use : external_uses(graph(), group, free_)) {
+      const IrNode& node = at(use.node);
+      if (node.leaf < 0) buffers.insert({1, use.node});
+      else if (graph().leaves[node.leaf].slot >= 0) buffers.insert({0, graph().leaves[node.leaf].slot});
+      else buffers.insert({2, 0});
+    }
+    size_t stores = 0;
+    for (const Member& member : group.members) stores += member.stored;
+    return buffers.size() + stores <= limits_.max_bindings;
+  }
+
+  // Would an in-place write of this group meet a read, in the same kernel, of another element of the old value?
+  bool has_hazard(const Group& group) const {
+    for (const auto& [slot, writer] : writers_) {
+      const Member* member = group.find(writer);
+      if (member && reads_elsewhere(group, *member, slot)) return true;
+    }
+    return false;
+  }
+
+  bool reads_elsewhere(const Group& group, const Member& writer, int slot) const {
+    const Shape shape = writer.level == Level::full ? full_shape(group) : group.domain;
+    for (const Use& use : external_uses(graph(), group, free_)) {
+      const IrNode& node = at(use.node);
+      if (node.leaf < 0 || graph().leaves[node.leaf].slot != slot) continue;
+      const std::optional<Index> access = linear_access(graph(), use);
+      const bool same = !use.operand && use.level == writer.level && graph().leaves[node.leaf].view.is_dense() && access &&
+                        at(use.node).dtype == at(writer.node).dtype && at(writer.node).shape.numel() == shape.numel() &&
+                        is_dense_over(*access, shape, 0);
+      if (!same) return true;
+    }
+    return false;
+  }
+
+  // Is there a path that leaves group g and comes back, with `id` counted as a member?
+  bool makes_cycle(int g, int id) const {
+    std::vector<int> stack;
+    std::set<int> seen_groups;
+    std::vector<bool> seen(graph().nodes.size(), false);
+    const auto expand = [&](int from, bool from_inside) {
+      for_each_successor(from, [&](int next) {
+        if (from_inside && group_of_[next] == g) return;
+        if (!seen[next]) {
+          seen[next] = true;
+          stack.push_back(next);
+        }
+      });
+    };
+    const auto expand_group = [&](int group_index) {
+      for (const Member& member : groups_[group_index].members) expand(member.node, group_index == g);
+      for (int inlined : groups_[group_index].inlined) expand(inlined, group_index == g);
+    };
+    expand(id, true);
+    expand_group(g);
+    while (!stack.empty()) {
+      const int next = stack.back();
+      stack.pop_back();
+      const int group = group_of_[next];
+      if (group == g) return true;
+      if (group < 0) {
+        expand(next, false);
+      } else if (seen_groups.insert(group).second) {
+        expand_group(group);
+      }
+    }
+    return false;
+  }
+
+  // A vertex that alone reads its own target elsewhere (p = p^T p): computed apart, copied at the end.
+  void demote_self_hazards() {
+    for (OutputPlan& output : out_.outputs) {
+      if (output.assign_slot < 0 || output.copy_back) continue;
+      const Group& group = groups_[group_of_[output.base]];
+      if (reads_elsewhere(group, *group.find(output.base), output.assign_slot)) demote(output);
+    }
+    rebuild_write_order();
+  }
+
+  void order_groups() {
+    const int count = static_cast<int>(groups_.size());
+    std::vector<std::set<int>> after(count);
+    std::vector<int> waiting(count, 0);
+    for (int id = 0; id < static_cast<int>(graph().nodes.size()); ++id) {
+      if (group_of_[id] < 0) continue;
+      for_each_successor(id, [&](int next) {
+        if (group_of_[next] != group_of_[id] && after[group_of_[id]].insert(group_of_[next]).second) ++waiting[group_of_[next]];
+      });
+    }
+    // Among what is ready, the group recorded first runs first: forward before backward, as written.
+    const auto earliest = [&](int g) { return groups_[g].members.back().node; };
+    std::set<std::pair<int, int>> ready;
+    for (int g = 0; g < count; ++g) {
+      if (waiting[g] == 0) ready.insert({earliest(g), g});
+    }
+    while (!ready.empty()) {
+      const int g = ready.begin()->second;
+      ready.erase(ready.begin());
+      out_.groups.push_back(groups_[g]);
+      for (int next : after[g]) {
+        if (--waiting[next] == 0) ready.insert({earliest(next), next});
+      }
+    }
+    if (static_cast<int>(out_.groups.size()) != count) throw std::logic_error("[schedule] groups form a cycle");
+  }
+
+  ScheduleLimits limits_;
+  ScheduledGraph out_;
+  std::vector<bool> free_;
+  std::set<int> is_output_;
+  std::vector<std::set<int>> users_;
+  std::map<int, std::set<int>> readers_;
+  std::map<int, int> writers_;
+  std::map<int, std::set<int>> writes_after_;
+  std::vector<int> group_of_;
+  std::vector<Group> groups_;
+};
+
+}  // namespace
+
+std::vector<bool> find_free_nodes(const Graph& graph) {
+  constexpr int limit = 16;
+  std::vector<int> cost(graph.nodes.size(), 0);
+  std::vector<bool> free_nodes(graph.nodes.size(), false);
+  for (size_t id = 0; id < graph.nodes.size(); ++id) {
+    const IrNode& node = graph.nodes[id];
+    cost[id] = node.leaf >= 0 || node.op->kind == OpKind::constant ? 0 : limit + 1;
+    const bool scalar = node.shape.numel() == 1 && (node.op->kind == OpKind::elementwise || is_view_op(*node.op)) && node.op != &copy_op;
+    const bool view = is_view_op(*node.op);
+    if (!scalar && !view) continue;
+    int total = view ? 0 : node.op->cost;
+    for (int input : node.inputs) total += cost[input];
+    cost[id] = std::min(total, limit + 1);
+    free_nodes[id] = !view && total <= limit;
+  }
+  return free_nodes;
+}
+
+ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) { return Scheduler(std::move(graph), limits).run(); }
+
+std::string ScheduledGraph::str() const {
+  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "scatter"};
+  static constexpr const char* levels[] = {"", " row", " full"};
+  std::string text;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    const Group& group = groups[g];
+    text += fmt::format("  group {} {} {}", g, kinds[static_cast<int>(group.kind)], group.domain.str());
+    if (group.kind == GroupKind::reduce) text += fmt::format(" over {}", group.inner.str());
+    text += ":";
+    for (int id : group.inlined) text += fmt::format(" [%{} {}]", id, graph.nodes[id].op->name);
+    for (const Member& member : group.members) {
+      text += fmt::format(" %{} {}{}{}", member.node, graph.nodes[member.node].op->name, levels[static_cast<int>(member.level)], member.stored ? "*" : "");
+    }
+    text += '\n';
+  }
+  return text;
+}
+
+}  // namespace heddle

@@ -1,0 +1,231 @@
+// Rewrites the planner's graph bottom-up: each vertex is rebuilt from its rewritten inputs, local rules are tried, and equal vertices
+// become one (hash consing), so common subexpressions and dead vertices vanish without passes of their own.
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <optional>
+
+#include "core/exec/access.h"
+#include "core/exec/ir.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+std::vector<uint64_t> structure(const IrNode& node) {
+  std::vector<uint64_t> key{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype), std::bit_cast<uint64_t>(node.attrs.real),
+                            std::bit_cast<uint64_t>(node.attrs.real2), static_cast<uint64_t>(node.shape.rank())};
+  for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
+  for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
+  key.push_back(node.inputs.size());
+  for (int i : node.inputs) key.push_back(static_cast<uint64_t>(i));
+  return key;
+}
+
+// The value a full node of dtype `t` really holds.
+double rounded(double value, DType t) {
+  std::array<unsigned char, 8> raw{};
+  store_element(raw.data(), t, 0, value);
+  return load_element(raw.data(), t, 0);
+}
+
+class Simplifier {
+ public:
+  explicit Simplifier(const Graph& in) : in_(in) {
+    out_.leaves = in.leaves;
+    out_.storage_slots = in.storage_slots;
+    out_.host_slots = in.host_slots;
+  }
+
+  Graph run() {
+    mark_live();
+    std::vector<int> to(in_.nodes.size(), -1);
+    for (size_t i = 0; i < in_.nodes.size(); ++i) {
+      if (!live_[i]) continue;
+      IrNode node = in_.nodes[i];
+      for (int& input : node.inputs) input = to[input];
+      to[i] = make(std::move(node));
+    }
+    for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[output.node], output.assign_slot});
+    return drop_dead(std::move(out_));
+  }
+
+  static Graph drop_dead(Graph graph) {
+    std::vector<bool> live(graph.nodes.size(), false);
+    for (const IrOutput& output : graph.outputs) live[output.node] = true;
+    for (size_t i = graph.nodes.size(); i-- > 0;) {
+      if (live[i]) {
+        for (int input : graph.nodes[i].inputs) live[input] = true;
+      }
+    }
+    Graph kept;
+    kept.leaves = std::move(graph.leaves);
+    kept.storage_slots = graph.storage_slots;
+    kept.host_slots = graph.host_slots;
+    std::vector<int> to(graph.nodes.size(), -1);
+    for (size_t i = 0; i < graph.nodes.size(); ++i) {
+      if (!live[i]) continue;
+      for (int& input : graph.nodes[i].inputs) input = to[input];
+      to[i] = kept.add(std::move(graph.nodes[i]));
+    }
+    for (const IrOutput& output : graph.outputs) kept.outputs.push_back({to[output.node], output.assign_slot});
+    return kept;
+  }
+
+ private:
+  void mark_live() {
+    live_.assign(in_.nodes.size(), false);
+    for (const IrOutput& output : in_.outputs) live_[output.node] = true;
+    for (size_t i = in_.nodes.size(); i-- > 0;) {
+      if (live_[i]) {
+        for (int input : in_.nodes[i].inputs) live_[input] = true;
+      }
+    }
+  }
+
+  const IrNode& at(int id) const { return out_.nodes[id]; }
+  bool is_full(int id) const { return at(id).op == &ops::full_op; }
+  // The constant that `id` is everywhere, seen through movement.
+  std::optional<double> constant(int id) const { return is_full(id) ? std::optional(at(id).attrs.real) : std::nullopt; }
+
+  int make(IrNode node) {
+    if (std::optional<int> same = rewrite(node)) return *same;
+    if (node.leaf >= 0) return out_.add(std::move(node));
+    auto [entry, fresh] = known_.try_emplace(structure(node), 0);
+    if (fresh) entry->second = out_.add(std::move(node));
+    return entry->second;
+  }
+
+  int make_full(const Shape& shape, DType dtype, double value) {
+    IrNode full{&ops::full_op, {}, {}, shape, dtype};
+    full.attrs.real = rounded(value, dtype);
+    return make(std::move(full));
+  }
+
+  std::optional<int> rewrite(IrNode& node) {
+    switch (node.op->kind) {
+      case OpKind::movement: return rewrite_movement(node);
+      case OpKind::elementwise: return rewrite_elementwise(node);
+      case OpKind::reduce: return rewrite_reduce(node);
+      default: return std::nullopt;
+    }
+  }
+
+  std::optional<int> rewrite_movement(IrNode& node) {
+    const int x = node.inputs[0];
+    if (is_view_op(*node.op) && is_full(x)) return make_full(node.shape, node.dtype, at(x).attrs.real);
+    if (node.op == &ops::reshape_op || node.op == &ops::expand_op) {
+      if (at(x).shape == node.shape) return x;
+      if (at(x).op == node.op) {  // reshape of reshape, expand of expand
+        node.inputs[0] = at(x).inputs[0];
+        return make(node);
+      }
+      return std::nullopt;
+    }
+    if (node.op == &ops::permute_op) return rewrite_permute(node);
+    if (node.op == &ops::slice_op && at(x).shape == node.shape && is_whole_slice(node)) return x;
+    if (node.op == &ops::pad_op && at(x).shape == node.shape) return x;
+    if (node.op == &ops::concat_op && node.inputs.size() == 1) return x;
+    return std::nullopt;
+  }
+
+  static bool is_whole_slice(const IrNode& node) {
+    const int rank = node.shape.rank();
+    for (int d = 0; d < rank; ++d) {
+      if (node.attrs.ints[d] != 0 || (node.attrs.ints[rank + d] != 1 && node.shape[d] > 1)) return false;
+    }
+    return true;
+  }
+
+  std::optional<int> rewrite_permute(IrNode& node) {
+    const IrNode& x = at(node.inputs[0]);
+    if (x.op == &ops::permute_op) {
+      for (int64_t& axis : node.attrs.ints) axis = x.attrs.ints[axis];
+      node.inputs[0] = x.inputs[0];
+      return make(node);
+    }
+    bool identity = true;
+    for (size_t d = 0; d < node.attrs.ints.size(); ++d) identity = identity && node.attrs.ints[d] == static_cast<int64_t>(d);
+    return identity ? std::optional(node.inputs[0]) : std::nullopt;
+  }
+
+  std::optional<int> rewrite_reduce(IrNode& node) {
+    const IrNode& x = at(node.inputs[0]);
+    const bool arg = node.op == &ops::argmax_op || node.op == &ops::argmin_op;
+    const bool trivial = std::all_of(node.attrs.ints.begin(), node.attrs.ints.end(), [&](int64_t axis) { return x.shape[static_cast<int>(axis)] == 1; });
+    if (!trivial) return std::nullopt;
+    if (arg) return make_full(node.shape, node.dtype, 0);
+    return make({&ops::reshape_op, {}, {node.inputs[0]}, node.shape, node.dtype});
+  }
+
+  std::optional<int> rewrite_elementwise(IrNode& node) {
+    if (node.op == &ops::stop_gradient_op) return node.inputs[0];
+    if (node.op == &ops::cast_op) {
+      if (at(node.inputs[0]).dtype == node.dtype) return node.inputs[0];
+      if (is_full(node.inputs[0])) return make_full(node.shape, node.dtype, at(node.inputs[0]).attrs.real);
+      return std::nullopt;
+    }
+    if (node.op == &ops::where_op) {
+      const std::optional<double> c = constant(node.inputs[0]);
+      return c ? std::optional(node.inputs[*c != 0 ? 1 : 2]) : std::nullopt;
+    }
+    if (std::optional<int> folded = fold(node)) return folded;
+    return identity(node);
+  }
+
+  // All inputs constant: compute on the host.
+  std::optional<int> fold(const IrNode& node) {
+    double v[3] = {0, 0, 0};
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const std::optional<double> c = constant(node.inputs[i]);
+      if (!c) return std::nullopt;
+      v[i] = *c;
+    }
+    const DType in = node.inputs.empty() ? node.dtype : at(node.inputs[0]).dtype;
+    if (is_float(in)) return node.op->host_float ? std::optional(make_full(node.shape, node.dtype, node.op->host_float(v[0], v[1], v[2]))) : std::nullopt;
+    constexpr double exact = 9007199254740992.0;  // 2^53: beyond it a double does not hold the integer
+    if (!node.op->host_int || std::abs(v[0]) > exact || std::abs(v[1]) > exact) return std::nullopt;
+    const int64_t value = node.op->host_int(static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1]), static_cast<int64_t>(v[2]));
+    if (std::abs(static_cast<double>(value)) > exact) return std::nullopt;
+    return make_full(node.shape, node.dtype, static_cast<double>(value));
+  }
+
+  std::optional<int> identity(IrNode& node) {
+    if (node.inputs.size() != 2) return std::nullopt;
+    const int x = node.inputs[0], y = node.inputs[1];
+    const std::optional<double> cx = constant(x), cy = constant(y);
+    const auto is = [](const std::optional<double>& c, double value) { return c && *c == value; };
+    // x + 0 keeps x except for -0 + 0 = 0; adding -0 is exact, so only the sign of a zero can differ.
+    if (node.op == &ops::add_op) return is(cy, 0) ? std::optional(x) : is(cx, 0) ? std::optional(y) : std::nullopt;
+    if (node.op == &ops::sub_op && is(cy, 0)) return x;
+    if (node.op == &ops::mul_op) return is(cy, 1) ? std::optional(x) : is(cx, 1) ? std::optional(y) : std::nullopt;
+    if (node.op == &ops::div_op) {
+      if (is(cy, 1)) return x;
+      // Division by a power of two is a multiplication, exactly.
+      int exponent = 0;
+      if (cy && *cy != 0 && std::abs(std::frexp(*cy, &exponent)) == 0.5 && std::abs(exponent) < 64) {
+        return make({&ops::mul_op, {}, {x, make_full(node.shape, node.dtype, 1 / *cy)}, node.shape, node.dtype});
+      }
+      return std::nullopt;
+    }
+    if (node.op == &ops::pow_op) {
+      if (is(cy, 1)) return x;
+      if (is(cy, 2)) return make({&ops::mul_op, {}, {x, x}, node.shape, node.dtype});
+      if (is(cy, 0.5)) return std::nullopt;  // pow(-0, 0.5) and pow(-inf, 0.5) differ from sqrt
+    }
+    return std::nullopt;
+  }
+
+  const Graph& in_;
+  Graph out_;
+  std::vector<bool> live_;
+  std::map<std::vector<uint64_t>, int> known_;
+};
+
+}  // namespace
+
+Graph simplify(const Graph& graph) { return Simplifier(graph).run(); }
+
+}  // namespace heddle

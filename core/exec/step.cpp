@@ -1,0 +1,223 @@
+#include "core/exec/step.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+#include "core/exec/debug.h"
+#include "core/exec/lower.h"
+#include "core/exec/plan.h"
+#include "core/exec/step_result.h"
+
+namespace heddle {
+namespace {
+
+uint64_t hash_key(const std::vector<uint64_t>& key) { return hash_bytes(key.data(), key.size() * sizeof(uint64_t)); }
+
+}  // namespace
+
+// ---- StepCache
+
+StepCache::StepCache() = default;
+StepCache::~StepCache() = default;
+
+std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) const {
+  const auto [begin, end] = entries_.equal_range(hash_key(key));
+  for (auto entry = begin; entry != end; ++entry) {
+    if (entry->second.key == key) return entry->second.step;
+  }
+  return nullptr;
+}
+
+void StepCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step) {
+  if (age_.size() >= max_steps) {
+    entries_.erase(age_.front());
+    age_.erase(age_.begin());
+  }
+  const uint64_t hash = hash_key(key);
+  entries_.emplace(hash, Entry{key, std::move(step)});
+  age_.push_back(hash);
+}
+
+void StepCache::clear() {
+  entries_.clear();
+  age_.clear();
+  arena_.clear();
+}
+
+size_t StepCache::size() const { return entries_.size(); }
+
+std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
+  if (arena_.size() <= block) arena_.resize(block + 1);
+  if (!arena_[block] || arena_[block]->bytes() < bytes) {
+    arena_[block].reset();
+    arena_[block] = device.allocate(bytes);
+  }
+  return arena_[block];
+}
+
+// ---- Step
+
+class StepImpl {
+ public:
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+    const Caps& caps = device.caps();
+    const Graph imported = import_graph(captured);
+    Graph graph = fuse ? simplify(imported) : imported;
+    debug_graph(imported, graph);
+    scheduled_ = schedule(std::move(graph), {caps.max_bindings, fuse});
+    lowered_ = lower(scheduled_, caps, lower_options(caps));
+    plan_ = make_plan(scheduled_, lowered_, caps);
+    debug_plan(scheduled_, lowered_, plan_);
+    for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
+  }
+
+  ~StepImpl() {
+    for (const Recording& recording : recordings_) device_.lock().device.release(recording.id);
+  }
+
+  StepResult run(const Capture& captured) {
+    std::vector<StoragePtr> own;
+    for (uint64_t bytes : plan_.own_bytes) own.push_back(device_.allocate(bytes));
+    std::vector<StoragePtr> arena;
+    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    write_host_values(captured);
+    submit(captured, own, arena);
+    return collect(captured, own);
+  }
+
+  size_t kernel_count() const { return lowered_.size(); }
+  uint64_t arena_bytes() const { return plan_.arena.total(); }
+
+ private:
+  struct Recording {
+    std::vector<Binding> signature;
+    RecordingId id = RecordingId::none;
+    std::vector<StoragePtr> arena;  // kept while the recording may be replayed
+  };
+  static constexpr size_t max_recordings = 8;
+
+  // All host values of the step in one small write.
+  void write_host_values(const Capture& captured) {
+    if (captured.host_values.empty()) return;
+    const uint64_t bytes = captured.host_values.size() * sizeof(HostValue);
+    if (!host_) host_ = device_.allocate(bytes);
+    device_.write(*host_, 0, captured.host_values.data(), bytes);
+  }
+
+  Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
+    if (slot.kind == SlotRef::Kind::host) return host_->binding();
+    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
+    const size_t life = plan_.temporaries.at(slot.index);
+    const Placement& place = plan_.arena.placements[life];
+    const Binding block = arena[static_cast<size_t>(place.block)]->binding();
+    return {block.buffer, block.offset + place.offset, plan_.lifetimes[life].bytes};
+  }
+
+  std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    std::vector<Binding> all;
+    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
+    for (const StoragePtr& s : own) all.push_back(s->binding());
+    for (const StoragePtr& s : arena) all.push_back(s->binding());
+    return all;
+  }
+
+  std::vector<Command> commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    std::vector<Command> list;
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      Dispatch dispatch;
+      dispatch.kernel = kernels_[k];
+      std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
+      for (const SlotRef& slot : lowered_[k].bindings) {
+        dispatch.bindings.push_back(bind(slot, captured, own, arena));
+        check_binding(dispatch.bindings.back(), lowered_[k]);
+      }
+      dispatch.constants = lowered_[k].constants;
+      list.emplace_back(std::move(dispatch));
+    }
+    for (const OutputPlan& output : scheduled_.outputs) {
+      if (!output.copy_back) continue;
+      const SlotRef from{SlotRef::Kind::vertex, output.base};
+      const Binding target = captured.storages[static_cast<size_t>(output.assign_slot)]->binding();
+      Binding source = bind(from, captured, own, arena);
+      source.size = target.size;
+      list.emplace_back(Copy{source, target});
+    }
+    return list;
+  }
+
+  void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
+    if (binding.size <= device_.caps().max_binding_bytes) return;
+    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
+                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
+  }
+
+  void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
+    std::vector<Binding> wanted = signature(captured, own, arena);
+    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
+    auto locked = device_.lock();
+    if (at == recordings_.end()) {
+      const std::vector<Command> list = commands(captured, own, arena);
+      if (list.empty()) return;
+      if (recordings_.size() >= max_recordings) {
+        locked.device.release(recordings_.front().id);
+        recordings_.erase(recordings_.begin());
+      }
+      Recording recording{std::move(wanted), locked.device.record(list, debug_level() >= 1), arena};
+      locked.counters.recordings++;
+      recordings_.push_back(std::move(recording));
+    } else {
+      std::rotate(at, at + 1, recordings_.end());  // most recently used last
+    }
+    const Ticket ticket = locked.device.submit(recordings_.back().id);
+    device_.remember(ticket);
+    locked.counters.kernels += lowered_.size();
+    locked.counters.submissions++;
+    debug_times(locked.device, ticket, lowered_);
+  }
+
+  StepResult collect(const Capture& captured, const std::vector<StoragePtr>& own) const {
+    StepResult result;
+    for (const OutputPlan& output : scheduled_.outputs) {
+      const IrNode& base = scheduled_.graph.nodes[output.base];
+      StoragePtr storage;
+      if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
+      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
+      else storage = assigned_storage(output.base, captured);
+      result.outputs.push_back({std::move(storage), output.view});
+    }
+    return result;
+  }
+
+  StoragePtr assigned_storage(int base, const Capture& captured) const {
+    for (const OutputPlan& other : scheduled_.outputs) {
+      if (other.base == base && other.assign_slot >= 0) return captured.storages[static_cast<size_t>(other.assign_slot)];
+    }
+    throw std::logic_error("[step] an output has no storage");
+  }
+
+  DeviceContext& device_;
+  ScheduledGraph scheduled_;
+  std::vector<LoweredKernel> lowered_;
+  Plan plan_;
+  std::vector<KernelId> kernels_;
+  StoragePtr host_;
+  std::vector<Recording> recordings_;
+};
+
+Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
+Step::~Step() = default;
+
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+}
+
+StepResult Step::run(DeviceContext&, const Capture& captured) { return impl_->run(captured); }
+size_t Step::kernel_count() const { return impl_->kernel_count(); }
+uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
+
+}  // namespace heddle

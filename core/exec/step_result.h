@@ -1,0 +1,20 @@
+// What one run of a step gives. Thread safety: plain value.
+#pragma once
+
+#include <vector>
+
+#include "core/base/view.h"
+#include "core/device/context.h"
+
+namespace heddle {
+
+struct StepOutput {
+  StoragePtr storage;
+  View view;
+};
+
+struct StepResult {
+  std::vector<StepOutput> outputs;  // per output of the capture
+};
+
+}  // namespace heddle

@@ -1,0 +1,187 @@
+// Elementwise functions: the rows of elementwise.inc, cast, where, clamp and the operators.
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/graph/build.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace build {
+namespace {
+
+// Whether an integer dtype holds that whole number.
+bool fits(double value, DType t) {
+  switch (t) {
+    case DType::i8: return value >= -128 && value <= 127;
+    case DType::u8: return value >= 0 && value <= 255;
+    case DType::i32: return value >= -2147483648.0 && value <= 2147483647.0;
+    case DType::i64: return value >= -0x1p63 && value < 0x1p63;
+    default: return true;
+  }
+}
+
+}  // namespace
+
+DeviceContext& device_of(DeviceContext* device) { return device ? *device : default_device(); }
+
+Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, Attrs attrs, const Shape& shape, DType dtype) {
+  std::vector<NodePtr> nodes;
+  nodes.reserve(inputs.size());
+  for (const Tensor* input : inputs) nodes.push_back(input->node());
+  return Tensor(make_node(op, std::move(nodes), std::move(attrs), shape, dtype));
+}
+
+std::string show(const Tensor& x) { return fmt::format("{} {}", x.shape().str(), name_of(x.dtype())); }
+
+Tensor broadcast(const Tensor& x, const Shape& shape) {
+  const Shape& from = x.shape();
+  if (from == shape) return x;
+  if (from.rank() == shape.rank()) return record(ops::expand_op, {&x}, {}, shape, x.dtype());
+  Shape padded;
+  for (int i = from.rank(); i < shape.rank(); ++i) padded.push_back(1);
+  for (int64_t d : from) padded.push_back(d);
+  const Tensor grown = record(ops::reshape_op, {&x}, {}, padded, x.dtype());
+  return padded == shape ? grown : record(ops::expand_op, {&grown}, {}, shape, x.dtype());
+}
+
+DType input_dtype(const OpDef& op, DType t) {
+  switch (op.rule) {
+    case DTypeRule::floating:
+    case DTypeRule::test: return is_float(t) ? t : DType::f32;
+    case DTypeRule::numeric:
+    case DTypeRule::compare: return t == DType::boolean ? DType::i32 : t;
+    case DTypeRule::logical: return DType::boolean;
+    case DTypeRule::any: return t;
+  }
+  return t;
+}
+
+DType output_dtype(const OpDef& op, DType input) {
+  return op.rule == DTypeRule::floating || op.rule == DTypeRule::numeric || op.rule == DTypeRule::any ? input : DType::boolean;
+}
+
+Tensor unary(const OpDef& op, const Tensor& x) {
+  const DType t = input_dtype(op, x.dtype());
+  const Tensor& in = t == x.dtype() ? x : cast(x, t);
+  return record(op, {&in}, {}, in.shape(), output_dtype(op, t));
+}
+
+Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y) {
+  const DType common = x.dtype() == y.dtype() ? x.dtype() : promote(x.dtype(), y.dtype());
+  const DType t = input_dtype(op, common);
+  if (x.dtype() == t && y.dtype() == t && x.shape() == y.shape()) return record(op, {&x, &y}, {}, x.shape(), output_dtype(op, t));
+  check_device(x, y, op.name.data());
+  const Shape shape = broadcast_shapes(x.shape(), y.shape(), op.name.data());
+  const Tensor a = broadcast(cast(x, t), shape);
+  const Tensor b = broadcast(cast(y, t), shape);
+  return record(op, {&a, &b}, {}, shape, output_dtype(op, t));
+}
+
+DType number_dtype(double value, DType t) {
+  if (is_float(t)) return t;
+  if (value != std::floor(value) || std::isinf(value)) return DType::f32;  // NaN as well
+  if (t == DType::boolean) t = DType::i32;
+  if (fits(value, t)) return t;
+  if (fits(value, DType::i32) && t != DType::i64) return DType::i32;
+  return fits(value, DType::i64) ? DType::i64 : DType::f32;
+}
+
+Tensor constant_like(const Tensor& x, double value, DType dtype) { return full(x.shape(), value, dtype, &x.device()); }
+
+Tensor binary(const OpDef& op, const Tensor& x, double y) {
+  return binary(op, x, constant_like(x, y, number_dtype(y, x.dtype())));
+}
+
+Tensor binary(const OpDef& op, double x, const Tensor& y) {
+  return binary(op, constant_like(y, x, number_dtype(x, y.dtype())), y);
+}
+
+Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : cast(x, DType::f32); }
+Tensor widen(const Tensor& x) { return x.dtype() == DType::f16 || x.dtype() == DType::bf16 ? cast(x, DType::f32) : x; }
+
+void check_same_shape(const Tensor& x, const Tensor& y, const char* op, const char* x_name, const char* y_name) {
+  if (x.shape() == y.shape()) return;
+  throw ShapeError(fmt::format("[{}] {} is {}, {} is {}; they must be the same (a loss does not broadcast); reshape() or expand() one of them",
+                               op, x_name, x.shape().str(), y_name, y.shape().str()));
+}
+
+void check_index_dtype(const Tensor& indices, const char* op) {
+  if (indices.dtype() == DType::i32 || indices.dtype() == DType::i64) return;
+  throw DTypeError(fmt::format("[{}] indices must be i32 or i64, not {}; cast them first", op, name_of(indices.dtype())));
+}
+
+void check_device(const Tensor& x, const Tensor& y, const char* op) {
+  if (&x.device() == &y.device()) return;
+  throw ValueError(fmt::format("[{}] tensors live on different devices: {} on {}, {} on {}; move one with to()", op, x.shape().str(),
+                               x.device().id(), y.shape().str(), y.device().id()));
+}
+
+}  // namespace build
+
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+  Tensor name(const Tensor& x) { return build::unary(ops::name##_op, x); }
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc)                                          \
+  Tensor name(const Tensor& x, const Tensor& y) { return build::binary(ops::name##_op, x, y); } \
+  Tensor name(const Tensor& x, double y) { return build::binary(ops::name##_op, x, y); }        \
+  Tensor name(double x, const Tensor& y) { return build::binary(ops::name##_op, x, y); }
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+
+Tensor cast(const Tensor& x, DType dtype) {
+  if (x.dtype() == dtype) return x;
+  return build::record(ops::cast_op, {&x}, {}, x.shape(), dtype);
+}
+
+Tensor stop_gradient(const Tensor& x) { return build::record(ops::stop_gradient_op, {&x}, {}, x.shape(), x.dtype()); }
+
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+  build::check_device(condition, x, "where");
+  build::check_device(x, y, "where");
+  const DType t = promote(x.dtype(), y.dtype());
+  const Shape branches = broadcast_shapes(x.shape(), y.shape(), "where");
+  const Shape shape = broadcast_shapes(condition.shape(), branches, "where");
+  const Tensor c = build::broadcast(cast(condition, DType::boolean), shape);
+  const Tensor a = build::broadcast(cast(x, t), shape);
+  const Tensor b = build::broadcast(cast(y, t), shape);
+  return build::record(ops::where_op, {&c, &a, &b}, {}, shape, t);
+}
+
+Tensor where(const Tensor& condition, const Tensor& x, double y) {
+  return where(condition, x, build::constant_like(x, y, build::number_dtype(y, x.dtype())));
+}
+
+Tensor where(const Tensor& condition, double x, const Tensor& y) {
+  return where(condition, build::constant_like(y, x, build::number_dtype(x, y.dtype())), y);
+}
+
+Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high) {
+  if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both");
+  if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
+  const Tensor raised = low ? maximum(x, *low) : x;
+  return high ? minimum(raised, *high) : raised;
+}
+
+Tensor operator-(const Tensor& x) { return neg(x); }
+Tensor operator!(const Tensor& x) { return logical_not(x); }
+
+#define HEDDLE_OPERATOR(symbol, name)                                                \
+  Tensor operator symbol(const Tensor& x, const Tensor& y) { return name(x, y); } \
+  Tensor operator symbol(const Tensor& x, double y) { return name(x, y); }        \
+  Tensor operator symbol(double x, const Tensor& y) { return name(x, y); }
+HEDDLE_OPERATOR(+, add)
+HEDDLE_OPERATOR(-, sub)
+HEDDLE_OPERATOR(*, mul)
+HEDDLE_OPERATOR(/, div)
+HEDDLE_OPERATOR(==, eq)
+HEDDLE_OPERATOR(!=, ne)
+HEDDLE_OPERATOR(<, lt)
+HEDDLE_OPERATOR(<=, le)
+HEDDLE_OPERATOR(>, gt)
+HEDDLE_OPERATOR(>=, ge)
+HEDDLE_OPERATOR(&&, logical_and)
+HEDDLE_OPERATOR(||, logical_or)
+#undef HEDDLE_OPERATOR
+
+}  // namespace heddle

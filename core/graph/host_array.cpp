@@ -1,0 +1,111 @@
+// HostArray <-> bytes as stored, and values read from their device.
+#include <cstring>
+
+#include "core/base/error.h"
+#include "core/graph/reference.h"
+
+#include <fmt/format.h>
+
+namespace heddle {
+namespace {
+
+template <class T>
+T load_as(const void* data, size_t i) {
+  T value;
+  std::memcpy(&value, static_cast<const char*>(data) + i * sizeof(T), sizeof(T));
+  return value;
+}
+
+int64_t load_integer(const void* data, DType t, size_t i) {
+  switch (t) {
+    case DType::i8: return load_as<int8_t>(data, i);
+    case DType::u8: return load_as<uint8_t>(data, i);
+    case DType::i32: return load_as<int32_t>(data, i);
+    case DType::i64: return load_as<int64_t>(data, i);
+    default: return load_as<uint8_t>(data, i) != 0;
+  }
+}
+
+// Little-endian: the low bytes of the 64-bit value are the value of the narrower type.
+void store_integer(void* data, DType t, size_t i, int64_t value) {
+  if (t == DType::boolean) value = value != 0;
+  std::memcpy(static_cast<char*>(data) + i * size_of(t), &value, size_of(t));
+}
+
+// Copies element by element; `base` is the element that sits at the start of `source`.
+void gather(const uint8_t* source, const View& view, int64_t base, size_t width, uint8_t* target) {
+  const Shape& shape = view.shape;
+  std::array<int64_t, Shape::max_rank> position{};
+  int64_t at = view.offset - base;
+  for (int64_t n = shape.numel(); n > 0; --n) {
+    std::memcpy(target, source + at * static_cast<int64_t>(width), width);
+    target += width;
+    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
+      const auto a = static_cast<size_t>(axis);
+      at += view.strides[a];
+      if (++position[a] < shape[axis]) break;
+      at -= view.strides[a] * shape[axis];
+      position[a] = 0;
+    }
+  }
+}
+
+}  // namespace
+
+HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype) {
+  HostArray array{shape, dtype, {}, {}};
+  const auto count = static_cast<size_t>(shape.numel());
+  if (is_float(dtype)) {
+    array.floats.resize(count);
+    for (size_t i = 0; i < count; ++i) array.floats[i] = load_element(data, dtype, i);
+  } else {
+    array.ints.resize(count);
+    for (size_t i = 0; i < count; ++i) array.ints[i] = load_integer(data, dtype, i);
+  }
+  return array;
+}
+
+std::vector<uint8_t> host_array_to_bytes(const HostArray& array) {
+  const auto count = static_cast<size_t>(array.shape.numel());
+  std::vector<uint8_t> bytes(count * size_of(array.dtype));
+  for (size_t i = 0; i < count; ++i) {
+    if (is_float(array.dtype)) {
+      store_element(bytes.data(), array.dtype, i, array.floats[i]);
+    } else {
+      store_integer(bytes.data(), array.dtype, i, array.ints[i]);
+    }
+  }
+  return bytes;
+}
+
+std::vector<uint8_t> read_bytes(const Node& node) {
+  const size_t width = size_of(node.dtype);
+  std::vector<uint8_t> bytes(static_cast<size_t>(node.shape.numel()) * width);
+  if (node.host) {
+    std::memcpy(bytes.data(), node.host->words.data(), bytes.size());
+    return bytes;
+  }
+  if (!node.storage) {
+    throw ValueError(fmt::format("[read] the value of {} is gone: its memory was overwritten in place (assign or optimizer step); read it earlier, "
+                                 "or keep a copy",
+                                 describe(node)));
+  }
+  const auto [low, high] = node.view.extent();
+  if (high < low) return bytes;
+  const auto span = static_cast<size_t>(high - low + 1) * width;
+  const uint64_t first = static_cast<uint64_t>(low) * width;
+  View dense = View::dense(node.shape);
+  dense.offset = low;
+  if (node.view == dense) {
+    node.device->read(*node.storage, first, bytes.data(), span);
+    return bytes;
+  }
+  std::vector<uint8_t> range(span);
+  node.device->read(*node.storage, first, range.data(), span);
+  gather(range.data(), node.view, low, width, bytes.data());
+  return bytes;
+}
+
+HostArray read_value(const Node& node) { return host_array_from_bytes(read_bytes(node).data(), node.shape, node.dtype); }
+
+}  // namespace heddle

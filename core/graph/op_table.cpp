@@ -1,0 +1,199 @@
+// The op table: every row as a constant, and lookup by name.
+#include <fmt/format.h>
+
+#include <cmath>
+#include <string>
+#include <type_traits>
+#include <unordered_map>
+
+#include "core/base/error.h"
+#include "core/graph/decompose.h"
+#include "core/graph/op.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+// Wide enough that no product of two int64 overflows; the caller wraps the result to the dtype.
+__extension__ typedef __int128 Wide;
+
+double floor_mod(double x, double y) {
+  const double r = std::fmod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+[[maybe_unused]] Wide floor_mod(Wide x, Wide y) {
+  if (y == 0) return 0;
+  const Wide r = x % y;
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+
+constexpr bool takes_integers(DTypeRule rule) {
+  return rule == DTypeRule::numeric || rule == DTypeRule::compare || rule == DTypeRule::logical;
+}
+
+// The host expressions of the rows, as templates over the type they compute in.
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+  struct name##_host {                                     \
+    template <class T>                                     \
+    static auto apply(T x, T) {                            \
+      return host;                                         \
+    }                                                      \
+  };
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+  struct name##_host {                                      \
+    template <class T>                                      \
+    static auto apply(T x, T y) {                           \
+      return host;                                          \
+    }                                                       \
+  };
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+
+template <class Row>
+double in_double(double x, double y, double) {
+  return static_cast<double>(Row::template apply<double>(x, y));
+}
+
+template <class Row>
+int64_t in_integers(int64_t x, int64_t y, int64_t) {
+  return static_cast<int64_t>(Row::template apply<Wide>(x, y));
+}
+
+template <class Row, bool takes>
+constexpr HostInt integer_host() {
+  if constexpr (takes) {
+    return &in_integers<Row>;
+  } else {
+    return nullptr;
+  }
+}
+
+constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, std::string_view doc,
+                          Tensor (*decompose)(const Node&) = nullptr) {
+  OpDef row;
+  row.name = name;
+  row.kind = kind;
+  row.arity = arity;
+  row.rule = DTypeRule::any;
+  row.doc = doc;
+  row.decompose = decompose;
+  return row;
+}
+
+template <class Row, bool takes>
+constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, int cost, std::string_view dialect,
+                            std::string_view doc) {
+  OpDef row;
+  row.name = name;
+  row.arity = arity;
+  row.rule = rule;
+  row.doc = doc;
+  row.dialect = dialect;
+  row.host_float = &in_double<Row>;
+  row.host_int = integer_host<Row, takes>();
+  row.cost = cost;
+  row.transcendental = cost >= 10;
+  return row;
+}
+
+}  // namespace
+
+namespace ops {
+
+// Constant-initialised: usable from other static initialisers.
+#define HEDDLE_PRIMITIVE(name, kind, arity, ...) constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, __VA_ARGS__);
+HEDDLE_PRIMITIVE(leaf, leaf, 0, "a value that is there")
+HEDDLE_PRIMITIVE(full, constant, 0, "every element is one number")
+HEDDLE_PRIMITIVE(iota, constant, 0, "start + step * index along one axis")
+HEDDLE_PRIMITIVE(cast, elementwise, 1, "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
+HEDDLE_PRIMITIVE(where, elementwise, 3, "condition ? x : y")
+HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, "x, through which no gradient flows")
+HEDDLE_PRIMITIVE(sum, reduce, 1, "sum over axes; empty: 0")
+HEDDLE_PRIMITIVE(prod, reduce, 1, "product over axes; empty: 1")
+HEDDLE_PRIMITIVE(max, reduce, 1, "largest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(min, reduce, 1, "smallest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(argmax, reduce, 1, "index of the largest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(argmin, reduce, 1, "index of the smallest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(reshape, movement, 1, "the same elements in row-major order in another shape")
+HEDDLE_PRIMITIVE(permute, movement, 1, "axes in another order")
+HEDDLE_PRIMITIVE(expand, movement, 1, "axes of size 1 repeated")
+HEDDLE_PRIMITIVE(slice, movement, 1, "start and step along each axis")
+HEDDLE_PRIMITIVE(flip, movement, 1, "axes reversed")
+HEDDLE_PRIMITIVE(pad, movement, 1, "a constant border around x")
+HEDDLE_PRIMITIVE(concat, movement, -1, "inputs one after the other along an axis")
+HEDDLE_PRIMITIVE(take, index, 2, "x[..., indices, ...] along an axis")
+HEDDLE_PRIMITIVE(gather, index, 2, "out[i][j] = x[indices[i][j]][j] for axis 0")
+HEDDLE_PRIMITIVE(scatter_rows, index, 3, "base, plus rows of u added at the rows that i names")
+HEDDLE_PRIMITIVE(matmul, contraction, 2, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(random_uniform, random, 1, "Philox bits as f32 in [0, 1)")
+HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
+HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
+HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
+HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
+#undef HEDDLE_PRIMITIVE
+
+#define HEDDLE_ROW(name, arity, rule, cost, dialect, doc)                                                         \
+  constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>(#name, arity,        \
+                                                                                              DTypeRule::rule, cost, dialect, doc);
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) HEDDLE_ROW(name, 1, rule, cost, dialect, doc)
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) HEDDLE_ROW(name, 2, rule, cost, dialect, doc)
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+#undef HEDDLE_ROW
+
+}  // namespace ops
+
+namespace {
+
+const OpDef* const table[] = {
+    &ops::leaf_op, &ops::full_op, &ops::iota_op,
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+    &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
+    &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
+    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::scatter_rows_op, &ops::matmul_op,
+    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
+    &ops::assign_op};
+
+}  // namespace
+
+std::span<const OpDef* const> all_ops() { return table; }
+
+const OpDef* find_op(std::string_view name) {
+  static const auto index = [] {
+    std::unordered_map<std::string_view, const OpDef*> result;
+    for (const OpDef* row : table) result.emplace(row->name, row);
+    return result;
+  }();
+  const auto found = index.find(name);
+  return found == index.end() ? nullptr : found->second;
+}
+
+const OpDef& op(std::string_view name) {
+  if (const OpDef* row = find_op(name)) return *row;
+  throw ValueError(fmt::format("[op] unknown op '{}'; `heddle ops` lists the known ones", name));
+}
+
+std::string_view name_of(OpKind kind) {
+  switch (kind) {
+    case OpKind::leaf: return "leaf";
+    case OpKind::constant: return "constant";
+    case OpKind::elementwise: return "elementwise";
+    case OpKind::reduce: return "reduce";
+    case OpKind::movement: return "movement";
+    case OpKind::index: return "index";
+    case OpKind::contraction: return "contraction";
+    case OpKind::random: return "random";
+    case OpKind::fused: return "fused";
+    case OpKind::effect: return "effect";
+  }
+  return "?";
+}
+
+}  // namespace heddle

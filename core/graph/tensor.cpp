@@ -1,0 +1,222 @@
+#include "core/graph/tensor.h"
+
+#include <fmt/format.h>
+
+#include <bit>
+#include <cstdlib>
+#include <cstring>
+
+#include "core/exec/evaluate.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+#include "core/graph/reference.h"
+
+namespace heddle {
+namespace {
+
+bool eager_from_environment() {
+  const char* value = std::getenv("HEDDLE_EAGER");
+  return value && *value && std::string_view(value) != "0";
+}
+
+bool& eager_flag() {
+  thread_local bool eager = eager_from_environment();
+  return eager;
+}
+
+DeviceContext& device_or_default(DeviceContext* device) { return device ? *device : default_device(); }
+
+// A new leaf over the node's value, which is computed if it is not there yet.
+NodePtr own_leaf(const NodePtr& node) {
+  if (!node->has_value()) evaluate({&node, 1});
+  if (node->host) return make_host_leaf(*node->device, *node->host, node->shape, node->dtype);
+  return make_leaf(node->storage, node->view, node->dtype);
+}
+
+}  // namespace
+
+// ---- TensorImpl
+
+TensorImpl::TensorImpl(NodePtr n) : node(std::move(n)) {
+  if (node) ++node->handles;
+}
+
+TensorImpl::~TensorImpl() {
+  if (node) --node->handles;
+}
+
+void TensorImpl::set_node(NodePtr n) {
+  if (n) ++n->handles;
+  if (node) --node->handles;
+  node = std::move(n);
+}
+
+// ---- making
+
+Tensor::Tensor(NodePtr node) : impl_(std::make_shared<TensorImpl>(std::move(node))) {}
+
+Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device) {
+  if (count != static_cast<size_t>(shape.numel())) {
+    throw ShapeError(fmt::format("[from_host] {} elements given, but shape {} holds {}", count, shape.str(), shape.numel()));
+  }
+  DeviceContext& target = device_or_default(device);
+  const uint64_t bytes = count * size_of(dtype);
+  StoragePtr storage = target.allocate(bytes);
+  if (bytes > 0) target.write(*storage, 0, data, bytes);
+  return Tensor(make_leaf(std::move(storage), View::dense(shape), dtype));
+}
+
+Tensor Tensor::host_scalar(float value, DeviceContext* device) {
+  HostValue host;
+  host.words[0] = std::bit_cast<uint32_t>(value);
+  return Tensor(make_host_leaf(device_or_default(device), host, Shape{}, DType::f32));
+}
+
+// ---- facts
+
+const NodePtr& Tensor::node() const {
+  if (!impl_) throw ValueError("[tensor] this handle is empty: it was default-constructed or moved from");
+  return impl_->node;
+}
+
+const Shape& Tensor::shape() const { return node()->shape; }
+DType Tensor::dtype() const { return node()->dtype; }
+DeviceContext& Tensor::device() const { return *node()->device; }
+
+// ---- observation
+
+double Tensor::item() const {
+  if (numel() != 1) {
+    throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()", shape().str()));
+  }
+  return to_doubles()[0];
+}
+
+std::vector<uint8_t> Tensor::to_bytes() const {
+  const NodePtr& n = node();
+  if (!n->has_value()) evaluate({&n, 1});
+  return read_bytes(*n);
+}
+
+std::vector<double> Tensor::to_doubles() const {
+  const std::vector<uint8_t> bytes = to_bytes();
+  std::vector<double> result(static_cast<size_t>(numel()));
+  for (size_t i = 0; i < result.size(); ++i) result[i] = load_element(bytes.data(), dtype(), i);
+  return result;
+}
+
+Tensor Tensor::to(DeviceContext& target) const {
+  if (&target == &device()) return *this;
+  if (node()->tracks && grad_mode()) {
+    throw GradError(fmt::format("[to] a {} tensor on {} is part of a gradient graph and cannot move to {}; detach() it first, or "
+                                "move parameters before training",
+                                shape().str(), device().id(), target.id()));
+  }
+  const std::vector<uint8_t> bytes = to_bytes();
+  return from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
+}
+
+Tensor Tensor::to(std::string_view device_id) const { return to(heddle::device(device_id)); }
+Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
+
+// ---- assign
+
+void Tensor::assign(const Tensor& value) {
+  if (value.shape() != shape()) {
+    throw ShapeError(fmt::format("[assign] the tensor is {}, the value {}", shape().str(), value.shape().str()));
+  }
+  if (value.dtype() != dtype()) {
+    throw DTypeError(fmt::format("[assign] the tensor is {}, the value {}; cast the value", name_of(dtype()), name_of(value.dtype())));
+  }
+  if (value.node() == node()) return;
+  if (node()->tracks && !impl_->requires_grad) {
+    throw GradError(fmt::format("[assign] a {} tensor that was computed inside a gradient graph cannot be assigned; detach() it", shape().str()));
+  }
+  NodePtr assigned = make_node(ops::assign_op, {node(), value.node()}, {}, shape(), dtype());
+  if (impl_->requires_grad) {
+    assigned->tracks = true;
+    assigned->grad_target = impl_;
+  }
+  impl_->set_node(std::move(assigned));
+}
+
+// ---- autograd state
+
+Tensor& Tensor::set_requires_grad(bool on) {
+  if (!is_float(dtype())) {
+    throw GradError(fmt::format("[set_requires_grad] only floating tensors have gradients; this one is {} {}", shape().str(), name_of(dtype())));
+  }
+  if (!is_leaf()) {
+    throw GradError(fmt::format("[set_requires_grad] this {} tensor is the result of '{}' on tensors with gradients; detach() it first",
+                                shape().str(), node()->op->name));
+  }
+  impl_->requires_grad = on;
+  if (on) {
+    // A gradient collects at a leaf (or assign) node, and a node collects for one tensor only: where this tensor's node is the
+    // result of ops, or collects for another tensor, it gets a leaf of its own.
+    const auto owner = node()->grad_target.lock();
+    const bool begins = node()->op == &ops::leaf_op || node()->op == &ops::assign_op;
+    if (!begins || (owner && owner != impl_)) impl_->set_node(own_leaf(node()));
+    node()->grad_target = impl_;
+  } else {
+    node()->grad_target.reset();
+  }
+  node()->tracks = on;
+  return *this;
+}
+
+bool Tensor::requires_grad() const { return node()->tracks; }
+bool Tensor::is_leaf() const { return !node()->tracks || impl_->requires_grad; }
+Tensor Tensor::grad() const {
+  node();
+  return impl_->grad;
+}
+
+void Tensor::set_grad(const Tensor& grad) {
+  if (grad.defined() && grad.shape() != shape()) {
+    throw ShapeError(fmt::format("[set_grad] the tensor is {}, the gradient {}", shape().str(), grad.shape().str()));
+  }
+  if (grad.defined() && &grad.device() != &device()) {
+    throw ValueError(fmt::format("[set_grad] the tensor is on {}, the gradient on {}", device().id(), grad.device().id()));
+  }
+  impl_->grad = grad;
+}
+
+void Tensor::zero_grad() {
+  node();
+  impl_->grad = Tensor();
+}
+
+Tensor Tensor::detach() const {
+  return node()->has_value() ? Tensor(own_leaf(node())) : stop_gradient(*this);
+}
+
+void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {
+  if (!node()->tracks) {
+    throw GradError(fmt::format("[register_hook] no gradient flows through this {} tensor; call set_requires_grad() first", shape().str()));
+  }
+  impl_->hooks.push_back(std::move(hook));
+  if (node()->grad_target.expired()) node()->grad_target = impl_;
+}
+
+// ---- evaluation and modes
+
+void eval(std::span<const Tensor> tensors) {
+  std::vector<NodePtr> roots;
+  roots.reserve(tensors.size());
+  for (const Tensor& t : tensors) roots.push_back(t.node());
+  if (!roots.empty()) evaluate(roots);
+}
+
+void eval_pending() { evaluate_pending(); }
+
+bool eager_mode() { return eager_flag(); }
+
+EagerScope::EagerScope() : before_(eager_flag()) {
+  evaluate_pending();
+  eager_flag() = true;
+}
+
+EagerScope::~EagerScope() { eager_flag() = before_; }
+
+}  // namespace heddle

@@ -1,0 +1,208 @@
+#include "core/kernel/kernel_file.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "core/kernel/builtin_files.h"
+
+namespace heddle {
+namespace {
+
+std::string_view dialect_type(DType t) {
+  switch (arith(t)) {
+    case DType::f32: return "float";
+    case DType::f64: return "F64";
+    case DType::i32: return "int";
+    case DType::i64: return "I64";
+    case DType::boolean: return "bool";
+    default: throw DTypeError(fmt::format("[kernel] no arithmetic type for {}", name_of(t)));
+  }
+}
+
+std::string hook_name(const KernelHook& hook) { return hook.signature.substr(0, hook.signature.find_first_of(" (")); }
+
+template <class Rows, class Name>
+std::string names_of(const Rows& rows, Name name) {
+  std::vector<std::string> names;
+  for (const auto& row : rows) names.push_back(name(row));
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+constexpr std::string_view extension = ".hk";
+
+}  // namespace
+
+const KernelFile& KernelFile::builtin(std::string_view name) {
+  static std::mutex mutex;
+  static std::map<std::string, KernelFile, std::less<>> parsed;
+  const std::lock_guard lock(mutex);
+  if (const auto found = parsed.find(name); found != parsed.end()) return found->second;
+  for (const auto& file : builtin_files()) {
+    if (file.name == fmt::format("{}{}", name, extension)) {
+      return parsed.emplace(std::string(name), parse(file.text, fmt::format("shaders/{}", file.name))).first->second;
+    }
+  }
+  throw ValueError(fmt::format("[kernel] no built-in kernel '{}'; known: {}", name, fmt::join(builtin_names(), ", ")));
+}
+
+std::vector<std::string> KernelFile::builtin_names() {
+  std::vector<std::string> names;
+  for (const auto& file : builtin_files()) {
+    if (file.name.ends_with(extension)) names.emplace_back(file.name.substr(0, file.name.size() - extension.size()));
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+KernelFile KernelFile::load(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  // An empty file sets the fail bit of `text`, not of `in`.
+  if (in) text << in.rdbuf();
+  if (!in || in.bad()) throw IoError(fmt::format("[kernel] cannot read {}: {}", path, std::strerror(errno)));
+  return parse(text.str(), path);
+}
+
+const std::vector<DType>& KernelFile::dtypes_of(std::string_view type) const {
+  const auto found = type_choices_.find(type);
+  if (found == type_choices_.end()) throw ValueError(fmt::format("[kernel {}] no type parameter '{}'", name, type));
+  return found->second;
+}
+
+std::string KernelFile::at(int line) const { return fmt::format("{}:{}", origin, line); }
+
+int64_t KernelFile::evaluate(const Expression& e, const Bindings& values) const { return evaluate_expression(e.text, values, at(e.line)); }
+
+Bindings KernelFile::tunable_values(const Bindings& overrides) const {
+  Bindings values;
+  for (const auto& t : tunables) values[t.name] = t.value;
+  for (const auto& [key, value] : overrides) {
+    const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const auto& t) { return t.name == key; });
+    if (found == tunables.end()) {
+      throw ValueError(fmt::format("[kernel {}] no tunable '{}'; known: {}", name, key, names_of(tunables, [](const auto& t) { return t.name; })));
+    }
+    if (std::find(found->choices.begin(), found->choices.end(), value) == found->choices.end()) {
+      throw ValueError(fmt::format("[kernel {}] {} = {} is none of its choices {}", name, key, value, fmt::join(found->choices, ", ")));
+    }
+    values[key] = value;
+  }
+  for (const auto& r : requires_) {
+    if (evaluate(r.condition, values) == 0) {
+      throw ValueError(fmt::format("[kernel {}] {}; tunables: {}", name, r.message,
+                                   names_of(values, [](const auto& v) { return fmt::format("{}={}", v.first, v.second); })));
+    }
+  }
+  return values;
+}
+
+std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options& options) const {
+  std::map<std::string, DType, std::less<>> chosen;
+  for (const auto& [type, choices] : type_choices_) chosen[type] = choices.front();
+  for (const auto& [type, dtype] : options.types) {
+    if (!chosen.contains(type)) {
+      throw ValueError(fmt::format("[kernel {}] no type parameter '{}'; known: {}", name, type, names_of(types, [](const auto& t) { return t; })));
+    }
+    const auto& choices = dtypes_of(type);
+    if (std::find(choices.begin(), choices.end(), dtype) == choices.end()) {
+      throw DTypeError(fmt::format("[kernel {}] {} = {} is none of {}", name, type, name_of(dtype),
+                                   names_of(choices, [](DType t) { return std::string(name_of(t)); })));
+    }
+    chosen[type] = dtype;
+  }
+  return chosen;
+}
+
+void KernelFile::add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, KernelSource& source) const {
+  for (const auto& dropped : options.dropped_buffers) {
+    if (std::none_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == dropped; })) {
+      throw ValueError(fmt::format("[kernel {}] no buffer '{}' to drop; known: {}", name, dropped, names_of(buffers, [](const auto& b) { return b.name; })));
+    }
+  }
+  for (const auto& b : buffers) {
+    if (std::find(options.dropped_buffers.begin(), options.dropped_buffers.end(), b.name) != options.dropped_buffers.end()) continue;
+    const auto type = chosen.find(b.dtype);
+    source.buffers.push_back({b.name, type == chosen.end() ? parse_dtype(b.dtype) : type->second, b.access, false});
+  }
+  source.buffers.insert(source.buffers.end(), options.extra_buffers.begin(), options.extra_buffers.end());
+  source.constants = constants;
+  source.constants.insert(source.constants.end(), options.extra_constants.begin(), options.extra_constants.end());
+  if (source.constants.size() > KernelSource::max_constants) {
+    throw LimitError(fmt::format("[kernel {}] {} constants, of which hooks added {}; at most {} fit", name, source.constants.size(),
+                                 options.extra_constants.size(), KernelSource::max_constants));
+  }
+}
+
+void KernelFile::add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, const Bindings& values,
+                             KernelSource& source) const {
+  for (const auto& [type, dtype] : chosen) {
+    source.defines.emplace_back(type, dialect_type(dtype));
+    source.defines.emplace_back(fmt::format("{}_{}", type, name_of(dtype)), "1");
+  }
+  for (const auto& t : tunables) source.defines.emplace_back(t.name, std::to_string(values.find(t.name)->second));
+  for (const auto& [key, text] : options.hooks) {
+    if (std::none_of(hooks.begin(), hooks.end(), [&](const auto& h) { return hook_name(h) == key; })) {
+      throw ValueError(fmt::format("[kernel {}] no hook '{}'; known: {}", name, key, names_of(hooks, hook_name)));
+    }
+  }
+  for (const auto& hook : hooks) {
+    const auto given = options.hooks.find(hook_name(hook));
+    source.defines.emplace_back(hook_name(hook) + "_GIVEN", given == options.hooks.end() ? "0" : "1");
+    source.defines.emplace_back(hook.signature, given == options.hooks.end() ? hook.fallback : given->second);
+  }
+}
+
+KernelSource KernelFile::instantiate(const Options& options) const {
+  const Bindings values = tunable_values(options.tunables);
+  const auto chosen = chosen_types(options);
+  KernelSource source;
+  source.name = name;
+  add_signature(options, chosen, source);
+  add_defines(options, chosen, values, source);
+  for (const auto& s : shared_) {
+    const int64_t count = evaluate(s.count, values);
+    if (count < 0 || count > (int64_t{1} << 20)) {
+      throw UserError(fmt::format("{}: shared array '{}' of {} elements", at(s.count.line), s.name, count));
+    }
+    if (count > 0) source.shared.push_back({s.name, s.type, static_cast<uint32_t>(count)});
+  }
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t lanes = evaluate(group_[d], values);
+    if (lanes < 1 || lanes > 1024) throw UserError(fmt::format("{}: a group of {} lanes in dimension {}", at(group_[d].line), lanes, d));
+    source.group[d] = static_cast<uint32_t>(lanes);
+  }
+  source.helpers = helpers;
+  source.body = body;
+  source.origin = origin;
+  source.first_line = first_line;
+  return source;
+}
+
+std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bindings& constant_values) const {
+  Bindings values = tunable_values(overrides);
+  for (const auto& [key, value] : constant_values) values[key] = value;
+  std::array<uint32_t, 3> result{1, 1, 1};
+  for (size_t d = 0; d < 3; ++d) {
+    const int64_t count = evaluate(grid_[d], values);
+    if (count < 0) throw UserError(fmt::format("{}: a grid of {} groups in dimension {}", at(grid_[d].line), count, d));
+    // Every device takes 65535 groups in each dimension.
+    constexpr int64_t limit = 65535;
+    if (linear_grid_ && d == 0 && count > limit) {
+      const int64_t rows = (count + limit - 1) / limit;
+      if (rows > limit) throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));
+      return {static_cast<uint32_t>((count + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
+    }
+    if (count > UINT32_MAX) throw LimitError(fmt::format("[kernel {}] {} groups in dimension {}", name, count, d));
+    result[d] = static_cast<uint32_t>(count);
+  }
+  return result;
+}
+
+}  // namespace heddle

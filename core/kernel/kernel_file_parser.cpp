@@ -1,0 +1,334 @@
+// The parser of kernel files: header directives, helpers, body. Syntax: shaders/README.md.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "core/base/error.h"
+#include "core/kernel/kernel_file.h"
+
+namespace heddle {
+namespace {
+
+std::string_view trim(std::string_view s) {
+  const size_t first = s.find_first_not_of(" \t\r");
+  if (first == std::string_view::npos) return {};
+  return s.substr(first, s.find_last_not_of(" \t\r") - first + 1);
+}
+
+// The first word of `rest`, which loses it.
+std::string_view word(std::string_view& rest) {
+  rest = trim(rest);
+  const size_t end = std::min(rest.find_first_of(" \t"), rest.size());
+  const std::string_view first = rest.substr(0, end);
+  rest = trim(rest.substr(end));
+  return first;
+}
+
+bool is_identifier(std::string_view s) {
+  if (s.empty() || (s[0] >= '0' && s[0] <= '9') || s.find("__") != std::string_view::npos) return false;
+  for (const char c : s) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  return true;
+}
+
+// Cuts at the commas that stand outside parentheses.
+std::vector<std::string_view> split_list(std::string_view text) {
+  std::vector<std::string_view> parts;
+  size_t start = 0;
+  int depth = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    if (i == text.size() || (text[i] == ',' && depth == 0)) {
+      parts.push_back(trim(text.substr(start, i - start)));
+      start = i + 1;
+    } else {
+      depth += text[i] == '(' ? 1 : text[i] == ')' ? -1 : 0;
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+class KernelFileParser {
+ public:
+  KernelFileParser(std::string_view text, std::string origin) : text_(text) {
+    file_.origin = std::move(origin);
+    const size_t slash = file_.origin.find_last_of('/');
+    file_.name = file_.origin.substr(slash == std::string::npos ? 0 : slash + 1);
+    if (file_.name.size() > 3 && file_.name.ends_with(".hk")) file_.name.resize(file_.name.size() - 3);
+    for (char& c : file_.name) {
+      if (!is_identifier(std::string_view(&c, 1)) && !(c >= '0' && c <= '9')) c = '_';
+    }
+  }
+
+  KernelFile run() {
+    find_header();
+    read_header();
+    read_code();
+    check_names();
+    return std::move(file_);
+  }
+
+ private:
+  [[noreturn]] void fail(const std::string& what) const { throw UserError(fmt::format("{}:{}: {}", file_.origin, line_, what)); }
+
+  // The next line without its end; false at the end of the file.
+  bool next(std::string_view& row) {
+    if (at_ >= text_.size()) return false;
+    const size_t end = std::min(text_.find('\n', at_), text_.size());
+    row = text_.substr(at_, end - at_);
+    if (row.ends_with('\r')) row.remove_suffix(1);
+    at_ = std::min(end + 1, text_.size());
+    ++line_;
+    return true;
+  }
+
+  void find_header() {
+    std::string_view row;
+    while (next(row)) {
+      row = trim(row);
+      if (row == "/*") return;
+      if (!row.empty() && row.substr(0, 2) != "//") fail("expected a comment line or the header's '/*'");
+    }
+    line_ = std::max(line_, 1);
+    fail("no header: a line '/*' opens it");
+  }
+
+  void read_header() {
+    const int opened = line_;
+    std::string_view row;
+    while (next(row)) {
+      if (trim(row) == "*/") return;
+      const int start = line_;
+      std::string directive(row.substr(0, std::min(row.find('#'), row.size())));
+      while (!directive.empty() && trim(directive).ends_with('\\')) {
+        directive.erase(directive.find_last_of('\\'));
+        if (!next(row)) break;
+        directive += "\n" + std::string(row);
+      }
+      const int end = line_;
+      line_ = start;
+      if (!trim(directive).empty()) read_directive(directive);
+      line_ = end;
+    }
+    line_ = opened;
+    fail("the header is not closed: a line '*/' ends it");
+  }
+
+  void read_directive(std::string_view rest) {
+    const std::string_view kind = word(rest);
+    if (kind == "doc") {
+      file_.doc += (file_.doc.empty() ? "" : " ") + std::string(rest);
+    } else if (kind == "type") {
+      read_type(rest);
+    } else if (kind == "in" || kind == "out" || kind == "inout") {
+      read_buffer(kind, rest);
+    } else if (kind == "const") {
+      read_constant(rest);
+    } else if (kind == "tune") {
+      read_tunable(rest);
+    } else if (kind == "shared") {
+      read_shared(rest);
+    } else if (kind == "hook") {
+      read_hook(rest);
+    } else if (kind == "group") {
+      read_sizes(rest, file_.group_, "group");
+    } else if (kind == "grid") {
+      read_grid(rest);
+    } else if (kind == "require") {
+      read_requirement(rest);
+    } else {
+      fail(fmt::format("unknown directive '{}' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, require)", kind));
+    }
+  }
+
+  std::string identifier(std::string_view& rest, std::string_view what) {
+    const std::string_view name = word(rest);
+    if (name.empty()) fail(fmt::format("{} has no name", what));
+    if (!is_identifier(name)) fail(fmt::format("'{}' is no name for {}", name, what));
+    return std::string(name);
+  }
+
+  void end_of_line(std::string_view rest) const {
+    if (!rest.empty()) fail(fmt::format("unexpected '{}'", rest));
+  }
+
+  DType dtype(std::string_view name) const {
+    try {
+      return parse_dtype(name);
+    } catch (const Error& e) {
+      fail(e.what());
+    }
+  }
+
+  void read_type(std::string_view rest) {
+    const std::string name = identifier(rest, "a type parameter");
+    auto& choices = file_.type_choices_[name];
+    if (!choices.empty()) fail(fmt::format("type '{}' is declared twice", name));
+    while (!rest.empty()) choices.push_back(dtype(word(rest)));
+    if (choices.empty()) fail(fmt::format("type '{}' has no dtypes", name));
+    file_.types.push_back(name);
+  }
+
+  void read_buffer(std::string_view kind, std::string_view rest) {
+    KernelBuffer b;
+    b.access = kind == "in" ? Access::read : kind == "out" ? Access::write : Access::read_write;
+    b.name = identifier(rest, "a buffer");
+    b.dtype = word(rest);
+    if (b.dtype.empty()) fail(fmt::format("buffer '{}' has no dtype", b.name));
+    if (!file_.type_choices_.contains(b.dtype)) dtype(b.dtype);
+    end_of_line(rest);
+    file_.buffers.push_back(std::move(b));
+  }
+
+  void read_constant(std::string_view rest) {
+    const std::string_view type = word(rest);
+    ConstParam c;
+    if (type == "uint") {
+      c.type = ConstParam::Type::u32;
+    } else if (type == "int") {
+      c.type = ConstParam::Type::i32;
+    } else if (type == "float") {
+      c.type = ConstParam::Type::f32;
+    } else {
+      fail(fmt::format("constant of type '{}' (known: uint, int, float)", type));
+    }
+    c.name = identifier(rest, "a constant");
+    file_.constants.push_back(std::move(c));
+    if (file_.constants.size() > KernelSource::max_constants) fail(fmt::format("more than {} constants", KernelSource::max_constants));
+  }
+
+  int64_t number(std::string_view text) const {
+    int64_t value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size()) fail(fmt::format("'{}' is no number", text));
+    return value;
+  }
+
+  void read_tunable(std::string_view rest) {
+    KernelTunable t;
+    t.name = identifier(rest, "a tunable");
+    t.value = number(word(rest));
+    const size_t close = rest.find(']');
+    if (!rest.starts_with('[') || close == std::string_view::npos) fail(fmt::format("tunable '{}' needs its choices: [1 2 4]", t.name));
+    std::string_view choices = trim(rest.substr(1, close - 1));
+    bool has_default = false;
+    while (!choices.empty()) {
+      t.choices.push_back(number(word(choices)));
+      has_default |= t.choices.back() == t.value;
+    }
+    if (!has_default) fail(fmt::format("the choices of '{}' lack its default {}", t.name, t.value));
+    t.doc = trim(rest.substr(close + 1));
+    file_.tunables.push_back(std::move(t));
+  }
+
+  void read_shared(std::string_view rest) {
+    KernelFile::SharedDecl s;
+    s.type = word(rest);
+    if (s.type != "float" && s.type != "uint" && s.type != "int") {
+      fail(fmt::format("shared array of type '{}' (known: float, uint, int)", s.type));
+    }
+    s.name = identifier(rest, "a shared array");
+    if (rest.empty()) fail(fmt::format("shared array '{}' has no count", s.name));
+    s.count = {std::string(rest), line_};
+    file_.shared_.push_back(std::move(s));
+  }
+
+  void read_hook(std::string_view rest) {
+    const size_t equals = rest.find('=');
+    const size_t open = rest.find('(');
+    const size_t close = rest.find(')');
+    if (equals == std::string_view::npos || close == std::string_view::npos || !(open < close && close < equals)) {
+      fail("a hook is written 'hook NAME(x, y) = text'");
+    }
+    const std::string_view name = trim(rest.substr(0, open));
+    if (!is_identifier(name)) fail(fmt::format("'{}' is no name for a hook", name));
+    for (const auto parameter : split_list(rest.substr(open + 1, close - open - 1))) {
+      if (!is_identifier(parameter)) fail(fmt::format("'{}' is no parameter for a hook", parameter));
+    }
+    file_.hooks.push_back({std::string(trim(rest.substr(0, close + 1))), std::string(trim(rest.substr(equals + 1)))});
+  }
+
+  void read_sizes(std::string_view rest, std::array<KernelFile::Expression, 3>& sizes, std::string_view what) {
+    const auto parts = split_list(rest);
+    if (parts.size() > 3) fail(fmt::format("{} has {} dimensions; at most 3", what, parts.size()));
+    for (size_t i = 0; i < parts.size(); ++i) {
+      if (parts[i].empty()) fail(fmt::format("{} has an empty dimension", what));
+      sizes[i] = {std::string(parts[i]), line_};
+    }
+  }
+
+  void read_grid(std::string_view rest) {
+    std::string_view after = rest;
+    file_.linear_grid_ = word(after) == "linear";
+    read_sizes(file_.linear_grid_ ? after : rest, file_.grid_, "grid");
+    if (file_.linear_grid_ && file_.grid_[1].line == line_) fail("'grid linear' takes one count");
+  }
+
+  void read_requirement(std::string_view rest) {
+    const size_t colon = rest.find(':');
+    if (colon == std::string_view::npos) fail("a requirement is written 'require condition : message'");
+    file_.requires_.push_back({{std::string(trim(rest.substr(0, colon))), line_}, std::string(trim(rest.substr(colon + 1)))});
+  }
+
+  void read_code() {
+    const size_t start = at_;
+    const int start_line = line_;
+    std::string_view row;
+    size_t row_start = at_;
+    while (next(row)) {
+      if (trim(row) == "KERNEL") {
+        const std::string_view helpers = text_.substr(start, row_start - start);
+        // Errors in the helpers name their lines as well.
+        if (!trim_all(helpers).empty()) file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
+        file_.body = text_.substr(at_);
+        file_.first_line = line_ + 1;
+        break;
+      }
+      row_start = at_;
+    }
+    if (file_.first_line == 1) {
+      file_.body = text_.substr(start);
+      file_.first_line = start_line + 1;
+    }
+    if (trim_all(file_.body).empty()) fail("the body is empty");
+  }
+
+  static std::string_view trim_all(std::string_view s) {
+    const size_t first = s.find_first_not_of(" \t\r\n");
+    return first == std::string_view::npos ? std::string_view{} : s.substr(first);
+  }
+
+  void check_names() const {
+    std::map<std::string_view, std::string_view> seen;
+    const auto add = [&](std::string_view name, std::string_view what) {
+      const auto [found, fresh] = seen.emplace(name, what);
+      if (!fresh) throw UserError(fmt::format("{}: {} '{}' is also {}", file_.origin, what, name, found->second));
+    };
+    for (const auto& x : file_.types) add(x, "a type parameter");
+    for (const auto& x : file_.buffers) add(x.name, "a buffer");
+    for (const auto& x : file_.constants) add(x.name, "a constant");
+    for (const auto& x : file_.tunables) add(x.name, "a tunable");
+    for (const auto& x : file_.shared_) add(x.name, "a shared array");
+    for (const auto& hook : file_.hooks) {
+      const std::string_view signature = hook.signature;
+      const size_t open = signature.find('(');
+      add(trim(signature.substr(0, open)), "a hook");
+      for (const auto parameter : split_list(signature.substr(open + 1, signature.size() - open - 2))) {
+        const auto found = seen.find(parameter);
+        if (found == seen.end()) continue;
+        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, parameter, signature, found->second));
+      }
+    }
+  }
+
+  std::string_view text_;
+  size_t at_ = 0;
+  int line_ = 0;
+  KernelFile file_;
+};
+
+KernelFile KernelFile::parse(std::string_view text, std::string origin) { return KernelFileParser(text, std::move(origin)).run(); }
+
+}  // namespace heddle

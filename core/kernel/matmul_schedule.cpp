@@ -1,0 +1,81 @@
+#include "core/kernel/matmul_schedule.h"
+
+#include <algorithm>
+#include <string>
+
+namespace heddle {
+namespace {
+
+// Schedules of shaders/matmul.hk.
+constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4;
+
+using Row = Bindings;
+
+// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md): 0.75-0.95 of oneDNN at 256..1536 cubed, f32.
+const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
+const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"MB", 1}};
+const Row cpu_tall_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 4}};
+const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 8}, {"NB", 16}, {"KC", 256}};
+const Row cpu_small_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"MB", 4}, {"NB", 4}, {"KC", 64}};
+// Shared tiles: a group of 256 lanes (4 x 4 outputs each), or of 64 (2 x 4) where there is little to do.
+const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
+const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 16}, {"TN", 32}, {"TK", 16}, {"RM", 2}, {"RN", 4}};
+const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
+// lavapipe: 8 neighbouring columns are one register.
+const Row lavapipe_lanes = {{"SCHEDULE", lanes}, {"LX", 64}, {"LY", 1}};
+
+// Above this the in-place operand leaves the second-level cache, and strides that are powers of two collide in it.
+constexpr int64_t in_place_bytes = 2 << 20;
+
+int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
+
+Row pick_cpu(const MatmulProblem& p) {
+  const bool large = p.K * p.N * static_cast<int64_t>(size_of(p.b)) > in_place_bytes && p.M >= 48;
+  if (p.a_k1 && p.b_k1 && p.K >= 8) {
+    Row row = cpu_dot;
+    row["VW"] = vector_width(p.K);
+    row["NB"] = large ? 16 : p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
+    return row;
+  }
+  if (large) return cpu_packed;
+  // Neither operand suits vectors as it lies: pack it, unless it is tiny.
+  if (!p.b_n1 && p.M >= 16 && p.K >= 8 && p.N >= 16) return cpu_small_packed;
+  Row row = p.M >= 96 && p.N >= 64 ? cpu_tall_columns : cpu_columns;
+  row["VW"] = vector_width(p.N);
+  if (p.N < 32) row["NV"] = 1;
+  if (p.M < 8) row["MR"] = std::max<int64_t>(p.M, 1) == 7 ? 8 : std::max<int64_t>(p.M, 1);
+  return row;
+}
+
+Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
+  const int64_t groups = p.batch * ((p.M + 63) / 64) * ((p.N + 63) / 64);
+  const bool small = groups < 2 * static_cast<int64_t>(caps.compute_units) || p.M < 32 || p.N < 32;
+  const Row& row = small ? gpu_small_tiles : gpu_tiles;
+  const uint32_t group = small ? 64 : 256;
+  // The two tiles, each row one float longer than the tile.
+  const uint32_t shared = small ? 16 * (17 + 33) * 4 : 16 * (65 + 65) * 4;
+  return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;
+}
+
+}  // namespace
+
+Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
+  Row row = any_lanes;
+  // The other schedules hold their sums in f32.
+  if (arith(p.a) == DType::f32 && arith(p.b) == DType::f32) {
+    if (caps.device_class != DeviceClass::cpu) {
+      row = pick_gpu(caps, p);
+    } else if (caps.target == Target::opencl) {
+      row = pick_cpu(p);
+    } else {
+      row = lavapipe_lanes;
+    }
+  }
+  row["A_M1"] = p.a_m1;
+  row["A_K1"] = p.a_k1;
+  row["B_K1"] = p.b_k1;
+  row["B_N1"] = p.b_n1;
+  return row;
+}
+
+}  // namespace heddle

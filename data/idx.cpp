@@ -1,0 +1,185 @@
+// IDX files, plain and gzip. Sizes in a header are compared with the bytes that are there before anything is made of them.
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include "core/base/error.h"
+#include "data/datasets.h"
+
+namespace heddle::data {
+namespace {
+
+using Bytes = std::vector<uint8_t>;
+
+Bytes read_file(const std::string& path) {
+  std::error_code code;
+  const auto kind = std::filesystem::status(path, code).type();
+  if (kind == std::filesystem::file_type::not_found) throw IoError(fmt::format("[idx] {}: no such file", path));
+  if (kind == std::filesystem::file_type::directory) throw IoError(fmt::format("[idx] {}: is a folder, expected a file", path));
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw IoError(fmt::format("[idx] {}: cannot be opened: {}", path, std::strerror(errno)));
+  Bytes bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  if (in.bad()) throw IoError(fmt::format("[idx] {}: cannot be read: {}", path, std::strerror(errno)));
+  return bytes;
+}
+
+bool is_gzip(const Bytes& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
+
+// Owns zlib's state.
+class Inflater {
+ public:
+  explicit Inflater(const std::string& path) : path_(path) {
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw IoError(fmt::format("[idx] {}: zlib could not be started", path));
+  }
+  ~Inflater() { inflateEnd(&stream_); }
+  Inflater(const Inflater&) = delete;
+  Inflater& operator=(const Inflater&) = delete;
+
+  // Appends to `out` until it holds `target` bytes or the stream ends.
+  void fill(Bytes& in, Bytes& out, size_t target) {
+    constexpr size_t piece = 1 << 18;
+    while (!done_ && out.size() < target) {
+      const size_t before = out.size(), room = std::min(piece, target - before);
+      out.resize(before + room);
+      stream_.next_in = in.data() + used_;
+      stream_.avail_in = static_cast<uInt>(std::min<size_t>(in.size() - used_, std::numeric_limits<uInt>::max()));
+      const uInt given = stream_.avail_in;
+      stream_.next_out = out.data() + before;
+      stream_.avail_out = static_cast<uInt>(room);
+      const int code = inflate(&stream_, Z_NO_FLUSH);
+      used_ += given - stream_.avail_in;
+      out.resize(before + room - stream_.avail_out);
+      check(code, in.size(), out.size());
+    }
+    if (done_ && used_ != in.size()) {
+      throw IoError(fmt::format("[idx] {}: {} bytes of garbage after the end of the gzip stream", path_, in.size() - used_));
+    }
+  }
+
+ private:
+  void check(int code, size_t in_bytes, size_t out_bytes) {
+    if (code == Z_STREAM_END) {
+      done_ = true;
+      return;
+    }
+    const bool at_end = used_ == in_bytes;
+    if (code == Z_BUF_ERROR || (code == Z_OK && at_end && stream_.avail_out > 0)) {
+      throw IoError(fmt::format("[idx] {}: truncated gzip file: it ends after {} compressed bytes ({} decompressed)", path_, in_bytes, out_bytes));
+    }
+    if (code != Z_OK) {
+      throw IoError(fmt::format("[idx] {}: corrupt gzip file at compressed byte {}: {}", path_, used_, stream_.msg ? stream_.msg : "bad data"));
+    }
+  }
+
+  z_stream stream_{};
+  std::string path_;
+  size_t used_ = 0;
+  bool done_ = false;
+};
+
+struct Header {
+  std::vector<int64_t> shape;
+  int64_t payload = 1;
+};
+
+size_t header_bytes(int rank) { return 4 + 4 * static_cast<size_t>(rank); }
+
+Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
+  if (bytes.size() < 4) throw IoError(fmt::format("[idx] {}: truncated: {} bytes, an IDX file has at least 4", path, bytes.size()));
+  const uint32_t expected = 0x800u | static_cast<uint32_t>(rank);
+  const uint32_t found = uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
+  if (found != expected) {
+    const char* hint = found == 0x801 ? "; this is a file of labels" : found == 0x803 ? "; this is a file of images" : "; not an IDX file of bytes";
+    throw IoError(fmt::format("[idx] {}: wrong magic number 0x{:08x}, expected 0x{:08x}{}", path, found, expected, hint));
+  }
+  if (bytes.size() < header_bytes(rank)) {
+    throw IoError(fmt::format("[idx] {}: truncated header: {} bytes, expected {}", path, bytes.size(), header_bytes(rank)));
+  }
+  Header header;
+  for (int d = 0; d < rank; ++d) {
+    const uint8_t* p = bytes.data() + 4 + 4 * d;
+    const int64_t size = int64_t{p[0]} << 24 | int64_t{p[1]} << 16 | int64_t{p[2]} << 8 | p[3];
+    header.shape.push_back(size);
+    if (__builtin_mul_overflow(header.payload, size, &header.payload)) throw IoError(fmt::format("[idx] {}: impossible sizes in the header", path));
+  }
+  return header;
+}
+
+[[noreturn]] void wrong_length(const std::string& path, const Header& header, int64_t found, bool at_least) {
+  throw IoError(fmt::format("[idx] {}: {}: the header says {} bytes of data ({}), found {}{}", path,
+                            found < header.payload ? "truncated" : "trailing garbage", header.payload,
+                            fmt::join(header.shape, " x "), at_least ? "at least " : "", found));
+}
+
+}  // namespace
+
+IdxArray read_idx(const std::string& path, int rank) {
+  Bytes file = read_file(path);
+  Header header;
+  Bytes content;
+  bool at_least = false;
+  if (is_gzip(file)) {
+    Inflater inflater(path);
+    inflater.fill(file, content, header_bytes(rank));
+    header = parse_header(path, content, rank);
+    const size_t wanted = header_bytes(rank) + static_cast<size_t>(header.payload);
+    inflater.fill(file, content, wanted + 1);  // one byte more shows trailing data without inflating all of it
+    at_least = content.size() > wanted;
+  } else {
+    header = parse_header(path, file, rank);
+    content = std::move(file);
+  }
+  const int64_t found = static_cast<int64_t>(content.size() - header_bytes(rank));
+  if (found != header.payload) wrong_length(path, header, found, at_least);
+  content.erase(content.begin(), content.begin() + static_cast<std::ptrdiff_t>(header_bytes(rank)));
+  return {header.shape, std::move(content)};
+}
+
+ImageSet read_idx_images(const std::string& images_path, const std::string& labels_path, int64_t classes) {
+  if (classes < 1 || classes > 256) throw ValueError(fmt::format("[idx] the number of classes is {}, expected 1 to 256", classes));
+  IdxArray images = read_idx(images_path, 3);
+  IdxArray labels = read_idx(labels_path, 1);
+  if (images.shape[0] != labels.shape[0]) {
+    throw IoError(fmt::format("[idx] {} has {} images, but {} has {} labels; do the two belong together?", images_path, images.shape[0],
+                              labels_path, labels.shape[0]));
+  }
+  for (size_t i = 0; i < labels.bytes.size(); ++i) {
+    if (labels.bytes[i] >= classes) {
+      throw IoError(fmt::format("[idx] {}: label {} of item {} is out of range, expected 0 to {}", labels_path, labels.bytes[i], i, classes - 1));
+    }
+  }
+  return {images.shape[1], images.shape[2], classes, std::move(images.bytes), std::move(labels.bytes)};
+}
+
+Split read_mnist_folder(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code code;
+  if (!fs::is_directory(folder, code)) throw IoError(fmt::format("[idx] {}: no such folder", folder));
+  const auto find = [&](const std::string& name) {
+    const fs::path plain = fs::path(folder) / name;
+    fs::path zipped = plain;
+    zipped += ".gz";
+    if (fs::exists(plain, code)) return plain.string();
+    if (fs::exists(zipped, code)) return zipped.string();
+    throw IoError(fmt::format("[idx] {}: no file {} or {}.gz; a data folder holds MNIST's four IDX files", folder, name, name));
+  };
+  Split split;
+  split.name = folder;
+  const std::string train_images = find("train-images-idx3-ubyte"), train_labels = find("train-labels-idx1-ubyte");
+  const std::string test_images = find("t10k-images-idx3-ubyte"), test_labels = find("t10k-labels-idx1-ubyte");
+  split.train = read_idx_images(train_images, train_labels);
+  split.test = read_idx_images(test_images, test_labels);
+  if (split.train.rows != split.test.rows || split.train.columns != split.test.columns) {
+    throw IoError(fmt::format("[idx] {}: training images are {}x{}, test images {}x{}", folder, split.train.rows, split.train.columns,
+                              split.test.rows, split.test.columns));
+  }
+  return split;
+}
+
+}  // namespace heddle::data

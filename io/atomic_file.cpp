@@ -1,0 +1,101 @@
+#include "io/atomic_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void fail(const std::string& path, const char* doing) {
+  throw IoError(fmt::format("[write] {}: cannot {}: {}", path, doing, std::strerror(errno)));
+}
+
+// A temporary file that is removed unless it was renamed.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& target) : target_(target) {
+    static std::atomic<uint64_t> counter{0};
+    do {
+      name_ = fmt::format("{}.tmp-{}-{}", target, ::getpid(), counter++);
+      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    } while (descriptor_ < 0 && errno == EEXIST);
+    if (descriptor_ < 0) fail(target, "create a file in its folder");
+  }
+  ~TemporaryFile() {
+    if (descriptor_ >= 0) ::close(descriptor_);
+    if (!renamed_) ::unlink(name_.c_str());
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  void write(const FilePart& part) {
+    const char* at = static_cast<const char*>(part.data);
+    size_t left = part.bytes;
+    while (left > 0) {
+      const ssize_t wrote = ::write(descriptor_, at, left);
+      if (wrote < 0 && errno == EINTR) continue;
+      if (wrote < 0) fail(target_, "write");
+      at += wrote;
+      left -= static_cast<size_t>(wrote);
+    }
+  }
+
+  void publish() {
+    if (::fsync(descriptor_) != 0) fail(target_, "flush to disk");
+    const int descriptor = descriptor_;
+    descriptor_ = -1;
+    if (::close(descriptor) != 0) fail(target_, "close");
+    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "rename into place");
+    renamed_ = true;
+  }
+
+ private:
+  std::string target_, name_;
+  int descriptor_ = -1;
+  bool renamed_ = false;
+};
+
+// The rename itself reaches the disk with its folder; a file system that cannot do that keeps the order anyway.
+void flush_folder(const std::string& path) {
+  const fs::path parent = fs::path(path).parent_path();
+  const int descriptor = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (descriptor < 0) return;
+  ::fsync(descriptor);
+  ::close(descriptor);
+}
+
+}  // namespace
+
+void write_file_atomically(const std::string& path, std::span<const FilePart> parts) {
+  TemporaryFile file(path);
+  for (const FilePart& part : parts) file.write(part);
+  file.publish();
+  flush_folder(path);
+}
+
+void write_file_atomically(const std::string& path, std::string_view text) {
+  const FilePart part{text.data(), text.size()};
+  write_file_atomically(path, std::span<const FilePart>(&part, 1));
+}
+
+void require_writable_folder(const std::string& folder) {
+  std::error_code code;
+  if (fs::exists(folder, code) && !fs::is_directory(folder, code)) throw IoError(fmt::format("[write] {}: is not a folder", folder));
+  fs::create_directories(folder, code);
+  if (code) throw IoError(fmt::format("[write] {}: cannot create the folder: {}", folder, code.message()));
+  const TemporaryFile probe((fs::path(folder) / ".heddle-probe").string());
+}
+
+}  // namespace heddle

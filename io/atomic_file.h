@@ -1,0 +1,27 @@
+// Files that appear whole or not at all.
+//
+// Purpose: a reader, or the next run after a crash, never meets half a file. The bytes go to a temporary file in the same folder,
+// are forced to the disk, and take the name by rename. Errors: IoError with path and the system's reason; the temporary file is removed.
+// Thread safety: independent calls may run at once, also on one path (the last rename wins).
+#pragma once
+
+#include <cstddef>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace heddle {
+
+struct FilePart {
+  const void* data = nullptr;
+  size_t bytes = 0;
+};
+
+// The parts, one after the other.
+void write_file_atomically(const std::string& path, std::span<const FilePart> parts);
+void write_file_atomically(const std::string& path, std::string_view text);
+
+// Creates the folder (and its parents) if missing, and makes sure that a file can be written in it.
+void require_writable_folder(const std::string& folder);
+
+}  // namespace heddle

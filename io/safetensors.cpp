@@ -1,0 +1,239 @@
+#include "io/safetensors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+#include "io/atomic_file.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+
+constexpr uint64_t max_header_bytes = 100'000'000;  // the format's own limit
+constexpr std::string_view metadata_key = "__metadata__";
+
+constexpr std::array<std::pair<std::string_view, DType>, dtype_count> dtype_names = {{{"F32", DType::f32},
+                                                                                     {"F16", DType::f16},
+                                                                                     {"BF16", DType::bf16},
+                                                                                     {"F64", DType::f64},
+                                                                                     {"I8", DType::i8},
+                                                                                     {"U8", DType::u8},
+                                                                                     {"I32", DType::i32},
+                                                                                     {"I64", DType::i64},
+                                                                                     {"BOOL", DType::boolean}}};
+
+std::string_view file_name_of(DType dtype) {
+  return std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& row) { return row.second == dtype; })->first;
+}
+
+// One file being read: where errors say they come from.
+struct Reader {
+  std::string path;
+
+  template <class... Args>
+  [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
+    throw IoError(fmt::format("[safetensors] {}: {}", path, fmt::format(format, std::forward<Args>(args)...)));
+  }
+
+  std::vector<uint8_t> bytes() const {
+    std::error_code code;
+    if (!std::filesystem::is_regular_file(path, code)) {
+      fail("{}", std::filesystem::exists(path, code) ? "is not a file" : "no such file");
+    }
+    std::ifstream in(path, std::ios::binary);
+    if (!in) fail("cannot be opened: {}", std::strerror(errno));
+    std::vector<uint8_t> content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    if (in.bad()) fail("cannot be read: {}", std::strerror(errno));
+    return content;
+  }
+
+  // The header, with duplicate names refused (a JSON parser alone keeps the last one).
+  Json header(std::string_view text) const {
+    if (text.empty() || text.front() != '{') fail("the header does not begin with '{{'; not a safetensors file");
+    std::vector<std::set<std::string>> seen;
+    std::string duplicate;
+    const auto watch = [&](int, Json::parse_event_t event, Json& value) {
+      if (event == Json::parse_event_t::object_start) seen.emplace_back();
+      if (event == Json::parse_event_t::object_end) seen.pop_back();
+      if (event == Json::parse_event_t::key && !seen.back().insert(value.get<std::string>()).second) duplicate = value.get<std::string>();
+      return true;
+    };
+    Json parsed;
+    try {
+      parsed = Json::parse(text.begin(), text.end(), watch);
+    } catch (const Json::exception& error) {
+      fail("the header is not JSON: {}", error.what());
+    }
+    if (!duplicate.empty()) fail("the name '{}' appears twice in the header", duplicate);
+    if (!parsed.is_object()) fail("the header is not a JSON object");
+    return parsed;
+  }
+
+  Metadata metadata(const Json& entry) const {
+    if (!entry.is_object()) fail("{} is not an object of strings", metadata_key);
+    Metadata result;
+    for (const auto& [key, value] : entry.items()) {
+      if (!value.is_string()) fail("{} entry '{}' is not a string", metadata_key, key);
+      result[key] = value.get<std::string>();
+    }
+    return result;
+  }
+};
+
+struct Entry {
+  std::string name;
+  DType dtype = DType::f32;
+  Shape shape;
+  uint64_t begin = 0, end = 0;
+};
+
+std::optional<uint64_t> unsigned_of(const Json& value) {
+  if (!value.is_number_unsigned()) return {};
+  return value.get<uint64_t>();
+}
+
+Shape shape_of(const Reader& reader, const std::string& name, const Json& list) {
+  if (!list.is_array()) reader.fail("tensor '{}': the shape is not a list", name);
+  if (list.size() > static_cast<size_t>(Shape::max_rank)) reader.fail("tensor '{}' has {} dimensions, at most {} are supported", name, list.size(), Shape::max_rank);
+  std::vector<int64_t> dims;
+  int64_t numel = 1;
+  for (const Json& dim : list) {
+    const std::optional<uint64_t> size = unsigned_of(dim);
+    if (!size || *size > uint64_t{1} << 62) reader.fail("tensor '{}': impossible dimension {}", name, dim.dump());
+    dims.push_back(static_cast<int64_t>(*size));
+    if (__builtin_mul_overflow(numel, dims.back(), &numel)) reader.fail("tensor '{}': the shape overflows", name);
+  }
+  return Shape(dims);
+}
+
+Entry entry_of(const Reader& reader, const std::string& name, const Json& json, uint64_t data_bytes) {
+  if (!json.is_object() || !json.contains("dtype") || !json.contains("shape") || !json.contains("data_offsets")) {
+    reader.fail("tensor '{}' needs dtype, shape and data_offsets", name);
+  }
+  Entry entry;
+  entry.name = name;
+  const Json& dtype = json["dtype"];
+  const auto row = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& r) { return dtype.is_string() && dtype.get<std::string>() == r.first; });
+  if (row == dtype_names.end()) reader.fail("tensor '{}': unknown dtype {}", name, dtype.dump());
+  entry.dtype = row->second;
+  entry.shape = shape_of(reader, name, json["shape"]);
+  const Json& offsets = json["data_offsets"];
+  if (!offsets.is_array() || offsets.size() != 2 || !unsigned_of(offsets[0]) || !unsigned_of(offsets[1])) {
+    reader.fail("tensor '{}': data_offsets is {}, expected two non-negative numbers", name, offsets.dump());
+  }
+  entry.begin = *unsigned_of(offsets[0]);
+  entry.end = *unsigned_of(offsets[1]);
+  if (entry.begin > entry.end || entry.end > data_bytes) {
+    reader.fail("tensor '{}': offsets [{}, {}) lie outside the {} bytes of data; is the file truncated?", name, entry.begin, entry.end, data_bytes);
+  }
+  int64_t expected = 0;
+  if (__builtin_mul_overflow(entry.shape.numel(), static_cast<int64_t>(size_of(entry.dtype)), &expected) ||
+      static_cast<uint64_t>(expected) != entry.end - entry.begin) {
+    reader.fail("tensor '{}': {} {} needs {} bytes, its offsets give {}", name, name_of(entry.dtype), entry.shape.str(), expected, entry.end - entry.begin);
+  }
+  return entry;
+}
+
+// The format asks that the data is covered without overlap and without gaps.
+void check_cover(const Reader& reader, std::vector<Entry>& entries, uint64_t data_bytes) {
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  uint64_t at = 0;
+  for (const Entry& entry : entries) {
+    if (entry.begin < at) reader.fail("tensor '{}' overlaps another one at byte {}", entry.name, entry.begin);
+    if (entry.begin > at) reader.fail("bytes {} to {} belong to no tensor", at, entry.begin);
+    at = entry.end;
+  }
+  if (at != data_bytes) reader.fail("{} bytes after the last tensor belong to nothing", data_bytes - at);
+}
+
+uint64_t little_endian(const uint8_t* p) {
+  uint64_t value = 0;
+  for (int i = 7; i >= 0; --i) value = value << 8 | p[i];
+  return value;
+}
+
+Tensor make_tensor(const Entry& entry, uint8_t* data, DeviceContext* device) {
+  if (entry.dtype == DType::boolean) {
+    std::transform(data + entry.begin, data + entry.end, data + entry.begin, [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+  }
+  return Tensor::from_bytes(data + entry.begin, static_cast<size_t>(entry.shape.numel()), entry.dtype, entry.shape, device);
+}
+
+}  // namespace
+
+void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
+  // Wider elements first keeps every tensor aligned to its element, whatever the mix.
+  std::vector<const TensorMap::value_type*> order;
+  for (const auto& item : tensors) {
+    if (item.first == metadata_key) throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
+    if (!item.second.defined()) throw ValueError(fmt::format("[safetensors] tensor '{}' is not defined", item.first));
+    order.push_back(&item);
+  }
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return size_of(a->second.dtype()) > size_of(b->second.dtype()); });
+  Json header = Json::object();
+  if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
+  std::vector<std::vector<uint8_t>> contents;
+  uint64_t at = 0;
+  for (const auto* item : order) {
+    const Tensor& tensor = item->second;
+    contents.push_back(tensor.to_bytes());
+    const auto dims = tensor.shape().dims();
+    header[item->first] = {{"dtype", file_name_of(tensor.dtype())},
+                           {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
+                           {"data_offsets", {at, at + contents.back().size()}}};
+    at += contents.back().size();
+  }
+  std::string text;
+  try {
+    text = header.dump();
+  } catch (const Json::exception&) {
+    throw ValueError(fmt::format("[safetensors] {}: a name or a metadata value is not UTF-8", path));
+  }
+  text.resize((text.size() + 7) / 8 * 8, ' ');  // data begins at a multiple of 8
+  std::array<uint8_t, 8> length{};
+  for (size_t i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i));
+  std::vector<FilePart> parts = {{length.data(), length.size()}, {text.data(), text.size()}};
+  for (const auto& content : contents) parts.push_back({content.data(), content.size()});
+  write_file_atomically(path, parts);
+}
+
+SafetensorsFile load_safetensors(const std::string& path, DeviceContext* device) {
+  const Reader reader{path};
+  std::vector<uint8_t> bytes = reader.bytes();
+  if (bytes.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", bytes.size());
+  const uint64_t length = little_endian(bytes.data());
+  if (length > max_header_bytes) reader.fail("the header's length is {} bytes, at most {} are allowed; not a safetensors file?", length, max_header_bytes);
+  if (length > bytes.size() - 8) reader.fail("truncated: the header's length is {} bytes, {} are there", length, bytes.size() - 8);
+  const Json header = reader.header({reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<size_t>(length)});
+  const uint64_t data_bytes = bytes.size() - 8 - length;
+  SafetensorsFile file;
+  std::vector<Entry> entries;
+  for (const auto& [name, json] : header.items()) {
+    if (name == metadata_key) {
+      file.metadata = reader.metadata(json);
+    } else {
+      entries.push_back(entry_of(reader, name, json, data_bytes));
+    }
+  }
+  check_cover(reader, entries, data_bytes);
+  uint8_t* data = bytes.data() + 8 + length;
+  for (const Entry& entry : entries) file.tensors.emplace(entry.name, make_tensor(entry, data, device));
+  return file;
+}
+
+}  // namespace heddle

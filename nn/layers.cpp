@@ -1,0 +1,61 @@
+#include "nn/layers.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace heddle::nn {
+
+Linear::Linear(int64_t in, int64_t out, bool with_bias, DeviceContext* device, Generator* generator)
+    : Module("Linear") {
+  if (in < 0 || out < 0) throw ValueError(fmt::format("[Linear] sizes must not be negative: in {}, out {}", in, out));
+  weight = heddle::zeros(Shape{out, in}, DType::f32, device);
+  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
+  weight = add_parameter("weight", weight);
+  if (!with_bias) return;
+  bias = heddle::zeros(Shape{out}, DType::f32, device);
+  const double bound = in > 0 ? 1 / std::sqrt(static_cast<double>(in)) : 0;
+  init::uniform(bias, -bound, bound, generator);
+  bias = add_parameter("bias", bias);
+}
+
+Tensor Linear::forward(const Tensor& x) {
+  if (x.rank() == 0 || x.dim(-1) != weight.dim(1)) {
+    throw ShapeError(fmt::format("[Linear] input {} does not end in {}, the layer's input size (weight {})",
+                                 x.shape().str(), weight.dim(1), weight.shape().str()));
+  }
+  const Tensor y = matmul(x, transpose(weight));
+  return bias.defined() ? y + bias : y;
+}
+
+Dropout::Dropout(double p, Generator* generator) : Module("Dropout"), p_(p), generator_(generator) {
+  if (!(p >= 0 && p < 1)) throw ValueError(fmt::format("[Dropout] p is {}; it must be in [0, 1)", p));
+}
+
+Tensor Dropout::forward(const Tensor& x) { return dropout(x, p_, training(), generator_); }
+
+Flatten::Flatten(int start) : Module("Flatten"), start_(start) {}
+
+Tensor Flatten::forward(const Tensor& x) {
+  if (start_ < 0 || start_ > x.rank()) {
+    throw ShapeError(fmt::format("[Flatten] start axis {} is out of range for {}", start_, x.shape().str()));
+  }
+  Shape flat;
+  int64_t rest = 1;
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (axis < start_)
+      flat.push_back(x.dim(axis));
+    else
+      rest *= x.dim(axis);
+  }
+  flat.push_back(rest);
+  return reshape(x, flat);
+}
+
+Tensor Sequential::forward(const Tensor& x) {
+  Tensor y = x;
+  for (const auto& layer : *layers_) y = layer->forward(y);
+  return y;
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,174 @@
+#include "nn/module.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+namespace heddle::nn {
+namespace {
+
+std::string joined(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
+
+// Puts a value on another device under the same handle, so that whoever shares it follows.
+void move_in_place(Tensor& tensor, DeviceContext& device) {
+  if (&tensor.device() == &device) return;
+  const bool trained = tensor.impl()->requires_grad;
+  const NoGradScope no_grad;
+  const Tensor moved = tensor.detach().to(device);
+  tensor.zero_grad();
+  tensor.impl()->set_node(moved.node());
+  if (trained) tensor.set_requires_grad();
+}
+
+}  // namespace
+
+Module::Module(std::string kind) : state_(std::make_shared<State>()) { state_->kind = std::move(kind); }
+
+Tensor Module::forward(const Tensor&) {
+  throw ValueError(fmt::format("[module] {} has no forward(x); a module with one input overrides it", state_->kind));
+}
+
+const std::string& Module::kind() const { return state_->kind; }
+bool Module::training() const { return state_->training; }
+
+void Module::check_name(const std::string& name) const {
+  if (name.empty() || name.find('.') != std::string::npos) {
+    throw ValueError(fmt::format("[module] '{}' is no name for a part of {}: it must not be empty or hold a dot", name,
+                                 state_->kind));
+  }
+  const auto taken = [&](const auto& list) {
+    return std::any_of(list.begin(), list.end(), [&](const auto& entry) { return entry.first == name; });
+  };
+  if (taken(state_->parameters) || taken(state_->buffers) || taken(state_->children)) {
+    throw ValueError(fmt::format("[module] {} has a part named '{}' already", state_->kind, name));
+  }
+}
+
+Tensor Module::add_parameter(const std::string& name, Tensor value) {
+  check_name(name);
+  value.set_requires_grad();
+  state_->parameters.emplace_back(name, value);
+  return value;
+}
+
+Tensor Module::add_buffer(const std::string& name, Tensor value) {
+  check_name(name);
+  state_->buffers.emplace_back(name, value);
+  return value;
+}
+
+void Module::attach(const std::string& name, const Module& child) {
+  check_name(name);
+  if (child.state_ == state_)
+    throw ValueError(fmt::format("[module] {} cannot be its own part '{}'", state_->kind, name));
+  state_->children.emplace_back(name, Module(child.state_));
+}
+
+void Module::collect(const std::string& prefix, NamedTensors State::*list, NamedTensors& into) const {
+  for (const auto& [name, tensor] : (*state_).*list) into.emplace_back(joined(prefix, name), tensor);
+  for (const auto& [name, child] : state_->children) child.collect(joined(prefix, name), list, into);
+}
+
+NamedTensors Module::named_parameters() const {
+  NamedTensors all;
+  collect("", &State::parameters, all);
+  return all;
+}
+
+NamedTensors Module::named_buffers() const {
+  NamedTensors all;
+  collect("", &State::buffers, all);
+  return all;
+}
+
+std::vector<Tensor> Module::parameters() const {
+  std::vector<Tensor> all;
+  for (auto& [name, tensor] : named_parameters()) {
+    const bool shared =
+        std::any_of(all.begin(), all.end(), [&](const Tensor& seen) { return seen.impl() == tensor.impl(); });
+    if (!shared) all.push_back(tensor);  // tied weights are one parameter
+  }
+  return all;
+}
+
+std::vector<std::pair<std::string, Module>> Module::named_children() const { return state_->children; }
+
+int64_t Module::parameter_count() const {
+  int64_t count = 0;
+  for (const Tensor& parameter : parameters()) count += parameter.numel();
+  return count;
+}
+
+Module& Module::train(bool on) {
+  state_->training = on;
+  for (auto& [name, child] : state_->children) child.train(on);
+  return *this;
+}
+
+void Module::zero_grad() {
+  for (Tensor& parameter : parameters()) parameter.zero_grad();
+}
+
+void Module::requires_grad(bool on) {
+  for (Tensor& parameter : parameters()) parameter.set_requires_grad(on);
+}
+
+void Module::to(DeviceContext& device) {
+  for (Tensor& parameter : parameters()) move_in_place(parameter, device);
+  for (auto& [name, buffer] : named_buffers()) move_in_place(buffer, device);
+}
+
+void Module::to(std::string_view device_id) { to(heddle::device(device_id)); }
+
+void Module::apply_below(const std::string& path, const std::function<void(const std::string&, Module&)>& f) {
+  for (auto& [name, child] : state_->children) child.apply_below(joined(path, name), f);
+  f(path, *this);
+}
+
+void Module::apply(const std::function<void(const std::string&, Module&)>& f) { apply_below("", f); }
+
+StateDict Module::state_dict() const {
+  StateDict state;
+  for (auto& [name, tensor] : named_parameters()) state.emplace(name, tensor);
+  for (auto& [name, tensor] : named_buffers()) state.emplace(name, tensor);
+  return state;
+}
+
+void Module::load_state_dict(const StateDict& state) {
+  const StateDict own = state_dict();
+  std::vector<std::string> missing, unexpected;
+  for (const auto& [name, tensor] : own) {
+    if (!state.contains(name)) missing.push_back(name);
+  }
+  for (const auto& [name, tensor] : state) {
+    if (!own.contains(name)) unexpected.push_back(name);
+  }
+  if (!missing.empty() || !unexpected.empty()) {
+    throw ValueError(fmt::format(
+        "[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; likely saved from another model",
+        state_->kind, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+  }
+  for (const auto& [name, tensor] : own) {
+    const Tensor& value = state.at(name);
+    if (value.shape() != tensor.shape()) {
+      throw ShapeError(fmt::format(
+          "[load_state_dict] {} has shape {} but the state has {}; likely saved from a model of another size", name,
+          tensor.shape().str(), value.shape().str()));
+    }
+    if (value.dtype() != tensor.dtype()) {
+      throw DTypeError(fmt::format("[load_state_dict] {} is {} but the state has {}", name, name_of(tensor.dtype()),
+                                   name_of(value.dtype())));
+    }
+  }
+  const NoGradScope no_grad;
+  for (const auto& [name, tensor] : own) {
+    if (state.at(name).impl() == tensor.impl()) continue;  // its own state
+    Tensor target = tensor;
+    target.assign(state.at(name).detach().to(target.device()));
+  }
+}
+
+}  // namespace heddle::nn

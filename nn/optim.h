@@ -1,0 +1,140 @@
+// Optimizers: SGD, Adam, AdamW, by PyTorch's formulas.
+//
+// Purpose: update() records the new values of parameters and state as assigns; step() also runs what is pending. A
+// training step is
+//   Tensor loss = cross_entropy(model(x), y);  backward(loss);  optimizer.update();  optimizer.zero_grad();
+//   eval_pending();
+//
+// Invariants: numbers that change from step to step (learning rate, bias corrections) are computed in double on the
+// host and enter the graph as host scalars, so every step has the same structure. Parameters without a gradient are
+// skipped and their step count stands still. State is made with a parameter's first gradient; it is f32 for f16 and
+// bf16 parameters.
+// Errors: ValueError for impossible hyperparameters.
+// Thread safety: none.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "nn/module.h"
+
+namespace heddle::nn {
+
+class Optimizer {
+ public:
+  virtual ~Optimizer() = default;
+  Optimizer(const Optimizer&) = delete;
+  Optimizer& operator=(const Optimizer&) = delete;
+
+  // Records the update; gradients are read, not cleared.
+  void update();
+  // update() and run everything pending; returns when it is enqueued.
+  void step();
+  // Drops the gradients of all parameters.
+  void zero_grad();
+
+  double lr() const { return lr_; }
+  void set_lr(double lr);
+  const std::vector<Tensor>& parameters() const { return parameters_; }
+
+  // State by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are i64 scalars. Parameters not yet
+  // stepped have none.
+  StateDict state_dict() const;
+  // Strict: ValueError with the names that are missing or unexpected, ShapeError for one that does not fit; nothing
+  // changes when it throws.
+  void load_state_dict(const StateDict& state);
+
+ protected:
+  Optimizer(std::vector<Tensor> parameters, double lr, const char* name);
+
+  // The state of one parameter.
+  struct Slot {
+    Tensor parameter;
+    int64_t steps = 0;                      // updates so far
+    std::map<std::string, Tensor> tensors;  // of the parameter's shape
+  };
+  // Once before the slots of one update(); makes the host scalars that they share.
+  virtual void begin_update() {}
+  // Records the update of one parameter; slot.steps is the count including this one.
+  virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
+  virtual std::vector<std::string> state_names() const = 0;
+  // The state tensor of that name, zeros when new.
+  Tensor& state(Slot& slot, const std::string& name) const;
+  // Assigns value, cast to the parameter's dtype.
+  static void assign_parameter(Slot& slot, const Tensor& value);
+
+ private:
+  std::vector<Tensor> parameters_;
+  std::vector<Slot> slots_;
+  double lr_;
+  std::string name_;
+};
+
+struct SgdOptions {
+  double lr = 1e-2;
+  double momentum = 0;
+  double dampening = 0;
+  double weight_decay = 0;
+  bool nesterov = false;
+};
+
+class SGD : public Optimizer {
+ public:
+  explicit SGD(std::vector<Tensor> parameters, const SgdOptions& options = {});
+  SGD(std::vector<Tensor> parameters, double lr) : SGD(std::move(parameters), SgdOptions{.lr = lr}) {}
+
+ protected:
+  void begin_update() override;
+  void update_slot(Slot& slot, const Tensor& gradient) override;
+  std::vector<std::string> state_names() const override;
+
+ private:
+  SgdOptions options_;
+  std::map<DeviceContext*, Tensor> lr_scalars_;  // of this update
+};
+
+struct AdamOptions {
+  double lr = 1e-3;
+  double beta1 = 0.9;
+  double beta2 = 0.999;
+  double eps = 1e-8;
+  double weight_decay = 0;
+};
+
+// weight_decay adds decay * parameter to the gradient (L2).
+class Adam : public Optimizer {
+ public:
+  explicit Adam(std::vector<Tensor> parameters, const AdamOptions& options = {});
+  Adam(std::vector<Tensor> parameters, double lr) : Adam(std::move(parameters), AdamOptions{.lr = lr}) {}
+
+ protected:
+  Adam(std::vector<Tensor> parameters, const AdamOptions& options, bool decoupled, const char* name);
+  void begin_update() override;
+  void update_slot(Slot& slot, const Tensor& gradient) override;
+  std::vector<std::string> state_names() const override;
+
+ private:
+  struct Scalars {
+    Tensor step_size;     // lr / (1 - beta1^t)
+    Tensor inverse_root;  // 1 / sqrt(1 - beta2^t)
+    Tensor keep;          // 1 - lr * weight_decay; AdamW only
+  };
+  const Scalars& scalars(const Slot& slot);
+
+  AdamOptions options_;
+  bool decoupled_;
+  std::map<std::pair<DeviceContext*, int64_t>, Scalars> scalars_;  // of this update, by device and step count
+};
+
+// weight_decay shrinks the parameter by lr * decay, apart from the gradient.
+class AdamW : public Adam {
+ public:
+  explicit AdamW(std::vector<Tensor> parameters, const AdamOptions& options = {.weight_decay = 1e-2});
+  AdamW(std::vector<Tensor> parameters, double lr)
+      : AdamW(std::move(parameters), AdamOptions{.lr = lr, .weight_decay = 1e-2}) {}
+};
+
+}  // namespace heddle::nn

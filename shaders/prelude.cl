@@ -1,0 +1,204 @@
+//@
+// The Heddle dialect in OpenCL C 1.2. Language and rules: shaders/README.md. "//@" lines cut this file into sections.
+#define GROUP_ID(d) ((uint)get_group_id(d))
+#define LOCAL_ID(d) ((uint)get_local_id(d))
+#define NUM_GROUPS(d) ((uint)get_num_groups(d))
+#define GROUP_LINEAR (GROUP_ID(0) + GROUP_ID(1) * NUM_GROUPS(0))
+typedef size_t INDEX;
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define LOAD(name, i) LOAD_##name(i)
+#define LOAD2(name, base, i) LOAD2_##name(base, i)
+#define STORE(name, i, v) STORE_##name(i, v)
+#define VLOAD(name, i) VLOAD_##name(i)
+#define VLOAD2(name, base, i) VLOAD2_##name(base, i)
+#define VSTORE(name, i, v) VSTORE_##name(i, v)
+#define CAST(T, x) ((T)(x))
+#define AS_FLOAT(x) as_float(x)
+#define AS_UINT(x) as_uint(x)
+#define FUNC static __attribute__((always_inline, overloadable))
+#define PRECISE
+#define UNROLL _Pragma("unroll")
+#define VLOOP _Pragma("clang loop vectorize(assume_safety)")
+#ifdef HK_HAS_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double F64;
+#define F64(x) ((double)(x))
+#endif
+#ifdef HK_HAS_I64
+typedef long I64;
+#define I64(x) ((long)(x))
+#endif
+#define HK_LOAD_f32(b, i) b[i]
+#define HK_STORE_f32(b, i, v) b[i] = (float)(v)
+#define HK_LOAD_i32(b, i) b[i]
+#define HK_STORE_i32(b, i, v) b[i] = (int)(v)
+#define HK_LOAD_f64(b, i) b[i]
+#define HK_STORE_f64(b, i, v) b[i] = (double)(v)
+#define HK_LOAD_i64(b, i) b[i]
+#define HK_STORE_i64(b, i, v) b[i] = (long)(v)
+#define HK_LOAD_i8(b, i) ((int)b[i])
+#define HK_STORE_i8(b, i, v) b[i] = (char)(v)
+#define HK_LOAD_u8(b, i) ((int)b[i])
+#define HK_STORE_u8(b, i, v) b[i] = (uchar)(v)
+#define HK_LOAD_bool(b, i) (b[i] != 0)
+#define HK_STORE_bool(b, i, v) b[i] = ((v) ? 1 : 0)
+#define HK_LOAD_f16(b, i) vload_half(0, b + (i))
+#define HK_STORE_f16(b, i, v) vstore_half_rte(v, 0, b + (i))
+//@ HK_LOAD_bf16
+FUNC ushort hk_to_bf16(float v) {
+  uint f = as_uint(v);
+  return (ushort)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+}
+#define HK_LOAD_bf16(b, i) as_float((uint)b[i] << 16)
+#define HK_STORE_bf16(b, i, v) b[i] = hk_to_bf16(v)
+//@ VEC
+#define HK_JOIN_(a, b) a##b
+#define HK_JOIN(a, b) HK_JOIN_(a, b)
+#if HK_VW == 1
+#define VEC float
+#define VSUM(v) (v)
+#define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
+#define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
+#define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
+#define HK_VSTORE_f32(b, i, v) HK_STORE_f32(b, i, v)
+#define HK_VSTORE_f16(b, i, v) HK_STORE_f16(b, i, v)
+#define HK_VSTORE_bf16(b, i, v) HK_STORE_bf16(b, i, v)
+#define VFROM(array, i) array[i]
+#define VTO(array, i, v) array[i] = (v)
+#else
+#define VEC HK_JOIN(float, HK_VW)
+#define HK_VUINT HK_JOIN(uint, HK_VW)
+#define HK_VLOAD_f32(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
+#define HK_VSTORE_f32(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
+#define HK_VLOAD_f16(b, i) HK_JOIN(vload_half, HK_VW)(0, b + (i))
+#define HK_VSTORE_f16(b, i, v) HK_JOIN(HK_JOIN(vstore_half, HK_VW), _rte)(v, 0, b + (i))
+#define HK_VLOAD_bf16(b, i) HK_JOIN(as_float, HK_VW)(HK_JOIN(convert_uint, HK_VW)(HK_JOIN(vload, HK_VW)(0, b + (i))) << 16)
+#define HK_VSTORE_bf16(b, i, v) HK_JOIN(vstore, HK_VW)(hk_to_bf16_v(HK_JOIN(as_uint, HK_VW)(v)), 0, b + (i))
+FUNC HK_JOIN(ushort, HK_VW) hk_to_bf16_v(HK_VUINT f) {
+  HK_VUINT r = (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
+  return HK_JOIN(convert_ushort, HK_VW)(r);
+}
+#define VFROM(array, i) HK_JOIN(vload, HK_VW)(0, array + (i))
+#define VTO(array, i, v) HK_JOIN(vstore, HK_VW)(v, 0, array + (i))
+// Halves are added, then their halves: the order is a property of the width, not of the compiler.
+FUNC float hk_vsum4(float4 v) { float2 h = v.lo + v.hi; return h.x + h.y; }
+FUNC float hk_vsum8(float8 v) { return hk_vsum4(v.lo + v.hi); }
+FUNC float hk_vsum16(float16 v) { return hk_vsum8(v.lo + v.hi); }
+#define VSUM(v) HK_JOIN(hk_vsum, HK_VW)(v)
+#endif
+#define VSPLAT(x) ((VEC)(x))
+#define VFMA(a, b, c) fma(a, b, c)
+//@ MULHI
+#define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
+//@ FMA
+FUNC float hk_fma(float a, float b, float c) { return fma(a, b, c); }
+FUNC int hk_fma(int a, int b, int c) { return a * b + c; }
+FUNC uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
+#ifdef HK_HAS_F64
+FUNC double hk_fma(double a, double b, double c) { return fma(a, b, c); }
+#endif
+FUNC long hk_fma(long a, long b, long c) { return a * b + c; }
+#define FMA(a, b, c) hk_fma(a, b, c)
+//@ isnan isinf hk_isnan
+// From the bits: a compiler that assumes finite numbers cannot remove these.
+FUNC bool hk_isnan(float x) { return (as_uint(x) & 0x7fffffffu) > 0x7f800000u; }
+FUNC bool hk_isinf(float x) { return (as_uint(x) & 0x7fffffffu) == 0x7f800000u; }
+#ifdef HK_HAS_F64
+FUNC bool hk_isnan(double x) { return (as_ulong(x) & 0x7fffffffffffffffUL) > 0x7ff0000000000000UL; }
+FUNC bool hk_isinf(double x) { return (as_ulong(x) & 0x7fffffffffffffffUL) == 0x7ff0000000000000UL; }
+#endif
+#undef isnan
+#undef isinf
+#define isnan(x) hk_isnan(x)
+#define isinf(x) hk_isinf(x)
+//@ max min
+// A NaN in either argument is the result.
+FUNC float hk_max(float a, float b) { return a > b || a != a ? a : b; }
+FUNC float hk_min(float a, float b) { return a < b || a != a ? a : b; }
+#ifdef HK_HAS_F64
+FUNC double hk_max(double a, double b) { return a > b || a != a ? a : b; }
+FUNC double hk_min(double a, double b) { return a < b || a != a ? a : b; }
+#endif
+FUNC int hk_max(int a, int b) { return a > b ? a : b; }
+FUNC int hk_min(int a, int b) { return a < b ? a : b; }
+FUNC uint hk_max(uint a, uint b) { return a > b ? a : b; }
+FUNC uint hk_min(uint a, uint b) { return a < b ? a : b; }
+FUNC long hk_max(long a, long b) { return a > b ? a : b; }
+FUNC long hk_min(long a, long b) { return a < b ? a : b; }
+#undef max
+#undef min
+#define max(a, b) hk_max(a, b)
+#define min(a, b) hk_min(a, b)
+//@ abs
+FUNC float hk_abs(float x) { return fabs(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_abs(double x) { return fabs(x); }
+#endif
+FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
+FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
+#undef abs
+#define abs(x) hk_abs(x)
+//@ IDIV IMOD
+// Dividing by 0, or the least int by -1, traps on x86.
+#define HK_INTEGER_DIVISION(T, U) \
+  FUNC T hk_idiv(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : a / b; } \
+  FUNC T hk_imod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
+HK_INTEGER_DIVISION(int, uint)
+HK_INTEGER_DIVISION(long, ulong)
+FUNC uint hk_idiv(uint a, uint b) { return b == 0 ? 0 : a / b; }
+FUNC uint hk_imod(uint a, uint b) { return b == 0 ? 0 : a % b; }
+#define IDIV(a, b) hk_idiv(a, b)
+#define IMOD(a, b) hk_imod(a, b)
+//@ MOD
+FUNC long hk_mod(long x, long y) {
+  long r = hk_imod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+#ifdef HK_HAS_F64
+FUNC double hk_mod(double x, double y) {
+  double r = fmod(x, y);
+  return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+}
+#endif
+#define MOD(x, y) hk_mod(x, y)
+//@ hk_rint round
+#define hk_rint(x) rint(x)
+#undef round
+#define round(x) rint(x)
+// The functions below inline to straight-line code, which vectorises over VLOOPs and lanes; a driver's own may be calls.
+//@ exp
+#ifdef HK_HAS_F64
+FUNC double hk_exp(double x) { return exp(x); }
+#endif
+#undef exp
+#define exp(x) hk_exp(x)
+//@ expm1
+#ifdef HK_HAS_F64
+FUNC double hk_expm1(double x) { return expm1(x); }
+#endif
+#undef expm1
+#define expm1(x) hk_expm1(x)
+//@ log
+#ifdef HK_HAS_F64
+FUNC double hk_log(double x) { return log(x); }
+#endif
+#undef log
+#define log(x) hk_log(x)
+//@ log1p
+#ifdef HK_HAS_F64
+FUNC double hk_log1p(double x) { return log1p(x); }
+#endif
+#undef log1p
+#define log1p(x) hk_log1p(x)
+//@ tanh
+#ifdef HK_HAS_F64
+FUNC double hk_tanh(double x) { return tanh(x); }
+#endif
+#undef tanh
+#define tanh(x) hk_tanh(x)
+//@ erf
+#ifdef HK_HAS_F64
+FUNC double hk_erf(double x) { return erf(x); }
+#endif
+#undef erf
+#define erf(x) hk_erf(x)

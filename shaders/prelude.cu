@@ -1,0 +1,174 @@
+//@
+// The Heddle dialect in CUDA C++ (NVRTC, no includes). Language and rules: shaders/README.md. "//@" lines cut this file into sections.
+typedef unsigned int uint;
+#define FUNC static __device__ __forceinline__
+FUNC uint hk_axis(uint3 v, int d) { return d == 0 ? v.x : d == 1 ? v.y : v.z; }
+FUNC uint hk_axis(dim3 v, int d) { return d == 0 ? v.x : d == 1 ? v.y : v.z; }
+#define GROUP_ID(d) hk_axis(blockIdx, d)
+#define LOCAL_ID(d) hk_axis(threadIdx, d)
+#define NUM_GROUPS(d) hk_axis(gridDim, d)
+#define GROUP_LINEAR (blockIdx.x + blockIdx.y * gridDim.x)
+typedef uint INDEX;
+#define BARRIER() __syncthreads()
+#define LOAD(name, i) LOAD_##name(i)
+#define LOAD2(name, base, i) LOAD2_##name(base, i)
+#define STORE(name, i, v) STORE_##name(i, v)
+#define VLOAD(name, i) VLOAD_##name(i)
+#define VLOAD2(name, base, i) VLOAD2_##name(base, i)
+#define VSTORE(name, i, v) VSTORE_##name(i, v)
+#define CAST(T, x) ((T)(x))
+#define AS_FLOAT(x) __uint_as_float(x)
+#define AS_UINT(x) __float_as_uint(x)
+#define PRECISE
+#define UNROLL _Pragma("unroll")
+#define VLOOP
+#undef INFINITY
+#undef NAN
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fc00000)
+#ifdef HK_HAS_F64
+typedef double F64;
+#endif
+typedef long long I64;
+#define HK_LOAD_f32(b, i) b[i]
+#define HK_STORE_f32(b, i, v) b[i] = (float)(v)
+#define HK_LOAD_i32(b, i) b[i]
+#define HK_STORE_i32(b, i, v) b[i] = (int)(v)
+#define HK_LOAD_f64(b, i) b[i]
+#define HK_STORE_f64(b, i, v) b[i] = (double)(v)
+#define HK_LOAD_i64(b, i) b[i]
+#define HK_STORE_i64(b, i, v) b[i] = (long long)(v)
+#define HK_LOAD_i8(b, i) ((int)b[i])
+#define HK_STORE_i8(b, i, v) b[i] = (signed char)(v)
+#define HK_LOAD_u8(b, i) ((int)b[i])
+#define HK_STORE_u8(b, i, v) b[i] = (unsigned char)(v)
+#define HK_LOAD_bool(b, i) (b[i] != 0)
+#define HK_STORE_bool(b, i, v) b[i] = (unsigned char)((v) ? 1 : 0)
+//@ HK_LOAD_f16
+FUNC float hk_from_f16(unsigned short h) {
+  float f;
+  asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+  return f;
+}
+FUNC unsigned short hk_to_f16(float f) {
+  unsigned short h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+#define HK_LOAD_f16(b, i) hk_from_f16(b[i])
+#define HK_STORE_f16(b, i, v) b[i] = hk_to_f16(v)
+//@ HK_LOAD_bf16
+FUNC unsigned short hk_to_bf16(float v) {
+  uint f = __float_as_uint(v);
+  return (unsigned short)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+}
+#define HK_LOAD_bf16(b, i) __uint_as_float((uint)b[i] << 16)
+#define HK_STORE_bf16(b, i, v) b[i] = hk_to_bf16(v)
+//@ VEC
+#if HK_VW == 1
+#define VEC float
+#define VSPLAT(x) ((float)(x))
+#define VSUM(v) (v)
+#define VFMA(a, b, c) fmaf(a, b, c)
+#define HK_GATHER(load, b, i) load(b, i)
+#define HK_SCATTER(store, b, i, v) store(b, i, v)
+#define VFROM(array, i) array[i]
+#define VTO(array, i, v) array[i] = (v)
+#elif HK_VW == 4
+struct hk_vec4 { float x, y, z, w; };
+#define HK_VECTOR_OPERATOR(op) \
+  FUNC hk_vec4 operator op(hk_vec4 a, hk_vec4 b) { return hk_vec4{a.x op b.x, a.y op b.y, a.z op b.z, a.w op b.w}; } \
+  FUNC hk_vec4 operator op(hk_vec4 a, float b) { return hk_vec4{a.x op b, a.y op b, a.z op b, a.w op b}; } \
+  FUNC hk_vec4 operator op(float a, hk_vec4 b) { return hk_vec4{a op b.x, a op b.y, a op b.z, a op b.w}; }
+HK_VECTOR_OPERATOR(+)
+HK_VECTOR_OPERATOR(-)
+HK_VECTOR_OPERATOR(*)
+HK_VECTOR_OPERATOR(/)
+FUNC hk_vec4 hk_splat(float x) { return hk_vec4{x, x, x, x}; }
+FUNC hk_vec4 hk_vfma(hk_vec4 a, hk_vec4 b, hk_vec4 c) {
+  return hk_vec4{fmaf(a.x, b.x, c.x), fmaf(a.y, b.y, c.y), fmaf(a.z, b.z, c.z), fmaf(a.w, b.w, c.w)};
+}
+FUNC float hk_vsum(hk_vec4 v) { return (v.x + v.z) + (v.y + v.w); }
+#define VEC hk_vec4
+#define VSPLAT(x) hk_splat(x)
+#define VSUM(v) hk_vsum(v)
+#define VFMA(a, b, c) hk_vfma(a, b, c)
+#define HK_GATHER(load, b, i) hk_vec4{load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u)}
+#define HK_SCATTER(store, b, i, v) { hk_vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
+#define VFROM(array, i) hk_vec4{array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u]}
+#define VTO(array, i, v) { hk_vec4 hk_v = (v); array[(i)] = hk_v.x; array[(i) + 1u] = hk_v.y; array[(i) + 2u] = hk_v.z; array[(i) + 3u] = hk_v.w; }
+#else
+#error "VW: CUDA has vectors of 1 or 4 floats"
+#endif
+#define HK_VLOAD_f32(b, i) HK_GATHER(HK_LOAD_f32, b, i)
+#define HK_VLOAD_f16(b, i) HK_GATHER(HK_LOAD_f16, b, i)
+#define HK_VLOAD_bf16(b, i) HK_GATHER(HK_LOAD_bf16, b, i)
+#define HK_VSTORE_f32(b, i, v) HK_SCATTER(HK_STORE_f32, b, i, v)
+#define HK_VSTORE_f16(b, i, v) HK_SCATTER(HK_STORE_f16, b, i, v)
+#define HK_VSTORE_bf16(b, i, v) HK_SCATTER(HK_STORE_bf16, b, i, v)
+//@ MULHI
+#define MULHI(a, b) __umulhi(a, b)
+//@ FMA
+FUNC float hk_fma(float a, float b, float c) { return fmaf(a, b, c); }
+FUNC double hk_fma(double a, double b, double c) { return fma(a, b, c); }
+FUNC int hk_fma(int a, int b, int c) { return a * b + c; }
+FUNC uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
+FUNC I64 hk_fma(I64 a, I64 b, I64 c) { return a * b + c; }
+#define FMA(a, b, c) hk_fma(a, b, c)
+//@ isnan isinf hk_isnan
+// From the bits: a compiler that assumes finite numbers cannot remove these.
+FUNC bool hk_isnan(float x) { return (__float_as_uint(x) & 0x7fffffffu) > 0x7f800000u; }
+FUNC bool hk_isinf(float x) { return (__float_as_uint(x) & 0x7fffffffu) == 0x7f800000u; }
+FUNC bool hk_isnan(double x) { return (__double_as_longlong(x) & 0x7fffffffffffffffll) > 0x7ff0000000000000ll; }
+FUNC bool hk_isinf(double x) { return (__double_as_longlong(x) & 0x7fffffffffffffffll) == 0x7ff0000000000000ll; }
+#define isnan(x) hk_isnan(x)
+#define isinf(x) hk_isinf(x)
+//@ max min
+// A NaN in either argument is the result.
+#define HK_MAX_MIN(T) \
+  FUNC T hk_max(T a, T b) { return a > b || a != a ? a : b; } \
+  FUNC T hk_min(T a, T b) { return a < b || a != a ? a : b; }
+HK_MAX_MIN(float)
+HK_MAX_MIN(double)
+HK_MAX_MIN(int)
+HK_MAX_MIN(uint)
+HK_MAX_MIN(I64)
+#define max(a, b) hk_max(a, b)
+#define min(a, b) hk_min(a, b)
+//@ abs
+FUNC float hk_abs(float x) { return fabsf(x); }
+FUNC double hk_abs(double x) { return ::fabs(x); }
+FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
+FUNC I64 hk_abs(I64 x) { return x < 0 ? (I64)(0ull - (unsigned long long)x) : x; }
+#define abs(x) hk_abs(x)
+//@ IDIV IMOD
+#define HK_INTEGER_DIVISION(T, U) \
+  FUNC T hk_idiv(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : a / b; } \
+  FUNC T hk_imod(T a, T b) { return b == 0 || b == -1 ? 0 : a % b; }
+HK_INTEGER_DIVISION(int, uint)
+HK_INTEGER_DIVISION(I64, unsigned long long)
+FUNC uint hk_idiv(uint a, uint b) { return b == 0 ? 0 : a / b; }
+FUNC uint hk_imod(uint a, uint b) { return b == 0 ? 0 : a % b; }
+#define IDIV(a, b) hk_idiv(a, b)
+#define IMOD(a, b) hk_imod(a, b)
+//@ MOD
+FUNC I64 hk_mod(I64 x, I64 y) {
+  I64 r = hk_imod(x, y);
+  return r != 0 && (r < 0) != (y < 0) ? r + y : r;
+}
+#ifdef HK_HAS_F64
+FUNC double hk_mod(double x, double y) {
+  double r = fmod(x, y);
+  return r != 0.0 && (r < 0.0) != (y < 0.0) ? r + y : r;
+}
+#endif
+#define MOD(x, y) hk_mod(x, y)
+//@ round
+// Overloads of the C++ kind: exp, log, sin, ... already take float or double.
+FUNC float hk_round(float x) { return rintf(x); }
+FUNC double hk_round(double x) { return ::rint(x); }
+#define round(x) hk_round(x)
+//@ rsqrt
+FUNC float hk_rsqrt(float x) { return rsqrtf(x); }
+FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }
+#define rsqrt(x) hk_rsqrt(x)

@@ -1,0 +1,199 @@
+//@
+// The Heddle dialect in GLSL 4.50 (Vulkan). Language and rules: shaders/README.md. "//@" lines cut this file into sections.
+#define GROUP_ID(d) gl_WorkGroupID[d]
+#define LOCAL_ID(d) gl_LocalInvocationID[d]
+#define NUM_GROUPS(d) gl_NumWorkGroups[d]
+#define GROUP_LINEAR (gl_WorkGroupID.x + gl_WorkGroupID.y * gl_NumWorkGroups.x)
+#define INDEX uint
+#define BARRIER() { memoryBarrierShared(); barrier(); }
+#define LOAD(name, i) LOAD_##name(i)
+#define LOAD2(name, base, i) LOAD2_##name(base, i)
+#define STORE(name, i, v) STORE_##name(i, v)
+#define VLOAD(name, i) VLOAD_##name(i)
+#define VLOAD2(name, base, i) VLOAD2_##name(base, i)
+#define VSTORE(name, i, v) VSTORE_##name(i, v)
+#define CAST(T, x) T(x)
+#define AS_FLOAT(x) uintBitsToFloat(x)
+#define AS_UINT(x) floatBitsToUint(x)
+#define FUNC
+#define PRECISE precise
+#define UNROLL [[unroll]]
+#define VLOOP
+#define INFINITY uintBitsToFloat(0x7f800000u)
+#define NAN uintBitsToFloat(0x7fc00000u)
+#ifdef HK_HAS_F64
+#define F64 double
+#endif
+#ifdef HK_HAS_I64
+#define I64 int64_t
+#endif
+#define HK_LOAD_f32(b, i) b[i]
+#define HK_STORE_f32(b, i, v) b[i] = float(v)
+#define HK_LOAD_i32(b, i) b[i]
+#define HK_STORE_i32(b, i, v) b[i] = int(v)
+//@ HK_LOAD_f64
+#define HK_LOAD_f64(b, i) b[i]
+#define HK_STORE_f64(b, i, v) b[i] = double(v)
+//@ HK_LOAD_i64
+#define HK_LOAD_i64(b, i) b[i]
+#define HK_STORE_i64(b, i, v) b[i] = int64_t(v)
+//@ HK_LOAD_i8
+#define HK_LOAD_i8(b, i) int(b[i])
+#define HK_STORE_i8(b, i, v) b[i] = int8_t(v)
+//@ HK_LOAD_u8
+#define HK_LOAD_u8(b, i) int(b[i])
+#define HK_STORE_u8(b, i, v) b[i] = uint8_t(v)
+//@ HK_LOAD_bool
+#define HK_LOAD_bool(b, i) (uint(b[i]) != 0u)
+#define HK_STORE_bool(b, i, v) b[i] = uint8_t((v) ? 1u : 0u)
+//@ HK_LOAD_f16
+// Rounding of a float16_t conversion is the driver's choice, so the store rounds to nearest even by integers.
+uint hk_to_f16(float v) {
+  uint f = floatBitsToUint(v);
+  uint sign = (f >> 16) & 0x8000u;
+  f &= 0x7fffffffu;
+  uint tiny = floatBitsToUint(uintBitsToFloat(f) + 0.5) - 0x3f000000u;
+  uint normal = (f - 0x38000000u + 0xfffu + ((f >> 13) & 1u)) >> 13;
+  uint special = f > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  return sign | (f >= 0x47800000u ? special : f < 0x38800000u ? tiny : normal);
+}
+#define HK_LOAD_f16(b, i) unpackHalf2x16(uint(b[i])).x
+#define HK_STORE_f16(b, i, v) b[i] = uint16_t(hk_to_f16(v))
+//@ HK_LOAD_bf16
+uint hk_to_bf16(float v) {
+  uint f = floatBitsToUint(v);
+  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
+}
+#define HK_LOAD_bf16(b, i) uintBitsToFloat(uint(b[i]) << 16)
+#define HK_STORE_bf16(b, i, v) b[i] = uint16_t(hk_to_bf16(v))
+//@ VEC
+#if HK_VW == 1
+#define VEC float
+#define VSPLAT(x) float(x)
+#define VSUM(v) (v)
+#define HK_GATHER(load, b, i) load(b, i)
+#define HK_SCATTER(store, b, i, v) store(b, i, v)
+#define VFROM(array, i) array[i]
+#define VTO(array, i, v) array[i] = (v)
+#elif HK_VW == 4
+#define VEC vec4
+#define VSPLAT(x) vec4(x)
+float hk_vsum(vec4 v) { return (v.x + v.z) + (v.y + v.w); }
+#define VSUM(v) hk_vsum(v)
+#define HK_GATHER(load, b, i) vec4(load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u))
+#define HK_SCATTER(store, b, i, v) { vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
+#define VFROM(array, i) vec4(array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u])
+#define VTO(array, i, v) { vec4 hk_v = (v); array[(i)] = hk_v.x; array[(i) + 1u] = hk_v.y; array[(i) + 2u] = hk_v.z; array[(i) + 3u] = hk_v.w; }
+#else
+#error "VW: GLSL has vectors of 1 or 4 floats"
+#endif
+#define VFMA(a, b, c) fma(a, b, c)
+#define HK_VLOAD_f32(b, i) HK_GATHER(HK_LOAD_f32, b, i)
+#define HK_VLOAD_f16(b, i) HK_GATHER(HK_LOAD_f16, b, i)
+#define HK_VLOAD_bf16(b, i) HK_GATHER(HK_LOAD_bf16, b, i)
+#define HK_VSTORE_f32(b, i, v) HK_SCATTER(HK_STORE_f32, b, i, v)
+#define HK_VSTORE_f16(b, i, v) HK_SCATTER(HK_STORE_f16, b, i, v)
+#define HK_VSTORE_bf16(b, i, v) HK_SCATTER(HK_STORE_bf16, b, i, v)
+//@ MULHI
+uint hk_mulhi(uint a, uint b) {
+  uint high, low;
+  umulExtended(a, b, high, low);
+  return high;
+}
+#define MULHI(a, b) hk_mulhi(a, b)
+//@ FMA
+float hk_fma(float a, float b, float c) { return fma(a, b, c); }
+int hk_fma(int a, int b, int c) { return a * b + c; }
+uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
+#ifdef HK_HAS_F64
+double hk_fma(double a, double b, double c) { return fma(a, b, c); }
+#endif
+#ifdef HK_HAS_I64
+int64_t hk_fma(int64_t a, int64_t b, int64_t c) { return a * b + c; }
+#endif
+#define FMA(a, b, c) hk_fma(a, b, c)
+//@ isnan isinf hk_isnan max min
+// From the bits: a compiler that assumes finite numbers cannot remove these.
+bool hk_isnan(float x) { return (floatBitsToUint(x) & 0x7fffffffu) > 0x7f800000u; }
+bool hk_isinf(float x) { return (floatBitsToUint(x) & 0x7fffffffu) == 0x7f800000u; }
+#ifdef HK_HAS_F64
+bool hk_isnan(double x) {
+  uvec2 u = unpackDouble2x32(x);
+  uint high = u.y & 0x7fffffffu;
+  return high > 0x7ff00000u || (high == 0x7ff00000u && u.x != 0u);
+}
+bool hk_isinf(double x) {
+  uvec2 u = unpackDouble2x32(x);
+  return (u.y & 0x7fffffffu) == 0x7ff00000u && u.x == 0u;
+}
+#endif
+#define isnan(x) hk_isnan(x)
+#define isinf(x) hk_isinf(x)
+//@ max min
+// A NaN in either argument is the result.
+float hk_max(float a, float b) { return a > b || hk_isnan(a) ? a : b; }
+float hk_min(float a, float b) { return a < b || hk_isnan(a) ? a : b; }
+int hk_max(int a, int b) { return a > b ? a : b; }
+int hk_min(int a, int b) { return a < b ? a : b; }
+uint hk_max(uint a, uint b) { return a > b ? a : b; }
+uint hk_min(uint a, uint b) { return a < b ? a : b; }
+#ifdef HK_HAS_F64
+double hk_max(double a, double b) { return a > b || hk_isnan(a) ? a : b; }
+double hk_min(double a, double b) { return a < b || hk_isnan(a) ? a : b; }
+#endif
+#ifdef HK_HAS_I64
+int64_t hk_max(int64_t a, int64_t b) { return a > b ? a : b; }
+int64_t hk_min(int64_t a, int64_t b) { return a < b ? a : b; }
+#endif
+#define max(a, b) hk_max(a, b)
+#define min(a, b) hk_min(a, b)
+//@ IDIV IMOD
+// The sign of % is the driver's choice for negative numbers, and dividing by 0, or the least int by -1, traps on CPU drivers.
+#define HK_INTEGER_DIVISION(T) \
+  T hk_idiv(T a, T b) { return b == T(0) ? T(0) : b == T(-1) ? T(0) - a : a / b; } \
+  T hk_imod(T a, T b) { return b == T(0) || b == T(-1) ? T(0) : a - a / b * b; }
+HK_INTEGER_DIVISION(int)
+#ifdef HK_HAS_I64
+HK_INTEGER_DIVISION(int64_t)
+#endif
+uint hk_idiv(uint a, uint b) { return b == 0u ? 0u : a / b; }
+uint hk_imod(uint a, uint b) { return b == 0u ? 0u : a % b; }
+#define IDIV(a, b) hk_idiv(a, b)
+#define IMOD(a, b) hk_imod(a, b)
+//@ MOD
+#ifdef HK_HAS_I64
+int64_t hk_mod(int64_t x, int64_t y) {
+  int64_t r = hk_imod(x, y);
+  return r != int64_t(0) && (r < int64_t(0)) != (y < int64_t(0)) ? r + y : r;
+}
+#endif
+#define MOD(x, y) hk_mod(x, y)
+//@ hk_rint round
+#define hk_rint(x) roundEven(x)
+#define round(x) roundEven(x)
+//@ rsqrt
+#define rsqrt(x) (1.0f / sqrt(x))
+//@ exp
+#define exp(x) hk_exp(x)
+//@ expm1
+#define expm1(x) hk_expm1(x)
+//@ log
+#define log(x) hk_log(x)
+//@ log1p
+#define log1p(x) hk_log1p(x)
+//@ sin
+#define sin(x) hk_sin(x)
+//@ cos
+#define cos(x) hk_cos(x)
+//@ tan
+#define tan(x) hk_tan(x)
+//@ tanh
+#define tanh(x) hk_tanh(x)
+//@ erf
+#define erf(x) hk_erf(x)
+//@ pow
+#define pow(x, y) hk_pow(x, y)
+//@ atan2
+#define atan2(y, x) hk_atan2(y, x)
+//@ fmod
+#define fmod(x, y) hk_fmod(x, y)

@@ -1,0 +1,38 @@
+// The differentiable functions as a table: one entry per function and form.
+//
+// Purpose: drives the gradient check (finite differences in f64 on the reference device) and the comparison of devices.
+//
+// Invariants: inputs are floating and drawn from [low, high) by seed; a function makes its indices on the device of its
+// input and draws random numbers from a generator of its own, so that it is the same function each time.
+#pragma once
+
+#include <functional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "core/graph/functions.h"
+#include "core/graph/tensor.h"
+
+namespace heddle::tests {
+
+using Inputs = std::span<const Tensor>;
+
+struct GradientCase {
+  std::string name;
+  std::vector<Shape> shapes;
+  std::function<Tensor(Inputs)> f;
+  double low = -1.5;
+  double high = 1.5;
+  double first_offset = 0;  // added to the first input
+};
+
+// Every elementwise row that has a rule, found in the table by itself.
+std::vector<GradientCase> elementwise_cases();
+// The functions of core/graph/functions.h that are not rows.
+std::vector<GradientCase> function_cases();
+
+// Random leaves for a case that collect gradients.
+std::vector<Tensor> make_inputs(const GradientCase& c, DType dtype, DeviceContext& device);
+
+}  // namespace heddle::tests

@@ -1,0 +1,597 @@
+// The contract of core/device/device.h, checked on every device that runs kernels: whatever its backend, including
+// those of plug-ins. Vulkan devices are opened a second time with staging forced, as on a discrete GPU.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <random>
+
+#include "core/base/dtype.h"
+#include "core/base/error.h"
+#include "core/device/registry.h"
+
+namespace heddle {
+namespace {
+
+// A device, and for Vulkan whether staging is forced.
+struct Subject {
+  std::string id;
+  bool staged = false;
+};
+
+std::vector<Subject> subjects() {
+  std::vector<Subject> found;
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    if (info.backend == "reference" || info.backend == "null") continue;
+    found.push_back({info.id, false});
+    if (info.backend == "vulkan") found.push_back({info.id, true});
+  }
+  return found;
+}
+
+std::string test_name(const testing::TestParamInfo<Subject>& param) {
+  std::string name = param.param.id + (param.param.staged ? "_staged" : "");
+  std::replace_if(
+      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
+  return name;
+}
+
+KernelSource elementwise(std::string name, std::vector<BufferParam> buffers, std::vector<ConstParam> constants,
+                         std::string statement) {
+  KernelSource source;
+  source.name = std::move(name);
+  source.buffers = std::move(buffers);
+  source.constants = std::move(constants);
+  source.constants.insert(source.constants.begin(), {"n", ConstParam::Type::u32});
+  source.group = {32, 1, 1};
+  source.body = "  uint i = GROUP_ID(0) * 32u + LOCAL_ID(0);\n  if (i < n) {\n    " + statement + "\n  }\n";
+  source.origin = "device_contract_test";
+  return source;
+}
+
+// out[i] = (3 a[i] + b[i] + c) mod 2^24: exact on every device, and no step of a chain can be left out unnoticed.
+KernelSource mix_source() {
+  return elementwise("mix",
+                     {{"a", DType::i32, Access::read, true},
+                      {"b", DType::i32, Access::read, true},
+                      {"out", DType::i32, Access::write, true}},
+                     {{"c", ConstParam::Type::i32}}, "STORE(out, i, (3 * LOAD(a, i) + LOAD(b, i) + c) & 16777215);");
+}
+
+KernelSource increment_source() {
+  return elementwise("increment", {{"x", DType::i32, Access::read_write}}, {}, "STORE(x, i, LOAD(x, i) + 1);");
+}
+
+KernelSource add_source() {
+  return elementwise("add", {{"x", DType::i32, Access::read}, {"total", DType::i32, Access::read_write}}, {},
+                     "STORE(total, i, LOAD(total, i) + LOAD(x, i));");
+}
+
+uint32_t groups_for(uint32_t n) { return (n + 31) / 32; }
+
+std::vector<uint8_t> random_bytes(size_t count, uint32_t seed) {
+  std::mt19937 random(seed);
+  std::vector<uint8_t> bytes(count);
+  for (auto& b : bytes) b = static_cast<uint8_t>(random());
+  return bytes;
+}
+
+class DeviceContract : public testing::TestWithParam<Subject> {
+ protected:
+  void SetUp() override {
+    for (const DeviceInfo& info : Registry::instance().devices()) {
+      if (info.id != GetParam().id) continue;
+      if (!info.available) GTEST_SKIP() << info.id << ": " << info.reason;
+      device_ = open();
+      return;
+    }
+    FAIL() << GetParam().id << " is not listed any more";
+  }
+
+  std::unique_ptr<Device> open() {
+    if (GetParam().staged) setenv("HEDDLE_VULKAN_STAGING", "1", 1);
+    auto device = Registry::instance().open(GetParam().id);
+    unsetenv("HEDDLE_VULKAN_STAGING");
+    return device;
+  }
+
+  Device& dev() { return *device_; }
+
+  BufferId make(const std::vector<int32_t>& values) {
+    const BufferId buffer = dev().alloc(values.size() * 4);
+    dev().write(buffer, 0, values.data(), values.size() * 4);
+    return buffer;
+  }
+
+  std::vector<int32_t> get(BufferId buffer, size_t count) {
+    std::vector<int32_t> values(count);
+    dev().read(buffer, 0, values.data(), count * 4);
+    return values;
+  }
+
+  RecordingId record(std::vector<Command> commands, bool timed = false) { return dev().record(commands, timed); }
+
+  std::unique_ptr<Device> device_;
+};
+
+TEST_P(DeviceContract, CapsAreSane) {
+  const Caps& caps = dev().caps();
+  EXPECT_NE(caps.target, Target::none);
+  EXPECT_GE(caps.compute_units, 1u);
+  EXPECT_GE(caps.subgroup_size, 1u);
+  EXPECT_GE(caps.shared_bytes, 16384u);
+  EXPECT_GE(caps.max_group_lanes, 128u);
+  EXPECT_GE(caps.max_bindings, 8u);
+  EXPECT_GE(caps.max_binding_bytes, 1u << 27);
+  EXPECT_GE(caps.max_allocation_bytes, caps.max_binding_bytes);
+  EXPECT_GT(caps.memory_bytes, 0u);
+  EXPECT_NE(caps.driver_hash, 0u);
+  ASSERT_GT(caps.buffer_alignment, 0u);
+  EXPECT_EQ(caps.buffer_alignment & (caps.buffer_alignment - 1), 0u) << "no power of two";
+  EXPECT_EQ(caps.driver_hash, open()->caps().driver_hash);
+}
+
+TEST_P(DeviceContract, RoundTripOfAnySize) {
+  for (const size_t size : {1u, 2u, 3u, 5u, 63u, 64u, 65u, 1000u, 4097u, (1u << 20) + 3u}) {
+    const auto bytes = random_bytes(size, static_cast<uint32_t>(size));
+    const BufferId buffer = dev().alloc(size);
+    dev().write(buffer, 0, bytes.data(), size);
+    std::vector<uint8_t> back(size);
+    dev().read(buffer, 0, back.data(), size);
+    EXPECT_EQ(back, bytes) << size << " bytes";
+    dev().free(buffer);
+  }
+}
+
+TEST_P(DeviceContract, PartialWritesAtOddOffsets) {
+  std::vector<uint8_t> expected(301, 0xcc);
+  const BufferId buffer = dev().alloc(expected.size());
+  dev().write(buffer, 0, expected.data(), expected.size());
+  std::mt19937 random(5);
+  for (int i = 0; i < 100; ++i) {
+    const size_t offset = random() % expected.size(), size = 1 + random() % (expected.size() - offset);
+    const auto bytes = random_bytes(size, random());
+    std::copy(bytes.begin(), bytes.end(), expected.begin() + static_cast<std::ptrdiff_t>(offset));
+    dev().write(buffer, offset, bytes.data(), size);
+  }
+  std::vector<uint8_t> back(expected.size() - 7);
+  dev().read(buffer, 7, back.data(), back.size());
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), expected.begin() + 7));
+  dev().write(buffer, expected.size(), nullptr, 0);  // nothing, at the very end
+}
+
+TEST_P(DeviceContract, LargeTransfersKeepTheirOrder) {
+  const size_t size = (36u << 20) + 5;  // more than any staging memory holds
+  const auto first = random_bytes(size, 1), second = random_bytes(size, 2);
+  const BufferId a = dev().alloc(size), b = dev().alloc(size);
+  const RecordingId copy = record({Copy{{a, 0, size - 1}, {b, 0, size - 1}}});
+  dev().write(a, 0, first.data(), size);
+  dev().submit(copy);
+  dev().write(a, 0, second.data(), size);  // must not reach the copy above
+  std::vector<uint8_t> back(size - 1);
+  dev().read(b, 0, back.data(), back.size());
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), first.begin()));
+  dev().submit(copy);
+  dev().read(b, 0, back.data(), back.size());
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), second.begin()));
+}
+
+// The host runs ahead: every submission must see the write just before it, and no later one.
+TEST_P(DeviceContract, WritesSubmissionsAndReadsTakeEffectInOrder) {
+  constexpr uint32_t n = 1003;
+  constexpr int steps = 60;
+  const KernelId add = dev().compile(add_source());
+  const BufferId x = dev().alloc(n * 4), total = make(std::vector<int32_t>(n, 0));
+  const RecordingId step = record({Dispatch{add, {groups_for(n), 1, 1}, {{x, 0, n * 4}, {total, 0, n * 4}}, {n}}});
+  std::vector<int32_t> expected(n, 0), values(n);
+  for (int s = 0; s < steps; ++s) {
+    for (uint32_t i = 0; i < n; ++i) {
+      values[i] = static_cast<int32_t>((i * 7 + static_cast<uint32_t>(s) * 13) % 1000);
+      expected[i] += values[i];
+    }
+    dev().write(x, 0, values.data(), n * 4);
+    dev().submit(step);
+    std::fill(values.begin(), values.end(), -1);  // the source may be reused at once
+    if (s == steps / 2) {
+      EXPECT_EQ(get(total, n), expected);
+    }
+  }
+  dev().write(x, 0, values.data(), n * 4);
+  EXPECT_EQ(get(total, n), expected);
+}
+
+TEST_P(DeviceContract, RecordingIsSubmittedAgainWhileItRuns) {
+  constexpr uint32_t n = 77;
+  const KernelId kernel = dev().compile(increment_source());
+  const BufferId x = make(std::vector<int32_t>(n, 5));
+  const RecordingId once = record({Dispatch{kernel, {groups_for(n), 1, 1}, {{x, 0, n * 4}}, {n}}});
+  Ticket last = Ticket::none;
+  for (int i = 0; i < 300; ++i) last = dev().submit(once);
+  dev().wait(last);
+  dev().wait(last);
+  EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 305));
+}
+
+// Random programs over overlapping ranges of two buffers, against a simulation that runs one command after the other:
+// a missing barrier of any kind (read after write, write after read, write after write) shows up here.
+TEST_P(DeviceContract, CommandsActAsIfOneAfterTheOther) {
+  const uint32_t align = dev().caps().buffer_alignment / 4 ? dev().caps().buffer_alignment / 4 : 1;
+  const uint32_t slots = 12, slot = std::max(align, 256u) / align * align, total = slots * slot;
+  const KernelId mix = dev().compile(mix_source());
+  for (uint32_t seed = 0; seed < 6; ++seed) {
+    std::mt19937 random(seed);
+    std::vector<std::vector<int32_t>> host(2, std::vector<int32_t>(total));
+    for (auto& values : host) {
+      for (auto& v : values) v = static_cast<int32_t>(random() & 0xffffff);
+    }
+    const BufferId buffers[2] = {make(host[0]), make(host[1])};
+    std::vector<Command> commands;
+    for (int c = 0; c < 120; ++c) {
+      const uint32_t count = 1 + random() % (3 * slot);
+      const auto place = [&](uint32_t unit) { return random() % ((total - count) / unit + 1) * unit; };
+      const uint32_t kind = random() % 8;
+      if (kind < 5) {
+        const uint32_t wa = random() % 2, wb = random() % 2, wo = random() % 2;
+        const uint32_t a = place(align), b = place(align), o = place(align);
+        const auto clash = [&](uint32_t w, uint32_t p) { return w == wo && p < o + count && o < p + count && p != o; };
+        if (clash(wa, a) || clash(wb, b)) continue;  // lanes would race within one dispatch
+        const int32_t constant = static_cast<int32_t>(random() % 1000) - 500;
+        commands.push_back(Dispatch{mix,
+                                    {groups_for(count), 1, 1},
+                                    {{buffers[wa], a * 4ull, count * 4ull},
+                                     {buffers[wb], b * 4ull, count * 4ull},
+                                     {buffers[wo], o * 4ull, count * 4ull}},
+                                    {count, static_cast<uint32_t>(constant)}});
+        for (uint32_t i = 0; i < count; ++i) {
+          host[wo][o + i] = (3 * host[wa][a + i] + host[wb][b + i] + constant) & 0xffffff;
+        }
+      } else if (kind < 7) {
+        const uint32_t ws = random() % 2, wd = random() % 2, s = place(1), d = place(1);
+        if (ws == wd && s < d + count && d < s + count) continue;
+        commands.push_back(Copy{{buffers[ws], s * 4ull, count * 4ull}, {buffers[wd], d * 4ull, count * 4ull}});
+        std::copy_n(host[ws].begin() + s, count, host[wd].begin() + d);
+      } else {
+        const uint32_t w = random() % 2, d = place(1), pattern = random() & 0xffffff;
+        commands.push_back(Fill{{buffers[w], d * 4ull, count * 4ull}, pattern});
+        std::fill_n(host[w].begin() + d, count, static_cast<int32_t>(pattern));
+      }
+    }
+    const RecordingId program = record(commands, seed % 2 == 1);
+    dev().submit(program);
+    EXPECT_EQ(get(buffers[0], total), host[0]) << "seed " << seed;
+    EXPECT_EQ(get(buffers[1], total), host[1]) << "seed " << seed;
+    dev().release(program);
+    for (const BufferId b : buffers) dev().free(b);
+  }
+}
+
+TEST_P(DeviceContract, FillAndCopyTouchNothingElse) {
+  std::vector<uint8_t> expected = random_bytes(256, 9);
+  const BufferId a = dev().alloc(256), b = dev().alloc(256);
+  dev().write(a, 0, expected.data(), 256);
+  dev().write(b, 0, expected.data(), 256);
+  const RecordingId work = record({
+      Fill{{b, 4, 4}, 0x01020304u},
+      Fill{{b, 100, 24}, 0xaabbccddu},
+      Copy{{a, 0, 1}, {b, 9, 1}},
+      Copy{{a, 3, 1}, {b, 10, 1}},
+      Copy{{a, 5, 2}, {b, 13, 2}},
+      Copy{{a, 7, 2}, {b, 15, 2}},
+      Copy{{a, 128, 60}, {b, 64, 28 + 32}},
+      Copy{{b, 64, 4}, {b, 252, 4}},
+  });
+  dev().submit(work);
+  const auto source = expected;
+  for (const auto& [offset, bytes, pattern] : {std::tuple{4, 4, 0x01020304u}, std::tuple{100, 24, 0xaabbccddu}}) {
+    for (int i = 0; i < bytes; i += 4) std::memcpy(&expected[static_cast<size_t>(offset + i)], &pattern, 4);
+  }
+  expected[9] = source[0];
+  expected[10] = source[3];
+  std::copy_n(source.begin() + 5, 2, expected.begin() + 13);
+  std::copy_n(source.begin() + 7, 2, expected.begin() + 15);
+  std::copy_n(source.begin() + 128, 60, expected.begin() + 64);
+  std::copy_n(expected.begin() + 64, 4, expected.begin() + 252);
+  std::vector<uint8_t> back(256);
+  dev().read(b, 0, back.data(), 256);
+  EXPECT_EQ(back, expected);
+  dev().read(a, 0, back.data(), 256);
+  EXPECT_EQ(back, source);
+}
+
+TEST_P(DeviceContract, ConstantsAndManyBindingsAtOffsets) {
+  constexpr uint32_t n = 45;
+  const uint64_t stride =
+      (n * 4 + dev().caps().buffer_alignment - 1) / dev().caps().buffer_alignment * dev().caps().buffer_alignment;
+  const KernelSource source =
+      elementwise("many",
+                  {{"a", DType::f32, Access::read},
+                   {"b", DType::f32, Access::read},
+                   {"c", DType::i32, Access::read},
+                   {"d", DType::f32, Access::read},
+                   {"out", DType::f32, Access::write},
+                   {"index", DType::i32, Access::write}},
+                  {{"scale", ConstParam::Type::f32}, {"shift", ConstParam::Type::i32}, {"base", ConstParam::Type::u32}},
+                  "STORE(out, i, LOAD(a, i) * scale + LOAD(b, i) - LOAD(d, i));\n"
+                  "    STORE(index, i, LOAD(c, i) + shift + CAST(int, base));");
+  const KernelId kernel = dev().compile(source);
+  const BufferId arena = dev().alloc(7 * stride);
+  const RecordingId clear = record({Fill{{arena, 0, 7 * stride}, 0x7fc00000u}});
+  dev().submit(clear);
+  std::vector<float> a(n), b(n), d(n), out(n);
+  std::vector<int32_t> c(n), index(n);
+  for (uint32_t i = 0; i < n; ++i) {
+    a[i] = static_cast<float>(i) * 0.5f;
+    b[i] = 100.0f - static_cast<float>(i);
+    c[i] = static_cast<int32_t>(i) - 20;
+    d[i] = static_cast<float>(i % 3);
+  }
+  dev().write(arena, 0, a.data(), n * 4);
+  dev().write(arena, stride, b.data(), n * 4);
+  dev().write(arena, 2 * stride, c.data(), n * 4);
+  dev().write(arena, 3 * stride, d.data(), n * 4);
+  const float scale = -4.0f;
+  uint32_t scale_bits;
+  std::memcpy(&scale_bits, &scale, 4);
+  std::vector<Binding> bindings;
+  for (const uint64_t slot : {0, 1, 2, 3, 4, 6}) bindings.push_back({arena, slot * stride, n * 4});
+  const RecordingId work = record(
+      {Dispatch{kernel, {groups_for(n), 1, 1}, bindings, {n, scale_bits, static_cast<uint32_t>(-7), 4000000000u}}});
+  dev().submit(work);
+  dev().read(arena, 4 * stride, out.data(), n * 4);
+  dev().read(arena, 6 * stride, index.data(), n * 4);
+  for (uint32_t i = 0; i < n; ++i) {
+    EXPECT_EQ(out[i], a[i] * scale + b[i] - d[i]) << i;  // exact: small multiples of 0.5
+    EXPECT_EQ(index[i], static_cast<int32_t>(static_cast<uint32_t>(c[i] - 7) + 4000000000u)) << i;
+  }
+  uint32_t guard = 0;
+  dev().read(arena, 4 * stride + n * 4, &guard, 4);
+  if (n * 4 < stride) {
+    EXPECT_EQ(guard, 0x7fc00000u);
+  }
+  dev().read(arena, 5 * stride, &guard, 4);
+  EXPECT_EQ(guard, 0x7fc00000u);
+}
+
+TEST_P(DeviceContract, GroupsOfThreeDimensionsAndSharedMemory) {
+  KernelSource source;
+  source.name = "mirror";
+  source.buffers = {{"x", DType::i32, Access::read}, {"out", DType::i32, Access::write}};
+  source.shared = {{"tile", "int", 12}};
+  source.group = {4, 3, 1};
+  source.body =
+      "  uint lane = LOCAL_ID(1) * 4u + LOCAL_ID(0);\n"
+      "  uint group = (GROUP_ID(2) * NUM_GROUPS(1) + GROUP_ID(1)) * NUM_GROUPS(0) + GROUP_ID(0);\n"
+      "  tile[lane] = LOAD(x, group * 12u + lane);\n  BARRIER();\n"
+      "  STORE(out, group * 12u + lane, tile[11u - lane] * 10);\n";
+  const KernelId kernel = dev().compile(source);
+  constexpr uint32_t groups = 5 * 3 * 2, n = groups * 12;
+  std::vector<int32_t> values(n), expected(n);
+  std::iota(values.begin(), values.end(), 1);
+  for (uint32_t i = 0; i < n; ++i) expected[i] = values[i / 12 * 12 + 11 - i % 12] * 10;
+  const BufferId x = make(values), out = make(std::vector<int32_t>(n, 0));
+  const RecordingId work = record({Dispatch{kernel, {5, 3, 2}, {{x, 0, n * 4}, {out, 0, n * 4}}, {}}});
+  dev().submit(work);
+  EXPECT_EQ(get(out, n), expected);
+}
+
+TEST_P(DeviceContract, StoresEveryElementType) {
+  constexpr uint32_t n = 41;
+  for (int t = 0; t < dtype_count; ++t) {
+    const auto type = static_cast<DType>(t);
+    if ((type == DType::f64 && !dev().caps().f64) || (type == DType::i64 && !dev().caps().i64)) continue;
+    const size_t bytes = n * size_of(type);
+    std::vector<uint8_t> values(bytes), back(bytes + 8, 0xee);
+    const bool is_unsigned = type == DType::u8 || type == DType::boolean;
+    for (uint32_t i = 0; i < n; ++i)
+      store_element(values.data(), type, i, is_unsigned ? i % 7 : static_cast<double>(i) - 20);
+    const BufferId x = dev().alloc(bytes), out = dev().alloc(bytes + 8);
+    dev().write(x, 0, values.data(), bytes);
+    dev().write(out, 0, back.data(), back.size());
+    const KernelId kernel = dev().compile(elementwise("copy_" + std::string(name_of(type)),
+                                                      {{"x", type, Access::read}, {"out", type, Access::write}}, {},
+                                                      "STORE(out, i, LOAD(x, i));"));
+    const RecordingId work = record({Dispatch{kernel, {groups_for(n), 1, 1}, {{x, 0, bytes}, {out, 0, bytes}}, {n}}});
+    dev().submit(work);
+    dev().read(out, 0, back.data(), back.size());
+    EXPECT_TRUE(std::equal(values.begin(), values.end(), back.begin())) << name_of(type);
+    for (size_t i = bytes; i < back.size(); ++i)
+      EXPECT_EQ(back[i], 0xee) << name_of(type) << ": a byte behind the end was written";
+  }
+}
+
+TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
+  constexpr uint32_t n = 1 << 16;
+  const KernelId kernel = dev().compile(increment_source());
+  const BufferId x = make(std::vector<int32_t>(n, 0)), y = dev().alloc(n * 4);
+  const Dispatch work{kernel, {groups_for(n), 1, 1}, {{x, 0, n * 4}}, {n}};
+  const RecordingId timed = record({work, work, Copy{{x, 0, n * 4}, {y, 0, n * 4}}, Fill{{y, 0, 4}, 1}}, true);
+  for (int round = 0; round < 3; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    std::vector<double> seconds{-1.0};
+    dev().wait(dev().submit(timed), &seconds);
+    const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    ASSERT_EQ(seconds.size(), 4u);
+    for (const double s : seconds) EXPECT_GE(s, 0.0);
+    const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
+    EXPECT_GT(sum, 0.0);
+    EXPECT_LE(sum, wall * 1.05 + 1e-4);
+  }
+  EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 6));
+  std::vector<double> seconds{-1.0};
+  const RecordingId plain = record({work});
+  dev().wait(dev().submit(plain), &seconds);
+  EXPECT_TRUE(seconds.empty()) << "an untimed recording has no times";
+}
+
+TEST_P(DeviceContract, CompileErrorCarriesTheLog) {
+  auto broken = elementwise("broken", {{"out", DType::i32, Access::write}}, {},
+                            "STORE(out, i, not_a_function_of_the_dialect(i));");
+  try {
+    dev().compile(broken);
+    FAIL() << "the kernel compiled";
+  } catch (const CompileError& error) {
+    EXPECT_NE(error.log().find("not_a_function_of_the_dialect"), std::string::npos) << error.log();
+    EXPECT_NE(std::string(error.what()).find("broken"), std::string::npos) << error.what();
+  }
+  const BufferId x = make({1, 2, 3});
+  const KernelId kernel = dev().compile(increment_source());  // the device goes on
+  const RecordingId work = record({Dispatch{kernel, {1, 1, 1}, {{x, 0, 12}}, {3}}});
+  dev().submit(work);
+  EXPECT_EQ(get(x, 3), (std::vector<int32_t>{2, 3, 4}));
+}
+
+// Everything may be given back as soon as it has been enqueued.
+TEST_P(DeviceContract, ReleaseWhileWorkIsInFlight) {
+  constexpr uint32_t n = 1 << 15;
+  const BufferId total = make(std::vector<int32_t>(n, 0));
+  for (int round = 1; round <= 20; ++round) {
+    const KernelId add = dev().compile(add_source());
+    const BufferId x = make(std::vector<int32_t>(n, round));
+    const RecordingId work = record({Dispatch{add, {groups_for(n), 1, 1}, {{x, 0, n * 4}, {total, 0, n * 4}}, {n}}});
+    dev().release(add);  // the recording keeps what it needs
+    const Ticket ticket = dev().submit(work);
+    dev().release(work);
+    dev().free(x);
+    if (round % 5 == 0) dev().wait(ticket);
+  }
+  EXPECT_EQ(get(total, n), std::vector<int32_t>(n, 210));
+  const BufferId unused = dev().alloc(100);
+  dev().write(unused, 0, "abc", 3);
+  dev().free(unused);
+}
+
+TEST_P(DeviceContract, DeviceEndsWithWorkInFlight) {
+  constexpr uint32_t n = 1 << 16;
+  const KernelId kernel = dev().compile(increment_source());
+  const BufferId x = make(std::vector<int32_t>(n, 0));
+  const RecordingId work = record({Dispatch{kernel, {groups_for(n), 1, 1}, {{x, 0, n * 4}}, {n}}});
+  for (int i = 0; i < 20; ++i) dev().submit(work);
+  dev().write(x, 0, &n, 4);
+  device_.reset();
+}
+
+TEST_P(DeviceContract, EmptyRecording) {
+  const BufferId x = make({42});
+  const RecordingId nothing = record({});
+  const Ticket ticket = dev().submit(nothing);
+  dev().wait(ticket);
+  dev().wait(dev().submit(nothing));
+  EXPECT_EQ(get(x, 1), std::vector<int32_t>{42});
+}
+
+TEST_P(DeviceContract, RefusesBrokenCommands) {
+  const Caps& caps = dev().caps();
+  const KernelId kernel = dev().compile(increment_source());
+  const BufferId x = make(std::vector<int32_t>(1024, 0));
+  const Binding whole{x, 0, 4096};
+  const auto dispatch = [&](std::vector<Binding> bindings, std::vector<uint32_t> constants, uint32_t groups = 1) {
+    return std::vector<Command>{Dispatch{kernel, {groups, 1, 1}, std::move(bindings), std::move(constants)}};
+  };
+  EXPECT_THROW(record(dispatch({}, {1})), DeviceError);
+  EXPECT_THROW(record(dispatch({whole, whole}, {1})), DeviceError);
+  EXPECT_THROW(record(dispatch({whole}, {})), DeviceError);
+  EXPECT_THROW(record(dispatch({{x, 0, 4100}}, {1})), DeviceError);
+  EXPECT_THROW(record(dispatch({{x, 4096, 4}}, {1})), DeviceError);
+  EXPECT_THROW(record(dispatch({{BufferId{987654}, 0, 4}}, {1})), DeviceError);
+  if (caps.buffer_alignment > 4) {
+    EXPECT_THROW(record(dispatch({{x, 4, 8}}, {1})), DeviceError);
+  }
+  EXPECT_THROW(record({Dispatch{KernelId{987654}, {1, 1, 1}, {whole}, {1}}}), DeviceError);
+  EXPECT_THROW(record({Copy{{x, 0, 8}, {x, 16, 4}}}), DeviceError);
+  EXPECT_THROW(record({Fill{{x, 4090, 8}, 0}}), DeviceError);
+  if (caps.max_groups[0] < UINT32_MAX) {
+    EXPECT_THROW(record(dispatch({whole}, {1}, caps.max_groups[0] + 1)), LimitError);
+  }
+  EXPECT_THROW(dev().alloc(0), DeviceError);
+  EXPECT_THROW(dev().alloc(caps.max_allocation_bytes + 1), LimitError);
+  uint32_t value = 0;
+  EXPECT_THROW(dev().write(x, 4093, &value, 4), DeviceError);
+  EXPECT_THROW(dev().read(x, 5000, &value, 4), DeviceError);
+  EXPECT_THROW(dev().wait(Ticket{1u << 30}), DeviceError);
+  EXPECT_EQ(get(x, 1024), std::vector<int32_t>(1024, 0));
+}
+
+TEST_P(DeviceContract, RefusesKernelsOverTheLimits) {
+  const Caps& caps = dev().caps();
+  auto wide = increment_source();
+  wide.group = {caps.max_group_lanes + 1, 1, 1};
+  EXPECT_THROW(dev().compile(wide), LimitError);
+  auto greedy = increment_source();
+  greedy.shared = {{"tile", "float", caps.shared_bytes / 4 + 1}};
+  EXPECT_THROW(dev().compile(greedy), LimitError);
+  if (caps.max_binding_bytes >= caps.max_allocation_bytes) return;
+  if (caps.max_binding_bytes > (1ull << 30)) return;  // do not take gigabytes for one assertion
+  const BufferId big = dev().alloc(caps.max_binding_bytes + 4);
+  const KernelId kernel = dev().compile(increment_source());
+  try {
+    record({Dispatch{kernel, {1, 1, 1}, {{big, 0, caps.max_binding_bytes + 4}}, {1}}});
+    FAIL() << "the binding was accepted";
+  } catch (const LimitError& error) {
+    EXPECT_NE(std::string(error.what()).find("max_binding_bytes"), std::string::npos) << error.what();
+  }
+}
+
+TEST_P(DeviceContract, SecondDeviceOfTheSameIdIsIndependent) {
+  auto second = open();
+  const BufferId mine = make({1, 2, 3});
+  const BufferId other = second->alloc(12);
+  const int32_t values[] = {7, 8, 9};
+  second->write(other, 0, values, 12);
+  const KernelId k1 = dev().compile(increment_source()), k2 = second->compile(increment_source());
+  const RecordingId r1 = record({Dispatch{k1, {1, 1, 1}, {{mine, 0, 12}}, {3}}});
+  const std::vector<Command> commands{Dispatch{k2, {1, 1, 1}, {{other, 0, 12}}, {3}}};
+  const RecordingId r2 = second->record(commands, false);
+  for (int i = 0; i < 10; ++i) {
+    dev().submit(r1);
+    second->submit(r2);
+  }
+  int32_t back[3];
+  second->read(other, 0, back, 12);
+  EXPECT_EQ(std::vector<int32_t>(back, back + 3), (std::vector<int32_t>{17, 18, 19}));
+  second.reset();
+  EXPECT_EQ(get(mine, 3), (std::vector<int32_t>{11, 12, 13}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, DeviceContract, testing::ValuesIn(subjects()), test_name);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(DeviceContract);
+
+// All devices of the machine at work at once, in one process.
+TEST(DevicesTogether, InterleavedWork) {
+  struct Open {
+    std::string id;
+    std::unique_ptr<Device> device;
+    BufferId x;
+    RecordingId work;
+  };
+  std::vector<Open> all;
+  constexpr uint32_t n = 5000;
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    if (!info.available || info.caps.target == Target::none) continue;
+    Open open{info.id, Registry::instance().open(info.id), BufferId::none, RecordingId::none};
+    Device& device = *open.device;
+    if (device.caps().target == Target::none) continue;
+    const KernelId kernel = device.compile(increment_source());
+    open.x = device.alloc(n * 4);
+    const std::vector<int32_t> start(n, static_cast<int32_t>(all.size()));
+    device.write(open.x, 0, start.data(), n * 4);
+    const std::vector<Command> commands{Dispatch{kernel, {groups_for(n), 1, 1}, {{open.x, 0, n * 4}}, {n}}};
+    open.work = device.record(commands, false);
+    all.push_back(std::move(open));
+  }
+  if (all.size() < 2) GTEST_SKIP() << all.size() << " device(s) that run kernels; two are needed";
+  for (int i = 0; i < 50; ++i) {
+    for (const Open& open : all) open.device->submit(open.work);
+  }
+  for (size_t d = 0; d < all.size(); ++d) {
+    if (all[d].id.rfind("null", 0) == 0) continue;
+    std::vector<int32_t> back(n);
+    all[d].device->read(all[d].x, 0, back.data(), n * 4);
+    EXPECT_EQ(back, std::vector<int32_t>(n, static_cast<int32_t>(d) + 50)) << all[d].id;
+  }
+}
+
+}  // namespace
+}  // namespace heddle

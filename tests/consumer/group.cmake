@@ -1,0 +1,6 @@
+# CTest `consumer`: see run.cmake.
+add_test(NAME consumer COMMAND ${CMAKE_COMMAND}
+  -DBUILD_DIR=${PROJECT_BINARY_DIR} -DSOURCE_DIR=${PROJECT_SOURCE_DIR}/tests/consumer -DWORK_DIR=${PROJECT_BINARY_DIR}/consumer
+  -DGENERATOR=${CMAKE_GENERATOR} -DCXX=${CMAKE_CXX_COMPILER} -DBUILD_TYPE=$<CONFIG> "-DSANITIZE=${HEDDLE_SANITIZE}"
+  -P ${PROJECT_SOURCE_DIR}/tests/consumer/run.cmake)
+set_tests_properties(consumer PROPERTIES LABELS consumer TIMEOUT 300)

@@ -1,0 +1,1 @@
+target_link_libraries(heddle_tests_data PRIVATE ZLIB::ZLIB)

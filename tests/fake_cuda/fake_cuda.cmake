@@ -1,0 +1,14 @@
+# The cuda backend over a libcuda in host memory (included by tests/CMakeLists.txt where the backend is built).
+add_library(heddle_fake_libcuda SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cpp)
+heddle_warnings(heddle_fake_libcuda)
+target_include_directories(heddle_fake_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../..)
+target_include_directories(heddle_fake_libcuda SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR})
+# In a folder of its own: nothing but this test may ever load it.
+set_target_properties(heddle_fake_libcuda PROPERTIES PREFIX "lib" OUTPUT_NAME cuda SUFFIX ".so.1"
+  LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake-cuda)
+
+add_executable(heddle_tests_cuda ${CMAKE_CURRENT_LIST_DIR}/cuda_device_test.cpp)
+heddle_warnings(heddle_tests_cuda)
+target_link_libraries(heddle_tests_cuda PRIVATE heddle_test_support heddle_fake_libcuda GTest::gtest_main)
+add_test(NAME cuda COMMAND heddle_tests_cuda)
+set_tests_properties(cuda PROPERTIES LABELS cuda)

@@ -1,0 +1,18 @@
+// A libcuda.so.1 in host memory, to run the cuda backend's host side on a machine without a GPU.
+//
+// Purpose: checks what the backend asks of the driver: order, lifetimes, captures, errors, leaks. Work is deferred until
+// somebody synchronizes (as on a GPU), every call needs a current context, and every address is checked. Kernels are
+// recognised by a comment in their PTX ("fake_mix") and run as host functions.
+// Thread safety: none beyond what the tests need (calls from several threads, one at a time).
+#pragma once
+
+extern "C" {
+// The next call of that symbol returns `code` instead of doing anything.
+void fake_cuda_fail_next(const char* symbol, int code);
+// Number of live objects: "memory", "host", "event", "module", "graph", "exec", "stream", "context".
+int fake_cuda_live(const char* kind);
+// Number of calls of a symbol so far.
+int fake_cuda_calls(const char* symbol);
+// Forgets a sticky error, as a new process would.
+void fake_cuda_revive();
+}

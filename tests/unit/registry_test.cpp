@@ -1,0 +1,152 @@
+// The registry as a program meets it: what is listed, how ids are read, how HEDDLE_DEVICE chooses.
+// The order of preference and plug-ins are tested in tests/plugin, in a process of their own.
+#include "core/device/registry.h"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <set>
+
+#include "core/base/error.h"
+
+namespace heddle {
+namespace {
+
+// Sets an environment variable for one scope.
+class Environment {
+ public:
+  Environment(const char* name, const char* value) : name_(name) {
+    if (const char* old = std::getenv(name)) old_ = old, had_ = true;
+    if (value) {
+      setenv(name, value, 1);
+    } else {
+      unsetenv(name);
+    }
+  }
+  ~Environment() {
+    if (had_) {
+      setenv(name_, old_.c_str(), 1);
+    } else {
+      unsetenv(name_);
+    }
+  }
+
+ private:
+  const char* name_;
+  std::string old_;
+  bool had_ = false;
+};
+
+const DeviceInfo* find(const std::vector<DeviceInfo>& all, const std::string& id) {
+  auto found = std::find_if(all.begin(), all.end(), [&](const DeviceInfo& info) { return info.id == id; });
+  return found == all.end() ? nullptr : &*found;
+}
+
+TEST(Registry, ListsReferenceAndNullOnEveryMachine) {
+  auto all = Registry::instance().devices();
+  for (const char* id : {"reference:0", "null:0"}) {
+    const DeviceInfo* info = find(all, id);
+    ASSERT_TRUE(info) << id;
+    EXPECT_TRUE(info->available) << id;
+    EXPECT_TRUE(info->reason.empty()) << info->reason;
+  }
+}
+
+TEST(Registry, IdsAreUniqueAndReasonsAreGiven) {
+  std::set<std::string> seen;
+  bool unavailable_seen = false;
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    EXPECT_TRUE(seen.insert(info.id).second) << info.id << " twice";
+    EXPECT_EQ(info.available, info.reason.empty()) << info.id << ": " << info.reason;
+    if (!info.available) unavailable_seen = true;
+    EXPECT_FALSE(info.available && unavailable_seen) << info.id << " stands behind an unavailable device";
+    if (info.available) {
+      EXPECT_EQ(info.id.rfind(info.backend + ":", 0), 0u) << info.id;
+      EXPECT_FALSE(info.name.empty());
+      EXPECT_FALSE(info.driver.empty());
+    }
+  }
+}
+
+TEST(Registry, EnumerationIsStable) {
+  auto first = Registry::instance().devices(), second = Registry::instance().devices();
+  ASSERT_EQ(first.size(), second.size());
+  for (size_t i = 0; i < first.size(); ++i) {
+    EXPECT_EQ(first[i].id, second[i].id);
+    EXPECT_EQ(first[i].caps.driver_hash, second[i].caps.driver_hash);
+  }
+}
+
+TEST(Registry, CudaSaysThatItsDriverIsMissing) {
+  auto all = Registry::instance().devices();
+  const DeviceInfo* cuda = find(all, "cuda:0");
+  if (!cuda) GTEST_SKIP() << "built without the cuda backend";
+  if (void* library = dlopen("libcuda.so.1", RTLD_NOW)) {
+    dlclose(library);
+    GTEST_SKIP() << "this machine has libcuda.so.1";
+  }
+  EXPECT_FALSE(cuda->available);
+  EXPECT_EQ(cuda->reason, "libcuda.so.1 not found");
+  try {
+    Registry::instance().open("cuda:0");
+    FAIL() << "opened";
+  } catch (const DeviceUnavailable& error) {
+    EXPECT_NE(std::string(error.what()).find("libcuda.so.1 not found"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Registry, UnknownIdsListWhatExists) {
+  for (const char* id : {"", ":", ":0", "nonsense", "reference:", "reference:1", "reference:-1", "reference:0x", "reference:99999999999"}) {
+    try {
+      Registry::instance().open(id);
+      ADD_FAILURE() << "opened '" << id << "'";
+    } catch (const DeviceUnavailable& error) {
+      EXPECT_NE(std::string(error.what()).find("reference:0, null:0"), std::string::npos) << error.what();
+    }
+  }
+}
+
+TEST(Registry, OpensByBackendNameAlone) {
+  DeviceInfo info;
+  auto device = Registry::instance().open("reference", &info);
+  EXPECT_EQ(info.id, "reference:0");
+  EXPECT_EQ(info.caps.device_class, DeviceClass::reference);
+  EXPECT_EQ(device->caps().target, Target::none);
+}
+
+TEST(Registry, EnvironmentChoosesTheDevice) {
+  Environment chosen("HEDDLE_DEVICE", "null:0");
+  EXPECT_EQ(Registry::instance().best(), "null:0");
+  Environment wrong("HEDDLE_DEVICE", "abacus:3");
+  EXPECT_EQ(Registry::instance().best(), "abacus:3") << "the name is judged when it is opened";
+  EXPECT_THROW(Registry::instance().open(Registry::instance().best()), DeviceUnavailable);
+}
+
+TEST(Registry, BestIsTheFirstOfTheListAndNeverReferenceOrNull) {
+  Environment none("HEDDLE_DEVICE", nullptr);
+  auto all = Registry::instance().devices();
+  bool any = all.front().available && all.front().backend != "reference" && all.front().backend != "null";
+  if (!any) {
+    EXPECT_THROW(Registry::instance().best(), DeviceUnavailable);
+    GTEST_SKIP() << "no device with a driver on this machine";
+  }
+  EXPECT_EQ(Registry::instance().best(), all.front().id);
+  Environment empty("HEDDLE_DEVICE", "");
+  EXPECT_EQ(Registry::instance().best(), all.front().id) << "an empty variable chooses nothing";
+}
+
+TEST(Registry, RefusesANameThatIsTaken) {
+  class Impostor final : public Backend {
+   public:
+    std::string_view name() const override { return "reference"; }
+    std::vector<DeviceInfo> enumerate() override { return {}; }
+    std::unique_ptr<Device> open(int) override { throw DeviceUnavailable("never"); }
+  };
+  EXPECT_THROW(Registry::instance().add(std::make_unique<Impostor>()), ValueError);
+  EXPECT_THROW(Registry::instance().add(nullptr), ValueError);
+}
+
+}  // namespace
+}  // namespace heddle

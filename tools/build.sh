@@ -1,0 +1,21 @@
+#!/usr/bin/env bash
+# Configures and builds one preset (default: release) into build/PRESET.
+#   tools/build.sh [PRESET [TARGET...]]        e.g.  tools/build.sh asan heddle_tests_unit
+# As many jobs as there are processors, but no more than memory allows (about 1.5 GB a compiler).
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+preset=${1:-release}
+shift || true
+
+jobs=$(nproc)
+memory_jobs=$(awk '/^MemAvailable:/{print int($2 / 1500000)}' /proc/meminfo)
+[ "$memory_jobs" -ge 1 ] || memory_jobs=1
+[ "$jobs" -le "$memory_jobs" ] || jobs=$memory_jobs
+
+arguments=()
+command -v ccache >/dev/null && arguments+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+cmake --preset "$preset" "${arguments[@]}"
+targets=()
+[ $# -eq 0 ] || targets=(--target "$@")
+cmake --build "build/$preset" -j "$jobs" "${targets[@]}"

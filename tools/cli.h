@@ -1,0 +1,49 @@
+// What the subcommands of `heddle` share.
+//
+// Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example. Exit codes: 0 success,
+// 2 a mistake of the user (bad option or input: one line on stderr), 1 an internal fault or a fault of the device, 130 interrupted by Ctrl-C
+// after saving. Thread safety: none.
+#pragma once
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "core/device/context.h"
+
+namespace heddle::tools {
+
+using Json = nlohmann::ordered_json;
+
+inline constexpr int exit_user_error = 2;
+inline constexpr int exit_internal_error = 1;
+inline constexpr int exit_interrupted = 130;
+
+// Subcommands write their exit code here; it outlives them.
+struct Cli {
+  CLI::App app{"Heddle: train and run neural networks on any vendor's device.", "heddle"};
+  int exit_code = 0;
+};
+
+void add_train(Cli& cli);
+void add_eval(Cli& cli);
+void add_devices(Cli& cli);
+void add_ops(Cli& cli);
+void add_dump(Cli& cli);
+void add_kernel(Cli& cli);
+void add_bench(Cli& cli);
+void add_version(Cli& cli);
+
+// --device and --json, with the same words everywhere.
+void add_device_option(CLI::App& command, std::string& device);
+void add_json_option(CLI::App& command, bool& json);
+// Opens the named device, or the default one, and makes it the default of this process. `computes`: refuse the null device.
+DeviceContext& open_device(const std::string& name, bool computes);
+
+// One JSON value, one line, flushed: a reader sees it at once. Numbers that are not finite become null.
+void print_json(const Json& value);
+
+// One line: line breaks become spaces.
+std::string one_line(std::string text);
+
+}  // namespace heddle::tools

@@ -1,0 +1,74 @@
+// heddle devices
+#include <fmt/format.h>
+
+#include <memory>
+
+#include "core/device/registry.h"
+#include "tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+Json json_of(const Caps& caps) {
+  return {{"device_class", name_of(caps.device_class)},
+          {"target", name_of(caps.target)},
+          {"vendor_id", caps.vendor_id},
+          {"compute_units", caps.compute_units},
+          {"subgroup_size", caps.subgroup_size},
+          {"shared_bytes", caps.shared_bytes},
+          {"max_group_lanes", caps.max_group_lanes},
+          {"max_group", caps.max_group},
+          {"max_groups", caps.max_groups},
+          {"max_bindings", caps.max_bindings},
+          {"buffer_alignment", caps.buffer_alignment},
+          {"max_binding_bytes", caps.max_binding_bytes},
+          {"max_allocation_bytes", caps.max_allocation_bytes},
+          {"memory_bytes", caps.memory_bytes},
+          {"unified_memory", caps.unified_memory},
+          {"f16_arithmetic", caps.f16_arithmetic},
+          {"f64", caps.f64},
+          {"f64_math", caps.f64_math},
+          {"i64", caps.i64},
+          {"int8_dot", caps.int8_dot},
+          {"matrix_units", caps.matrix_units}};
+}
+
+void show_json(const std::vector<DeviceInfo>& devices) {
+  Json list = Json::array();
+  for (const DeviceInfo& d : devices) {
+    list.push_back({{"id", d.id},
+                    {"backend", d.backend},
+                    {"name", d.name},
+                    {"driver", d.driver},
+                    {"available", d.available},
+                    {"reason", d.reason},
+                    {"caps", d.available ? json_of(d.caps) : Json::object()}});
+  }
+  print_json(list);
+}
+
+void show_text(const std::vector<DeviceInfo>& devices) {
+  for (const DeviceInfo& d : devices) {
+    if (!d.available) {
+      fmt::print("{:<13} not available: {}\n", d.id, d.reason);
+    } else {
+      fmt::print("{:<13} {} | {} | {}{}\n", d.id, d.name, d.driver, name_of(d.caps.device_class),
+                 d.caps.memory_bytes == 0 ? "" : fmt::format(", {:.1f} GiB", static_cast<double>(d.caps.memory_bytes) / (1u << 30)));
+    }
+  }
+}
+
+}  // namespace
+
+void add_devices(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("devices", "List devices, the best first, and why others are not available");
+  auto json = std::make_shared<bool>(false);
+  add_json_option(*command, *json);
+  command->footer("Example:\n  heddle devices --json");
+  command->callback([json] {
+    const std::vector<DeviceInfo> devices = Registry::instance().devices();
+    *json ? show_json(devices) : show_text(devices);
+  });
+}
+
+}  // namespace heddle::tools

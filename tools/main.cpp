@@ -1,0 +1,42 @@
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <exception>
+
+#include "core/base/error.h"
+#include "tools/cli.h"
+
+namespace heddle::tools {
+namespace {
+
+int fail(const char* kind, const std::string& text, int code) {
+  std::fflush(stdout);
+  fmt::print(stderr, "heddle: {}{}\n", kind, one_line(text));
+  return code;
+}
+
+int run(int argc, char** argv) {
+  Cli cli;
+  cli.app.require_subcommand(1);
+  cli.app.footer("Exit codes: 0 success, 2 user error, 1 internal or device error, 130 interrupted (after saving).\n"
+                 "Example:\n  heddle train mnist-mlp --epochs 2");
+  for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_version}) add(cli);
+  try {
+    cli.app.parse(argc, argv);
+    return cli.exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help
+    return fail("", fmt::format("{}; see heddle --help", error.what()), exit_user_error);
+  } catch (const UserError& error) {
+    return fail("", error.what(), exit_user_error);
+  } catch (const Error& error) {
+    return fail("", error.what(), exit_internal_error);
+  } catch (const std::exception& error) {
+    return fail("internal error: ", error.what(), exit_internal_error);
+  }
+}
+
+}  // namespace
+}  // namespace heddle::tools
+
+int main(int argc, char** argv) { return heddle::tools::run(argc, argv); }

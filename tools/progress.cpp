@@ -1,0 +1,84 @@
+#include "tools/progress.h"
+
+#include <fmt/format.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+namespace heddle::tools {
+namespace {
+
+constexpr std::chrono::milliseconds bar_interval{100}, line_interval{2000};
+
+int terminal_columns() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0) return 80;
+  return size.ws_col;
+}
+
+std::string numbers(const ProgressState& s) {
+  return fmt::format("loss {:.4f}  acc {:.3f}  {} samples/s  ETA {}", s.loss, s.accuracy, with_commas(s.samples_per_second), clock_time(s.seconds_left));
+}
+
+std::string bar(double share, int width) {
+  const int full = std::clamp(static_cast<int>(share * width + 0.5), 0, width);
+  return std::string(static_cast<size_t>(full), '#') + std::string(static_cast<size_t>(width - full), '.');
+}
+
+}  // namespace
+
+std::string with_commas(double number) {
+  std::string digits = fmt::format("{:.0f}", number);
+  for (int at = static_cast<int>(digits.size()) - 3; at > 0; at -= 3) digits.insert(static_cast<size_t>(at), ",");
+  return digits;
+}
+
+std::string clock_time(double seconds) {
+  const long whole = std::isfinite(seconds) ? std::lround(std::max(0.0, seconds)) : 0;
+  if (whole >= 3600) return fmt::format("{}:{:02}:{:02}", whole / 3600, whole / 60 % 60, whole % 60);
+  return fmt::format("{}:{:02}", whole / 60, whole % 60);
+}
+
+Progress::Progress(bool silent) : style_(silent ? Style::silent : ::isatty(STDOUT_FILENO) ? Style::bar : Style::lines), last_(Clock::now()) {}
+
+Progress::~Progress() { erase(); }
+
+bool Progress::due() const {
+  if (style_ == Style::silent) return false;
+  return Clock::now() - last_ >= (style_ == Style::bar ? bar_interval : line_interval);
+}
+
+void Progress::show(const ProgressState& state) {
+  last_ = Clock::now();
+  const double share = state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
+  if (style_ == Style::lines) {
+    fmt::print("epoch {}/{}  step {}/{}  {}\n", state.epoch, state.epochs, state.step, state.steps, numbers(state));
+  } else if (style_ == Style::bar) {
+    const std::string head = fmt::format("epoch {}/{} ", state.epoch, state.epochs), tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers(state));
+    const int room = terminal_columns() - 3 - static_cast<int>(head.size() + tail.size());
+    std::string text = room >= 5 ? fmt::format("{}[{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
+    text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));
+    fmt::print("\r\x1b[K{}", text);
+    drawn_ = true;
+  }
+  std::fflush(stdout);
+}
+
+void Progress::line(const std::string& text) {
+  if (style_ == Style::silent) return;
+  erase();
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+void Progress::erase() {
+  if (!drawn_) return;
+  fmt::print("\r\x1b[K");
+  std::fflush(stdout);
+  drawn_ = false;
+}
+
+}  // namespace heddle::tools
