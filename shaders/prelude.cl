@@ -19,6 +19,9 @@ typedef size_t INDEX;
 #define PRECISE
 #define UNROLL _Pragma("unroll")
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
 #ifdef HK_HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double F64;
@@ -42,8 +45,17 @@ typedef long I64;
 #define HK_STORE_u8(b, i, v) b[i] = (uchar)(v)
 #define HK_LOAD_bool(b, i) (b[i] != 0)
 #define HK_STORE_bool(b, i, v) b[i] = ((v) ? 1 : 0)
+// Clang's builtins vectorise; vload_half and vstore_half may be calls.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_load_halff) && __has_builtin(__builtin_store_halff)
+#define HK_LOAD_f16(b, i) __builtin_load_halff(b + (i))
+#define HK_STORE_f16(b, i, v) __builtin_store_halff(v, b + (i))
+#endif
+#endif
+#ifndef HK_LOAD_f16
 #define HK_LOAD_f16(b, i) vload_half(0, b + (i))
 #define HK_STORE_f16(b, i, v) vstore_half_rte(v, 0, b + (i))
+#endif
 //@ HK_LOAD_bf16
 FUNC ushort hk_to_bf16(float v) {
   uint f = as_uint(v);
@@ -202,3 +214,33 @@ FUNC double hk_erf(double x) { return erf(x); }
 #endif
 #undef erf
 #define erf(x) hk_erf(x)
+//@ sin
+#ifdef HK_HAS_F64
+FUNC double hk_sin(double x) { return sin(x); }
+#endif
+#undef sin
+#define sin(x) hk_sin(x)
+//@ cos
+#ifdef HK_HAS_F64
+FUNC double hk_cos(double x) { return cos(x); }
+#endif
+#undef cos
+#define cos(x) hk_cos(x)
+//@ tan
+#ifdef HK_HAS_F64
+FUNC double hk_tan(double x) { return tan(x); }
+#endif
+#undef tan
+#define tan(x) hk_tan(x)
+//@ pow
+#ifdef HK_HAS_F64
+FUNC double hk_pow(double x, double y) { return pow(x, y); }
+#endif
+#undef pow
+#define pow(x, y) hk_pow(x, y)
+//@ atan2
+#ifdef HK_HAS_F64
+FUNC double hk_atan2(double x, double y) { return atan2(x, y); }
+#endif
+#undef atan2
+#define atan2(x, y) hk_atan2(x, y)

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
+#include <string>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tools/cli.h"
@@ -15,6 +18,16 @@ int fail(const char* kind, const std::string& text, int code) {
   return code;
 }
 
+// CLI11 alone would say "a subcommand is required".
+void check_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
+    throw ValueError(fmt::format("unknown command '{}'; known: {}", argv[1], fmt::join(known, ", ")));
+  }
+}
+
 int run(int argc, char** argv) {
   Cli cli;
   cli.app.require_subcommand(1);
@@ -22,6 +35,7 @@ int run(int argc, char** argv) {
                  "Example:\n  heddle train mnist-mlp --epochs 2");
   for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_version}) add(cli);
   try {
+    check_command(cli.app, argc, argv);
     cli.app.parse(argc, argv);
     return cli.exit_code;
   } catch (const CLI::ParseError& error) {

@@ -44,6 +44,25 @@ Path Path::domain(const Shape& shape) {
   return path;
 }
 
+Path Path::over(const Shape& shape, const Shape& domain) {
+  Path path;
+  path.shape = shape;
+  int variable = 0;
+  for (int64_t d : shape) {
+    while (d != 1 && domain[variable] == 1) ++variable;
+    path.base.push_back(d == 1 ? Index::literal(0) : Index::variable(variable++));
+  }
+  return path;
+}
+
+Shape squeezed(const Shape& shape) {
+  Shape out;
+  for (int64_t d : shape) {
+    if (d != 1) out.push_back(d);
+  }
+  return out;
+}
+
 bool is_view_op(const OpDef& op) {
   return &op == &ops::reshape_op || &op == &ops::permute_op || &op == &ops::expand_op || &op == &ops::slice_op || &op == &ops::flip_op;
 }

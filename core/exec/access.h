@@ -39,6 +39,8 @@ struct Path {
   std::vector<int> ops;
 
   static Path domain(const Shape& shape);  // variables 0..rank-1
+  // The elements of `shape`, in row-major order, under the variables of `domain`: the two agree but for dimensions of size 1.
+  static Path over(const Shape& shape, const Shape& domain);
   Path through(int op) const {
     Path next = *this;
     next.ops.push_back(op);
@@ -46,6 +48,8 @@ struct Path {
   }
 };
 
+// `shape` without its dimensions of size 1.
+Shape squeezed(const Shape& shape);
 // True for movement rows that are pure views (reshape, permute, expand, slice, flip).
 bool is_view_op(const OpDef& op);
 // The view of `node`'s output when its input is seen as `view`; nothing when a reshape needs a copy.

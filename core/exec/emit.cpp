@@ -226,9 +226,7 @@ std::string Emitter::member_value(const Member& member) {
   if (member.level == Level::full) {
     for (int64_t d : group_.inner) domain.push_back(d);
   }
-  Path path = Path::domain(domain);
-  path.shape = node.shape;  // equal by construction
-  return value(member.node, path);
+  return value(member.node, Path::over(node.shape, domain));
 }
 
 std::string Emitter::compute(int id, const Path& path) {

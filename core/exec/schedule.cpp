@@ -175,7 +175,7 @@ class Scheduler {
                  : node.op->kind == OpKind::reduce    ? GroupKind::reduce
                  : node.op == &ops::scatter_rows_op   ? GroupKind::scatter
                                                       : GroupKind::elementwise;
-    group.domain = node.shape;
+    group.domain = group.kind == GroupKind::elementwise || group.kind == GroupKind::reduce ? squeezed(node.shape) : node.shape;
     Level level = Level::element;
     if (group.kind == GroupKind::reduce) {
       level = Level::row;
@@ -190,7 +190,7 @@ class Scheduler {
   Shape reduced_shape(const IrNode& node) const {
     Shape shape;
     for (int64_t axis : node.attrs.ints) shape.push_back(at(node.inputs[0]).shape[static_cast<int>(axis)]);
-    return shape;
+    return squeezed(shape);
   }
 
   bool try_users(int id) {
@@ -245,9 +245,9 @@ class Scheduler {
       const std::optional<Index> access = use.operand ? std::nullopt : linear_access(graph(), use);
       if (!access) return std::nullopt;
       std::optional<Level> here;
-      const Shape& shape = at(id).shape;
+      const Shape shape = squeezed(at(id).shape);
       if (group.kind != GroupKind::reduce) {
-        if (shape == group.domain && is_dense_over(*access, group.domain, 0)) here = Level::element;
+        if (shape == squeezed(group.domain) && is_dense_over(*access, group.domain, 0)) here = Level::element;
       } else if (shape == group.domain && is_dense_over(*access, group.domain, 0)) {
         here = Level::row;  // read once a row, or the same by every element of a row
       } else if (use.level == Level::full && shape == full_shape(group) && is_dense_over(*access, full_shape(group), 0)) {
@@ -265,7 +265,7 @@ class Scheduler {
       return true;
     }
     if (const std::optional<Shape> inner = row_split(id, group)) {
-      to_rows(group, at(id).shape, *inner);
+      to_rows(group, squeezed(at(id).shape), *inner);
       if (const std::optional<Level> level = own_level(id, group, uses_of(id, group))) {
         insert(group, id, *level, !only);
         return true;
@@ -319,7 +319,7 @@ class Scheduler {
   // If `id` is one value per row of an elementwise group's domain and comes from a reduction over the rest of that domain: the rest.
   std::optional<Shape> row_split(int id, const Group& group) const {
     if (group.kind != GroupKind::elementwise || at(id).op->kind != OpKind::elementwise) return std::nullopt;
-    const Shape& rows = at(id).shape;
+    const Shape rows = squeezed(at(id).shape);
     const Shape& domain = group.domain;
     if (rows.rank() >= domain.rank() || !std::equal(rows.begin(), rows.end(), domain.begin())) return std::nullopt;
     const Shape inner(domain.dims().subspan(rows.rank()));
@@ -329,7 +329,7 @@ class Scheduler {
   bool comes_from_reduction(int id, const Shape& rows, const Shape& inner, int depth) const {
     const IrNode& node = at(id);
     if (depth == 0 || node.leaf >= 0) return false;
-    if (node.op->kind == OpKind::reduce) return node.shape == rows && reduced_shape(node) == inner;
+    if (node.op->kind == OpKind::reduce) return squeezed(node.shape) == rows && reduced_shape(node) == inner;
     if (node.op->kind != OpKind::elementwise && !is_view_op(*node.op)) return false;
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return comes_from_reduction(input, rows, inner, depth - 1); });
   }
@@ -344,20 +344,20 @@ class Scheduler {
 
   bool join_reduce(Group& group, int id, const std::vector<Use>& uses, bool only) const {
     const IrNode& node = at(id);
-    const Shape inner = reduced_shape(node);
+    const Shape rows = squeezed(node.shape), inner = reduced_shape(node);
     if (group.kind == GroupKind::elementwise) {
       if (own_level(id, group, uses) == Level::element) {  // what follows the reduction, once a row
         group.kind = GroupKind::reduce;
         group.inner = inner;
         for (Member& member : group.members) member.level = Level::row;
       } else {
-        Shape full = node.shape;
+        Shape full = rows;
         for (int64_t d : inner) full.push_back(d);
-        if (full != group.domain || node.shape.rank() == 0) return false;
-        to_rows(group, node.shape, inner);
+        if (full != group.domain || rows.rank() == 0) return false;
+        to_rows(group, rows, inner);
       }
     }
-    if (group.kind != GroupKind::reduce || group.domain != node.shape || group.inner != inner) return false;
+    if (group.kind != GroupKind::reduce || group.domain != rows || group.inner != inner) return false;
     if (own_level(id, group, uses_of(id, group)) != Level::row) return false;
     insert(group, id, Level::row, !only);
     group.anchor = id;
@@ -367,6 +367,7 @@ class Scheduler {
   bool join_matmul(Group& group, int id, const std::vector<Use>& uses, bool only) const {
     if (group.kind != GroupKind::elementwise || own_level(id, group, uses) != Level::element) return false;
     group.kind = GroupKind::matmul;
+    group.domain = at(id).shape;
     group.anchor = id;
     insert(group, id, Level::element, !only);
     return true;

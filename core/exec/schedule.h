@@ -29,8 +29,8 @@ struct Member {
 
 struct Group {
   GroupKind kind = GroupKind::elementwise;
-  Shape domain;                 // output shape; for reduce the kept dimensions
-  Shape inner;                  // reduce: the reduced dimensions
+  Shape domain;                 // output shape; for reduce the kept dimensions. Without dimensions of size 1, but for matmul and scatter
+  Shape inner;                  // reduce: the reduced dimensions, without those of size 1
   std::vector<Member> members;  // ascending by node; what is computed here at the group's own index
   std::vector<int> inlined;     // computed here at other indices, for one consumer; ascending
   int anchor = -1;              // the matmul, the scatter, or one of the reductions

@@ -47,6 +47,7 @@ class Simplifier {
       IrNode node = in_.nodes[i];
       for (int& input : node.inputs) input = to[input];
       to[i] = make(std::move(node));
+      users_of_[to[i]] += users_[i];
     }
     for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[output.node], output.assign_slot});
     return drop_dead(std::move(out_));
@@ -77,10 +78,16 @@ class Simplifier {
  private:
   void mark_live() {
     live_.assign(in_.nodes.size(), false);
-    for (const IrOutput& output : in_.outputs) live_[output.node] = true;
+    users_.assign(in_.nodes.size(), 0);
+    for (const IrOutput& output : in_.outputs) {
+      live_[output.node] = true;
+      ++users_[output.node];
+    }
     for (size_t i = in_.nodes.size(); i-- > 0;) {
-      if (live_[i]) {
-        for (int input : in_.nodes[i].inputs) live_[input] = true;
+      if (!live_[i]) continue;
+      for (int input : in_.nodes[i].inputs) {
+        live_[input] = true;
+        ++users_[input];
       }
     }
   }
@@ -146,9 +153,32 @@ class Simplifier {
       node.inputs[0] = x.inputs[0];
       return make(node);
     }
+    if (x.op == &ops::matmul_op && users_of_[node.inputs[0]] == 1 && swaps_last_two(node)) return transpose_product(node);
     bool identity = true;
     for (size_t d = 0; d < node.attrs.ints.size(); ++d) identity = identity && node.attrs.ints[d] == static_cast<int64_t>(d);
     return identity ? std::optional(node.inputs[0]) : std::nullopt;
+  }
+
+  static bool swaps_last_two(const IrNode& node) {
+    const std::vector<int64_t>& order = node.attrs.ints;
+    const int64_t rank = static_cast<int64_t>(order.size());
+    for (int64_t d = 0; d < rank - 2; ++d) {
+      if (order[static_cast<size_t>(d)] != d) return false;
+    }
+    return order[static_cast<size_t>(rank - 2)] == rank - 1;
+  }
+
+  // (a b)^T = b^T a^T: the transposes become strides of the operands, and what follows can join the product's epilogue.
+  int transpose_product(const IrNode& node) {
+    const IrNode product = at(node.inputs[0]);
+    const auto transposed = [&](int id) {
+      Shape shape = at(id).shape;
+      const int rank = shape.rank();
+      const int64_t rows = shape[rank - 2], columns = shape[rank - 1];
+      return make({&ops::permute_op, node.attrs, {id}, shape.with(rank - 2, columns).with(rank - 1, rows), at(id).dtype});
+    };
+    const int a = transposed(product.inputs[1]), b = transposed(product.inputs[0]);
+    return make({&ops::matmul_op, {}, {a, b}, node.shape, node.dtype});
   }
 
   std::optional<int> rewrite_reduce(IrNode& node) {
@@ -221,6 +251,8 @@ class Simplifier {
   const Graph& in_;
   Graph out_;
   std::vector<bool> live_;
+  std::vector<int> users_;           // of the vertices of in_
+  std::map<int, int> users_of_;      // of the vertices of out_, by what became of theirs
   std::map<std::vector<uint64_t>, int> known_;
 };
 

@@ -195,15 +195,16 @@ Path member_path(const Graph& graph, const Group& group, const Member& member, i
   const IrNode& node = graph.nodes[member.node];
   const Shape& shape = graph.nodes[node.inputs[input]].shape;
   if (member.node == group.anchor && (group.kind == GroupKind::matmul || group.kind == GroupKind::scatter)) return Path::domain(shape);
-  if (node.op->kind != OpKind::reduce) return Path::domain(member.level == Level::full ? joined(group.domain, group.inner) : group.domain);
+  // Elementwise: the inputs have the member's own shape.
+  if (node.op->kind != OpKind::reduce) return Path::over(shape, member.level == Level::full ? joined(group.domain, group.inner) : group.domain);
   // The input of a reduction: kept dimensions run over the outer variables, reduced ones over the inner variables.
   Path path;
   path.shape = shape;
   int outer = 0, inner = group.domain.rank();
   for (int d = 0; d < shape.rank(); ++d) {
     const bool reduced = std::find(node.attrs.ints.begin(), node.attrs.ints.end(), d) != node.attrs.ints.end();
-    const int variable = reduced ? inner++ : outer++;
-    path.base.push_back(shape[d] == 1 ? Index::literal(0) : Index::variable(variable));
+    // The group's shapes have no dimensions of size 1.
+    path.base.push_back(shape[d] == 1 ? Index::literal(0) : Index::variable(reduced ? inner++ : outer++));
   }
   return path;
 }

@@ -26,6 +26,9 @@ bool& eager_flag() {
 
 DeviceContext& device_or_default(DeviceContext* device) { return device ? *device : default_device(); }
 
+// Whether a gradient stops here: nothing is asked of what is behind a stored value.
+bool begins_history(const Node& node) { return node.op == &ops::leaf_op || node.op == &ops::assign_op; }
+
 // A new leaf over the node's value, which is computed if it is not there yet.
 NodePtr own_leaf(const NodePtr& node) {
   if (!node->has_value()) evaluate({&node, 1});
@@ -155,8 +158,7 @@ Tensor& Tensor::set_requires_grad(bool on) {
     // A gradient collects at a leaf (or assign) node, and a node collects for one tensor only: where this tensor's node is the
     // result of ops, or collects for another tensor, it gets a leaf of its own.
     const auto owner = node()->grad_target.lock();
-    const bool begins = node()->op == &ops::leaf_op || node()->op == &ops::assign_op;
-    if (!begins || (owner && owner != impl_)) impl_->set_node(own_leaf(node()));
+    if (!begins_history(*node()) || (owner && owner != impl_)) impl_->set_node(own_leaf(node()));
     node()->grad_target = impl_;
   } else {
     node()->grad_target.reset();
@@ -166,7 +168,7 @@ Tensor& Tensor::set_requires_grad(bool on) {
 }
 
 bool Tensor::requires_grad() const { return node()->tracks; }
-bool Tensor::is_leaf() const { return !node()->tracks || impl_->requires_grad; }
+bool Tensor::is_leaf() const { return !node()->tracks || begins_history(*node()); }
 Tensor Tensor::grad() const {
   node();
   return impl_->grad;

@@ -244,7 +244,9 @@ class KernelFileParser {
     }
     const std::string_view name = trim(rest.substr(0, open));
     if (!is_identifier(name)) fail(fmt::format("'{}' is no name for a hook", name));
-    for (const auto parameter : split_list(rest.substr(open + 1, close - open - 1))) {
+    const std::string_view parameters = trim(rest.substr(open + 1, close - open - 1));
+    for (const auto parameter : split_list(parameters)) {
+      if (parameters.empty()) break;
       if (!is_identifier(parameter)) fail(fmt::format("'{}' is no parameter for a hook", parameter));
     }
     file_.hooks.push_back({std::string(trim(rest.substr(0, close + 1))), std::string(trim(rest.substr(equals + 1)))});

@@ -394,6 +394,7 @@ TEST(Errors, Integers) {
 }
 
 TEST(Errors, TheOpThatEndsThePathIsNamed) {
+  if (eager_mode()) GTEST_SKIP() << "op by op, a value without a gradient forgets at once what it was made from";
   Tensor x = leaf({1, 2});
   expect_error<GradError>([&] { backward(sum(cast(x > 1.5, DType::f64))); }, {"no path", "'gt'", "truth value"});
   expect_error<GradError>([&] { backward(cast(argmax(x), DType::f64)); }, {"'argmax'", "integer index"});
@@ -427,6 +428,7 @@ TEST(Vjp, ReturnsUndefinedWithoutAPath) {
 }
 
 TEST(Vjp, MatmulUsesTransposedProductsOnly) {
+  if (eager_mode()) GTEST_SKIP() << "op by op, a gradient forgets at once what it was made from";
   const Tensor a = leaf(Values(6, 1), Shape{2, 3}), b = leaf(Values(12, 1), Shape{3, 4});
   const std::vector<Tensor> g = grad(matmul(a, b), {a, b}, ones(Shape{2, 4}, DType::f64, &reference()));
   for (const Tensor& t : g) {

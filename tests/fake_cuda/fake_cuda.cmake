@@ -12,3 +12,5 @@ heddle_warnings(heddle_tests_cuda)
 target_link_libraries(heddle_tests_cuda PRIVATE heddle_test_support heddle_fake_libcuda GTest::gtest_main)
 add_test(NAME cuda COMMAND heddle_tests_cuda)
 set_tests_properties(cuda PROPERTIES LABELS cuda)
+# RPATH, not RUNPATH: a driver's folder in LD_LIBRARY_PATH must not win over the fake.
+target_link_options(heddle_tests_cuda PRIVATE LINKER:--disable-new-dtags)

@@ -150,20 +150,8 @@ class ElementwiseCases {
     for (const InputSpec& i : inputs) c.name += fmt::format(" {} {}{}", name_of(i.dtype), i.shape.str(), name_of_layout(i.layout));
     c.name += suffix;
     c.inputs = std::move(inputs);
-    // The row's own function goes through the same rule and broadcasting as the public one.
     c.build = [row = &row_](DeviceContext&, std::span<const Tensor> in) { return apply_row(*row, in); };
     cases_.push_back(std::move(c));
-  }
-
-  static Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
-  if (&row == &ops::name##_op) return heddle::name(in[0]);
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
-  if (&row == &ops::name##_op) return heddle::name(in[0], in[1]);
-#include "core/graph/elementwise.inc"
-#undef HEDDLE_UNARY
-#undef HEDDLE_BINARY
-    throw Error(fmt::format("no function for the row '{}'", row.name));
   }
 
   const OpDef& row_;
@@ -185,6 +173,17 @@ bool is_long_sum(std::string_view op) {
 }
 
 }  // namespace
+
+  Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
+#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+  if (&row == &ops::name##_op) return heddle::name(in[0]);
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+  if (&row == &ops::name##_op) return heddle::name(in[0], in[1]);
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+    throw Error(fmt::format("no function for the row '{}'", row.name));
+  }
 
 Tensor OpCase::run(DeviceContext& device, std::span<const Tensor> leaves) const {
   std::vector<Tensor> ready;

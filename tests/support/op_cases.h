@@ -44,6 +44,9 @@ struct OpCase {
 
 std::vector<OpCase> op_cases();
 
+// The public function of an elementwise row.
+Tensor apply_row(const OpDef& row, std::span<const Tensor> inputs);
+
 // The leaves of a case on a device. With `floats`, every floating input has that dtype instead of its own (gradient checks use f64).
 std::vector<Tensor> make_inputs(const OpCase& c, DeviceContext& device, uint64_t seed, std::optional<DType> floats = {});
 

@@ -14,7 +14,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Folder -> folders it may include.
+// The one file above the device layer that asks backends' compilers for text (heddle kernel --print ptx).
+constexpr const char* compiler_caller = "tools/kernel_binary.cpp";
+
+// Folder (or single file) -> folders it may include.
 const std::map<std::string, std::set<std::string>>& allowed() {
   static const std::map<std::string, std::set<std::string>> table = {
       {"core", {"core"}},
@@ -27,6 +30,7 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"backend_cuda", {"core", "backend_cuda"}},
       {"bench", {"core", "autograd", "nn", "data", "io", "bench"}},
       {"tools", {"core", "autograd", "nn", "data", "io", "bench", "tools"}},
+      {compiler_caller, {"core", "tools", "backend_vulkan", "backend_cuda"}},
       {"examples", {"heddle.h"}},
   };
   return table;
@@ -56,7 +60,7 @@ std::string complaint(const std::string& folder, const std::string& line) {
 std::vector<fs::path> sources(const std::string& folder) {
   std::vector<fs::path> files;
   const fs::path root = fs::path(HEDDLE_SOURCE_DIR) / folder;
-  if (!fs::exists(root)) return files;
+  if (!fs::is_directory(root)) return files;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string extension = entry.path().extension().string();
     if (extension == ".h" || extension == ".cpp" || extension == ".inc") files.push_back(entry.path());
@@ -69,11 +73,12 @@ TEST(IncludeDirection, EveryFileKeepsTheLayers) {
   for (const auto& [folder, targets] : allowed()) {
     for (const fs::path& file : sources(folder)) {
       ++files;
+      const bool exception = fs::path(HEDDLE_SOURCE_DIR) / compiler_caller == file;
       std::ifstream in(file);
       std::string line;
       for (int number = 1; std::getline(in, line); ++number) {
         lines += line.rfind("#include", 0) == 0;
-        const std::string wrong = complaint(folder, line);
+        const std::string wrong = complaint(exception ? compiler_caller : folder, line);
         EXPECT_TRUE(wrong.empty()) << file.string() << ":" << number << ": " << wrong << ": " << line;
       }
     }

@@ -113,7 +113,7 @@ add("index_add", [s, r, z], s.clone().index_add(0, r, z))
 add("one_hot", [k], F.one_hot(k, 4).to(D))
 A, B = torch.randn(2, 1, 3, 4, dtype=D), torch.randn(5, 4, 6, dtype=D)
 add("matmul", [A, B], A @ B)
-add("matmul", [B[0, :, 0], A], B[0, :, 0] @ A)
+add("matmul", [B[0, :, 0], B], B[0, :, 0] @ B)
 add("matmul", [A, B[0, :, 0]], A @ B[0, :, 0])
 add("matmul", [B[0, 0], B[1, 0]], B[0, 0] @ B[1, 0])
 

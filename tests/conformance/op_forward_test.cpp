@@ -1,0 +1,103 @@
+// Every op case on every device against the reference device: once as one lazy graph (fused), once op by op.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+
+#include "core/device/registry.h"
+#include "tests/support/op_cases.h"
+
+namespace heddle::tests {
+namespace {
+
+constexpr uint64_t seed = 20240607;
+
+const std::map<std::string, std::vector<OpCase>>& cases_by_op() {
+  static const auto cases = [] {
+    std::map<std::string, std::vector<OpCase>> result;
+    for (OpCase& c : op_cases()) result[c.op].push_back(std::move(c));
+    return result;
+  }();
+  return cases;
+}
+
+std::vector<std::string> op_names() {
+  std::vector<std::string> names;
+  for (const auto& [name, cases] : cases_by_op()) names.push_back(name);
+  return names;
+}
+
+// Why a device cannot be tested here; empty when it can.
+std::string absent(const std::string& id) {
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    if (info.id == id) return info.available ? "" : info.reason;
+    if (id.starts_with(info.backend + ":") && !info.available) return info.reason;
+  }
+  return "no such device on this machine";
+}
+
+struct Expected {
+  Shape shape;
+  DType dtype = DType::f32;
+  std::vector<double> values;
+};
+
+// The reference's answer is the same for every device and mode.
+const Expected& expected_of(const OpCase& c) {
+  static std::map<std::string, Expected> known;
+  const auto [at, fresh] = known.try_emplace(c.name);
+  if (fresh) {
+    DeviceContext& reference = device("reference:0");
+    const Tensor result = c.run(reference, make_inputs(c, reference, seed));
+    at->second = {result.shape(), result.dtype(), result.to_doubles()};
+  }
+  return at->second;
+}
+
+void compare(const OpCase& c, DeviceContext& device, const char* mode) {
+  SCOPED_TRACE(fmt::format("{} on {}, {}", c.name, device.id(), mode));
+  try {
+    const Expected& expected = expected_of(c);
+    const Tensor result = c.run(device, make_inputs(c, device, seed));
+    EXPECT_EQ(result.shape().str(), expected.shape.str());
+    EXPECT_EQ(name_of(result.dtype()), name_of(expected.dtype));
+    EXPECT_EQ(difference(result.to_doubles(), expected.values, tolerance(c.op, result.dtype())), "");
+  } catch (const std::exception& e) {
+    ADD_FAILURE() << e.what();
+  }
+}
+
+class OpForward : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  void SetUp() override {
+    const std::string reason = absent(std::get<0>(GetParam()));
+    if (!reason.empty()) GTEST_SKIP() << std::get<0>(GetParam()) << ": " << reason;
+  }
+};
+
+TEST_P(OpForward, AgreesWithTheReference) {
+  const auto& [id, op] = GetParam();
+  DeviceContext& context = device(id);
+  int skipped = 0;
+  for (const OpCase& c : cases_by_op().at(op)) {
+    if (!unsupported_reason(c, context.caps()).empty()) {
+      ++skipped;
+      continue;
+    }
+    compare(c, context, "lazy");
+    const EagerScope eager;
+    compare(c, context, "eager");
+  }
+  RecordProperty("cases_without_device_support", skipped);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, OpForward,
+                         ::testing::Combine(::testing::Values("opencl:0", "vulkan:0", "cuda:0"), ::testing::ValuesIn(op_names())),
+                         [](const auto& info) {
+                           std::string name = std::get<0>(info.param) + "_" + std::get<1>(info.param);
+                           for (char& ch : name) ch = ch == ':' ? '_' : ch;
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace heddle::tests

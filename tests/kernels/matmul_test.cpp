@@ -1,0 +1,261 @@
+// matmul.hk: every schedule against a triple loop, at sizes that fit no tile, with strides, offsets, batches, types and hooks.
+#include "core/kernel/matmul_schedule.h"
+#include "tests/kernels/kernel_test.h"
+
+namespace heddle::test {
+namespace {
+
+struct Operand {
+  int64_t offset = 0, sb1 = 0, sb2 = 0, rows = 0, columns = 0;  // the last two: strides of the first and second index
+  int64_t at(int64_t b1, int64_t b2, int64_t i, int64_t j) const { return offset + b1 * sb1 + b2 * sb2 + i * rows + j * columns; }
+};
+
+struct Problem {
+  int64_t m, n, k;
+  int64_t b1 = 1, b2 = 1;
+  Operand a, b;
+  size_t a_size = 1, b_size = 1;
+};
+
+// Dense operands; a letter T means that the operand lies transposed.
+Problem dense(const char* form, int64_t m, int64_t n, int64_t k, int64_t b1 = 1, int64_t b2 = 1) {
+  Problem p{m, n, k, b1, b2};
+  p.a = {0, b2 * m * k, m * k, form[0] == 'T' ? 1 : k, form[0] == 'T' ? m : 1};
+  p.b = {0, b2 * k * n, k * n, form[1] == 'T' ? 1 : n, form[1] == 'T' ? k : 1};
+  p.a_size = static_cast<size_t>(b1 * b2 * m * k);
+  p.b_size = static_cast<size_t>(b1 * b2 * k * n);
+  return p;
+}
+
+struct Types {
+  DType a = DType::f32, b = DType::f32, c = DType::f32, acc = DType::f32;
+};
+
+class MatmulTest : public KernelTest {
+ protected:
+  const KernelFile& file_ = KernelFile::builtin("matmul");
+
+  KernelRun prepare(const Problem& p, const Types& types) const {
+    KernelRun run;
+    run.arrays["lhs"] = KernelArray::of(types.a, quarters(p.a_size, 1));
+    run.arrays["rhs"] = KernelArray::of(types.b, quarters(p.b_size, 2));
+    run.arrays["dst"] = KernelArray::of(types.c, std::vector<double>(static_cast<size_t>(p.b1 * p.b2 * p.m * p.n), 77));
+    const auto number = [](int64_t x) { return static_cast<double>(x); };
+    run.constants = {{"M", number(p.m)}, {"N", number(p.n)}, {"K", number(p.k)}, {"BATCH", number(p.b1 * p.b2)}, {"B2", number(p.b2)},
+                     {"A_OFF", number(p.a.offset)}, {"A_SB1", number(p.a.sb1)}, {"A_SB2", number(p.a.sb2)}, {"A_SM", number(p.a.rows)},
+                     {"A_SK", number(p.a.columns)}, {"B_OFF", number(p.b.offset)}, {"B_SB1", number(p.b.sb1)}, {"B_SB2", number(p.b.sb2)},
+                     {"B_SK", number(p.b.rows)}, {"B_SN", number(p.b.columns)}};
+    return run;
+  }
+
+  static KernelFile::Options options(const Bindings& tunables, const Problem& p, const Types& types) {
+    KernelFile::Options o;
+    o.tunables = tunables;
+    o.tunables["A_M1"] = p.a.rows == 1;
+    o.tunables["A_K1"] = p.a.columns == 1;
+    o.tunables["B_K1"] = p.b.rows == 1;
+    o.tunables["B_N1"] = p.b.columns == 1;
+    o.types = {{"TA", types.a}, {"TB", types.b}, {"TC", types.c}, {"ACC", types.acc}};
+    return o;
+  }
+
+  // Sums are exact, so the only rounding is that of the result's type.
+  template <class A, class B, class Finish>
+  std::vector<double> expected(const Problem& p, const KernelRun& run, A a_hook, B b_hook, Finish finish) const {
+    const KernelArray& a = run.arrays.at("lhs");
+    const KernelArray& b = run.arrays.at("rhs");
+    std::vector<double> result;
+    for (int64_t b1 = 0; b1 < p.b1; ++b1) {
+      for (int64_t b2 = 0; b2 < p.b2; ++b2) {
+        for (int64_t m = 0; m < p.m; ++m) {
+          for (int64_t n = 0; n < p.n; ++n) {
+            double sum = 0;
+            for (int64_t k = 0; k < p.k; ++k) {
+              sum += a_hook(a[static_cast<size_t>(p.a.at(b1, b2, m, k))]) * b_hook(b[static_cast<size_t>(p.b.at(b1, b2, k, n))]);
+            }
+            result.push_back(finish(sum, m, n));
+          }
+        }
+      }
+    }
+    return result;
+  }
+
+  void check(const Bindings& tunables, const Problem& p, const Types& types = {}) {
+    const KernelRun r = prepare(p, types);
+    const auto same = [](double x) { return x; };
+    const KernelArray want = KernelArray::of(types.c, expected(p, r, same, same, [](double x, int64_t, int64_t) { return x; }));
+    const KernelOutcome got = run(file_, options(tunables, p, types), r);
+    EXPECT_EQ(got.arrays.at("dst").values(), want.values()) << p.m << "x" << p.n << "x" << p.k;
+  }
+
+  // Sizes around the tiles' edges, none at all along k, one in each dimension.
+  void check_sizes(const Bindings& tunables, const char* form, const Types& types = {}) {
+    const int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 0}, {3, 5, 7}, {17, 33, 65}, {1, 40, 9}, {40, 1, 9}, {32, 64, 16}, {13, 70, 131}};
+    for (const auto& s : sizes) check(tunables, dense(form, s[0], s[1], s[2]), types);
+    check(tunables, dense(form, 9, 19, 6, 2, 3), types);
+  }
+
+  // The largest vector of the target.
+  int64_t width() const { return on_opencl() ? 16 : 4; }
+  // Small enough for the registers of lanes that are not CPU threads.
+  Bindings columns() const { return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 4}, {"NV", 2}, {"MB", 2}}; }
+  Bindings packed() const { return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}}; }
+  Bindings dot() const { return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 3}, {"NR", 2}, {"NB", 2}}; }
+  static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }
+};
+
+TEST_P(MatmulTest, OneOutputPerLane) {
+  for (const char* form : {"NN", "TT"}) check_sizes({{"SCHEDULE", 0}}, form);
+}
+
+TEST_P(MatmulTest, SharedTiles) {
+  for (const char* form : {"NN", "NT", "TN", "TT"}) check_sizes(tiles(), form);
+}
+
+TEST_P(MatmulTest, Columns) {
+  for (const char* form : {"NN", "TN"}) check_sizes(columns(), form);
+  Bindings along_n = columns();
+  along_n["ORDER"] = 1;
+  check_sizes(along_n, "NN");
+}
+
+TEST_P(MatmulTest, ColumnsGatheredWhenStrided) { check_sizes(columns(), "NT"); }
+
+TEST_P(MatmulTest, Packed) {
+  for (const char* form : {"NN", "TT"}) check_sizes(packed(), form);
+}
+
+TEST_P(MatmulTest, Dot) { check_sizes(dot(), "NT"); }
+
+TEST_P(MatmulTest, NarrowVectors) {
+  for (const int64_t vw : {1, 4, 8}) {
+    if (vw == 8 && !on_opencl()) continue;
+    Bindings t = columns();
+    t["VW"] = vw;
+    t["NV"] = 1;
+    check_sizes(t, "NN");
+  }
+}
+
+// Negative, zero and wide strides with an offset, in a batch whose one dimension is broadcast.
+TEST_P(MatmulTest, AnyStrides) {
+  Problem p{7, 21, 10, 2, 3};
+  p.a = {6 * 24 + 5, 7 * 24, 0, -24, 2};
+  p.b = {3, 0, 1000, 44, 2};
+  p.a_size = 14 * 24 + 40;
+  p.b_size = 3 * 1000;
+  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed()}) check(t, p);
+}
+
+TEST_P(MatmulTest, HalfTypes) {
+  for (const Types& types : {Types{DType::f16, DType::f16, DType::f16}, Types{DType::bf16, DType::f32, DType::bf16}}) {
+    check_sizes(tiles(), "NN", types);
+    check_sizes(columns(), "NN", types);
+    check_sizes(packed(), "NN", types);
+    check_sizes(dot(), "NT", types);
+  }
+}
+
+TEST_P(MatmulTest, WideAndIntegerTypes) {
+  const Problem p = dense("NN", 9, 19, 13);
+  check({{"SCHEDULE", 0}}, p, {DType::i32, DType::i32, DType::i32, DType::i32});
+  check({{"SCHEDULE", 0}}, p, {DType::i8, DType::u8, DType::i32, DType::i32});
+  if (caps().f64) check({{"SCHEDULE", 0}}, p, {DType::f64, DType::f64, DType::f64, DType::f64});
+  if (caps().i64) check({{"SCHEDULE", 0}}, p, {DType::i64, DType::i64, DType::i64, DType::i64});
+}
+
+// relu(a) times -b, plus a bias row, added to what stands in `sum` already: in place, so each element must be finished once.
+TEST_P(MatmulTest, Hooks) {
+  const Problem p = dense("NN", 13, 37, 21);
+  const Problem transposed = dense("NT", 13, 37, 21);
+  const std::vector<double> bias = quarters(37, 3);
+  const std::vector<double> before = quarters(13 * 37, 4);
+  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), dot()}) {
+    const Problem& q = t.at("SCHEDULE") == 4 ? transposed : p;
+    KernelRun r = prepare(q, {});
+    r.arrays.erase("dst");
+    r.arrays["bias"] = KernelArray::of(DType::f32, bias);
+    r.arrays["sum"] = KernelArray::of(DType::f32, before);
+    r.constants["scale"] = 0.5;
+    KernelFile::Options o = options(t, q, {});
+    o.dropped_buffers = {"dst"};
+    o.extra_buffers = {{"bias", DType::f32, Access::read}, {"sum", DType::f32, Access::read_write}};
+    o.extra_constants = {{"scale", ConstParam::Type::f32}};
+    o.hooks["PROLOGUE_A"] = "max(x, 0.0f)";
+    o.hooks["PROLOGUE_B"] = "(-(x))";
+    o.hooks["EPILOGUE"] = "{\n  uint t_i = (m) * N + (n);  // dense\n  float t_v = (x) + LOAD(bias, n);\n"
+                          "  STORE(sum, t_i, LOAD(sum, t_i) + scale * t_v);\n}";
+    const auto want = expected(q, r, [](double x) { return std::max(x, 0.0); }, [](double x) { return -x; },
+                               [&](double x, int64_t m, int64_t n) {
+                                 return before[static_cast<size_t>(m * 37 + n)] + 0.5 * (x + bias[static_cast<size_t>(n)]);
+                               });
+    EXPECT_EQ(run(file_, o, r).arrays.at("sum").values(), want) << "schedule " << t.at("SCHEDULE");
+  }
+}
+
+// What pick_matmul chooses runs and is right, for shapes of an MLP and awkward ones.
+TEST_P(MatmulTest, PickedSchedules) {
+  const struct { const char* form; int64_t m, n, k; } cases[] = {
+      {"NT", 32, 128, 784}, {"NT", 32, 10, 64}, {"NN", 32, 64, 10}, {"NN", 32, 128, 64}, {"TN", 128, 784, 32}, {"TN", 10, 64, 32},
+      {"TT", 33, 17, 9}, {"NN", 1, 1, 5}, {"NN", 7, 3, 2}, {"NN", 100, 700, 800}, {"TT", 100, 100, 100}};
+  for (const auto& c : cases) {
+    const Problem p = dense(c.form, c.m, c.n, c.k);
+    const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};
+    check(pick_matmul(caps(), problem), p);
+  }
+}
+
+TEST_P(MatmulTest, SameBitsInEveryRun) {
+  const Problem p = dense("NN", 33, 65, 257);
+  KernelRun r = prepare(p, {});
+  uint64_t state = 9;
+  for (const char* name : {"lhs", "rhs"}) {
+    std::vector<double> values = r.arrays.at(name).values();
+    for (double& v : values) v = quarter(state) * 0.7193;
+    r.arrays[name] = KernelArray::of(DType::f32, values);
+  }
+  const auto o = options(columns(), p, {});
+  EXPECT_EQ(run(file_, o, r).arrays.at("dst").bytes, run(file_, o, r).arrays.at("dst").bytes);
+}
+
+HEDDLE_ON_DEVICES(MatmulTest);
+
+// Whatever a device looks like, the choice is one that the file accepts.
+TEST(PickMatmul, IsAlwaysValid) {
+  const KernelFile& file = KernelFile::builtin("matmul");
+  for (const DeviceClass c : {DeviceClass::cpu, DeviceClass::integrated_gpu, DeviceClass::discrete_gpu}) {
+    for (const Target target : {Target::glsl, Target::opencl, Target::cuda}) {
+      for (const uint32_t lanes : {64u, 128u, 1024u}) {
+        Caps caps;
+        caps.device_class = c;
+        caps.target = target;
+        caps.max_group_lanes = lanes;
+        caps.compute_units = 16;
+        for (const int64_t m : {0, 1, 7, 32, 100, 1024, 100000}) {
+          for (const int64_t n : {0, 1, 7, 10, 32, 1024}) {
+            for (const int64_t k : {0, 1, 8, 1024}) {
+              for (int flags = 0; flags < 16; ++flags) {
+                MatmulProblem p{m, n, k, 1, (flags & 1) != 0, (flags & 2) != 0, (flags & 4) != 0, (flags & 8) != 0};
+                p.a = n == 7 ? DType::i32 : DType::f16;
+                KernelFile::Options o;
+                o.tunables = pick_matmul(caps, p);
+                const KernelSource source = file.instantiate(o);
+                EXPECT_LE(source.group[0], lanes);
+                if (p.a == DType::i32) {
+                  EXPECT_EQ(o.tunables.at("SCHEDULE"), 0);
+                }
+                if (target != Target::opencl && o.tunables.contains("VW")) {
+                  EXPECT_LE(o.tunables.at("VW"), 4);
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+}  // namespace heddle::test

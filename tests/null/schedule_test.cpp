@@ -1,0 +1,227 @@
+// Properties of schedules and memory plans over random programs, and the fusions people count on. Needs no device.
+#include "core/exec/schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <random>
+#include <set>
+
+#include "core/exec/lower.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+#include "core/graph/primitives.h"
+#include "tests/support/random_graph.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& null_device() { return device("null:0"); }
+
+struct Compiled {
+  Capture captured;
+  ScheduledGraph scheduled;
+  std::vector<LoweredKernel> kernels;
+  Plan plan;
+};
+
+Compiled compile_pending(bool fuse = true, bool loop_lanes = false) {
+  Compiled c;
+  const std::vector<NodePtr> roots = held_pending();
+  c.captured = capture(roots);
+  Caps caps = null_device().caps();
+  c.scheduled = schedule(simplify(import_graph(c.captured)), {caps.max_bindings, fuse});
+  c.kernels = lower(c.scheduled, caps, {loop_lanes});
+  c.plan = make_plan(c.scheduled, c.kernels, caps);
+  return c;
+}
+
+bool overlaps(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
+
+void expect_sound_plan(const Plan& plan, const Caps& caps) {
+  for (size_t i = 0; i < plan.lifetimes.size(); ++i) {
+    const Placement& p = plan.arena.placements[i];
+    EXPECT_EQ(p.offset % caps.buffer_alignment, 0u);
+    EXPECT_LE(p.offset + plan.lifetimes[i].bytes, plan.arena.block_bytes[static_cast<size_t>(p.block)]);
+    for (size_t j = 0; j < i; ++j) {
+      const Placement& q = plan.arena.placements[j];
+      if (p.block != q.block || !overlaps(plan.lifetimes[i], plan.lifetimes[j])) continue;
+      const bool apart = p.offset + plan.lifetimes[i].bytes <= q.offset || q.offset + plan.lifetimes[j].bytes <= p.offset;
+      EXPECT_TRUE(apart) << "vertices " << plan.lifetimes[i].vertex << " and " << plan.lifetimes[j].vertex << " share bytes while both are alive";
+    }
+  }
+  EXPECT_GE(plan.arena.total(), plan.lower_bound > 0 ? 1u : 0u);
+}
+
+// Every vertex a kernel reads was written by an earlier kernel; every vertex is written once; old values of inputs are not read after they
+// were overwritten, except by the writing kernel itself.
+void expect_sound_order(const Compiled& c) {
+  std::set<int> written_vertices, written_inputs;
+  for (const LoweredKernel& kernel : c.kernels) {
+    ASSERT_EQ(kernel.bindings.size(), kernel.source.buffers.size());
+    ASSERT_EQ(kernel.constants.size(), kernel.source.constants.size());
+    EXPECT_LE(kernel.constants.size(), KernelSource::max_constants);
+    std::set<int> now_vertices, now_inputs;
+    for (size_t b = 0; b < kernel.bindings.size(); ++b) {
+      const SlotRef slot = kernel.bindings[b];
+      const Access access = kernel.source.buffers[b].access;
+      if (slot.kind == SlotRef::Kind::vertex) {
+        if (access != Access::write) {
+          EXPECT_TRUE(written_vertices.contains(slot.index)) << "vertex " << slot.index << " is read before it is written";
+        } else {
+          EXPECT_FALSE(written_vertices.contains(slot.index)) << "vertex " << slot.index << " is written twice";
+        }
+        if (access != Access::read) now_vertices.insert(slot.index);
+      } else if (slot.kind == SlotRef::Kind::input) {
+        if (access != Access::read) now_inputs.insert(slot.index);
+      }
+    }
+    written_vertices.merge(now_vertices);
+    written_inputs.merge(now_inputs);
+  }
+  for (const OutputPlan& output : c.scheduled.outputs) {
+    if (c.scheduled.graph.nodes[output.base].leaf >= 0) continue;
+    if (output.assign_slot >= 0 && !output.copy_back) {
+      EXPECT_TRUE(written_inputs.contains(output.assign_slot) || c.scheduled.graph.nodes[output.base].shape.numel() == 0);
+    }
+  }
+}
+
+TEST(ScheduleProperties, RandomProgramsAreSound) {
+  for (uint64_t seed = 1; seed <= 150; ++seed) {
+    const test::RandomProgram program = test::random_program(null_device(), seed, 10 + static_cast<int>(seed % 40));
+    for (const bool fuse : {true, false}) {
+      const Compiled c = compile_pending(fuse, seed % 2 == 0);
+      SCOPED_TRACE("seed " + std::to_string(seed));
+      expect_sound_order(c);
+      expect_sound_plan(c.plan, null_device().caps());
+    }
+    eval_pending();  // the null device checks every command: bounds, alignment, hazards, limits
+  }
+}
+
+TEST(ArenaPlan, RandomLifetimesNeverOverlap) {
+  std::mt19937 random(7);
+  for (int round = 0; round < 200; ++round) {
+    std::vector<Lifetime> lives;
+    const int count = static_cast<int>(random() % 40);
+    for (int i = 0; i < count; ++i) {
+      const int first = static_cast<int>(random() % 30);
+      lives.push_back({i, 1 + random() % 5000, first, first + static_cast<int>(random() % 10)});
+    }
+    Plan plan;
+    plan.lifetimes = lives;
+    plan.arena = plan_arena(lives, 256, 8192);
+    Caps caps;
+    expect_sound_plan(plan, caps);
+    for (uint64_t bytes : plan.arena.block_bytes) EXPECT_LE(bytes, 8192u);
+  }
+}
+
+TEST(ArenaPlan, DisjointLivesShareBytes) {
+  const ArenaPlan plan = plan_arena({{0, 1000, 0, 1}, {1, 1000, 2, 3}, {2, 500, 4, 9}}, 256, 1 << 20);
+  EXPECT_EQ(plan.total(), 1000u);
+}
+
+// ---- fusions people count on
+
+size_t kernels_of_pending() { return compile_pending().kernels.size(); }
+
+Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
+
+TEST(Fusion, ElementwiseChainIsOneKernel) {
+  const Tensor x = leaf({5, 7}), b = leaf({7});
+  const Tensor y = tanh(relu(x + b) * 2.0 - 1.0) / (abs(x) + 1.0);
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
+TEST(Fusion, ElementwiseReduceElementwiseIsOneKernel) {
+  const Tensor x = leaf({5, 7});
+  const Tensor y = sqrt(sum(square(x) * 0.5, {1})) + 1.0;
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
+TEST(Fusion, SoftmaxAndLayerNormAreOneKernel) {
+  const Tensor x = leaf({6, 9});
+  {
+    const Tensor y = softmax(x);
+    EXPECT_EQ(kernels_of_pending(), 1u);
+  }
+  {
+    const Tensor centred = x - mean(x, {-1}, true);
+    const Tensor y = centred * rsqrt(mean(square(centred), {-1}, true) + 1e-5) * leaf({9}) + leaf({9});
+    EXPECT_EQ(compile_pending().kernels.size(), 1u);
+  }
+}
+
+TEST(Fusion, MatmulTakesBiasActivationAndResidual) {
+  const Tensor a = leaf({8, 12}), b = leaf({12, 4}), bias = leaf({4}), residual = leaf({8, 4});
+  const Tensor y = gelu(matmul(a, b) + bias) + residual;
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
+TEST(Fusion, TransposedProductKeepsItsEpilogue) {
+  const Tensor a = leaf({8, 12}), b = leaf({12, 4});
+  const Tensor y = transpose(matmul(a, b)) * 2.0;
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
+TEST(Fusion, CheapOperandFunctionBecomesPrologue) {
+  const Tensor a = leaf({8, 12}), b = leaf({12, 4});
+  const Tensor y = matmul(relu(a), transpose(cast(leaf({4, 12}), DType::f32)));
+  EXPECT_EQ(kernels_of_pending(), 1u);
+}
+
+TEST(Fusion, DearOperandFunctionIsComputedOnce) {
+  const Tensor a = leaf({8, 12}), b = leaf({12, 4});
+  const Tensor y = matmul(exp(a), b);
+  EXPECT_EQ(kernels_of_pending(), 2u);
+}
+
+TEST(Fusion, MovementAloneCopiesNothing) {
+  const Tensor x = leaf({4, 6});
+  const Tensor y = reshape(transpose(slice(x, 0, {.start = 1, .stop = 3})), {6, 2});
+  EXPECT_EQ(kernels_of_pending(), 0u);
+}
+
+TEST(Fusion, UnfusedIsOneKernelAVertex) {
+  const Tensor x = leaf({5, 7});
+  const Tensor y = tanh(relu(x) * 2.0);
+  EXPECT_EQ(compile_pending(false).kernels.size(), 3u);
+}
+
+// ---- in-place updates
+
+TEST(Assign, UpdateIsWrittenInPlaceBySameKernel) {
+  Tensor p = leaf({33});
+  p.assign(p - leaf({33}) * 0.1);
+  const Compiled c = compile_pending();
+  ASSERT_EQ(c.kernels.size(), 1u);
+  EXPECT_EQ(c.scheduled.outputs[0].assign_slot >= 0, true);
+  EXPECT_FALSE(c.scheduled.outputs[0].copy_back);
+}
+
+TEST(Assign, SwapGoesThroughCopies) {
+  Tensor p = leaf({16}), q = leaf({16});
+  const Tensor old = p + 0.5;
+  p.assign(q * 2.0);
+  q.assign(old);
+  const Compiled c = compile_pending();
+  expect_sound_order(c);
+  bool copied = false;
+  for (const OutputPlan& output : c.scheduled.outputs) copied = copied || output.copy_back;
+  EXPECT_TRUE(copied);
+}
+
+TEST(Assign, ReadersOfTheOldValueRunFirst) {
+  Tensor w = leaf({12, 4});
+  const Tensor x = leaf({8, 12});
+  const Tensor y = matmul(x, w);          // reads the old w
+  w.assign(w * 0.5 + 1.0);
+  const Compiled c = compile_pending();
+  ASSERT_EQ(c.kernels.size(), 2u);
+  EXPECT_EQ(c.scheduled.groups[0].kind, GroupKind::matmul);
+}
+
+}  // namespace
+}  // namespace heddle

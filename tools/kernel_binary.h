@@ -1,0 +1,18 @@
+// What the compilers of the backends make of a kernel, without a device.
+//
+// The one place above the device layer that calls into backends, by their own driver-free headers. Errors: CompileError with the compiler's
+// log; ValueError when the backend is not part of this build; DeviceUnavailable without NVRTC. Thread safety: as those compilers.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "core/kernel/kernel_source.h"
+
+namespace heddle::tools {
+
+std::string ptx_of(const KernelSource& source, int sm);
+std::vector<uint32_t> spirv_of(const KernelSource& source);
+
+}  // namespace heddle::tools
