@@ -8,6 +8,7 @@
 #include "core/device/registry.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"
+#include "data/batcher.h"
 #include "data/datasets.h"
 #include "io/safetensors.h"
 #include "nn/nn.h"

@@ -117,17 +117,18 @@ void CudaDevice::free(BufferId id) {
   CUdeviceptr memory = found->second.memory;
   buffers_.erase(found);
   ++frees_;
-  if (drain()) cu().MemFree(memory);
+  drain();
+  cu().MemFree(memory);
 }
 
 // Waits until nothing uses what is about to be given back: rare, because core's allocator keeps its blocks. Never throws, as
-// free and release run in destructors; a device that turns out to be lost says so in the next call.
-bool CudaDevice::drain() {
-  if (!dead_.empty()) return false;
+// free and release run in destructors; a device that turns out to be lost says so in the next call, and takes back what
+// it still can.
+void CudaDevice::drain() {
   CUresult result = cu().CtxSetCurrent(context_);
+  if (!dead_.empty()) return;
   if (result == CUDA_SUCCESS) result = cu().StreamSynchronize(stream_);
   if (result != CUDA_SUCCESS) dead_ = fmt::format("cuStreamSynchronize: {}; last commands: {}", result_text(result), last_submitted_);
-  return result == CUDA_SUCCESS;
 }
 
 void CudaDevice::reclaim_staging() {
@@ -245,7 +246,8 @@ void CudaDevice::release(KernelId id) {
   if (found == kernels_.end()) return;
   CUmodule module = found->second.module;
   kernels_.erase(found);
-  if (drain()) cu().ModuleUnload(module);
+  drain();
+  cu().ModuleUnload(module);
 }
 
 }  // namespace heddle::cuda

@@ -91,7 +91,7 @@ class CudaDevice final : public Device {
   // Throws what a failed call means.
   void expect(CUresult result, const char* call);
   [[noreturn]] void lost(CUresult result, const char* call);
-  bool drain();
+  void drain();
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
   std::string machine_code(const KernelSource& source);

@@ -32,13 +32,13 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
 
 void CudaDevice::add(Recording& recording, const Command& command) {
   if (auto* c = std::get_if<Copy>(&command)) {
-    recording.commands.push_back(PreparedCopy{buffers_.at(raw(c->src.buffer)).memory + c->src.offset,
+    recording.commands.emplace_back(PreparedCopy{buffers_.at(raw(c->src.buffer)).memory + c->src.offset,
                                               buffers_.at(raw(c->dst.buffer)).memory + c->dst.offset, c->src.size});
   } else if (auto* f = std::get_if<Fill>(&command)) {
-    recording.commands.push_back(
+    recording.commands.emplace_back(
         PreparedFill{buffers_.at(raw(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
   } else {
-    recording.commands.push_back(prepare(std::get<Dispatch>(command)));
+    recording.commands.emplace_back(prepare(std::get<Dispatch>(command)));
     auto& d = std::get<PreparedDispatch>(recording.commands.back());
     for (CUdeviceptr& pointer : d.pointers) d.arguments.push_back(&pointer);
     for (uint32_t& constant : d.constants) d.arguments.push_back(&constant);
@@ -91,10 +91,8 @@ void CudaDevice::destroy(Recording& recording) {
 void CudaDevice::release(RecordingId id) {
   auto found = recordings_.find(raw(id));
   if (found == recordings_.end()) return;
-  if (dead_.empty()) {
-    cu().CtxSetCurrent(context_);
-    destroy(found->second);
-  }
+  cu().CtxSetCurrent(context_);
+  destroy(found->second);
   recordings_.erase(found);
 }
 

@@ -40,8 +40,8 @@ class Optimizer {
   void set_lr(double lr);
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
-  // State by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are i64 scalars. Parameters not yet
-  // stepped have none.
+  // The live state tensors (shared, not copied) by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are
+  // i64 scalars. Parameters not yet stepped have none.
   StateDict state_dict() const;
   // Strict: ValueError with the names that are missing or unexpected, ShapeError for one that does not fit; nothing
   // changes when it throws.

@@ -244,3 +244,9 @@ FUNC double hk_atan2(double x, double y) { return atan2(x, y); }
 #endif
 #undef atan2
 #define atan2(x, y) hk_atan2(x, y)
+//@ fmod
+#ifdef HK_HAS_F64
+FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
+#endif
+#undef fmod
+#define fmod(x, y) hk_fmod(x, y)

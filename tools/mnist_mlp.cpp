@@ -52,7 +52,7 @@ Evaluation evaluate_images(nn::Module& model, const data::ImageSet& set, DeviceC
     const DeviceBatch on_device = upload(batch, device);
     const Tensor logits = model(on_device.images);
     const Tensor batch_loss = cross_entropy(logits, on_device.labels, Reduction::sum);
-    const Tensor batch_right = sum(argmax(logits, 1) == on_device.labels);
+    const Tensor batch_right = sum(cast(argmax(logits, 1) == on_device.labels, DType::f32));
     eval({batch_loss, batch_right});
     loss += batch_loss.item();
     right += batch_right.item();

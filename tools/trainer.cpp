@@ -94,8 +94,10 @@ struct Trainer::State {
   data::Batch host_batch;
   DeviceBatch batch;        // the last one submitted
 
-  // The open window: steps submitted since the device was last waited for.
-  std::vector<Tensor> losses;
+  // The open window: steps submitted since the device was last waited for. Their losses are collected on the device, in one tensor whose
+  // place never changes, so that every step is the same recording and a window is read at once.
+  Tensor losses;
+  int64_t in_window = 0;
   Clock::time_point window_start;
   DeviceCounters window_counters;
 
@@ -114,7 +116,8 @@ struct Trainer::State {
         model(make_mnist_mlp(o.seed, device)),
         optimizer(make_optimizer(o, model.parameters())),
         progress(o.json),
-        total_steps(batcher.batches_per_epoch() * o.epochs) {}
+        total_steps(batcher.batches_per_epoch() * o.epochs),
+        losses(zeros({window_steps}, DType::f32, &device)) {}
 
   std::string path(const char* name) const { return (std::filesystem::path(options.out) / name).string(); }
   int64_t last_step() const { return options.limit_steps > 0 ? std::min(options.limit_steps, total_steps) : total_steps; }
@@ -125,7 +128,7 @@ struct Trainer::State {
   }
 
   void open_window() {
-    losses.clear();
+    in_window = 0;
     window_counters = device.counters();
     window_start = Clock::now();
   }
@@ -138,20 +141,25 @@ struct Trainer::State {
     optimizer->set_lr(rate(step));
     optimizer->update();
     optimizer->zero_grad();
+    keep_loss(loss.detach());
     eval_pending();
-    losses.push_back(loss);
     ++step;
   }
 
-  bool window_is_full() const {
-    return static_cast<int64_t>(losses.size()) >= window_steps || seconds_since(window_start) >= window_seconds;
+  void keep_loss(const Tensor& loss) {
+    const NoGradScope no_grad;
+    const Tensor here = arange(0, window_steps, 1, DType::f32, &device) == Tensor::host_scalar(static_cast<float>(in_window), &device);
+    losses.assign(where(here, loss, losses));
+    ++in_window;
   }
+
+  bool window_is_full() const { return in_window >= window_steps || seconds_since(window_start) >= window_seconds; }
 
   // Waits for the device, measures, looks at the losses and opens the next window.
   void close_window() {
-    if (losses.empty()) return;
+    if (in_window == 0) return;
     device.synchronize();
-    const double seconds = seconds_since(window_start), count = static_cast<double>(losses.size());
+    const double seconds = seconds_since(window_start), count = static_cast<double>(in_window);
     training_seconds += seconds;
     step_seconds.push_back(seconds / count);
     kernels_per_step = static_cast<double>(device.counters().kernels - window_counters.kernels) / count;
@@ -160,15 +168,13 @@ struct Trainer::State {
     open_window();
   }
 
-  // A loss that is not finite poisons all later ones, so the last tells of the window; with --json each is read anyway.
   void inspect_losses() {
-    last_loss = losses.back().item();
-    if (!options.json && std::isfinite(last_loss)) return;
-    const int64_t first = step - static_cast<int64_t>(losses.size());
-    for (size_t i = 0; i < losses.size(); ++i) {
-      const double value = losses[i].item();
-      if (options.json) print_json({{"event", "step"}, {"step", first + static_cast<int64_t>(i) + 1}, {"loss", value}});
-      if (!std::isfinite(value)) stop_at_bad_loss(first + static_cast<int64_t>(i) + 1, value);
+    const std::vector<float> values = losses.to_vector<float>();
+    const int64_t first = step - in_window;
+    for (int64_t i = 0; i < in_window; ++i) {
+      last_loss = values[static_cast<size_t>(i)];
+      if (options.json) print_json({{"event", "step"}, {"step", first + i + 1}, {"loss", last_loss}});
+      if (!std::isfinite(last_loss)) stop_at_bad_loss(first + i + 1, last_loss);
     }
   }
 

@@ -382,6 +382,7 @@ class Scheduler {
       else if (graph().leaves[node.leaf].slot >= 0) buffers.insert({0, graph().leaves[node.leaf].slot});
       else buffers.insert({2, 0});
     }
+    if (group.members.size() + group.inlined.size() > max_vertices) return false;
     size_t stores = 0;
     for (const Member& member : group.members) stores += member.stored;
     return buffers.size() + stores <= limits_.max_bindings;
@@ -480,6 +481,9 @@ class Scheduler {
     }
     if (static_cast<int>(out_.groups.size()) != count) throw std::logic_error("[schedule] groups form a cycle");
   }
+
+  // Longer kernels gain nothing more from fusion and take drivers' compilers very long.
+  static constexpr size_t max_vertices = 96;
 
   ScheduleLimits limits_;
   ScheduledGraph out_;

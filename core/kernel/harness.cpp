@@ -29,7 +29,8 @@ class GuardedBuffer {
   GuardedBuffer(const GuardedBuffer&) = delete;
   GuardedBuffer& operator=(const GuardedBuffer&) = delete;
 
-  Binding binding() const { return {buffer_, front_, bound_}; }
+  // The guard behind belongs to the binding: drivers that drop accesses outside of it would hide the fault.
+  Binding binding() const { return {buffer_, front_, bound_ + guard_bytes}; }
 
   void restore() {
     std::vector<uint8_t> image(front_ + bound_ + guard_bytes, guard_value);

@@ -10,9 +10,10 @@ namespace heddle {
 namespace {
 
 std::string_view trim(std::string_view s) {
-  const size_t first = s.find_first_not_of(" \t\r");
+  constexpr std::string_view blank = " \t\r\n";
+  const size_t first = s.find_first_not_of(blank);
   if (first == std::string_view::npos) return {};
-  return s.substr(first, s.find_last_not_of(" \t\r") - first + 1);
+  return s.substr(first, s.find_last_not_of(blank) - first + 1);
 }
 
 // The first word of `rest`, which loses it.
@@ -283,7 +284,7 @@ class KernelFileParser {
       if (trim(row) == "KERNEL") {
         const std::string_view helpers = text_.substr(start, row_start - start);
         // Errors in the helpers name their lines as well.
-        if (!trim_all(helpers).empty()) file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
+        if (!trim(helpers).empty()) file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
         file_.body = text_.substr(at_);
         file_.first_line = line_ + 1;
         break;
@@ -294,12 +295,7 @@ class KernelFileParser {
       file_.body = text_.substr(start);
       file_.first_line = start_line + 1;
     }
-    if (trim_all(file_.body).empty()) fail("the body is empty");
-  }
-
-  static std::string_view trim_all(std::string_view s) {
-    const size_t first = s.find_first_not_of(" \t\r\n");
-    return first == std::string_view::npos ? std::string_view{} : s.substr(first);
+    if (trim(file_.body).empty()) fail("the body is empty");
   }
 
   void check_names() const {

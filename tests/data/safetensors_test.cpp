@@ -22,11 +22,11 @@ using test::contains;
 DeviceContext& host() { return device("reference:0"); }
 
 std::vector<uint8_t> file_of(const std::string& header, const std::vector<uint8_t>& data) {
-  std::vector<uint8_t> bytes(8);
-  for (size_t i = 0; i < 8; ++i) bytes[i] = static_cast<uint8_t>(uint64_t{header.size()} >> (8 * i));
-  bytes.insert(bytes.end(), header.begin(), header.end());
-  bytes.insert(bytes.end(), data.begin(), data.end());
-  return bytes;
+  std::string text;
+  for (int shift = 0; shift < 64; shift += 8) text.push_back(static_cast<char>(uint64_t{header.size()} >> shift));
+  text += header;
+  text.append(data.begin(), data.end());
+  return {text.begin(), text.end()};
 }
 
 class Safetensors : public testing::Test {

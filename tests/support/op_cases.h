@@ -37,12 +37,17 @@ struct OpCase {
   Builder build;
   bool differentiable = true;  // smooth at these inputs, in every floating input
   bool wide_integers = false;  // i64 inside or in the result
+  bool extra = false;          // only in the full coverage
 
   // From the leaves of make_inputs: applies the layouts, then the function. Differentiable down to the leaves.
   Tensor run(DeviceContext& device, std::span<const Tensor> leaves) const;
 };
 
-std::vector<OpCase> op_cases();
+// brief: every row and function, every dtype, layout and broadcast form, but not each with each (for elementwise rows the forms rotate through
+// the table). full: each with each; what HEDDLE_TEST_FULL=1 asks for.
+enum class Coverage : uint8_t { brief, full };
+Coverage coverage_from_environment();
+std::vector<OpCase> op_cases(Coverage coverage = coverage_from_environment());
 
 // The public function of an elementwise row.
 Tensor apply_row(const OpDef& row, std::span<const Tensor> inputs);

@@ -1,0 +1,165 @@
+// The command line as a user and a script meet it: JSON, exit codes, one-line errors, help.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/graph/op.h"
+#include "tests/cli/subprocess.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+using test::contains;
+using test::Finished;
+using test::run_heddle;
+
+// Exit code 2, nothing on standard output, one line on standard error that contains `part`.
+void expect_user_error(const std::vector<std::string>& arguments, const std::string& part) {
+  const Finished run = run_heddle(arguments);
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_TRUE(contains(run.err, part));
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+TEST(Devices, JsonListsEveryBackend) {
+  const Finished run = run_heddle({"devices", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json list = Json::parse(run.out);
+  ASSERT_TRUE(list.is_array());
+  std::set<std::string> backends;
+  for (const Json& d : list) {
+    for (const char* key : {"id", "backend", "name", "driver", "available", "reason", "caps"}) EXPECT_TRUE(d.contains(key)) << key;
+    EXPECT_EQ(d["available"].get<bool>(), d["reason"].get<std::string>().empty()) << d.dump();
+    EXPECT_EQ(d["caps"].empty(), !d["available"].get<bool>());
+    backends.insert(d["backend"].get<std::string>());
+  }
+  EXPECT_TRUE(backends.count("reference") == 1 && backends.count("null") == 1);
+}
+
+TEST(Devices, AnAbsentDriverHasItsReason) {
+  const Finished run = test::run_heddle({"devices"}, {.environment = {{"OCL_ICD_VENDORS", "/nonexistent"}}});
+  EXPECT_EQ(run.exit_code, 0);
+  EXPECT_TRUE(contains(run.out, "reference:0"));
+}
+
+TEST(Ops, JsonIsTheTable) {
+  const Finished run = run_heddle({"ops", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json rows = Json::parse(run.out);
+  ASSERT_EQ(rows.size(), all_ops().size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i]["name"], std::string(all_ops()[i]->name));
+    EXPECT_EQ(rows[i]["kind"], std::string(name_of(all_ops()[i]->kind)));
+    EXPECT_FALSE(rows[i]["dtypes"].empty());
+    EXPECT_TRUE(rows[i]["gradient"] == true || !rows[i]["gradient"].get<std::string>().empty()) << rows[i].dump();
+    EXPECT_TRUE(rows[i]["devices"].is_array());
+  }
+  const auto row = [&](const std::string& name) { return *std::find_if(rows.begin(), rows.end(), [&](const Json& r) { return r["name"] == name; }); };
+  EXPECT_EQ(row("exp")["gradient"], true);
+  EXPECT_EQ(row("exp")["dtypes"], (Json{"f32", "f16", "bf16", "f64"}));
+  EXPECT_TRUE(row("argmax")["gradient"].is_string());
+}
+
+TEST(Version, TextAndJson) {
+  EXPECT_TRUE(contains(run_heddle({"version"}).out, "heddle 0.1.0"));
+  const Json version = Json::parse(run_heddle({"version", "--json"}).out);
+  EXPECT_EQ(version["version"], "0.1.0");
+  EXPECT_FALSE(version["backends"].empty());
+}
+
+TEST(Help, EveryCommandHasAnExample) {
+  for (const char* command : {"devices", "train", "eval", "ops", "dump", "kernel", "bench", "version"}) {
+    const Finished run = run_heddle({command, "--help"});
+    EXPECT_EQ(run.exit_code, 0) << command;
+    EXPECT_TRUE(contains(run.out, std::string("Example:\n  heddle ") + command));
+    EXPECT_TRUE(contains(run.out, "--json"));
+  }
+  EXPECT_EQ(run_heddle({"--help"}).exit_code, 0);
+}
+
+TEST(BadInput, CommandsAndOptions) {
+  expect_user_error({}, "subcommand");
+  expect_user_error({"nope"}, "unknown command 'nope'; known: train");
+  expect_user_error({"devices", "--colour"}, "--colour");
+  expect_user_error({"train"}, "recipe");
+  expect_user_error({"train", "resnet"}, "unknown recipe 'resnet'; known: mnist-mlp");
+  expect_user_error({"train", "mnist-mlp", "--epochs", "many"}, "--epochs");
+  expect_user_error({"eval", "mnist-mlp"}, "--model");
+  expect_user_error({"dump", "mnist-mlp", "--what", "soul", "--device", "reference:0"}, "unknown view 'soul'");
+  expect_user_error({"dump", "mnist-mlp", "--batch", "0", "--device", "reference:0"}, "--batch is 0");
+}
+
+TEST(BadInput, Devices) {
+  expect_user_error({"train", "mnist-mlp", "--device", "abacus:0"}, "abacus:0");
+  expect_user_error({"train", "mnist-mlp", "--device", "reference:7"}, "reference:7");
+  expect_user_error({"train", "mnist-mlp", "--device", "null:0"}, "computes nothing");
+  const Finished run = run_heddle({"bench", "elementwise"}, {.environment = {{"HEDDLE_DEVICE", "abacus"}}});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(contains(run.err, "abacus"));
+}
+
+TEST(BadInput, Kernel) {
+  expect_user_error({"kernel", "nothing"}, "nothing");
+  expect_user_error({"kernel", "/nonexistent/a.hk"}, "/nonexistent/a.hk");
+  expect_user_error({"kernel", "matmul", "--set", "TM"}, "NAME=VALUE");
+  expect_user_error({"kernel", "matmul", "--set", "TM=x"}, "'x' is not a number");
+  expect_user_error({"kernel", "matmul", "--set", "NOPE=1", "--print", "source"}, "NOPE");
+  expect_user_error({"kernel", "matmul", "--print", "poem"}, "unknown --print 'poem'");
+  expect_user_error({"kernel", "matmul", "--type", "TA=f8", "--print", "source"}, "f8");
+}
+
+TEST(Kernel, PrintsForEachTarget) {
+  EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "opencl"}).out, "__kernel"));
+  EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "glsl"}).out, "#version"));
+  EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "cuda"}).out, "__global__"));
+  const Finished source = run_heddle({"kernel", std::string(HEDDLE_SOURCE_DIR) + "/shaders/matmul.hk", "--set", "TM=32", "--print", "source"});
+  EXPECT_EQ(source.exit_code, 0) << source.err;
+  EXPECT_TRUE(contains(source.out, "TM"));
+#ifdef HEDDLE_HAS_VULKAN
+  const Finished spirv = run_heddle({"kernel", "matmul", "--print", "spirv"});
+  EXPECT_EQ(spirv.exit_code, 0) << spirv.err;
+  ASSERT_GE(spirv.out.size(), 4u);
+  EXPECT_EQ(spirv.out.substr(0, 4), std::string("\x03\x02\x23\x07", 4));  // SPIR-V's magic number
+#endif
+}
+
+TEST(Dump, EveryView) {
+  for (const char* what : {"graph", "simplified", "groups", "source", "plan"}) {
+    const Finished run = run_heddle({"dump", "mnist-mlp", "--what", what, "--device", "null:0", "--json"});
+    ASSERT_EQ(run.exit_code, 0) << what << ": " << run.err;
+    const Json json = Json::parse(run.out);
+    EXPECT_EQ(json["what"], what);
+    EXPECT_FALSE(json["text"].get<std::string>().empty()) << what;
+  }
+  EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--what", "graph", "--device", "null:0"}).out, "matmul"));
+}
+
+TEST(Bench, BadCasesAndPeers) {
+  expect_user_error({"bench", "juggling", "--device", "reference:0"}, "unknown benchmark 'juggling'; known: matmul");
+  expect_user_error({"bench", "matmul", "--cases", "8x8", "--device", "reference:0"}, "'8x8' is not of the form MxNxK");
+  expect_user_error({"bench", "matmul", "--cases", "8x8x0", "--device", "reference:0"}, "MxNxK");
+  expect_user_error({"bench", "matmul", "--cases", "8x8x8x", "--device", "reference:0"}, "MxNxK");
+  expect_user_error({"bench", "matmul", "--peers", "abacus", "--device", "reference:0"}, "unknown peer 'abacus'");
+  expect_user_error({"bench", "matmul", "--repetitions", "3", "--device", "reference:0"}, "at least 10");
+}
+
+TEST(Bench, MatmulRow) {
+  const Finished run = run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json row = Json::parse(run.out);
+  EXPECT_EQ(row["bench"], "matmul");
+  EXPECT_EQ(row["case"], "8x4x2");
+  EXPECT_EQ(row["dtype"], "f32");
+  EXPECT_EQ(row["device"], "reference:0");
+  EXPECT_EQ(row["unit"], "GFLOP/s");
+  EXPECT_TRUE(row["peer"].is_null() && row["ratio"].is_null());
+  EXPECT_NEAR(row["value"].get<double>(), 2 * 8 * 4 * 2 / row["seconds"].get<double>() * 1e-9, 1e-9);
+}
+
+}  // namespace
+}  // namespace heddle

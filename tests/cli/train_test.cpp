@@ -1,0 +1,264 @@
+// `heddle train` and `heddle eval` end to end on small MNIST-type folders: files, JSON, resume, Ctrl-C, bad data, NaN.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "core/device/registry.h"
+#include "io/safetensors.h"
+#include "tests/cli/subprocess.h"
+#include "tests/support/idx_files.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+using test::Bytes;
+using test::contains;
+using test::Finished;
+
+bool available(const std::string& id) {
+  for (const DeviceInfo& d : Registry::instance().devices()) {
+    if (d.id == id) return d.available;
+  }
+  return false;
+}
+
+class Train : public testing::Test {
+ protected:
+  Train() {
+    put("train-images-idx3-ubyte", test::images_file(96, 28, 28));
+    put("train-labels-idx1-ubyte", test::labels_file(96));
+    put("t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
+    put("t10k-labels-idx1-ubyte", test::labels_file(20));
+  }
+  void put(const std::string& name, const Bytes& bytes) { test::write_bytes(data / name, bytes); }
+
+  // heddle train mnist-mlp on the small folder into `out`; on the reference device with batch 16 unless `more` says otherwise.
+  Finished train(std::vector<std::string> more, const test::RunOptions& options = {}) {
+    const auto otherwise = [&more](const char* option, const char* value) {
+      if (std::find(more.begin(), more.end(), option) == more.end()) more.insert(more.end(), {option, value});
+    };
+    otherwise("--device", "reference:0");
+    otherwise("--batch", "16");
+    more.insert(more.begin(), {"train", "mnist-mlp", "--data", data.path(), "--out", out});
+    return test::run_heddle(more, options);
+  }
+  void expect_refused(const std::vector<std::string>& more, const std::string& part) {
+    const Finished run = train(more);
+    EXPECT_EQ(run.exit_code, 2) << run.out << run.err;
+    EXPECT_TRUE(contains(run.err, part));
+    EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+    EXPECT_FALSE(std::filesystem::exists(out + "/model.safetensors"));
+  }
+  std::vector<std::string> files() const {
+    std::vector<std::string> names;
+    for (const auto& entry : std::filesystem::directory_iterator(out)) names.push_back(entry.path().filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
+  }
+  static std::vector<double> losses(const Finished& run) {
+    std::vector<double> values;
+    for (const std::string& line : run.out_lines()) {
+      const Json json = Json::parse(line);
+      if (json["event"] == "step") values.push_back(json["loss"].get<double>());
+    }
+    return values;
+  }
+
+  test::TemporaryFolder data, parent;
+  const std::string out = parent / "run/one";
+};
+
+TEST_F(Train, JsonEventsAndFiles) {
+  const Finished run = train({"--epochs", "2", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const auto lines = run.out_lines();
+  ASSERT_EQ(lines.size(), 13u);  // 2 epochs of 6 steps, and the last line
+  for (size_t i = 0; i < 12; ++i) {
+    const Json step = Json::parse(lines[i]);
+    EXPECT_EQ(step["event"], "step");
+    EXPECT_EQ(step["step"], i + 1);
+  }
+  EXPECT_NEAR(losses(run).front(), std::log(10.0), 0.15);
+  const Json done = Json::parse(lines.back());
+  EXPECT_EQ(done["event"], "done");
+  EXPECT_EQ(done["device"], "reference:0");
+  EXPECT_EQ(done["steps"], 12);
+  for (const char* key : {"test_accuracy", "test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) {
+    EXPECT_TRUE(done[key].is_number()) << key;
+  }
+  EXPECT_GT(done["median_step_ms"].get<double>(), 0);
+  EXPECT_GE(done["peak_device_bytes"].get<double>(), 109386 * 4 * 3);  // parameters and Adam's two moments
+  EXPECT_EQ(files(), (std::vector<std::string>{"checkpoint.safetensors", "model.safetensors"}));
+  const SafetensorsFile model = load_safetensors(out + "/model.safetensors", &device("reference:0"));
+  int64_t parameters = 0;
+  for (const auto& [name, tensor] : model.tensors) parameters += tensor.numel();
+  EXPECT_EQ(parameters, 109386);
+}
+
+TEST_F(Train, EvalRepeatsTheTest) {
+  const Finished run = train({"--epochs", "1", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json done = Json::parse(run.out_lines().back());
+  for (const char* file : {"/model.safetensors", "/checkpoint.safetensors"}) {
+    const Finished again = test::run_heddle({"eval", "mnist-mlp", "--model", out + file, "--data", data.path(), "--device", "reference:0", "--json"});
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    const Json tested = Json::parse(again.out);
+    EXPECT_EQ(tested["test_accuracy"], done["test_accuracy"]);
+    EXPECT_NEAR(tested["test_loss"].get<double>(), done["test_loss"].get<double>(), 1e-6);
+    EXPECT_EQ(tested["images"], 20);
+  }
+}
+
+TEST_F(Train, ResumeGoesOnExactly) {
+  const Finished whole = train({"--epochs", "3", "--json"});
+  const std::string straight = out + "/model.safetensors";
+  const Bytes expected = test::read_bytes(straight);
+  std::filesystem::remove_all(out);
+  const Finished first = train({"--epochs", "3", "--limit-steps", "8", "--json"}), rest = train({"--epochs", "3", "--resume", "--json"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  ASSERT_EQ(rest.exit_code, 0) << rest.err;
+  std::vector<double> joined = losses(first);
+  const std::vector<double> tail = losses(rest);
+  joined.insert(joined.end(), tail.begin(), tail.end());
+  EXPECT_EQ(joined, losses(whole));
+  EXPECT_EQ(test::read_bytes(straight), expected);
+}
+
+TEST_F(Train, ResumeChecksTheCheckpoint) {
+  ASSERT_EQ(train({"--epochs", "1", "--limit-steps", "2"}).exit_code, 0);
+  const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
+    const Finished run = train(more);
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_TRUE(contains(run.err, part));
+  };
+  refused({"--resume", "--seed", "2"}, "seed 1, this run has 2");
+  refused({"--resume", "--optimizer", "sgd"}, "optimizer adam, this run has sgd");
+  std::filesystem::resize_file(out + "/checkpoint.safetensors", 1000);
+  refused({"--resume"}, "truncated");
+  std::filesystem::remove(out + "/checkpoint.safetensors");
+  refused({"--resume"}, "no such file");
+}
+
+TEST_F(Train, PlainLinesWithoutATerminal) {
+  const Finished run = train({"--epochs", "2"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out.find('\r'), std::string::npos);
+  EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
+  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test accuracy", "samples/s", "model          "}) {
+    EXPECT_TRUE(contains(run.out, part));
+  }
+}
+
+TEST_F(Train, CtrlCSavesAndEnds) {
+  const Finished run = train({"--epochs", "100000", "--json"}, {.interrupt_after = "\"step\":20,"});
+  EXPECT_EQ(run.exit_code, 130) << run.err;
+  const Json last = Json::parse(run.out_lines().back());
+  EXPECT_EQ(last["event"], "interrupted");
+  const int64_t steps = last["steps"].get<int64_t>();
+  EXPECT_GE(steps, 20);
+  EXPECT_EQ(files(), (std::vector<std::string>{"checkpoint.safetensors", "model.safetensors"}));
+  const SafetensorsFile checkpoint = load_safetensors(out + "/checkpoint.safetensors", &device("reference:0"));
+  EXPECT_EQ(checkpoint.metadata.at("step"), std::to_string(steps));
+}
+
+TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
+  const Finished run = train({"--epochs", "4", "--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--json", "--checkpoint-every", "1"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(contains(run.err, "at step 2"));
+  EXPECT_TRUE(contains(run.err, "learning rate"));
+  EXPECT_TRUE(contains(run.err, "last good checkpoint is " + out + "/checkpoint.safetensors"));
+  EXPECT_EQ(files(), std::vector<std::string>{"checkpoint.safetensors"});
+  EXPECT_EQ(load_safetensors(out + "/checkpoint.safetensors", &device("reference:0")).metadata.at("step"), "1");
+  std::filesystem::remove_all(out);
+  const Finished none = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant"});  // found at the window's end, named by step
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
+  EXPECT_TRUE(files().empty());
+}
+
+TEST_F(Train, ImpossibleNumbers) {
+  expect_refused({"--epochs", "0"}, "--epochs is 0");
+  expect_refused({"--batch", "0"}, "--batch is 0");
+  expect_refused({"--batch", "-3"}, "--batch is -3");
+  expect_refused({"--batch", "97"}, "only 96 images");
+  expect_refused({"--lr", "0"}, "--lr is 0");
+  expect_refused({"--lr", "-1"}, "--lr is -1");
+  expect_refused({"--lr", "nan"}, "--lr");
+  expect_refused({"--lr", "inf"}, "--lr");
+  expect_refused({"--weight-decay", "-1"}, "--weight-decay");
+  expect_refused({"--optimizer", "magic"}, "unknown optimizer 'magic'; known: sgd");
+  expect_refused({"--schedule", "magic"}, "unknown schedule 'magic'");
+  expect_refused({"--limit-steps", "-1"}, "--limit-steps");
+  expect_refused({"--seed", "x"}, "--seed");
+}
+
+TEST_F(Train, BadData) {
+  put("train-labels-idx1-ubyte", test::labels_file(95));
+  expect_refused({}, "has 96 images");
+  put("train-labels-idx1-ubyte", test::idx_file(0x801, {96}, Bytes(96, 10)));
+  expect_refused({}, "label 10 of item 0 is out of range");
+  put("train-labels-idx1-ubyte", test::images_file(1, 2, 2));
+  expect_refused({}, "wrong magic number");
+  put("train-labels-idx1-ubyte", {1, 2});
+  expect_refused({}, "truncated");
+  std::filesystem::remove(data / "train-labels-idx1-ubyte");
+  expect_refused({}, "no file train-labels-idx1-ubyte");
+  put("train-labels-idx1-ubyte", test::labels_file(96));
+  put("train-images-idx3-ubyte", test::images_file(96, 14, 14));
+  put("t10k-images-idx3-ubyte", test::images_file(20, 14, 14));
+  expect_refused({}, "images are 14x14, expected 28x28");
+  EXPECT_TRUE(contains(test::run_heddle({"train", "mnist-mlp", "--data", "/nonexistent", "--out", out}).err, "/nonexistent: no such folder"));
+}
+
+TEST_F(Train, UnwritableOutputIsRefusedBeforeTraining) {
+  test::write_bytes(parent / "file", {1});
+  const Finished run = test::run_heddle({"train", "mnist-mlp", "--out", parent / "file/run", "--device", "reference:0"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(contains(run.err, "cannot create the folder"));
+  EXPECT_EQ(run.out, "");
+  const Finished proc = test::run_heddle({"train", "mnist-mlp", "--out", "/proc/heddle", "--device", "reference:0"});
+  EXPECT_EQ(proc.exit_code, 2);
+  EXPECT_TRUE(contains(proc.err, "/proc/heddle"));
+}
+
+TEST_F(Train, EvalRefusesForeignFiles) {
+  const auto refused = [&](const std::string& model, const std::string& part) {
+    const Finished run = test::run_heddle({"eval", "mnist-mlp", "--model", model, "--device", "reference:0"});
+    EXPECT_EQ(run.exit_code, 2) << run.out;
+    EXPECT_TRUE(contains(run.err, part));
+  };
+  refused(parent / "none", "no such file");
+  test::write_bytes(parent / "junk", Bytes(100, 'x'));
+  refused(parent / "junk", "not a safetensors file");
+  save_safetensors(parent / "other", {{"weight", Tensor::from_vector<float>({1, 2}, {2}, &device("reference:0"))}});
+  refused(parent / "other", "weight");
+}
+
+class TrainOnDevice : public Train, public testing::WithParamInterface<const char*> {};
+
+// Everything a script relies on, on a device with kernels: the same seed gives the same losses, the first ones those of the reference.
+TEST_P(TrainOnDevice, SameSeedSameLosses) {
+  const std::string id = GetParam();
+  if (!available(id)) GTEST_SKIP() << id << " is not available";
+  const Finished reference = train({"--epochs", "2", "--json"});
+  const Finished one = train({"--epochs", "2", "--json", "--device", id}), two = train({"--epochs", "2", "--json", "--device", id});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  const std::vector<double> expected = losses(reference), first = losses(one);
+  ASSERT_EQ(first.size(), expected.size());
+  for (size_t i = 0; i < first.size(); ++i) EXPECT_NEAR(first[i], expected[i], 1e-4 * expected[i]) << i;
+  EXPECT_EQ(losses(two), first);  // bit for bit
+  const Json done = Json::parse(one.out_lines().back());
+  EXPECT_EQ(done["device"], id);
+  EXPECT_GT(done["kernels_per_step"].get<double>(), 0);
+  EXPECT_LE(done["kernels_per_step"].get<double>(), 18);
+}
+INSTANTIATE_TEST_SUITE_P(Devices, TrainOnDevice, testing::Values("opencl:0", "vulkan:0"),
+                         [](const auto& p) { return std::string(p.param).substr(0, std::string(p.param).find(":")); });
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,154 @@
+// What is particular to the opencl backend: its disk cache of program binaries, its bounded queue, its reports.
+// The contract itself is checked by device_contract_test.cpp.
+#ifdef HEDDLE_HAS_OPENCL
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+
+#include "core/base/cache_dir.h"
+#include "core/base/error.h"
+#include "core/device/registry.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+KernelSource twice_source(const std::string& salt) {
+  KernelSource source;
+  source.name = "twice";
+  source.buffers = {{"x", DType::f32, Access::read}, {"y", DType::f32, Access::write}};
+  source.constants = {{"n", ConstParam::Type::u32}};
+  source.group = {16, 1, 1};
+  source.body = "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(y, i, 2.0f * LOAD(x, i) + " + salt + "); }\n";
+  return source;
+}
+
+class OpenCl : public testing::Test {
+ protected:
+  void SetUp() override {
+    for (const DeviceInfo& info : Registry::instance().devices()) {
+      if (info.id == "opencl:0") info_ = info;
+    }
+    if (!info_.available) GTEST_SKIP() << "opencl:0: " << info_.reason;
+  }
+
+  // Opens opencl:0, compiles the kernel and runs it on 0, 1, ..., 19.
+  static std::vector<float> run(const KernelSource& source) {
+    auto device = Registry::instance().open("opencl:0");
+    KernelId kernel = device->compile(source);
+    BufferId x = device->alloc(80), y = device->alloc(80);
+    std::vector<float> values(20), result(20);
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i);
+    device->write(x, 0, values.data(), 80);
+    std::vector<Command> commands{Dispatch{kernel, {2, 1, 1}, {{x, 0, 80}, {y, 0, 80}}, {20}}};
+    device->submit(device->record(commands, false));
+    device->read(y, 0, result.data(), 80);
+    return result;
+  }
+
+  DeviceInfo info_;
+};
+
+TEST_F(OpenCl, BinariesOnDiskAreUsedAndDamagedOnesAreNot) {
+  std::map<std::string, std::string> old;
+  for (const char* name : {"HEDDLE_CACHE_DIR", "HEDDLE_OPENCL_BINARIES"}) {
+    if (const char* value = std::getenv(name)) old[name] = value;
+  }
+  fs::path folder = fs::temp_directory_path() / fmt::format("heddle_opencl_test_{}", ::getpid());
+  fs::remove_all(folder);
+  setenv("HEDDLE_CACHE_DIR", folder.c_str(), 1);
+  setenv("HEDDLE_OPENCL_BINARIES", "1", 1);
+  KernelSource source = twice_source("0.5f");
+  std::vector<float> expected(20);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = 2.0f * static_cast<float>(i) + 0.5f;
+
+  EXPECT_EQ(run(source), expected);
+  std::vector<fs::path> files;
+  for (const auto& entry : fs::directory_iterator(folder / "opencl")) files.push_back(entry.path());
+  ASSERT_EQ(files.size(), 1u);
+  EXPECT_EQ(run(source), expected) << "from the binary";
+  auto written = fs::last_write_time(files[0]);
+  EXPECT_EQ(run(source), expected);
+  EXPECT_EQ(fs::last_write_time(files[0]), written) << "a binary that is used is not stored again";
+
+  fs::resize_file(files[0], fs::file_size(files[0]) / 2);
+  EXPECT_EQ(run(source), expected) << "a truncated file is rebuilt from the source";
+  EXPECT_GT(fs::last_write_time(files[0]), written);
+
+  for (const char* name : {"HEDDLE_CACHE_DIR", "HEDDLE_OPENCL_BINARIES"}) {
+    if (old.contains(name)) {
+      setenv(name, old[name].c_str(), 1);
+    } else {
+      unsetenv(name);
+    }
+  }
+  fs::remove_all(folder);
+}
+
+TEST_F(OpenCl, TheHostMayRunFarAhead) {
+  auto device = Registry::instance().open("opencl:0");
+  KernelId kernel = device->compile(twice_source("1.0f"));
+  BufferId x = device->alloc(80), y = device->alloc(80);
+  std::vector<Command> commands{Dispatch{kernel, {2, 1, 1}, {{x, 0, 80}, {y, 0, 80}}, {20}}, Copy{{y, 0, 80}, {x, 0, 80}}};
+  RecordingId recording = device->record(commands, false);
+  // Each round doubles and adds one, from a written start: 500 submissions wait at most, in bounded memory.
+  for (int round = 0; round < 50; ++round) {
+    std::vector<float> zeros(20, 0.0f);
+    device->write(x, 0, zeros.data(), 80);
+    std::fill(zeros.begin(), zeros.end(), -1.0f);
+    for (int i = 0; i < 10; ++i) device->submit(recording);
+  }
+  float result = 0;
+  device->read(x, 19 * 4, &result, 4);
+  EXPECT_EQ(result, 1023.0f);
+}
+
+TEST_F(OpenCl, EarlierTimesAreStillThereAfterALaterWait) {
+  auto device = Registry::instance().open("opencl:0");
+  KernelId kernel = device->compile(twice_source("1.0f"));
+  BufferId x = device->alloc(80), y = device->alloc(80);
+  std::vector<Command> commands{Fill{{x, 0, 80}, 0u}, Dispatch{kernel, {2, 1, 1}, {{x, 0, 80}, {y, 0, 80}}, {20}}};
+  RecordingId timed = device->record(commands, true), plain = device->record(commands, false);
+  Ticket first = device->submit(timed);
+  Ticket second = device->submit(plain);
+  std::vector<double> seconds{1.0};
+  device->wait(second, &seconds);
+  EXPECT_TRUE(seconds.empty()) << "not timed";
+  device->wait(first, &seconds);
+  ASSERT_EQ(seconds.size(), 2u);
+  for (double s : seconds) EXPECT_GE(s, 0.0);
+}
+
+TEST_F(OpenCl, RefusesARecordingWhoseBufferIsGone) {
+  auto device = Registry::instance().open("opencl:0");
+  BufferId x = device->alloc(64), y = device->alloc(64);
+  RecordingId recording = device->record(std::vector<Command>{Fill{{x, 0, 64}, 1u}}, false);
+  device->submit(recording);
+  device->free(y);
+  EXPECT_NO_THROW(device->submit(recording)) << "another buffer went";
+  device->free(x);
+  EXPECT_THROW(device->submit(recording), DeviceError);
+}
+
+TEST_F(OpenCl, CapsAreHonest) {
+  EXPECT_EQ(info_.caps.target, Target::opencl);
+  EXPECT_GT(info_.caps.memory_bytes, 0u);
+  if (info_.driver.starts_with("Portable Computing Language")) {
+    EXPECT_EQ(info_.caps.device_class, DeviceClass::cpu);
+    EXPECT_EQ(info_.caps.subgroup_size, 1u);
+    EXPECT_TRUE(info_.caps.unified_memory);
+    EXPECT_TRUE(info_.caps.f64);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
+
+#endif

@@ -1,0 +1,192 @@
+// What a plain loop may rely on: plans are found again, updates happen in place or not at all, runs repeat bit for bit.
+#include <gtest/gtest.h>
+
+#include "core/device/registry.h"
+#include "core/graph/functions.h"
+
+namespace heddle {
+namespace {
+
+class StepTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  DeviceContext& dev() { return device(GetParam()); }
+  Tensor leaf(const Shape& shape, float start = 0, float step = 1) {
+    std::vector<float> data(static_cast<size_t>(shape.numel()));
+    for (size_t i = 0; i < data.size(); ++i) data[i] = start + step * static_cast<float>(i);
+    return Tensor::from_vector(data, shape, &dev());
+  }
+  bool compiles() { return dev().caps().target != Target::none; }
+};
+
+std::vector<std::string> value_devices() {
+  std::vector<std::string> ids;
+  for (const DeviceInfo& info : Registry::instance().devices()) {
+    if (info.available && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
+  }
+  return ids;
+}
+
+TEST_P(StepTest, SameStructureIsPlannedOnce) {
+  if (!compiles()) GTEST_SKIP() << "the reference device has no plans";
+  const auto before = dev().counters();
+  for (int i = 0; i < 5; ++i) {
+    const Tensor x = leaf({3, 5}, static_cast<float>(i));
+    const Tensor y = sum(tanh(x) * 2.0, {1});
+    EXPECT_EQ(y.to_doubles().size(), 3u);
+  }
+  EXPECT_EQ(dev().counters().steps_compiled - before.steps_compiled, 1u);
+  EXPECT_EQ(dev().counters().step_hits - before.step_hits, 4u);
+}
+
+TEST_P(StepTest, NewSizesDoNotMakeNewKernels) {
+  if (!compiles()) GTEST_SKIP() << "the reference device has no kernels";
+  const auto run = [&](int64_t rows, int64_t columns) {
+    const Tensor x = leaf({rows, columns});
+    return sum(exp(x * -0.125) + 1.5, {1}).to_doubles();
+  };
+  run(33, 70);
+  const auto before = dev().counters();
+  run(37, 75);
+  EXPECT_EQ(dev().counters().kernels_compiled, before.kernels_compiled);
+  EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled + 1);
+}
+
+TEST_P(StepTest, HostScalarsChangeWithoutANewPlan) {
+  const Tensor x = leaf({4});
+  if (compiles()) (x * Tensor::host_scalar(1, &dev())).to_doubles();
+  const auto before = dev().counters();
+  for (float lr : {0.5f, 0.25f, 3.0f}) {
+    const std::vector<double> y = (x * Tensor::host_scalar(lr, &dev())).to_doubles();
+    EXPECT_EQ(y[3], 3.0 * lr);
+  }
+  EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled);
+}
+
+TEST_P(StepTest, UnobservedIntermediatesAreNotStored) {
+  if (!compiles()) GTEST_SKIP() << "the reference device does not fuse";
+  const Tensor x = leaf({64});
+  const auto before = dev().counters();
+  const Tensor y = tanh(relu(x) + 1.0) * 0.5;
+  y.to_doubles();
+  EXPECT_EQ(dev().counters().kernels - before.kernels, 1u);
+}
+
+TEST_P(StepTest, EagerRunsEveryOperation) {
+  if (!compiles()) GTEST_SKIP() << "the reference device does not fuse";
+  const Tensor x = leaf({64});
+  const auto before = dev().counters();
+  const EagerScope eager;
+  const Tensor y = tanh(relu(x));
+  EXPECT_EQ(dev().counters().kernels - before.kernels, 2u);  // before anybody looked
+  EXPECT_TRUE(y.node()->has_value());
+}
+
+TEST_P(StepTest, AssignIsSeenByCopiesOfTheHandle) {
+  Tensor p = leaf({5});
+  const Tensor same = p;
+  p.assign(p * 2.0);
+  EXPECT_EQ(same.to_doubles(), (std::vector<double>{0, 2, 4, 6, 8}));
+}
+
+TEST_P(StepTest, PendingReadersGetTheOldValue) {
+  Tensor p = leaf({5});
+  const Tensor old = p + 100.0;
+  p.assign(p * 2.0);
+  EXPECT_EQ(p.to_doubles()[4], 8);
+  EXPECT_EQ(old.to_doubles()[4], 104);
+}
+
+TEST_P(StepTest, ViewsHeldByTheUserKeepTheOldValue) {
+  Tensor p = leaf({2, 3});
+  const Tensor pending_view = transpose(p);
+  const Tensor done_view = slice(p, 0, {.start = 1});
+  eval({done_view});
+  p.assign(p + 10.0);
+  eval({p});
+  EXPECT_EQ(pending_view.to_doubles(), (std::vector<double>{0, 3, 1, 4, 2, 5}));
+  EXPECT_EQ(done_view.to_doubles(), (std::vector<double>{3, 4, 5}));
+  EXPECT_EQ(p.to_doubles()[0], 10);
+}
+
+TEST_P(StepTest, TwoAssignsBeforeAFlushKeepTheLast) {
+  Tensor p = leaf({3});
+  p.assign(p + 1.0);
+  p.assign(p * 10.0);
+  EXPECT_EQ(p.to_doubles(), (std::vector<double>{10, 20, 30}));
+}
+
+TEST_P(StepTest, SwapOfTwoParameters) {
+  Tensor a = leaf({4}, 0), b = leaf({4}, 50);
+  const Tensor keep = a + 0.0;
+  a.assign(b);
+  b.assign(keep);
+  eval({a, b});
+  EXPECT_EQ(a.to_doubles()[1], 51);
+  EXPECT_EQ(b.to_doubles()[1], 1);
+}
+
+TEST_P(StepTest, AssignReadingItselfBackwards) {
+  Tensor p = leaf({6});
+  p.assign(flip(p, {0}));
+  EXPECT_EQ(p.to_doubles(), (std::vector<double>{5, 4, 3, 2, 1, 0}));
+  p.assign(matmul(reshape(p, {2, 3}), transpose(reshape(p, {2, 3}))).dim(0) == 2 ? p + 1.0 : p);
+  EXPECT_EQ(p.to_doubles()[0], 6);
+}
+
+TEST_P(StepTest, MatmulIntoItsOwnOperand) {
+  Tensor p = leaf({2, 2}, 1);  // 1 2 3 4
+  p.assign(matmul(p, p));
+  EXPECT_EQ(p.to_doubles(), (std::vector<double>{7, 10, 15, 22}));
+}
+
+TEST_P(StepTest, UpdatesAreInPlace) {
+  if (!compiles()) GTEST_SKIP() << "the reference device does not update in place";
+  Tensor p = leaf({1000});
+  eval({p});
+  const Storage* before = p.node()->storage.get();
+  for (int i = 0; i < 3; ++i) {
+    p.assign(p + 1.0);
+    eval({p});
+  }
+  EXPECT_EQ(p.node()->storage.get(), before);
+  EXPECT_EQ(p.to_doubles()[0], 3);
+}
+
+TEST_P(StepTest, TwoRunsAgreeBitForBit) {
+  const auto run = [&] {
+    manual_seed(5);
+    const Tensor x = normal({37, 19}, 0, 1, &dev());
+    const Tensor y = softmax(matmul(x, transpose(x)));
+    return (sum(y * log(y + 1.0)) + mean(x)).to_bytes();
+  };
+  EXPECT_EQ(run(), run());
+}
+
+TEST_P(StepTest, EmptyAndScalarTensors) {
+  const Tensor none = Tensor::from_vector(std::vector<float>{}, {0, 3}, &dev());
+  EXPECT_EQ((none * 2.0).to_doubles().size(), 0u);
+  EXPECT_EQ(sum(none).item(), 0);
+  EXPECT_EQ(sum(none, {0}).to_doubles(), (std::vector<double>{0, 0, 0}));
+  EXPECT_EQ(matmul(transpose(none), none).to_doubles(), std::vector<double>(9, 0.0));
+  EXPECT_EQ((leaf({}, 3) + 1.0).item(), 4);
+}
+
+TEST_P(StepTest, MovementOfAHeldValueIsAViewOfIt) {
+  if (!compiles()) GTEST_SKIP() << "the reference device copies";
+  const Tensor x = leaf({4, 6});
+  const Tensor y = transpose(x);
+  eval({y});
+  EXPECT_EQ(y.node()->storage, x.node()->storage);
+}
+
+TEST_P(StepTest, LongUnobservedLoopStaysBounded) {
+  Tensor x = leaf({2});
+  for (int i = 0; i < 30000; ++i) x = x + 1.0;
+  EXPECT_EQ(x.to_doubles()[0], 30000);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, StepTest, ::testing::ValuesIn(value_devices()),
+                         [](const auto& param) { std::string n = param.param; std::replace(n.begin(), n.end(), ':', '_'); return n; });
+
+}  // namespace
+}  // namespace heddle
