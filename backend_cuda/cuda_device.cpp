@@ -152,11 +152,13 @@ bool CudaDevice::take_staging(uint64_t bytes, Staging& slot) {
     expect(cu().EventSynchronize(staged_.front().done), "cuEventSynchronize");
     reclaim_staging();
   }
-  for (Staging& candidate : free_staging_) {
-    if (candidate.capacity < bytes) continue;
-    slot = candidate;
-    candidate = free_staging_.back();
-    free_staging_.pop_back();
+  auto best = free_staging_.end();
+  for (auto at = free_staging_.begin(); at != free_staging_.end(); ++at) {
+    if (at->capacity >= bytes && (best == free_staging_.end() || at->capacity < best->capacity)) best = at;
+  }
+  if (best != free_staging_.end()) {
+    slot = *best;
+    free_staging_.erase(best);
     return true;
   }
   if (!free_staging_.empty()) {  // all too small: one makes room, so that the pool follows the sizes in use

@@ -321,6 +321,20 @@ void OpenClDevice::enqueue(const Prepared& command, cl_event* event) {
   }
 }
 
+// Enqueues the commands; entry.done is the event of the last one, entry.commands those of the others when timed.
+void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry) {
+  if (recording.commands.empty()) {
+    expect(cl().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &entry.done), "clEnqueueMarkerWithWaitList");
+    return;
+  }
+  for (size_t i = 0; i + 1 < recording.commands.size(); ++i) {
+    cl_event event = nullptr;
+    enqueue(recording.commands[i], recording.timed ? &event : nullptr);
+    if (recording.timed) entry.commands.push_back(event);
+  }
+  enqueue(recording.commands.back(), &entry.done);
+}
+
 Ticket OpenClDevice::submit(RecordingId id) {
   check_alive();
   auto found = recordings_.find(raw(id));
@@ -330,17 +344,12 @@ Ticket OpenClDevice::submit(RecordingId id) {
   retire_finished();
   last_submitted_ = recording.text;
   InFlight entry{};
-  for (size_t i = 0; i < recording.commands.size(); ++i) {
-    bool last = i + 1 == recording.commands.size();
-    cl_event event = nullptr;
-    enqueue(recording.commands[i], recording.timed || last ? &event : nullptr);
-    if (recording.timed) entry.commands.push_back(event);
-    if (last) entry.done = event;
-  }
-  if (recording.commands.empty()) {
-    expect(cl().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &entry.done), "clEnqueueMarkerWithWaitList");
-  } else if (recording.timed) {
-    entry.commands.pop_back();  // `done` holds the last one
+  try {
+    enqueue_all(recording, entry);
+  } catch (...) {
+    for (cl_event event : entry.commands) cl().ReleaseEvent(event);
+    if (entry.done) cl().ReleaseEvent(entry.done);
+    throw;
   }
   entry.timed = recording.timed && !recording.commands.empty();
   entry.ticket = ++next_ticket_;

@@ -90,6 +90,7 @@ class OpenClDevice final : public Device {
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
   void enqueue(const Prepared& command, cl_event* event);
+  void enqueue_all(const Recording& recording, InFlight& entry);
   void check_buffers(Recording& recording);
   void enable_profiling();
   std::unique_ptr<Staging> take_staging(uint64_t bytes);

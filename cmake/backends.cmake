@@ -1,10 +1,21 @@
 # Decides which backends are built and generates the file that registers them: static initialisers would vanish from a static library.
+# Those left out are registered as absent, with the reason, so that `heddle devices` can say why.
 set(HEDDLE_BACKENDS "")
+set(HEDDLE_ABSENT_CALLS "")
+
+# heddle_absent(cuda "why")
+function(heddle_absent name reason)
+  string(REPLACE "\"" "'" reason "${reason}")
+  set(HEDDLE_ABSENT_CALLS "${HEDDLE_ABSENT_CALLS}  registry.add(make_absent_backend(\"${name}\", \"${reason}\"));\n" PARENT_SCOPE)
+endfunction()
 
 # heddle_backend(VULKAN backend_vulkan make_vulkan_backend FOUND_VARIABLE "what is missing")
 function(heddle_backend option folder factory found missing)
   if(HEDDLE_${option} STREQUAL "OFF")
     message(STATUS "Heddle: ${option} backend: off")
+    string(TOLOWER ${option} name)
+    heddle_absent(${name} "not part of this build (HEDDLE_${option}=OFF)")
+    set(HEDDLE_ABSENT_CALLS "${HEDDLE_ABSENT_CALLS}" PARENT_SCOPE)
     return()
   endif()
   if(NOT ${found})
@@ -12,6 +23,9 @@ function(heddle_backend option folder factory found missing)
       message(FATAL_ERROR "HEDDLE_${option}=ON, but ${missing} was not found; run tools/setup.sh")
     endif()
     message(STATUS "Heddle: ${option} backend: not built (${missing} not found)")
+    string(TOLOWER ${option} name)
+    heddle_absent(${name} "not part of this build (${missing} not found when it was configured)")
+    set(HEDDLE_ABSENT_CALLS "${HEDDLE_ABSENT_CALLS}" PARENT_SCOPE)
     return()
   endif()
   message(STATUS "Heddle: ${option} backend: on")
@@ -31,6 +45,6 @@ foreach(factory IN LISTS HEDDLE_BACKENDS)
   string(APPEND calls "  registry.add(${factory}());\n")
 endforeach()
 file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp CONTENT
-"#include \"core/device/registry.h\"\n\nnamespace heddle {\n\n${declarations}std::unique_ptr<Backend> make_reference_backend();\nstd::unique_ptr<Backend> make_null_backend();\n
-void register_builtin_backends(Registry& registry) {\n${calls}  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n}\n\n}  // namespace heddle\n")
+"#include \"core/device/absent_backend.h\"\n#include \"core/device/registry.h\"\n\nnamespace heddle {\n\n${declarations}std::unique_ptr<Backend> make_reference_backend();\nstd::unique_ptr<Backend> make_null_backend();\n
+void register_builtin_backends(Registry& registry) {\n${calls}  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n${HEDDLE_ABSENT_CALLS}}\n\n}  // namespace heddle\n")
 target_sources(heddle PRIVATE ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp)

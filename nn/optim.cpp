@@ -67,7 +67,10 @@ Tensor& Optimizer::state(Slot& slot, const std::string& name) const {
   Tensor& tensor = slot.tensors[name];
   if (!tensor.defined()) {
     const Tensor& parameter = slot.parameter;
-    tensor = zeros(parameter.shape(), state_dtype(parameter.dtype()), &parameter.device());
+    // Uploaded rather than recorded as a constant: the first step then has the structure of all later ones, and one plan serves them.
+    const DType dtype = state_dtype(parameter.dtype());
+    const std::vector<uint8_t> zero(static_cast<size_t>(parameter.numel()) * size_of(dtype));
+    tensor = Tensor::from_bytes(zero.data(), static_cast<size_t>(parameter.numel()), dtype, parameter.shape(), &parameter.device());
   }
   return tensor;
 }
