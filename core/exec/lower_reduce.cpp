@@ -26,11 +26,12 @@ class ReduceLowering {
     rows_ = extent(outer_);
     length_ = in.group.inner.numel();
     lanes_on_rows_ = choose_lanes_on_rows();
+    one_by_one_ = outer_.empty() && any_reducer([](const Reducer& r) { return r.positional(); });
     e_.start_over();
   }
 
   LoweredKernel run() {
-    if (in_.options.loop_lanes) return lanes_on_rows_ ? row_lanes_loop() : inner_lanes_loop();
+    if (in_.options.loop_lanes) return one_by_one_ ? row_lanes_items() : lanes_on_rows_ ? row_lanes_loop() : inner_lanes_loop();
     return lanes_on_rows_ ? row_lanes_items() : inner_lanes_items();
   }
 
@@ -93,11 +94,15 @@ class ReduceLowering {
     return std::any_of(group().members.begin(), group().members.end(), [&](const Member& m) { return m.stored && m.level == level; });
   }
 
+  bool any_reducer(bool (*holds)(const Reducer&)) const {
+    return std::any_of(phases_.begin(), phases_.end(), [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), holds); });
+  }
+
   bool choose_lanes_on_rows() const {
-    const bool single = outer_.empty();
-    if (single) return false;
-    const bool wide = std::any_of(phases_.begin(), phases_.end(), [](const auto& phase) { return std::any_of(phase.begin(), phase.end(), [](const Reducer& r) { return !r.tree(); }); });
-    if (wide) return true;
+    // What lanes along the row cannot join: positions anywhere, 64-bit accumulators in shared memory.
+    if (any_reducer([](const Reducer& r) { return r.positional(); })) return true;
+    if (!in_.options.loop_lanes && any_reducer([](const Reducer& r) { return !r.tree(); })) return true;
+    if (outer_.empty()) return false;
     const int along = inner_.empty() ? 0 : e_.unit_stride_loads(inner_.back().variable);
     const int across = e_.unit_stride_loads(outer_.back().variable);
     if (across > along) return rows_ >= 8;
@@ -127,7 +132,8 @@ class ReduceLowering {
 
   // ---- lanes are work items, one row each
   LoweredKernel row_lanes_items() {
-    const uint32_t lanes = std::min<uint32_t>(in_.caps.device_class == DeviceClass::cpu ? 32 : 64, in_.caps.max_group_lanes);
+    const uint32_t wanted = in_.options.loop_lanes ? 1 : in_.caps.device_class == DeviceClass::cpu ? 32 : 64;
+    const uint32_t lanes = std::min(wanted, in_.caps.max_group_lanes);
     e_.line("int t_row = CAST(int, GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0));");
     e_.open(fmt::format("if (t_row < {})", e_.constant(rows_)));
     split_index(e_, outer_, "t_row");
@@ -306,6 +312,7 @@ class ReduceLowering {
   std::vector<Axis> outer_, inner_;
   int64_t rows_ = 1, length_ = 1;
   bool lanes_on_rows_ = false;
+  bool one_by_one_ = false;  // a single row whose reduction keeps positions: no lanes at all
 };
 
 }  // namespace

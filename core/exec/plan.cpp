@@ -89,7 +89,8 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
       const bool writes = kernels[k].source.buffers[b].access != Access::read;
       const auto [entry, fresh] = plan.temporaries.try_emplace(slot.index, plan.lifetimes.size());
       if (fresh) {
-        if (!writes) throw std::logic_error(fmt::format("[plan] kernel {} reads %{}, which nothing wrote", k, slot.index));
+        // The kernel of an empty value was left out; it is bound, but nothing of it is read.
+        if (!writes && scheduled.graph.nodes[slot.index].shape.numel() > 0) throw std::logic_error(fmt::format("[plan] kernel {} reads %{}, which nothing wrote", k, slot.index));
         plan.lifetimes.push_back({slot.index, bytes_of(scheduled.graph.nodes[slot.index]), k, k});
       }
       plan.lifetimes[entry->second].last = k;

@@ -17,6 +17,7 @@ class Reducer {
 
   int node() const { return id_; }
   // Can lanes be joined by combine() in 32-bit shared memory? Not 64-bit types, nor argmax and argmin, which carry two values.
+  bool positional() const { return arg_; }
   bool tree() const { return !arg_ && type_ != "F64" && type_ != "I64"; }
   std::string_view type() const { return type_; }
 

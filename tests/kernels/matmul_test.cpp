@@ -117,6 +117,7 @@ TEST_P(MatmulTest, Columns) {
   for (const char* form : {"NN", "TN"}) check_sizes(columns(), form);
   Bindings along_n = columns();
   along_n["ORDER"] = 1;
+  along_n["LANES"] = 8;
   check_sizes(along_n, "NN");
 }
 
