@@ -74,16 +74,19 @@ struct HeddleCall {
   }
 };
 
-void check_equal(const std::string& name, const std::vector<float>& ours, const std::vector<float>& theirs, int64_t depth) {
+void check_equal(const std::string& name, const std::vector<float>& ours, const std::vector<float>& theirs,
+                 int64_t depth) {
   const double tolerance = 1e-5 * std::sqrt(static_cast<double>(depth)) + 1e-5;
   for (size_t i = 0; i < ours.size(); ++i) {
     if (!(std::abs(ours[i] - theirs[i]) <= tolerance)) {
-      throw DeviceError(fmt::format("[bench] matmul {}: element {} is {}, the peer has {}", name, i, ours[i], theirs[i]));
+      throw DeviceError(
+          fmt::format("[bench] matmul {}: element {} is {}, the peer has {}", name, i, ours[i], theirs[i]));
     }
   }
 }
 
-void matmul_case(const std::string& name, const std::vector<std::unique_ptr<Peer>>& peers, int repetitions, DeviceContext& device, const Report& report) {
+void matmul_case(const std::string& name, const std::vector<std::unique_ptr<Peer>>& peers, int repetitions,
+                 DeviceContext& device, const Report& report) {
   const std::vector<int64_t> size = parse_sizes(name, 3, "MxNxK");
   const int64_t m = size[0], n = size[1], k = size[2];
   const std::vector<float> a = random_floats(m * k, 1), b = random_floats(k * n, 2);
@@ -96,7 +99,8 @@ void matmul_case(const std::string& name, const std::vector<std::unique_ptr<Peer
   }
   const auto seconds = measure(sides, repetitions);
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
-  Row row{"matmul", name, "f32", device.id(), median(seconds[0]), flops / median(seconds[0]) * 1e-9, "GFLOP/s", "", 0, 0};
+  Row row{"matmul", name, "f32", device.id(), median(seconds[0]), flops / median(seconds[0]) * 1e-9, "GFLOP/s",
+          "",       0,    0};
   if (peers.empty()) report(row);
   const std::vector<float> ours = peers.empty() ? std::vector<float>{} : heddle_call.result.to_vector<float>();
   for (size_t p = 0; p < peers.size(); ++p) {
@@ -113,7 +117,8 @@ void matmul_case(const std::string& name, const std::vector<std::unique_ptr<Peer
 void bench_matmul(const Options& options, DeviceContext& device, const Report& report) {
   std::vector<std::unique_ptr<Peer>> peers;
   for (const std::string& name : options.peers) peers.push_back(make_peer(name));
-  const std::vector<std::string> standard = {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "768x384x128", "32x128x784"};
+  const std::vector<std::string> standard = {"256x256x256",    "512x512x512", "768x768x768",
+                                             "1024x1024x1024", "768x384x128", "32x128x784"};
   const std::vector<std::string>& cases = options.cases.empty() ? standard : options.cases;
   for (const std::string& name : cases) parse_sizes(name, 3, "MxNxK");
   for (const std::string& name : cases) matmul_case(name, peers, options.repetitions, device, report);
@@ -125,10 +130,12 @@ void bench_elementwise(const Options& options, DeviceContext& device, const Repo
   const std::vector<std::string> standard = {"16777216"};
   for (const std::string& name : options.cases.empty() ? standard : options.cases) {
     const int64_t n = parse_sizes(name, 1, "N")[0];
-    const Tensor a = Tensor::from_vector(random_floats(n, 1), {n}, &device), b = Tensor::from_vector(random_floats(n, 2), {n}, &device);
+    const Tensor a = Tensor::from_vector(random_floats(n, 1), {n}, &device),
+                 b = Tensor::from_vector(random_floats(n, 2), {n}, &device);
     HeddleCall call{device, [&] { return 2.0 * a + b; }, {}};
     const double seconds = median(measure({call.side()}, options.repetitions)[0]);
-    report({"elementwise", name, "f32", device.id(), seconds, 12.0 * static_cast<double>(n) / seconds * 1e-9, "GB/s", "", 0, 0});
+    report({"elementwise", name, "f32", device.id(), seconds, 12.0 * static_cast<double>(n) / seconds * 1e-9, "GB/s",
+            "", 0, 0});
   }
 }
 
@@ -160,7 +167,8 @@ std::vector<std::string> known_benches() {
 }
 
 void run(std::string_view bench, const Options& options, DeviceContext& device, const Report& report) {
-  if (options.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", options.repetitions));
+  if (options.repetitions < 10)
+    throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", options.repetitions));
   for (const BenchRow& row : bench_table) {
     if (row.name == bench) return row.run(options, device, report);
   }

@@ -1,10 +1,10 @@
 // Benchmarks: Heddle's kernels as a program meets them, beside peers measured in the same run.
 //
-// Method: random data; warm-up until compiled; at least ten repetitions; a repetition repeats the call until it has run for a few
-// milliseconds and ends when the device has finished; peers take turns with Heddle, repetition by repetition, each after a short rest so
-// that no thread pool of the other still spins; medians are reported. The ratio is the median over repetitions of peer seconds / Heddle
-// seconds: above 1, Heddle is faster. Results of matmul are compared with the peer's: a wrong result is an error, not a figure.
-// Thread safety: none.
+// Method: random data; warm-up until compiled; at least ten repetitions; a repetition repeats the call until it has run
+// for a few milliseconds and ends when the device has finished; peers take turns with Heddle, repetition by repetition,
+// each after a short rest so that no thread pool of the other still spins; medians are reported. The ratio is the
+// median over repetitions of peer seconds / Heddle seconds: above 1, Heddle is faster. Results of matmul are compared
+// with the peer's: a wrong result is an error, not a figure. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -24,8 +24,8 @@ struct Row {
   std::string device;
   double seconds = 0;  // median of one call
   double value = 0;
-  std::string unit;    // of value and peer_value
-  std::string peer;    // empty: none
+  std::string unit;  // of value and peer_value
+  std::string peer;  // empty: none
   double peer_value = 0;
   double ratio = 0;
 };
@@ -33,7 +33,7 @@ struct Row {
 struct Options {
   std::vector<std::string> cases;  // empty: the benchmark's own
   std::vector<std::string> peers;
-  int repetitions = 15;            // at least 10
+  int repetitions = 15;  // at least 10
 };
 
 // A library that Heddle is measured against, with its own threads.

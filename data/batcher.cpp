@@ -28,13 +28,17 @@ const std::array<float, 256>& byte_to_float() {
 }  // namespace
 
 std::vector<uint32_t> shuffled_order(int64_t items, uint64_t seed, uint64_t epoch) {
-  if (items < 0 || items > std::numeric_limits<uint32_t>::max()) throw ValueError(fmt::format("[shuffle] {} items cannot be shuffled", items));
+  if (items < 0 || items > std::numeric_limits<uint32_t>::max())
+    throw ValueError(fmt::format("[shuffle] {} items cannot be shuffled", items));
   std::vector<uint32_t> order(static_cast<size_t>(items));
   std::iota(order.begin(), order.end(), 0u);
   const std::array<uint32_t, 2> key = {static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)};
   std::array<uint32_t, 4> words{};
   for (size_t left = order.size(), drawn = 0; left > 1; --left, ++drawn) {
-    if (drawn % 4 == 0) words = philox({static_cast<uint32_t>(drawn / 4), static_cast<uint32_t>(epoch), static_cast<uint32_t>(epoch >> 32), shuffle_stream}, key);
+    if (drawn % 4 == 0)
+      words = philox({static_cast<uint32_t>(drawn / 4), static_cast<uint32_t>(epoch),
+                      static_cast<uint32_t>(epoch >> 32), shuffle_stream},
+                     key);
     const size_t other = static_cast<size_t>(uint64_t{words[drawn % 4]} * left >> 32);
     std::swap(order[left - 1], order[other]);
   }
@@ -42,16 +46,19 @@ std::vector<uint32_t> shuffled_order(int64_t items, uint64_t seed, uint64_t epoc
 }
 
 Batcher::Batcher(const ImageSet& set, const BatcherOptions& options) : set_(set), options_(options) {
-  if (options.batch < 1) throw ValueError(fmt::format("[batcher] the batch size is {}, expected at least 1", options.batch));
+  if (options.batch < 1)
+    throw ValueError(fmt::format("[batcher] the batch size is {}, expected at least 1", options.batch));
   batches_ = options.drop_last ? set.size() / options.batch : (set.size() + options.batch - 1) / options.batch;
   if (batches_ == 0 && options.drop_last) {
-    throw ValueError(fmt::format("[batcher] the batch size is {}, but there are only {} images", options.batch, set.size()));
+    throw ValueError(
+        fmt::format("[batcher] the batch size is {}, but there are only {} images", options.batch, set.size()));
   }
   start_epoch(0);
 }
 
 void Batcher::start_epoch(uint64_t epoch, int64_t first) {
-  if (first < 0 || first > batches_) throw ValueError(fmt::format("[batcher] an epoch has {} batches, cannot start at {}", batches_, first));
+  if (first < 0 || first > batches_)
+    throw ValueError(fmt::format("[batcher] an epoch has {} batches, cannot start at {}", batches_, first));
   at_ = first;
   if (options_.shuffle) order_ = shuffled_order(set_.size(), options_.seed, epoch);
 }
@@ -67,7 +74,8 @@ bool Batcher::next(Batch& out) {
   for (int64_t i = begin; i < end; ++i) {
     const size_t item = options_.shuffle ? order_[static_cast<size_t>(i)] : static_cast<size_t>(i);
     const uint8_t* from = set_.pixels.data() + item * pixels;
-    std::transform(from, from + pixels, out.images.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i - begin) * pixels),
+    std::transform(from, from + pixels,
+                   out.images.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(i - begin) * pixels),
                    [&table](uint8_t p) { return table[p]; });
     out.labels[static_cast<size_t>(i - begin)] = set_.labels[item];
   }

@@ -1,9 +1,9 @@
 // Batcher: batches of an ImageSet in a shuffled order, as host arrays ready for a device.
 //
-// Purpose: the loader of a training loop. Invariants: the order of epoch e depends only on (seed, e, number of images), by a
-// Fisher-Yates shuffle over Philox words, so it is the same for every device and platform; an epoch visits each image at most once;
-// pixels become floats pixel / 255. With drop_last (training) every batch is full, so one compiled plan serves all; without it the
-// last batch may be smaller. Thread safety: none; one thread drives a Batcher.
+// Purpose: the loader of a training loop. Invariants: the order of epoch e depends only on (seed, e, number of images),
+// by a Fisher-Yates shuffle over Philox words, so it is the same for every device and platform; an epoch visits each
+// image at most once; pixels become floats pixel / 255. With drop_last (training) every batch is full, so one compiled
+// plan serves all; without it the last batch may be smaller. Thread safety: none; one thread drives a Batcher.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// IDX files, plain and gzip. Sizes in a header are compared with the bytes that are there before anything is made of them.
+// IDX files, plain and gzip. Sizes in a header are compared with the bytes that are there before anything is made of
+// them.
 #include <fmt/format.h>
 #include <zlib.h>
 
@@ -21,7 +22,8 @@ Bytes read_file(const std::string& path) {
   std::error_code code;
   const auto kind = std::filesystem::status(path, code).type();
   if (kind == std::filesystem::file_type::not_found) throw IoError(fmt::format("[idx] {}: no such file", path));
-  if (kind == std::filesystem::file_type::directory) throw IoError(fmt::format("[idx] {}: is a folder, expected a file", path));
+  if (kind == std::filesystem::file_type::directory)
+    throw IoError(fmt::format("[idx] {}: is a folder, expected a file", path));
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError(fmt::format("[idx] {}: cannot be opened: {}", path, std::strerror(errno)));
   Bytes bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
@@ -35,7 +37,8 @@ bool is_gzip(const Bytes& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f 
 class Inflater {
  public:
   explicit Inflater(const std::string& path) : path_(path) {
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK) throw IoError(fmt::format("[idx] {}: zlib could not be started", path));
+    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
+      throw IoError(fmt::format("[idx] {}: zlib could not be started", path));
   }
   ~Inflater() { inflateEnd(&stream_); }
   Inflater(const Inflater&) = delete;
@@ -58,7 +61,8 @@ class Inflater {
       check(code, in.size(), out.size());
     }
     if (done_ && used_ != in.size()) {
-      throw IoError(fmt::format("[idx] {}: {} bytes of garbage after the end of the gzip stream", path_, in.size() - used_));
+      throw IoError(
+          fmt::format("[idx] {}: {} bytes of garbage after the end of the gzip stream", path_, in.size() - used_));
     }
   }
 
@@ -70,10 +74,12 @@ class Inflater {
     }
     const bool at_end = used_ == in_bytes;
     if (code == Z_BUF_ERROR || (code == Z_OK && at_end && stream_.avail_out > 0)) {
-      throw IoError(fmt::format("[idx] {}: truncated gzip file: it ends after {} compressed bytes ({} decompressed)", path_, in_bytes, out_bytes));
+      throw IoError(fmt::format("[idx] {}: truncated gzip file: it ends after {} compressed bytes ({} decompressed)",
+                                path_, in_bytes, out_bytes));
     }
     if (code != Z_OK) {
-      throw IoError(fmt::format("[idx] {}: corrupt gzip file at compressed byte {}: {}", path_, used_, stream_.msg ? stream_.msg : "bad data"));
+      throw IoError(fmt::format("[idx] {}: corrupt gzip file at compressed byte {}: {}", path_, used_,
+                                stream_.msg ? stream_.msg : "bad data"));
     }
   }
 
@@ -91,22 +97,28 @@ struct Header {
 size_t header_bytes(int rank) { return 4 + 4 * static_cast<size_t>(rank); }
 
 Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
-  if (bytes.size() < 4) throw IoError(fmt::format("[idx] {}: truncated: {} bytes, an IDX file has at least 4", path, bytes.size()));
+  if (bytes.size() < 4)
+    throw IoError(fmt::format("[idx] {}: truncated: {} bytes, an IDX file has at least 4", path, bytes.size()));
   const uint32_t expected = 0x800u | static_cast<uint32_t>(rank);
   const uint32_t found = uint32_t{bytes[0]} << 24 | uint32_t{bytes[1]} << 16 | uint32_t{bytes[2]} << 8 | bytes[3];
   if (found != expected) {
-    const char* hint = found == 0x801 ? "; this is a file of labels" : found == 0x803 ? "; this is a file of images" : "; not an IDX file of bytes";
-    throw IoError(fmt::format("[idx] {}: wrong magic number 0x{:08x}, expected 0x{:08x}{}", path, found, expected, hint));
+    const char* hint = found == 0x801   ? "; this is a file of labels"
+                       : found == 0x803 ? "; this is a file of images"
+                                        : "; not an IDX file of bytes";
+    throw IoError(
+        fmt::format("[idx] {}: wrong magic number 0x{:08x}, expected 0x{:08x}{}", path, found, expected, hint));
   }
   if (bytes.size() < header_bytes(rank)) {
-    throw IoError(fmt::format("[idx] {}: truncated header: {} bytes, expected {}", path, bytes.size(), header_bytes(rank)));
+    throw IoError(
+        fmt::format("[idx] {}: truncated header: {} bytes, expected {}", path, bytes.size(), header_bytes(rank)));
   }
   Header header;
   for (int d = 0; d < rank; ++d) {
     const uint8_t* p = bytes.data() + 4 + 4 * d;
     const int64_t size = int64_t{p[0]} << 24 | int64_t{p[1]} << 16 | int64_t{p[2]} << 8 | p[3];
     header.shape.push_back(size);
-    if (__builtin_mul_overflow(header.payload, size, &header.payload)) throw IoError(fmt::format("[idx] {}: impossible sizes in the header", path));
+    if (__builtin_mul_overflow(header.payload, size, &header.payload))
+      throw IoError(fmt::format("[idx] {}: impossible sizes in the header", path));
   }
   return header;
 }
@@ -142,16 +154,18 @@ IdxArray read_idx(const std::string& path, int rank) {
 }
 
 ImageSet read_idx_images(const std::string& images_path, const std::string& labels_path, int64_t classes) {
-  if (classes < 1 || classes > 256) throw ValueError(fmt::format("[idx] the number of classes is {}, expected 1 to 256", classes));
+  if (classes < 1 || classes > 256)
+    throw ValueError(fmt::format("[idx] the number of classes is {}, expected 1 to 256", classes));
   IdxArray images = read_idx(images_path, 3);
   IdxArray labels = read_idx(labels_path, 1);
   if (images.shape[0] != labels.shape[0]) {
-    throw IoError(fmt::format("[idx] {} has {} images, but {} has {} labels; do the two belong together?", images_path, images.shape[0],
-                              labels_path, labels.shape[0]));
+    throw IoError(fmt::format("[idx] {} has {} images, but {} has {} labels; do the two belong together?", images_path,
+                              images.shape[0], labels_path, labels.shape[0]));
   }
   for (size_t i = 0; i < labels.bytes.size(); ++i) {
     if (labels.bytes[i] >= classes) {
-      throw IoError(fmt::format("[idx] {}: label {} of item {} is out of range, expected 0 to {}", labels_path, labels.bytes[i], i, classes - 1));
+      throw IoError(fmt::format("[idx] {}: label {} of item {} is out of range, expected 0 to {}", labels_path,
+                                labels.bytes[i], i, classes - 1));
     }
   }
   return {images.shape[1], images.shape[2], classes, std::move(images.bytes), std::move(labels.bytes)};
@@ -167,7 +181,8 @@ Split read_mnist_folder(const std::string& folder) {
     zipped += ".gz";
     if (fs::exists(plain, code)) return plain.string();
     if (fs::exists(zipped, code)) return zipped.string();
-    throw IoError(fmt::format("[idx] {}: no file {} or {}.gz; a data folder holds MNIST's four IDX files", folder, name, name));
+    throw IoError(
+        fmt::format("[idx] {}: no file {} or {}.gz; a data folder holds MNIST's four IDX files", folder, name, name));
   };
   Split split;
   split.name = folder;
@@ -176,8 +191,8 @@ Split read_mnist_folder(const std::string& folder) {
   split.train = read_idx_images(train_images, train_labels);
   split.test = read_idx_images(test_images, test_labels);
   if (split.train.rows != split.test.rows || split.train.columns != split.test.columns) {
-    throw IoError(fmt::format("[idx] {}: training images are {}x{}, test images {}x{}", folder, split.train.rows, split.train.columns,
-                              split.test.rows, split.test.columns));
+    throw IoError(fmt::format("[idx] {}: training images are {}x{}, test images {}x{}", folder, split.train.rows,
+                              split.train.columns, split.test.rows, split.test.columns));
   }
   return split;
 }

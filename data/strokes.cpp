@@ -12,8 +12,8 @@ namespace heddle::data {
 namespace {
 
 constexpr int side = 28;
-constexpr int64_t one = 1 << 16;         // 1.0 of the unit box in which digits are designed
-constexpr int64_t pixel = 1 << 8;        // one pixel on the canvas
+constexpr int64_t one = 1 << 16;   // 1.0 of the unit box in which digits are designed
+constexpr int64_t pixel = 1 << 8;  // one pixel on the canvas
 constexpr int64_t full_turn = 1 << 16;
 
 struct Point {
@@ -84,7 +84,8 @@ Path line(std::initializer_list<std::array<int, 2>> corners) {
       continue;
     }
     const Point from = path.back();
-    for (int i = 1; i <= pieces; ++i) path.push_back({from.x + (to.x - from.x) * i / pieces, from.y + (to.y - from.y) * i / pieces});
+    for (int i = 1; i <= pieces; ++i)
+      path.push_back({from.x + (to.x - from.x) * i / pieces, from.y + (to.y - from.y) * i / pieces});
   }
   return path;
 }
@@ -94,7 +95,8 @@ Path arc(int cx, int cy, int rx, int ry, int from, int to) {
   Path path;
   for (int i = 0; i <= pieces; ++i) {
     const int64_t turns = (from * int64_t{pieces} + (to - from) * int64_t{i}) * full_turn / (360 * pieces);
-    path.push_back({hundredths(cx) + hundredths(rx) * cosine(turns) / 32768, hundredths(cy) + hundredths(ry) * sine(turns) / 32768});
+    path.push_back({hundredths(cx) + hundredths(rx) * cosine(turns) / 32768,
+                    hundredths(cy) + hundredths(ry) * sine(turns) / 32768});
   }
   return path;
 }
@@ -107,10 +109,16 @@ Path join(Path a, const Path& b) {
 // Several ways to write each digit.
 const std::array<std::vector<Glyph>, 10>& glyphs() {
   static const std::array<std::vector<Glyph>, 10> table = {{
-      {{arc(50, 50, 30, 45, 0, 360)}, {arc(50, 50, 20, 44, 0, 360)}, {arc(50, 52, 28, 40, -70, 270)}, {arc(50, 50, 36, 38, -100, 280)}},
-      {{line({{50, 5}, {50, 95}})}, {line({{32, 25}, {52, 5}, {52, 95}})}, {line({{34, 22}, {50, 5}, {50, 94}}), line({{30, 94}, {72, 94}})}},
+      {{arc(50, 50, 30, 45, 0, 360)},
+       {arc(50, 50, 20, 44, 0, 360)},
+       {arc(50, 52, 28, 40, -70, 270)},
+       {arc(50, 50, 36, 38, -100, 280)}},
+      {{line({{50, 5}, {50, 95}})},
+       {line({{32, 25}, {52, 5}, {52, 95}})},
+       {line({{34, 22}, {50, 5}, {50, 94}}), line({{30, 94}, {72, 94}})}},
       {{join(arc(48, 30, 27, 24, 190, 390), line({{68, 46}, {20, 92}, {80, 92}}))},
-       {join(arc(46, 28, 25, 22, 200, 400), join(line({{62, 45}, {30, 80}}), join(arc(34, 82, 12, 10, 270, 0), line({{44, 84}, {84, 92}}))))},
+       {join(arc(46, 28, 25, 22, 200, 400),
+             join(line({{62, 45}, {30, 80}}), join(arc(34, 82, 12, 10, 270, 0), line({{44, 84}, {84, 92}}))))},
        {line({{22, 12}, {74, 10}, {24, 90}, {80, 88}})}},
       {{join(arc(46, 28, 25, 22, 210, 450), arc(46, 72, 29, 23, 270, 500))},
        {join(line({{24, 8}, {74, 8}, {46, 42}}), arc(46, 68, 28, 27, 270, 500))},
@@ -128,7 +136,8 @@ const std::array<std::vector<Glyph>, 10>& glyphs() {
        {line({{20, 12}, {78, 10}, {44, 95}}), line({{34, 52}, {74, 50}})},
        {line({{20, 24}, {22, 10}, {76, 12}}), arc(94, 80, 46, 72, 246, 170)}},
       {{arc(50, 28, 21, 21, 90, 450), arc(50, 72, 27, 23, 270, 630)},
-       {join(arc(52, 27, 20, 20, 20, -200), join(line({{36, 36}, {64, 62}}), join(arc(48, 73, 24, 20, -20, 200), line({{26, 66}, {68, 36}}))))},
+       {join(arc(52, 27, 20, 20, 20, -200),
+             join(line({{36, 36}, {64, 62}}), join(arc(48, 73, 24, 20, -20, 200), line({{26, 66}, {68, 36}}))))},
        {arc(46, 30, 18, 22, 60, 420), arc(52, 74, 20, 20, 240, 600)}},
       {{join(arc(48, 30, 24, 24, 0, 360), line({{72, 30}, {66, 95}}))},
        {join(arc(50, 30, 24, 22, -20, 340), join(line({{74, 30}, {72, 66}}), arc(50, 70, 22, 22, 0, 130)))},
@@ -144,7 +153,9 @@ struct Canvas {
   void segment(Point a, Point b, int64_t reach) {
     const int64_t dx = b.x - a.x, dy = b.y - a.y, length2 = dx * dx + dy * dy;
     const auto first = [&](int64_t u, int64_t v) { return std::max<int64_t>(0, (std::min(u, v) - reach) / pixel - 1); };
-    const auto last = [&](int64_t u, int64_t v) { return std::min<int64_t>(side - 1, (std::max(u, v) + reach) / pixel + 1); };
+    const auto last = [&](int64_t u, int64_t v) {
+      return std::min<int64_t>(side - 1, (std::max(u, v) + reach) / pixel + 1);
+    };
     for (int64_t row = first(a.y, b.y); row <= last(a.y, b.y); ++row) {
       for (int64_t column = first(a.x, b.x); column <= last(a.x, b.x); ++column) {
         const int64_t px = column * pixel + pixel / 2 - a.x, py = row * pixel + pixel / 2 - a.y;
@@ -174,13 +185,15 @@ struct Waves {
   explicit Waves(Draw& draw) {
     for (auto& axis : axes) {
       for (auto& wave : axis) {
-        wave = {draw.between(-110, 110), draw.between(-110, 110), draw.between(0, full_turn - 1), draw.between(0, hundredths(4))};
+        wave = {draw.between(-110, 110), draw.between(-110, 110), draw.between(0, full_turn - 1),
+                draw.between(0, hundredths(4))};
       }
     }
   }
   int64_t shift(int axis, Point p) const {
     int64_t sum = 0;
-    for (const Wave& w : axes[static_cast<size_t>(axis)]) sum += w.amplitude * sine(w.phase + (w.along_x * p.x + w.along_y * p.y) / 100) / 32768;
+    for (const Wave& w : axes[static_cast<size_t>(axis)])
+      sum += w.amplitude * sine(w.phase + (w.along_x * p.x + w.along_y * p.y) / 100) / 32768;
     return sum;
   }
 };
@@ -234,7 +247,8 @@ void draw_digit(int label, Draw& draw, uint8_t* out) {
     draw_path(digit, placed, pen + pixel);
   }
   const int64_t stray = draw.between(0, 2);
-  for (int64_t i = 0; i < stray; ++i) draw_path(marks, random_segment(draw, draw.between(2 * pixel, 6 * pixel)), 2 * pixel);
+  for (int64_t i = 0; i < stray; ++i)
+    draw_path(marks, random_segment(draw, draw.between(2 * pixel, 6 * pixel)), 2 * pixel);
   const bool occluded = draw.chance(25);
   if (occluded) draw_path(bars, random_segment(draw, 2 * side * pixel), 2 * pixel);
   const int64_t noise = draw.between(4, 44);

@@ -92,7 +92,8 @@ void write_file_atomically(const std::string& path, std::string_view text) {
 
 void require_writable_folder(const std::string& folder) {
   std::error_code code;
-  if (fs::exists(folder, code) && !fs::is_directory(folder, code)) throw IoError(fmt::format("[write] {}: is not a folder", folder));
+  if (fs::exists(folder, code) && !fs::is_directory(folder, code))
+    throw IoError(fmt::format("[write] {}: is not a folder", folder));
   fs::create_directories(folder, code);
   if (code) throw IoError(fmt::format("[write] {}: cannot create the folder: {}", folder, code.message()));
   const TemporaryFile probe((fs::path(folder) / ".heddle-probe").string());

@@ -1,8 +1,9 @@
 // Files that appear whole or not at all.
 //
-// Purpose: a reader, or the next run after a crash, never meets half a file. The bytes go to a temporary file in the same folder,
-// are forced to the disk, and take the name by rename. Errors: IoError with path and the system's reason; the temporary file is removed.
-// Thread safety: independent calls may run at once, also on one path (the last rename wins).
+// Purpose: a reader, or the next run after a crash, never meets half a file. The bytes go to a temporary file in the
+// same folder, are forced to the disk, and take the name by rename. Errors: IoError with path and the system's reason;
+// the temporary file is removed. Thread safety: independent calls may run at once, also on one path (the last rename
+// wins).
 #pragma once
 
 #include <cstddef>

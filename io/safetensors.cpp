@@ -28,17 +28,18 @@ constexpr uint64_t max_header_bytes = 100'000'000;  // the format's own limit
 constexpr std::string_view metadata_key = "__metadata__";
 
 constexpr std::array<std::pair<std::string_view, DType>, dtype_count> dtype_names = {{{"F32", DType::f32},
-                                                                                     {"F16", DType::f16},
-                                                                                     {"BF16", DType::bf16},
-                                                                                     {"F64", DType::f64},
-                                                                                     {"I8", DType::i8},
-                                                                                     {"U8", DType::u8},
-                                                                                     {"I32", DType::i32},
-                                                                                     {"I64", DType::i64},
-                                                                                     {"BOOL", DType::boolean}}};
+                                                                                      {"F16", DType::f16},
+                                                                                      {"BF16", DType::bf16},
+                                                                                      {"F64", DType::f64},
+                                                                                      {"I8", DType::i8},
+                                                                                      {"U8", DType::u8},
+                                                                                      {"I32", DType::i32},
+                                                                                      {"I64", DType::i64},
+                                                                                      {"BOOL", DType::boolean}}};
 
 std::string_view file_name_of(DType dtype) {
-  return std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& row) { return row.second == dtype; })->first;
+  return std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& row) { return row.second == dtype; })
+      ->first;
 }
 
 // One file being read: where errors say they come from.
@@ -70,7 +71,8 @@ struct Reader {
     const auto watch = [&](int, Json::parse_event_t event, Json& value) {
       if (event == Json::parse_event_t::object_start) seen.emplace_back();
       if (event == Json::parse_event_t::object_end) seen.pop_back();
-      if (event == Json::parse_event_t::key && !seen.back().insert(value.get<std::string>()).second) duplicate = value.get<std::string>();
+      if (event == Json::parse_event_t::key && !seen.back().insert(value.get<std::string>()).second)
+        duplicate = value.get<std::string>();
       return true;
     };
     Json parsed;
@@ -109,7 +111,8 @@ std::optional<uint64_t> unsigned_of(const Json& value) {
 
 Shape shape_of(const Reader& reader, const std::string& name, const Json& list) {
   if (!list.is_array()) reader.fail("tensor '{}': the shape is not a list", name);
-  if (list.size() > static_cast<size_t>(Shape::max_rank)) reader.fail("tensor '{}' has {} dimensions, at most {} are supported", name, list.size(), Shape::max_rank);
+  if (list.size() > static_cast<size_t>(Shape::max_rank))
+    reader.fail("tensor '{}' has {} dimensions, at most {} are supported", name, list.size(), Shape::max_rank);
   std::vector<int64_t> dims;
   int64_t numel = 1;
   for (const Json& dim : list) {
@@ -128,7 +131,9 @@ Entry entry_of(const Reader& reader, const std::string& name, const Json& json, 
   Entry entry;
   entry.name = name;
   const Json& dtype = json["dtype"];
-  const auto row = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& r) { return dtype.is_string() && dtype.get<std::string>() == r.first; });
+  const auto row = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& r) {
+    return dtype.is_string() && dtype.get<std::string>() == r.first;
+  });
   if (row == dtype_names.end()) reader.fail("tensor '{}': unknown dtype {}", name, dtype.dump());
   entry.dtype = row->second;
   entry.shape = shape_of(reader, name, json["shape"]);
@@ -139,19 +144,22 @@ Entry entry_of(const Reader& reader, const std::string& name, const Json& json, 
   entry.begin = *unsigned_of(offsets[0]);
   entry.end = *unsigned_of(offsets[1]);
   if (entry.begin > entry.end || entry.end > data_bytes) {
-    reader.fail("tensor '{}': offsets [{}, {}) lie outside the {} bytes of data; is the file truncated?", name, entry.begin, entry.end, data_bytes);
+    reader.fail("tensor '{}': offsets [{}, {}) lie outside the {} bytes of data; is the file truncated?", name,
+                entry.begin, entry.end, data_bytes);
   }
   int64_t expected = 0;
   if (__builtin_mul_overflow(entry.shape.numel(), static_cast<int64_t>(size_of(entry.dtype)), &expected) ||
       static_cast<uint64_t>(expected) != entry.end - entry.begin) {
-    reader.fail("tensor '{}': {} {} needs {} bytes, its offsets give {}", name, name_of(entry.dtype), entry.shape.str(), expected, entry.end - entry.begin);
+    reader.fail("tensor '{}': {} {} needs {} bytes, its offsets give {}", name, name_of(entry.dtype), entry.shape.str(),
+                expected, entry.end - entry.begin);
   }
   return entry;
 }
 
 // The format asks that the data is covered without overlap and without gaps.
 void check_cover(const Reader& reader, std::vector<Entry>& entries, uint64_t data_bytes) {
-  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return std::tie(a.begin, a.end) < std::tie(b.begin, b.end); });
   uint64_t at = 0;
   for (const Entry& entry : entries) {
     if (entry.begin < at) reader.fail("tensor '{}' overlaps another one at byte {}", entry.name, entry.begin);
@@ -169,9 +177,11 @@ uint64_t little_endian(const uint8_t* p) {
 
 Tensor make_tensor(const Entry& entry, uint8_t* data, DeviceContext* device) {
   if (entry.dtype == DType::boolean) {
-    std::transform(data + entry.begin, data + entry.end, data + entry.begin, [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+    std::transform(data + entry.begin, data + entry.end, data + entry.begin,
+                   [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
   }
-  return Tensor::from_bytes(data + entry.begin, static_cast<size_t>(entry.shape.numel()), entry.dtype, entry.shape, device);
+  return Tensor::from_bytes(data + entry.begin, static_cast<size_t>(entry.shape.numel()), entry.dtype, entry.shape,
+                            device);
 }
 
 }  // namespace
@@ -180,11 +190,14 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   // Wider elements first keeps every tensor aligned to its element, whatever the mix.
   std::vector<const TensorMap::value_type*> order;
   for (const auto& item : tensors) {
-    if (item.first == metadata_key) throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
+    if (item.first == metadata_key)
+      throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
     if (!item.second.defined()) throw ValueError(fmt::format("[safetensors] tensor '{}' is not defined", item.first));
     order.push_back(&item);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return size_of(a->second.dtype()) > size_of(b->second.dtype()); });
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+    return size_of(a->second.dtype()) > size_of(b->second.dtype());
+  });
   Json header = Json::object();
   if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
   std::vector<std::vector<uint8_t>> contents;
@@ -217,8 +230,11 @@ SafetensorsFile load_safetensors(const std::string& path, DeviceContext* device)
   std::vector<uint8_t> bytes = reader.bytes();
   if (bytes.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", bytes.size());
   const uint64_t length = little_endian(bytes.data());
-  if (length > max_header_bytes) reader.fail("the header's length is {} bytes, at most {} are allowed; not a safetensors file?", length, max_header_bytes);
-  if (length > bytes.size() - 8) reader.fail("truncated: the header's length is {} bytes, {} are there", length, bytes.size() - 8);
+  if (length > max_header_bytes)
+    reader.fail("the header's length is {} bytes, at most {} are allowed; not a safetensors file?", length,
+                max_header_bytes);
+  if (length > bytes.size() - 8)
+    reader.fail("truncated: the header's length is {} bytes, {} are there", length, bytes.size() - 8);
   const Json header = reader.header({reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<size_t>(length)});
   const uint64_t data_bytes = bytes.size() - 8 - length;
   SafetensorsFile file;

@@ -37,16 +37,20 @@ void report_json(const bench::Row& row) {
 }
 
 void report_text(const bench::Row& row) {
-  fmt::print("{} {:<18} {} {}  {:>9.1f} us  {:>8.1f} {}{}\n", row.bench, row.name, row.dtype, row.device, row.seconds * 1e6, row.value, row.unit,
+  fmt::print("{} {:<18} {} {}  {:>9.1f} us  {:>8.1f} {}{}\n", row.bench, row.name, row.dtype, row.device,
+             row.seconds * 1e6, row.value, row.unit,
              row.peer.empty() ? "" : fmt::format("  {} {:.1f}, ratio {:.2f}", row.peer, row.peer_value, row.ratio));
   std::fflush(stdout);
 }
 
 void run(const BenchOptions& o) {
-  bench::run(o.bench, {.cases = o.cases, .peers = o.peers, .repetitions = o.repetitions}, open_device(o.device, true), o.json ? report_json : report_text);
+  bench::run(o.bench, {.cases = o.cases, .peers = o.peers, .repetitions = o.repetitions}, open_device(o.device, true),
+             o.json ? report_json : report_text);
 }
 #else
-void run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
+void run(const BenchOptions&) {
+  throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON");
+}
 #endif
 
 }  // namespace
@@ -55,9 +59,13 @@ void add_bench(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("bench", "Measure kernels, beside other libraries");
   auto options = std::make_shared<BenchOptions>();
   BenchOptions& o = *options;
-  command->add_option("bench", o.bench, "matmul (cases MxNxK: an MxN result over an inner dimension K) or elementwise (y = 2a + b; cases N)")->required();
+  command
+      ->add_option("bench", o.bench,
+                   "matmul (cases MxNxK: an MxN result over an inner dimension K) or elementwise (y = 2a + b; cases N)")
+      ->required();
   command->add_option("--cases", o.cases, "Sizes, separated by commas; default: a standard list")->delimiter(',');
-  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas")->delimiter(',');
+  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas")
+      ->delimiter(',');
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);

@@ -23,21 +23,25 @@ nn::StateDict with_prefix(const TensorMap& tensors, std::string_view prefix) {
 
 std::string entry(const std::string& path, const Metadata& metadata, const char* key) {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) throw IoError(fmt::format("[checkpoint] {}: no '{}' in its metadata; not a checkpoint of heddle train", path, key));
+  if (found == metadata.end())
+    throw IoError(fmt::format("[checkpoint] {}: no '{}' in its metadata; not a checkpoint of heddle train", path, key));
   return found->second;
 }
 
 void require_equal(const std::string& path, const Metadata& metadata, const char* key, const std::string& expected) {
   const std::string found = entry(path, metadata, key);
-  if (found != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, found, expected));
+  if (found != expected)
+    throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, found, expected));
 }
 
 }  // namespace
 
-void save_checkpoint(const std::string& path, const CheckpointInfo& info, const nn::Module& model, const nn::Optimizer& optimizer) {
+void save_checkpoint(const std::string& path, const CheckpointInfo& info, const nn::Module& model,
+                     const nn::Optimizer& optimizer) {
   TensorMap tensors;
   for (const auto& [name, tensor] : model.state_dict()) tensors.emplace(std::string(model_prefix) + name, tensor);
-  for (const auto& [name, tensor] : optimizer.state_dict()) tensors.emplace(std::string(optimizer_prefix) + name, tensor);
+  for (const auto& [name, tensor] : optimizer.state_dict())
+    tensors.emplace(std::string(optimizer_prefix) + name, tensor);
   save_safetensors(path, tensors,
                    {{"recipe", info.recipe},
                     {"step", std::to_string(info.step)},
@@ -46,7 +50,8 @@ void save_checkpoint(const std::string& path, const CheckpointInfo& info, const 
                     {"optimizer", info.optimizer}});
 }
 
-int64_t load_checkpoint(const std::string& path, const CheckpointInfo& info, nn::Module& model, nn::Optimizer& optimizer, DeviceContext& device) {
+int64_t load_checkpoint(const std::string& path, const CheckpointInfo& info, nn::Module& model,
+                        nn::Optimizer& optimizer, DeviceContext& device) {
   const SafetensorsFile file = load_safetensors(path, &device);
   require_equal(path, file.metadata, "recipe", info.recipe);
   require_equal(path, file.metadata, "seed", std::to_string(info.seed));
@@ -55,7 +60,8 @@ int64_t load_checkpoint(const std::string& path, const CheckpointInfo& info, nn:
   const std::string text = entry(path, file.metadata, "step");
   int64_t step = 0;
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (code != std::errc{} || end != text.data() + text.size() || step < 0) throw IoError(fmt::format("[checkpoint] {}: step '{}' is not a number", path, text));
+  if (code != std::errc{} || end != text.data() + text.size() || step < 0)
+    throw IoError(fmt::format("[checkpoint] {}: step '{}' is not a number", path, text));
   model.load_state_dict(with_prefix(file.tensors, model_prefix));
   optimizer.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
   return step;

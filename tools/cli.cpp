@@ -10,7 +10,8 @@
 namespace heddle::tools {
 
 void add_device_option(CLI::App& command, std::string& device) {
-  command.add_option("--device", device, "Device, e.g. vulkan:0; default: HEDDLE_DEVICE, else the best one (see `heddle devices`)");
+  command.add_option("--device", device,
+                     "Device, e.g. vulkan:0; default: HEDDLE_DEVICE, else the best one (see `heddle devices`)");
 }
 
 void add_json_option(CLI::App& command, bool& json) { command.add_flag("--json", json, "Print JSON instead of text"); }
@@ -18,7 +19,8 @@ void add_json_option(CLI::App& command, bool& json) { command.add_flag("--json",
 DeviceContext& open_device(const std::string& name, bool computes) {
   DeviceContext& context = name.empty() ? default_device() : device(name);
   if (computes && context.caps().device_class == DeviceClass::null) {
-    throw ValueError(fmt::format("[device] {} checks programs but computes nothing; choose another device", context.id()));
+    throw ValueError(
+        fmt::format("[device] {} checks programs but computes nothing; choose another device", context.id()));
   }
   set_default_device(context.id());
   return context;

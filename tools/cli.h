@@ -1,8 +1,8 @@
 // What the subcommands of `heddle` share.
 //
-// Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example. Exit codes: 0 success,
-// 2 a mistake of the user (bad option or input: one line on stderr), 1 an internal fault or a fault of the device, 130 interrupted by Ctrl-C
-// after saving. Thread safety: none.
+// Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example.
+// Exit codes: 0 success, 2 a mistake of the user (bad option or input: one line on stderr), 1 an internal fault or a
+// fault of the device, 130 interrupted by Ctrl-C after saving. Thread safety: none.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -37,7 +37,8 @@ void add_version(Cli& cli);
 // --device and --json, with the same words everywhere.
 void add_device_option(CLI::App& command, std::string& device);
 void add_json_option(CLI::App& command, bool& json);
-// Opens the named device, or the default one, and makes it the default of this process. `computes`: refuse the null device.
+// Opens the named device, or the default one, and makes it the default of this process. `computes`: refuse the null
+// device.
 DeviceContext& open_device(const std::string& name, bool computes);
 
 // One JSON value, one line, flushed: a reader sees it at once. Numbers that are not finite become null.

@@ -53,7 +53,9 @@ void show_text(const std::vector<DeviceInfo>& devices) {
       fmt::print("{:<13} not available: {}\n", d.id, d.reason);
     } else {
       fmt::print("{:<13} {} | {} | {}{}\n", d.id, d.name, d.driver, name_of(d.caps.device_class),
-                 d.caps.memory_bytes == 0 ? "" : fmt::format(", {:.1f} GiB", static_cast<double>(d.caps.memory_bytes) / (1u << 30)));
+                 d.caps.memory_bytes == 0
+                     ? ""
+                     : fmt::format(", {:.1f} GiB", static_cast<double>(d.caps.memory_bytes) / (1u << 30)));
     }
   }
 }
@@ -61,7 +63,8 @@ void show_text(const std::vector<DeviceInfo>& devices) {
 }  // namespace
 
 void add_devices(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("devices", "List devices, the best first, and why others are not available");
+  CLI::App* command =
+      cli.app.add_subcommand("devices", "List devices, the best first, and why others are not available");
   auto json = std::make_shared<bool>(false);
   add_json_option(*command, *json);
   command->footer("Example:\n  heddle devices --json");

@@ -32,7 +32,8 @@ struct DumpOptions {
 
 DumpWhat parse_what(const std::string& name) {
   const auto found = std::find_if(views.begin(), views.end(), [&](const auto& v) { return v.first == name; });
-  if (found == views.end()) throw ValueError(fmt::format("[dump] unknown view '{}'; known: graph, simplified, groups, source, plan", name));
+  if (found == views.end())
+    throw ValueError(fmt::format("[dump] unknown view '{}'; known: graph, simplified, groups, source, plan", name));
   return found->second;
 }
 
@@ -40,7 +41,8 @@ DumpWhat parse_what(const std::string& name) {
 std::string dump_training_step(const DumpOptions& o, DumpWhat what, DeviceContext& device) {
   nn::Sequential model = make_mnist_mlp(1, device);
   nn::Adam optimizer(model.parameters(), nn::AdamOptions{});
-  const data::Batch host{o.batch, std::vector<float>(static_cast<size_t>(o.batch) * 784, 0.5f), std::vector<int32_t>(static_cast<size_t>(o.batch), 3)};
+  const data::Batch host{o.batch, std::vector<float>(static_cast<size_t>(o.batch) * 784, 0.5f),
+                         std::vector<int32_t>(static_cast<size_t>(o.batch), 3)};
   Tensor loss;
   const auto record = [&] {
     const DeviceBatch batch = upload(host, device);
@@ -60,7 +62,8 @@ std::string dump_training_step(const DumpOptions& o, DumpWhat what, DeviceContex
 void run(const DumpOptions& o) {
   check_recipe(o.recipe);
   const DumpWhat what = parse_what(o.what);
-  if (o.batch < 1 || o.batch > 1 << 20) throw ValueError(fmt::format("[dump] --batch is {}, expected 1 to {}", o.batch, 1 << 20));
+  if (o.batch < 1 || o.batch > 1 << 20)
+    throw ValueError(fmt::format("[dump] --batch is {}, expected 1 to {}", o.batch, 1 << 20));
   DeviceContext& device = open_device(o.device, false);
   const std::string text = dump_training_step(o, what, device);
   if (o.json) {
@@ -73,11 +76,13 @@ void run(const DumpOptions& o) {
 }  // namespace
 
 void add_dump(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("dump", "Print a training step: its graph, groups, kernel sources or memory plan");
+  CLI::App* command =
+      cli.app.add_subcommand("dump", "Print a training step: its graph, groups, kernel sources or memory plan");
   auto options = std::make_shared<DumpOptions>();
   DumpOptions& o = *options;
   command->add_option("recipe", o.recipe, "mnist-mlp (with Adam)")->required();
-  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source or plan")->capture_default_str();
+  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source or plan")
+      ->capture_default_str();
   command->add_option("--batch", o.batch, "Images in the step")->capture_default_str();
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);

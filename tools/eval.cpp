@@ -19,7 +19,8 @@ struct EvalOptions {
 
 void run(const EvalOptions& o) {
   check_recipe(o.recipe);
-  if (o.limit_test < 0) throw ValueError(fmt::format("[eval] --limit-test is {}, expected 0 or more images", o.limit_test));
+  if (o.limit_test < 0)
+    throw ValueError(fmt::format("[eval] --limit-test is {}, expected 0 or more images", o.limit_test));
   DeviceContext& device = open_device(o.device, true);
   nn::Sequential model = make_mnist_mlp(0, device);
   model.load_state_dict(load_model_state(o.model, device));
@@ -35,7 +36,8 @@ void run(const EvalOptions& o) {
                 {"images", result.images},
                 {"seconds", seconds}});
   } else {
-    fmt::print("test accuracy  {:.4f} on {} images of {}, loss {:.4f}, on {}\n", result.accuracy, result.images, data.name, result.loss, device.id());
+    fmt::print("test accuracy  {:.4f} on {} images of {}, loss {:.4f}, on {}\n", result.accuracy, result.images,
+               data.name, result.loss, device.id());
   }
 }
 
@@ -47,7 +49,8 @@ void add_eval(Cli& cli) {
   EvalOptions& o = *options;
   command->add_option("recipe", o.recipe, "mnist-mlp")->required();
   command->add_option("--model", o.model, "model.safetensors or checkpoint.safetensors written by train")->required();
-  command->add_option("--data", o.data, "Folder with MNIST's four IDX files; default: the embedded set of drawn digits");
+  command->add_option("--data", o.data,
+                      "Folder with MNIST's four IDX files; default: the embedded set of drawn digits");
   add_device_option(*command, o.device);
   command->add_option("--limit-test", o.limit_test, "Test on that many images only; 0: all")->capture_default_str();
   add_json_option(*command, o.json);

@@ -40,12 +40,14 @@ template <class T>
 T parse_number(const std::string& text, const std::string& whole, const char* option) {
   T value{};
   const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size()) throw ValueError(fmt::format("[kernel] {} '{}': '{}' is not a number", option, whole, text));
+  if (code != std::errc{} || end != text.data() + text.size())
+    throw ValueError(fmt::format("[kernel] {} '{}': '{}' is not a number", option, whole, text));
   return value;
 }
 
 KernelFile open_file(const std::string& name) {
-  return name.find('/') == std::string::npos && !name.ends_with(".hk") ? KernelFile::builtin(name) : KernelFile::load(name);
+  return name.find('/') == std::string::npos && !name.ends_with(".hk") ? KernelFile::builtin(name)
+                                                                       : KernelFile::load(name);
 }
 
 KernelFile::Options instance_options(const KernelOptions& o) {
@@ -83,22 +85,27 @@ KernelArrays arrays_for(const KernelOptions& o, const KernelSource& source, cons
   for (const std::string& text : o.sizes) {
     const auto [name, value] = split_setting(text, "--size");
     sizes[name] = parse_number<size_t>(value, text, "--size");
-    if (sizes[name] > size_t{1} << 30) throw ValueError(fmt::format("[kernel] --size '{}': at most {} elements", text, size_t{1} << 30));
+    if (sizes[name] > size_t{1} << 30)
+      throw ValueError(fmt::format("[kernel] --size '{}': at most {} elements", text, size_t{1} << 30));
   }
   KernelArrays arrays;
   uint32_t stream = 0;
   for (const BufferParam& buffer : source.buffers) {
     const auto given = sizes.find(buffer.name);
-    KernelArray array = KernelArray::zeros(buffer.dtype, given == sizes.end() ? default_size(constants) : given->second);
+    KernelArray array =
+        KernelArray::zeros(buffer.dtype, given == sizes.end() ? default_size(constants) : given->second);
     ++stream;
     for (size_t i = 0; buffer.access != Access::write && i < array.size(); ++i) {
       const double u = philox_uniform({1, 2, stream, 4}, i);
-      store_element(array.bytes.data(), buffer.dtype, i, is_float(buffer.dtype) ? u - 0.5 : static_cast<double>(static_cast<int>(u * 10)));
+      store_element(array.bytes.data(), buffer.dtype, i,
+                    is_float(buffer.dtype) ? u - 0.5 : static_cast<double>(static_cast<int>(u * 10)));
     }
     if (given != sizes.end()) sizes.erase(given);
     arrays.emplace(buffer.name, std::move(array));
   }
-  if (!sizes.empty()) throw ValueError(fmt::format("[kernel] --size names '{}', which is no buffer of {}", sizes.begin()->first, source.name));
+  if (!sizes.empty())
+    throw ValueError(
+        fmt::format("[kernel] --size names '{}', which is no buffer of {}", sizes.begin()->first, source.name));
   return arrays;
 }
 
@@ -108,9 +115,13 @@ void print_text(const KernelOptions& o, const KernelSource& source) {
   if (o.print == "opencl") return fmt::print("{}", heddle::print(source, Target::opencl));
   if (o.print == "cuda") return fmt::print("{}", heddle::print(source, Target::cuda));
   if (o.print == "ptx") return fmt::print("{}", ptx_of(source, o.sm));
-  if (o.print != "spirv") throw ValueError(fmt::format("[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, spirv", o.print));
+  if (o.print != "spirv")
+    throw ValueError(
+        fmt::format("[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, spirv", o.print));
   const std::vector<uint32_t> words = spirv_of(source);
-  if (::isatty(STDOUT_FILENO)) throw ValueError("[kernel] SPIR-V is binary; send it to a file or to spirv-dis: heddle kernel ... --print spirv | spirv-dis");
+  if (::isatty(STDOUT_FILENO))
+    throw ValueError(
+        "[kernel] SPIR-V is binary; send it to a file or to spirv-dis: heddle kernel ... --print spirv | spirv-dis");
   std::fwrite(words.data(), sizeof(uint32_t), words.size(), stdout);
 }
 
@@ -122,7 +133,8 @@ Json json_of(const std::string& name, const KernelArray& array) {
   return {{"name", name}, {"dtype", name_of(array.dtype)}, {"count", array.size()}, {"sum", sum}, {"first", first}};
 }
 
-void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelSource& source, const KernelFile::Options& options) {
+void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelSource& source,
+                   const KernelFile::Options& options) {
   DeviceContext& context = open_device(o.device, true);
   const KernelConstants constants = constants_of(o);
   const KernelRun request{arrays_for(o, source, constants), constants, {}, std::max(1, o.repeat)};
@@ -133,12 +145,18 @@ void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelS
     if (buffer.access != Access::read) outputs.push_back(json_of(buffer.name, outcome.arrays.at(buffer.name)));
   }
   if (o.json) {
-    return print_json({{"kernel", source.name}, {"device", context.id()}, {"groups", outcome.groups}, {"seconds", outcome.seconds}, {"outputs", outputs}});
+    return print_json({{"kernel", source.name},
+                       {"device", context.id()},
+                       {"groups", outcome.groups},
+                       {"seconds", outcome.seconds},
+                       {"outputs", outputs}});
   }
-  fmt::print("{} on {}: {:.2f} us in {}x{}x{} groups of {} lanes\n", source.name, context.id(), outcome.seconds * 1e6, outcome.groups[0], outcome.groups[1],
-             outcome.groups[2], source.group[0] * source.group[1] * source.group[2]);
-  for (const Json& output : outputs) fmt::print("{} {}[{}]: sum {}, first {}\n", output["name"].get<std::string>(), output["dtype"].get<std::string>(),
-                                                output["count"].get<size_t>(), output["sum"].get<double>(), output["first"].dump());
+  fmt::print("{} on {}: {:.2f} us in {}x{}x{} groups of {} lanes\n", source.name, context.id(), outcome.seconds * 1e6,
+             outcome.groups[0], outcome.groups[1], outcome.groups[2],
+             source.group[0] * source.group[1] * source.group[2]);
+  for (const Json& output : outputs)
+    fmt::print("{} {}[{}]: sum {}, first {}\n", output["name"].get<std::string>(), output["dtype"].get<std::string>(),
+               output["count"].get<size_t>(), output["sum"].get<double>(), output["first"].dump());
 }
 
 void run(const KernelOptions& o) {
@@ -156,16 +174,21 @@ void add_kernel(Cli& cli) {
   KernelOptions& o = *options;
   command->add_option("file", o.file, "A .hk file, or the name of a built-in body (matmul)")->required();
   command->add_option("--set", o.set, "Tunables, e.g. TM=64,TN=32")->delimiter(',');
-  command->add_option("--const", o.constants, "Constants, e.g. M=33,N=17,K=5; each one is needed to run")->delimiter(',');
+  command->add_option("--const", o.constants, "Constants, e.g. M=33,N=17,K=5; each one is needed to run")
+      ->delimiter(',');
   command->add_option("--type", o.types, "Type parameters, e.g. TA=f16; default f32")->delimiter(',');
-  command->add_option("--size", o.sizes, "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216")->delimiter(',');
+  command
+      ->add_option("--size", o.sizes,
+                   "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216")
+      ->delimiter(',');
   command->add_option("--print", o.print, "Do not run; print: source, glsl, opencl, cuda, ptx or spirv (binary)");
   command->add_option("--sm", o.sm, "Compute capability for --print ptx")->capture_default_str();
   command->add_option("--repeat", o.repeat, "Timed runs; the best one is printed")->capture_default_str();
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Inputs are filled with random numbers; bytes around each buffer are guarded.\n"
-                  "Example:\n  heddle kernel shaders/matmul.hk --set SCHEDULE=1,TM=32 --print opencl");
+  command->footer(
+      "Inputs are filled with random numbers; bytes around each buffer are guarded.\n"
+      "Example:\n  heddle kernel shaders/matmul.hk --set SCHEDULE=1,TM=32 --print opencl");
   command->callback([options] { run(*options); });
 }
 

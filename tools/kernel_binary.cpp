@@ -13,15 +13,23 @@
 namespace heddle::tools {
 
 #ifdef HEDDLE_HAS_CUDA
-std::string ptx_of(const KernelSource& source, int sm) { return cuda::compile_ptx(print(source, Target::cuda), source.name, sm); }
+std::string ptx_of(const KernelSource& source, int sm) {
+  return cuda::compile_ptx(print(source, Target::cuda), source.name, sm);
+}
 #else
-std::string ptx_of(const KernelSource&, int) { throw ValueError("[kernel] PTX needs the cuda backend, which is not in this build"); }
+std::string ptx_of(const KernelSource&, int) {
+  throw ValueError("[kernel] PTX needs the cuda backend, which is not in this build");
+}
 #endif
 
 #ifdef HEDDLE_HAS_VULKAN
-std::vector<uint32_t> spirv_of(const KernelSource& source) { return compile_glsl(print(source, Target::glsl), source.name); }
+std::vector<uint32_t> spirv_of(const KernelSource& source) {
+  return compile_glsl(print(source, Target::glsl), source.name);
+}
 #else
-std::vector<uint32_t> spirv_of(const KernelSource&) { throw ValueError("[kernel] SPIR-V needs the vulkan backend, which is not in this build"); }
+std::vector<uint32_t> spirv_of(const KernelSource&) {
+  throw ValueError("[kernel] SPIR-V needs the vulkan backend, which is not in this build");
+}
 #endif
 
 }  // namespace heddle::tools

@@ -1,7 +1,8 @@
 // What the compilers of the backends make of a kernel, without a device.
 //
-// The one place above the device layer that calls into backends, by their own driver-free headers. Errors: CompileError with the compiler's
-// log; ValueError when the backend is not part of this build; DeviceUnavailable without NVRTC. Thread safety: as those compilers.
+// The one place above the device layer that calls into backends, by their own driver-free headers. Errors: CompileError
+// with the compiler's log; ValueError when the backend is not part of this build; DeviceUnavailable without NVRTC.
+// Thread safety: as those compilers.
 #pragma once
 
 #include <cstdint>

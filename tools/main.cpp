@@ -22,7 +22,8 @@ int fail(const char* kind, const std::string& text, int code) {
 void check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
   std::vector<std::string> known;
-  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) known.push_back(command->get_name());
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
   if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
     throw ValueError(fmt::format("unknown command '{}'; known: {}", argv[1], fmt::join(known, ", ")));
   }
@@ -31,9 +32,11 @@ void check_command(const CLI::App& app, int argc, char** argv) {
 int run(int argc, char** argv) {
   Cli cli;
   cli.app.require_subcommand(1);
-  cli.app.footer("Exit codes: 0 success, 2 user error, 1 internal or device error, 130 interrupted (after saving).\n"
-                 "Example:\n  heddle train mnist-mlp --epochs 2");
-  for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_version}) add(cli);
+  cli.app.footer(
+      "Exit codes: 0 success, 2 user error, 1 internal or device error, 130 interrupted (after saving).\n"
+      "Example:\n  heddle train mnist-mlp --epochs 2");
+  for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_version})
+    add(cli);
   try {
     check_command(cli.app, argc, argv);
     cli.app.parse(argc, argv);

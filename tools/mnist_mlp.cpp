@@ -14,26 +14,29 @@ constexpr int64_t side = 28, classes = 10, evaluation_batch = 500;
 }  // namespace
 
 void check_recipe(const std::string& name) {
-  if (name != "mnist-mlp") throw ValueError(fmt::format("[recipe] unknown recipe '{}'; known: {}", name, known_recipes));
+  if (name != "mnist-mlp")
+    throw ValueError(fmt::format("[recipe] unknown recipe '{}'; known: {}", name, known_recipes));
 }
 
 nn::Sequential make_mnist_mlp(uint64_t seed, DeviceContext& device) {
   manual_seed(seed);
-  return nn::Sequential{nn::Linear(side * side, 128, true, &device), nn::ReLU(), nn::Linear(128, 64, true, &device), nn::ReLU(),
-                        nn::Linear(64, classes, true, &device)};
+  return nn::Sequential{nn::Linear(side * side, 128, true, &device), nn::ReLU(), nn::Linear(128, 64, true, &device),
+                        nn::ReLU(), nn::Linear(64, classes, true, &device)};
 }
 
 data::Split load_images(const std::string& folder) {
   data::Split split = folder.empty() ? data::stroke_digits() : data::read_mnist_folder(folder);
   if (split.train.rows != side || split.train.columns != side) {
-    throw IoError(fmt::format("[mnist-mlp] {}: images are {}x{}, expected {}x{}", split.name, split.train.rows, split.train.columns, side, side));
+    throw IoError(fmt::format("[mnist-mlp] {}: images are {}x{}, expected {}x{}", split.name, split.train.rows,
+                              split.train.columns, side, side));
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[mnist-mlp] {}: there are no test images", split.name));
   return split;
 }
 
 DeviceBatch upload(const data::Batch& batch, DeviceContext& device) {
-  return {Tensor::from_vector(batch.images, {batch.size, side * side}, &device), Tensor::from_vector(batch.labels, {batch.size}, &device)};
+  return {Tensor::from_vector(batch.images, {batch.size, side * side}, &device),
+          Tensor::from_vector(batch.labels, {batch.size}, &device)};
 }
 
 Evaluation evaluate_images(nn::Module& model, const data::ImageSet& set, DeviceContext& device, int64_t limit) {

@@ -16,19 +16,28 @@ namespace {
 // The element types a row takes, from its kind and rule.
 bool takes(const OpDef& row, DType dtype) {
   switch (row.kind) {
-    case OpKind::fused: return is_float(dtype);
-    case OpKind::random: return dtype == DType::f32;
+    case OpKind::fused:
+      return is_float(dtype);
+    case OpKind::random:
+      return dtype == DType::f32;
     case OpKind::reduce:
-    case OpKind::contraction: return dtype != DType::boolean;
-    case OpKind::elementwise: break;
-    default: return true;
+    case OpKind::contraction:
+      return dtype != DType::boolean;
+    case OpKind::elementwise:
+      break;
+    default:
+      return true;
   }
   switch (row.rule) {
     case DTypeRule::floating:
-    case DTypeRule::test: return is_float(dtype);
-    case DTypeRule::numeric: return dtype != DType::boolean;
-    case DTypeRule::logical: return dtype == DType::boolean;
-    default: return true;
+    case DTypeRule::test:
+      return is_float(dtype);
+    case DTypeRule::numeric:
+      return dtype != DType::boolean;
+    case DTypeRule::logical:
+      return dtype == DType::boolean;
+    default:
+      return true;
   }
 }
 
@@ -65,8 +74,8 @@ void show_json() {
 
 void show_text() {
   for (const OpDef* row : all_ops()) {
-    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "", fmt::join(dtypes_of(*row), " "),
-               gradient_status(*row));
+    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "",
+               fmt::join(dtypes_of(*row), " "), gradient_status(*row));
   }
   fmt::print("{} ops; each runs on {}\n", all_ops().size(), fmt::join(computing_devices(), ", "));
 }

@@ -20,7 +20,8 @@ int terminal_columns() {
 }
 
 std::string numbers(const ProgressState& s) {
-  return fmt::format("loss {:.4f}  acc {:.3f}  {} samples/s  ETA {}", s.loss, s.accuracy, with_commas(s.samples_per_second), clock_time(s.seconds_left));
+  return fmt::format("loss {:.4f}  acc {:.3f}  {} samples/s  ETA {}", s.loss, s.accuracy,
+                     with_commas(s.samples_per_second), clock_time(s.seconds_left));
 }
 
 std::string bar(double share, int width) {
@@ -42,7 +43,11 @@ std::string clock_time(double seconds) {
   return fmt::format("{}:{:02}", whole / 60, whole % 60);
 }
 
-Progress::Progress(bool silent) : style_(silent ? Style::silent : ::isatty(STDOUT_FILENO) ? Style::bar : Style::lines), last_(Clock::now()) {}
+Progress::Progress(bool silent)
+    : style_(silent                    ? Style::silent
+             : ::isatty(STDOUT_FILENO) ? Style::bar
+                                       : Style::lines),
+      last_(Clock::now()) {}
 
 Progress::~Progress() { erase(); }
 
@@ -57,7 +62,8 @@ void Progress::show(const ProgressState& state) {
   if (style_ == Style::lines) {
     fmt::print("epoch {}/{}  step {}/{}  {}\n", state.epoch, state.epochs, state.step, state.steps, numbers(state));
   } else if (style_ == Style::bar) {
-    const std::string head = fmt::format("epoch {}/{} ", state.epoch, state.epochs), tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers(state));
+    const std::string head = fmt::format("epoch {}/{} ", state.epoch, state.epochs),
+                      tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers(state));
     const int room = terminal_columns() - 3 - static_cast<int>(head.size() + tail.size());
     std::string text = room >= 5 ? fmt::format("{}[{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
     text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));

@@ -1,7 +1,8 @@
 // Progress of a training run: a bar on a terminal, plain lines elsewhere, nothing with --json.
 //
-// Invariants: on a terminal the bar is redrawn at most about ten times a second; elsewhere a line appears at most every two seconds.
-// due() says whether it is time, so that a caller reads numbers from the device only then. Thread safety: none.
+// Invariants: on a terminal the bar is redrawn at most about ten times a second; elsewhere a line appears at most every
+// two seconds. due() says whether it is time, so that a caller reads numbers from the device only then. Thread safety:
+// none.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,7 @@ struct ProgressState {
   int64_t epoch = 0, epochs = 0;  // counted from 1
   int64_t step = 0, steps = 0;    // of the whole run
   double loss = 0;
-  double accuracy = 0;            // of the last batch
+  double accuracy = 0;  // of the last batch
   double samples_per_second = 0;
   double seconds_left = 0;
 };

@@ -10,24 +10,31 @@ void add_train(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("train", "Train a recipe and save the model");
   auto options = std::make_shared<TrainOptions>();
   TrainOptions& o = *options;
-  command->add_option("recipe", o.recipe, "mnist-mlp: a 784-128-64-10 network on 28x28 images of ten classes")->required();
-  command->add_option("--data", o.data, "Folder with MNIST's four IDX files, plain or .gz; default: the embedded set of drawn digits");
+  command->add_option("recipe", o.recipe, "mnist-mlp: a 784-128-64-10 network on 28x28 images of ten classes")
+      ->required();
+  command->add_option("--data", o.data,
+                      "Folder with MNIST's four IDX files, plain or .gz; default: the embedded set of drawn digits");
   add_device_option(*command, o.device);
   command->add_option("--epochs", o.epochs, "Passes over the training images")->capture_default_str();
   command->add_option("--batch", o.batch, "Images in a step")->capture_default_str();
   command->add_option("--lr", o.lr, "Learning rate at the start")->capture_default_str();
-  command->add_option("--schedule", o.schedule, "Learning rate over the run: cosine (falls to 0) or constant")->capture_default_str();
+  command->add_option("--schedule", o.schedule, "Learning rate over the run: cosine (falls to 0) or constant")
+      ->capture_default_str();
   command->add_option("--optimizer", o.optimizer, "sgd (momentum 0.9), adam or adamw")->capture_default_str();
   command->add_option("--weight-decay", o.weight_decay, "Weight decay")->capture_default_str();
-  command->add_option("--seed", o.seed, "Seed of weights and order of the data: the same on every device")->capture_default_str();
+  command->add_option("--seed", o.seed, "Seed of weights and order of the data: the same on every device")
+      ->capture_default_str();
   command->add_option("--out", o.out, "Folder for model.safetensors and checkpoint.safetensors")->capture_default_str();
-  command->add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints; 0: one after each epoch")->capture_default_str();
-  command->add_option("--limit-steps", o.limit_steps, "Stop after that many steps of the run; 0: no limit")->capture_default_str();
+  command->add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints; 0: one after each epoch")
+      ->capture_default_str();
+  command->add_option("--limit-steps", o.limit_steps, "Stop after that many steps of the run; 0: no limit")
+      ->capture_default_str();
   command->add_option("--limit-test", o.limit_test, "Test on that many images only; 0: all")->capture_default_str();
   command->add_flag("--resume", o.resume, "Go on from checkpoint.safetensors in --out");
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.\n"
-                  "Example:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first");
+  command->footer(
+      "Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.\n"
+      "Example:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first");
   command->callback([options, &cli] { cli.exit_code = Trainer(*options).run(); });
 }
 

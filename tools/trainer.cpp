@@ -60,20 +60,30 @@ void check(const TrainOptions& o) {
   check_recipe(o.recipe);
   if (o.epochs < 1) throw ValueError(fmt::format("[train] --epochs is {}, expected at least 1", o.epochs));
   if (o.batch < 1) throw ValueError(fmt::format("[train] --batch is {}, expected at least 1", o.batch));
-  if (!std::isfinite(o.lr) || o.lr <= 0) throw ValueError(fmt::format("[train] --lr is {}, expected a positive number", o.lr));
-  if (!std::isfinite(o.weight_decay) || o.weight_decay < 0) throw ValueError(fmt::format("[train] --weight-decay is {}, expected 0 or more", o.weight_decay));
-  if (o.checkpoint_every < 0) throw ValueError(fmt::format("[train] --checkpoint-every is {}, expected 0 or more steps", o.checkpoint_every));
-  if (o.limit_steps < 0) throw ValueError(fmt::format("[train] --limit-steps is {}, expected 0 or more steps", o.limit_steps));
-  if (o.limit_test < 0) throw ValueError(fmt::format("[train] --limit-test is {}, expected 0 or more images", o.limit_test));
+  if (!std::isfinite(o.lr) || o.lr <= 0)
+    throw ValueError(fmt::format("[train] --lr is {}, expected a positive number", o.lr));
+  if (!std::isfinite(o.weight_decay) || o.weight_decay < 0)
+    throw ValueError(fmt::format("[train] --weight-decay is {}, expected 0 or more", o.weight_decay));
+  if (o.checkpoint_every < 0)
+    throw ValueError(fmt::format("[train] --checkpoint-every is {}, expected 0 or more steps", o.checkpoint_every));
+  if (o.limit_steps < 0)
+    throw ValueError(fmt::format("[train] --limit-steps is {}, expected 0 or more steps", o.limit_steps));
+  if (o.limit_test < 0)
+    throw ValueError(fmt::format("[train] --limit-test is {}, expected 0 or more images", o.limit_test));
   if (o.optimizer != "sgd" && o.optimizer != "adam" && o.optimizer != "adamw") {
-    throw ValueError(fmt::format("[train] unknown optimizer '{}'; known: sgd (momentum 0.9), adam, adamw", o.optimizer));
+    throw ValueError(
+        fmt::format("[train] unknown optimizer '{}'; known: sgd (momentum 0.9), adam, adamw", o.optimizer));
   }
-  if (o.schedule != "cosine" && o.schedule != "constant") throw ValueError(fmt::format("[train] unknown schedule '{}'; known: cosine, constant", o.schedule));
+  if (o.schedule != "cosine" && o.schedule != "constant")
+    throw ValueError(fmt::format("[train] unknown schedule '{}'; known: cosine, constant", o.schedule));
 }
 
 std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& o, const std::vector<Tensor>& parameters) {
-  if (o.optimizer == "sgd") return std::make_unique<nn::SGD>(parameters, nn::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.weight_decay});
-  if (o.optimizer == "adam") return std::make_unique<nn::Adam>(parameters, nn::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  if (o.optimizer == "sgd")
+    return std::make_unique<nn::SGD>(parameters,
+                                     nn::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.weight_decay});
+  if (o.optimizer == "adam")
+    return std::make_unique<nn::Adam>(parameters, nn::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
   return std::make_unique<nn::AdamW>(parameters, nn::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
 }
 
@@ -92,10 +102,10 @@ struct Trainer::State {
   int64_t step = 0;         // done so far
   int64_t first_step = 0;   // where this process began
   data::Batch host_batch;
-  DeviceBatch batch;        // the last one submitted
+  DeviceBatch batch;  // the last one submitted
 
-  // The open window: steps submitted since the device was last waited for. Their losses are collected on the device, in one tensor whose
-  // place never changes, so that every step is the same recording and a window is read at once.
+  // The open window: steps submitted since the device was last waited for. Their losses are collected on the device, in
+  // one tensor whose place never changes, so that every step is the same recording and a window is read at once.
   Tensor losses;
   int64_t in_window = 0;
   Clock::time_point window_start;
@@ -120,11 +130,14 @@ struct Trainer::State {
         losses(zeros({window_steps}, DType::f32, &device)) {}
 
   std::string path(const char* name) const { return (std::filesystem::path(options.out) / name).string(); }
-  int64_t last_step() const { return options.limit_steps > 0 ? std::min(options.limit_steps, total_steps) : total_steps; }
+  int64_t last_step() const {
+    return options.limit_steps > 0 ? std::min(options.limit_steps, total_steps) : total_steps;
+  }
 
   double rate(int64_t at) const {
     if (options.schedule == "constant") return options.lr;
-    return options.lr * 0.5 * (1 + std::cos(std::numbers::pi * static_cast<double>(at) / static_cast<double>(total_steps)));
+    return options.lr * 0.5 *
+           (1 + std::cos(std::numbers::pi * static_cast<double>(at) / static_cast<double>(total_steps)));
   }
 
   void open_window() {
@@ -148,7 +161,8 @@ struct Trainer::State {
 
   void keep_loss(const Tensor& loss) {
     const NoGradScope no_grad;
-    const Tensor here = arange(0, window_steps, 1, DType::f32, &device) == Tensor::host_scalar(static_cast<float>(in_window), &device);
+    const Tensor here =
+        arange(0, window_steps, 1, DType::f32, &device) == Tensor::host_scalar(static_cast<float>(in_window), &device);
     losses.assign(where(here, loss, losses));
     ++in_window;
   }
@@ -179,10 +193,11 @@ struct Trainer::State {
   }
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
-    throw ValueError(fmt::format("[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high", value, at,
-                                 checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
-                                                   : std::string("no checkpoint had been written yet"),
-                                 options.lr));
+    throw ValueError(fmt::format(
+        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high", value, at,
+        checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
+                          : std::string("no checkpoint had been written yet"),
+        options.lr));
   }
 
   void show_progress() {
@@ -195,24 +210,35 @@ struct Trainer::State {
     state.loss = last_loss;
     state.accuracy = mean(cast(argmax(model(batch.images), 1) == batch.labels, DType::f32)).item();
     state.samples_per_second = static_cast<double>(options.batch) / step_seconds.back();
-    state.seconds_left = seconds_since(run_start) / static_cast<double>(step - first_step) * static_cast<double>(last_step() - step);
+    state.seconds_left =
+        seconds_since(run_start) / static_cast<double>(step - first_step) * static_cast<double>(last_step() - step);
     progress.show(state);
   }
 
   // The window is closed, so every loss so far was finite.
   void write_checkpoint() {
-    save_checkpoint(path("checkpoint.safetensors"), {.recipe = options.recipe, .step = step, .seed = options.seed, .batch = options.batch,
-                                                     .optimizer = options.optimizer},
+    save_checkpoint(path("checkpoint.safetensors"),
+                    {.recipe = options.recipe,
+                     .step = step,
+                     .seed = options.seed,
+                     .batch = options.batch,
+                     .optimizer = options.optimizer},
                     model, *optimizer);
     checkpoint_exists = true;
   }
 
   void resume() {
-    step = load_checkpoint(path("checkpoint.safetensors"), {.recipe = options.recipe, .step = 0, .seed = options.seed, .batch = options.batch,
-                                                            .optimizer = options.optimizer},
+    step = load_checkpoint(path("checkpoint.safetensors"),
+                           {.recipe = options.recipe,
+                            .step = 0,
+                            .seed = options.seed,
+                            .batch = options.batch,
+                            .optimizer = options.optimizer},
                            model, *optimizer, device);
     checkpoint_exists = true;
-    if (step > total_steps) throw ValueError(fmt::format("[train] the checkpoint is at step {}, this run ends at step {}", step, total_steps));
+    if (step > total_steps)
+      throw ValueError(
+          fmt::format("[train] the checkpoint is at step {}, this run ends at step {}", step, total_steps));
     progress.line(fmt::format("resumed at step {}", step));
   }
 
@@ -234,19 +260,27 @@ struct Trainer::State {
     if (interrupted != 0 || step == last_step()) return step % per_epoch == 0 && interrupted == 0 && step < last_step();
     write_checkpoint();
     const Evaluation test = evaluate_if_shown();
-    if (!options.json) progress.line(fmt::format("epoch {}/{}  loss {:.4f}  test accuracy {:.4f}", epoch + 1, options.epochs, last_loss, test.accuracy));
+    if (!options.json)
+      progress.line(fmt::format("epoch {}/{}  loss {:.4f}  test accuracy {:.4f}", epoch + 1, options.epochs, last_loss,
+                                test.accuracy));
     return true;
   }
 
-  Evaluation evaluate_if_shown() { return options.json ? Evaluation{} : evaluate_images(model, data.test, device, options.limit_test); }
+  Evaluation evaluate_if_shown() {
+    return options.json ? Evaluation{} : evaluate_images(model, data.test, device, options.limit_test);
+  }
 
   int finish_interrupted() {
     write_checkpoint();
     save_safetensors(path("model.safetensors"), model.state_dict(), {{"recipe", options.recipe}});
     if (options.json) {
-      print_json({{"event", "interrupted"}, {"device", device.id()}, {"steps", step}, {"checkpoint", path("checkpoint.safetensors")}});
+      print_json({{"event", "interrupted"},
+                  {"device", device.id()},
+                  {"steps", step},
+                  {"checkpoint", path("checkpoint.safetensors")}});
     } else {
-      progress.line(fmt::format("interrupted at step {}; saved {}; go on with --resume", step, path("checkpoint.safetensors")));
+      progress.line(
+          fmt::format("interrupted at step {}; saved {}; go on with --resume", step, path("checkpoint.safetensors")));
     }
     return exit_interrupted;
   }
@@ -275,19 +309,23 @@ struct Trainer::State {
 
   void report_text(const Evaluation& test, uint64_t peak) {
     const double steps = static_cast<double>(step - first_step);
-    progress.line(fmt::format("test accuracy  {:.4f} on {} images, loss {:.4f}", test.accuracy, with_commas(static_cast<double>(test.images)), test.loss));
+    progress.line(fmt::format("test accuracy  {:.4f} on {} images, loss {:.4f}", test.accuracy,
+                              with_commas(static_cast<double>(test.images)), test.loss));
     if (steps > 0) {
-      progress.line(fmt::format("speed          {} samples/s: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})",
-                                with_commas(steps * static_cast<double>(options.batch) / training_seconds), with_commas(steps), training_seconds,
-                                median(step_seconds) * 1e3, kernels_per_step, static_cast<double>(peak) / (1 << 20), device.id(), device.info().name));
+      progress.line(
+          fmt::format("speed          {} samples/s: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a "
+                      "step, peak {:.1f} MiB on {} ({})",
+                      with_commas(steps * static_cast<double>(options.batch) / training_seconds), with_commas(steps),
+                      training_seconds, median(step_seconds) * 1e3, kernels_per_step,
+                      static_cast<double>(peak) / (1 << 20), device.id(), device.info().name));
     }
     progress.line(fmt::format("model          {}", path("model.safetensors")));
   }
 
   int run() {
     progress.line(fmt::format("training {} ({} parameters) on {} ({}), {} training images from {}", options.recipe,
-                              with_commas(static_cast<double>(model.parameter_count())), device.id(), device.info().name,
-                              with_commas(static_cast<double>(data.train.size())), data.name));
+                              with_commas(static_cast<double>(model.parameter_count())), device.id(),
+                              device.info().name, with_commas(static_cast<double>(data.train.size())), data.name));
     if (options.resume) resume();
     const InterruptScope on_interrupt;
     first_step = step;

@@ -1,11 +1,12 @@
 // Trainer: the training run of a recipe, from options to a saved model.
 //
-// Purpose: `heddle train`. The loop records a step, hands it to the device and assembles the next batch meanwhile; it waits for the device
-// only at the end of a window of at most 50 steps (or a tenth of a second), where losses are looked at and progress is shown.
-// Invariants: files in the output folder appear by rename: checkpoint.safetensors (parameters, optimizer state, position; written after
-// each epoch, every --checkpoint-every steps, and on Ctrl-C) and model.safetensors (parameters only, at the end). A checkpoint is only
-// written when every loss up to it was finite. The learning rate of a step and the order of the data depend on seed and position alone.
-// Errors: as typed exceptions; options are checked, and the output folder is tried, before anything is trained. Thread safety: none.
+// Purpose: `heddle train`. The loop records a step, hands it to the device and assembles the next batch meanwhile; it
+// waits for the device only at the end of a window of at most 50 steps (or a tenth of a second), where losses are
+// looked at and progress is shown. Invariants: files in the output folder appear by rename: checkpoint.safetensors
+// (parameters, optimizer state, position; written after each epoch, every --checkpoint-every steps, and on Ctrl-C) and
+// model.safetensors (parameters only, at the end). A checkpoint is only written when every loss up to it was finite.
+// The learning rate of a step and the order of the data depend on seed and position alone. Errors: as typed exceptions;
+// options are checked, and the output folder is tried, before anything is trained. Thread safety: none.
 #pragma once
 
 #include <cstdint>

@@ -20,7 +20,9 @@ class AbsentBackend final : public Backend {
     info.reason = reason_;
     return {info};
   }
-  std::unique_ptr<Device> open(int index) override { throw DeviceUnavailable(fmt::format("[{}:{}] {}", name_, index, reason_)); }
+  std::unique_ptr<Device> open(int index) override {
+    throw DeviceUnavailable(fmt::format("[{}:{}] {}", name_, index, reason_));
+  }
 
  private:
   std::string name_, reason_;

@@ -13,7 +13,8 @@ namespace {
 
 class Evaluator {
  public:
-  Evaluator(std::string_view text, const Bindings& values, std::string_view where) : text_(text), values_(values), where_(where) {}
+  Evaluator(std::string_view text, const Bindings& values, std::string_view where)
+      : text_(text), values_(values), where_(where) {}
 
   int64_t run() {
     const int64_t value = disjunction();
@@ -23,7 +24,9 @@ class Evaluator {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw UserError(fmt::format("{}: {} in '{}'", where_, what, text_)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{}: {} in '{}'", where_, what, text_));
+  }
 
   void skip() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\n')) ++at_;
@@ -141,7 +144,9 @@ class Evaluator {
 
   int64_t named() {
     const size_t start = at_;
-    const auto in_name = [](char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_'; };
+    const auto in_name = [](char c) {
+      return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    };
     while (at_ < text_.size() && in_name(text_[at_])) ++at_;
     const std::string_view name = text_.substr(start, at_ - start);
     if (take("(")) return call(name);

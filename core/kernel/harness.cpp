@@ -18,7 +18,8 @@ constexpr uint8_t guard_value = 0xA5;
 // One buffer of the kernel on the device: guard, data, guard. Freed with its owner.
 class GuardedBuffer {
  public:
-  GuardedBuffer(Device& device, const BufferParam& param, const KernelArray& array) : device_(device), param_(param), array_(array) {
+  GuardedBuffer(Device& device, const BufferParam& param, const KernelArray& array)
+      : device_(device), param_(param), array_(array) {
     const uint64_t alignment = std::max<uint64_t>(device.caps().buffer_alignment, 1);
     front_ = (guard_bytes + alignment - 1) / alignment * alignment;
     bound_ = std::max<uint64_t>((array.bytes.size() + 3) / 4 * 4, 4);
@@ -43,13 +44,18 @@ class GuardedBuffer {
     device_.read(buffer_, 0, image.data(), image.size());
     const size_t end = front_ + array_.bytes.size();
     for (size_t i = front_; i-- > 0;) {
-      if (image[i] != guard_value) fault(kernel, fmt::format("wrote {} bytes before the start of '{}'", front_ - i, param_.name));
+      if (image[i] != guard_value)
+        fault(kernel, fmt::format("wrote {} bytes before the start of '{}'", front_ - i, param_.name));
     }
     for (size_t i = end; i < image.size(); ++i) {
-      if (image[i] != guard_value) fault(kernel, fmt::format("wrote {} bytes behind the end of '{}'", i - end + 1, param_.name));
+      if (image[i] != guard_value)
+        fault(kernel, fmt::format("wrote {} bytes behind the end of '{}'", i - end + 1, param_.name));
     }
-    KernelArray result{array_.dtype, {image.begin() + static_cast<std::ptrdiff_t>(front_), image.begin() + static_cast<std::ptrdiff_t>(end)}};
-    if (param_.access == Access::read && result.bytes != array_.bytes) fault(kernel, fmt::format("wrote to its input '{}'", param_.name));
+    KernelArray result{
+        array_.dtype,
+        {image.begin() + static_cast<std::ptrdiff_t>(front_), image.begin() + static_cast<std::ptrdiff_t>(end)}};
+    if (param_.access == Access::read && result.bytes != array_.bytes)
+      fault(kernel, fmt::format("wrote to its input '{}'", param_.name));
     return result;
   }
 
@@ -72,7 +78,8 @@ uint32_t constant_bits(const std::string& kernel, const ConstParam& c, double va
   const double low = is_signed ? -2147483648.0 : 0.0;
   const double high = is_signed ? 2147483647.0 : 4294967295.0;
   if (!(value >= low && value <= high) || value != std::floor(value)) {
-    throw ValueError(fmt::format("[kernel {}] constant {} = {} is no {}", kernel, c.name, value, is_signed ? "int" : "uint"));
+    throw ValueError(
+        fmt::format("[kernel {}] constant {} = {} is no {}", kernel, c.name, value, is_signed ? "int" : "uint"));
   }
   return is_signed ? static_cast<uint32_t>(static_cast<int32_t>(value)) : static_cast<uint32_t>(value);
 }
@@ -86,7 +93,8 @@ std::vector<uint32_t> constant_words(const KernelSource& source, const KernelCon
   std::vector<uint32_t> words;
   for (const auto& c : source.constants) {
     const auto found = values.find(c.name);
-    if (found == values.end()) throw ValueError(fmt::format("[kernel {}] constant '{}' has no value", source.name, c.name));
+    if (found == values.end())
+      throw ValueError(fmt::format("[kernel {}] constant '{}' has no value", source.name, c.name));
     words.push_back(constant_bits(source.name, c, found->second));
   }
   return words;
@@ -100,7 +108,8 @@ void check_arrays(const KernelSource& source, const KernelArrays& arrays) {
   }
   for (const auto& b : source.buffers) {
     const auto found = arrays.find(b.name);
-    if (found == arrays.end()) throw ValueError(fmt::format("[kernel {}] buffer '{}' has no array", source.name, b.name));
+    if (found == arrays.end())
+      throw ValueError(fmt::format("[kernel {}] buffer '{}' has no array", source.name, b.name));
     if (found->second.dtype != b.dtype) {
       throw DTypeError(fmt::format("[kernel {}] buffer '{}' is {}, its array {}", source.name, b.name, name_of(b.dtype),
                                    name_of(found->second.dtype)));
@@ -111,7 +120,8 @@ void check_arrays(const KernelSource& source, const KernelArrays& arrays) {
 // Compiled kernel and recording, released with their owner.
 class Prepared {
  public:
-  Prepared(Device& device, const KernelSource& source, const Dispatch& dispatch) : device_(device), kernel_(device.compile(source)) {
+  Prepared(Device& device, const KernelSource& source, const Dispatch& dispatch)
+      : device_(device), kernel_(device.compile(source)) {
     try {
       Dispatch d = dispatch;
       d.kernel = kernel_;
@@ -143,7 +153,9 @@ class Prepared {
 
 }  // namespace
 
-KernelArray KernelArray::zeros(DType dtype, size_t count) { return {dtype, std::vector<uint8_t>(count * size_of(dtype))}; }
+KernelArray KernelArray::zeros(DType dtype, size_t count) {
+  return {dtype, std::vector<uint8_t>(count * size_of(dtype))};
+}
 
 KernelArray KernelArray::of(DType dtype, const std::vector<double>& values) {
   KernelArray array = zeros(dtype, values.size());
@@ -159,7 +171,8 @@ std::vector<double> KernelArray::values() const {
 
 KernelOutcome run_kernel(Device& device, const KernelSource& source, const KernelRun& run) {
   check_arrays(source, run.arrays);
-  if (!run.groups) throw ValueError(fmt::format("[kernel {}] a kernel without a file needs its number of groups", source.name));
+  if (!run.groups)
+    throw ValueError(fmt::format("[kernel {}] a kernel without a file needs its number of groups", source.name));
   KernelOutcome outcome;
   outcome.groups = *run.groups;
   std::vector<std::unique_ptr<GuardedBuffer>> buffers;
@@ -186,7 +199,8 @@ KernelOutcome run_kernel(Device& device, const KernelSource& source, const Kerne
   return outcome;
 }
 
-KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFile::Options& options, const KernelRun& run) {
+KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFile::Options& options,
+                         const KernelRun& run) {
   KernelRun complete = run;
   if (!complete.groups) {
     Bindings values;

@@ -18,12 +18,18 @@ namespace {
 
 std::string_view dialect_type(DType t) {
   switch (arith(t)) {
-    case DType::f32: return "float";
-    case DType::f64: return "F64";
-    case DType::i32: return "int";
-    case DType::i64: return "I64";
-    case DType::boolean: return "bool";
-    default: throw DTypeError(fmt::format("[kernel] no arithmetic type for {}", name_of(t)));
+    case DType::f32:
+      return "float";
+    case DType::f64:
+      return "F64";
+    case DType::i32:
+      return "int";
+    case DType::i64:
+      return "I64";
+    case DType::boolean:
+      return "bool";
+    default:
+      throw DTypeError(fmt::format("[kernel] no arithmetic type for {}", name_of(t)));
   }
 }
 
@@ -79,7 +85,9 @@ const std::vector<DType>& KernelFile::dtypes_of(std::string_view type) const {
 
 std::string KernelFile::at(int line) const { return fmt::format("{}:{}", origin, line); }
 
-int64_t KernelFile::evaluate(const Expression& e, const Bindings& values) const { return evaluate_expression(e.text, values, at(e.line)); }
+int64_t KernelFile::evaluate(const Expression& e, const Bindings& values) const {
+  return evaluate_expression(e.text, values, at(e.line));
+}
 
 Bindings KernelFile::tunable_values(const Bindings& overrides) const {
   Bindings values;
@@ -87,17 +95,20 @@ Bindings KernelFile::tunable_values(const Bindings& overrides) const {
   for (const auto& [key, value] : overrides) {
     const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const auto& t) { return t.name == key; });
     if (found == tunables.end()) {
-      throw ValueError(fmt::format("[kernel {}] no tunable '{}'; known: {}", name, key, names_of(tunables, [](const auto& t) { return t.name; })));
+      throw ValueError(fmt::format("[kernel {}] no tunable '{}'; known: {}", name, key,
+                                   names_of(tunables, [](const auto& t) { return t.name; })));
     }
     if (std::find(found->choices.begin(), found->choices.end(), value) == found->choices.end()) {
-      throw ValueError(fmt::format("[kernel {}] {} = {} is none of its choices {}", name, key, value, fmt::join(found->choices, ", ")));
+      throw ValueError(fmt::format("[kernel {}] {} = {} is none of its choices {}", name, key, value,
+                                   fmt::join(found->choices, ", ")));
     }
     values[key] = value;
   }
   for (const auto& r : requires_) {
     if (evaluate(r.condition, values) == 0) {
-      throw ValueError(fmt::format("[kernel {}] {}; tunables: {}", name, r.message,
-                                   names_of(values, [](const auto& v) { return fmt::format("{}={}", v.first, v.second); })));
+      throw ValueError(fmt::format("[kernel {}] {}; tunables: {}", name, r.message, names_of(values, [](const auto& v) {
+                                     return fmt::format("{}={}", v.first, v.second);
+                                   })));
     }
   }
   return values;
@@ -108,7 +119,8 @@ std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options
   for (const auto& [type, choices] : type_choices_) chosen[type] = choices.front();
   for (const auto& [type, dtype] : options.types) {
     if (!chosen.contains(type)) {
-      throw ValueError(fmt::format("[kernel {}] no type parameter '{}'; known: {}", name, type, names_of(types, [](const auto& t) { return t; })));
+      throw ValueError(fmt::format("[kernel {}] no type parameter '{}'; known: {}", name, type,
+                                   names_of(types, [](const auto& t) { return t; })));
     }
     const auto& choices = dtypes_of(type);
     if (std::find(choices.begin(), choices.end(), dtype) == choices.end()) {
@@ -120,14 +132,18 @@ std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options
   return chosen;
 }
 
-void KernelFile::add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, KernelSource& source) const {
+void KernelFile::add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen,
+                               KernelSource& source) const {
   for (const auto& dropped : options.dropped_buffers) {
     if (std::none_of(buffers.begin(), buffers.end(), [&](const auto& b) { return b.name == dropped; })) {
-      throw ValueError(fmt::format("[kernel {}] no buffer '{}' to drop; known: {}", name, dropped, names_of(buffers, [](const auto& b) { return b.name; })));
+      throw ValueError(fmt::format("[kernel {}] no buffer '{}' to drop; known: {}", name, dropped,
+                                   names_of(buffers, [](const auto& b) { return b.name; })));
     }
   }
   for (const auto& b : buffers) {
-    if (std::find(options.dropped_buffers.begin(), options.dropped_buffers.end(), b.name) != options.dropped_buffers.end()) continue;
+    if (std::find(options.dropped_buffers.begin(), options.dropped_buffers.end(), b.name) !=
+        options.dropped_buffers.end())
+      continue;
     const auto type = chosen.find(b.dtype);
     source.buffers.push_back({b.name, type == chosen.end() ? parse_dtype(b.dtype) : type->second, b.access, false});
   }
@@ -135,13 +151,13 @@ void KernelFile::add_signature(const Options& options, const std::map<std::strin
   source.constants = constants;
   source.constants.insert(source.constants.end(), options.extra_constants.begin(), options.extra_constants.end());
   if (source.constants.size() > KernelSource::max_constants) {
-    throw LimitError(fmt::format("[kernel {}] {} constants, of which hooks added {}; at most {} fit", name, source.constants.size(),
-                                 options.extra_constants.size(), KernelSource::max_constants));
+    throw LimitError(fmt::format("[kernel {}] {} constants, of which hooks added {}; at most {} fit", name,
+                                 source.constants.size(), options.extra_constants.size(), KernelSource::max_constants));
   }
 }
 
-void KernelFile::add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, const Bindings& values,
-                             KernelSource& source) const {
+void KernelFile::add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen,
+                             const Bindings& values, KernelSource& source) const {
   for (const auto& [type, dtype] : chosen) {
     source.defines.emplace_back(type, dialect_type(dtype));
     source.defines.emplace_back(fmt::format("{}_{}", type, name_of(dtype)), "1");
@@ -175,7 +191,8 @@ KernelSource KernelFile::instantiate(const Options& options) const {
   }
   for (size_t d = 0; d < 3; ++d) {
     const int64_t lanes = evaluate(group_[d], values);
-    if (lanes < 1 || lanes > 1024) throw UserError(fmt::format("{}: a group of {} lanes in dimension {}", at(group_[d].line), lanes, d));
+    if (lanes < 1 || lanes > 1024)
+      throw UserError(fmt::format("{}: a group of {} lanes in dimension {}", at(group_[d].line), lanes, d));
     source.group[d] = static_cast<uint32_t>(lanes);
   }
   source.helpers = helpers;
@@ -196,7 +213,8 @@ std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bind
     constexpr int64_t limit = 65535;
     if (linear_grid_ && d == 0 && count > limit) {
       const int64_t rows = (count + limit - 1) / limit;
-      if (rows > limit) throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));
+      if (rows > limit)
+        throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));
       return {static_cast<uint32_t>((count + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
     }
     if (count > UINT32_MAX) throw LimitError(fmt::format("[kernel {}] {} groups in dimension {}", name, count, d));

@@ -1,9 +1,9 @@
 // KernelFile: a hand-scheduled body in shaders/*.hk, parsed: header (signature, tunables, hooks, launch rule) and body.
 //
-// Purpose: kernels are written once, in files; this reads them, and instantiate() makes a KernelSource for given dtypes,
-// tunables and hooks. The built-in files are embedded in the library; a path on disk works as well. Syntax of the header:
-// shaders/README.md. Errors are UserError with file and line: "shaders/matmul.hk:14: unknown directive 'tunable'".
-// Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
+// Purpose: kernels are written once, in files; this reads them, and instantiate() makes a KernelSource for given
+// dtypes, tunables and hooks. The built-in files are embedded in the library; a path on disk works as well. Syntax of
+// the header: shaders/README.md. Errors are UserError with file and line: "shaders/matmul.hk:14: unknown directive
+// 'tunable'". Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
 #pragma once
 
 #include <array>
@@ -19,15 +19,14 @@ namespace heddle {
 // Named integer values for expressions in headers: tunables and constants.
 using Bindings = std::map<std::string, int64_t, std::less<>>;
 
-// Evaluates + - * / % ( ) , comparisons, && and || (1 or 0), min(a,b), max(a,b), ceildiv(a,b), cond(c,a,b) over int64 with names from
-// `values`.
-// Throws UserError prefixed by `where`.
+// Evaluates + - * / % ( ) , comparisons, && and || (1 or 0), min(a,b), max(a,b), ceildiv(a,b), cond(c,a,b) over int64
+// with names from `values`. Throws UserError prefixed by `where`.
 int64_t evaluate_expression(std::string_view expression, const Bindings& values, std::string_view where);
 
 struct KernelTunable {
   std::string name;
-  int64_t value = 0;              // default
-  std::vector<int64_t> choices;   // values the tuner and the tests may force; contains the default
+  int64_t value = 0;             // default
+  std::vector<int64_t> choices;  // values the tuner and the tests may force; contains the default
   std::string doc;
 };
 
@@ -64,12 +63,13 @@ class KernelFile {
   int first_line = 1;
 
   struct Options {
-    std::map<std::string, DType, std::less<>> types;         // T -> f16; default f32
-    Bindings tunables;                                       // overrides; unknown names are a ValueError
-    std::map<std::string, std::string, std::less<>> hooks;   // hook name (no arguments) -> text; unknown names are a ValueError
-    std::vector<BufferParam> extra_buffers;                  // appended: what hooks read and write
-    std::vector<ConstParam> extra_constants;                 // appended
-    std::vector<std::string> dropped_buffers;                // declared buffers to leave out (an output that only the hook writes)
+    std::map<std::string, DType, std::less<>> types;  // T -> f16; default f32
+    Bindings tunables;                                // overrides; unknown names are a ValueError
+    std::map<std::string, std::string, std::less<>>
+        hooks;                                 // hook name (no arguments) -> text; unknown names are a ValueError
+    std::vector<BufferParam> extra_buffers;    // appended: what hooks read and write
+    std::vector<ConstParam> extra_constants;   // appended
+    std::vector<std::string> dropped_buffers;  // declared buffers to leave out (an output that only the hook writes)
   };
   KernelSource instantiate(const Options& options) const;
   // The launch rule: groups per dimension for these tunables and constant values.
@@ -97,9 +97,10 @@ class KernelFile {
   int64_t evaluate(const Expression& e, const Bindings& values) const;
   Bindings tunable_values(const Bindings& overrides) const;
   std::map<std::string, DType, std::less<>> chosen_types(const Options& options) const;
-  void add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, KernelSource& source) const;
-  void add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen, const Bindings& values,
-                   KernelSource& source) const;
+  void add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen,
+                     KernelSource& source) const;
+  void add_defines(const Options& options, const std::map<std::string, DType, std::less<>>& chosen,
+                   const Bindings& values, KernelSource& source) const;
 
   std::map<std::string, std::vector<DType>, std::less<>> type_choices_;
   std::vector<SharedDecl> shared_;

@@ -72,7 +72,9 @@ class KernelFileParser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw UserError(fmt::format("{}:{}: {}", file_.origin, line_, what)); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw UserError(fmt::format("{}:{}: {}", file_.origin, line_, what));
+  }
 
   // The next line without its end; false at the end of the file.
   bool next(std::string_view& row) {
@@ -140,7 +142,9 @@ class KernelFileParser {
     } else if (kind == "require") {
       read_requirement(rest);
     } else {
-      fail(fmt::format("unknown directive '{}' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, require)", kind));
+      fail(fmt::format(
+          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, require)",
+          kind));
     }
   }
 
@@ -197,13 +201,15 @@ class KernelFileParser {
     }
     c.name = identifier(rest, "a constant");
     file_.constants.push_back(std::move(c));
-    if (file_.constants.size() > KernelSource::max_constants) fail(fmt::format("more than {} constants", KernelSource::max_constants));
+    if (file_.constants.size() > KernelSource::max_constants)
+      fail(fmt::format("more than {} constants", KernelSource::max_constants));
   }
 
   int64_t number(std::string_view text) const {
     int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) fail(fmt::format("'{}' is no number", text));
+    if (text.empty() || error != std::errc() || end != text.data() + text.size())
+      fail(fmt::format("'{}' is no number", text));
     return value;
   }
 
@@ -212,7 +218,8 @@ class KernelFileParser {
     t.name = identifier(rest, "a tunable");
     t.value = number(word(rest));
     const size_t close = rest.find(']');
-    if (!rest.starts_with('[') || close == std::string_view::npos) fail(fmt::format("tunable '{}' needs its choices: [1 2 4]", t.name));
+    if (!rest.starts_with('[') || close == std::string_view::npos)
+      fail(fmt::format("tunable '{}' needs its choices: [1 2 4]", t.name));
     std::string_view choices = trim(rest.substr(1, close - 1));
     bool has_default = false;
     while (!choices.empty()) {
@@ -272,7 +279,8 @@ class KernelFileParser {
   void read_requirement(std::string_view rest) {
     const size_t colon = rest.find(':');
     if (colon == std::string_view::npos) fail("a requirement is written 'require condition : message'");
-    file_.requires_.push_back({{std::string(trim(rest.substr(0, colon))), line_}, std::string(trim(rest.substr(colon + 1)))});
+    file_.requires_.push_back(
+        {{std::string(trim(rest.substr(0, colon))), line_}, std::string(trim(rest.substr(colon + 1)))});
   }
 
   void read_code() {
@@ -284,7 +292,8 @@ class KernelFileParser {
       if (trim(row) == "KERNEL") {
         const std::string_view helpers = text_.substr(start, row_start - start);
         // Errors in the helpers name their lines as well.
-        if (!trim(helpers).empty()) file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
+        if (!trim(helpers).empty())
+          file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
         file_.body = text_.substr(at_);
         file_.first_line = line_ + 1;
         break;
@@ -316,7 +325,8 @@ class KernelFileParser {
       for (const auto parameter : split_list(signature.substr(open + 1, signature.size() - open - 2))) {
         const auto found = seen.find(parameter);
         if (found == seen.end()) continue;
-        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, parameter, signature, found->second));
+        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, parameter, signature,
+                                    found->second));
       }
     }
   }
@@ -327,6 +337,8 @@ class KernelFileParser {
   KernelFile file_;
 };
 
-KernelFile KernelFile::parse(std::string_view text, std::string origin) { return KernelFileParser(text, std::move(origin)).run(); }
+KernelFile KernelFile::parse(std::string_view text, std::string origin) {
+  return KernelFileParser(text, std::move(origin)).run();
+}
 
 }  // namespace heddle

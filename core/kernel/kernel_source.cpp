@@ -9,18 +9,24 @@ namespace {
 
 std::string_view access_name(Access access) {
   switch (access) {
-    case Access::read: return "in";
-    case Access::write: return "out";
-    case Access::read_write: return "inout";
+    case Access::read:
+      return "in";
+    case Access::write:
+      return "out";
+    case Access::read_write:
+      return "inout";
   }
   return "?";
 }
 
 std::string_view constant_type(ConstParam::Type type) {
   switch (type) {
-    case ConstParam::Type::u32: return "uint";
-    case ConstParam::Type::i32: return "int";
-    case ConstParam::Type::f32: return "float";
+    case ConstParam::Type::u32:
+      return "uint";
+    case ConstParam::Type::i32:
+      return "int";
+    case ConstParam::Type::f32:
+      return "float";
   }
   return "?";
 }
@@ -43,7 +49,8 @@ uint64_t KernelSource::hash() const {
   h.add(buffers.size());
   for (const auto& b : buffers) {
     h.add(b.name);
-    h.add(static_cast<uint64_t>(b.dtype) | static_cast<uint64_t>(b.access) << 8 | static_cast<uint64_t>(b.may_alias) << 16);
+    h.add(static_cast<uint64_t>(b.dtype) | static_cast<uint64_t>(b.access) << 8 |
+          static_cast<uint64_t>(b.may_alias) << 16);
   }
   h.add(constants.size());
   for (const auto& c : constants) {
@@ -70,14 +77,16 @@ uint64_t KernelSource::hash() const {
 std::string KernelSource::str() const {
   std::string text = fmt::format("kernel {}  // {}\n", name, hex64(hash()));
   for (const auto& b : buffers) {
-    text += fmt::format("  {:5} {} {}{}\n", access_name(b.access), name_of(b.dtype), b.name, b.may_alias ? " (may alias)" : "");
+    text += fmt::format("  {:5} {} {}{}\n", access_name(b.access), name_of(b.dtype), b.name,
+                        b.may_alias ? " (may alias)" : "");
   }
   for (const auto& c : constants) text += fmt::format("  const {} {}\n", constant_type(c.type), c.name);
   for (const auto& s : shared) text += fmt::format("  shared {} {}[{}]\n", s.type, s.name, s.count);
   text += fmt::format("  group {} {} {}\n", group[0], group[1], group[2]);
   for (const auto& [key, value] : defines) text += fmt::format("  define {} = {}\n", key, value);
   if (!helpers.empty()) text += "helpers:\n" + helpers + (helpers.back() == '\n' ? "" : "\n");
-  return text + "body:  // " + origin + fmt::format(":{}\n", first_line) + body + (body.empty() || body.back() == '\n' ? "" : "\n");
+  return text + "body:  // " + origin + fmt::format(":{}\n", first_line) + body +
+         (body.empty() || body.back() == '\n' ? "" : "\n");
 }
 
 }  // namespace heddle

@@ -21,8 +21,8 @@ const Row cpu_small_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 8}, {"NV"
 const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
 const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 16}, {"TN", 32}, {"TK", 16}, {"RM", 2}, {"RN", 4}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
-// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 8 columns (13 GFLOP/s at
-// 32x128x784 and 256 cubed, where tiles give 2-5 and one output per lane 1).
+// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 8 columns (13
+// GFLOP/s at 32x128x784 and 256 cubed, where tiles give 2-5 and one output per lane 1).
 const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
 
 // Above this the in-place operand leaves the second-level cache, and strides that are powers of two collide in it.

@@ -73,7 +73,9 @@ size_t number_length(std::string_view s) {
   size_t i = 0;
   if (i < s.size() && (s[i] == '-' || s[i] == '+')) ++i;
   const size_t first = i;
-  while (i < s.size() && (in_name(s[i]) || s[i] == '.' || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E')))) ++i;
+  while (i < s.size() &&
+         (in_name(s[i]) || s[i] == '.' || ((s[i] == '-' || s[i] == '+') && (s[i - 1] == 'e' || s[i - 1] == 'E'))))
+    ++i;
   return i > first && (is_digit(s[first]) || s[first] == '.') ? i : 0;
 }
 
@@ -106,7 +108,8 @@ std::string select_prelude(Target target, Identifiers& used) {
   }
   std::string text;
   for (size_t i = 0; i < sections.size(); ++i) {
-    if (taken[i]) text += fmt::format("#line {} \"shaders/{}\"\n{}", sections[i].line, sections[i].file, sections[i].text);
+    if (taken[i])
+      text += fmt::format("#line {} \"shaders/{}\"\n{}", sections[i].line, sections[i].file, sections[i].text);
   }
   return text;
 }

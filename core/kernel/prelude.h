@@ -1,9 +1,9 @@
 // Prelude: which parts of shaders/prelude.* a kernel needs, and the few literals that need rewriting for GLSL.
 //
-// Purpose: a prelude file is cut into sections by lines "//@ name name ..."; a section without names is always taken, any other
-// when one of its names occurs in the kernel (or in a section already taken). So a printed kernel holds what it uses, which keeps it
-// readable and quick to compile, and f64 or i64 code never reaches a device that cannot compile it.
-// Thread safety: pure functions.
+// Purpose: a prelude file is cut into sections by lines "//@ name name ..."; a section without names is always taken,
+// any other when one of its names occurs in the kernel (or in a section already taken). So a printed kernel holds what
+// it uses, which keeps it readable and quick to compile, and f64 or i64 code never reaches a device that cannot compile
+// it. Thread safety: pure functions.
 #pragma once
 
 #include <set>

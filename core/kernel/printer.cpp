@@ -12,9 +12,12 @@ namespace {
 
 std::string_view constant_type(ConstParam::Type type) {
   switch (type) {
-    case ConstParam::Type::u32: return "uint";
-    case ConstParam::Type::i32: return "int";
-    case ConstParam::Type::f32: return "float";
+    case ConstParam::Type::u32:
+      return "uint";
+    case ConstParam::Type::i32:
+      return "int";
+    case ConstParam::Type::f32:
+      return "float";
   }
   throw ValueError("[print] unknown constant type");
 }
@@ -42,7 +45,8 @@ void check(const KernelSource& s) {
     if (!is_identifier(c.name)) fail("'" + c.name + "' is no identifier (letters, digits, single underscores)");
   }
   for (const auto& a : s.shared) {
-    if (a.type != "float" && a.type != "uint" && a.type != "int") fail("shared array of type '" + a.type + "'; known: float, uint, int");
+    if (a.type != "float" && a.type != "uint" && a.type != "int")
+      fail("shared array of type '" + a.type + "'; known: float, uint, int");
   }
   for (const uint32_t lanes : s.group) {
     if (lanes == 0) fail("a group has no lanes");
@@ -92,14 +96,23 @@ struct Printer {
   std::string buffer_type(DType t) const {
     const bool c = target == Target::opencl;
     switch (t) {
-      case DType::f32: return "float";
-      case DType::f64: return "double";
-      case DType::i32: return "int";
-      case DType::i64: return glsl() ? "int64_t" : c ? "long" : "long long";
-      case DType::i8: return glsl() ? "int8_t" : c ? "char" : "signed char";
-      case DType::u8: case DType::boolean: return glsl() ? "uint8_t" : c ? "uchar" : "unsigned char";
-      case DType::bf16: return glsl() ? "uint16_t" : c ? "ushort" : "unsigned short";
-      case DType::f16: return glsl() ? "uint16_t" : c ? "half" : "unsigned short";
+      case DType::f32:
+        return "float";
+      case DType::f64:
+        return "double";
+      case DType::i32:
+        return "int";
+      case DType::i64:
+        return glsl() ? "int64_t" : c ? "long" : "long long";
+      case DType::i8:
+        return glsl() ? "int8_t" : c ? "char" : "signed char";
+      case DType::u8:
+      case DType::boolean:
+        return glsl() ? "uint8_t" : c ? "uchar" : "unsigned char";
+      case DType::bf16:
+        return glsl() ? "uint16_t" : c ? "ushort" : "unsigned short";
+      case DType::f16:
+        return glsl() ? "uint16_t" : c ? "half" : "unsigned short";
     }
     throw ValueError("[print] unknown dtype");
   }
@@ -114,11 +127,14 @@ struct Printer {
   }
 
   void extensions(const Identifiers& used) {
-    out += "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#extension GL_EXT_control_flow_attributes : require\n";
+    out +=
+        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#extension "
+        "GL_EXT_control_flow_attributes : require\n";
     if (uses({DType::f16, DType::bf16})) out += "#extension GL_EXT_shader_16bit_storage : require\n";
     if (uses({DType::i8, DType::u8, DType::boolean})) out += "#extension GL_EXT_shader_8bit_storage : require\n";
     if (used.contains("I64")) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
-    out += fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", s.group[0], s.group[1], s.group[2]);
+    out += fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", s.group[0], s.group[1],
+                       s.group[2]);
   }
 
   void prelude() {
@@ -133,7 +149,8 @@ struct Printer {
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";
     if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
     out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));
-    out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1], s.group[2]);
+    out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
+                       s.group[2]);
     out += select_prelude(target, used);
   }
 
@@ -142,13 +159,16 @@ struct Printer {
       const auto& b = s.buffers[i];
       if (glsl()) {
         out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
-                           b.access == Access::read ? "readonly " : "", b.may_alias ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
+                           b.access == Access::read ? "readonly " : "", b.may_alias ? "" : "restrict ", i,
+                           buffer_type(b.dtype), b.name);
       }
       for (const char* verb : {"LOAD", "VLOAD"}) {
         out += fmt::format("#define {}_{}(i) HK_{}_{}(hk_{}, i)\n", verb, b.name, verb, storage(b.dtype), b.name);
-        // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise" instead.
+        // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
+        // instead.
         const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
-        out += fmt::format("#define {}2_{}(base, i) HK_{}_{}({})\n", verb, b.name, verb, storage(b.dtype), fmt::format(fmt::runtime(form), b.name));
+        out += fmt::format("#define {}2_{}(base, i) HK_{}_{}({})\n", verb, b.name, verb, storage(b.dtype),
+                           fmt::format(fmt::runtime(form), b.name));
       }
       if (b.access == Access::read) continue;
       for (const char* verb : {"STORE", "VSTORE"}) {
@@ -160,7 +180,8 @@ struct Printer {
   std::string pointer(const BufferParam& b) const {
     const bool c = target == Target::opencl;
     const char* no_alias = b.may_alias ? "" : c ? " restrict" : " __restrict__";
-    return fmt::format("{}{}{}*{}", c ? "__global " : "", b.access == Access::read ? "const " : "", buffer_type(b.dtype), no_alias);
+    return fmt::format("{}{}{}*{}", c ? "__global " : "", b.access == Access::read ? "const " : "",
+                       buffer_type(b.dtype), no_alias);
   }
 
   void signature() {
@@ -184,11 +205,12 @@ struct Printer {
     for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
     const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
     if (c) {
-      out += fmt::format("__kernel __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes, arguments);
+      out += fmt::format("__kernel __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
+                         arguments);
       for (const auto& b : s.buffers) {
         const char* constness = b.access == Access::read ? "const " : "";
-        out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name, pointer(b), constness,
-                           b.name, b.name);
+        out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name,
+                           pointer(b), constness, b.name, b.name);
       }
       shared("  __local ");
     } else {
@@ -219,7 +241,8 @@ struct Printer {
 }  // namespace
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options) {
-  if (target == Target::none) throw ValueError(fmt::format("[kernel {}] this device takes no kernels (target none)", source.name));
+  if (target == Target::none)
+    throw ValueError(fmt::format("[kernel {}] this device takes no kernels (target none)", source.name));
   return Printer{source, target, options}.run();
 }
 

@@ -33,7 +33,8 @@ TEST(Devices, JsonListsEveryBackend) {
   ASSERT_TRUE(list.is_array());
   std::set<std::string> backends;
   for (const Json& d : list) {
-    for (const char* key : {"id", "backend", "name", "driver", "available", "reason", "caps"}) EXPECT_TRUE(d.contains(key)) << key;
+    for (const char* key : {"id", "backend", "name", "driver", "available", "reason", "caps"})
+      EXPECT_TRUE(d.contains(key)) << key;
     EXPECT_EQ(d["available"].get<bool>(), d["reason"].get<std::string>().empty()) << d.dump();
     EXPECT_EQ(d["caps"].empty(), !d["available"].get<bool>());
     backends.insert(d["backend"].get<std::string>());
@@ -59,7 +60,9 @@ TEST(Ops, JsonIsTheTable) {
     EXPECT_TRUE(rows[i]["gradient"] == true || !rows[i]["gradient"].get<std::string>().empty()) << rows[i].dump();
     EXPECT_TRUE(rows[i]["devices"].is_array());
   }
-  const auto row = [&](const std::string& name) { return *std::find_if(rows.begin(), rows.end(), [&](const Json& r) { return r["name"] == name; }); };
+  const auto row = [&](const std::string& name) {
+    return *std::find_if(rows.begin(), rows.end(), [&](const Json& r) { return r["name"] == name; });
+  };
   EXPECT_EQ(row("exp")["gradient"], true);
   EXPECT_EQ(row("exp")["dtypes"], (Json{"f32", "f16", "bf16", "f64"}));
   EXPECT_TRUE(row("argmax")["gradient"].is_string());
@@ -117,7 +120,8 @@ TEST(Kernel, PrintsForEachTarget) {
   EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "opencl"}).out, "__kernel"));
   EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "glsl"}).out, "#version"));
   EXPECT_TRUE(contains(run_heddle({"kernel", "matmul", "--print", "cuda"}).out, "__global__"));
-  const Finished source = run_heddle({"kernel", std::string(HEDDLE_SOURCE_DIR) + "/shaders/matmul.hk", "--set", "TM=32", "--print", "source"});
+  const Finished source = run_heddle(
+      {"kernel", std::string(HEDDLE_SOURCE_DIR) + "/shaders/matmul.hk", "--set", "TM=32", "--print", "source"});
   EXPECT_EQ(source.exit_code, 0) << source.err;
   EXPECT_TRUE(contains(source.out, "TM"));
 #ifdef HEDDLE_HAS_VULKAN
@@ -149,7 +153,8 @@ TEST(Bench, BadCasesAndPeers) {
 }
 
 TEST(Bench, MatmulRow) {
-  const Finished run = run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
+  const Finished run =
+      run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json row = Json::parse(run.out);
   EXPECT_EQ(row["bench"], "matmul");

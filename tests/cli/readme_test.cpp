@@ -19,7 +19,8 @@ std::string text_of(const std::string& path) {
 TEST(Readme, ProgramIsTheExample) {
   const std::string readme = text_of("README.md"), example = text_of("examples/mnist_mlp.cpp");
   ASSERT_FALSE(example.empty());
-  EXPECT_NE(readme.find("```cpp\n" + example + "```"), std::string::npos) << "README.md and examples/mnist_mlp.cpp differ";
+  EXPECT_NE(readme.find("```cpp\n" + example + "```"), std::string::npos)
+      << "README.md and examples/mnist_mlp.cpp differ";
   EXPECT_LE(std::count(example.begin(), example.end(), '\n'), 32);
 }
 

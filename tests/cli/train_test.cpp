@@ -37,7 +37,8 @@ class Train : public testing::Test {
   }
   void put(const std::string& name, const Bytes& bytes) { test::write_bytes(data / name, bytes); }
 
-  // heddle train mnist-mlp on the small folder into `out`; on the reference device with batch 16 unless `more` says otherwise.
+  // heddle train mnist-mlp on the small folder into `out`; on the reference device with batch 16 unless `more` says
+  // otherwise.
   Finished train(std::vector<std::string> more, const test::RunOptions& options = {}) {
     const auto otherwise = [&more](const char* option, const char* value) {
       if (std::find(more.begin(), more.end(), option) == more.end()) more.insert(more.end(), {option, value});
@@ -56,7 +57,8 @@ class Train : public testing::Test {
   }
   std::vector<std::string> files() const {
     std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(out)) names.push_back(entry.path().filename().string());
+    for (const auto& entry : std::filesystem::directory_iterator(out))
+      names.push_back(entry.path().filename().string());
     std::sort(names.begin(), names.end());
     return names;
   }
@@ -88,7 +90,8 @@ TEST_F(Train, JsonEventsAndFiles) {
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["device"], "reference:0");
   EXPECT_EQ(done["steps"], 12);
-  for (const char* key : {"test_accuracy", "test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) {
+  for (const char* key :
+       {"test_accuracy", "test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) {
     EXPECT_TRUE(done[key].is_number()) << key;
   }
   EXPECT_GT(done["median_step_ms"].get<double>(), 0);
@@ -105,7 +108,8 @@ TEST_F(Train, EvalRepeatsTheTest) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json done = Json::parse(run.out_lines().back());
   for (const char* file : {"/model.safetensors", "/checkpoint.safetensors"}) {
-    const Finished again = test::run_heddle({"eval", "mnist-mlp", "--model", out + file, "--data", data.path(), "--device", "reference:0", "--json"});
+    const Finished again = test::run_heddle(
+        {"eval", "mnist-mlp", "--model", out + file, "--data", data.path(), "--device", "reference:0", "--json"});
     ASSERT_EQ(again.exit_code, 0) << again.err;
     const Json tested = Json::parse(again.out);
     EXPECT_EQ(tested["test_accuracy"], done["test_accuracy"]);
@@ -119,7 +123,8 @@ TEST_F(Train, ResumeGoesOnExactly) {
   const std::string straight = out + "/model.safetensors";
   const Bytes expected = test::read_bytes(straight);
   std::filesystem::remove_all(out);
-  const Finished first = train({"--epochs", "3", "--limit-steps", "8", "--json"}), rest = train({"--epochs", "3", "--resume", "--json"});
+  const Finished first = train({"--epochs", "3", "--limit-steps", "8", "--json"}),
+                 rest = train({"--epochs", "3", "--resume", "--json"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   std::vector<double> joined = losses(first);
@@ -149,7 +154,8 @@ TEST_F(Train, PlainLinesWithoutATerminal) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.out.find('\r'), std::string::npos);
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
-  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test accuracy", "samples/s", "model          "}) {
+  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test accuracy",
+                           "samples/s", "model          "}) {
     EXPECT_TRUE(contains(run.out, part));
   }
 }
@@ -167,7 +173,8 @@ TEST_F(Train, CtrlCSavesAndEnds) {
 }
 
 TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
-  const Finished run = train({"--epochs", "4", "--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--json", "--checkpoint-every", "1"});
+  const Finished run = train({"--epochs", "4", "--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--json",
+                              "--checkpoint-every", "1"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_TRUE(contains(run.err, "at step 2"));
   EXPECT_TRUE(contains(run.err, "learning rate"));
@@ -175,7 +182,8 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   EXPECT_EQ(files(), std::vector<std::string>{"checkpoint.safetensors"});
   EXPECT_EQ(load_safetensors(out + "/checkpoint.safetensors", &device("reference:0")).metadata.at("step"), "1");
   std::filesystem::remove_all(out);
-  const Finished none = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant"});  // found at the window's end, named by step
+  const Finished none = train(
+      {"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant"});  // found at the window's end, named by step
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
   EXPECT_TRUE(files().empty());
@@ -212,12 +220,14 @@ TEST_F(Train, BadData) {
   put("train-images-idx3-ubyte", test::images_file(96, 14, 14));
   put("t10k-images-idx3-ubyte", test::images_file(20, 14, 14));
   expect_refused({}, "images are 14x14, expected 28x28");
-  EXPECT_TRUE(contains(test::run_heddle({"train", "mnist-mlp", "--data", "/nonexistent", "--out", out}).err, "/nonexistent: no such folder"));
+  EXPECT_TRUE(contains(test::run_heddle({"train", "mnist-mlp", "--data", "/nonexistent", "--out", out}).err,
+                       "/nonexistent: no such folder"));
 }
 
 TEST_F(Train, UnwritableOutputIsRefusedBeforeTraining) {
   test::write_bytes(parent / "file", {1});
-  const Finished run = test::run_heddle({"train", "mnist-mlp", "--out", parent / "file/run", "--device", "reference:0"});
+  const Finished run =
+      test::run_heddle({"train", "mnist-mlp", "--out", parent / "file/run", "--device", "reference:0"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_TRUE(contains(run.err, "cannot create the folder"));
   EXPECT_EQ(run.out, "");
@@ -241,12 +251,14 @@ TEST_F(Train, EvalRefusesForeignFiles) {
 
 class TrainOnDevice : public Train, public testing::WithParamInterface<const char*> {};
 
-// Everything a script relies on, on a device with kernels: the same seed gives the same losses, the first ones those of the reference.
+// Everything a script relies on, on a device with kernels: the same seed gives the same losses, the first ones those of
+// the reference.
 TEST_P(TrainOnDevice, SameSeedSameLosses) {
   const std::string id = GetParam();
   if (!available(id)) GTEST_SKIP() << id << " is not available";
   const Finished reference = train({"--epochs", "2", "--json"});
-  const Finished one = train({"--epochs", "2", "--json", "--device", id}), two = train({"--epochs", "2", "--json", "--device", id});
+  const Finished one = train({"--epochs", "2", "--json", "--device", id}),
+                 two = train({"--epochs", "2", "--json", "--device", id});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const std::vector<double> expected = losses(reference), first = losses(one);
   ASSERT_EQ(first.size(), expected.size());

@@ -1,4 +1,6 @@
 // Batches and the order of the data.
+#include "data/batcher.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -7,7 +9,6 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "data/batcher.h"
 
 namespace heddle {
 namespace {

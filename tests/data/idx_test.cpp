@@ -15,9 +15,9 @@ namespace {
 using data::read_idx;
 using data::read_idx_images;
 using test::Bytes;
+using test::contains;
 using test::images_file;
 using test::labels_file;
-using test::contains;
 
 Bytes gzip(const Bytes& plain) {
   z_stream stream{};
@@ -75,14 +75,18 @@ TEST_F(Idx, MissingFileAndFolder) {
 TEST_F(Idx, EveryTruncationIsFound) {
   const Bytes whole = images_file(2, 3, 3);
   for (size_t length = 0; length < whole.size(); ++length) {
-    EXPECT_TRUE(contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "truncated")) << length;
+    EXPECT_TRUE(
+        contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "truncated"))
+        << length;
   }
 }
 
 TEST_F(Idx, EveryTruncationOfGzipIsFound) {
   const Bytes whole = gzip(images_file(2, 3, 3));
   for (size_t length = 2; length < whole.size(); ++length) {
-    EXPECT_TRUE(contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "truncated")) << length;
+    EXPECT_TRUE(
+        contains(error_of(Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(length))), "truncated"))
+        << length;
   }
 }
 
@@ -91,7 +95,8 @@ TEST_F(Idx, FlippedBytesOfGzipDataAreFound) {
   const Bytes whole = gzip(images_file(2, 9, 9));
   const auto good = read_idx(file("whole", whole), 3);
   size_t found = 0;
-  for (size_t at = 10; at < whole.size(); ++at) {  // the ten bytes of the gzip header hold a time and flags that need not matter
+  for (size_t at = 10; at < whole.size();
+       ++at) {  // the ten bytes of the gzip header hold a time and flags that need not matter
     Bytes bad = whole;
     bad[at] ^= 0x40;
     try {
@@ -121,26 +126,32 @@ TEST_F(Idx, TrailingGarbage) {
 }
 
 TEST_F(Idx, ImpossibleSizesAllocateNothing) {
-  EXPECT_TRUE(contains(error_of(test::idx_file(0x803, {0xffffffffu, 0xffffffffu, 0xffffffffu}, {})), "impossible sizes"));
+  EXPECT_TRUE(
+      contains(error_of(test::idx_file(0x803, {0xffffffffu, 0xffffffffu, 0xffffffffu}, {})), "impossible sizes"));
   EXPECT_TRUE(contains(error_of(test::idx_file(0x803, {0xffffffffu, 28, 28}, Bytes(784))), "truncated"));
   EXPECT_TRUE(contains(error_of(gzip(test::idx_file(0x803, {0xffffffffu, 28, 28}, Bytes(784)))), "truncated"));
 }
 
 TEST_F(Idx, CountsOfImagesAndLabelsMustAgree) {
   const std::string images = file("images", images_file(3, 2, 2)), labels = file("labels", labels_file(4));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { read_idx_images(images, labels); }), "has 3 images, but " + labels + " has 4 labels"));
+  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { read_idx_images(images, labels); }),
+                       "has 3 images, but " + labels + " has 4 labels"));
 }
 
 TEST_F(Idx, LabelsOutOfRange) {
-  const std::string images = file("images", images_file(3, 2, 2)), labels = file("labels", test::idx_file(0x801, {3}, {9, 10, 0}));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { read_idx_images(images, labels); }), "label 10 of item 1 is out of range, expected 0 to 9"));
+  const std::string images = file("images", images_file(3, 2, 2)),
+                    labels = file("labels", test::idx_file(0x801, {3}, {9, 10, 0}));
+  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { read_idx_images(images, labels); }),
+                       "label 10 of item 1 is out of range, expected 0 to 9"));
   EXPECT_EQ(read_idx_images(images, labels, 11).labels[1], 10);
   EXPECT_THROW(read_idx_images(images, labels, 0), ValueError);
 }
 
 TEST_F(Idx, Folder) {
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { data::read_mnist_folder(folder / "none"); }), "no such folder"));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { data::read_mnist_folder(folder.path()); }), "train-images-idx3-ubyte"));
+  EXPECT_TRUE(
+      contains(test::thrown_text<IoError>([&] { data::read_mnist_folder(folder / "none"); }), "no such folder"));
+  EXPECT_TRUE(
+      contains(test::thrown_text<IoError>([&] { data::read_mnist_folder(folder.path()); }), "train-images-idx3-ubyte"));
   file("train-images-idx3-ubyte", images_file(4, 28, 28));
   file("train-labels-idx1-ubyte.gz", gzip(labels_file(4)));
   file("t10k-images-idx3-ubyte.gz", gzip(images_file(2, 28, 28)));

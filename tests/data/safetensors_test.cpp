@@ -1,4 +1,6 @@
 // safetensors: round trips of every dtype, and files that lie.
+#include "io/safetensors.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,7 +12,6 @@
 #include "core/graph/functions.h"
 #include "core/graph/philox.h"
 #include "io/atomic_file.h"
-#include "io/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -39,7 +40,9 @@ class Safetensors : public testing::Test {
     EXPECT_EQ(text.find('\n'), std::string::npos) << text;
     return text;
   }
-  std::string error_of(const std::string& header, size_t data_bytes) { return error_of(file_of(header, std::vector<uint8_t>(data_bytes))); }
+  std::string error_of(const std::string& header, size_t data_bytes) {
+    return error_of(file_of(header, std::vector<uint8_t>(data_bytes)));
+  }
 
   test::TemporaryFolder folder;
   const std::string path = folder / "file.safetensors";
@@ -50,8 +53,10 @@ TEST_F(Safetensors, EveryDTypeComesBackBitForBit) {
   for (int t = 0; t < dtype_count; ++t) {
     const DType dtype = static_cast<DType>(t);
     std::vector<uint8_t> bytes(7 * size_of(dtype));
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(dtype == DType::boolean ? i % 2 : i * 37 + 11);
-    tensors.emplace(std::string("tensor/") + std::string(name_of(dtype)), Tensor::from_bytes(bytes.data(), 7, dtype, {7, 1}, &host()));
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<uint8_t>(dtype == DType::boolean ? i % 2 : i * 37 + 11);
+    tensors.emplace(std::string("tensor/") + std::string(name_of(dtype)),
+                    Tensor::from_bytes(bytes.data(), 7, dtype, {7, 1}, &host()));
   }
   tensors.emplace("empty", zeros({0, 3}, DType::f32, &host()));
   tensors.emplace("scalar", full({}, -2.5, DType::f64, &host()));
@@ -88,7 +93,11 @@ TEST_F(Safetensors, LayoutIsTheFormats) {
 
 TEST_F(Safetensors, ReadsWhatOthersWrite) {  // unordered names, spaces at the end, no metadata
   std::vector<uint8_t> data = {0, 0, 0x80, 0x3f, 5, 0, 0, 0};
-  test::write_bytes(path, file_of(R"({"z":{"shape":[1],"data_offsets":[4,8],"dtype":"I32"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )", data));
+  test::write_bytes(
+      path,
+      file_of(
+          R"({"z":{"shape":[1],"data_offsets":[4,8],"dtype":"I32"},"a":{"dtype":"F32","shape":[],"data_offsets":[0,4]}}   )",
+          data));
   const SafetensorsFile file = load_safetensors(path, &host());
   EXPECT_EQ(file.tensors.at("a").item(), 1.0);
   EXPECT_EQ(file.tensors.at("z").item(), 5.0);
@@ -106,12 +115,14 @@ TEST_F(Safetensors, ForeignBoolBytesBecomeOne) {
 }
 
 TEST_F(Safetensors, BadHeaders) {
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder / "none", &host()); }), "no such file"));
+  EXPECT_TRUE(
+      contains(test::thrown_text<IoError>([&] { load_safetensors(folder / "none", &host()); }), "no such file"));
   EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder.path(), &host()); }), "is not a file"));
   EXPECT_TRUE(contains(error_of(std::vector<uint8_t>{}), "truncated"));
   EXPECT_TRUE(contains(error_of({1, 2, 3}), "truncated"));
   EXPECT_TRUE(contains(error_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}), "at most 100000000"));
-  EXPECT_TRUE(contains(error_of({200, 0, 0, 0, 0, 0, 0, 0, '{', '}'}), "truncated: the header's length is 200 bytes, 2 are there"));
+  EXPECT_TRUE(contains(error_of({200, 0, 0, 0, 0, 0, 0, 0, '{', '}'}),
+                       "truncated: the header's length is 200 bytes, 2 are there"));
   EXPECT_TRUE(contains(error_of("", 0), "not a safetensors file"));
   EXPECT_TRUE(contains(error_of("[1]", 0), "does not begin with '{'"));
   EXPECT_TRUE(contains(error_of("{\"a\":", 0), "not JSON"));
@@ -124,31 +135,51 @@ TEST_F(Safetensors, BadEntries) {
   const std::string good = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_TRUE(contains(error_of("{\"a\":" + good + ",\"a\":" + good + "}", 4), "'a' appears twice"));
   EXPECT_TRUE(contains(error_of(R"({"a":7})", 0), "needs dtype, shape and data_offsets"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1), "unknown dtype \"F8_E4M3\""));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}})", 1),
+                       "unknown dtype \"F8_E4M3\""));
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":3,"shape":[1],"data_offsets":[0,4]}})", 4), "unknown dtype 3"));
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":"x","data_offsets":[0,4]}})", 4), "not a list"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), "impossible dimension -1"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4), "impossible dimension 1.5"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})", 4), "overflows"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,4]}})", 4), "its offsets give 4"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4), "9 dimensions"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4), "needs 8 bytes, its offsets give 4"));
+  EXPECT_TRUE(
+      contains(error_of(R"({"a":{"dtype":"F32","shape":[-1],"data_offsets":[0,4]}})", 4), "impossible dimension -1"));
+  EXPECT_TRUE(
+      contains(error_of(R"({"a":{"dtype":"F32","shape":[1.5],"data_offsets":[0,4]}})", 4), "impossible dimension 1.5"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[4294967296,4294967296],"data_offsets":[0,4]}})", 4),
+                       "overflows"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F64","shape":[4611686018427387904],"data_offsets":[0,4]}})", 4),
+                       "its offsets give 4"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1,1,1,1,1,1,1,1,1],"data_offsets":[0,4]}})", 4),
+                       "9 dimensions"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,4]}})", 4),
+                       "needs 8 bytes, its offsets give 4"));
 }
 
 TEST_F(Safetensors, BadOffsets) {
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4), "expected two non-negative numbers"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 4), "expected two non-negative numbers"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0]}})", 4),
+                       "expected two non-negative numbers"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[-4,0]}})", 4),
+                       "expected two non-negative numbers"));
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,0]}})", 4), "lie outside"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4), "lie outside the 4 bytes"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551616]}})", 4), "data_offsets"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})", 6), "overlaps"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8), "bytes 0 to 4 belong to no tensor"));
-  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9), "5 bytes after the last tensor"));
+  EXPECT_TRUE(
+      contains(error_of(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})", 4), "lie outside the 4 bytes"));
+  EXPECT_TRUE(contains(
+      error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[18446744073709551612,18446744073709551616]}})", 4),
+      "data_offsets"));
+  EXPECT_TRUE(contains(
+      error_of(
+          R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"b":{"dtype":"F32","shape":[1],"data_offsets":[2,6]}})",
+          6),
+      "overlaps"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[4,8]}})", 8),
+                       "bytes 0 to 4 belong to no tensor"));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})", 9),
+                       "5 bytes after the last tensor"));
 }
 
 // Random damage to a good file: either an IoError or tensors of the promised sizes, never anything else.
 TEST_F(Safetensors, DamagedFilesNeverCrash) {
-  save_safetensors(path, {{"weight", full({3, 5}, 1, DType::f32, &host())}, {"mask", full({4}, 1, DType::boolean, &host())}}, {{"k", "v"}});
+  save_safetensors(path,
+                   {{"weight", full({3, 5}, 1, DType::f32, &host())}, {"mask", full({4}, 1, DType::boolean, &host())}},
+                   {{"k", "v"}});
   const std::vector<uint8_t> good = test::read_bytes(path);
   int refused = 0;
   for (uint32_t round = 0; round < 1500; ++round) {
@@ -196,8 +227,10 @@ TEST(AtomicFile, WritableFolder) {
   EXPECT_TRUE(std::filesystem::is_empty(folder / "a/b"));
   write_file_atomically(folder / "text", "hello");
   EXPECT_EQ(test::read_bytes(folder / "text"), (std::vector<uint8_t>{'h', 'e', 'l', 'l', 'o'}));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { require_writable_folder(folder / "text"); }), "is not a folder"));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { require_writable_folder(folder / "text/below"); }), "cannot create the folder"));
+  EXPECT_TRUE(
+      contains(test::thrown_text<IoError>([&] { require_writable_folder(folder / "text"); }), "is not a folder"));
+  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { require_writable_folder(folder / "text/below"); }),
+                       "cannot create the folder"));
   EXPECT_THROW(require_writable_folder("/proc/heddle"), IoError);
 }
 

@@ -10,13 +10,18 @@ class ReduceTest : public KernelTest {
  protected:
   const KernelFile& file_ = KernelFile::builtin("reduce");
 
-  void check(const Bindings& tunables, int64_t rows, int64_t columns, int64_t offset, int64_t sr, int64_t sc, DType dtype = DType::f32) {
+  void check(const Bindings& tunables, int64_t rows, int64_t columns, int64_t offset, int64_t sr, int64_t sc,
+             DType dtype = DType::f32) {
     // Every element that a stride of either sign reaches.
     const int64_t reach = offset + std::max<int64_t>(0, sr) * rows + std::max<int64_t>(0, sc) * columns + 1;
     KernelRun r;
     r.arrays["src"] = KernelArray::of(dtype, quarters(static_cast<size_t>(reach), 5));
     r.arrays["dst"] = KernelArray::of(dtype, std::vector<double>(static_cast<size_t>(rows), 77));
-    r.constants = {{"R", double(rows)}, {"C", double(columns)}, {"OFFSET", double(offset)}, {"SR", double(sr)}, {"SC", double(sc)}};
+    r.constants = {{"R", double(rows)},
+                   {"C", double(columns)},
+                   {"OFFSET", double(offset)},
+                   {"SR", double(sr)},
+                   {"SC", double(sc)}};
     KernelFile::Options o;
     o.tunables = tunables;
     o.tunables["SC1"] = sc == 1;
@@ -27,7 +32,8 @@ class ReduceTest : public KernelTest {
       for (int64_t j = 0; j < columns; ++j) sum += r.arrays.at("src")[static_cast<size_t>(offset + i * sr + j * sc)];
       want.push_back(sum);
     }
-    EXPECT_EQ(run(file_, o, r).arrays.at("dst").values(), KernelArray::of(dtype, want).values()) << rows << " x " << columns;
+    EXPECT_EQ(run(file_, o, r).arrays.at("dst").values(), KernelArray::of(dtype, want).values())
+        << rows << " x " << columns;
   }
 
   static std::vector<Bindings> schedules() {
@@ -44,10 +50,10 @@ TEST_P(ReduceTest, SumsRows) {
 
 TEST_P(ReduceTest, AnyStrides) {
   for (const auto& t : schedules()) {
-    check(t, 5, 33, 3, 1, 7);          // along the first dimension of a matrix
-    check(t, 5, 33, 4 * 40, -40, 1);   // rows backwards
-    check(t, 5, 33, 40, 40, -1);       // columns backwards
-    check(t, 5, 33, 2, 0, 1);          // one row five times
+    check(t, 5, 33, 3, 1, 7);         // along the first dimension of a matrix
+    check(t, 5, 33, 4 * 40, -40, 1);  // rows backwards
+    check(t, 5, 33, 40, 40, -1);      // columns backwards
+    check(t, 5, 33, 2, 0, 1);         // one row five times
   }
 }
 
@@ -68,7 +74,10 @@ TEST_P(ReduceTest, Hooks) {
     r.constants = {{"R", 3}, {"C", 3}, {"OFFSET", 0}, {"SR", 3}, {"SC", 1}};
     KernelFile::Options o;
     o.tunables = t;
-    o.hooks = {{"INIT", "(-INFINITY)"}, {"COMBINE", "max(x, y)"}, {"PROLOGUE", "((x) * (x))"}, {"EPILOGUE", "STORE(dst, r, sqrt(x))"}};
+    o.hooks = {{"INIT", "(-INFINITY)"},
+               {"COMBINE", "max(x, y)"},
+               {"PROLOGUE", "((x) * (x))"},
+               {"EPILOGUE", "STORE(dst, r, sqrt(x))"}};
     const auto got = run(file_, o, r).arrays.at("dst").values();
     EXPECT_EQ(got[0], 3);
     EXPECT_TRUE(std::isnan(got[1]));
@@ -82,7 +91,8 @@ class ScatterAddTest : public KernelTest {
  protected:
   const KernelFile& file_ = KernelFile::builtin("scatter_add");
 
-  void check(const Bindings& tunables, int64_t rows, int64_t columns, const std::vector<double>& indices, DType dtype, DType index) {
+  void check(const Bindings& tunables, int64_t rows, int64_t columns, const std::vector<double>& indices, DType dtype,
+             DType index) {
     const int64_t count = static_cast<int64_t>(indices.size());
     KernelRun r;
     // base is one row that every row starts from; upd lies transposed behind an offset of 3.
@@ -90,8 +100,9 @@ class ScatterAddTest : public KernelTest {
     r.arrays["idx"] = KernelArray::of(index, indices);
     r.arrays["upd"] = KernelArray::of(dtype, quarters(static_cast<size_t>(columns * count) + 3, 7));
     r.arrays["dst"] = KernelArray::of(dtype, std::vector<double>(static_cast<size_t>(rows * columns), 77));
-    r.constants = {{"R", double(rows)}, {"C", double(columns)}, {"COUNT", double(count)}, {"BASE_OFF", 2}, {"BASE_SR", 0}, {"BASE_SC", 1},
-                   {"IDX_OFF", 0}, {"IDX_S", 1}, {"UPD_OFF", 3}, {"UPD_SJ", 1}, {"UPD_SC", double(count)}};
+    r.constants = {{"R", double(rows)}, {"C", double(columns)}, {"COUNT", double(count)}, {"BASE_OFF", 2},
+                   {"BASE_SR", 0},      {"BASE_SC", 1},         {"IDX_OFF", 0},           {"IDX_S", 1},
+                   {"UPD_OFF", 3},      {"UPD_SJ", 1},          {"UPD_SC", double(count)}};
     KernelFile::Options o;
     o.tunables = tunables;
     o.types = {{"T", dtype}, {"I", index}};
@@ -100,12 +111,14 @@ class ScatterAddTest : public KernelTest {
       for (int64_t c = 0; c < columns; ++c) {
         double x = r.arrays.at("base")[static_cast<size_t>(2 + c)];
         for (int64_t j = 0; j < count; ++j) {
-          if (indices[static_cast<size_t>(j)] == static_cast<double>(i)) x += r.arrays.at("upd")[static_cast<size_t>(3 + j + c * count)];
+          if (indices[static_cast<size_t>(j)] == static_cast<double>(i))
+            x += r.arrays.at("upd")[static_cast<size_t>(3 + j + c * count)];
         }
         want[static_cast<size_t>(i * columns + c)] = x;
       }
     }
-    EXPECT_EQ(run(file_, o, r).arrays.at("dst").values(), KernelArray::of(dtype, want).values()) << rows << " x " << columns;
+    EXPECT_EQ(run(file_, o, r).arrays.at("dst").values(), KernelArray::of(dtype, want).values())
+        << rows << " x " << columns;
   }
 
   void check_all(DType dtype, DType index) {
@@ -134,10 +147,11 @@ TEST_P(ScatterAddTest, OrderIsThatOfTheUpdates) {
       KernelRun r;
       r.arrays["base"] = KernelArray::of(DType::f32, {0});
       r.arrays["idx"] = KernelArray::of(DType::i32, {0, 0, 0});
-      r.arrays["upd"] = KernelArray::of(DType::f32, small_first ? std::vector<double>{tiny, tiny, 1} : std::vector<double>{1, tiny, tiny});
+      r.arrays["upd"] = KernelArray::of(
+          DType::f32, small_first ? std::vector<double>{tiny, tiny, 1} : std::vector<double>{1, tiny, tiny});
       r.arrays["dst"] = KernelArray::zeros(DType::f32, 1);
-      r.constants = {{"R", 1}, {"C", 1}, {"COUNT", 3}, {"BASE_OFF", 0}, {"BASE_SR", 0}, {"BASE_SC", 1}, {"IDX_OFF", 0}, {"IDX_S", 1},
-                     {"UPD_OFF", 0}, {"UPD_SJ", 1}, {"UPD_SC", 1}};
+      r.constants = {{"R", 1},       {"C", 1},     {"COUNT", 3},   {"BASE_OFF", 0}, {"BASE_SR", 0}, {"BASE_SC", 1},
+                     {"IDX_OFF", 0}, {"IDX_S", 1}, {"UPD_OFF", 0}, {"UPD_SJ", 1},   {"UPD_SC", 1}};
       KernelFile::Options o;
       o.tunables = t;
       EXPECT_EQ(run(file_, o, r).arrays.at("dst")[0], small_first ? 1 + 2 * tiny : 1.0);
@@ -151,10 +165,12 @@ class CopyTest : public KernelTest {
  protected:
   const KernelFile& file_ = KernelFile::builtin("copy");
 
-  static std::vector<Bindings> schedules() { return {{{"LANES", 64}, {"PER_LANE", 4}}, {{"LANES", 1}, {"PER_LANE", 256}}}; }
+  static std::vector<Bindings> schedules() {
+    return {{{"LANES", 64}, {"PER_LANE", 4}}, {{"LANES", 1}, {"PER_LANE", 256}}};
+  }
 
-  void check(const Bindings& tunables, const int64_t (&sizes)[5], int64_t offset, const int64_t (&strides)[5], size_t source_size,
-             DType from = DType::f32, DType to = DType::f32) {
+  void check(const Bindings& tunables, const int64_t (&sizes)[5], int64_t offset, const int64_t (&strides)[5],
+             size_t source_size, DType from = DType::f32, DType to = DType::f32) {
     KernelRun r;
     r.arrays["src"] = KernelArray::of(from, quarters(source_size, 8));
     std::vector<double> want;
@@ -169,8 +185,8 @@ class CopyTest : public KernelTest {
               want.push_back(r.arrays.at("src")[static_cast<size_t>(at)]);
             }
     r.arrays["dst"] = KernelArray::of(to, std::vector<double>(want.size(), 1));
-    r.constants = {{"COUNT", double(want.size())}, {"D1", double(sizes[1])}, {"D2", double(sizes[2])}, {"D3", double(sizes[3])},
-                   {"D4", double(sizes[4])}, {"OFFSET", double(offset)}};
+    r.constants = {{"COUNT", double(want.size())}, {"D1", double(sizes[1])}, {"D2", double(sizes[2])},
+                   {"D3", double(sizes[3])},       {"D4", double(sizes[4])}, {"OFFSET", double(offset)}};
     for (int d = 0; d < 5; ++d) r.constants["S" + std::to_string(d)] = double(strides[d]);
     KernelFile::Options o;
     o.tunables = tunables;
@@ -184,10 +200,10 @@ TEST_P(CopyTest, Permutes) {
   for (const auto& t : schedules()) {
     check(t, {1, 1, 1, 1, 1}, 0, {0, 0, 0, 0, 1}, 1);
     check(t, {1, 1, 1, 1, 1000}, 7, {0, 0, 0, 0, 1}, 1007);
-    check(t, {1, 1, 1, 37, 41}, 0, {0, 0, 0, 1, 37}, 37 * 41);            // transpose
-    check(t, {2, 3, 4, 5, 7}, 0, {1, 2, 6, 24, 120}, 840);                // all dimensions reversed
-    check(t, {2, 3, 4, 5, 7}, 839, {-420, -140, -35, -7, -1}, 840);       // flipped
-    check(t, {3, 2, 1, 5, 9}, 2, {0, 60, 0, 0, 3}, 200);                  // broadcast, with steps
+    check(t, {1, 1, 1, 37, 41}, 0, {0, 0, 0, 1, 37}, 37 * 41);       // transpose
+    check(t, {2, 3, 4, 5, 7}, 0, {1, 2, 6, 24, 120}, 840);           // all dimensions reversed
+    check(t, {2, 3, 4, 5, 7}, 839, {-420, -140, -35, -7, -1}, 840);  // flipped
+    check(t, {3, 2, 1, 5, 9}, 2, {0, 60, 0, 0, 3}, 200);             // broadcast, with steps
     check(t, {0, 2, 3, 4, 5}, 0, {120, 60, 20, 5, 1}, 4);
   }
 }

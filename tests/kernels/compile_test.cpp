@@ -1,6 +1,5 @@
 // Every body, in every schedule and with many types, compiles for every target; no device is needed for GLSL and CUDA.
 #include <gtest/gtest.h>
-
 #include <unistd.h>
 
 #include <cstdlib>
@@ -43,7 +42,8 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
     v.options.tunables = tunables;
     v.options.types = types;
     if (hooks) {
-      v.options.hooks = {{"PROLOGUE_A", "max(x, 0.0f)"}, {"PROLOGUE_B", "exp(x)"}, {"EPILOGUE", "STORE(y, n, tanh(x) + LOAD(y, n))"}};
+      v.options.hooks = {
+          {"PROLOGUE_A", "max(x, 0.0f)"}, {"PROLOGUE_B", "exp(x)"}, {"EPILOGUE", "STORE(y, n, tanh(x) + LOAD(y, n))"}};
       v.options.extra_buffers = {{"y", DType::f32, Access::read_write}};
       v.options.dropped_buffers = {"dst"};
     }
@@ -60,16 +60,19 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
   const Bindings dot = {{"SCHEDULE", 4}, {"VW", vw}, {"MR", 2}, {"NR", 2}};
   add(dot, dots, f32, false);
   add(dot, dots, half, true);
-  for (const DType t : {DType::f64, DType::i32, DType::i64}) add(schedules[0], none, {{"TA", t}, {"TB", t}, {"TC", t}, {"ACC", t}}, false);
+  for (const DType t : {DType::f64, DType::i32, DType::i64})
+    add(schedules[0], none, {{"TA", t}, {"TB", t}, {"TC", t}, {"ACC", t}}, false);
 }
 
 std::vector<Variant> variants(int64_t vw) {
   std::vector<Variant> all;
   add_matmul(all, vw);
   for (const int64_t schedule : {0, 1}) {
-    for (const DType t : {DType::f32, DType::f16}) all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+    for (const DType t : {DType::f32, DType::f16})
+      all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     for (const DType t : {DType::f32, DType::bf16, DType::f64, DType::i64}) {
-      all.push_back({"scatter_add", {{{"T", t}, {"I", t == DType::i64 ? t : DType::i32}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"scatter_add",
+                     {{{"T", t}, {"I", t == DType::i64 ? t : DType::i32}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
     for (const DType t : {DType::f32, DType::f16, DType::u8, DType::boolean, DType::i64, DType::f64}) {
       all.push_back({"copy", {{{"T", t}, {"TO", t}}, {{"LANES", schedule == 0 ? 64 : 1}}, {}, {}, {}, {}}});
@@ -90,14 +93,16 @@ TEST(CompileBodies, NoBodyIsForgotten) {
 #ifdef HEDDLE_TEST_VULKAN
 TEST(CompileBodies, GlslToValidSpirv) {
   const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
-  const auto path = std::filesystem::temp_directory_path() / ("heddle_compile_test_" + std::to_string(::getpid()) + ".spv");
+  const auto path =
+      std::filesystem::temp_directory_path() / ("heddle_compile_test_" + std::to_string(::getpid()) + ".spv");
   for (const auto& v : variants(4)) {
     SCOPED_TRACE(v.label());
     const auto words = compile_glsl(print(source_of(v), Target::glsl), v.body);
     ASSERT_GT(words.size(), 5u);
     EXPECT_EQ(words[0], 0x07230203u);
     if (!validator) continue;
-    std::ofstream(path, std::ios::binary).write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
     EXPECT_EQ(std::system(("spirv-val --target-env vulkan1.1 " + path.string()).c_str()), 0);
   }
   std::filesystem::remove(path);

@@ -1,4 +1,5 @@
-// The dialect's functions on each device, against double precision on the host; conversions of storage types, bit by bit.
+// The dialect's functions on each device, against double precision on the host; conversions of storage types, bit by
+// bit.
 #include <cmath>
 #include <functional>
 #include <limits>
@@ -69,17 +70,21 @@ std::vector<Function> functions() {
 class MathTest : public KernelTest {
  protected:
   // Each expression over x and y, for all pairs: one kernel, one output buffer a function after the other.
-  std::vector<std::vector<double>> evaluate(const std::vector<std::string>& texts, const std::vector<double>& x, const std::vector<double>& y,
-                                            DType dtype = DType::f32) {
+  std::vector<std::vector<double>> evaluate(const std::vector<std::string>& texts, const std::vector<double>& x,
+                                            const std::vector<double>& y, DType dtype = DType::f32) {
     KernelSource s;
     s.name = "math";
     s.buffers = {{"xs", dtype, Access::read}, {"ys", dtype, Access::read}, {"dst", dtype, Access::write}};
     s.constants = {{"N", ConstParam::Type::u32}};
     s.group = {64, 1, 1};
     s.body = "uint i = GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0);\nif (i < N) {\n";
-    s.body += std::string("  ") + (dtype == DType::f64 ? "F64" : dtype == DType::i32 ? "int" : dtype == DType::i64 ? "I64" : "float");
+    s.body += std::string("  ") + (dtype == DType::f64   ? "F64"
+                                   : dtype == DType::i32 ? "int"
+                                   : dtype == DType::i64 ? "I64"
+                                                         : "float");
     s.body += " x = LOAD(xs, i), y = LOAD(ys, i);\n";
-    for (size_t f = 0; f < texts.size(); ++f) s.body += "  STORE(dst, i + N * " + std::to_string(f) + "u, " + texts[f] + ");\n";
+    for (size_t f = 0; f < texts.size(); ++f)
+      s.body += "  STORE(dst, i + N * " + std::to_string(f) + "u, " + texts[f] + ");\n";
     s.body += "}\n";
     KernelRun r;
     r.arrays["xs"] = KernelArray::of(dtype, x);
@@ -89,14 +94,14 @@ class MathTest : public KernelTest {
     r.groups = {static_cast<uint32_t>((x.size() + 63) / 64), 1, 1};
     const auto all = run(s, r).arrays.at("dst").values();
     std::vector<std::vector<double>> parts;
-    for (size_t f = 0; f < texts.size(); ++f) parts.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(f * x.size()), all.begin() + static_cast<std::ptrdiff_t>((f + 1) * x.size()));
+    for (size_t f = 0; f < texts.size(); ++f)
+      parts.emplace_back(all.begin() + static_cast<std::ptrdiff_t>(f * x.size()),
+                         all.begin() + static_cast<std::ptrdiff_t>((f + 1) * x.size()));
     return parts;
   }
 
   // One line per expression of what differs.
-  void expect(const std::string& text, double x, double y, double want) {
-    expected_.push_back({text, x, y, want});
-  }
+  void expect(const std::string& text, double x, double y, double want) { expected_.push_back({text, x, y, want}); }
   void verify(DType dtype = DType::f32) {
     std::vector<std::string> texts;
     for (const auto& e : expected_) {
@@ -132,7 +137,8 @@ TEST_P(MathTest, Accuracy) {
     return static_cast<double>(state >> 11) / 9007199254740992.0;
   };
   const auto all = functions();
-  // Functions of one interval share nothing, so each has its own arguments: the kernel computes all of all, and one is looked at.
+  // Functions of one interval share nothing, so each has its own arguments: the kernel computes all of all, and one is
+  // looked at.
   std::vector<std::string> texts;
   for (const auto& f : all) texts.push_back(f.text);
   std::vector<double> x, y;
@@ -156,7 +162,8 @@ TEST_P(MathTest, Accuracy) {
         where = i;
       }
     }
-    EXPECT_LE(worst, all[f].bound) << all[f].text << " at x = " << x[where] << ", y = " << y[where] << ": " << got[f][where];
+    EXPECT_LE(worst, all[f].bound) << all[f].text << " at x = " << x[where] << ", y = " << y[where] << ": "
+                                   << got[f][where];
   }
 }
 
@@ -200,14 +207,17 @@ TEST_P(MathTest, SpecialValues) {
   expect("round(x)", 0.5, 0, 0);
   expect("round(x)", 1.5, 0, 2);
   expect("round(x)", -2.5, 0, -2);
-  for (const char* text : {"exp(x)", "expm1(x)", "log(x)", "log1p(x)", "tanh(x)", "erf(x)", "sin(x)", "atan2(y, x)", "fmod(x, y)"}) expect(text, nan, 2, nan);
+  for (const char* text :
+       {"exp(x)", "expm1(x)", "log(x)", "log1p(x)", "tanh(x)", "erf(x)", "sin(x)", "atan2(y, x)", "fmod(x, y)"})
+    expect(text, nan, 2, nan);
   for (const char* text : {"max(x, y)", "min(x, y)"}) {
     expect(text, nan, 1, nan);
     expect(text, 1, nan, nan);
   }
   expect("max(x, y)", -inf, 1, 1);
   expect("min(x, y)", inf, 1, 1);
-  for (const auto& [value, is_nan, is_inf] : {std::tuple{nan, 1, 0}, {inf, 0, 1}, {-inf, 0, 1}, {1.0, 0, 0}, {0.0, 0, 0}, {3e38, 0, 0}}) {
+  for (const auto& [value, is_nan, is_inf] :
+       {std::tuple{nan, 1, 0}, {inf, 0, 1}, {-inf, 0, 1}, {1.0, 0, 0}, {0.0, 0, 0}, {3e38, 0, 0}}) {
     expect("(isnan(x) ? 1.0f : 0.0f)", value, 0, is_nan);
     expect("(isinf(x) ? 1.0f : 0.0f)", value, 0, is_inf);
   }
@@ -258,7 +268,10 @@ TEST_P(MathTest, WideTypes) {
     verify(DType::f64);
   }
   if (caps().f64_math) {
-    for (const auto& [text, want] : {std::pair{"exp(x)", std::exp(0.3)}, {"log1p(x)", std::log1p(0.3)}, {"erf(x)", std::erf(0.3)}, {"sin(x)", std::sin(0.3)}}) {
+    for (const auto& [text, want] : {std::pair{"exp(x)", std::exp(0.3)},
+                                     {"log1p(x)", std::log1p(0.3)},
+                                     {"erf(x)", std::erf(0.3)},
+                                     {"sin(x)", std::sin(0.3)}}) {
       EXPECT_NEAR(evaluate({text}, {0.3}, {0}, DType::f64)[0][0], want, 1e-15) << text;
     }
   }
@@ -323,7 +336,9 @@ TEST_P(StorageTest, StoresToNearestEven) {
   uint32_t bits = 0;
   for (size_t i = 0; i < floats.size(); ++i, bits += 32771) {
     // Exact ties between two halves as well.
-    const uint32_t word = i % 4 == 0 ? (bits & 0xffffe000u) | 0x1000u : i % 4 == 1 ? (bits & 0xffff0000u) | 0x8000u : bits;
+    const uint32_t word = i % 4 == 0   ? (bits & 0xffffe000u) | 0x1000u
+                          : i % 4 == 1 ? (bits & 0xffff0000u) | 0x8000u
+                                       : bits;
     for (size_t b = 0; b < 4; ++b) floats.bytes[4 * i + b] = static_cast<uint8_t>(word >> (8 * b));
   }
   for (const DType dtype : {DType::f16, DType::bf16}) {

@@ -1,4 +1,5 @@
-// matmul.hk: every schedule against a triple loop, at sizes that fit no tile, with strides, offsets, batches, types and hooks.
+// matmul.hk: every schedule against a triple loop, at sizes that fit no tile, with strides, offsets, batches, types and
+// hooks.
 #include "core/kernel/matmul_schedule.h"
 #include "tests/kernels/kernel_test.h"
 
@@ -7,7 +8,9 @@ namespace {
 
 struct Operand {
   int64_t offset = 0, sb1 = 0, sb2 = 0, rows = 0, columns = 0;  // the last two: strides of the first and second index
-  int64_t at(int64_t b1, int64_t b2, int64_t i, int64_t j) const { return offset + b1 * sb1 + b2 * sb2 + i * rows + j * columns; }
+  int64_t at(int64_t b1, int64_t b2, int64_t i, int64_t j) const {
+    return offset + b1 * sb1 + b2 * sb2 + i * rows + j * columns;
+  }
 };
 
 struct Problem {
@@ -41,10 +44,21 @@ class MatmulTest : public KernelTest {
     run.arrays["rhs"] = KernelArray::of(types.b, quarters(p.b_size, 2));
     run.arrays["dst"] = KernelArray::of(types.c, std::vector<double>(static_cast<size_t>(p.b1 * p.b2 * p.m * p.n), 77));
     const auto number = [](int64_t x) { return static_cast<double>(x); };
-    run.constants = {{"M", number(p.m)}, {"N", number(p.n)}, {"K", number(p.k)}, {"BATCH", number(p.b1 * p.b2)}, {"B2", number(p.b2)},
-                     {"A_OFF", number(p.a.offset)}, {"A_SB1", number(p.a.sb1)}, {"A_SB2", number(p.a.sb2)}, {"A_SM", number(p.a.rows)},
-                     {"A_SK", number(p.a.columns)}, {"B_OFF", number(p.b.offset)}, {"B_SB1", number(p.b.sb1)}, {"B_SB2", number(p.b.sb2)},
-                     {"B_SK", number(p.b.rows)}, {"B_SN", number(p.b.columns)}};
+    run.constants = {{"M", number(p.m)},
+                     {"N", number(p.n)},
+                     {"K", number(p.k)},
+                     {"BATCH", number(p.b1 * p.b2)},
+                     {"B2", number(p.b2)},
+                     {"A_OFF", number(p.a.offset)},
+                     {"A_SB1", number(p.a.sb1)},
+                     {"A_SB2", number(p.a.sb2)},
+                     {"A_SM", number(p.a.rows)},
+                     {"A_SK", number(p.a.columns)},
+                     {"B_OFF", number(p.b.offset)},
+                     {"B_SB1", number(p.b.sb1)},
+                     {"B_SB2", number(p.b.sb2)},
+                     {"B_SK", number(p.b.rows)},
+                     {"B_SN", number(p.b.columns)}};
     return run;
   }
 
@@ -71,7 +85,8 @@ class MatmulTest : public KernelTest {
           for (int64_t n = 0; n < p.n; ++n) {
             double sum = 0;
             for (int64_t k = 0; k < p.k; ++k) {
-              sum += a_hook(a[static_cast<size_t>(p.a.at(b1, b2, m, k))]) * b_hook(b[static_cast<size_t>(p.b.at(b1, b2, k, n))]);
+              sum += a_hook(a[static_cast<size_t>(p.a.at(b1, b2, m, k))]) *
+                     b_hook(b[static_cast<size_t>(p.b.at(b1, b2, k, n))]);
             }
             result.push_back(finish(sum, m, n));
           }
@@ -84,14 +99,16 @@ class MatmulTest : public KernelTest {
   void check(const Bindings& tunables, const Problem& p, const Types& types = {}) {
     const KernelRun r = prepare(p, types);
     const auto same = [](double x) { return x; };
-    const KernelArray want = KernelArray::of(types.c, expected(p, r, same, same, [](double x, int64_t, int64_t) { return x; }));
+    const KernelArray want =
+        KernelArray::of(types.c, expected(p, r, same, same, [](double x, int64_t, int64_t) { return x; }));
     const KernelOutcome got = run(file_, options(tunables, p, types), r);
     EXPECT_EQ(got.arrays.at("dst").values(), want.values()) << p.m << "x" << p.n << "x" << p.k;
   }
 
   // Sizes around the tiles' edges, none at all along k, one in each dimension.
   void check_sizes(const Bindings& tunables, const char* form, const Types& types = {}) {
-    const int64_t sizes[][3] = {{1, 1, 1}, {5, 7, 0}, {3, 5, 7}, {17, 33, 65}, {1, 40, 9}, {40, 1, 9}, {32, 64, 16}, {13, 70, 131}};
+    const int64_t sizes[][3] = {{1, 1, 1},  {5, 7, 0},  {3, 5, 7},    {17, 33, 65},
+                                {1, 40, 9}, {40, 1, 9}, {32, 64, 16}, {13, 70, 131}};
     for (const auto& s : sizes) check(tunables, dense(form, s[0], s[1], s[2]), types);
     check(tunables, dense(form, 9, 19, 6, 2, 3), types);
   }
@@ -100,7 +117,9 @@ class MatmulTest : public KernelTest {
   int64_t width() const { return on_opencl() ? 16 : 4; }
   // Small enough for the registers of lanes that are not CPU threads.
   Bindings columns() const { return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 4}, {"NV", 2}, {"MB", 2}}; }
-  Bindings packed() const { return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}}; }
+  Bindings packed() const {
+    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}};
+  }
   Bindings dot() const { return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 3}, {"NR", 2}, {"NB", 2}}; }
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }
 };
@@ -166,7 +185,8 @@ TEST_P(MatmulTest, WideAndIntegerTypes) {
   if (caps().i64) check({{"SCHEDULE", 0}}, p, {DType::i64, DType::i64, DType::i64, DType::i64});
 }
 
-// relu(a) times -b, plus a bias row, added to what stands in `sum` already: in place, so each element must be finished once.
+// relu(a) times -b, plus a bias row, added to what stands in `sum` already: in place, so each element must be finished
+// once.
 TEST_P(MatmulTest, Hooks) {
   const Problem p = dense("NN", 13, 37, 21);
   const Problem transposed = dense("NT", 13, 37, 21);
@@ -185,21 +205,26 @@ TEST_P(MatmulTest, Hooks) {
     o.extra_constants = {{"scale", ConstParam::Type::f32}};
     o.hooks["PROLOGUE_A"] = "max(x, 0.0f)";
     o.hooks["PROLOGUE_B"] = "(-(x))";
-    o.hooks["EPILOGUE"] = "{\n  uint t_i = (m) * N + (n);  // dense\n  float t_v = (x) + LOAD(bias, n);\n"
-                          "  STORE(sum, t_i, LOAD(sum, t_i) + scale * t_v);\n}";
-    const auto want = expected(q, r, [](double x) { return std::max(x, 0.0); }, [](double x) { return -x; },
-                               [&](double x, int64_t m, int64_t n) {
-                                 return before[static_cast<size_t>(m * 37 + n)] + 0.5 * (x + bias[static_cast<size_t>(n)]);
-                               });
+    o.hooks["EPILOGUE"] =
+        "{\n  uint t_i = (m) * N + (n);  // dense\n  float t_v = (x) + LOAD(bias, n);\n"
+        "  STORE(sum, t_i, LOAD(sum, t_i) + scale * t_v);\n}";
+    const auto want = expected(
+        q, r, [](double x) { return std::max(x, 0.0); }, [](double x) { return -x; },
+        [&](double x, int64_t m, int64_t n) {
+          return before[static_cast<size_t>(m * 37 + n)] + 0.5 * (x + bias[static_cast<size_t>(n)]);
+        });
     EXPECT_EQ(run(file_, o, r).arrays.at("sum").values(), want) << "schedule " << t.at("SCHEDULE");
   }
 }
 
 // What pick_matmul chooses runs and is right, for shapes of an MLP and awkward ones.
 TEST_P(MatmulTest, PickedSchedules) {
-  const struct { const char* form; int64_t m, n, k; } cases[] = {
-      {"NT", 32, 128, 784}, {"NT", 32, 10, 64}, {"NN", 32, 64, 10}, {"NN", 32, 128, 64}, {"TN", 128, 784, 32}, {"TN", 10, 64, 32},
-      {"TT", 33, 17, 9}, {"NN", 1, 1, 5}, {"NN", 7, 3, 2}, {"NN", 100, 700, 800}, {"TT", 100, 100, 100}};
+  const struct {
+    const char* form;
+    int64_t m, n, k;
+  } cases[] = {{"NT", 32, 128, 784}, {"NT", 32, 10, 64},    {"NN", 32, 64, 10},   {"NN", 32, 128, 64},
+               {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},    {"NN", 1, 1, 5},
+               {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}};
   for (const auto& c : cases) {
     const Problem p = dense(c.form, c.m, c.n, c.k);
     const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};

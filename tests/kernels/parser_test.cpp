@@ -1,10 +1,9 @@
 // The kernel file parser: what it reads, and one error line for each mistake.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include <unistd.h>
 
 #include "core/base/error.h"
 #include "core/kernel/kernel_file.h"
@@ -119,23 +118,36 @@ TEST(KernelFileTest, RefusesWrongOptions) {
     };
   };
   using O = KernelFile::Options;
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.tunables["LINES"] = 1; })), "[kernel row] no tunable 'LINES'; known: LANES, FAST");
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.tunables["LANES"] = 48; })), "[kernel row] LANES = 48 is none of its choices 32, 64, 128");
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.tunables = {{"FAST", 1}, {"LANES", 32}}; })),
+  EXPECT_EQ(message<ValueError>(with([](O& o) { o.tunables["LINES"] = 1; })),
+            "[kernel row] no tunable 'LINES'; known: LANES, FAST");
+  EXPECT_EQ(message<ValueError>(with([](O& o) { o.tunables["LANES"] = 48; })),
+            "[kernel row] LANES = 48 is none of its choices 32, 64, 128");
+  EXPECT_EQ(message<ValueError>(with([](O& o) {
+              o.tunables = {{"FAST", 1}, {"LANES", 32}};
+            })),
             "[kernel row] FAST needs 64 lanes; tunables: FAST=1, LANES=32");
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.hooks["HOOKS"] = "1"; })), "[kernel row] no hook 'HOOKS'; known: HOOK, DONE");
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.types["U"] = DType::f32; })), "[kernel row] no type parameter 'U'; known: T");
-  EXPECT_EQ(message<DTypeError>(with([](O& o) { o.types["T"] = DType::i64; })), "[kernel row] T = i64 is none of f32, f16");
-  EXPECT_EQ(message<ValueError>(with([](O& o) { o.dropped_buffers = {"z"}; })), "[kernel row] no buffer 'z' to drop; known: x, bias, y");
+  EXPECT_EQ(message<ValueError>(with([](O& o) { o.hooks["HOOKS"] = "1"; })),
+            "[kernel row] no hook 'HOOKS'; known: HOOK, DONE");
+  EXPECT_EQ(message<ValueError>(with([](O& o) { o.types["U"] = DType::f32; })),
+            "[kernel row] no type parameter 'U'; known: T");
+  EXPECT_EQ(message<DTypeError>(with([](O& o) { o.types["T"] = DType::i64; })),
+            "[kernel row] T = i64 is none of f32, f16");
+  EXPECT_EQ(message<ValueError>(with([](O& o) { o.dropped_buffers = {"z"}; })),
+            "[kernel row] no buffer 'z' to drop; known: x, bias, y");
   EXPECT_EQ(message<LimitError>(with([](O& o) { o.extra_constants.resize(30); })),
             "[kernel row] 33 constants, of which hooks added 30; at most 32 fit");
-  EXPECT_EQ(message<UserError>([&] { f.groups({}, {{"OFF", 1}}); }), "shaders/row.hk:19: unknown name 'R' in 'ceildiv(R, LANES)'");
+  EXPECT_EQ(message<UserError>([&] {
+              f.groups({}, {{"OFF", 1}});
+            }),
+            "shaders/row.hk:19: unknown name 'R' in 'ceildiv(R, LANES)'");
 }
 
 // A header of one line (the third of the file), and what is said about it.
 TEST(KernelFileTest, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
-      {"tunable X 1 [1]", "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, require)"},
+      {"tunable X 1 [1]",
+       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, "
+       "require)"},
       {"in", "x.hk:3: a buffer has no name"},
       {"in 3x f32", "x.hk:3: '3x' is no name for a buffer"},
       {"in a__b f32", "x.hk:3: 'a__b' is no name for a buffer"},
@@ -175,7 +187,8 @@ TEST(KernelFileTest, ErrorsOfTheFile) {
   for (const auto& [text, want] : cases) {
     EXPECT_EQ(message<UserError>([&, t = text] { KernelFile::parse(t, "x.hk"); }), want) << text;
   }
-  EXPECT_NE(message<UserError>([] { KernelFile::parse("/*\nin x f99\n*/\nf\n", "x.hk"); }).find("x.hk:2: "), std::string::npos);
+  EXPECT_NE(message<UserError>([] { KernelFile::parse("/*\nin x f99\n*/\nf\n", "x.hk"); }).find("x.hk:2: "),
+            std::string::npos);
   // A mistake in an expression shows when it is evaluated, with its line.
   const KernelFile f = KernelFile::parse("/*\nout y f32\ngroup 4 +\nshared float t N\n*/\nf\n", "x.hk");
   EXPECT_EQ(message<UserError>([&] { f.instantiate({}); }), "x.hk:4: unknown name 'N' in 'N'");
@@ -197,8 +210,10 @@ TEST(KernelFileTest, BuiltinsAndFiles) {
     EXPECT_LE(KernelFile::builtin(name).constants.size(), 16u) << "room for a hook's constants";
   }
   EXPECT_NE(message<ValueError>([] { KernelFile::builtin("matmull"); }).find("known: copy, matmul"), std::string::npos);
-  EXPECT_NE(message<IoError>([] { KernelFile::load("/nowhere/x.hk"); }).find("cannot read /nowhere/x.hk"), std::string::npos);
-  const auto path = std::filesystem::temp_directory_path() / ("heddle_parser_test_" + std::to_string(::getpid()) + ".hk");
+  EXPECT_NE(message<IoError>([] { KernelFile::load("/nowhere/x.hk"); }).find("cannot read /nowhere/x.hk"),
+            std::string::npos);
+  const auto path =
+      std::filesystem::temp_directory_path() / ("heddle_parser_test_" + std::to_string(::getpid()) + ".hk");
   std::ofstream(path) << good;
   EXPECT_EQ(KernelFile::load(path.string()).tunables.size(), 2u);
   std::filesystem::remove(path);
@@ -219,28 +234,53 @@ TEST(KernelFileTest, LinearGridFolds) {
 
 TEST(ExpressionTest, Evaluates) {
   const Bindings v = {{"M", 33}, {"TM", 16}, {"z", 0}};
-  const std::pair<const char*, int64_t> cases[] = {
-      {"1 + 2 * 3", 7}, {"(1 + 2) * 3", 9}, {"10 - 2 - 3", 5}, {"-M + 1", -32}, {"M / TM", 2}, {"M % TM", 1}, {"-7 / 2", -3},
-      {"ceildiv(M, TM)", 3}, {"ceildiv(32, TM)", 2}, {"ceildiv(z, TM)", 0}, {"min(3, 2) + max(3, 2)", 5}, {"cond(M > TM, 1, 2)", 1},
-      {"cond(M == 2, 1, cond(z, 3, 4))", 4}, {"M >= 33", 1}, {"M <= 32", 0}, {"M != 33", 0}, {"M < 34", 1}, {"1 && z", 0}, {"z || M", 1},
-      {"z == 0 && (M == 33 || TM == 1)", 1}, {" ( ( 5 ) ) ", 5}};
+  const std::pair<const char*, int64_t> cases[] = {{"1 + 2 * 3", 7},
+                                                   {"(1 + 2) * 3", 9},
+                                                   {"10 - 2 - 3", 5},
+                                                   {"-M + 1", -32},
+                                                   {"M / TM", 2},
+                                                   {"M % TM", 1},
+                                                   {"-7 / 2", -3},
+                                                   {"ceildiv(M, TM)", 3},
+                                                   {"ceildiv(32, TM)", 2},
+                                                   {"ceildiv(z, TM)", 0},
+                                                   {"min(3, 2) + max(3, 2)", 5},
+                                                   {"cond(M > TM, 1, 2)", 1},
+                                                   {"cond(M == 2, 1, cond(z, 3, 4))", 4},
+                                                   {"M >= 33", 1},
+                                                   {"M <= 32", 0},
+                                                   {"M != 33", 0},
+                                                   {"M < 34", 1},
+                                                   {"1 && z", 0},
+                                                   {"z || M", 1},
+                                                   {"z == 0 && (M == 33 || TM == 1)", 1},
+                                                   {" ( ( 5 ) ) ", 5}};
   for (const auto& [text, want] : cases) EXPECT_EQ(evaluate_expression(text, v, "here"), want) << text;
 }
 
 TEST(ExpressionTest, Refuses) {
   const std::pair<const char*, const char*> cases[] = {
-      {"", "here: the expression ends early in ''"}, {"1 +", "here: the expression ends early in '1 +'"},
-      {"1 2", "here: unexpected '2' in '1 2'"}, {"(1", "here: expected ')' in '(1'"}, {"N", "here: unknown name 'N' in 'N'"},
-      {"f(1)", "here: unknown function 'f' (known: min, max, ceildiv, cond) in 'f(1)'"}, {"min(1)", "here: expected ',' in 'min(1)'"},
-      {"1 / 0", "here: division by zero in '1 / 0'"}, {"1 % 0", "here: division by zero in '1 % 0'"},
-      {"ceildiv(1, 0)", "here: ceildiv by a number below 1 in 'ceildiv(1, 0)'"}, {"$", "here: unexpected '$' in '$'"},
+      {"", "here: the expression ends early in ''"},
+      {"1 +", "here: the expression ends early in '1 +'"},
+      {"1 2", "here: unexpected '2' in '1 2'"},
+      {"(1", "here: expected ')' in '(1'"},
+      {"N", "here: unknown name 'N' in 'N'"},
+      {"f(1)", "here: unknown function 'f' (known: min, max, ceildiv, cond) in 'f(1)'"},
+      {"min(1)", "here: expected ',' in 'min(1)'"},
+      {"1 / 0", "here: division by zero in '1 / 0'"},
+      {"1 % 0", "here: division by zero in '1 % 0'"},
+      {"ceildiv(1, 0)", "here: ceildiv by a number below 1 in 'ceildiv(1, 0)'"},
+      {"$", "here: unexpected '$' in '$'"},
       {"99999999999999999999", "here: a number is too large in '99999999999999999999'"},
       {"9223372036854775807 + 1", "here: overflow in '9223372036854775807 + 1'"},
       {"9223372036854775807 * 2", "here: overflow in '9223372036854775807 * 2'"}};
   for (const auto& [text, want] : cases) {
     EXPECT_EQ(message<UserError>([t = text] { evaluate_expression(t, {}, "here"); }), want);
   }
-  EXPECT_NE(message<UserError>([] { evaluate_expression(std::string(100000, '('), {}, "here"); }).find("too many parentheses"), std::string::npos);
+  EXPECT_NE(message<UserError>([] {
+              evaluate_expression(std::string(100000, '('), {}, "here");
+            }).find("too many parentheses"),
+            std::string::npos);
 }
 
 }  // namespace

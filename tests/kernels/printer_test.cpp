@@ -14,7 +14,8 @@ const Target targets[] = {Target::glsl, Target::opencl, Target::cuda};
 KernelSource sample() {
   KernelSource s;
   s.name = "sample";
-  s.buffers = {{"x", DType::f32, Access::read}, {"h", DType::f16, Access::read_write, true}, {"out", DType::u8, Access::write}};
+  s.buffers = {
+      {"x", DType::f32, Access::read}, {"h", DType::f16, Access::read_write, true}, {"out", DType::u8, Access::write}};
   s.constants = {{"N", ConstParam::Type::u32}, {"off", ConstParam::Type::i32}, {"scale", ConstParam::Type::f32}};
   s.shared = {{"tile", "float", 64}, {"nothing", "int", 0}};
   s.group = {32, 2, 1};
@@ -31,7 +32,8 @@ TEST(PrinterTest, Glsl) {
   const std::string t = print(sample(), Target::glsl);
   EXPECT_EQ(t.substr(0, 13), "#version 450\n");
   EXPECT_TRUE(has(t, "layout(local_size_x = 32, local_size_y = 2, local_size_z = 1) in;"));
-  EXPECT_TRUE(has(t, "layout(std430, set = 0, binding = 0) readonly restrict buffer HK_Block0 { float hk_x[]; };")) << t;
+  EXPECT_TRUE(has(t, "layout(std430, set = 0, binding = 0) readonly restrict buffer HK_Block0 { float hk_x[]; };"))
+      << t;
   EXPECT_TRUE(has(t, "layout(std430, set = 0, binding = 1) buffer HK_Block1 { uint16_t hk_h[]; };"));
   EXPECT_TRUE(has(t, "layout(push_constant) uniform HK_Constants {\n  uint N;\n  int off;\n  float scale;\n};"));
   EXPECT_TRUE(has(t, "shared float tile[64];"));
@@ -41,8 +43,11 @@ TEST(PrinterTest, Glsl) {
 
 TEST(PrinterTest, OpenCl) {
   const std::string t = print(sample(), Target::opencl);
-  EXPECT_TRUE(has(t, "__attribute__((reqd_work_group_size(32, 2, 1))) void heddle_kernel(\n    __global const float* restrict hk_base_x,\n    ulong hk_offset_x,"
-                     "\n    __global half* hk_base_h,\n    ulong hk_offset_h,")) << t;
+  EXPECT_TRUE(has(t,
+                  "__attribute__((reqd_work_group_size(32, 2, 1))) void heddle_kernel(\n    __global const float* "
+                  "restrict hk_base_x,\n    ulong hk_offset_x,"
+                  "\n    __global half* hk_base_h,\n    ulong hk_offset_h,"))
+      << t;
   EXPECT_TRUE(has(t, "const uint N,\n    const int off,\n    const float scale)"));
   EXPECT_TRUE(has(t, "__local float tile[64];"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
@@ -50,7 +55,10 @@ TEST(PrinterTest, OpenCl) {
 
 TEST(PrinterTest, Cuda) {
   const std::string t = print(sample(), Target::cuda);
-  EXPECT_TRUE(has(t, "extern \"C\" __global__ void __launch_bounds__(64) heddle_kernel(\n    const float* __restrict__ hk_x,\n    unsigned short* hk_h,")) << t;
+  EXPECT_TRUE(has(t,
+                  "extern \"C\" __global__ void __launch_bounds__(64) heddle_kernel(\n    const float* __restrict__ "
+                  "hk_x,\n    unsigned short* hk_h,"))
+      << t;
   EXPECT_TRUE(has(t, "__shared__ float tile[64];"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
 }
@@ -62,7 +70,8 @@ TEST(PrinterTest, IsAFunctionOfTheSource) {
 // One logical line; line comments are gone, since they would swallow what follows.
 TEST(PrinterTest, DefinesOfSeveralLines) {
   for (const Target target : targets) {
-    EXPECT_TRUE(has(print(sample(), target), "#define HOOK(v, w) { \\\n  v = w;  \\\n  w = v; \\\n}\n")) << print(sample(), target);
+    EXPECT_TRUE(has(print(sample(), target), "#define HOOK(v, w) { \\\n  v = w;  \\\n  w = v; \\\n}\n"))
+        << print(sample(), target);
   }
 }
 
@@ -70,7 +79,9 @@ TEST(PrinterTest, TakesOnlyWhatIsUsed) {
   KernelSource s = sample();
   for (const Target target : targets) {
     const std::string t = print(s, target);
-    for (const char* part : {"hk_exp", "hk_log", "hk_isnan", "#define HK_HAS_F64", "#define HK_HAS_I64", "hk_to_bf16", "MULHI"}) EXPECT_FALSE(has(t, part)) << part;
+    for (const char* part :
+         {"hk_exp", "hk_log", "hk_isnan", "#define HK_HAS_F64", "#define HK_HAS_I64", "hk_to_bf16", "MULHI"})
+      EXPECT_FALSE(has(t, part)) << part;
   }
   s.body = "float v = tanh(LOAD(x, 0u));\nSTORE(h, 0u, v);\n";
   for (const Target target : {Target::glsl, Target::opencl}) {

@@ -52,7 +52,8 @@ std::string complaint(const std::string& folder, const std::string& line) {
   if (is_driver_header(name) && folder.rfind("backend_", 0) != 0) return "driver header above the device layer";
   if (match[1] == "<") return {};
   const std::string target = first_part(name);
-  if (allowed().count(target) == 0 && target != "heddle.h") return "quoted include that is not relative to the repository's root";
+  if (allowed().count(target) == 0 && target != "heddle.h")
+    return "quoted include that is not relative to the repository's root";
   if (allowed().at(folder).count(target) == 0) return folder + " must not include " + target;
   return {};
 }
