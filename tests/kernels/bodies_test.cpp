@@ -208,6 +208,11 @@ TEST_P(CopyTest, Permutes) {
   }
 }
 
+// More groups than one dimension of a grid takes: the launch rule folds them, and GROUP_LINEAR unfolds.
+TEST_P(CopyTest, ManyGroups) {
+  check({{"LANES", 1}, {"PER_LANE", 1}}, {1, 1, 1, 7, 10007}, 0, {0, 0, 0, 1, 7}, 7 * 10007);
+}
+
 TEST_P(CopyTest, EveryType) {
   std::vector<DType> types = {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::boolean};
   if (caps().f64) types.push_back(DType::f64);

@@ -204,6 +204,9 @@ TEST_P(MathTest, SpecialValues) {
   expect("fmod(x, y)", 5, 0, nan);
   expect("fmod(x, y)", 5, inf, 5);
   expect("fmod(x, y)", 1e30, 3, std::fmod(static_cast<double>(1e30f), 3.0));
+  expect("MOD(x, y)", -5, 3, 1);
+  expect("MOD(x, y)", 5, -3, -1);
+  expect("MOD(x, y)", 6, 3, 0);
   expect("round(x)", 0.5, 0, 0);
   expect("round(x)", 1.5, 0, 2);
   expect("round(x)", -2.5, 0, -2);
@@ -244,6 +247,9 @@ TEST_P(MathTest, Integers) {
   expect("IMOD(x, y)", 7, -2, 1);
   expect("IMOD(x, y)", 7, 0, 0);
   expect("IMOD(x, y)", least, -1, 0);
+  expect("MOD(x, y)", -7, 3, 2);
+  expect("MOD(x, y)", 7, -3, -2);
+  expect("MOD(x, y)", 7, 0, 0);
   expect("abs(x)", -5, 0, 5);
   expect("max(x, y)", -5, 3, 3);
   expect("min(x, y)", -5, 3, -5);
