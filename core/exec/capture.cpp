@@ -54,7 +54,6 @@ class KeyWriter {
     key.push_back(pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
-    if (node.op == &ops::leaf_op) throw_overwritten(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
     if (node.attrs.real != 0 || node.attrs.real2 != 0) {
       key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
@@ -109,6 +108,7 @@ Capture capture(std::span<const NodePtr> roots) {
   // Before captured.storages takes shares of its own: the owners must be counted as the user left them.
   std::unordered_map<const Node*, Node*> in_place;
   for (const NodePtr& node : captured.order) {
+    if (node->overwritten) throw_overwritten(*node);
     if (node->op != &ops::assign_op || node->has_value()) continue;
     if (Node* target = in_place_target(*node)) in_place[node.get()] = target;
   }

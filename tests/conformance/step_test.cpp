@@ -1,6 +1,7 @@
 // What a plain loop may rely on: plans are found again, updates happen in place or not at all, runs repeat bit for bit.
 #include <gtest/gtest.h>
 
+#include "autograd/autograd.h"
 #include "core/device/registry.h"
 #include "core/graph/functions.h"
 
@@ -150,6 +151,26 @@ TEST_P(StepTest, UpdatesAreInPlace) {
   }
   EXPECT_EQ(p.node()->storage.get(), before);
   EXPECT_EQ(p.to_doubles()[0], 3);
+}
+
+TEST_P(StepTest, GradientThroughAnOverwrittenValueIsRefused) {
+  if (!compiles()) GTEST_SKIP() << "the reference device does not update in place";
+  Tensor p = leaf({3}, 1);
+  p.set_requires_grad();
+  for (int i = 0; i < 2; ++i) {  // the second time the old value is itself the result of an assign
+    const Tensor y = sum(square(p));
+    y.item();
+    {
+      const NoGradScope no_grad;
+      p.assign(p + 1.0);
+      eval({p});
+    }
+    backward(y);
+    const Tensor gradient = p.grad();
+    EXPECT_THROW(gradient.to_doubles(), ValueError);
+    p.zero_grad();
+  }
+  EXPECT_EQ(p.to_doubles(), (std::vector<double>{3, 4, 5}));
 }
 
 TEST_P(StepTest, TwoRunsAgreeBitForBit) {

@@ -7,7 +7,6 @@
 #include <numeric>
 #include <random>
 
-
 #include "core/base/error.h"
 
 namespace heddle {
