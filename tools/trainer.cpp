@@ -178,7 +178,8 @@ struct Trainer::State {
     step_seconds.push_back(seconds / count);
     kernels_per_step = static_cast<double>(device.counters().kernels - window_counters.kernels) / count;
     inspect_losses();
-    if (progress.due()) show_progress();
+    const bool compiled = step_seconds.size() > 1;  // the speed of the first window says nothing
+    if (compiled && progress.due()) show_progress();
     open_window();
   }
 
@@ -210,8 +211,7 @@ struct Trainer::State {
     state.loss = last_loss;
     state.accuracy = mean(cast(argmax(model(batch.images), 1) == batch.labels, DType::f32)).item();
     state.samples_per_second = static_cast<double>(options.batch) / step_seconds.back();
-    state.seconds_left =
-        seconds_since(run_start) / static_cast<double>(step - first_step) * static_cast<double>(last_step() - step);
+    state.seconds_left = median(step_seconds) * static_cast<double>(last_step() - step);
     progress.show(state);
   }
 
