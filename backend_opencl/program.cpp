@@ -13,9 +13,11 @@ namespace heddle::opencl {
 namespace {
 
 // No -cl-fast-relaxed-math and no -cl-finite-math-only: NaN and infinity keep their meaning.
+// Subnormals are flushed, as GPUs do: on a CPU driver each one costs a microcode assist, and the moments of an optimizer decay into them
+// (MNIST with Adam, 2 cores, PoCL 3.1: median step 0.50 ms with subnormals, 0.34 ms without).
 std::string build_options(int c_version) {
-  if (c_version >= 300) return "-cl-std=CL3.0";
-  return c_version >= 200 ? "-cl-std=CL2.0" : "-cl-std=CL1.2";
+  const std::string standard = c_version >= 300 ? "CL3.0" : c_version >= 200 ? "CL2.0" : "CL1.2";
+  return "-cl-std=" + standard + " -cl-denorms-are-zero";
 }
 
 std::string build_log(cl_program program, cl_device_id device) {

@@ -1,4 +1,4 @@
-// The whole conformance group runs under Vulkan's validation layer where it is installed: a message is a failure.
+// Part of every group: its tests run under Vulkan's validation layer where that is installed, and a message is a failure.
 #ifdef HEDDLE_HAS_VULKAN
 
 #include <gtest/gtest.h>
