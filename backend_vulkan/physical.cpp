@@ -195,6 +195,8 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.max_binding_bytes = limits.maxStorageBufferRange;
   caps.f16_arithmetic = narrow_.shaderFloat16 == VK_TRUE;
   caps.f64 = wanted_.features.shaderFloat64 == VK_TRUE;
+  // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS) and leaves them when it reaches this.
+  if (info_.driver.find("llvmpipe") != std::string::npos) caps.max_loop_iterations = 65535;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
   caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;

@@ -24,6 +24,7 @@ Json json_of(const Caps& caps) {
           {"max_binding_bytes", caps.max_binding_bytes},
           {"max_allocation_bytes", caps.max_allocation_bytes},
           {"memory_bytes", caps.memory_bytes},
+          {"max_loop_iterations", caps.max_loop_iterations},
           {"unified_memory", caps.unified_memory},
           {"f16_arithmetic", caps.f16_arithmetic},
           {"f64", caps.f64},

@@ -135,9 +135,10 @@ Json json_of(const std::string& name, const KernelArray& array) {
 
 void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelSource& source,
                    const KernelFile::Options& options) {
+  if (o.repeat < 1) throw ValueError(fmt::format("[kernel] --repeat is {}, expected at least 1", o.repeat));
   DeviceContext& context = open_device(o.device, true);
   const KernelConstants constants = constants_of(o);
-  const KernelRun request{arrays_for(o, source, constants), constants, {}, std::max(1, o.repeat)};
+  const KernelRun request{arrays_for(o, source, constants), constants, {}, o.repeat};
   auto locked = context.lock();
   const KernelOutcome outcome = run_kernel(locked.device, file, options, request);
   Json outputs = Json::array();

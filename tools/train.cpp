@@ -1,5 +1,10 @@
 // heddle train
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdint>
 #include <memory>
+#include <string>
 
 #include "tools/cli.h"
 #include "tools/trainer.h"
@@ -23,6 +28,12 @@ void add_train(Cli& cli) {
   command->add_option("--optimizer", o.optimizer, "sgd (momentum 0.9), adam or adamw")->capture_default_str();
   command->add_option("--weight-decay", o.weight_decay, "Weight decay")->capture_default_str();
   command->add_option("--seed", o.seed, "Seed of weights and order of the data: the same on every device")
+      ->check([](const std::string& text) {  // CLI11 wraps -1 and saturates what is too long
+        uint64_t seed = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
+        const bool whole = error == std::errc() && end == text.data() + text.size();
+        return whole ? std::string() : fmt::format("'{}' is not a number from 0 to 18446744073709551615", text);
+      })
       ->capture_default_str();
   command->add_option("--out", o.out, "Folder for model.safetensors and checkpoint.safetensors")->capture_default_str();
   command->add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints; 0: one after each epoch")

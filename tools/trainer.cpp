@@ -7,6 +7,7 @@
 #include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <limits>
 #include <numbers>
 #include <vector>
 
@@ -195,7 +196,8 @@ struct Trainer::State {
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
     throw ValueError(fmt::format(
-        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high", value, at,
+        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high",
+        std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at,
         checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
                           : std::string("no checkpoint had been written yet"),
         options.lr));

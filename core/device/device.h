@@ -46,6 +46,7 @@ struct Caps {
   uint64_t max_binding_bytes = 1ull << 27;     // largest range one binding may cover
   uint64_t max_allocation_bytes = 1ull << 30;  // largest single buffer
   uint64_t memory_bytes = 0;          // 0 when unknown
+  uint64_t max_loop_iterations = UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
   bool unified_memory = false;
   bool f16_arithmetic = false;        // storage of f16 and bf16 works everywhere
   bool f64 = false;                   // f64 storage, + - * / and sqrt

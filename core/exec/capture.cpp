@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <unordered_map>
 
@@ -45,19 +46,24 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
 class KeyWriter {
+  static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62;
+
  public:
   explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
     key.push_back(reinterpret_cast<uint64_t>(node.op));
-    key.push_back(pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
+    // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
+    const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
+    const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0);
+    key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
-    if (node.attrs.real != 0 || node.attrs.real2 != 0) {
-      key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
-      key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
+    if ((real | real2) != 0) {  // by bits: -0 is another constant than 0
+      key.push_back(real);
+      key.push_back(real2);
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(input.get())));
   }
@@ -158,6 +164,12 @@ class Importer {
       ids_[node.get()] = ids_.at(node->inputs[1].get());
     } else {
       IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
+      // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
+      if (node->op == &ops::full_op || node->op == &ops::pad_op) {
+        std::array<unsigned char, 8> raw{};
+        store_element(raw.data(), node->dtype, 0, node->attrs.real);
+        ir.attrs.real = load_element(raw.data(), node->dtype, 0);
+      }
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }

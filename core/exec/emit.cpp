@@ -26,7 +26,10 @@ std::string dialect_literal(double value, DType dtype) {
   switch (arith(dtype)) {
     case DType::boolean: return value != 0 ? "true" : "false";
     // The least int has no literal of its own: its digits are those of a larger type.
-    case DType::i32: return value == -2147483648.0 ? "(-2147483647 - 1)" : fmt::format("({})", static_cast<int64_t>(value));
+    case DType::i32: {
+      const auto wrapped = static_cast<int32_t>(static_cast<int64_t>(value));  // GLSL refuses digits beyond 32 bits
+      return wrapped == INT32_MIN ? "(-2147483647 - 1)" : fmt::format("({})", wrapped);
+    }
     case DType::i64: {
       const int64_t whole = static_cast<int64_t>(value);
       return whole == INT64_MIN ? "(I64(-9223372036854775807) - I64(1))" : fmt::format("I64({})", whole);

@@ -31,6 +31,7 @@ struct LoweredKernel {
   std::vector<SlotRef> bindings;      // parallel to source.buffers
   std::vector<uint32_t> constants;    // parallel to source.constants
   std::vector<int> writes;            // vertices it stores
+  int64_t loop_iterations = 0;        // of the work item with the most, all loops together
 };
 
 class Emitter final : public IndexPrinter {

@@ -77,10 +77,10 @@ LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t
 
 namespace {
 
-// Element indices are 32-bit ints.
+// Element indices are 32-bit ints; the lanes of a folded grid count up to a row of groups further.
 void check_extents(const Graph& graph, const Group& group) {
   const auto check = [&](int id) {
-    constexpr int64_t limit = INT32_MAX;
+    constexpr int64_t limit = INT32_MAX - (int64_t{1} << 24);
     if (graph.nodes[id].shape.numel() > limit) {
       throw LimitError(fmt::format("[lower] {} {} has more than {} elements, the most one kernel can address", graph.nodes[id].op->name, graph.nodes[id].shape.str(), limit));
     }
@@ -105,6 +105,14 @@ void check_types(const Graph& graph, const Group& group, const Caps& caps) {
   for (int id : group.inlined) check(id);
 }
 
+// A driver that ends long loops in silence would give wrong values: better none.
+void check_loops(const LoweredKernel& kernel, const Caps& caps) {
+  const uint64_t iterations = static_cast<uint64_t>(kernel.loop_iterations);
+  if (iterations <= caps.max_loop_iterations) return;
+  throw LimitError(fmt::format("[{}] one work item would loop {} times, and this driver stops loops after {} (max_loop_iterations); reduce in two steps, or use another device",
+                               kernel.source.name, iterations, caps.max_loop_iterations));
+}
+
 }  // namespace
 
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
@@ -122,6 +130,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
       case GroupKind::matmul: kernels.push_back(lower_matmul(in)); break;
       case GroupKind::scatter: kernels.push_back(lower_scatter(in)); break;
     }
+    check_loops(kernels.back(), caps);
     for (const Member& member : group.members) {
       if (member.stored) kernels.back().writes.push_back(member.node);
     }

@@ -59,6 +59,7 @@ class MatmulLowering {
     kernel.constants.insert(kernel.constants.end(), e_.constant_values().begin(), e_.constant_values().end());
     const auto groups = file_.groups(options.tunables, named);
     std::copy(groups.begin(), groups.end(), kernel.groups);
+    kernel.loop_iterations = k_ + 256;  // 256: tails and the epilogue
     return kernel;
   }
 

@@ -139,8 +139,13 @@ class ReduceLowering {
     split_index(e_, outer_, "t_row");
     one_row();
     e_.close();
-    return finish(e_, in_, {lanes, 1, 1}, (rows_ + lanes - 1) / lanes);
+    LoweredKernel kernel = finish(e_, in_, {lanes, 1, 1}, (rows_ + lanes - 1) / lanes);
+    kernel.loop_iterations = passes() * length_;
+    return kernel;
   }
+
+  // Times each row is walked.
+  int64_t passes() const { return static_cast<int64_t>(phases_.size()) + stores_at(Level::full); }
 
   void one_row() {
     for (const auto& phase : phases_) {
@@ -183,6 +188,7 @@ class ReduceLowering {
     e_.close();
     LoweredKernel kernel = finish(e_, in_, {lanes, 1, 1}, rows_);
     kernel.source.shared = shared;
+    kernel.loop_iterations = passes() * ((length_ + lanes - 1) / lanes + 16);  // 16: the tree
     return kernel;
   }
 

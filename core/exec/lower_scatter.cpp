@@ -37,6 +37,7 @@ LoweredKernel lower_scatter(const LowerInput& in) {
   }
   const auto groups = file.groups(options.tunables, named);
   std::copy(groups.begin(), groups.end(), kernel.groups);
+  kernel.loop_iterations = count + 16;
   return kernel;
 }
 

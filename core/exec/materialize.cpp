@@ -1,5 +1,6 @@
 #include "core/exec/materialize.h"
 
+#include <algorithm>
 #include <set>
 
 #include "core/exec/operand.h"
@@ -16,7 +17,7 @@ struct Chain {
 
 class Materializer {
  public:
-  explicit Materializer(Graph graph) : in_(std::move(graph)) {
+  Materializer(Graph graph, uint32_t max_bindings) : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)) {
     for (const IrOutput& output : in_.outputs) {
       if (output.assign_slot >= 0) assigned_.insert(output.assign_slot);
     }
@@ -35,6 +36,7 @@ class Materializer {
         for (int& input : node.inputs) input = in_memory(input, node.op == &ops::scatter_rows_op);
       }
       if (node.op == &ops::matmul_op) check_batch(node);
+      if (node.op == &ops::concat_op) split_concat(node);
       to[i] = out_.graph.add(std::move(node));
     }
     for (const IrOutput& output : in_.outputs) add_output(to[output.node], output.assign_slot);
@@ -70,6 +72,23 @@ class Materializer {
     for (int& input : node.inputs) input = copy(input);
   }
 
+  // Every part is at least one buffer of the kernel that reads it.
+  void split_concat(IrNode& node) {
+    const int axis = static_cast<int>(node.attrs.ints[0]);
+    while (node.inputs.size() > max_parts_) {
+      std::vector<int> joined;
+      for (size_t first = 0; first < node.inputs.size(); first += max_parts_) {
+        const size_t count = std::min(max_parts_, node.inputs.size() - first);
+        IrNode part{node.op, node.attrs, {node.inputs.begin() + static_cast<std::ptrdiff_t>(first), node.inputs.begin() + static_cast<std::ptrdiff_t>(first + count)}, {}, node.dtype};
+        int64_t length = 0;
+        for (int input : part.inputs) length += at(input).shape[axis];
+        part.shape = node.shape.with(axis, length);
+        joined.push_back(count == 1 ? part.inputs[0] : copy(out_.graph.add(std::move(part))));
+      }
+      node.inputs = std::move(joined);
+    }
+  }
+
   int copy(int id) {
     const IrNode& node = at(id);
     return out_.graph.add({&copy_op, {}, {id}, node.shape, node.dtype});
@@ -100,6 +119,7 @@ class Materializer {
   }
 
   Graph in_;
+  size_t max_parts_;
   Materialized out_;
   std::set<int> assigned_;  // slots that this graph overwrites
   std::set<int> written_;   // vertices that are already some assign's value
@@ -107,6 +127,6 @@ class Materializer {
 
 }  // namespace
 
-Materialized materialize(Graph graph) { return Materializer(std::move(graph)).run(); }
+Materialized materialize(Graph graph, uint32_t max_bindings) { return Materializer(std::move(graph), max_bindings).run(); }
 
 }  // namespace heddle

@@ -14,6 +14,7 @@ struct Materialized {
   std::vector<OutputPlan> outputs;
 };
 
-Materialized materialize(Graph graph);
+// `max_bindings`: a concat of too many parts for one kernel is built from stored partial ones.
+Materialized materialize(Graph graph, uint32_t max_bindings);
 
 }  // namespace heddle

@@ -57,7 +57,7 @@ Shape full_shape(const Group& group) {
 class Scheduler {
  public:
   Scheduler(Graph graph, const ScheduleLimits& limits) : limits_(limits) {
-    Materialized made = materialize(std::move(graph));
+    Materialized made = materialize(std::move(graph), limits.max_bindings);
     out_.graph = std::move(made.graph);
     out_.outputs = std::move(made.outputs);
   }
@@ -264,6 +264,9 @@ class Scheduler {
       insert(group, id, *level, !only);
       return true;
     }
+    // A hand-written body reads its operand from memory or through a prologue: it cannot take what is computed for others.
+    const auto operand = [](const Use& use) { return use.operand; };
+    if (std::any_of(uses.begin(), uses.end(), operand)) return only && join_prologue(group, id, uses);
     if (const std::optional<Shape> inner = row_split(id, group)) {
       to_rows(group, squeezed(at(id).shape), *inner);
       if (const std::optional<Level> level = own_level(id, group, uses_of(id, group))) {
@@ -272,7 +275,6 @@ class Scheduler {
       }
     }
     if (!only) return false;
-    if (uses[0].operand) return join_prologue(group, id, uses);
     if (!cheap_to_inline(id, group, uses)) return false;
     inline_into(group, id);
     return true;
@@ -375,12 +377,12 @@ class Scheduler {
 
   // ---- checks
   bool fits(const Group& group) const {
-    std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, 0) host values
+    std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, dtype) host values
     for (const Use& use : external_uses(graph(), group, free_)) {
       const IrNode& node = at(use.node);
       if (node.leaf < 0) buffers.insert({1, use.node});
       else if (graph().leaves[node.leaf].slot >= 0) buffers.insert({0, graph().leaves[node.leaf].slot});
-      else buffers.insert({2, 0});
+      else buffers.insert({2, static_cast<int>(node.dtype)});  // a binding for each type it is read as
     }
     if (group.members.size() + group.inlined.size() > max_vertices) return false;
     size_t stores = 0;
@@ -399,11 +401,14 @@ class Scheduler {
 
   bool reads_elsewhere(const Group& group, const Member& writer, int slot) const {
     const Shape shape = writer.level == Level::full ? full_shape(group) : group.domain;
+    // What belongs to a row is stored before the row's elements are computed, and those may ask for the old value then.
+    const bool elements_follow = writer.level == Level::row && std::any_of(group.members.begin(), group.members.end(),
+                                                                           [](const Member& m) { return m.level == Level::full && m.stored; });
     for (const Use& use : external_uses(graph(), group, free_)) {
       const IrNode& node = at(use.node);
       if (node.leaf < 0 || graph().leaves[node.leaf].slot != slot) continue;
       const std::optional<Index> access = linear_access(graph(), use);
-      const bool same = !use.operand && use.level == writer.level && graph().leaves[node.leaf].view.is_dense() && access &&
+      const bool same = !elements_follow && !use.operand && use.level == writer.level && graph().leaves[node.leaf].view.is_dense() && access &&
                         at(use.node).dtype == at(writer.node).dtype && at(writer.node).shape.numel() == shape.numel() &&
                         is_dense_over(*access, shape, 0);
       if (!same) return true;

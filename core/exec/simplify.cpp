@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <numeric>
 #include <optional>
@@ -233,9 +234,14 @@ class Simplifier {
     if (node.op == &ops::mul_op) return is(cy, 1) ? std::optional(x) : is(cx, 1) ? std::optional(y) : std::nullopt;
     if (node.op == &ops::div_op) {
       if (is(cy, 1)) return x;
+      // x / 0 is x * inf in every case; drivers take liberties with a literal zero divisor (llvmpipe stores garbage).
+      if (is(cy, 0)) {
+        const double infinity = std::copysign(std::numeric_limits<double>::infinity(), *cy);
+        return make({&ops::mul_op, {}, {x, make_full(node.shape, node.dtype, infinity)}, node.shape, node.dtype});
+      }
       // Division by a power of two is a multiplication, exactly.
       int exponent = 0;
-      if (cy && *cy != 0 && std::abs(std::frexp(*cy, &exponent)) == 0.5 && std::abs(exponent) < 64) {
+      if (cy && *cy != 0 && std::abs(std::frexp(*cy, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *cy, node.dtype) == 1 / *cy) {
         return make({&ops::mul_op, {}, {x, make_full(node.shape, node.dtype, 1 / *cy)}, node.shape, node.dtype});
       }
       return std::nullopt;

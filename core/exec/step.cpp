@@ -139,11 +139,12 @@ class StepImpl {
       list.emplace_back(std::move(dispatch));
     }
     for (const OutputPlan& output : scheduled_.outputs) {
-      if (!output.copy_back) continue;
+      if (!output.copy_back || output.view.shape.numel() == 0) continue;
       const SlotRef from{SlotRef::Kind::vertex, output.base};
-      const Binding target = captured.storages[static_cast<size_t>(output.assign_slot)]->binding();
+      Binding target = captured.storages[static_cast<size_t>(output.assign_slot)]->binding();
       Binding source = bind(from, captured, own, arena);
-      source.size = target.size;
+      // Either may be the larger one: the target may be the front of a larger storage.
+      source.size = target.size = std::min(source.size, target.size);
       list.emplace_back(Copy{source, target});
     }
     return list;

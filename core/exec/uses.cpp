@@ -14,6 +14,7 @@ namespace {
 // grouped into the smallest blocks of equal size; inside a block the index is linearised and taken apart again.
 std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& out, const Shape& in, IndexPrinter& printer) {
   std::vector<Index> result(in.rank(), Index::literal(0));
+  if (in.numel() == 0) return result;  // nothing is read, and blocks of no elements cannot be matched
   int o = 0, i = 0;
   while (o < out.rank() || i < in.rank()) {
     int o_end = o, i_end = i;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <new>
+#include <stdexcept>
 #include <unordered_map>
 
 #include "core/base/error.h"
@@ -51,6 +53,20 @@ std::vector<const Node*> topological(std::span<const NodePtr> outputs, std::unor
   return order;
 }
 
+// What the host cannot hold is a device's lack of memory, as on every other device.
+HostArray compute_or_explain(const Node& node, reference::Inputs in) {
+  const auto refuse = [&] {
+    return OutOfMemory(fmt::format("[{}] the host has no memory for {} at 8 bytes an element", node.op->name, node.shape.str()));
+  };
+  try {
+    return compute(node, in);
+  } catch (const std::bad_alloc&) {
+    throw refuse();
+  } catch (const std::length_error&) {
+    throw refuse();
+  }
+}
+
 }  // namespace
 
 std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs) {
@@ -66,7 +82,7 @@ std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs) {
     }
     in.clear();
     for (const NodePtr& input : node->inputs) in.push_back(&values.at(input.get()));
-    values.emplace(node, compute(*node, in));
+    values.emplace(node, compute_or_explain(*node, in));
     for (const NodePtr& input : node->inputs) {
       if (--uses[input.get()] == 0) values.erase(input.get());
     }

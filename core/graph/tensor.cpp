@@ -197,6 +197,7 @@ void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {
   if (!node()->tracks) {
     throw GradError(fmt::format("[register_hook] no gradient flows through this {} tensor; call set_requires_grad() first", shape().str()));
   }
+  if (!hook) throw ValueError("[register_hook] the hook is an empty function; pass something that can be called");
   impl_->hooks.push_back(std::move(hook));
   if (node()->grad_target.expired()) node()->grad_target = impl_;
 }

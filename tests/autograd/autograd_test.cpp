@@ -346,6 +346,13 @@ TEST(Hooks, OnAnIntermediateChangesWhatFlowsOn) {
   EXPECT_FALSE(h.grad().defined());
 }
 
+TEST(Hooks, EmptyFunctionIsRefusedWhereItIsGiven) {
+  Tensor x = leaf({2});
+  EXPECT_THROW(x.register_hook({}), ValueError);
+  backward(sum(x * x));
+  EXPECT_EQ(x.grad().item(), 4);
+}
+
 TEST(Hooks, MayOnlyLook) {
   Tensor x = leaf({2});
   int calls = 0;

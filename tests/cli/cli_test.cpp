@@ -92,6 +92,8 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"train"}, "recipe");
   expect_user_error({"train", "resnet"}, "unknown recipe 'resnet'; known: mnist-mlp");
   expect_user_error({"train", "mnist-mlp", "--epochs", "many"}, "--epochs");
+  expect_user_error({"train", "mnist-mlp", "--seed", "-1"}, "--seed");
+  expect_user_error({"train", "mnist-mlp", "--seed", "99999999999999999999"}, "--seed");
   expect_user_error({"eval", "mnist-mlp"}, "--model");
   expect_user_error({"dump", "mnist-mlp", "--what", "soul", "--device", "reference:0"}, "unknown view 'soul'");
   expect_user_error({"dump", "mnist-mlp", "--batch", "0", "--device", "reference:0"}, "--batch is 0");

@@ -1,6 +1,8 @@
 // What a plain loop may rely on: plans are found again, updates happen in place or not at all, runs repeat bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "autograd/autograd.h"
 #include "core/device/registry.h"
 #include "core/graph/functions.h"
@@ -173,6 +175,42 @@ TEST_P(StepTest, GradientThroughAnOverwrittenValueIsRefused) {
   EXPECT_EQ(p.to_doubles(), (std::vector<double>{3, 4, 5}));
 }
 
+TEST_P(StepTest, ConcatOfMoreThanAKernelCanBind) {
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 200; ++i) parts.push_back(leaf({3, 2}, static_cast<float>(i)));
+  const std::vector<double> all = concat(parts, 1).to_doubles();
+  ASSERT_EQ(all.size(), 1200u);
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(all[static_cast<size_t>(400 + 2 * i)], i + 2) << i;  // row 1, first column of part i
+}
+
+// Right, or refused with the limit's name: some drivers end long loops in silence.
+TEST_P(StepTest, LongReductionsAreRightOrRefused) {
+  const auto value = [&](auto make) -> double {
+    try {
+      return make().item();
+    } catch (const LimitError& error) {
+      EXPECT_NE(std::string(error.what()).find("max_loop_iterations"), std::string::npos) << error.what();
+      return -1;
+    }
+  };
+  const int64_t n = 70001;
+  const double integers = value([&] { return sum(ones({n}, DType::i32, &dev())); });
+  EXPECT_TRUE(integers == n || integers == -1) << integers;
+  const double product = value([&] { return matmul(ones({1, n}, DType::f32, &dev()), ones({n, 1}, DType::f32, &dev())); });
+  EXPECT_TRUE(product == n || product == -1) << product;
+  const double last = value([&] { return argmax(arange(0, n, 1, DType::f32, &dev())); });
+  EXPECT_TRUE(last == n - 1 || last == -1) << last;
+  EXPECT_EQ(value([&] { return sum(ones({n}, DType::f32, &dev())); }), n);
+}
+
+TEST_P(StepTest, DivisionByALiteralZero) {
+  const Tensor x = Tensor::from_vector(std::vector<float>{1, -2, 0}, {3}, &dev());
+  const std::vector<double> y = (x / 0.0).to_doubles();
+  EXPECT_EQ(y[0], INFINITY);
+  EXPECT_EQ(y[1], -INFINITY);
+  EXPECT_TRUE(std::isnan(y[2]));
+}
+
 TEST_P(StepTest, TwoRunsAgreeBitForBit) {
   const auto run = [&] {
     manual_seed(5);
@@ -204,6 +242,76 @@ TEST_P(StepTest, LongUnobservedLoopStaysBounded) {
   Tensor x = leaf({2});
   for (int i = 0; i < 30000; ++i) x = x + 1.0;
   EXPECT_EQ(x.to_doubles()[0], 30000);
+}
+
+// A stored value's view must not read like a pending slice's attributes in a step's key.
+TEST_P(StepTest, StoredViewsAndPendingSlicesAreTold) {
+  const Tensor x0 = leaf({5}), x1 = leaf({5}, 10);
+  const Tensor y = slice(x0, 0, {1, 5, 2});
+  eval({y});
+  EXPECT_EQ(((sum(x0) + sum(x1)) + y).to_vector<float>(), (std::vector<float>{71, 73}));
+  EXPECT_EQ(((sum(x0) + sum(x1)) + slice(x1, 0, {0, 2, 1})).to_vector<float>(), (std::vector<float>{80, 81}));
+}
+
+TEST_P(StepTest, AnOperandThatIsAlsoReadBeforeTheProduct) {
+  const Tensor a = leaf({2, 2}, 1), b = leaf({2, 2}, 1), s = leaf({2, 2}, 2), w = leaf({2, 2}, 1);
+  const auto run = [&] {
+    const Tensor h = a + b;
+    return h * s + matmul(h, w);
+  };
+  EXPECT_EQ(run().to_vector<float>(), (std::vector<float>{18, 32, 54, 84}));
+}
+
+TEST_P(StepTest, AssignToTheFrontOfALargerStorage) {
+  Tensor y;
+  {
+    const Tensor x = leaf({100000});
+    y = slice(x, 0, {0, 4, 1});
+    eval({y});
+  }
+  y.assign(flip(y, {0}) + 1.0);
+  EXPECT_EQ(y.to_vector<float>(), (std::vector<float>{4, 3, 2, 1}));
+}
+
+TEST_P(StepTest, EmptyValuesAreAssignedAndReshaped) {
+  Tensor x = leaf({0, 3});
+  x.assign(flip(x, {1}) + 1.0);
+  EXPECT_TRUE(x.to_doubles().empty());
+  const Tensor joined = concat({leaf({0, 5}), leaf({0, 5})}, 0);
+  EXPECT_EQ((concat({reshape(joined, Shape{0}), leaf({3})}, 0) * 2.0).to_vector<float>(), (std::vector<float>{0, 2, 4}));
+}
+
+TEST_P(StepTest, ConstantsAreRoundedToTheirType) {
+  EXPECT_EQ(cast(full({2}, 300, DType::u8, &dev()), DType::i32).to_vector<int>(), (std::vector<int>{44, 44}));
+  const Tensor bytes = cast(leaf({2}), DType::u8);
+  EXPECT_EQ(cast(pad(bytes, {{1, 1}}, -1), DType::i32).to_vector<int>(), (std::vector<int>{255, 0, 1, 255}));
+  // 1 / 2^-20 is infinite in f16; x / 2^-20 is not.
+  const Tensor small = cast(leaf({2}, 0, 0.0009765625f), DType::f16);
+  EXPECT_EQ((small / 9.5367431640625e-07).to_vector<float>(), (std::vector<float>{0, 1024}));
+}
+
+TEST_P(StepTest, NarrowIntegersAreScattered) {
+  for (DType t : {DType::i8, DType::u8}) {
+    const Tensor at = cast(leaf({3}, 0, 2), DType::i32);
+    const Tensor y = index_add(cast(leaf({4, 2}), t), at, cast(leaf({3, 2}, 1), t));
+    EXPECT_EQ(y.to_vector<int>(), (std::vector<int>{1, 3, 2, 3, 7, 9, 6, 7})) << name_of(t);
+  }
+}
+
+// What is stored once a row comes before the row's elements: they must still see the old value.
+TEST_P(StepTest, RowsAssignedBesideTheirElements) {
+  Tensor a = leaf({4});
+  const Tensor x = leaf({4, 300});
+  const auto run = [&] {
+    const Tensor q = a * 2.0;
+    const Tensor w = max(x, {1}) + 1.0;
+    const Tensor y = x * 0.0 + reshape(q + w, {4, 1});
+    a.assign(w);
+    return y;
+  };
+  const Tensor y = run();
+  EXPECT_EQ(slice(y, 1, {0, 300, 299}).to_vector<float>(), (std::vector<float>{300, 300, 602, 602, 904, 904, 1206, 1206}));
+  EXPECT_EQ(a.to_vector<float>(), (std::vector<float>{300, 600, 900, 1200}));
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, StepTest, ::testing::ValuesIn(value_devices()),

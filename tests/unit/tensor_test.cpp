@@ -75,6 +75,11 @@ TEST(Tensor, Printing) {
   EXPECT_EQ(Tensor().str(), "tensor(undefined)");
 }
 
+TEST(Tensor, WhatTheHostCannotHoldIsATypedError) {
+  EXPECT_THROW(zeros({int64_t{1} << 62}, DType::f32, &reference()).to_bytes(), OutOfMemory);
+  EXPECT_EQ(sum(ones({3}, DType::f32, &reference())).item(), 3);
+}
+
 TEST(Tensor, EmptyHandlesAreRefused) {
   const Tensor empty;
   EXPECT_FALSE(empty.defined());
