@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/device/registry.h"
+#include "tests/support/devices.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {
@@ -75,14 +76,7 @@ bool is_one_node(const OpCase& c) {
   return std::all_of(c.inputs.begin(), c.inputs.end(), [](const InputSpec& i) { return i.layout == Layout::dense; });
 }
 
-// Every device that runs kernels, plug-ins included.
-std::vector<std::string> kernel_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
-  }
-  return ids;
-}
+using test::kernel_devices;
 
 // A device that is not here is one visible skip each.
 class OpForwardDevice : public ::testing::TestWithParam<const char*> {};

@@ -3,19 +3,13 @@
 
 #include <cmath>
 
-#include "core/device/registry.h"
+#include "tests/support/devices.h"
 #include "tests/support/random_graph.h"
 
 namespace heddle {
 namespace {
 
-std::vector<std::string> kernel_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
-  }
-  return ids;
-}
+using test::kernel_devices;
 
 std::vector<std::vector<double>> values(const std::string& id, uint64_t seed, int ops, bool eager) {
   std::vector<std::vector<double>> all;

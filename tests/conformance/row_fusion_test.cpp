@@ -4,19 +4,13 @@
 
 #include <cmath>
 
-#include "core/device/registry.h"
+#include "tests/support/devices.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {
 namespace {
 
-std::vector<std::string> kernel_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
-  }
-  return ids;
-}
+using test::kernel_devices;
 
 std::vector<const OpDef*> elementwise_rows() {
   std::vector<const OpDef*> rows;

@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "core/device/registry.h"
 #include "core/graph/functions.h"
+#include "tests/support/devices.h"
 
 namespace heddle {
 namespace {
@@ -21,13 +21,7 @@ class StepTest : public ::testing::TestWithParam<std::string> {
   bool compiles() { return dev().caps().target != Target::none; }
 };
 
-std::vector<std::string> value_devices() {
-  std::vector<std::string> ids;
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
-  }
-  return ids;
-}
+using test::value_devices;
 
 TEST_P(StepTest, SameStructureIsPlannedOnce) {
   if (!compiles()) GTEST_SKIP() << "the reference device has no plans";
