@@ -100,6 +100,26 @@ FUNC float hk_vsum16(float16 v) { return hk_vsum8(v.lo + v.hi); }
 #endif
 #define VSPLAT(x) ((VEC)(x))
 #define VFMA(a, b, c) fma(a, b, c)
+//@ VTRANSPOSE
+// A perfect shuffle of all VW * VW components, log2(VW) times.
+#if HK_VW > 1
+FUNC VEC hk_zip_lo(VEC a, VEC b) { VEC r; r.even = a.lo; r.odd = b.lo; return r; }
+FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r; }
+#endif
+#define HK_ZIP(from, to) \
+  UNROLL for (uint hk_i = 0u; hk_i < HK_VW / 2u; ++hk_i) { \
+    to[2u * hk_i] = hk_zip_lo(from[hk_i], from[hk_i + HK_VW / 2u]); \
+    to[2u * hk_i + 1u] = hk_zip_hi(from[hk_i], from[hk_i + HK_VW / 2u]); \
+  }
+#if HK_VW == 1
+#define VTRANSPOSE(a)
+#elif HK_VW == 4
+#define VTRANSPOSE(a) { VEC hk_t[4]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#elif HK_VW == 8
+#define VTRANSPOSE(a) { VEC hk_t[8], hk_u[8]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, hk_u) HK_ZIP(hk_u, a) }
+#else
+#define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#endif
 //@ MULHI
 #define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
 //@ FMA
