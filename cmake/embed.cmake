@@ -1,6 +1,6 @@
-# Embeds shaders/*.hk and the preludes into the library: one generated C++ file with a table of (name, text).
+# Embeds shaders/*.hk, their parts (*.hki) and the preludes into the library: one generated C++ file with a table of (name, text).
 # core/kernel/builtin_files.h declares the table.
-file(GLOB HEDDLE_SHADER_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.hk ${PROJECT_SOURCE_DIR}/shaders/prelude.*)
+file(GLOB HEDDLE_SHADER_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.hk ${PROJECT_SOURCE_DIR}/shaders/*.hki ${PROJECT_SOURCE_DIR}/shaders/prelude.*)
 set(HEDDLE_EMBEDDED ${PROJECT_BINARY_DIR}/generated/builtin_files.cpp)
 add_custom_command(
   OUTPUT ${HEDDLE_EMBEDDED}
