@@ -149,6 +149,15 @@ Bindings KernelFile::tunable_values(const Bindings& overrides) const {
   return values;
 }
 
+std::string KernelFile::refusal(const Bindings& overrides) const {
+  try {
+    tunable_values(overrides);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
+}
+
 std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options& options) const {
   std::map<std::string, DType, std::less<>> chosen;
   for (const auto& [type, choices] : type_choices_) chosen[type] = choices.front();

@@ -30,6 +30,7 @@ struct KernelTunable {
   int64_t value = 0;             // default
   std::vector<int64_t> choices;  // values the tuner and the tests may force; contains the default
   std::string doc;
+  bool fact = false;  // declared with `fact`: says something about the operands, so that it is never searched
 };
 
 struct KernelBuffer {
@@ -89,6 +90,9 @@ class KernelFile {
   KernelSource instantiate(const Options& options) const;
   // The launch rule: groups per dimension for these tunables and constant values.
   std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
+
+  // Why instantiate() would refuse these tunables; empty when it takes them.
+  std::string refusal(const Bindings& tunables) const;
 
   // The dtypes that a type parameter may take, the default first.
   const std::vector<DType>& dtypes_of(std::string_view type) const;

@@ -135,8 +135,8 @@ class KernelFileParser {
       read_buffer(kind, rest);
     } else if (kind == "const") {
       read_constant(rest);
-    } else if (kind == "tune") {
-      read_tunable(rest);
+    } else if (kind == "tune" || kind == "fact") {
+      read_tunable(rest, kind == "fact");
     } else if (kind == "let") {
       read_value(rest);
     } else if (kind == "shared") {
@@ -151,7 +151,7 @@ class KernelFileParser {
       read_requirement(rest);
     } else {
       fail(fmt::format(
-          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, let, shared, hook, group, grid, "
+          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
           "require)",
           kind));
     }
@@ -222,8 +222,9 @@ class KernelFileParser {
     return value;
   }
 
-  void read_tunable(std::string_view rest) {
+  void read_tunable(std::string_view rest, bool fact) {
     KernelTunable t;
+    t.fact = fact;
     t.name = identifier(rest, "a tunable");
     t.value = number(word(rest));
     const size_t close = rest.find(']');

@@ -214,7 +214,7 @@ TEST(KernelFileTest, RefusesWrongOptions) {
 TEST(KernelFileTest, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"tunable X 1 [1]",
-       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, let, shared, hook, group, grid, "
+       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
        "require)"},
       {"in", "x.hk:3: a buffer has no name"},
       {"in 3x f32", "x.hk:3: '3x' is no name for a buffer"},
