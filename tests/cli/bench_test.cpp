@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include "tests/cli/subprocess.h"
+#include "tests/support/temporary_folder.h"
 
 namespace heddle {
 namespace {
