@@ -11,7 +11,7 @@ using Rewrite = int (*)(Graph& out, const IrNode& node, const Caps& caps);
 
 // In order; the first that answers wins. One function per algorithm, each in a file specialize_*.cpp.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {};
+  static const std::vector<Rewrite> all = {specialize_conv_weight_grad};
   return all;
 }
 

@@ -61,7 +61,10 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& problem);
 // Into how many partial sums the long reduction of a weight gradient is split (1: none). A fixed number per device and problem.
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 
-// What a schedule does, for people: "packed 14x32", "tiles 64x64x16", "registers 8x4", "rows", "lanes".
+// Iterations of all loops of the work item with the most.
+int64_t conv_loop_iterations(const ConvProblem& problem, const Bindings& tunables);
+
+// What a schedule does, for people: "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
 std::string conv_algorithm(const Bindings& tunables);
 
 }  // namespace heddle
