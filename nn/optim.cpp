@@ -34,7 +34,7 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
       if (parameters_[k].impl() == parameter.impl())
         throw ValueError(fmt::format("[{}] parameters {} and {} are the same tensor", name, k, i));
     }
-    slots_.push_back({parameter, 0, {}});
+    slots_.push_back({parameter, 0, nullptr, {}});
   }
 }
 
@@ -43,14 +43,61 @@ void Optimizer::set_lr(double lr) {
   lr_ = lr;
 }
 
+// Side by side in memory, small parameters share bindings, and one launch updates all of them.
+void Optimizer::place_parameters() {
+  std::map<DeviceContext*, std::vector<Node*>> found;
+  for (Slot& slot : slots_) {
+    Node& node = *slot.parameter.node();
+    if (slot.placed == node.device || !node.has_value()) continue;
+    slot.placed = node.device;
+    const bool alone = node.storage && node.storage.use_count() == 1 && node.view.is_dense();
+    if (alone && node.device->caps().target != Target::none) found[node.device].push_back(&node);
+  }
+  for (auto& [device, nodes] : found) {
+    if (nodes.size() < 2) continue;
+    std::vector<uint64_t> bytes;
+    for (const Node* node : nodes) bytes.push_back(node->storage->bytes());
+    const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
+    std::vector<std::pair<StoragePtr, StoragePtr>> moves;
+    for (size_t i = 0; i < nodes.size(); ++i) moves.emplace_back(nodes[i]->storage, storages[i]);
+    device->copy(moves);
+    for (size_t i = 0; i < nodes.size(); ++i) nodes[i]->storage = storages[i];
+  }
+}
+
+// Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+void Optimizer::make_states(std::vector<Slot*> slots) const {
+  for (const std::string& name : state_names()) {
+    std::map<DeviceContext*, std::vector<Slot*>> missing;
+    for (Slot* slot : slots) {
+      if (!slot->tensors.contains(name)) missing[&slot->parameter.device()].push_back(slot);
+    }
+    for (auto& [device, here] : missing) {
+      std::vector<uint64_t> bytes;
+      for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
+      const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
+      for (size_t i = 0; i < here.size(); ++i) {
+        const std::vector<uint8_t> zero(bytes[i]);
+        device->write(*storages[i], 0, zero.data(), zero.size());
+        const Tensor& parameter = here[i]->parameter;
+        here[i]->tensors[name] = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
+      }
+    }
+  }
+}
+
 void Optimizer::update() {
   const NoGradScope no_grad;
-  begin_update();
+  std::vector<Slot*> slots;
   for (Slot& slot : slots_) {
-    const Tensor gradient = slot.parameter.grad();
-    if (!gradient.defined()) continue;
-    ++slot.steps;
-    update_slot(slot, gradient);
+    if (slot.parameter.grad().defined()) slots.push_back(&slot);
+  }
+  place_parameters();
+  make_states(slots);
+  begin_update();
+  for (Slot* slot : slots) {
+    ++slot->steps;
+    update_slot(*slot, slot->parameter.grad());
   }
 }
 
@@ -61,18 +108,6 @@ void Optimizer::step() {
 
 void Optimizer::zero_grad() {
   for (Tensor& parameter : parameters_) parameter.zero_grad();
-}
-
-Tensor& Optimizer::state(Slot& slot, const std::string& name) const {
-  Tensor& tensor = slot.tensors[name];
-  if (!tensor.defined()) {
-    const Tensor& parameter = slot.parameter;
-    // Uploaded rather than recorded as a constant: the first step then has the structure of all later ones, and one plan serves them.
-    const DType dtype = state_dtype(parameter.dtype());
-    const std::vector<uint8_t> zero(static_cast<size_t>(parameter.numel()) * size_of(dtype));
-    tensor = Tensor::from_bytes(zero.data(), static_cast<size_t>(parameter.numel()), dtype, parameter.shape(), &parameter.device());
-  }
-  return tensor;
 }
 
 void Optimizer::assign_parameter(Slot& slot, const Tensor& value) {
@@ -123,12 +158,17 @@ void Optimizer::load_state_dict(const StateDict& given) {
         fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
   }
   // Own copies: this optimizer's updates must not reach the tensors that were given.
+  std::vector<Slot*> with_state;
+  std::vector<std::map<std::string, Tensor>> values;
   for (Slot& slot : loaded) {
-    for (auto& [name, tensor] : slot.tensors) {
-      Tensor copy = zeros_like(tensor);
-      copy.assign(tensor);
-      tensor = copy;
-    }
+    if (slot.tensors.empty()) continue;
+    values.push_back(std::move(slot.tensors));
+    slot.tensors.clear();
+    with_state.push_back(&slot);
+  }
+  make_states(with_state);
+  for (size_t i = 0; i < with_state.size(); ++i) {
+    for (auto& [name, tensor] : with_state[i]->tensors) tensor.assign(values[i].at(name));
   }
   slots_ = std::move(loaded);
 }

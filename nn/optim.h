@@ -54,6 +54,7 @@ class Optimizer {
   struct Slot {
     Tensor parameter;
     int64_t steps = 0;                      // updates so far
+    const DeviceContext* placed = nullptr;  // where place_parameters() last saw the parameter
     std::map<std::string, Tensor> tensors;  // of the parameter's shape
   };
   // Once before the slots of one update(); makes the host scalars that they share.
@@ -61,12 +62,15 @@ class Optimizer {
   // Records the update of one parameter; slot.steps is the count including this one.
   virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
   virtual std::vector<std::string> state_names() const = 0;
-  // The state tensor of that name, zeros when new.
-  Tensor& state(Slot& slot, const std::string& name) const;
+  // The state tensor of that name; update() has made it.
+  static Tensor& state(Slot& slot, const std::string& name) { return slot.tensors.at(name); }
   // Assigns value, cast to the parameter's dtype.
   static void assign_parameter(Slot& slot, const Tensor& value);
 
  private:
+  void place_parameters();
+  void make_states(std::vector<Slot*> slots) const;
+
   std::vector<Tensor> parameters_;
   std::vector<Slot> slots_;
   double lr_;
