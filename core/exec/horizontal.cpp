@@ -195,8 +195,8 @@ void make_segmented(KernelSource& source, size_t constants) {
   for (size_t c = 0; c < constants; ++c) text += fmt::format("int t_c{} = LOAD(t_table, t_seg + {});\n", c, at++);
   source.body = text + source.body + "}\n";
   // The ranges bound are those of whole blocks: they overlap, the segments inside do not.
-  for (BufferParam& buffer : source.buffers) buffer.may_alias = true;
-  source.buffers.push_back({"t_table", DType::i32, Access::read, false});
+  for (BufferParam& buffer : source.buffers) buffer.may_alias = buffer.scattered = true;
+  source.buffers.push_back({"t_table", DType::i32, Access::read});
   source.constants = {{"t_total", ConstParam::Type::i32}};
   source.name += "_many";
 }
