@@ -9,6 +9,7 @@
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
+#include "core/exec/replay.h"
 #include "core/exec/segments.h"
 #include "core/exec/specialize.h"
 #include "core/exec/step_result.h"
@@ -76,10 +77,6 @@ class StepImpl {
     for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
   }
 
-  ~StepImpl() {
-    for (const Recording& recording : recordings_) device_.lock().device.release(recording.id);
-  }
-
   StepResult run(const Capture& captured) {
     const std::vector<StoragePtr> own = device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
@@ -95,9 +92,7 @@ class StepImpl {
  private:
   struct Recording {
     std::vector<Binding> signature;
-    RecordingId id = RecordingId::none;
-    std::vector<StoragePtr> arena;  // kept while the recording may be replayed
-    StoragePtr table;               // of the launches over many segments
+    std::shared_ptr<KeptRecording> kept;
     std::vector<std::string_view> names;  // of the dispatches
   };
   static constexpr size_t max_recordings = 8;
@@ -179,14 +174,22 @@ class StepImpl {
     return storage;
   }
 
-  std::vector<Command> commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena, Recording& recording) const {
+  // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
+  struct Bound {
     std::vector<Command> list;
+    std::vector<std::string_view> names;
+    StoragePtr table;
+  };
+
+  Bound commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    Bound bound;
+    std::vector<Command>& list = bound.list;
     std::vector<int32_t> table;
     const Memory memory{captured, own, arena};
     for (size_t k = 0; k < lowered_.size(); ++k) {
       if (!lowered_[k].segments.empty()) {
         add_segments(k, memory, list, table);
-        recording.names.resize(list.size(), lowered_[k].source.name);
+        bound.names.resize(list.size(), lowered_[k].source.name);
         continue;
       }
       Dispatch dispatch;
@@ -195,9 +198,9 @@ class StepImpl {
       dispatch.bindings = bind_all(lowered_[k], lowered_[k].bindings, memory);
       dispatch.constants = lowered_[k].constants;
       list.emplace_back(std::move(dispatch));
-      recording.names.resize(list.size(), lowered_[k].source.name);
+      bound.names.resize(list.size(), lowered_[k].source.name);
     }
-    recording.table = place_table(table, list);
+    bound.table = place_table(table, list);
     for (const OutputPlan& output : scheduled_.outputs) {
       if (!output.copy_back || output.view.shape.numel() == 0) continue;
       const SlotRef from{SlotRef::Kind::vertex, output.base};
@@ -207,7 +210,7 @@ class StepImpl {
       source.size = target.size = std::min(source.size, target.size);
       list.emplace_back(Copy{source, target});
     }
-    return list;
+    return bound;
   }
 
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
@@ -221,26 +224,29 @@ class StepImpl {
     auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
     auto locked = device_.lock();
     if (at == recordings_.end()) {
-      Recording recording;
-      const std::vector<Command> list = commands(captured, own, arena, recording);
-      if (list.empty()) return;
-      if (recordings_.size() >= max_recordings) {
-        locked.device.release(recordings_.front().id);
-        recordings_.erase(recordings_.begin());
-      }
-      recording.signature = std::move(wanted);
-      recording.id = locked.device.record(list, debug_level() >= 1);
-      recording.arena = arena;
+      Bound bound = commands(captured, own, arena);
+      if (bound.list.empty()) return;
+      if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
+      const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
+      std::vector<StoragePtr> memory = arena;
+      if (bound.table) memory.push_back(bound.table);
+      const size_t launches = bound.names.size();
+      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
       locked.counters.recordings++;
-      recordings_.push_back(std::move(recording));
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
-    const Ticket ticket = locked.device.submit(recordings_.back().id);
+    const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
     locked.counters.kernels += recordings_.back().names.size();
     locked.counters.submissions++;
     debug_times(locked.device, ticket, recordings_.back().names);
+    if (Replay::capturing()) {
+      std::vector<StoragePtr> memory = captured.storages;
+      memory.insert(memory.end(), own.begin(), own.end());
+      if (host_) memory.push_back(host_);
+      Replay::note(recordings_.back().kept, std::move(memory));
+    }
   }
 
   StepResult collect(const Capture& captured, const std::vector<StoragePtr>& own) const {
