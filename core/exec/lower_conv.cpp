@@ -59,9 +59,9 @@ class ConvLowering {
  private:
   std::vector<EpilogueBlock> blocks() const {
     const int rank = ConvAttrs(node_.attrs).rank();
-    if (weight_grad_) return {{node_.shape.rank() - rank - 2, "p"}, {1, "o"}, {1, "c"}, {rank, "t"}};
-    if (p_.last) return {{1, "n"}, {rank, "s"}, {1, "c"}};
-    return {{1, "n"}, {1, "c"}, {rank, "s"}};
+    if (weight_grad_) return {{node_.shape.rank() - rank - 2, "run"}, {1, "och"}, {1, "ich"}, {rank, "tap"}};
+    if (p_.last) return {{1, "im"}, {rank, "at"}, {1, "ch"}};
+    return {{1, "im"}, {1, "ch"}, {rank, "at"}};
   }
 
   Bindings convolution() {
