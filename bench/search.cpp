@@ -56,10 +56,12 @@ class Searcher {
  private:
   bool done() const { return result_.counts.tried >= in_.most || in_.stop(); }
 
-  // What may be searched, without facts that the start carries.
+  // What may be searched and makes a difference, or has to replace a value of the default; without facts that the start carries.
   Bindings searched(const Bindings& values) const {
     Bindings mine;
-    for (const KernelTunable& t : in_.space.tunables) mine[t.name] = values.at(t.name);
+    for (const KernelTunable& t : in_.space.tunables) {
+      if (in_.start.contains(t.name) || in_.space.matters(in_.body, t.name, values)) mine[t.name] = values.at(t.name);
+    }
     return mine;
   }
 

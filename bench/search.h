@@ -28,7 +28,7 @@ struct SearchCounts {
 };
 
 struct SearchResult {
-  Bindings best;     // full values of what may be searched
+  Bindings best;  // of what may be searched: all that make a difference, and all that the start named
   Trial trial;       // of best; ratio 1 when nothing beat the start
   SearchCounts counts;
 };

@@ -116,6 +116,21 @@ std::vector<Case> suite_cases(std::string_view suite) {
   return cases;
 }
 
+bool suits(std::string_view suite, const Case& c, const DeviceContext& device, bool all) {
+  constexpr double slow_flops = 3e9;
+  if (device.caps().device_class == DeviceClass::cpu && device.caps().target == Target::glsl && c.flops > slow_flops) return false;
+  if (all) return true;
+  const std::string backend = device.id().substr(0, device.id().find(':'));
+  bool elsewhere = false;
+  for (const Goal& goal : goals_of(suite)) {
+    if (std::find(goal.cases.begin(), goal.cases.end(), std::make_pair(c.family, c.name)) == goal.cases.end()) continue;
+    if (goal.device == backend) return true;
+    elsewhere |= !goal.device.empty();
+  }
+  // A device that no goal names (a GPU) runs everything.
+  return !elsewhere || (backend != "opencl" && backend != "vulkan") || device.caps().device_class != DeviceClass::cpu;
+}
+
 std::vector<Verdict> judge(std::string_view suite, const std::vector<Row>& rows) {
   std::vector<Verdict> verdicts;
   for (const Goal& goal : goals_of(suite)) {

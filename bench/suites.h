@@ -38,7 +38,10 @@ struct Verdict {
 std::vector<std::string> suite_names();
 // ValueError "[bench] unknown suite 'x'; known: ...".
 std::vector<Case> suite_cases(std::string_view suite);
-// The goals that this device's rows answer.
+// False for cases that a suite does not ask of this device: those with goals on another one only (unless `all`, for tuning), and those that would take it
+// minutes (more than 3 GFLOP on a CPU driver of Vulkan).
+bool suits(std::string_view suite, const Case& c, const DeviceContext& device, bool all);
+// The goals that these rows answer.
 std::vector<Verdict> judge(std::string_view suite, const std::vector<Row>& rows);
 
 }  // namespace heddle::bench
