@@ -142,7 +142,8 @@ class Plot {
     }
     labels_.emplace_back(label_x, label_y);
     text(label_x, label_y, std::to_string(number), fmt::format("font-size=\"10\" fill=\"{}\"", colour));
-    std::string words = fmt::format("{} {} {}", row.family, row.name, row.dtype == DType::f32 ? "" : heddle::name_of(row.dtype));
+    std::string words = fmt::format("{} {}", row.family, row.name);
+    if (row.dtype != DType::f32) words += fmt::format(" {}", heddle::name_of(row.dtype));
     if (roofs_.size() > 1) words += " " + row.device;
     words += fmt::format(": {:.3g} GFLOP/s", row.gflops());
     if (row.bound != Bound::none) words += fmt::format(", {:.2f} of {}", row.fraction.median, name_of(row.bound));

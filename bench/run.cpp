@@ -112,7 +112,11 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
   row.dtype = c.dtype;
   row.flops = c.flops;
   row.bytes = c.bytes;
-  row.checked = check_workload(c, workload, device);
+  const uint64_t before = device.memory().live_bytes;
+  device.reset_peak_memory();
+  evaluate(workload);
+  row.extra_bytes = device.memory().peak_bytes - std::min(before, device.memory().peak_bytes);
+  row.checked = c.stateful ? "" : check_workload(c, workload, device);
 
   std::vector<Side> sides = {heddle_side(workload, device, options.loop, &row.launches)};
   for (const PeerCall& peer : workload.peers) sides.push_back({peer.call, [] {}, peer.settle_seconds});

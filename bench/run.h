@@ -24,6 +24,7 @@ struct Row {
   Spread seconds;  // of one call
   double flops = 0, bytes = 0;
   size_t launches = 0;  // kernels of one call
+  uint64_t extra_bytes = 0;  // most device memory of an evaluation beyond what was there before it: results and temporaries
   Bound bound = Bound::none;
   double bound_rate = 0;  // flops/s or bytes/s of the bound, median of this case's repetitions
   Spread fraction;        // of the bound: time that the bound's rate would need / time; 0 when there is no bound

@@ -17,7 +17,8 @@ struct Goal {
     peer_ratio,   // seconds of the peer / Heddle's
     fraction,     // of the case's bound
     speedup,      // seconds of the last case / seconds of the first: fused over unfused
-    launches      // at most
+    launches,     // at most
+    memory        // extra bytes, GiB, at most
   };
   enum class Over : uint8_t { geometric_mean, worst };
   std::string what;
@@ -26,6 +27,7 @@ struct Goal {
   Value value = Value::peer_ratio;
   Over over = Over::geometric_mean;
   double limit = 0;
+  bool at_most() const { return value == Value::launches || value == Value::memory; }
 };
 
 struct Verdict {

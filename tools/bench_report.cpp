@@ -32,6 +32,7 @@ Json json_of(const bench::Row& row) {
                {"gflops", row.gflops()},
                {"gbytes", row.gbytes()},
                {"launches", row.launches},
+               {"extra_bytes", row.extra_bytes},
                {"bound", std::string(bench::name_of(row.bound))},
                {"bound_rate", bounded ? Json(row.bound_rate) : Json(nullptr)},
                {"bound_how", row.bound_how},
@@ -74,8 +75,7 @@ void report_verdicts(std::string_view suite, const std::vector<bench::Row>& rows
       print_json({{"goal", v.goal->what}, {"device", v.goal->device}, {"value", v.value}, {"limit", v.goal->limit}, {"met", v.met}, {"rows", v.rows}, {"cases", v.goal->cases.size()}});
       continue;
     }
-    const bool most = v.goal->value == bench::Goal::Value::launches;
-    fmt::print("{:<66} {:>8.2f} {:>2}{:>6.2f} {}{}\n", v.goal->what, v.value, most ? "<=" : ">=", v.goal->limit, v.met ? "PASS" : "below",
+    fmt::print("{:<66} {:>8.2f} {:>2}{:>6.2f} {}{}\n", v.goal->what, v.value, v.goal->at_most() ? "<=" : ">=", v.goal->limit, v.met ? "PASS" : "below",
                static_cast<size_t>(v.rows) < v.goal->cases.size() ? fmt::format(" ({} of {} cases)", v.rows, v.goal->cases.size()) : "");
   }
   std::fflush(stdout);

@@ -122,7 +122,8 @@ class Tuner {
       show(fmt::format("{} tried, best {:.2f}x", ++tried, best));
       return trial;
     };
-    input.stop = [&] { return interrupted() || elapsed() > end; };
+    constexpr int least = 3;  // also when the machine was so busy that the budget is gone
+    input.stop = [&] { return interrupted() || (tried >= least && elapsed() > end); };
     Finding found{use.key, place_, bench::search(input), false};
     if (interrupted()) return;
     bench::Trial& trial = found.search.trial;
