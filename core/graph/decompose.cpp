@@ -20,7 +20,7 @@ Tensor decompose_softmax(const Node& node) {
   const int axis = axis_of(node);
   const Tensor x = build::widen(Tensor(node.inputs[0]));
   const Tensor e = exp(x - shift_of(x, axis));
-  return cast(e / sum(e, {axis}, true), node.dtype);
+  return cast(e * reciprocal(sum(e, {axis}, true)), node.dtype);  // one division a row
 }
 
 Tensor decompose_log_softmax(const Node& node) {
