@@ -73,7 +73,8 @@ class ReduceLowering {
     if (!in_.options.loop_lanes && rows_of_.any([](const Reducer& r) { return !r.tree(); })) return true;
     if (outer_.empty()) return false;
     const int along = inner_.empty() ? 0 : e_.unit_stride_loads(inner_.back().variable);
-    const int across = e_.unit_stride_loads(outer_.back().variable);
+    // Only loads that change along the row count: what is read once a row decides nothing.
+    const int across = e_.unit_stride_loads(outer_.back().variable, in_.group.domain.rank());
     if (across > along) return rows_ >= 8;
     return rows_ >= 64 && length_ < 16;
   }

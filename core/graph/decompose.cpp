@@ -39,13 +39,14 @@ Tensor decompose_logsumexp(const Node& node) {
   return cast(reshape(log(sum(exp(x - shift), {axis}, true)) + shift, node.shape), node.dtype);
 }
 
+// The target's logit is shifted after it was picked: the shifted logits are then needed element by element alone, and all is one kernel.
 Tensor decompose_cross_entropy(const Node& node) {
   const Tensor x = build::widen(Tensor(node.inputs[0]));
   const Tensor targets(node.inputs[1]);
-  const Tensor shifted = x - shift_of(x, 1);
-  const Tensor total = log(sum(exp(shifted), {1}));
-  const Tensor picked = reshape(gather(shifted, 1, unsqueeze(targets, 1)), targets.shape());
-  return cast(total - picked, node.dtype);
+  const Tensor shift = shift_of(x, 1);
+  const Tensor total = log(sum(exp(x - shift), {1}));
+  const Tensor picked = reshape(gather(x, 1, unsqueeze(targets, 1)), targets.shape());
+  return cast(total - (picked - reshape(shift, targets.shape())), node.dtype);
 }
 
 }  // namespace heddle
