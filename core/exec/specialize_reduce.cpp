@@ -45,13 +45,13 @@ struct Machine {
 
 // Into how many pieces each row should be cut; 1: as it is.
 int64_t pieces_of(const Reduction& r, DType dtype, const Machine& m) {
-  constexpr int64_t longest_chain = 4096;  // additions one after the other, in f32
+  constexpr int64_t longest_chain = 1024;  // additions one after the other; along a row, lanes make it 256 at most
   const bool wide = !m.loops && (dtype == DType::i64 || dtype == DType::f64);
   const int64_t groups = r.columns ? ceil_div(r.rows, m.loops ? 1024 : m.lanes) : r.rows;
   const int64_t least = r.columns ? 64 : m.loops ? 8192 : 64 * m.lanes;
   int64_t pieces = 1;
   if (r.length >= 4 * least) {
-    if (groups < 4 * m.units) pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / 65536);
+    if (groups < 4 * m.units) pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / (256 * (m.loops ? 32 : m.lanes)));
     if (r.columns) pieces = std::max(pieces, r.length / longest_chain);
     pieces = std::min(pieces, r.length / least);
   }
