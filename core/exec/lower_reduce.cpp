@@ -17,7 +17,8 @@ namespace {
 
 class ReduceLowering {
  public:
-  explicit ReduceLowering(const LowerInput& in) : in_(in), e_(in.scheduled, in.group, 12), rows_of_(in.scheduled, in.group) {
+  explicit ReduceLowering(const LowerInput& in)
+      : in_(in), e_(in.scheduled, in.group, 12, in.options.segmented), rows_of_(in.scheduled, in.group) {
     e_.names.assign(static_cast<size_t>(2 * Shape::max_rank), "t_d");
     learn_indices();
     outer_ = merge_axes(e_, in.group.domain, 0, "t_x");
@@ -112,7 +113,7 @@ class ReduceLowering {
   LoweredKernel row_lanes_items() {
     const uint32_t wanted = in_.options.loop_lanes ? 1 : in_.caps.device_class == DeviceClass::cpu ? 32 : 64;
     const uint32_t lanes = std::min(wanted, in_.caps.max_group_lanes);
-    e_.line("int t_row = CAST(int, GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0));");
+    e_.line(fmt::format("int t_row = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e_.group_index()));
     e_.open(fmt::format("if (t_row < {})", e_.constant(rows_)));
     split_index(e_, outer_, "t_row");
     one_row();
@@ -121,6 +122,9 @@ class ReduceLowering {
     kernel.loop_iterations = passes() * length_;
     return kernel;
   }
+
+  // A segment that is one row: its lanes do not depend on its length, so that all such segments have one text.
+  bool whole_segment() const { return in_.options.segmented && outer_.empty(); }
 
   // Times each row is walked.
   int64_t passes() const { return static_cast<int64_t>(rows_of_.phases().size()) + stores_at(Level::full); }
@@ -149,9 +153,9 @@ class ReduceLowering {
   LoweredKernel inner_lanes_items() {
     uint32_t lanes = 1;
     const uint32_t most = std::min<uint32_t>(in_.caps.device_class == DeviceClass::cpu ? 32 : 256, in_.caps.max_group_lanes);
-    while (lanes < most && lanes < length_) lanes *= 2;
+    while (lanes < most && (lanes < length_ || whole_segment())) lanes *= 2;
     std::vector<SharedParam> shared;
-    e_.line("int t_row = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_row = {};", e_.group_index()));
     e_.line("int t_lane = CAST(int, LOCAL_ID(0));");
     e_.open(fmt::format("if (t_row < {})", e_.constant(rows_)));
     split_index(e_, outer_, "t_row");
@@ -184,7 +188,7 @@ class ReduceLowering {
   }
 
   void join_in_shared(const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
-    const std::string array = fmt::format("t_s{}", r.node());
+    const std::string array = "t_s" + r.own("").value;
     const Reducer::Slots low = r.slots(array, "[t_lane]"), high = r.slots(array, "[t_lane + t_half]");
     shared.push_back({array, std::string(r.type()), lanes});
     if (r.positional()) shared.push_back({array + "_at", "int", lanes});
@@ -209,7 +213,7 @@ class ReduceLowering {
     const int64_t blocks = (across.size + width - 1) / width;
     const int64_t units = extent(rest) * blocks;
     const std::string& x = e_.names[across.variable];
-    e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     e_.line(fmt::format("int t_base = t_unit % {} * {};", e_.constant(blocks), width));
     e_.line(fmt::format("int t_count = min({} - t_base, {});", e_.constant(across.size), width));
@@ -243,11 +247,11 @@ class ReduceLowering {
   // ---- lanes are loop iterations along the row
   LoweredKernel inner_lanes_loop() {
     const int64_t last = inner_.empty() ? 1 : inner_.back().size;
-    const int64_t width = last >= 256 ? 64 : last >= 16 ? 16 : 1;
+    const int64_t width = last >= 256 || whole_segment() ? 64 : last >= 16 ? 16 : 1;
     // Several short rows a unit, so that starting it does not dominate.
     const int64_t block = std::clamp<int64_t>(4096 / std::max<int64_t>(1, length_), 1, std::max<int64_t>(1, rows_ / (2 * in_.caps.compute_units)));
     const int64_t units = (rows_ + block - 1) / block;
-    e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     const std::string rows = e_.constant(rows_), step = e_.constant(block);
     e_.line(fmt::format("int t_end = min(t_unit * {} + {}, {});", step, step, rows));
@@ -272,18 +276,18 @@ class ReduceLowering {
     return finish(e_, in_, {1, 1, 1}, units);
   }
 
-  static const char* loop_word(int64_t iterations) { return iterations >= 64 ? "VLOOP_LONG" : "VLOOP"; }
+  const char* loop_word(int64_t iterations) const { return iterations >= 64 || whole_segment() ? "VLOOP_LONG" : "VLOOP"; }
   std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
 
   // One pass over the row: whole vectors, then what is left, then the lanes are joined pairwise.
   void inner_pass(size_t pass, int64_t width) {
     const std::vector<Reducer>& phase = rows_of_.phases()[pass];
-    std::vector<int> kept;
+    std::vector<std::pair<int, std::string>> kept;  // vertex, array
     for (const KeptValue& value : rows_of_.kept()) {
-      if (value.first == pass && inner_.size() == 1 && length_ <= max_kept) kept.push_back(value.node);
-    }
-    for (int id : kept) {
-      e_.line(fmt::format("{} t_k{}[{}];", dialect_type(graph().nodes[id].dtype), id, std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)))));
+      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || in_.options.segmented) continue;
+      kept.push_back({value.node, fmt::format("t_k{}_{}", pass, kept.size())});
+      const uint64_t room = std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)));
+      e_.line(fmt::format("{} {}[{}];", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
     }
     for (const Reducer& r : phase) {
       for (const std::string& text : r.declare_array(width)) e_.line(text);
@@ -295,7 +299,7 @@ class ReduceLowering {
       e_.open(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, count));
       e_.line(fmt::format("int {} = t_i + t_l;", along()));
       accumulate(phase, "[t_l]");
-      for (int id : kept) e_.line(fmt::format("t_k{}[{}] = {};", id, along(), e_.member_value(*group().find(id))));
+      for (const auto& [id, array] : kept) e_.line(fmt::format("{}[{}] = {};", array, along(), e_.member_value(*group().find(id))));
       e_.close();
     };
     e_.line("{");
@@ -313,7 +317,7 @@ class ReduceLowering {
       }
       e_.bind(r.node(), r.result("[0]"));
     }
-    for (int id : kept) e_.bind(id, fmt::format("t_k{}[{}]", id, along()));
+    for (const auto& [id, array] : kept) e_.bind(id, fmt::format("{}[{}]", array, along()));
   }
 
   // Longest row whose dear values are kept: they stay in the second-level cache, and on the stack of a driver's thread.

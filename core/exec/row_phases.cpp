@@ -13,13 +13,14 @@ constexpr int dear = 8;
 }  // namespace
 
 RowPhases::RowPhases(const ScheduledGraph& scheduled, const Group& group) : scheduled_(scheduled), group_(group) {
+  int number = 0;  // in a name: a kernel's text must not depend on where its vertices stand in the graph
   for (const Member& member : group.members) {
     const int d = reductions_below(member.node);
     const IrNode& node = graph().nodes[member.node];
     if (node.op->kind != OpKind::reduce) continue;
     const size_t phase = static_cast<size_t>(d - 1);
     if (phases_.size() <= phase) phases_.resize(phase + 1);
-    phases_[phase].push_back(Reducer(node, graph().nodes[node.inputs[0]].dtype, member.node));
+    phases_[phase].push_back(Reducer(node, graph().nodes[node.inputs[0]].dtype, member.node, number++));
   }
   find_kept();
 }
