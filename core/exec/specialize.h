@@ -13,8 +13,4 @@ namespace heddle {
 
 Graph specialize(Graph graph, const Caps& caps);
 
-// ---- one per algorithm (specialize_*.cpp): looks at a vertex whose inputs are already vertices of `out`, adds what replaces it and returns the
-// replacement, or -1 to leave the vertex as it is.
-int specialize_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps);
-
 }  // namespace heddle

@@ -1,11 +1,11 @@
 // The weight gradient of a convolution sums over all pixels of all images: a long reduction with few results. It becomes partial sums and their sum.
 #include "core/exec/conv_problem.h"
-#include "core/exec/specialize.h"
+#include "core/exec/rewrites.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
 
-int specialize_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps) {
+int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::conv_weight_grad_op || node.attrs.real > 0) return -1;
   const int64_t parts = pick_conv_parts(caps, conv_problem(out, node));
   if (parts <= 1) return -1;
