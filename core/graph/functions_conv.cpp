@@ -84,12 +84,12 @@ Shape images(const Call& call, int64_t n, int64_t c, const List& space) {
 
 int64_t forward_size(const Call& call, size_t d, int64_t size, int64_t kernel) {
   const int64_t padded = size + call.before[d] + call.after[d], reach = call.dilation[d] * (kernel - 1) + 1;
-  const int64_t result = padded < reach ? (padded - reach) / call.stride[d] : (padded - reach) / call.stride[d] + 1;
   if (padded < reach) {
+    const int64_t computed = 1 - (reach - padded + call.stride[d] - 1) / call.stride[d];
     throw ShapeError(fmt::format("[{}] spatial dimension {}: the kernel covers {} (size {}, dilation {}), the padded input only {} ({} + {} + {}): the output's size would be {}",
-                                 call.op, d, reach, kernel, call.dilation[d], padded, call.before[d], size, call.after[d], std::min<int64_t>(result, 0)));
+                                 call.op, d, reach, kernel, call.dilation[d], padded, call.before[d], size, call.after[d], computed));
   }
-  return result;
+  return (padded - reach) / call.stride[d] + 1;
 }
 
 int64_t transposed_size(const Call& call, size_t d, int64_t size, int64_t kernel) {
