@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -32,6 +33,14 @@ struct LoweredKernel {
   std::vector<uint32_t> constants;    // parallel to source.constants
   std::vector<int> writes;            // vertices it stores
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
+};
+
+// A read of memory at an affine or opaque index.
+struct LoadSite {
+  Index index;  // in elements of the buffer
+  SlotRef slot;
+  DType dtype = DType::f32;
+  bool operator==(const LoadSite&) const = default;
 };
 
 class Emitter final : public IndexPrinter {
@@ -70,6 +79,22 @@ class Emitter final : public IndexPrinter {
   const std::vector<Index>& printed() const { return printed_; }
   // Element loads at that level with unit stride in a variable: how many.
   int unit_stride_loads(int variable) const;
+  // All loads printed so far.
+  const std::vector<LoadSite>& loads() const { return loads_; }
+
+  // ---- loads and stores through arrays of the skeleton's
+  // From now on that load reads `text` (an element of an array that the skeleton fills).
+  void stage(const LoadSite& load, const std::string& text) { staged_.emplace_back(load, text); }
+  // The buffer that a load reads.
+  std::string buffer_name(const LoadSite& load) { return buffers_[buffer(load.slot, load.dtype, Access::read)].name; }
+  // From now on stores into buffers that the kernel does not read go to element `index` of an array each; "" ends that.
+  struct Streamed {
+    std::string buffer, array, type;
+  };
+  void stream_to(const std::string& index) { stream_index_ = index; }
+  // The arrays used since start_over(), and whether a vertex's store would use one.
+  const std::vector<Streamed>& streamed() const { return streamed_; }
+  bool can_stream(int id) const;
 
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
@@ -88,16 +113,17 @@ class Emitter final : public IndexPrinter {
   };
   std::string compute(int id, const Path& path);
   std::string compute_elementwise(int id, const Path& path);
-  std::string compute_cast(const IrNode& node, DType from, const std::string& x);
+  std::string compute_cast(int id, DType from, const std::string& x);
   std::string compute_pad(int id, const std::vector<Index>& index);
   std::string compute_concat(int id, const std::vector<Index>& index);
   std::string compute_take(int id, const std::vector<Index>& index);
   std::string compute_random(int id, const std::vector<Index>& index);
   std::string compute_constant(int id, const Path& path);
   std::string load(int id, const Path& path);
-  std::string address(const std::vector<Index>& index, const View& view);
+  Index address(const std::vector<Index>& index, const View& view);
   std::string declare(DType dtype, const std::string& expression);
   std::string key(int id, const Path& path);
+  void mark_read(int id);
   size_t buffer(SlotRef slot, DType dtype, Access access);
   SlotRef location(int id) const;
 
@@ -108,8 +134,13 @@ class Emitter final : public IndexPrinter {
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};
   std::map<int, std::string> bound_;
+  std::set<int> read_;  // vertices whose value something in this kernel computes with
   std::vector<Index> printed_;
-  std::vector<Index> loads_;
+  std::vector<LoadSite> loads_;
+  std::vector<std::pair<LoadSite, std::string>> staged_;
+  std::vector<Streamed> streamed_;
+  std::string stream_index_;
+  std::vector<std::pair<SlotRef, Access>> learnt_;  // how the buffers were used before start_over()
   std::vector<BufferParam> buffers_;
   std::vector<SlotRef> slots_;
   std::vector<ConstParam> constant_params_;
