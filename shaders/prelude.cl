@@ -18,6 +18,15 @@ typedef size_t INDEX;
 #define FUNC static __attribute__((always_inline, overloadable))
 #define PRECISE
 #define UNROLL _Pragma("unroll")
+// x86: without it, loops are vectorised for registers of 256 bits even where those of 512 are there.
+#if defined(__has_attribute) && defined(__clang__)
+#if __has_attribute(min_vector_width)
+#define HK_WIDE __attribute__((min_vector_width(512)))
+#endif
+#endif
+#ifndef HK_WIDE
+#define HK_WIDE
+#endif
 #define ARRAY(T, name, count) T name[count] __attribute__((aligned(64)))
 #define VLOOP _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #ifdef __clang__
@@ -257,9 +266,34 @@ FUNC double hk_mod(double x, double y) {
 #endif
 #define MOD(x, y) hk_mod(x, y)
 //@ hk_rint round
-#define hk_rint(x) rint(x)
+// The compiler's own is one instruction where the machine has one; the driver's function may be ten.
+FUNC float hk_rint(float x) { return __builtin_rintf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_rint(double x) { return __builtin_rint(x); }
+#endif
 #undef round
-#define round(x) rint(x)
+#define round(x) hk_rint(x)
+//@ floor
+FUNC float hk_floor(float x) { return __builtin_floorf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_floor(double x) { return __builtin_floor(x); }
+#endif
+#undef floor
+#define floor(x) hk_floor(x)
+//@ ceil
+FUNC float hk_ceil(float x) { return __builtin_ceilf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_ceil(double x) { return __builtin_ceil(x); }
+#endif
+#undef ceil
+#define ceil(x) hk_ceil(x)
+//@ trunc
+FUNC float hk_trunc(float x) { return __builtin_truncf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_trunc(double x) { return __builtin_trunc(x); }
+#endif
+#undef trunc
+#define trunc(x) hk_trunc(x)
 // The functions below inline to straight-line code, which vectorises over VLOOPs and lanes; a driver's own may be calls.
 //@ exp
 #ifdef HK_HAS_F64

@@ -48,7 +48,7 @@ void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
   const std::string blocks_i = e.constant((t.i.size + step_i - 1) / step_i), blocks_q = e.constant((t.q.size + step_q - 1) / step_q);
   e.line(fmt::format("int t_ib = t_unit % {} * {};", blocks_i, step_i));
   e.line(fmt::format("int t_above = t_unit / {};", blocks_i));
-  e.line(fmt::format("int t_qb = t_above % {} * {};", blocks_q, step_q));
+  e.line(fmt::format("int t_qb = t_above % {} * {};", blocks_q, e.constant(step_q)));
   if (!t.rest.empty()) {
     e.line(fmt::format("int t_row = t_above / {};", blocks_q));
     split_index(e, t.rest, "t_row");
@@ -71,7 +71,7 @@ class LoopTiles {
     e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     split_unit(e_, t_, width_, run_);
-    e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", run_, e_.constant(t_.q.size)));
+    e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", e_.constant(run_), e_.constant(t_.q.size)));
     e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), width_));
     if (stream_) declare_streamed(e_, width_);
     for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", dialect_type(turn_.loads[s].dtype), s, 16 * width_));

@@ -208,7 +208,7 @@ struct Printer {
     for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
     const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
     if (c) {
-      out += fmt::format("__kernel __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
+      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
                          arguments);
       for (const auto& b : s.buffers) {
         const char* constness = b.access == Access::read ? "const " : "";

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <numeric>
+#include <set>
 
 #include "core/graph/functions.h"
 #include "core/kernel/tuning.h"
@@ -47,8 +48,10 @@ class Movement : public ::testing::TestWithParam<std::string> {
     return t;
   }
 
-  void expect(const std::function<Tensor()>& program, const std::vector<float>& want) {
+  // Under every schedule, or those that are named: each is a kernel that a driver takes a third of a second to compile.
+  void expect(const std::function<Tensor()>& program, const std::vector<float>& want, const std::set<std::string>& only = {}) {
     for (const Forced& forced : schedules()) {
+      if (!only.empty() && !only.contains(forced.name)) continue;
       SCOPED_TRACE(forced.name);
       const ScopedTuning scope({"elementwise", "", {}}, forced.values);
       const std::vector<float> got = cast(program(), DType::f32).to_vector<float>();
@@ -95,22 +98,22 @@ TEST_P(Movement, TransposesOfOddSizes) {
 }
 
 TEST_P(Movement, TransposesOfEveryDType) {
-  const std::vector<int64_t> shape = {70, 128};
+  const std::vector<int64_t> shape = {128, 70};
   for (DType dtype : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
     if ((dtype == DType::f64 && !dev().caps().f64) || (dtype == DType::i64 && !dev().caps().i64)) continue;
     SCOPED_TRACE(name_of(dtype));
     const std::vector<float> v = numbers(70 * 128, dtype);
-    const Tensor x = tensor(v, Shape(shape), dtype), y = tensor(numbers(70 * 128, dtype, 50), {128, 70}, dtype);
+    const Tensor x = tensor(v, Shape(shape), dtype), y = tensor(numbers(70 * 128, dtype, 50), {70, 128}, dtype);
     if (dtype == DType::boolean) {
       std::vector<float> want = permuted(v, shape, {1, 0});
       for (float& w : want) w = 1 - w;
-      expect([&] { return !transpose(x); }, want);
+      expect([&] { return !transpose(x); }, want, {"streamed tiles", "small tiles"});
       continue;
     }
     std::vector<float> want = permuted(v, shape, {1, 0});
     const std::vector<float> other = numbers(70 * 128, dtype, 50);
     for (size_t i = 0; i < want.size(); ++i) want[i] = std::max(want[i], other[i]);
-    expect([&] { return maximum(transpose(x), y); }, want);
+    expect([&] { return maximum(transpose(x), y); }, want, {"streamed tiles", "small tiles"});
   }
 }
 
@@ -123,7 +126,7 @@ TEST_P(Movement, PermutesOfManyDimensions) {
            {{2, 3, 2, 3, 2, 9, 2, 10}, {7, 2, 5, 0, 3, 1, 6, 4}}}) {
     const std::vector<float> v = numbers(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()));
     const Tensor x = tensor(v, Shape(shape));
-    expect([&] { return permute(x, order) + 1.0; }, plus_one(permuted(v, shape, order)));
+    expect([&] { return permute(x, order) + 1.0; }, plus_one(permuted(v, shape, order)), {"tiles", "lanes"});
   }
 }
 
@@ -157,8 +160,8 @@ TEST_P(Movement, StreamedRowsOfAnyAlignment) {
     const Tensor x = tensor(v, {rows, columns}, dtype), y = tensor(b, {columns}, dtype);
     std::vector<float> want = v;
     for (size_t i = 0; i < want.size(); ++i) want[i] = dtype == DType::boolean ? static_cast<float>(v[i] != 0 && b[i % columns] != 0) : std::max(v[i], b[i % columns]);
-    expect([&] { return dtype == DType::boolean ? x && y : maximum(x, y); }, want);
-    expect([&] { return dtype == DType::boolean ? !(!(x && x)) : maximum(x, x); }, v);  // one row
+    expect([&] { return dtype == DType::boolean ? x && y : maximum(x, y); }, want, {"streamed", "lanes"});
+    if (dtype == DType::f32) expect([&] { return maximum(x, x); }, v);  // one row
   }
 }
 
@@ -220,7 +223,7 @@ TEST_P(Movement, CastsRoundWhereTheyStand) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Movement, ::testing::ValuesIn(test::kernel_devices()),
-                         [](const auto& info) { std::string name = info.param; std::replace(name.begin(), name.end(), ':', '_'); return name; });
+                         [](const auto& p) { std::string name = p.param; std::replace(name.begin(), name.end(), ':', '_'); return name; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Movement);
 
 }  // namespace
