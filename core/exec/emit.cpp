@@ -46,8 +46,8 @@ std::string dialect_literal(double value, DType dtype) {
   return wide ? fmt::format("F64({})", digits) : fmt::format("({}f)", digits);
 }
 
-Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants) {
+Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented) {
   for (const Member& member : group.members) {
     for (int input : graph().nodes[member.node].inputs) mark_read(input);
   }
@@ -78,6 +78,10 @@ void Emitter::start_over() {
 // ---- indices
 
 std::string Emitter::constant(int64_t value) {
+  if (segmented_) {  // a name for each place: two numbers that are equal in one segment may differ in the next
+    constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
+    return fmt::format("t_c{}", constant_values_.size() - 1);
+  }
   if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
   if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
   if (constants_.size() >= constant_limit_) return fmt::format("({})", value);
@@ -151,6 +155,7 @@ SlotRef Emitter::location(int id) const {
     const LeafInfo& leaf = graph().leaves[node.leaf];
     return leaf.slot >= 0 ? SlotRef{SlotRef::Kind::input, leaf.slot} : SlotRef{SlotRef::Kind::host, 0};
   }
+  if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) return location(part->second.join);
   for (const OutputPlan& output : scheduled_.outputs) {
     if (output.base == id && output.assign_slot >= 0 && !output.copy_back) return {SlotRef::Kind::input, output.assign_slot};
   }
@@ -186,23 +191,36 @@ std::string Emitter::load(int id, const Path& path) {
   for (const auto& [site, text] : staged_) {
     if (site == loads_.back()) return declare(node.dtype, text);
   }
-  const std::string index = print(at);
+  const std::string index = segmented_ ? print_segmented(at) : print(at);
   const size_t b = buffer(location(id), node.dtype, Access::read);
-  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, index));
+  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, index)));
 }
 
 bool Emitter::can_stream(int id) const {
   const DType dtype = graph().nodes[id].dtype;
   const SlotRef slot = location(id);
-  return dtype != DType::boolean && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
+  return dtype != DType::boolean && !segmented_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
 }
+
+std::string Emitter::print_segmented(Index index) {
+  const std::string offset = constant(index.constant);  // also where it is 0: in another segment it may not be
+  index.constant = 0;
+  return fmt::format("{} + {}", print(index), offset);
+}
+
+std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const DType dtype = graph().nodes[id].dtype;
-  const std::string& name = buffers_[buffer(location(id), dtype, Access::write)].name;
-  if (stream_index_.empty() || !can_stream(id)) return line(fmt::format("STORE({}, {}, {});", name, index, variable));
+  const size_t b = buffer(location(id), dtype, Access::write);
+  const std::string& name = buffers_[b].name;
+  if (stream_index_.empty() || !can_stream(id)) {
+    const auto part = scheduled_.placed.find(id);
+    const std::string at = part == scheduled_.placed.end() ? index : fmt::format("{} + {}", index, constant(part->second.offset));
+    return line(fmt::format("STORE({}, {}, {});", name, based(b, at), variable));
+  }
   const auto known = std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
-  const std::string array = known != streamed_.end() ? known->array : fmt::format("t_o{}", streamed_.size());
+  const std::string array = known != streamed_.end() ? known->array : fmt::format("t_line{}", streamed_.size());
   if (known == streamed_.end()) streamed_.push_back({name, array, std::string(dialect_type(dtype))});
   line(fmt::format("{}[{}] = {};", array, stream_index_, variable));
 }
@@ -411,7 +429,7 @@ std::string Emitter::helpers() const {
 }
 
 std::string Emitter::kernel_name() const {
-  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "body"};
+  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "body", "join"};
   std::string name = kinds[static_cast<int>(group_.kind)];
   size_t listed = 0;
   std::set<std::string_view> seen;

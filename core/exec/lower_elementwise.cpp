@@ -23,7 +23,7 @@ void declare_streamed(Emitter& e, int64_t count) {
   int number = 0;
   for (const Member& member : e.group().members) {
     if (!member.stored || !e.can_stream(member.node)) continue;
-    e.line(fmt::format("ARRAY({}, t_o{}, {});", dialect_type(e.graph().nodes[member.node].dtype), number++, count));
+    e.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(e.graph().nodes[member.node].dtype), number++, count));
   }
 }
 
@@ -39,9 +39,9 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), per_lane = std::max<int64_t>(1, tunables["PER_LANE"]);
   const int64_t total = extent(axes), block = lanes * per_lane;
   if (per_lane == 1) {
-    e.line("int t_flat = CAST(int, GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0));");
+    e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
   } else {
-    e.line(fmt::format("int t_start = CAST(int, GROUP_LINEAR * {}u + LOCAL_ID(0));", block));
+    e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
     e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; ++t_k)", per_lane));
     e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
   }
@@ -94,13 +94,13 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
   if (!axes.empty()) axes.pop_back();
   const int64_t rows = extent(axes);
-  const int64_t wanted = std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
+  const int64_t wanted = e.segmented() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
   const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
   const bool stream = tunables["STREAM"] != 0 && inner.size >= 512;
-  e.line("int t_unit = CAST(int, GROUP_LINEAR);");
+  e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
   e.line(fmt::format("int t_first = t_unit / {} * {};", per_row, e.constant(block)));
@@ -143,14 +143,14 @@ ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std:
 }  // namespace
 
 LoweredKernel lower_elementwise(const LowerInput& in) {
-  Emitter e(in.scheduled, in.group, 12);
+  Emitter e(in.scheduled, in.group, 12, in.options.segmented);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
   emit_elementwise(e);  // to learn the indices
   const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
-  if (turn && tunables["TILE"] != 0) {
+  if (turn && tunables["TILE"] != 0 && !e.segmented()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
   }
   return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);

@@ -87,7 +87,9 @@ class LoopTiles {
     e_.close();
     e_.close();
     e_.close();
-    return finish(e_, in_, {1, 1, 1}, units);
+    LoweredKernel kernel = finish(e_, in_, {1, 1, 1}, units);
+    kernel.parallel = false;  // joined with others it would lose its tiles
+    return kernel;
   }
 
  private:
@@ -188,6 +190,7 @@ LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector
   e.close();
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, units);
   kernel.source.shared = shared;
+  kernel.parallel = false;
   kernel.loop_iterations = 2 * (side / step);
   return kernel;
 }
