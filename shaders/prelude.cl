@@ -28,7 +28,8 @@ typedef size_t INDEX;
 #define HK_WIDE
 #endif
 #define ARRAY(T, name, count) T name[count] __attribute__((aligned(64)))
-#define VLOOP _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
+#define VLOOP _Pragma("clang loop vectorize(assume_safety)")
+#define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -266,34 +267,40 @@ FUNC double hk_mod(double x, double y) {
 #endif
 #define MOD(x, y) hk_mod(x, y)
 //@ hk_rint round
-// The compiler's own is one instruction where the machine has one; the driver's function may be ten.
+// One instruction where clang knows one; PoCL's own rint is twenty.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_rintf) && (defined(__SSE4_1__) || defined(__aarch64__))
 FUNC float hk_rint(float x) { return __builtin_rintf(x); }
 #ifdef HK_HAS_F64
 FUNC double hk_rint(double x) { return __builtin_rint(x); }
 #endif
+#else
+#define hk_rint(x) rint(x)
+#endif
+#else
+#define hk_rint(x) rint(x)
+#endif
 #undef round
 #define round(x) hk_rint(x)
-//@ floor
+//@ floor ceil trunc
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_floorf) && (defined(__SSE4_1__) || defined(__aarch64__))
 FUNC float hk_floor(float x) { return __builtin_floorf(x); }
-#ifdef HK_HAS_F64
-FUNC double hk_floor(double x) { return __builtin_floor(x); }
-#endif
-#undef floor
-#define floor(x) hk_floor(x)
-//@ ceil
 FUNC float hk_ceil(float x) { return __builtin_ceilf(x); }
-#ifdef HK_HAS_F64
-FUNC double hk_ceil(double x) { return __builtin_ceil(x); }
-#endif
-#undef ceil
-#define ceil(x) hk_ceil(x)
-//@ trunc
 FUNC float hk_trunc(float x) { return __builtin_truncf(x); }
 #ifdef HK_HAS_F64
+FUNC double hk_floor(double x) { return __builtin_floor(x); }
+FUNC double hk_ceil(double x) { return __builtin_ceil(x); }
 FUNC double hk_trunc(double x) { return __builtin_trunc(x); }
 #endif
+#undef floor
+#undef ceil
 #undef trunc
+#define floor(x) hk_floor(x)
+#define ceil(x) hk_ceil(x)
 #define trunc(x) hk_trunc(x)
+#endif
+#endif
 // The functions below inline to straight-line code, which vectorises over VLOOPs and lanes; a driver's own may be calls.
 //@ exp
 #ifdef HK_HAS_F64

@@ -23,6 +23,7 @@ typedef uint INDEX;
 #define UNROLL _Pragma("unroll")
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP
+#define VLOOP_LONG
 #undef INFINITY
 #undef NAN
 #define INFINITY __int_as_float(0x7f800000)

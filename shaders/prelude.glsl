@@ -20,6 +20,7 @@
 #define UNROLL [[unroll]]
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP
+#define VLOOP_LONG
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64

@@ -71,7 +71,7 @@ void stream_row(Emitter& e, const std::string& i, bool aligned_rows) {
   e.line(fmt::format("int t_n = min(t_high - t_at, {});", aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
   e.open(fmt::format("if (t_n == {})", block));
   e.stream_to("t_l");
-  e.open(fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l)", block));
+  e.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", block));
   e.line(fmt::format("int {} = t_at + t_l;", i));
   emit_elementwise(e);
   e.close();
@@ -114,7 +114,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (stream) {
     stream_row(e, i, inner.size % 64 == 0);
   } else {
-    e.open(fmt::format("VLOOP for (int {} = t_low; {} < t_high; ++{})", i, i, i));
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
     e.close();
   }

@@ -80,10 +80,10 @@ class LoopTiles {
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
     for (size_t s = 0; s < turn_.loads.size(); ++s) e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, width_));
     e_.open(fmt::format("if (t_nq == 16 && t_ni == {})", width_));
-    rows("16", std::to_string(width_), stream_);
+    rows(true);
     e_.close();
     e_.open("else");
-    rows("t_nq", "t_ni", false);
+    rows(false);
     e_.close();
     e_.close();
     e_.close();
@@ -120,11 +120,14 @@ class LoopTiles {
     e_.close();
   }
 
-  void rows(const std::string& count_q, const std::string& count_i, bool stream) {
+  // The tile's rows, along i; `full`: all of them, with bounds that the compiler knows.
+  void rows(bool full) {
+    const std::string count_q = full ? "16" : "t_nq", count_i = full ? std::to_string(width_) : "t_ni";
+    const bool stream = full && stream_;
     e_.open(fmt::format("for (int t_tq = 0; t_tq < {}; ++t_tq)", count_q));
     e_.line(fmt::format("int {} = t_q0 + t_tq;", t_.q_name));
     if (stream) e_.stream_to("t_ti");
-    e_.open(fmt::format("VLOOP for (int t_ti = 0; t_ti < {}; ++t_ti)", count_i));
+    e_.open(fmt::format("{} for (int t_ti = 0; t_ti < {}; ++t_ti)", full ? "VLOOP_LONG" : "VLOOP", count_i));
     e_.line(fmt::format("int {} = t_ib + t_ti;", t_.i_name));
     emit_elementwise(e_);
     e_.close();
