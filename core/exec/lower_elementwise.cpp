@@ -114,7 +114,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (stream) {
     stream_row(e, i, inner.size % 64 == 0);
   } else {
-    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
     e.close();
   }
