@@ -95,7 +95,7 @@ void Optimizer::update() {
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
   spread_.clear();  // held tensors would be results of the step
-  scale_ = Tensor();
+  scale_ = finite_ = Tensor();
 }
 
 void Optimizer::set_clip_norm(std::optional<double> max_norm) {
@@ -111,12 +111,15 @@ void Optimizer::begin_clipping(const std::vector<Slot*>& slots) {
   norm_ = global_norm(gradients);
   const double infinity = std::numeric_limits<double>::infinity();
   const Tensor limit = Tensor::host_scalar(static_cast<float>(*clip_norm_), &norm_.device());
-  scale_ = where(norm_ < infinity, clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0), std::nan(""));
+  finite_ = norm_ < infinity;
+  scale_ = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
 }
 
-void Optimizer::write(Tensor& target, const Tensor& value) {
-  const Tensor next = value.to(target.dtype());
-  target.assign(scale_.defined() ? where(spread(scale_, target) >= 0.0, next, target) : next);
+Tensor Optimizer::write(Tensor& target, const Tensor& value) {
+  Tensor next = value.to(target.dtype());
+  if (scale_.defined()) next = where(spread(finite_, target), next, target);
+  target.assign(next);
+  return next;
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {

@@ -171,7 +171,7 @@ class Scheduler {
 
   // ---- grouping, users before producers
   void place(int id) {
-    if (limits_.fuse && try_users(id)) return;
+    if (limits_.fuse && (try_users(id) || try_siblings(id))) return;
     Group group;
     const IrNode& node = at(id);
     group.kind = node.op == &join_op                  ? GroupKind::join
@@ -208,6 +208,49 @@ class Scheduler {
     return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return try_join(id, g, only); });
   }
 
+  // Results over the same elements that read the same memory: one kernel reads it once. Only what outlives the step, as everything else would
+  // have to wait for the later of the two.
+  bool try_siblings(int id) {
+    const IrNode& node = at(id);
+    if (node.op->kind != OpKind::elementwise || !is_output_.contains(id) || node.shape.numel() <= 1) return false;
+    Group alone;
+    alone.domain = squeezed(node.shape);
+    insert(alone, id, Level::element, true);
+    std::set<int> candidates;
+    for (const Use& use : external_uses(graph(), alone, free_)) {
+      if (at(use.node).shape.numel() != node.shape.numel()) continue;
+      const int leaf = at(use.node).leaf;
+      if (leaf < 0) {
+        for (int user : users_[use.node]) candidates.insert(group_of_[user]);
+      } else if (graph().leaves[leaf].slot >= 0) {
+        for (int reader : readers_[graph().leaves[leaf].slot]) candidates.insert(group_of_[reader]);
+      }
+    }
+    return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return g >= 0 && try_sibling(id, g, alone.domain); });
+  }
+
+  bool try_sibling(int id, int g, const Shape& domain) {
+    const Group& group = groups_[g];
+    const auto lasting = [&](const Member& m) { return !m.stored || is_output_.contains(m.node); };
+    if (group.kind != GroupKind::elementwise || group.domain != domain || !std::all_of(group.members.begin(), group.members.end(), lasting)) return false;
+    Group joined = group;
+    insert(joined, id, Level::element, true);
+    return accept(std::move(joined), id, g);
+  }
+
+  // The group with `id` in it replaces group g, unless that breaks a rule.
+  bool accept(Group joined, int id, int g) {
+    if (!fits(joined) || has_hazard(joined)) return false;
+    const int before = group_of_[id];
+    group_of_[id] = g;
+    if (makes_cycle(g, id)) {
+      group_of_[id] = before;
+      return false;
+    }
+    groups_[g] = std::move(joined);
+    return true;
+  }
+
   bool try_join(int id, int g, bool only) {
     if (groups_[g].kind == GroupKind::join) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
@@ -221,15 +264,7 @@ class Scheduler {
       case OpKind::body: ok = body_row(*at(id).op).epilogue && join_before(joined, GroupKind::body, id, uses, only); break;
       default: break;
     }
-    if (!ok || !fits(joined) || has_hazard(joined)) return false;
-    const int before = group_of_[id];
-    group_of_[id] = g;
-    if (makes_cycle(g, id)) {
-      group_of_[id] = before;
-      return false;
-    }
-    groups_[g] = std::move(joined);
-    return true;
+    return ok && accept(std::move(joined), id, g);
   }
 
   std::vector<Use> uses_of(int id, const Group& group) const {
