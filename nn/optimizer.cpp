@@ -58,22 +58,24 @@ void Optimizer::place_parameters() {
   }
 }
 
-// Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+// New state is zeros; state of a parameter that has moved to another device follows it. Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
 void Optimizer::make_states(std::vector<Slot*> slots) const {
   for (const std::string& name : state_names()) {
     std::map<DeviceContext*, std::vector<Slot*>> missing;
     for (Slot* slot : slots) {
-      if (!slot->tensors.contains(name)) missing[&slot->parameter.device()].push_back(slot);
+      const auto known = slot->tensors.find(name);
+      if (known == slot->tensors.end() || &known->second.device() != &slot->parameter.device()) missing[&slot->parameter.device()].push_back(slot);
     }
     for (auto& [device, here] : missing) {
       std::vector<uint64_t> bytes;
       for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
       const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
       for (size_t i = 0; i < here.size(); ++i) {
-        const std::vector<uint8_t> zero(bytes[i]);
-        device->write(*storages[i], 0, zero.data(), zero.size());
+        Tensor& tensor = here[i]->tensors[name];
+        const std::vector<uint8_t> value = tensor.defined() ? tensor.to_bytes() : std::vector<uint8_t>(bytes[i]);
+        device->write(*storages[i], 0, value.data(), value.size());
         const Tensor& parameter = here[i]->parameter;
-        here[i]->tensors[name] = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
+        tensor = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
       }
     }
   }

@@ -76,6 +76,7 @@ class Scheduler {
     for (int id = static_cast<int>(graph().nodes.size()); id-- > 0;) {
       if (is_anchored(id)) place(id);
     }
+    if (limits_.fuse) merge_siblings();
     demote_self_hazards();
     order_groups();
     return std::move(out_);
@@ -171,7 +172,7 @@ class Scheduler {
 
   // ---- grouping, users before producers
   void place(int id) {
-    if (limits_.fuse && (try_users(id) || try_siblings(id))) return;
+    if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);
     group.kind = node.op == &join_op                  ? GroupKind::join
@@ -206,36 +207,6 @@ class Scheduler {
     // A value that belongs to the rows of some group goes there first, so that its reduction can follow.
     std::stable_partition(candidates.begin(), candidates.end(), [&](int g) { return row_split(id, groups_[g]).has_value(); });
     return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return try_join(id, g, only); });
-  }
-
-  // Results over the same elements that read the same memory: one kernel reads it once. Only what outlives the step, as everything else would
-  // have to wait for the later of the two.
-  bool try_siblings(int id) {
-    const IrNode& node = at(id);
-    if (node.op->kind != OpKind::elementwise || !is_output_.contains(id) || node.shape.numel() <= 1) return false;
-    Group alone;
-    alone.domain = squeezed(node.shape);
-    insert(alone, id, Level::element, true);
-    std::set<int> candidates;
-    for (const Use& use : external_uses(graph(), alone, free_)) {
-      if (at(use.node).shape.numel() != node.shape.numel()) continue;
-      const int leaf = at(use.node).leaf;
-      if (leaf < 0) {
-        for (int user : users_[use.node]) candidates.insert(group_of_[user]);
-      } else if (graph().leaves[leaf].slot >= 0) {
-        for (int reader : readers_[graph().leaves[leaf].slot]) candidates.insert(group_of_[reader]);
-      }
-    }
-    return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return g >= 0 && try_sibling(id, g, alone.domain); });
-  }
-
-  bool try_sibling(int id, int g, const Shape& domain) {
-    const Group& group = groups_[g];
-    const auto lasting = [&](const Member& m) { return !m.stored || is_output_.contains(m.node); };
-    if (group.kind != GroupKind::elementwise || group.domain != domain || !std::all_of(group.members.begin(), group.members.end(), lasting)) return false;
-    Group joined = group;
-    insert(joined, id, Level::element, true);
-    return accept(std::move(joined), id, g);
   }
 
   // The group with `id` in it replaces group g, unless that breaks a rule.
@@ -415,6 +386,62 @@ class Scheduler {
     group.anchor = id;
     insert(group, id, Level::element, !only);
     return true;
+  }
+
+  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only what outlives the step:
+  // everything else would have to wait for the later of the two.
+  void merge_siblings() {
+    for (const auto& [slot, readers] : readers_) {
+      int first = -1;
+      std::set<int> tried;
+      for (int reader : readers) {
+        const int g = group_of_[reader];
+        if (g == first || !tried.insert(g).second || !lasting(groups_[g])) continue;
+        if (first < 0) first = g;
+        else merge(first, g);
+      }
+    }
+    drop_empty_groups();
+  }
+
+  bool lasting(const Group& group) const {
+    return group.kind == GroupKind::elementwise && !group.members.empty() &&
+           std::all_of(group.members.begin(), group.members.end(), [&](const Member& m) { return !m.stored || is_output_.contains(m.node); });
+  }
+
+  void merge(int g, int other) {
+    if (groups_[g].domain != groups_[other].domain) return;
+    Group joined = groups_[g];
+    for (const Member& member : groups_[other].members) insert(joined, member.node, member.level, member.stored);
+    for (int id : groups_[other].inlined) inline_into(joined, id);
+    if (!fits(joined) || has_hazard(joined)) return;
+    const auto move_to = [&](int target) {
+      for (const Member& member : groups_[other].members) group_of_[member.node] = target;
+      for (int id : groups_[other].inlined) group_of_[id] = target;
+    };
+    move_to(g);
+    std::swap(groups_[g], joined);
+    if (makes_cycle(g, groups_[g].members[0].node)) {
+      std::swap(groups_[g], joined);
+      move_to(other);
+      return;
+    }
+    groups_[other].members.clear();
+    groups_[other].inlined.clear();
+  }
+
+  void drop_empty_groups() {
+    std::vector<int> to(groups_.size(), -1);
+    std::vector<Group> kept;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].members.empty()) continue;
+      to[g] = static_cast<int>(kept.size());
+      kept.push_back(std::move(groups_[g]));
+    }
+    groups_ = std::move(kept);
+    for (int& g : group_of_) {
+      if (g >= 0) g = to[static_cast<size_t>(g)];
+    }
   }
 
   // ---- checks
