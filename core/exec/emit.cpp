@@ -133,8 +133,11 @@ std::string Emitter::address(const std::vector<Index>& index, const View& view) 
   return fmt::format("{} + {}", print(linear), offset);
 }
 
-int Emitter::unit_stride_loads(int variable) const {
-  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) { return load.coefficient(variable) == 1; }));
+int Emitter::unit_stride_loads(int variable, int inner) const {
+  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) {
+    const bool varies = inner < 0 || std::any_of(load.terms.begin(), load.terms.end(), [&](const auto& term) { return term.first >= inner; });
+    return varies && load.coefficient(variable) == 1;
+  }));
 }
 
 // ---- memory

@@ -90,8 +90,8 @@ class Emitter final : public IndexPrinter {
   std::vector<std::string> names;
   // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
   const std::vector<Index>& printed() const { return printed_; }
-  // Element loads at that level with unit stride in a variable: how many.
-  int unit_stride_loads(int variable) const;
+  // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
+  int unit_stride_loads(int variable, int inner = -1) const;
 
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
