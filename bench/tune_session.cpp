@@ -51,9 +51,9 @@ std::vector<Fault> parse_faults(const std::string& text) {
   return faults;
 }
 
-TuneSession::TuneSession(const Case& c, DeviceContext& device, std::vector<Fault> faults)
-    : case_(c), device_(device), faults_(std::move(faults)), workload_(c.make({device, {}})) {
+TuneSession::TuneSession(const Case& c, DeviceContext& device, std::vector<Fault> faults) : case_(c), device_(device), faults_(std::move(faults)) {
   check_room(c, device);
+  workload_ = c.make({device, {}});
   const TuningOff defaults;
   {
     const TuningRecorder recorder;
