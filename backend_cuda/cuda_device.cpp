@@ -207,9 +207,7 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
 // ---- kernels ----
 
 std::string CudaDevice::machine_code(const KernelSource& source) {
-  PrintOptions options;
-  options.f16_arithmetic = caps_.f16_arithmetic;
-  std::string text = print(source, Target::cuda, options);
+  std::string text = print(source, Target::cuda, print_options(caps_));
   std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm_, nvrtc_version(), text);
   if (auto known = cache_.load(identity); known && !known->empty()) return {known->begin(), known->end()};
   std::string code = compile_module(text, source.name, sm_);

@@ -21,6 +21,14 @@ struct MatmulProblem {
   bool prologue_a = false, prologue_b = false;  // hooks given
 };
 
+// Strides of one operand: of the two batch dimensions, and of its first and second index.
+struct MatmulStrides {
+  int64_t offset = 0, batch1 = 0, batch2 = 0, first = 0, second = 0;
+};
+// The fact A_WIDE or B_WIDE for an operand of `rows` x `columns`: how many elements 16 bytes hold, if along the dimension of stride 1 (of two the
+// one that the schedules walk along) every such run starts at a multiple of 16 bytes and ends inside; else 0.
+int64_t matmul_wide(DType dtype, const MatmulStrides& strides, int64_t rows, int64_t columns);
+
 // Values for KernelFile::Options::tunables, and for KernelFile::groups.
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& problem);
 
