@@ -17,7 +17,7 @@ namespace {
 
 class ReduceLowering {
  public:
-  explicit ReduceLowering(const LowerInput& in) : in_(in), e_(in.scheduled, in.group, 12) {
+  explicit ReduceLowering(const LowerInput& in) : in_(in), e_(in.scheduled, in.group, 12, in.options.segmented) {
     e_.names.assign(static_cast<size_t>(2 * Shape::max_rank), "t_d");
     find_phases();
     learn_indices();
@@ -42,12 +42,13 @@ class ReduceLowering {
   // ---- phases
   void find_phases() {
     std::map<int, int> depth;  // reductions below a vertex
+    int reducers = 0;
     for (const Member& member : group().members) {
       const int d = reductions_below(member.node, depth);
       if (graph().nodes[member.node].op->kind != OpKind::reduce) continue;
       const size_t phase = static_cast<size_t>(d - 1);
       if (phases_.size() <= phase) phases_.resize(phase + 1);
-      phases_[phase].push_back(Reducer(graph().nodes[member.node], graph().nodes[graph().nodes[member.node].inputs[0]].dtype, member.node));
+      phases_[phase].push_back(Reducer(graph().nodes[member.node], graph().nodes[graph().nodes[member.node].inputs[0]].dtype, member.node, reducers++));
     }
   }
 
@@ -134,7 +135,7 @@ class ReduceLowering {
   LoweredKernel row_lanes_items() {
     const uint32_t wanted = in_.options.loop_lanes ? 1 : in_.caps.device_class == DeviceClass::cpu ? 32 : 64;
     const uint32_t lanes = std::min(wanted, in_.caps.max_group_lanes);
-    e_.line("int t_row = CAST(int, GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0));");
+    e_.line(fmt::format("int t_row = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e_.group_index()));
     e_.open(fmt::format("if (t_row < {})", e_.constant(rows_)));
     split_index(e_, outer_, "t_row");
     one_row();
@@ -143,6 +144,9 @@ class ReduceLowering {
     kernel.loop_iterations = passes() * length_;
     return kernel;
   }
+
+  // A segment that is one row: its lanes do not depend on its length, so that all such segments have one text.
+  bool whole_segment() const { return in_.options.segmented && outer_.empty(); }
 
   // Times each row is walked.
   int64_t passes() const { return static_cast<int64_t>(phases_.size()) + stores_at(Level::full); }
@@ -168,9 +172,9 @@ class ReduceLowering {
   LoweredKernel inner_lanes_items() {
     uint32_t lanes = 1;
     const uint32_t most = std::min<uint32_t>(in_.caps.device_class == DeviceClass::cpu ? 32 : 256, in_.caps.max_group_lanes);
-    while (lanes < most && lanes < length_) lanes *= 2;
+    while (lanes < most && (lanes < length_ || whole_segment())) lanes *= 2;
     std::vector<SharedParam> shared;
-    e_.line("int t_row = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_row = {};", e_.group_index()));
     e_.line("int t_lane = CAST(int, LOCAL_ID(0));");
     e_.open(fmt::format("if (t_row < {})", e_.constant(rows_)));
     split_index(e_, outer_, "t_row");
@@ -200,7 +204,7 @@ class ReduceLowering {
   }
 
   void join_in_shared(const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
-    const std::string array = fmt::format("t_s{}", r.node());
+    const std::string array = "t_s" + r.variable("");
     shared.push_back({array, std::string(r.type()), lanes});
     e_.line(fmt::format("{}[t_lane] = {};", array, r.variable("")));
     e_.line("BARRIER();");
@@ -221,7 +225,7 @@ class ReduceLowering {
     const int64_t blocks = (across.size + width - 1) / width;
     const int64_t units = extent(rest) * blocks;
     const std::string& x = e_.names[across.variable];
-    e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     e_.line(fmt::format("int t_base = t_unit % {} * {};", e_.constant(blocks), width));
     e_.line(fmt::format("int t_count = min({} - t_base, {});", e_.constant(across.size), width));
@@ -255,11 +259,11 @@ class ReduceLowering {
   // ---- lanes are loop iterations along the row
   LoweredKernel inner_lanes_loop() {
     const int64_t last = inner_.empty() ? 1 : inner_.back().size;
-    const int64_t width = last >= 256 ? 64 : last >= 16 ? 16 : 1;
+    const int64_t width = last >= 256 || whole_segment() ? 64 : last >= 16 ? 16 : 1;
     // Several short rows a unit, so that starting it does not dominate.
     const int64_t block = std::clamp<int64_t>(4096 / std::max<int64_t>(1, length_), 1, std::max<int64_t>(1, rows_ / (2 * in_.caps.compute_units)));
     const int64_t units = (rows_ + block - 1) / block;
-    e_.line("int t_unit = CAST(int, GROUP_LINEAR);");
+    e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     const std::string rows = e_.constant(rows_), step = e_.constant(block);
     e_.line(fmt::format("int t_end = min(t_unit * {} + {}, {});", step, step, rows));

@@ -23,8 +23,8 @@ std::string lowest(DType t, bool max) {
 
 }  // namespace
 
-Reducer::Reducer(const IrNode& node, DType input, int id)
-    : id_(id), dtype_(node.dtype), input_(input), arg_(node.op == &ops::argmax_op || node.op == &ops::argmin_op), op_(node.op->name), name_(fmt::format("t_a{}", id)) {
+Reducer::Reducer(const IrNode& node, DType input, int id, int ordinal)
+    : id_(id), dtype_(node.dtype), input_(input), arg_(node.op == &ops::argmax_op || node.op == &ops::argmin_op), op_(node.op->name), name_(fmt::format("t_a{}", ordinal)) {
   // bool is reduced as int: shared arrays and accumulators have no bool.
   type_ = input == DType::boolean ? "int" : std::string(dialect_type(input));
   const DType wide = input == DType::boolean ? DType::i32 : input;

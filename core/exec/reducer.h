@@ -13,7 +13,8 @@ namespace heddle {
 
 class Reducer {
  public:
-  Reducer(const IrNode& node, DType input, int id);
+  // `ordinal` names the accumulator: the text must not depend on vertex numbers.
+  Reducer(const IrNode& node, DType input, int id, int ordinal);
 
   int node() const { return id_; }
   // Can lanes be joined by combine() in 32-bit shared memory? Not 64-bit types, nor argmax and argmin, which carry two values.
