@@ -34,6 +34,7 @@ const std::vector<std::string>& peer_names() {
 #ifdef HEDDLE_PEER_CLBLAST
       "clblast",
 #endif
+      "cublas",  // opened at run time; takes part on cuda devices that have it
   };
   return names;
 }

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <string>
 
+#include "core/kernel/matmul_gpu_schedule.h"
+
 #include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
 
 // Schedules of shaders/matmul.hk.
-constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4;
+constexpr int64_t lanes = 0, columns = 2, packed = 3, dot = 4;
 
 using Row = Bindings;
 
@@ -21,9 +23,6 @@ const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 8}, {"NV", 2}
 const Row cpu_tall_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 4}};
 const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 8}, {"NB", 16}, {"KC", 256}};
 const Row cpu_small_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"MB", 4}, {"NB", 4}, {"KC", 64}};
-// Shared tiles: a group of 256 lanes (4 x 4 outputs each), or of 64 (2 x 4) where there is little to do.
-const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
-const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 16}, {"TN", 32}, {"TK", 16}, {"RM", 2}, {"RN", 4}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 8 columns (13
 // GFLOP/s at 32x128x784 and 256 cubed, where tiles give 2-5 and one output per lane 1).
@@ -67,16 +66,6 @@ Row pick_lavapipe(const MatmulProblem& p) {
   return row;
 }
 
-Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
-  const int64_t groups = p.batch * ((p.M + 63) / 64) * ((p.N + 63) / 64);
-  const bool small = groups < 2 * static_cast<int64_t>(caps.compute_units) || p.M < 32 || p.N < 32;
-  const Row& row = small ? gpu_small_tiles : gpu_tiles;
-  const uint32_t group = small ? 64 : 256;
-  // The two tiles, each row one float longer than the tile.
-  const uint32_t shared = small ? 16 * (17 + 33) * 4 : 16 * (65 + 65) * 4;
-  return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;
-}
-
 // How an operand lies: n row-major, t transposed, v a vector (both strides may count as 1), s any strides.
 const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
 
@@ -102,10 +91,13 @@ int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t c
 
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   Row row = any_lanes;
-  // The other schedules hold their sums in f32.
-  if (arith(p.a) == DType::f32 && arith(p.b) == DType::f32) {
+  // The other schedules hold their sums in f32, but for bytes on GPUs.
+  const bool bytes = p.a == DType::i8 && p.b == DType::i8 && !p.prologue_a && !p.prologue_b;
+  if (bytes && caps.device_class != DeviceClass::cpu) {
+    row = pick_matmul_gpu(caps, p);
+  } else if (arith(p.a) == DType::f32 && arith(p.b) == DType::f32) {
     if (caps.device_class != DeviceClass::cpu) {
-      row = pick_gpu(caps, p);
+      row = pick_matmul_gpu(caps, p);
     } else if (caps.target == Target::opencl) {
       row = pick_cpu(p);
     } else {
@@ -116,6 +108,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   row["A_K1"] = p.a_k1;
   row["B_K1"] = p.b_k1;
   row["B_N1"] = p.b_n1;
+  add_matmul_facts(caps, p, row);
   return tuned(caps, tuning_key(p), row);
 }
 

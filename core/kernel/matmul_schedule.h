@@ -19,6 +19,9 @@ struct MatmulProblem {
   bool a_m1 = false, a_k1 = false, b_k1 = false, b_n1 = false;
   DType a = DType::f32, b = DType::f32;
   bool prologue_a = false, prologue_b = false;  // hooks given
+  DType a_value = DType::f32, b_value = DType::f32;  // what is multiplied, after the prologues
+  int64_t a_wide = 0, b_wide = 0;                    // matmul_wide() of the operands
+  bool tf32 = false;                                 // f32 may be rounded to 11 bits for matrix units
 };
 
 // Strides of one operand: of the two batch dimensions, and of its first and second index.

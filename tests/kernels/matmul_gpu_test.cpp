@@ -1,4 +1,9 @@
 // matmul.hk's schedules for GPUs, forced on the CPU drivers: shared tiles in all their forms, and matrix units (emulated where there are none).
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
 #include "core/kernel/matmul_schedule.h"
 #include "tests/kernels/matmul_case.h"
 
@@ -18,9 +23,9 @@ class MatmulGpuTest : public MatmulCase {
 
   // Around the tiles' edges, nothing along k, one row or column; the last ones allow loads of 16 bytes.
   void check_gpu(const Bindings& tunables, const char* form, const Types& types = {}) {
-    const int64_t sizes[][3] = {{5, 7, 0}, {17, 33, 65}, {40, 1, 9}, {1, 40, 33}, {48, 80, 32}, {80, 48, 112}};
+    const int64_t sizes[][3] = {{5, 7, 0}, {17, 33, 35}, {40, 1, 9}, {32, 48, 80}};
     for (const auto& s : sizes) check_forced(tunables, dense(form, s[0], s[1], s[2]), types);
-    check_forced(tunables, dense(form, 32, 16, 48, 2, 3), types);
+    check_forced(tunables, dense(form, 16, 32, 16, 1, 2), types);
     Problem offset = dense(form, 32, 48, 32);  // one row further in memory that is one row longer
     offset.a.offset = 16;
     offset.b.offset = 3;
@@ -30,8 +35,15 @@ class MatmulGpuTest : public MatmulCase {
   }
 
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}, {"RUN", 2}, {"PREFETCH", 1}}; }
-  static Bindings units(int64_t element) {
-    return {{"SCHEDULE", 5}, {"ELEMENT", element}, {"TM", 32}, {"TN", 32}, {"TK", element == 3 ? 64 : element == 2 ? 8 : 32}, {"WM", 16}, {"WN", 32}, {"STAGES", 2}};
+  // With the device's own matrix units where it has them, else emulated.
+  Bindings units(int64_t element) const {
+    const int64_t depth = element == 3 ? 64 : element == 2 ? 8 : 32;
+    const int64_t lanes = caps().matrix_api == MatrixApi::none ? 1 : caps().subgroup_size;
+    return {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 32}, {"TN", 32}, {"TK", depth}, {"WM", 16}, {"WN", 32}, {"STAGES", 2}};
+  }
+  // Emulation takes every type.
+  bool has_units(const char* type) const {
+    return caps().matrix_api == MatrixApi::none ? caps().target != Target::cuda : caps().matrix_units.find(type) != std::string::npos;
   }
   static constexpr Types halves{DType::f16, DType::f16, DType::f32}, brains{DType::bf16, DType::bf16, DType::bf16};
   static constexpr Types bytes{DType::i8, DType::i8, DType::i32, DType::i32};
@@ -56,15 +68,24 @@ TEST_P(MatmulGpuTest, TilesOfBytes) {
 }
 
 TEST_P(MatmulGpuTest, UnitsOfHalves) {
+  if (!has_units(" f16 ")) GTEST_SKIP() << "the device's matrix units take no f16";
   for (const char* form : {"NN", "TT"}) check_gpu(units(0), form, halves);
 }
 
-TEST_P(MatmulGpuTest, UnitsOfOtherTypes) {
+TEST_P(MatmulGpuTest, UnitsOfBrainFloats) {
+  if (!has_units(" bf16 ")) GTEST_SKIP() << "the device's matrix units take no bf16";
   Bindings deep = units(1);
   deep["STAGES"] = 3;
   check_gpu(deep, "NN", brains);
-  check_gpu(units(2), "NN");
-  check_gpu(units(2), "TT");
+}
+
+TEST_P(MatmulGpuTest, UnitsOfTf32) {
+  if (!has_units(" tf32 ")) GTEST_SKIP() << "the device's matrix units take no tf32";
+  check_gpu(units(2), "NT");
+}
+
+TEST_P(MatmulGpuTest, UnitsOfBytes) {
+  if (!has_units(" i8 ")) GTEST_SKIP() << "the device's matrix units take no i8";
   Bindings flat = units(3);
   flat["STAGES"] = 1;
   check_gpu(flat, "NT", bytes);
@@ -78,7 +99,7 @@ TEST_P(MatmulGpuTest, AnyStrides) {
   p.a_size = 14 * 24 + 40;
   p.b_size = 3 * 1000;
   check_forced(tiles(), p, {});
-  check_forced(units(0), p, halves);
+  if (has_units(" f16 ")) check_forced(units(0), p, halves);
 }
 
 // Prologues that are not zero at zero, at sizes that leave parts of tiles empty; an epilogue that writes in place.
@@ -88,6 +109,7 @@ TEST_P(MatmulGpuTest, Hooks) {
     const size_t count = static_cast<size_t>(m * n);
     const std::vector<double> bias = quarters(static_cast<size_t>(n), 3), before = quarters(count, 4);
     for (const Bindings& forced : {tiles(), units(0)}) {
+      if (forced.at("SCHEDULE") == 5 && !has_units(" f16 ")) continue;
       const Types types = forced.at("SCHEDULE") == 1 ? Types{} : halves;
       KernelRun r = prepare(p, types);
       r.arrays.erase("dst");
@@ -103,6 +125,39 @@ TEST_P(MatmulGpuTest, Hooks) {
           p, r, [](double x) { return std::max(x, 0.0) + 1; }, [](double x) { return 1 - x; },
           [&](double x, int64_t i, int64_t j) { return before[static_cast<size_t>(i * n + j)] + x + bias[static_cast<size_t>(j)]; });
       EXPECT_EQ(run(file_, o, r).arrays.at("sum").values(), want) << "schedule " << forced.at("SCHEDULE");
+    }
+  }
+}
+
+// GROUP_SUM, GROUP_MAX and GROUP_MIN: by shuffles where the device has them (lavapipe), else through shared memory; NaN stays.
+TEST_P(MatmulGpuTest, GroupReductions) {
+  for (const uint32_t lanes : {4u, 64u}) {
+    KernelSource s;
+    s.name = "group_reductions";
+    s.buffers = {{"x", DType::f32, Access::read}, {"y", DType::f32, Access::write}, {"z", DType::i32, Access::write}};
+    s.shared = {{"scratch", "float", lanes}, {"whole", "int", lanes}};
+    s.group = {lanes, 1, 1};
+    s.body = "uint i = GROUP_ID(0) * GROUP_SIZE(0) + LOCAL_ID(0);\nfloat sum = LOAD(x, i);\nfloat high = sum;\nfloat low = sum;\n"
+             "int count = CAST(int, LOCAL_ID(0));\nGROUP_SUM(sum, scratch)\nGROUP_MAX(high, scratch)\nGROUP_MIN(low, scratch)\nGROUP_SUM(count, whole)\n"
+             "STORE(y, i, sum + 100.0f * high + 10000.0f * low);\nSTORE(z, i, count);\n";
+    KernelRun r;
+    const size_t n = 3 * lanes;
+    std::vector<double> values = quarters(n, 7);
+    values[2 * lanes + 1] = std::nan("");
+    r.arrays = {{"x", KernelArray::of(DType::f32, values)}, {"y", KernelArray::zeros(DType::f32, n)}, {"z", KernelArray::zeros(DType::i32, n)}};
+    r.groups = {3, 1, 1};
+    const KernelOutcome got = run(s, r);
+    for (size_t i = 0; i < n; ++i) {
+      const auto first = values.begin() + static_cast<std::ptrdiff_t>(i / lanes * lanes);
+      const auto last = first + lanes;
+      EXPECT_EQ(got.arrays.at("z")[i], lanes * (lanes - 1) / 2);
+      if (i >= 2 * lanes) {
+        EXPECT_TRUE(std::isnan(got.arrays.at("y")[i]));
+        continue;
+      }
+      const float want = static_cast<float>(std::accumulate(first, last, 0.0)) + 100.0f * static_cast<float>(*std::max_element(first, last)) +
+                         10000.0f * static_cast<float>(*std::min_element(first, last));
+      EXPECT_EQ(static_cast<float>(got.arrays.at("y")[i]), want) << lanes << " lanes, element " << i;
     }
   }
 }
