@@ -70,8 +70,8 @@ Row pick_lavapipe(const MatmulProblem& p) {
 const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
 
 TuningKey tuning_key(const MatmulProblem& p) {
-  const std::string variant = fmt::format("{}{} {} {}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
-                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "");
+  const std::string variant = fmt::format("{}{} {} {}{}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
+                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "", p.tf32 ? " tf32" : "");
   return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
 }
 
@@ -109,7 +109,9 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   row["B_K1"] = p.b_k1;
   row["B_N1"] = p.b_n1;
   add_matmul_facts(caps, p, row);
-  return tuned(caps, tuning_key(p), row);
+  Bindings chosen = tuned(caps, tuning_key(p), row);
+  // An entry of a near shape may ask for what this one's facts do not allow.
+  return KernelFile::builtin("matmul").refusal(chosen).empty() ? chosen : row;
 }
 
 }  // namespace heddle
