@@ -23,6 +23,7 @@ Family copy_family();
 
 namespace {
 
+// "unfused" is Heddle's own composition of a fused function, for families that offer it.
 const std::vector<std::string>& peer_names() {
   static const std::vector<std::string> names = {
 #ifdef HEDDLE_PEER_ONEDNN
@@ -35,6 +36,7 @@ const std::vector<std::string>& peer_names() {
       "clblast",
 #endif
       "cublas",  // opened at run time; takes part on cuda devices that have it
+      "unfused",
   };
   return names;
 }

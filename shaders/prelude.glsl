@@ -18,7 +18,9 @@
 #define FUNC
 #define PRECISE precise
 #define UNROLL [[unroll]]
+#define ARRAY(T, name, count) T name[count]
 #define VLOOP
+#define VLOOP_LONG
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64
@@ -94,6 +96,13 @@ float hk_vsum(vec4 v) { return (v.x + v.z) + (v.y + v.w); }
 #define HK_VSTORE_f32(b, i, v) HK_SCATTER(HK_STORE_f32, b, i, v)
 #define HK_VSTORE_f16(b, i, v) HK_SCATTER(HK_STORE_f16, b, i, v)
 #define HK_VSTORE_bf16(b, i, v) HK_SCATTER(HK_STORE_bf16, b, i, v)
+//@ STREAM
+#define STREAM(name, i, array, n) \
+  { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
+//@ TILE_LOAD
+#define TILE_LOAD(name, base, stride, array, at, pitch) \
+  { for (int hk_k = 0; hk_k < 16; ++hk_k) { \
+      for (int hk_l = 0; hk_l < 16; ++hk_l) { array[(at) + hk_l * (pitch) + hk_k] = LOAD(name, (base) + hk_k * (stride) + hk_l); } } }
 //@ MULHI
 uint hk_mulhi(uint a, uint b) {
   uint high, low;
