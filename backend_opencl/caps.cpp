@@ -112,8 +112,6 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   caps.f64_math = caps.f64;
   caps.i64 = true;  // part of the full profile
   caps.int8_dot = has_extension(extensions, "cl_khr_integer_dot_product");
-  // Sizes matter only where lanes can exchange values.
-  caps.subgroup_shuffle = caps.subgroup_size > 1 && (has_extension(extensions, "cl_khr_subgroup_shuffle") || has_extension(extensions, "cl_intel_subgroups"));
   caps.driver_hash = hash_string(identity);
   read_limits(device, caps);
   return caps;

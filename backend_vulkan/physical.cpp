@@ -34,9 +34,9 @@ std::string_view known_shape(uint32_t m, uint32_t n, uint32_t k, VkComponentType
   return {};
 }
 
-void add_shape(std::string& list, std::string_view shape) {
+void add_shape(std::string& list, std::string_view extension, std::string_view shape) {
   if (shape.empty() || list.find(shape) != std::string::npos) return;
-  list += fmt::format("{}{}", list.empty() ? "" : "; ", shape);
+  list += fmt::format("{}{}", list.empty() ? fmt::format("{}: ", extension) : "; ", shape);
 }
 
 // The extension's name in GLSL is newer than some versions of glslang.
@@ -184,9 +184,9 @@ void Physical::read_properties() {
   if (has_driver) info_.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
   read_limits(properties);
   Caps& caps = info_.caps;
-  caps.subgroup_size = std::max(1u, subgroup.subgroupSize);
-  caps.subgroup_shuffle = caps.subgroup_size > 1 && (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
-                          (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  // 1 where lanes of a subgroup cannot exchange values: then it is of no use to kernels.
+  const bool shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 && (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  caps.subgroup_size = shuffle ? std::max(1u, subgroup.subgroupSize) : 1;
   fixed_subgroups_ = (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                      control.minSubgroupSize <= caps.subgroup_size && caps.subgroup_size <= control.maxSubgroupSize;
   caps.int8_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
@@ -266,9 +266,8 @@ void Physical::read_matrix_units_khr() {
   if (get(handle_, &count, shapes.data()) < 0) return;
   for (const auto& s : shapes) {
     if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.ResultType || s.saturatingAccumulation) continue;
-    add_shape(info_.caps.matrix_units, known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.ResultType));
+    add_shape(info_.caps.matrix_units, "KHR", known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.ResultType));
   }
-  if (!info_.caps.matrix_units.empty()) info_.caps.matrix_api = MatrixApi::glsl_khr;
 }
 
 void Physical::read_matrix_units() {
@@ -282,9 +281,8 @@ void Physical::read_matrix_units() {
   if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(handle_, &count, shapes.data()) < 0) return;
   for (const auto& s : shapes) {
     if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.DType) continue;
-    add_shape(info_.caps.matrix_units, known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.DType));
+    add_shape(info_.caps.matrix_units, "NV", known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.DType));
   }
-  if (!info_.caps.matrix_units.empty()) info_.caps.matrix_api = MatrixApi::glsl_nv;
 }
 
 void Physical::choose_queue() {

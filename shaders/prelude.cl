@@ -391,7 +391,7 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define ASYNC_COMMIT()
 #define ASYNC_WAIT(n)
 //@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
-#ifdef HK_HAS_SUBGROUPS
+#if defined(cl_khr_subgroup_shuffle) || defined(cl_intel_subgroups)
 #define HAS_SUBGROUPS 1
 #ifdef cl_khr_subgroup_shuffle
 #pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable

@@ -31,7 +31,6 @@ Json json_of(const Caps& caps) {
           {"f64_math", caps.f64_math},
           {"i64", caps.i64},
           {"int8_dot", caps.int8_dot},
-          {"subgroup_shuffle", caps.subgroup_shuffle},
           {"matrix_units", caps.matrix_units}};
 }
 

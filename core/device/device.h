@@ -30,9 +30,6 @@ std::string_view name_of(DeviceClass c);
 enum class Target : uint8_t { none, glsl, opencl, cuda };
 std::string_view name_of(Target t);
 
-// The way in which kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
-enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
-
 // Facts about a device, read once when it is opened.
 struct Caps {
   DeviceClass device_class = DeviceClass::cpu;
@@ -55,10 +52,8 @@ struct Caps {
   bool f64 = false;                   // f64 storage, + - * / and sqrt
   bool f64_math = false;              // exp, log, sin, ... in f64
   bool i64 = false;
-  bool int8_dot = false;              // sums of four products of int8 are one instruction
-  bool subgroup_shuffle = false;      // lanes of a subgroup can exchange values
-  std::string matrix_units;           // M x N x K, operands, sums: "16x16x16 f16 f32; 16x16x32 i8 i32"; empty when none
-  MatrixApi matrix_api = MatrixApi::none;
+  bool int8_dot = false;
+  std::string matrix_units;           // e.g. "16x16x16 f16 f32"; empty when none
   uint64_t driver_hash = 0;           // changes with device, driver and its version: part of every disk-cache key
 };
 

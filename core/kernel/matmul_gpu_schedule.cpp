@@ -44,7 +44,7 @@ Row units(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.
 int64_t element_of(const Caps& caps, const MatmulProblem& p) {
   const auto has = [&](std::string_view shape) { return caps.matrix_units.find(shape) != std::string::npos; };
-  if (caps.matrix_api == MatrixApi::none || p.a_value != p.b_value) return -1;
+  if (matrix_api(caps) == MatrixApi::none || p.a_value != p.b_value) return -1;
   if (p.a_value == DType::f16 && has("16x16x16 f16 f32")) return 0;
   if (p.a_value == DType::bf16 && has("16x16x16 bf16 f32")) return 1;
   if (p.a_value == DType::f32 && p.tf32 && has("16x16x8 tf32 f32")) return 2;
@@ -77,7 +77,7 @@ Bindings pick_matmul_gpu(const Caps& caps, const MatmulProblem& p) {
   std::vector<Row> candidates;
   const int64_t element = element_of(caps, p);
   // Copies that run beside the multiplication pay for tiles in flight; elsewhere one tile leaves room for more groups.
-  const int64_t stages = caps.matrix_api == MatrixApi::cuda_mma ? 3 : 1;
+  const int64_t stages = matrix_api(caps) == MatrixApi::cuda_mma ? 3 : 1;
   const int64_t depth = element == 3 ? 32 : element == 2 ? 8 : 16;
   if (element >= 0 && p.M >= 16 && p.N >= 16 && p.K >= depth) {
     candidates = {units(128, 64, depth, stages), units(64, 32, depth, stages + (stages > 1)), units(32, 16, depth, stages + (stages > 1))};

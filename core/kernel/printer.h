@@ -12,6 +12,11 @@
 
 namespace heddle {
 
+// How kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
+enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
+// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the extension, "KHR: " or "NV: ".
+MatrixApi matrix_api(const Caps& caps);
+
 // What of Caps changes the text; the defaults suit every device.
 struct PrintOptions {
   bool f16_arithmetic = false;

@@ -121,7 +121,6 @@ std::vector<Variant> matmul_defaults() {
   caps.subgroup_size = 32;
   caps.shared_bytes = 232448;
   caps.max_group_lanes = 1024;
-  caps.matrix_api = MatrixApi::cuda_mma;
   caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
   std::vector<Variant> all;
   for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::i8}) {

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "core/kernel/matmul_schedule.h"
+#include "core/kernel/printer.h"
 #include "tests/kernels/matmul_case.h"
 
 namespace heddle::test {
@@ -38,12 +39,12 @@ class MatmulGpuTest : public MatmulCase {
   // With the device's own matrix units where it has them, else emulated.
   Bindings units(int64_t element) const {
     const int64_t depth = element == 3 ? 64 : element == 2 ? 8 : 32;
-    const int64_t lanes = caps().matrix_api == MatrixApi::none ? 1 : caps().subgroup_size;
+    const int64_t lanes = matrix_api(caps()) == MatrixApi::none ? 1 : caps().subgroup_size;
     return {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 32}, {"TN", 32}, {"TK", depth}, {"WM", 16}, {"WN", 32}, {"STAGES", 2}};
   }
   // Emulation takes every type.
   bool has_units(const char* type) const {
-    return caps().matrix_api == MatrixApi::none ? caps().target != Target::cuda : caps().matrix_units.find(type) != std::string::npos;
+    return matrix_api(caps()) == MatrixApi::none ? caps().target != Target::cuda : caps().matrix_units.find(type) != std::string::npos;
   }
   static constexpr Types halves{DType::f16, DType::f16, DType::f32}, brains{DType::bf16, DType::bf16, DType::bf16};
   static constexpr Types bytes{DType::i8, DType::i8, DType::i32, DType::i32};
