@@ -115,7 +115,7 @@ TEST_F(FakeCuda, LargeSharedArraysAreDynamic) {
   source.shared[0].count = 12000;
   const KernelId small = device->compile(source);
   EXPECT_EQ(fake_cuda_calls("cuFuncSetAttribute"), before + 1) << "48000 bytes are static";
-  fake_cuda_fail_next("cuFuncSetAttribute", CUDA_ERROR_INVALID_VALUE);
+  fake_cuda_fail_next("cuFuncSetAttribute", 1);
   source.shared[0].count = 15001;
   EXPECT_THROW(device->compile(source), DeviceError);
   source.shared[0].count = 60000;
