@@ -69,6 +69,8 @@ FUNC ushort hk_to_bf16(float v) {
 #if HK_VW == 1
 #define VEC float
 #define VSUM(v) (v)
+#define VZIP_LOW(a, b) (a)
+#define VZIP_HIGH(a, b) (b)
 #define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
 #define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
 #define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
@@ -97,6 +99,14 @@ FUNC float hk_vsum4(float4 v) { float2 h = v.lo + v.hi; return h.x + h.y; }
 FUNC float hk_vsum8(float8 v) { return hk_vsum4(v.lo + v.hi); }
 FUNC float hk_vsum16(float16 v) { return hk_vsum8(v.lo + v.hi); }
 #define VSUM(v) HK_JOIN(hk_vsum, HK_VW)(v)
+FUNC float4 hk_zip_low(float4 a, float4 b) { return (float4)(a.s0, b.s0, a.s1, b.s1); }
+FUNC float4 hk_zip_high(float4 a, float4 b) { return (float4)(a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_low(float8 a, float8 b) { return (float8)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_high(float8 a, float8 b) { return (float8)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_low(float16 a, float16 b) { return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf); }
+#define VZIP_LOW(a, b) hk_zip_low(a, b)
+#define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #endif
 #define VSPLAT(x) ((VEC)(x))
 #define VFMA(a, b, c) fma(a, b, c)

@@ -71,6 +71,8 @@ uint hk_to_bf16(float v) {
 #define VEC float
 #define VSPLAT(x) float(x)
 #define VSUM(v) (v)
+#define VZIP_LOW(a, b) (a)
+#define VZIP_HIGH(a, b) (b)
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
 #define VFROM(array, i) array[i]
@@ -80,6 +82,10 @@ uint hk_to_bf16(float v) {
 #define VSPLAT(x) vec4(x)
 float hk_vsum(vec4 v) { return (v.x + v.z) + (v.y + v.w); }
 #define VSUM(v) hk_vsum(v)
+vec4 hk_zip_low(vec4 a, vec4 b) { return vec4(a.x, b.x, a.y, b.y); }
+vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
+#define VZIP_LOW(a, b) hk_zip_low(a, b)
+#define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #define HK_GATHER(load, b, i) vec4(load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u))
 #define HK_SCATTER(store, b, i, v) { vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
 #define VFROM(array, i) vec4(array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u])
