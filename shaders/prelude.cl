@@ -92,8 +92,10 @@ FUNC HK_JOIN(ushort, HK_VW) hk_to_bf16_v(HK_VUINT f) {
   HK_VUINT r = (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
   return HK_JOIN(convert_ushort, HK_VW)(r);
 }
-#define VFROM(array, i) HK_JOIN(vload, HK_VW)(0, array + (i))
-#define VTO(array, i, v) HK_JOIN(vstore, HK_VW)(v, 0, array + (i))
+// PoCL's vstore16 into a private array falls apart into stores of 4 and 8, which later loads cannot be forwarded from.
+typedef VEC hk_loose_vec __attribute__((aligned(4), may_alias));
+#define VFROM(array, i) (*(const hk_loose_vec*)(array + (i)))
+#define VTO(array, i, v) *(hk_loose_vec*)(array + (i)) = (v)
 // Halves are added, then their halves: the order is a property of the width, not of the compiler.
 FUNC float hk_vsum4(float4 v) { float2 h = v.lo + v.hi; return h.x + h.y; }
 FUNC float hk_vsum8(float8 v) { return hk_vsum4(v.lo + v.hi); }

@@ -38,6 +38,17 @@ int64_t rows_for(int64_t m) {
   return 16;
 }
 
+// The smallest choice of MB that covers m rows by blocks of `rows`.
+int64_t blocks_for(int64_t m, int64_t rows) {
+  for (const int64_t mb : {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192}) {
+    if (m <= mb * rows) return mb;
+  }
+  return 256;
+}
+
+// Up to this size the right operand stays in the second-level cache as it lies.
+constexpr int64_t in_place_floats = 128 * 1024;
+
 Row pick_cpu(const MatmulProblem& p) {
   // Little is done with each element of the right operand: what counts is to read it once, as it lies.
   if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {
@@ -48,18 +59,26 @@ Row pick_cpu(const MatmulProblem& p) {
   }
   // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride of 1.
   const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1));
-  const bool pack_b = p.M >= 96 && p.K * p.N >= 96 * 1024;
-  if (pack_a || pack_b || (!p.b_n1 && p.M >= 16 && p.N >= 16) || (p.prologue_b && p.M >= 16)) {
-    Row row = cpu_packed;
-    if (pack_a) row["PACK_A"] = 1;
-    row["VW"] = vector_width(p.N);
-    if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
-    return row;
-  }
-  Row row = cpu_columns;
+  const bool pack_b = (p.M >= 96 && p.K * p.N > in_place_floats) || (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
+  Row row = pack_a || pack_b ? cpu_packed : cpu_columns;
   row["VW"] = vector_width(p.N);
   if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
-  if (p.M < 6) row["MR"] = rows_for(p.M);
+  if (p.M < 6) {
+    row["MR"] = rows_for(p.M);
+  } else if (p.M < 48 && p.M % 8 == 0) {
+    row["MR"] = 8;  // fewer rows are computed for nothing
+    row["NV"] = std::min<int64_t>(row["NV"], 2);
+  }
+  if (pack_a) {
+    row["PACK_A"] = 1;
+    row["KC"] = 256;
+    row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+  }
+  // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
+  const int64_t panels = std::max<int64_t>(1, p.batch * ((p.N + row["NV"] * row["VW"] - 1) / (row["NV"] * row["VW"])));
+  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(32 / panels, 1);
+  row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
+  if (p.K < 8) row["ORDER"] = 1;  // what is written counts: row by row
   return row;
 }
 
