@@ -19,6 +19,7 @@ typedef size_t INDEX;
 #define PRECISE
 #define UNROLL _Pragma("unroll")
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
+#define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -186,9 +187,21 @@ FUNC double hk_mod(double x, double y) {
 #endif
 #define MOD(x, y) hk_mod(x, y)
 //@ hk_rint round
+// One instruction where clang knows one; PoCL's own rint is twenty.
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_rintf) && (defined(__SSE4_1__) || defined(__aarch64__))
+FUNC float hk_rint(float x) { return __builtin_rintf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_rint(double x) { return __builtin_rint(x); }
+#endif
+#else
 #define hk_rint(x) rint(x)
+#endif
+#else
+#define hk_rint(x) rint(x)
+#endif
 #undef round
-#define round(x) rint(x)
+#define round(x) hk_rint(x)
 // The functions below inline to straight-line code, which vectorises over VLOOPs and lanes; a driver's own may be calls.
 //@ exp
 #ifdef HK_HAS_F64

@@ -22,6 +22,7 @@ typedef uint INDEX;
 #define PRECISE
 #define UNROLL _Pragma("unroll")
 #define VLOOP
+#define VLOOP_LONG
 #undef INFINITY
 #undef NAN
 #define INFINITY __int_as_float(0x7f800000)

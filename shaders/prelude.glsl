@@ -19,6 +19,7 @@
 #define PRECISE precise
 #define UNROLL [[unroll]]
 #define VLOOP
+#define VLOOP_LONG
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64

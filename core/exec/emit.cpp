@@ -46,8 +46,8 @@ std::string dialect_literal(double value, DType dtype) {
   return wide ? fmt::format("F64({})", digits) : fmt::format("({}f)", digits);
 }
 
-Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants) {}
+Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented) {}
 
 void Emitter::start_over() {
   text_.clear();
@@ -64,6 +64,10 @@ void Emitter::start_over() {
 // ---- indices
 
 std::string Emitter::constant(int64_t value) {
+  if (segmented_) {  // a name for each place: two numbers that are equal in one segment may differ in the next
+    constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
+    return fmt::format("t_c{}", constant_values_.size() - 1);
+  }
   if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
   if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
   if (constants_.size() >= constant_limit_) return fmt::format("({})", value);
@@ -123,11 +127,17 @@ std::string Emitter::address(const std::vector<Index>& index, const View& view) 
   }
   linear.opaque = opaque;
   loads_.push_back(linear);
-  return print(linear);
+  if (!segmented_) return print(linear);
+  const std::string offset = constant(linear.constant);  // also where it is 0: in another segment it may not be
+  linear.constant = 0;
+  return fmt::format("{} + {}", print(linear), offset);
 }
 
-int Emitter::unit_stride_loads(int variable) const {
-  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) { return load.coefficient(variable) == 1; }));
+int Emitter::unit_stride_loads(int variable, int inner) const {
+  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) {
+    const bool varies = inner < 0 || std::any_of(load.terms.begin(), load.terms.end(), [&](const auto& term) { return term.first >= inner; });
+    return varies && load.coefficient(variable) == 1;
+  }));
 }
 
 // ---- memory
@@ -138,6 +148,7 @@ SlotRef Emitter::location(int id) const {
     const LeafInfo& leaf = graph().leaves[node.leaf];
     return leaf.slot >= 0 ? SlotRef{SlotRef::Kind::input, leaf.slot} : SlotRef{SlotRef::Kind::host, 0};
   }
+  if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) return location(part->second.join);
   for (const OutputPlan& output : scheduled_.outputs) {
     if (output.base == id && output.assign_slot >= 0 && !output.copy_back) return {SlotRef::Kind::input, output.assign_slot};
   }
@@ -170,12 +181,18 @@ std::string Emitter::load(int id, const Path& path) {
   const std::optional<View> whole = compose(graph(), path.ops, view);
   const std::string at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
   const size_t b = buffer(location(id), node.dtype, Access::read);
-  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, at));
+  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, at)));
 }
+
+std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const size_t b = buffer(location(id), graph().nodes[id].dtype, Access::write);
-  line(fmt::format("STORE({}, {}, {});", buffers_[b].name, index, variable));
+  if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) {
+    line(fmt::format("STORE({}, {} + {}, {});", buffers_[b].name, based(b, index), constant(part->second.offset), variable));
+    return;
+  }
+  line(fmt::format("STORE({}, {}, {});", buffers_[b].name, based(b, index), variable));
 }
 
 // ---- values
@@ -379,7 +396,7 @@ std::string Emitter::helpers() const {
 }
 
 std::string Emitter::kernel_name() const {
-  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "body"};
+  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "body", "join"};
   std::string name = kinds[static_cast<int>(group_.kind)];
   size_t listed = 0;
   std::set<std::string_view> seen;

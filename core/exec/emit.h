@@ -32,12 +32,34 @@ struct LoweredKernel {
   std::vector<uint32_t> constants;    // parallel to source.constants
   std::vector<int> writes;            // vertices it stores
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
+  bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/exec/horizontal.h may join it with others
+
+  // A launch over many segments (core/exec/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
+  struct Segment {
+    std::vector<SlotRef> bindings;    // parallel to source.buffers, but for the table
+    std::vector<uint32_t> constants;  // the numbers of its row
+    int64_t groups = 0;
+  };
+  std::vector<Segment> segments;
+
+  // Calls visit(slot, access) for every binding, of all segments.
+  template <class F>
+  void for_each_binding(const F& visit) const {
+    for (size_t b = 0; b < bindings.size(); ++b) visit(bindings[b], source.buffers[b].access);
+    for (const Segment& segment : segments) {
+      for (size_t b = 0; b < segment.bindings.size(); ++b) visit(segment.bindings[b], source.buffers[b].access);
+    }
+  }
 };
 
 class Emitter final : public IndexPrinter {
  public:
-  // `reserved_constants`: constants the skeleton adds itself later.
-  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants);
+  // `reserved_constants`: constants the skeleton adds itself later. `segmented`: for a launch over many segments; every number that may differ
+  // between them becomes a local that is read from the segment's row, and every buffer starts at a base.
+  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented = false);
+  bool segmented() const { return segmented_; }
+  // The number of this work group (of its segment), as an int expression.
+  std::string group_index() const { return segmented_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
 
   // ---- text
   void line(const std::string& text) { *out_ += text + "\n"; }
@@ -68,8 +90,8 @@ class Emitter final : public IndexPrinter {
   std::vector<std::string> names;
   // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
   const std::vector<Index>& printed() const { return printed_; }
-  // Element loads at that level with unit stride in a variable: how many.
-  int unit_stride_loads(int variable) const;
+  // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
+  int unit_stride_loads(int variable, int inner = -1) const;
 
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
@@ -95,6 +117,7 @@ class Emitter final : public IndexPrinter {
   std::string compute_random(int id, const std::vector<Index>& index);
   std::string compute_constant(int id, const Path& path);
   std::string load(int id, const Path& path);
+  std::string based(size_t buffer, const std::string& index) const;
   std::string address(const std::vector<Index>& index, const View& view);
   std::string declare(DType dtype, const std::string& expression);
   std::string key(int id, const Path& path);
@@ -104,6 +127,7 @@ class Emitter final : public IndexPrinter {
   const ScheduledGraph& scheduled_;
   const Group& group_;
   size_t constant_limit_;
+  bool segmented_;
   std::string text_;
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};

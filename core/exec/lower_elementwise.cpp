@@ -22,7 +22,7 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   const uint32_t lanes = in.caps.device_class == DeviceClass::cpu ? 64 : 256;
   const uint32_t size = std::min(lanes, in.caps.max_group_lanes);
   const int64_t total = extent(axes);
-  e.line("int t_flat = CAST(int, GROUP_LINEAR * GROUP_SIZE(0) + LOCAL_ID(0));");
+  e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
   e.open(fmt::format("if (t_flat < {})", e.constant(total)));
   split_index(e, axes, "t_flat");
   emit_body(e);
@@ -37,12 +37,12 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (!axes.empty()) axes.pop_back();
   const int64_t rows = extent(axes);
   // Enough units to balance the cores, each long enough to hide the cost of starting it.
-  const int64_t wanted = std::clamp<int64_t>(total / (4 * in.caps.compute_units), 2048, 16384);
+  const int64_t wanted = e.segmented() ? 16384 : std::clamp<int64_t>(total / (4 * in.caps.compute_units), 2048, 16384);
   const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
-  e.line("int t_unit = CAST(int, GROUP_LINEAR);");
+  e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
   e.line(fmt::format("int t_first = t_unit / {} * {};", per_row, e.constant(block)));
@@ -63,7 +63,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
 }  // namespace
 
 LoweredKernel lower_elementwise(const LowerInput& in) {
-  Emitter e(in.scheduled, in.group, 12);
+  Emitter e(in.scheduled, in.group, 12, in.options.segmented);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
   emit_body(e);  // to learn the indices
   const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");

@@ -14,13 +14,14 @@
 namespace heddle {
 
 const OpDef copy_op{.name = "copy", .kind = OpKind::elementwise, .arity = 1, .rule = DTypeRule::any, .doc = "x, stored", .dialect = "x", .cost = 1};
+const OpDef join_op{.name = "join", .kind = OpKind::movement, .arity = -1, .rule = DTypeRule::any, .doc = "the parts one after the other, stored"};
 
 namespace {
 
 // Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
 bool is_anchor_kind(const IrNode& node) {
   return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op->kind == OpKind::body;
+         node.op->kind == OpKind::body || node.op == &join_op;
 }
 
 // Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
@@ -60,6 +61,7 @@ class Scheduler {
   Scheduler(Graph graph, const ScheduleLimits& limits) : limits_(limits) {
     Materialized made = materialize(std::move(graph), limits.max_bindings);
     out_.graph = std::move(made.graph);
+    out_.placed = std::move(made.placed);
     out_.outputs = std::move(made.outputs);
   }
 
@@ -172,7 +174,8 @@ class Scheduler {
     if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);
-    group.kind = node.op->kind == OpKind::contraction ? GroupKind::matmul
+    group.kind = node.op == &join_op                  ? GroupKind::join
+                 : node.op->kind == OpKind::contraction ? GroupKind::matmul
                  : node.op->kind == OpKind::reduce    ? GroupKind::reduce
                  : node.op->kind == OpKind::body      ? GroupKind::body
                                                       : GroupKind::elementwise;
@@ -182,7 +185,7 @@ class Scheduler {
       level = Level::row;
       group.inner = reduced_shape(node);
     }
-    if (group.kind != GroupKind::elementwise) group.anchor = id;
+    if (group.kind != GroupKind::elementwise && group.kind != GroupKind::join) group.anchor = id;
     group.members.push_back({id, level, true});
     group_of_[id] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
@@ -206,6 +209,7 @@ class Scheduler {
   }
 
   bool try_join(int id, int g, bool only) {
+    if (groups_[g].kind == GroupKind::join) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
     if (uses.empty()) return false;
     Group joined = groups_[g];
@@ -528,7 +532,7 @@ std::vector<bool> find_free_nodes(const Graph& graph) {
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) { return Scheduler(std::move(graph), limits).run(); }
 
 std::string ScheduledGraph::str() const {
-  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body"};
+  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body", "join"};
   static constexpr const char* levels[] = {"", " row", " full"};
   std::string text;
   for (size_t g = 0; g < groups.size(); ++g) {
