@@ -18,6 +18,7 @@
 #define FUNC
 #define PRECISE precise
 #define UNROLL [[unroll]]
+#define ARRAY(T, name, count) T name[count]
 #define VLOOP
 #define VLOOP_LONG
 #define INFINITY uintBitsToFloat(0x7f800000u)
@@ -101,6 +102,19 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define HK_VSTORE_f32(b, i, v) HK_SCATTER(HK_STORE_f32, b, i, v)
 #define HK_VSTORE_f16(b, i, v) HK_SCATTER(HK_STORE_f16, b, i, v)
 #define HK_VSTORE_bf16(b, i, v) HK_SCATTER(HK_STORE_bf16, b, i, v)
+//@ VTRANSPOSE
+#if HK_VW == 1
+#define VTRANSPOSE(a)
+#else
+#define VTRANSPOSE(a) { VEC hk_t[4]; UNROLL for (uint hk_i = 0u; hk_i < 4u; ++hk_i) hk_t[hk_i] = a[hk_i]; a[0] = vec4(hk_t[0].x, hk_t[1].x, hk_t[2].x, hk_t[3].x); a[1] = vec4(hk_t[0].y, hk_t[1].y, hk_t[2].y, hk_t[3].y); a[2] = vec4(hk_t[0].z, hk_t[1].z, hk_t[2].z, hk_t[3].z); a[3] = vec4(hk_t[0].w, hk_t[1].w, hk_t[2].w, hk_t[3].w); }
+#endif
+//@ STREAM
+#define STREAM(name, i, array, n) \
+  { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
+//@ TILE_LOAD
+#define TILE_LOAD(name, base, stride, array, at, pitch) \
+  { for (int hk_k = 0; hk_k < 16; ++hk_k) { \
+      for (int hk_l = 0; hk_l < 16; ++hk_l) { array[(at) + hk_l * (pitch) + hk_k] = LOAD(name, (base) + hk_k * (stride) + hk_l); } } }
 //@ MULHI
 uint hk_mulhi(uint a, uint b) {
   uint high, low;
