@@ -80,6 +80,8 @@ FUNC ushort hk_to_bf16(float v) {
 #if HK_VW == 1
 #define VEC float
 #define VSUM(v) (v)
+#define VZIP_LOW(a, b) (a)
+#define VZIP_HIGH(a, b) (b)
 #define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
 #define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
 #define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
@@ -101,16 +103,46 @@ FUNC HK_JOIN(ushort, HK_VW) hk_to_bf16_v(HK_VUINT f) {
   HK_VUINT r = (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
   return HK_JOIN(convert_ushort, HK_VW)(r);
 }
-#define VFROM(array, i) HK_JOIN(vload, HK_VW)(0, array + (i))
-#define VTO(array, i, v) HK_JOIN(vstore, HK_VW)(v, 0, array + (i))
+// PoCL's vstore16 into a private array falls apart into stores of 4 and 8, which later loads cannot be forwarded from.
+typedef VEC hk_loose_vec __attribute__((aligned(4), may_alias));
+#define VFROM(array, i) (*(const hk_loose_vec*)(array + (i)))
+#define VTO(array, i, v) *(hk_loose_vec*)(array + (i)) = (v)
 // Halves are added, then their halves: the order is a property of the width, not of the compiler.
 FUNC float hk_vsum4(float4 v) { float2 h = v.lo + v.hi; return h.x + h.y; }
 FUNC float hk_vsum8(float8 v) { return hk_vsum4(v.lo + v.hi); }
 FUNC float hk_vsum16(float16 v) { return hk_vsum8(v.lo + v.hi); }
 #define VSUM(v) HK_JOIN(hk_vsum, HK_VW)(v)
+FUNC float4 hk_zip_low(float4 a, float4 b) { return (float4)(a.s0, b.s0, a.s1, b.s1); }
+FUNC float4 hk_zip_high(float4 a, float4 b) { return (float4)(a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_low(float8 a, float8 b) { return (float8)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_high(float8 a, float8 b) { return (float8)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_low(float16 a, float16 b) { return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf); }
+#define VZIP_LOW(a, b) hk_zip_low(a, b)
+#define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #endif
 #define VSPLAT(x) ((VEC)(x))
 #define VFMA(a, b, c) fma(a, b, c)
+//@ VTRANSPOSE
+// A perfect shuffle of all VW * VW components, log2(VW) times.
+#if HK_VW > 1
+FUNC VEC hk_zip_lo(VEC a, VEC b) { VEC r; r.even = a.lo; r.odd = b.lo; return r; }
+FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r; }
+#endif
+#define HK_ZIP(from, to) \
+  UNROLL for (uint hk_i = 0u; hk_i < HK_VW / 2u; ++hk_i) { \
+    to[2u * hk_i] = hk_zip_lo(from[hk_i], from[hk_i + HK_VW / 2u]); \
+    to[2u * hk_i + 1u] = hk_zip_hi(from[hk_i], from[hk_i + HK_VW / 2u]); \
+  }
+#if HK_VW == 1
+#define VTRANSPOSE(a)
+#elif HK_VW == 4
+#define VTRANSPOSE(a) { VEC hk_t[4]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#elif HK_VW == 8
+#define VTRANSPOSE(a) { VEC hk_t[8], hk_u[8]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, hk_u) HK_ZIP(hk_u, a) }
+#else
+#define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#endif
 //@ STREAM
 // Whole cache lines past the caches: a line that is written in full need not be read first, and does not push out what will be read again.
 #ifdef __has_builtin
