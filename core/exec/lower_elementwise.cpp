@@ -22,12 +22,21 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   const uint32_t lanes = in.caps.device_class == DeviceClass::cpu ? 64 : 256;
   const uint32_t size = std::min(lanes, in.caps.max_group_lanes);
   const int64_t total = extent(axes);
-  e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
-  e.open(fmt::format("if (t_flat < {})", e.constant(total)));
+  // A segment's group looks its numbers up in the table first: several elements an item make that worth it.
+  const int64_t each = !e.segmented() ? 1 : in.caps.device_class == DeviceClass::cpu ? 32 : 8;
+  const std::string count = e.constant(total);
+  if (each == 1) {
+    e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
+    e.open(fmt::format("if (t_flat < {})", count));
+  } else {
+    e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), each * size));
+    e.line(fmt::format("int t_stop = min(t_start + {}, {});", each * size, count));
+    e.open(fmt::format("for (int t_flat = t_start; t_flat < t_stop; t_flat += {})", size));
+  }
   split_index(e, axes, "t_flat");
   emit_body(e);
   e.close();
-  return finish(e, in, {size, 1, 1}, (total + size - 1) / size);
+  return finish(e, in, {size, 1, 1}, (total + each * size - 1) / (each * size));
 }
 
 // One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises.
