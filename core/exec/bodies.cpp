@@ -12,6 +12,9 @@ namespace {
 
 const BodyRow rows[] = {
     {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
+    {.op = &ops::conv_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_input_grad_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .epilogue = true},
 };
 
 }  // namespace

@@ -20,5 +20,6 @@ struct BodyRow {
 const BodyRow& body_row(const OpDef& op);
 
 LoweredKernel lower_scatter_rows(const LowerInput& in);
+LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
 
 }  // namespace heddle
