@@ -35,6 +35,7 @@ const std::vector<std::string>& peer_names() {
 #ifdef HEDDLE_PEER_CLBLAST
       "clblast",
 #endif
+      "cublas",  // opened at run time; takes part on cuda devices that have it
       "unfused",
   };
   return names;

@@ -35,5 +35,9 @@ std::optional<PeerCall> matmul(const MatmulShape& shape, Bytes a, Bytes b);
 namespace clblast {
 std::optional<PeerCall> matmul(const MatmulShape& shape, Bytes a, Bytes b);
 }  // namespace clblast
+// cuBLAS on the first CUDA device; opened at run time, so it is part of every build and nullopt where it is missing.
+namespace cublas {
+std::optional<PeerCall> matmul(const MatmulShape& shape, Bytes a, Bytes b);
+}  // namespace cublas
 
 }  // namespace heddle::bench
