@@ -73,9 +73,23 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
     add(schedules[0], none, {{"TA", t}, {"TB", t}, {"TC", t}, {"ACC", t}}, false);
 }
 
+void add_conv(std::vector<Variant>& all, int64_t vw) {
+  const Types half = {{"TX", DType::f16}, {"TW", DType::bf16}, {"TY", DType::f16}};
+  for (const int64_t schedule : {0, 1, 2, 3, 4}) {
+    Bindings forward = {{"SCHEDULE", schedule}, {"KH", 3}, {"KW", 3}, {"SW", 2}, {"DH", 2}};
+    if (schedule == 2) forward["VW"] = vw;
+    Bindings gradient = forward, weights = forward;
+    gradient["MODE"] = gradient["LAST"] = 1;
+    if (schedule == 4) weights["VW"] = vw;
+    for (const Bindings& t : {forward, gradient}) all.push_back({"conv", {half, t, {}, {}, {}, {}}});
+    all.push_back({"conv_weight_grad", {half, weights, {}, {}, {}, {}}});
+  }
+}
+
 std::vector<Variant> variants(int64_t vw) {
   std::vector<Variant> all;
   add_matmul(all, vw);
+  add_conv(all, vw);
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
