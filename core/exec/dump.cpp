@@ -5,6 +5,7 @@
 #include "core/exec/lower.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
+#include "core/exec/specialize.h"
 
 namespace heddle {
 namespace {
@@ -14,7 +15,7 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
   if (what == DumpWhat::graph) return imported.str();
   Graph simplified = simplify(imported);
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return simplified.str();
-  const ScheduledGraph scheduled = schedule(std::move(simplified), {device.caps().max_bindings, true});
+  const ScheduledGraph scheduled = schedule(specialize(simplified, device.caps()), {device.caps().max_bindings, true});
   if (what == DumpWhat::groups) return scheduled.str();
   const std::vector<LoweredKernel> kernels = lower(scheduled, device.caps(), lower_options(device.caps()));
   if (what == DumpWhat::plan) return make_plan(scheduled, kernels, device.caps()).str();

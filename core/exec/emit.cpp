@@ -379,7 +379,7 @@ std::string Emitter::helpers() const {
 }
 
 std::string Emitter::kernel_name() const {
-  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "scatter"};
+  static constexpr const char* kinds[] = {"ew", "reduce", "matmul", "body"};
   std::string name = kinds[static_cast<int>(group_.kind)];
   size_t listed = 0;
   std::set<std::string_view> seen;

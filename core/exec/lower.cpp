@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/exec/bodies.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -128,7 +129,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
       case GroupKind::elementwise: kernels.push_back(lower_elementwise(in)); break;
       case GroupKind::reduce: kernels.push_back(lower_reduce(in)); break;
       case GroupKind::matmul: kernels.push_back(lower_matmul(in)); break;
-      case GroupKind::scatter: kernels.push_back(lower_scatter(in)); break;
+      case GroupKind::body: kernels.push_back(body_row(*scheduled.graph.nodes[group.anchor].op).lower(in)); break;
     }
     check_loops(kernels.back(), caps);
     for (const Member& member : group.members) {

@@ -29,8 +29,7 @@ struct LowerInput {
 };
 LoweredKernel lower_elementwise(const LowerInput& in);
 LoweredKernel lower_reduce(const LowerInput& in);
-LoweredKernel lower_matmul(const LowerInput& in);
-LoweredKernel lower_scatter(const LowerInput& in);
+LoweredKernel lower_matmul(const LowerInput& in);  // and one per body: core/exec/bodies.h
 
 // ---- shared by them
 // A loop over merged neighbouring dimensions: the emitter's variable that carries it, and its extent.
@@ -46,6 +45,14 @@ void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::str
 int64_t extent(const std::vector<Axis>& axes);
 // Fills source and launch from the emitter's text; `groups` folded over two grid dimensions.
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups);
+// The text of a hand-written body's EPILOGUE hook: the group's elementwise members computed from the anchor's value, and stored. The hook's
+// parameters name the value (`value`) and, for each entry of `blocks`, the row-major index over that many dimensions of the anchor's shape,
+// in order. Leaves the emitter with the buffers and constants that the text needs.
+struct EpilogueBlock {
+  int dimensions = 1;
+  std::string index;
+};
+std::string print_epilogue(Emitter& emitter, const LowerInput& in, const std::string& value, const std::vector<EpilogueBlock>& blocks);
 // Folds `groups` over the grid's first two dimensions.
 std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps);
 

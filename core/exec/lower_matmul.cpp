@@ -84,42 +84,8 @@ class MatmulLowering {
     return p;
   }
 
-  void emit_stores() {
-    for (const Member& member : in_.group.members) {
-      if (!member.stored) continue;
-      const std::string v = e_.member_value(member);
-      e_.store(member.node, v, e_.linear_index(node_.shape, 0));
-    }
-  }
-
-  void bind_accumulator() { e_.bind(in_.group.anchor, "t_acc"); }
-
   std::string epilogue() {
-    const int rank = node_.shape.rank();
-    Shape batch_shape(node_.shape.dims().first(rank - 2));
-    e_.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
-    bind_accumulator();
-    emit_stores();
-    const std::vector<Axis> axes = merge_axes(e_, batch_shape, 0, "t_z");
-    e_.names[rank - 2] = "t_m";
-    e_.names[rank - 1] = "t_n";
-    e_.start_over();
-    bind_accumulator();
-    if (!axes.empty()) {
-      e_.line("int t_batch = CAST(int, b);");
-      split_index(e_, axes, "t_batch");
-    }
-    e_.line("int t_m = CAST(int, m);");
-    e_.line("int t_n = CAST(int, n);");
-    e_.line(fmt::format("{} t_acc = {};", dialect_type(node_.dtype), narrow("x")));
-    emit_stores();
-    return "{\n" + e_.take_text() + "}";
-  }
-
-  std::string narrow(const std::string& x) const {
-    if (node_.dtype == DType::i8) return fmt::format("((({}) << 24) >> 24)", x);
-    if (node_.dtype == DType::u8) return fmt::format("(({}) & 255)", x);
-    return x;
+    return print_epilogue(e_, in_, "x", {{node_.shape.rank() - 2, "b"}, {1, "m"}, {1, "n"}});
   }
 
   const LowerInput& in_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <set>
 
+#include "core/exec/bodies.h"
 #include "core/exec/operand.h"
 #include "core/graph/primitives.h"
 
@@ -31,9 +32,9 @@ class Materializer {
     for (size_t i = 0; i < in_.nodes.size(); ++i) {
       IrNode node = std::move(in_.nodes[i]);
       for (int& input : node.inputs) input = to[input];
-      const bool operands = node.op->kind == OpKind::contraction || node.op == &ops::scatter_rows_op;
+      const bool operands = node.op->kind == OpKind::contraction || node.op->kind == OpKind::body;
       if (operands) {
-        for (int& input : node.inputs) input = in_memory(input, node.op == &ops::scatter_rows_op);
+        for (int& input : node.inputs) input = in_memory(input, node.op->kind == OpKind::body && body_row(*node.op).dense_operands);
       }
       if (node.op == &ops::matmul_op) check_batch(node);
       if (node.op == &ops::concat_op) split_concat(node);
@@ -55,7 +56,7 @@ class Materializer {
     const IrNode& base = at(id);
     const bool leaf = base.leaf >= 0 && out_.graph.leaves[base.leaf].slot >= 0;
     const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce || base.op->kind == OpKind::contraction ||
-                        base.op == &ops::scatter_rows_op;
+                        base.op->kind == OpKind::body;
     if (!leaf && !stored) return {id, std::nullopt};
     return {id, compose(out_.graph, views, leaf ? out_.graph.leaves[base.leaf].view : View::dense(base.shape))};
   }

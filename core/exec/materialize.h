@@ -1,6 +1,6 @@
 // Before grouping: makes explicit what must lie in memory.
 //
-// Purpose: inserts `copy` vertices where a matmul or scatter operand, or an output, is not a view of a stored value, and says for each output
+// Purpose: inserts `copy` vertices where an operand of a matmul or body, or an output, is not a view of a stored value, and says for each output
 // which vertex's storage holds it. Invariants: afterwards every operand and every output is a chain of views over a leaf or a vertex that
 // becomes (part of) a kernel. Thread safety: pure function.
 #pragma once

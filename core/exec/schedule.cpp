@@ -7,6 +7,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "core/exec/bodies.h"
 #include "core/exec/materialize.h"
 #include "core/graph/primitives.h"
 
@@ -19,7 +20,7 @@ namespace {
 // Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
 bool is_anchor_kind(const IrNode& node) {
   return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op == &ops::scatter_rows_op;
+         node.op->kind == OpKind::body;
 }
 
 // Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
@@ -168,12 +169,12 @@ class Scheduler {
 
   // ---- grouping, users before producers
   void place(int id) {
-    if (limits_.fuse && at(id).op != &ops::scatter_rows_op && try_users(id)) return;
+    if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);
     group.kind = node.op->kind == OpKind::contraction ? GroupKind::matmul
                  : node.op->kind == OpKind::reduce    ? GroupKind::reduce
-                 : node.op == &ops::scatter_rows_op   ? GroupKind::scatter
+                 : node.op->kind == OpKind::body      ? GroupKind::body
                                                       : GroupKind::elementwise;
     group.domain = group.kind == GroupKind::elementwise || group.kind == GroupKind::reduce ? squeezed(node.shape) : node.shape;
     Level level = Level::element;
@@ -212,7 +213,8 @@ class Scheduler {
     switch (at(id).op->kind) {
       case OpKind::elementwise: ok = join_elementwise(joined, id, uses, only); break;
       case OpKind::reduce: ok = join_reduce(joined, id, uses, only); break;
-      case OpKind::contraction: ok = join_matmul(joined, id, uses, only); break;
+      case OpKind::contraction: ok = join_before(joined, GroupKind::matmul, id, uses, only); break;
+      case OpKind::body: ok = body_row(*at(id).op).epilogue && join_before(joined, GroupKind::body, id, uses, only); break;
       default: break;
     }
     if (!ok || !fits(joined) || has_hazard(joined)) return false;
@@ -366,9 +368,10 @@ class Scheduler {
     return true;
   }
 
-  bool join_matmul(Group& group, int id, const std::vector<Use>& uses, bool only) const {
+  // A matmul or body whose epilogue the elementwise group becomes.
+  bool join_before(Group& group, GroupKind kind, int id, const std::vector<Use>& uses, bool only) const {
     if (group.kind != GroupKind::elementwise || own_level(id, group, uses) != Level::element) return false;
-    group.kind = GroupKind::matmul;
+    group.kind = kind;
     group.domain = at(id).shape;
     group.anchor = id;
     insert(group, id, Level::element, !only);
@@ -525,7 +528,7 @@ std::vector<bool> find_free_nodes(const Graph& graph) {
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) { return Scheduler(std::move(graph), limits).run(); }
 
 std::string ScheduledGraph::str() const {
-  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "scatter"};
+  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body"};
   static constexpr const char* levels[] = {"", " row", " full"};
   std::string text;
   for (size_t g = 0; g < groups.size(); ++g) {

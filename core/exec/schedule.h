@@ -3,7 +3,7 @@
 // Purpose: groups elementwise chains, reductions with what comes before and after them over the same rows, and matmuls with their prologue
 // and epilogue; everything else of a group is computed where it is needed and never stored.
 // Invariants: every stored vertex belongs to exactly one group; groups are in an order in which every read has a writer and every in-place
-// write comes after the last read of the old value; a group has one output domain, and at most one matmul or scatter.
+// write comes after the last read of the old value; a group has one output domain, and at most one matmul or body.
 // Thread safety: pure function of its input.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-enum class GroupKind : uint8_t { elementwise, reduce, matmul, scatter };
+enum class GroupKind : uint8_t { elementwise, reduce, matmul, body };
 
 // Where in a group's kernel a value is computed. element: once per element of `domain` (elementwise groups, and after a matmul);
 // row: once per element of `domain` of a reduce group; full: once per element of domain x inner of a reduce group.
@@ -29,11 +29,11 @@ struct Member {
 
 struct Group {
   GroupKind kind = GroupKind::elementwise;
-  Shape domain;                 // output shape; for reduce the kept dimensions. Without dimensions of size 1, but for matmul and scatter
+  Shape domain;                 // output shape; for reduce the kept dimensions. Without dimensions of size 1, but for matmul and body
   Shape inner;                  // reduce: the reduced dimensions, without those of size 1
   std::vector<Member> members;  // ascending by node; what is computed here at the group's own index
   std::vector<int> inlined;     // computed here at other indices, for one consumer; ascending
-  int anchor = -1;              // the matmul, the scatter, or one of the reductions
+  int anchor = -1;              // the matmul, the body's vertex, or one of the reductions
   const Member* find(int node) const;
 };
 
@@ -68,7 +68,7 @@ struct Use {
   int node = -1;   // leaf, or vertex of another group
   Path path;       // how the group's index space maps to it
   Level level = Level::element;
-  bool operand = false;  // read by the matmul or scatter itself, not by generated code
+  bool operand = false;  // read by the matmul or body itself, not by generated code
 };
 std::vector<Use> external_uses(const Graph& graph, const Group& group, const std::vector<bool>& free_nodes);
 // Vertices cheap enough to be computed wherever they are needed: scalar arithmetic on leaves.

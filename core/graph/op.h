@@ -26,8 +26,9 @@ enum class OpKind : uint8_t {
   elementwise,  // out[i] = f(a[i], b[i], c[i])
   reduce,       // sum, max, ... over attrs.ints (sorted axes); the axes are dropped from the shape
   movement,     // reshape, permute, expand, slice, flip, pad, concat
-  index,        // take, gather, scatter_add
+  index,        // take, gather
   contraction,  // matmul
+  body,         // one hand-written body of shaders/: its lowering stands in core/exec/bodies.cpp
   random,       // counter-based bits
   fused,        // has a decomposition into the kinds above
   effect        // assign

@@ -124,8 +124,8 @@ HEDDLE_PRIMITIVE(pad, movement, 1, "a constant border around x")
 HEDDLE_PRIMITIVE(concat, movement, -1, "inputs one after the other along an axis")
 HEDDLE_PRIMITIVE(take, index, 2, "x[..., indices, ...] along an axis")
 HEDDLE_PRIMITIVE(gather, index, 2, "out[i][j] = x[indices[i][j]][j] for axis 0")
-HEDDLE_PRIMITIVE(scatter_rows, index, 3, "base, plus rows of u added at the rows that i names")
 HEDDLE_PRIMITIVE(matmul, contraction, 2, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(scatter_rows, body, 3, "base, plus rows of u added at the rows that i names")
 HEDDLE_PRIMITIVE(random_uniform, random, 1, "Philox bits as f32 in [0, 1)")
 HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
@@ -157,7 +157,7 @@ const OpDef* const table[] = {
 #undef HEDDLE_BINARY
     &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
     &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
-    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::scatter_rows_op, &ops::matmul_op,
+    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
     &ops::assign_op};
 
@@ -189,6 +189,7 @@ std::string_view name_of(OpKind kind) {
     case OpKind::movement: return "movement";
     case OpKind::index: return "index";
     case OpKind::contraction: return "contraction";
+    case OpKind::body: return "body";
     case OpKind::random: return "random";
     case OpKind::fused: return "fused";
     case OpKind::effect: return "effect";

@@ -21,7 +21,7 @@
 //   concat         movement     x0..xn-1          ints = {axis}
 //   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
 //   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
-//   scatter_rows   index        base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
 //   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
 //   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
 //   softmax log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
@@ -31,6 +31,8 @@
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
 // scatter_rows ignores indices outside [0, R).
+// A row of kind body is one hand-written kernel (shaders/*.hk) with one result; its lowering is registered in core/exec/bodies.cpp and
+// its reference in core/graph/reference_bodies.cpp.
 #pragma once
 
 #include "core/graph/op.h"

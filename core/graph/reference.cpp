@@ -22,6 +22,7 @@ HostArray compute(const Node& node, reference::Inputs in) {
     case OpKind::movement: return reference::movement(node, in);
     case OpKind::index: return reference::index(node, in);
     case OpKind::contraction: return reference::matmul(node, in);
+    case OpKind::body: return reference::body(node, in);
     case OpKind::random: return reference::random_uniform(node, in);
     case OpKind::fused: return reference::fused(node, in);
     case OpKind::effect: return *in[1];  // assign: the value; the caller writes it where it belongs

@@ -19,6 +19,7 @@ HostArray reduce(const Node& node, Inputs in);
 HostArray movement(const Node& node, Inputs in);
 HostArray index(const Node& node, Inputs in);
 HostArray matmul(const Node& node, Inputs in);
+HostArray body(const Node& node, Inputs in);
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);
 
@@ -27,6 +28,9 @@ HostArray blank(const Shape& shape, DType dtype);
 // The value as a dtype holds it: rounded to a floating type's precision, or an integer wrapped to its width.
 double rounded(double value, DType dtype);
 int64_t wrapped(int64_t value, DType dtype);
+// Sums and products of integers wrap; unsigned arithmetic says so without undefined behaviour.
+inline int64_t add_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
+inline int64_t multiply_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
 // Truncated toward zero, then wrapped; for bool: value != 0.
 int64_t to_integer(double value, DType dtype);
 

@@ -9,10 +9,6 @@
 namespace heddle::reference {
 namespace {
 
-// Sums and products of integers wrap; unsigned arithmetic says so without undefined behaviour.
-int64_t add_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-int64_t multiply_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
-
 // Whether candidate takes the place of best: strictly better (so the first of equals stays), or the first NaN.
 bool beats(double candidate, double best, bool largest) {
   if (std::isnan(best)) return false;
@@ -122,26 +118,6 @@ HostArray gather(const Node& node, const HostArray& x, const HostArray& indices)
   return out;
 }
 
-HostArray scatter_rows(const HostArray& base, const HostArray& indices, const HostArray& rows) {
-  HostArray out = base;
-  const int64_t height = base.shape[0];
-  const Rows layout(rows.shape, 0);
-  for (size_t n = 0; n < indices.ints.size(); ++n) {
-    const int64_t row = indices.ints[n];
-    if (row < 0 || row >= height) continue;
-    for (int64_t i = 0; i < layout.inner; ++i) {
-      const auto to = static_cast<size_t>(row * layout.inner + i);
-      const size_t from = layout.at(0, static_cast<int64_t>(n), i);
-      if (is_float(out.dtype)) {
-        out.floats[to] += rows.floats[from];
-      } else {
-        out.ints[to] = wrapped(add_wrapping(out.ints[to], rows.ints[from]), out.dtype);
-      }
-    }
-  }
-  return out;
-}
-
 // c[m][n] += a[m][k] * b[k][n]
 template <class T, class F>
 void multiply(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k, F&& fused_add) {
@@ -225,8 +201,7 @@ HostArray reduce(const Node& node, Inputs in) {
 
 HostArray index(const Node& node, Inputs in) {
   if (node.op == &ops::take_op) return take(node, *in[0], *in[1]);
-  if (node.op == &ops::gather_op) return gather(node, *in[0], *in[1]);
-  return scatter_rows(*in[0], *in[1], *in[2]);
+  return gather(node, *in[0], *in[1]);
 }
 
 HostArray matmul(const Node& node, Inputs in) {

@@ -1,13 +1,13 @@
 // scatter_rows: shaders/scatter_add.hk over dense operands (the materializer made them so).
 #include <algorithm>
 
-#include "core/exec/lower.h"
+#include "core/exec/bodies.h"
 #include "core/exec/operand.h"
 #include "core/kernel/kernel_file.h"
 
 namespace heddle {
 
-LoweredKernel lower_scatter(const LowerInput& in) {
+LoweredKernel lower_scatter_rows(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const int anchor = in.group.anchor;
   const IrNode& node = graph.nodes[anchor];

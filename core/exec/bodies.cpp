@@ -1,0 +1,25 @@
+#include "core/exec/bodies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+const BodyRow rows[] = {
+    {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
+};
+
+}  // namespace
+
+const BodyRow& body_row(const OpDef& op) {
+  const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const BodyRow& r) { return r.op == &op; });
+  if (row == std::end(rows)) throw std::logic_error(fmt::format("[lower] {} has no line in core/exec/bodies.cpp", op.name));
+  return *row;
+}
+
+}  // namespace heddle

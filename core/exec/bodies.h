@@ -1,0 +1,24 @@
+// The rows of kind `body`: what the passes and lowering must know of each.
+//
+// Purpose: an op whose kernel is a hand-written body of shaders/ is one line in bodies.cpp; the scheduler, the materializer and lower() read that
+// line and know no such op by name. Invariants: every OpDef of kind body has exactly one line. A body has one result; its operands are strided
+// views of memory. Thread safety: immutable after first use.
+#pragma once
+
+#include "core/exec/lower.h"
+
+namespace heddle {
+
+struct BodyRow {
+  const OpDef* op = nullptr;
+  LoweredKernel (*lower)(const LowerInput& in) = nullptr;
+  bool dense_operands = false;  // operands must lie densely in row-major order; else any strides
+  bool epilogue = false;        // elementwise work on the result may join the group: `lower` prints it with print_epilogue()
+};
+
+// std::logic_error for an op that is no body.
+const BodyRow& body_row(const OpDef& op);
+
+LoweredKernel lower_scatter_rows(const LowerInput& in);
+
+}  // namespace heddle
