@@ -13,7 +13,7 @@ packages=(
   # OpenCL: headers, loader, CPU driver
   opencl-headers ocl-icd-libopencl1 pocl-opencl-icd
   # peers of the benchmarks
-  libdnnl-dev libopenblas-dev
+  libdnnl-dev libopenblas-dev libclblast-dev
 )
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then

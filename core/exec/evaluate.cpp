@@ -10,6 +10,7 @@
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
+#include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
@@ -50,6 +51,7 @@ void run_reference(DeviceContext& device, const Capture& captured) {
 void run_compiled(DeviceContext& device, Capture& captured) {
   const bool fuse = !eager_mode();
   captured.key.push_back(fuse);
+  captured.key.push_back(tuning_state());
   auto locked = device.lock();
   std::shared_ptr<Step> step = device.steps().find(captured.key);
   if (step) {

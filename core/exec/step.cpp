@@ -9,6 +9,7 @@
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
+#include "core/exec/replay.h"
 #include "core/exec/specialize.h"
 #include "core/exec/step_result.h"
 
@@ -75,10 +76,6 @@ class StepImpl {
     for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
   }
 
-  ~StepImpl() {
-    for (const Recording& recording : recordings_) device_.lock().device.release(recording.id);
-  }
-
   StepResult run(const Capture& captured) {
     std::vector<StoragePtr> own;
     for (uint64_t bytes : plan_.own_bytes) own.push_back(device_.allocate(bytes));
@@ -95,8 +92,7 @@ class StepImpl {
  private:
   struct Recording {
     std::vector<Binding> signature;
-    RecordingId id = RecordingId::none;
-    std::vector<StoragePtr> arena;  // kept while the recording may be replayed
+    std::shared_ptr<KeptRecording> kept;
   };
   static constexpr size_t max_recordings = 8;
 
@@ -164,21 +160,25 @@ class StepImpl {
     if (at == recordings_.end()) {
       const std::vector<Command> list = commands(captured, own, arena);
       if (list.empty()) return;
-      if (recordings_.size() >= max_recordings) {
-        locked.device.release(recordings_.front().id);
-        recordings_.erase(recordings_.begin());
-      }
-      Recording recording{std::move(wanted), locked.device.record(list, debug_level() >= 1), arena};
+      if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
+      const RecordingId id = locked.device.record(list, debug_level() >= 1);
+      Recording recording{std::move(wanted), std::make_shared<KeptRecording>(device_, id, lowered_.size(), arena)};
       locked.counters.recordings++;
       recordings_.push_back(std::move(recording));
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
-    const Ticket ticket = locked.device.submit(recordings_.back().id);
+    const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
     locked.counters.kernels += lowered_.size();
     locked.counters.submissions++;
     debug_times(locked.device, ticket, lowered_);
+    if (Replay::capturing()) {
+      std::vector<StoragePtr> memory = captured.storages;
+      memory.insert(memory.end(), own.begin(), own.end());
+      if (host_) memory.push_back(host_);
+      Replay::note(recordings_.back().kept, std::move(memory));
+    }
   }
 
   StepResult collect(const Capture& captured, const std::vector<StoragePtr>& own) const {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <mutex>
 #include <sstream>
@@ -43,6 +44,16 @@ std::string names_of(const Rows& rows, Name name) {
 }
 
 constexpr std::string_view extension = ".hk";
+constexpr std::string_view part_extension = ".hki";
+
+std::string read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream text;
+  // An empty file sets the fail bit of `text`, not of `in`.
+  if (in) text << in.rdbuf();
+  if (!in || in.bad()) throw IoError(fmt::format("[kernel] cannot read {}: {}", path, std::strerror(errno)));
+  return text.str();
+}
 
 }  // namespace
 
@@ -68,13 +79,24 @@ std::vector<std::string> KernelFile::builtin_names() {
   return names;
 }
 
+KernelFile::Part KernelFile::builtin_part(std::string_view name) {
+  std::vector<std::string_view> known;
+  for (const auto& file : builtin_files()) {
+    if (!file.name.ends_with(part_extension)) continue;
+    if (file.name == name) return {fmt::format("shaders/{}", name), std::string(file.text)};
+    known.push_back(file.name);
+  }
+  throw ValueError(fmt::format("no part '{}'; built in: {}", name, fmt::join(known, ", ")));
+}
+
 KernelFile KernelFile::load(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  // An empty file sets the fail bit of `text`, not of `in`.
-  if (in) text << in.rdbuf();
-  if (!in || in.bad()) throw IoError(fmt::format("[kernel] cannot read {}: {}", path, std::strerror(errno)));
-  return parse(text.str(), path);
+  const auto part = [&](std::string_view name) -> Part {
+    const auto beside = std::filesystem::path(path).parent_path() / name;
+    std::error_code error;
+    if (std::filesystem::is_regular_file(beside, error)) return {beside.string(), read_file(beside.string())};
+    return builtin_part(name);
+  };
+  return parse(read_file(path), path, part);
 }
 
 const std::vector<DType>& KernelFile::dtypes_of(std::string_view type) const {
@@ -83,10 +105,20 @@ const std::vector<DType>& KernelFile::dtypes_of(std::string_view type) const {
   return found->second;
 }
 
-std::string KernelFile::at(int line) const { return fmt::format("{}:{}", origin, line); }
+int64_t KernelFile::evaluate(const Expression& e, const Bindings& values) {
+  return evaluate_expression(e.text, values, e.where);
+}
 
-int64_t KernelFile::evaluate(const Expression& e, const Bindings& values) const {
-  return evaluate_expression(e.text, values, at(e.line));
+bool KernelFile::taken(const std::string& when, const std::string& when_where, const Bindings& values) {
+  return when.empty() || evaluate_expression(when, values, when_where) != 0;
+}
+
+std::string KernelFile::text_of(const std::vector<Code>& code, const Bindings& values) {
+  std::string text;
+  for (const auto& c : code) {
+    if (taken(c.when, c.when_where, values)) text += c.text;
+  }
+  return text;
 }
 
 Bindings KernelFile::tunable_values(const Bindings& overrides) const {
@@ -104,14 +136,26 @@ Bindings KernelFile::tunable_values(const Bindings& overrides) const {
     }
     values[key] = value;
   }
+  for (const auto& [key, e] : values_) {
+    if (taken(e.when, e.when_where, values)) values[key] = evaluate(e, values);
+  }
   for (const auto& r : requires_) {
-    if (evaluate(r.condition, values) == 0) {
+    if (taken(r.condition.when, r.condition.when_where, values) && evaluate(r.condition, values) == 0) {
       throw ValueError(fmt::format("[kernel {}] {}; tunables: {}", name, r.message, names_of(values, [](const auto& v) {
                                      return fmt::format("{}={}", v.first, v.second);
                                    })));
     }
   }
   return values;
+}
+
+std::string KernelFile::refusal(const Bindings& overrides) const {
+  try {
+    tunable_values(overrides);
+    return "";
+  } catch (const UserError& error) {
+    return error.what();
+  }
 }
 
 std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options& options) const {
@@ -162,7 +206,7 @@ void KernelFile::add_defines(const Options& options, const std::map<std::string,
     source.defines.emplace_back(type, dialect_type(dtype));
     source.defines.emplace_back(fmt::format("{}_{}", type, name_of(dtype)), "1");
   }
-  for (const auto& t : tunables) source.defines.emplace_back(t.name, std::to_string(values.find(t.name)->second));
+  for (const auto& [key, value] : values) source.defines.emplace_back(key, std::to_string(value));
   for (const auto& [key, text] : options.hooks) {
     if (std::none_of(hooks.begin(), hooks.end(), [&](const auto& h) { return hook_name(h) == key; })) {
       throw ValueError(fmt::format("[kernel {}] no hook '{}'; known: {}", name, key, names_of(hooks, hook_name)));
@@ -183,20 +227,24 @@ KernelSource KernelFile::instantiate(const Options& options) const {
   add_signature(options, chosen, source);
   add_defines(options, chosen, values, source);
   for (const auto& s : shared_) {
+    if (!taken(s.count.when, s.count.when_where, values)) continue;
     const int64_t count = evaluate(s.count, values);
     if (count < 0 || count > (int64_t{1} << 20)) {
-      throw UserError(fmt::format("{}: shared array '{}' of {} elements", at(s.count.line), s.name, count));
+      throw UserError(fmt::format("{}: shared array '{}' of {} elements", s.count.where, s.name, count));
     }
     if (count > 0) source.shared.push_back({s.name, s.type, static_cast<uint32_t>(count)});
   }
-  for (size_t d = 0; d < 3; ++d) {
-    const int64_t lanes = evaluate(group_[d], values);
-    if (lanes < 1 || lanes > 1024)
-      throw UserError(fmt::format("{}: a group of {} lanes in dimension {}", at(group_[d].line), lanes, d));
-    source.group[d] = static_cast<uint32_t>(lanes);
+  for (const auto& sizes : group_) {
+    if (!taken(sizes[0].when, sizes[0].when_where, values)) continue;
+    for (size_t d = 0; d < 3; ++d) {
+      const int64_t lanes = evaluate(sizes[d], values);
+      if (lanes < 1 || lanes > 1024)
+        throw UserError(fmt::format("{}: a group of {} lanes in dimension {}", sizes[d].where, lanes, d));
+      source.group[d] = static_cast<uint32_t>(lanes);
+    }
   }
-  source.helpers = helpers;
-  source.body = body;
+  source.helpers = text_of(helpers, values);
+  source.body = text_of(body, values);
   source.origin = origin;
   source.first_line = first_line;
   return source;
@@ -206,12 +254,20 @@ std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bind
   Bindings values = tunable_values(overrides);
   for (const auto& [key, value] : constant_values) values[key] = value;
   std::array<uint32_t, 3> result{1, 1, 1};
-  for (size_t d = 0; d < 3; ++d) {
-    const int64_t count = evaluate(grid_[d], values);
-    if (count < 0) throw UserError(fmt::format("{}: a grid of {} groups in dimension {}", at(grid_[d].line), count, d));
+  const Sizes* grid = nullptr;
+  bool linear = false;
+  for (size_t i = 0; i < grid_.size(); ++i) {
+    if (!taken(grid_[i][0].when, grid_[i][0].when_where, values)) continue;
+    grid = &grid_[i];
+    linear = linear_grid_[i];
+  }
+  for (size_t d = 0; grid != nullptr && d < 3; ++d) {
+    const Expression& e = (*grid)[d];
+    const int64_t count = evaluate(e, values);
+    if (count < 0) throw UserError(fmt::format("{}: a grid of {} groups in dimension {}", e.where, count, d));
     // Every device takes 65535 groups in each dimension.
     constexpr int64_t limit = 65535;
-    if (linear_grid_ && d == 0 && count > limit) {
+    if (linear && d == 0 && count > limit) {
       const int64_t rows = (count + limit - 1) / limit;
       if (rows > limit)
         throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));

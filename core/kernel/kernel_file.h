@@ -2,11 +2,13 @@
 //
 // Purpose: kernels are written once, in files; this reads them, and instantiate() makes a KernelSource for given
 // dtypes, tunables and hooks. The built-in files are embedded in the library; a path on disk works as well. Syntax of
-// the header: shaders/README.md. Errors are UserError with file and line: "shaders/matmul.hk:14: unknown directive
-// 'tunable'". Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
+// the header: shaders/README.md. A file may include parts (#include "matmul_tiles.hki"), which have lines of their own
+// in messages and may open with a header of their own. Errors are UserError with file and line:
+// "shaders/matmul.hk:14: unknown directive 'tunable'". Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
 #pragma once
 
 #include <array>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -28,6 +30,7 @@ struct KernelTunable {
   int64_t value = 0;             // default
   std::vector<int64_t> choices;  // values the tuner and the tests may force; contains the default
   std::string doc;
+  bool fact = false;  // declared with `fact`: says something about the operands, so that it is never searched
 };
 
 struct KernelBuffer {
@@ -43,11 +46,20 @@ struct KernelHook {
 
 class KernelFile {
  public:
-  static KernelFile parse(std::string_view text, std::string origin);
+  // What a line #include "NAME" stands for.
+  struct Part {
+    std::string origin;  // for messages: "shaders/matmul_tiles.hki"
+    std::string text;
+  };
+  using PartReader = std::function<Part(std::string_view name)>;
+  // A part embedded in the library; ValueError lists the known names.
+  static Part builtin_part(std::string_view name);
+
+  static KernelFile parse(std::string_view text, std::string origin, const PartReader& parts = builtin_part);
   // A built-in body by name ("matmul"), parsed once per process; ValueError lists the known names.
   static const KernelFile& builtin(std::string_view name);
   static std::vector<std::string> builtin_names();
-  // From disk; IoError when unreadable.
+  // From disk; IoError when unreadable. Parts are looked for beside it, then among the built-in ones.
   static KernelFile load(const std::string& path);
 
   std::string name;
@@ -58,8 +70,12 @@ class KernelFile {
   std::vector<KernelTunable> tunables;
   std::vector<KernelHook> hooks;
   std::vector<std::string> types;  // type parameters, e.g. {"T"}
-  std::string helpers;
-  std::string body;
+  // A stretch of code; `when` is a condition over tunables, empty: always.
+  struct Code {
+    std::string text, when, when_where;
+  };
+  std::vector<Code> helpers;
+  std::vector<Code> body;
   int first_line = 1;
 
   struct Options {
@@ -75,6 +91,9 @@ class KernelFile {
   // The launch rule: groups per dimension for these tunables and constant values.
   std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
 
+  // Why instantiate() would refuse these tunables; empty when it takes them.
+  std::string refusal(const Bindings& tunables) const;
+
   // The dtypes that a type parameter may take, the default first.
   const std::vector<DType>& dtypes_of(std::string_view type) const;
 
@@ -82,8 +101,10 @@ class KernelFile {
   friend class KernelFileParser;
   struct Expression {
     std::string text;
-    int line = 0;
+    std::string where;  // "shaders/matmul.hk:14"
+    std::string when, when_where;  // the condition under which its part is taken, and its place
   };
+  using Sizes = std::array<Expression, 3>;
   struct SharedDecl {
     std::string name, type;
     Expression count;
@@ -93,8 +114,10 @@ class KernelFile {
     std::string message;
   };
 
-  std::string at(int line) const;  // "shaders/matmul.hk:14"
-  int64_t evaluate(const Expression& e, const Bindings& values) const;
+  static int64_t evaluate(const Expression& e, const Bindings& values);
+  static bool taken(const std::string& when, const std::string& when_where, const Bindings& values);
+  static std::string text_of(const std::vector<Code>& code, const Bindings& values);
+  // Values of tunables and of `let` lines.
   Bindings tunable_values(const Bindings& overrides) const;
   std::map<std::string, DType, std::less<>> chosen_types(const Options& options) const;
   void add_signature(const Options& options, const std::map<std::string, DType, std::less<>>& chosen,
@@ -104,9 +127,9 @@ class KernelFile {
 
   std::map<std::string, std::vector<DType>, std::less<>> type_choices_;
   std::vector<SharedDecl> shared_;
-  std::array<Expression, 3> group_{Expression{"1", 0}, Expression{"1", 0}, Expression{"1", 0}};
-  std::array<Expression, 3> grid_{Expression{"1", 0}, Expression{"1", 0}, Expression{"1", 0}};
-  bool linear_grid_ = false;
+  std::vector<std::pair<std::string, Expression>> values_;
+  std::vector<Sizes> group_, grid_;  // the last one whose part is taken counts
+  std::vector<bool> linear_grid_;    // of each of grid_
   std::vector<Requirement> requires_;
 };
 

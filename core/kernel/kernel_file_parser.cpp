@@ -1,7 +1,10 @@
 // The parser of kernel files: header directives, helpers, body. Syntax: shaders/README.md.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
+#include <tuple>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/kernel/kernel_file.h"
@@ -53,7 +56,8 @@ std::vector<std::string_view> split_list(std::string_view text) {
 
 class KernelFileParser {
  public:
-  KernelFileParser(std::string_view text, std::string origin) : text_(text) {
+  KernelFileParser(std::string_view text, std::string origin, const KernelFile::PartReader& parts)
+      : text_(text), origin_(origin), parts_(parts) {
     file_.origin = std::move(origin);
     const size_t slash = file_.origin.find_last_of('/');
     file_.name = file_.origin.substr(slash == std::string::npos ? 0 : slash + 1);
@@ -73,8 +77,10 @@ class KernelFileParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(fmt::format("{}:{}: {}", file_.origin, line_, what));
+    throw UserError(fmt::format("{}: {}", here(), what));
   }
+
+  std::string here() const { return fmt::format("{}:{}", origin_, line_); }
 
   // The next line without its end; false at the end of the file.
   bool next(std::string_view& row) {
@@ -129,8 +135,10 @@ class KernelFileParser {
       read_buffer(kind, rest);
     } else if (kind == "const") {
       read_constant(rest);
-    } else if (kind == "tune") {
-      read_tunable(rest);
+    } else if (kind == "tune" || kind == "fact") {
+      read_tunable(rest, kind == "fact");
+    } else if (kind == "let") {
+      read_value(rest);
     } else if (kind == "shared") {
       read_shared(rest);
     } else if (kind == "hook") {
@@ -143,7 +151,8 @@ class KernelFileParser {
       read_requirement(rest);
     } else {
       fail(fmt::format(
-          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, require)",
+          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
+          "require)",
           kind));
     }
   }
@@ -213,8 +222,9 @@ class KernelFileParser {
     return value;
   }
 
-  void read_tunable(std::string_view rest) {
+  void read_tunable(std::string_view rest, bool fact) {
     KernelTunable t;
+    t.fact = fact;
     t.name = identifier(rest, "a tunable");
     t.value = number(word(rest));
     const size_t close = rest.find(']');
@@ -239,8 +249,14 @@ class KernelFileParser {
     }
     s.name = identifier(rest, "a shared array");
     if (rest.empty()) fail(fmt::format("shared array '{}' has no count", s.name));
-    s.count = {std::string(rest), line_};
+    s.count = expression(rest);
     file_.shared_.push_back(std::move(s));
+  }
+
+  void read_value(std::string_view rest) {
+    std::string name = identifier(rest, "a value");
+    if (rest.empty()) fail(fmt::format("value '{}' has no expression", name));
+    file_.values_.emplace_back(std::move(name), expression(rest));
   }
 
   void read_hook(std::string_view rest) {
@@ -260,27 +276,31 @@ class KernelFileParser {
     file_.hooks.push_back({std::string(trim(rest.substr(0, close + 1))), std::string(trim(rest.substr(equals + 1)))});
   }
 
-  void read_sizes(std::string_view rest, std::array<KernelFile::Expression, 3>& sizes, std::string_view what) {
+  KernelFile::Expression expression(std::string_view text) const { return {std::string(trim(text)), here(), when_, when_where_}; }
+
+  void read_sizes(std::string_view rest, std::vector<KernelFile::Sizes>& all, std::string_view what) {
+    KernelFile::Sizes sizes{expression("1"), expression("1"), expression("1")};
     const auto parts = split_list(rest);
     if (parts.size() > 3) fail(fmt::format("{} has {} dimensions; at most 3", what, parts.size()));
     for (size_t i = 0; i < parts.size(); ++i) {
       if (parts[i].empty()) fail(fmt::format("{} has an empty dimension", what));
-      sizes[i] = {std::string(parts[i]), line_};
+      sizes[i] = expression(parts[i]);
     }
+    all.push_back(std::move(sizes));
   }
 
   void read_grid(std::string_view rest) {
     std::string_view after = rest;
-    file_.linear_grid_ = word(after) == "linear";
-    read_sizes(file_.linear_grid_ ? after : rest, file_.grid_, "grid");
-    if (file_.linear_grid_ && file_.grid_[1].line == line_) fail("'grid linear' takes one count");
+    const bool linear = word(after) == "linear";
+    if (linear && split_list(after).size() > 1) fail("'grid linear' takes one count");
+    read_sizes(linear ? after : rest, file_.grid_, "grid");
+    file_.linear_grid_.push_back(linear);
   }
 
   void read_requirement(std::string_view rest) {
     const size_t colon = rest.find(':');
     if (colon == std::string_view::npos) fail("a requirement is written 'require condition : message'");
-    file_.requires_.push_back(
-        {{std::string(trim(rest.substr(0, colon))), line_}, std::string(trim(rest.substr(colon + 1)))});
+    file_.requires_.push_back({expression(rest.substr(0, colon)), std::string(trim(rest.substr(colon + 1)))});
   }
 
   void read_code() {
@@ -288,23 +308,91 @@ class KernelFileParser {
     const int start_line = line_;
     std::string_view row;
     size_t row_start = at_;
+    std::string_view helpers, body = text_.substr(start);
+    file_.first_line = start_line + 1;
     while (next(row)) {
       if (trim(row) == "KERNEL") {
-        const std::string_view helpers = text_.substr(start, row_start - start);
-        // Errors in the helpers name their lines as well.
-        if (!trim(helpers).empty())
-          file_.helpers = fmt::format("#line {} \"{}\"\n{}", start_line + 1, file_.origin, helpers);
-        file_.body = text_.substr(at_);
+        helpers = text_.substr(start, row_start - start);
+        body = text_.substr(at_);
         file_.first_line = line_ + 1;
         break;
       }
       row_start = at_;
     }
-    if (file_.first_line == 1) {
-      file_.body = text_.substr(start);
-      file_.first_line = start_line + 1;
+    // Errors in the helpers name their lines as well.
+    if (!trim(helpers).empty()) {
+      add_code(file_.helpers, fmt::format("#line {} \"{}\"\n", start_line + 1, origin_));
+      read_parts(helpers, start_line, file_.helpers);
     }
-    if (trim(file_.body).empty()) fail("the body is empty");
+    any_code_ = false;
+    read_parts(body, file_.first_line - 1, file_.body);
+    line_ = file_.first_line - 1;
+    if (!any_code_) fail("the body is empty");
+  }
+
+  void add_code(std::vector<KernelFile::Code>& out, std::string text) const {
+    if (out.empty() || out.back().when != when_) out.push_back({{}, when_, when_where_});
+    out.back().text += text;
+  }
+
+  // Appends `code` to `out`, each line #include "NAME" replaced by the part; `line` is the number of the line before it.
+  void read_parts(std::string_view code, int line, std::vector<KernelFile::Code>& out) {
+    const std::string_view outer = std::exchange(text_, code);
+    at_ = 0;
+    line_ = line;
+    std::string_view row;
+    for (size_t start = 0; next(row); start = at_) {
+      std::string_view rest = row;
+      if (word(rest) != "#include") {
+        add_code(out, std::string(code.substr(start, at_ - start)));
+        any_code_ |= !trim(row).empty();
+        continue;
+      }
+      read_include(rest, out);
+      add_code(out, fmt::format("#line {} \"{}\"\n", line_ + 1, origin_));
+    }
+    text_ = outer;
+  }
+
+  void read_include(std::string_view rest, std::vector<KernelFile::Code>& out) {
+    const std::string_view quoted = word(rest);
+    const std::string_view when = word(rest);
+    if (quoted.size() < 3 || quoted.front() != '"' || quoted.back() != '"' || (!when.empty() && (when != "when" || rest.empty())))
+      fail("an include is written '#include \"part.hki\"' or '#include \"part.hki\" when CONDITION'");
+    KernelFile::Part part;
+    try {
+      part = parts_(quoted.substr(1, quoted.size() - 2));
+    } catch (const Error& e) {
+      fail(e.what());
+    }
+    if (part.origin == origin_ || std::find(open_.begin(), open_.end(), part.origin) != open_.end())
+      fail(fmt::format("{} includes itself", part.origin));
+    open_.push_back(origin_);
+    const auto outer = std::tuple(text_, at_, line_, origin_, when_, when_where_);
+    if (!when.empty()) when_where_ = here();
+    if (!when.empty()) when_ = when_.empty() ? std::string(rest) : fmt::format("({}) && ({})", when_, rest);
+    origin_ = part.origin;
+    text_ = part.text;
+    at_ = 0;
+    line_ = 0;
+    read_part_header();
+    add_code(out, fmt::format("#line {} \"{}\"\n", line_ + 1, origin_));
+    read_parts(text_.substr(at_), line_, out);
+    if (!out.back().text.ends_with('\n')) out.back().text += '\n';
+    std::tie(text_, at_, line_, origin_, when_, when_where_) = outer;
+    open_.pop_back();
+  }
+
+  // A part may open with comment lines and a header of its own; without them all of it is code.
+  void read_part_header() {
+    std::string_view row;
+    while (next(row)) {
+      row = trim(row);
+      if (row == "/*") return read_header();
+      if (!row.empty() && row.substr(0, 2) != "//") break;
+    }
+    at_ = 0;
+    line_ = 0;
   }
 
   void check_names() const {
@@ -317,6 +405,10 @@ class KernelFileParser {
     for (const auto& x : file_.buffers) add(x.name, "a buffer");
     for (const auto& x : file_.constants) add(x.name, "a constant");
     for (const auto& x : file_.tunables) add(x.name, "a tunable");
+    for (const auto& [name, value] : file_.values_) {
+      // Parts of which one is taken may each define the same value.
+      if (!seen.contains(name) || seen.find(name)->second != "a value") add(name, "a value");
+    }
     for (const auto& x : file_.shared_) add(x.name, "a shared array");
     for (const auto& hook : file_.hooks) {
       const std::string_view signature = hook.signature;
@@ -334,11 +426,16 @@ class KernelFileParser {
   std::string_view text_;
   size_t at_ = 0;
   int line_ = 0;
+  std::string origin_;               // of the text: the file's own, or a part's
+  std::string when_, when_where_;    // the conditions of the includes that led here, and the line of the last
+  bool any_code_ = false;
+  std::vector<std::string> open_;    // origins of the files that include it
+  const KernelFile::PartReader& parts_;
   KernelFile file_;
 };
 
-KernelFile KernelFile::parse(std::string_view text, std::string origin) {
-  return KernelFileParser(text, std::move(origin)).run();
+KernelFile KernelFile::parse(std::string_view text, std::string origin, const PartReader& parts) {
+  return KernelFileParser(text, std::move(origin), parts).run();
 }
 
 }  // namespace heddle

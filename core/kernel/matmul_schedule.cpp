@@ -1,7 +1,11 @@
 #include "core/kernel/matmul_schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
+
+#include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
@@ -73,6 +77,15 @@ Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
   return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;
 }
 
+// How an operand lies: n row-major, t transposed, v a vector (both strides may count as 1), s any strides.
+const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
+
+TuningKey tuning_key(const MatmulProblem& p) {
+  const std::string variant = fmt::format("{}{} {} {}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
+                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "");
+  return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
+}
+
 }  // namespace
 
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
@@ -91,7 +104,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   row["A_K1"] = p.a_k1;
   row["B_K1"] = p.b_k1;
   row["B_N1"] = p.b_n1;
-  return row;
+  return tuned(caps, tuning_key(p), row);
 }
 
 }  // namespace heddle

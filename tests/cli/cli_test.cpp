@@ -145,28 +145,5 @@ TEST(Dump, EveryView) {
   EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--what", "graph", "--device", "null:0"}).out, "matmul"));
 }
 
-TEST(Bench, BadCasesAndPeers) {
-  expect_user_error({"bench", "juggling", "--device", "reference:0"}, "unknown benchmark 'juggling'; known: matmul");
-  expect_user_error({"bench", "matmul", "--cases", "8x8", "--device", "reference:0"}, "'8x8' is not of the form MxNxK");
-  expect_user_error({"bench", "matmul", "--cases", "8x8x0", "--device", "reference:0"}, "MxNxK");
-  expect_user_error({"bench", "matmul", "--cases", "8x8x8x", "--device", "reference:0"}, "MxNxK");
-  expect_user_error({"bench", "matmul", "--peers", "abacus", "--device", "reference:0"}, "unknown peer 'abacus'");
-  expect_user_error({"bench", "matmul", "--repetitions", "3", "--device", "reference:0"}, "at least 10");
-}
-
-TEST(Bench, MatmulRow) {
-  const Finished run =
-      run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
-  ASSERT_EQ(run.exit_code, 0) << run.err;
-  const Json row = Json::parse(run.out);
-  EXPECT_EQ(row["bench"], "matmul");
-  EXPECT_EQ(row["case"], "8x4x2");
-  EXPECT_EQ(row["dtype"], "f32");
-  EXPECT_EQ(row["device"], "reference:0");
-  EXPECT_EQ(row["unit"], "GFLOP/s");
-  EXPECT_TRUE(row["peer"].is_null() && row["ratio"].is_null());
-  EXPECT_NEAR(row["value"].get<double>(), 2 * 8 * 4 * 2 / row["seconds"].get<double>() * 1e-9, 1e-9);
-}
-
 }  // namespace
 }  // namespace heddle

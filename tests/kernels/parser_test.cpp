@@ -58,8 +58,76 @@ TEST(KernelFileTest, ReadsEveryDirective) {
   EXPECT_EQ(f.hooks[0].signature, "HOOK(v, w)");
   EXPECT_EQ(f.hooks[0].fallback, "(v) + (w)");
   EXPECT_EQ(f.first_line, 24);
-  EXPECT_NE(f.helpers.find("#line 22 \"shaders/row.hk\"\nFUNC float twice"), std::string::npos) << f.helpers;
-  EXPECT_EQ(f.body.substr(0, 12), "uint i = 0u;");
+  ASSERT_EQ(f.helpers.size(), 1u);
+  EXPECT_EQ(f.helpers[0].text.rfind("#line 22 \"shaders/row.hk\"\nFUNC float twice", 0), 0u) << f.helpers[0].text;
+  ASSERT_EQ(f.body.size(), 1u);
+  EXPECT_EQ(f.body[0].text.substr(0, 12), "uint i = 0u;");
+}
+
+// A file of two parts, one of which is taken by a tunable and has a header and an include of its own.
+KernelFile with_parts() {
+  const auto parts = [](std::string_view name) -> KernelFile::Part {
+    if (name == "fast.hki")
+      return {"d/fast.hki", "// Fast.\n/*\ntune WIDE 4 [4 8]\nlet SPAN WIDE * 2\nshared float tile SPAN\ngroup SPAN\ngrid 7\n"
+                            "require WIDE < SPAN - N : too wide\n*/\n#include \"deep.hki\"\nfast();"};
+    if (name == "deep.hki") return {"d/deep.hki", "deep();\n"};
+    if (name == "slow.hki") return {"d/slow.hki", "// Slow.\nslow();\n"};
+    if (name == "loop.hki") return {"d/loop.hki", "#include \"loop.hki\"\n"};
+    throw ValueError("no part");
+  };
+  return KernelFile::parse("/*\nout y f32\ntune N 0 [0 1 4]\nlet SPAN 1\ngroup 2\n*/\n#include \"deep.hki\"\nKERNEL\nstart();\n"
+                           "#include \"fast.hki\" when N >= 1\nmiddle();\n#include \"slow.hki\" when N == 0\nend();\n", "d/main.hk", parts);
+}
+
+TEST(KernelFileTest, PartsHaveTheirOwnLinesAndHeaders) {
+  const KernelFile f = with_parts();
+  const KernelSource slow = f.instantiate({});
+  EXPECT_EQ(slow.helpers, "#line 7 \"d/main.hk\"\n#line 1 \"d/deep.hki\"\ndeep();\n#line 8 \"d/main.hk\"\n");
+  EXPECT_EQ(slow.body, "start();\n#line 11 \"d/main.hk\"\nmiddle();\n#line 1 \"d/slow.hki\"\n// Slow.\nslow();\n#line 13 \"d/main.hk\"\nend();\n");
+  EXPECT_EQ(slow.first_line, 9);
+  EXPECT_EQ(slow.group[0], 2u);
+  EXPECT_TRUE(slow.shared.empty());
+  EXPECT_EQ(f.groups({}, {})[0], 1u);
+  KernelFile::Options o;
+  o.tunables = {{"N", 1}, {"WIDE", 8}};
+  const KernelSource fast = f.instantiate(o);
+  EXPECT_EQ(fast.body, "start();\n#line 10 \"d/fast.hki\"\n#line 1 \"d/deep.hki\"\ndeep();\n#line 11 \"d/fast.hki\"\nfast();\n"
+                       "#line 11 \"d/main.hk\"\nmiddle();\n#line 13 \"d/main.hk\"\nend();\n");
+  EXPECT_EQ(fast.group[0], 16u);
+  ASSERT_EQ(fast.shared.size(), 1u);
+  EXPECT_EQ(fast.shared[0].count, 16u);
+  EXPECT_EQ(f.groups(o.tunables, {})[0], 7u);
+  EXPECT_NE(std::find(fast.defines.begin(), fast.defines.end(), std::pair<std::string, std::string>("SPAN", "16")), fast.defines.end());
+  o.tunables = {{"N", 4}, {"WIDE", 4}};
+  EXPECT_THROW(f.instantiate(o), ValueError);  // the part's requirement
+}
+
+TEST(KernelFileTest, PartErrorsNameThePart) {
+  const auto message = [](const std::string& code, const std::string& part) {
+    try {
+      KernelFile::parse("/*\nout y f32\n*/\n" + code, "m.hk", [&](std::string_view) { return KernelFile::Part{"p.hki", part}; }).instantiate({});
+    } catch (const UserError& e) {
+      return std::string(e.what());
+    }
+    return std::string("no error");
+  };
+  EXPECT_EQ(message("#include part\n", "").rfind("m.hk:4: an include is written", 0), 0u);
+  EXPECT_EQ(message("#include \"p\" where 1\n", "").rfind("m.hk:4: an include is written", 0), 0u);
+  EXPECT_EQ(message("x;\n#include \"p\"\n", "y;\n#include \"p\"\n"), "p.hki:2: p.hki includes itself");
+  EXPECT_EQ(message("#include \"p\"\n", "/*\n\ntunable X\n*/\n").rfind("p.hki:3: unknown directive 'tunable'", 0), 0u);
+  EXPECT_EQ(message("#include \"p\"\n", "/*\nlet X Y + 1\n*/\nx;").rfind("p.hki:2: unknown name 'Y'", 0), 0u);
+  EXPECT_EQ(message("#include \"p\" when Z\n", "x;").rfind("m.hk:4: unknown name 'Z'", 0), 0u);
+  EXPECT_EQ(message("#include \"p\"\n", "\n"), "m.hk:3: the body is empty");
+}
+
+TEST(KernelFileTest, UnknownPartsAreRefusedByLine) {
+  try {
+    KernelFile::parse("/*\nout y f32\n*/\nx;\n#include \"matmul_tile.hki\"\n", "m.hk");
+    FAIL();
+  } catch (const UserError& e) {
+    EXPECT_EQ(std::string(e.what()).rfind("m.hk:5: no part 'matmul_tile.hki'; built in: ", 0), 0u) << e.what();
+    EXPECT_NE(std::string(e.what()).find("matmul_tiles.hki"), std::string::npos);
+  }
 }
 
 TEST(KernelFileTest, InstantiatesForTypesTunablesAndHooks) {
@@ -146,7 +214,7 @@ TEST(KernelFileTest, RefusesWrongOptions) {
 TEST(KernelFileTest, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"tunable X 1 [1]",
-       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, shared, hook, group, grid, "
+       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
        "require)"},
       {"in", "x.hk:3: a buffer has no name"},
       {"in 3x f32", "x.hk:3: '3x' is no name for a buffer"},

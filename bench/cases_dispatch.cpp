@@ -1,0 +1,35 @@
+// dispatch: what a launch costs: N tiny kernels, each of which needs the one before, one submission each. Replayed it is the cost of submission and launch;
+// with --loop, recording and lookup are added.
+#include "bench/bench.h"
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+
+namespace heddle::bench {
+namespace {
+
+Case parse(const std::string& name, DType dtype) {
+  const int64_t n = parse_sizes("dispatch", name, 1, "KERNELS")[0];
+  if (n > 10000) throw ValueError("[bench] dispatch case '" + name + "': at most 10000 kernels");
+  Case c;
+  c.tensor({64, 64}, dtype);
+  c.bytes = 0;
+  c.bound = Bound::none;
+  c.make = [=](const Environment& env) {
+    const Tensor x = random_tensor({64}, dtype, 1, env.device);
+    Workload w;
+    w.run = [=] {
+      const EagerScope eager;  // nothing fuses
+      Tensor t = x;
+      for (int64_t i = 0; i < n; ++i) t = t + 1.0;
+      return std::vector<Tensor>{t};
+    };
+    return w;
+  };
+  return c;
+}
+
+}  // namespace
+
+Family dispatch_family() { return {"dispatch", "KERNELS", {"1", "64"}, {DType::f32}, {}, parse}; }
+
+}  // namespace heddle::bench

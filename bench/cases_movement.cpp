@@ -1,0 +1,74 @@
+// transpose, gather and copy: nothing is computed, so bandwidth is all.
+#include "bench/bench.h"
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+
+namespace heddle::bench {
+namespace {
+
+const std::vector<DType> types = {DType::f32, DType::f16, DType::bf16, DType::i32, DType::i8};
+
+// A matrix (or a batch of them), transposed in memory.
+Case parse_transpose(const std::string& name, DType dtype) {
+  constexpr std::string_view form = "[BATCH*]ROWSxCOLUMNS";
+  const size_t star = name.find('*');
+  const int64_t batch = star == std::string::npos ? 1 : parse_sizes("transpose", name.substr(0, star), 1, form)[0];
+  const std::vector<int64_t> size = parse_sizes("transpose", star == std::string::npos ? name : name.substr(star + 1), 2, form);
+  Case c;
+  c.tensor({batch, size[0], size[1]}, dtype, 2);
+  c.bound = Bound::copy;
+  c.tolerance = 0;
+  c.make = [=](const Environment& env) {
+    const Tensor x = random_tensor({batch, size[0], size[1]}, dtype, 1, env.device);
+    // The negation makes it a kernel: a transpose alone is a view. It costs nothing beside memory.
+    Workload w;
+    w.run = [=] { return std::vector<Tensor>{-transpose(x)}; };
+    return w;
+  };
+  return c;
+}
+
+// INDICESxWIDTH@ROWS: rows of a table of ROWS x WIDTH, as an embedding reads them.
+Case parse_gather(const std::string& name, DType dtype) {
+  constexpr std::string_view form = "INDICESxWIDTH@ROWS";
+  const size_t at = name.find('@');
+  if (at == std::string::npos) throw ValueError("[bench] gather case '" + name + "' is not of the form " + std::string(form));
+  const std::vector<int64_t> size = parse_sizes("gather", name.substr(0, at), 2, form);
+  const int64_t rows = parse_sizes("gather", name.substr(at + 1), 1, form)[0];
+  Case c;
+  c.tensor({rows, size[1]}, dtype, 0).tensor({size[0], size[1]}, dtype, 2).tensor({size[0]}, DType::i32);
+  c.bound = Bound::copy;
+  c.tolerance = 0;
+  c.make = [=](const Environment& env) {
+    const Tensor table = random_tensor({rows, size[1]}, dtype, 1, env.device),
+                 indices = Tensor::from_vector(random_indices(size[0], rows, 2), {size[0]}, &env.device);
+    Workload w;
+    w.run = [=] { return std::vector<Tensor>{take(table, indices)}; };
+    return w;
+  };
+  return c;
+}
+
+// y = -x: the least that a kernel does to every element.
+Case parse_copy(const std::string& name, DType dtype) {
+  const int64_t n = parse_sizes("copy", name, 1, "N")[0];
+  Case c;
+  c.tensor({n}, dtype, 2);
+  c.bound = Bound::copy;
+  c.tolerance = 0;
+  c.make = [=](const Environment& env) {
+    const Tensor x = random_tensor({n}, dtype, 1, env.device);
+    Workload w;
+    w.run = [=] { return std::vector<Tensor>{-x}; };
+    return w;
+  };
+  return c;
+}
+
+}  // namespace
+
+Family transpose_family() { return {"transpose", "[BATCH*]ROWSxCOLUMNS", {"4096x4096", "1000x1003", "48*512x64"}, types, {}, parse_transpose}; }
+Family gather_family() { return {"gather", "INDICESxWIDTH@ROWS", {"16384x256@50000", "65536x64@32000"}, types, {}, parse_gather}; }
+Family copy_family() { return {"copy", "N (y = -x)", {"16777216", "65536"}, types, {}, parse_copy}; }
+
+}  // namespace heddle::bench

@@ -1,0 +1,145 @@
+#include "bench/run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/exec/replay.h"
+#include "core/kernel/tuning.h"
+
+namespace heddle::bench {
+namespace {
+
+// Up to this much work the reference evaluator answers in about a second.
+constexpr double reference_flops = 4e7, reference_bytes = 3e7;
+
+std::vector<Tensor> evaluate(const Workload& workload) {
+  std::vector<Tensor> results = workload.run();
+  if (!results.empty()) eval(std::span<const Tensor>(results));
+  else eval_pending();
+  return results;
+}
+
+std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tensors) {
+  std::vector<std::vector<float>> values;
+  for (const Tensor& t : tensors) values.push_back(t.to_vector<float>());
+  return values;
+}
+
+[[noreturn]] void wrong(const Case& c, const DeviceContext& device, std::string_view against, const std::string& what) {
+  throw DeviceError(fmt::format("[bench] {} {} {} on {} is wrong against {}: {}", c.family, c.name, heddle::name_of(c.dtype), device.id(), against, what));
+}
+
+double available_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
+  return pages > 0 && size > 0 ? static_cast<double>(pages) * static_cast<double>(size) : 1e18;
+}
+
+}  // namespace
+
+void check_room(const Case& c, const DeviceContext& device) {
+  const auto gib = [](double bytes) { return bytes / (1 << 30); };
+  const double memory = available_bytes();
+  if (c.resident_bytes > 0.8 * memory) {
+    throw ValueError(fmt::format("[bench] {} {} needs about {:.3g} GiB; this machine has {:.3g}", c.family, c.name, gib(c.resident_bytes), gib(memory)));
+  }
+  const Caps& caps = device.caps();
+  const double most = static_cast<double>(std::min(caps.max_binding_bytes, caps.max_allocation_bytes));
+  if (caps.target != Target::none && c.largest_bytes > most) {
+    throw ValueError(fmt::format("[bench] {} {}: a tensor of {:.3g} GiB; {} takes at most {:.3g} in one binding", c.family, c.name, gib(c.largest_bytes),
+                                 device.id(), gib(most)));
+  }
+}
+
+std::string check_workload(const Case& c, const Workload& workload, DeviceContext& device, std::vector<std::vector<float>>* results) {
+  const std::vector<std::vector<float>> ours = values_of(evaluate(workload));
+  if (results != nullptr) *results = ours;
+  std::string checked;
+  if (workload.check) {
+    const std::string what = workload.check(ours);
+    if (!what.empty()) wrong(c, device, "its own check", what);
+    checked = "case";
+  }
+  for (const PeerCall& peer : workload.peers) {
+    peer.call();
+    if (!peer.result || ours.empty()) continue;
+    const std::string what = difference(ours[0], peer.result(), c.tolerance);
+    if (!what.empty()) wrong(c, device, peer.peer, what);
+    checked = "peer";
+  }
+  const bool quick = c.flops <= reference_flops && c.bytes <= reference_bytes;
+  if (checked.empty() && !ours.empty() && quick && device.caps().target != Target::none) {
+    const Workload same = c.make({heddle::device("reference:0"), {}});
+    const std::vector<std::vector<float>> expected = values_of(evaluate(same));
+    for (size_t i = 0; i < ours.size(); ++i) {
+      const std::string what = difference(ours[i], expected[i], c.tolerance);
+      if (!what.empty()) wrong(c, device, "the reference", fmt::format("result {}, {}", i, what));
+    }
+    checked = "reference";
+  }
+  return checked;
+}
+
+Side heddle_side(const Workload& workload, DeviceContext& device, bool loop, size_t* launches) {
+  if (loop || device.caps().target == Target::none) {
+    auto kept = std::make_shared<std::vector<Tensor>>();
+    return {[&workload, kept] { *kept = evaluate(workload); }, [&device] { device.synchronize(); }};
+  }
+  evaluate(workload);  // compiles, and settles what the first step makes (optimizer state)
+  auto kept = std::make_shared<std::vector<Tensor>>();
+  const Replay replay = Replay::capture([&] { *kept = evaluate(workload); });
+  device.synchronize();
+  if (launches != nullptr) *launches = replay.kernels();
+  return {[replay, kept] { replay.run(); }, [&device] { device.synchronize(); }};
+}
+
+Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Options& options) {
+  check_room(c, device);
+  const Workload workload = c.make({device, options.peers});
+  Row row;
+  row.family = c.family;
+  row.name = c.name;
+  row.device = device.id();
+  row.dtype = c.dtype;
+  row.flops = c.flops;
+  row.bytes = c.bytes;
+  row.checked = check_workload(c, workload, device);
+
+  std::vector<Side> sides = {heddle_side(workload, device, options.loop, &row.launches)};
+  for (const PeerCall& peer : workload.peers) sides.push_back({peer.call, [] {}, peer.settle_seconds});
+  const Probe* probe = bounds.probe(c.bound, c.bytes);
+  if (probe != nullptr) sides.push_back(probe->side);
+  if (options.compare_tuning) {
+    const TuningOff off;
+    Side side = heddle_side(workload, device, options.loop);
+    sides.push_back({[call = std::move(side.call)] {
+                       const TuningOff none;
+                       call();
+                     },
+                     side.finish});
+  }
+  const std::vector<std::vector<double>> seconds = measure(sides, options.timing);
+
+  row.seconds = spread(seconds[0]);
+  size_t at = 1;
+  for (const PeerCall& peer : workload.peers) {
+    row.peers.push_back({peer.peer, spread(seconds[at]), ratio_spread(seconds[at], seconds[0])});
+    ++at;
+  }
+  if (probe != nullptr) {
+    row.bound = c.bound;
+    row.bound_rate = probe->amount / median(seconds[at]);
+    bounds.add(c.bound, probe->amount, seconds[at]);
+    // Time that the bound would need for this case's work, over the time it took.
+    const double share = (c.bound == Bound::compute ? c.flops : c.bytes) / probe->amount;
+    row.fraction = ratio_spread(seconds[at], seconds[0]);
+    for (double* value : {&row.fraction.median, &row.fraction.low, &row.fraction.high}) *value *= share;
+    ++at;
+  }
+  if (options.compare_tuning) row.tuned_over_default = ratio_spread(seconds[at], seconds[0]);
+  return row;
+}
+
+}  // namespace heddle::bench

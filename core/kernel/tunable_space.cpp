@@ -1,0 +1,76 @@
+#include "core/kernel/tunable_space.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+
+namespace heddle {
+namespace {
+
+// A kind of generated kernel: name of the body in TuningKey, its tunables, and a rule over them (an expression as in `require`, empty: none).
+struct GeneratedSpace {
+  std::string_view body;
+  std::vector<KernelTunable> tunables;
+  std::string_view rule;
+};
+const std::vector<GeneratedSpace>& generated_spaces() {
+  static const std::vector<GeneratedSpace> rows = {};
+  return rows;
+}
+
+const GeneratedSpace* find_generated(std::string_view body) {
+  for (const GeneratedSpace& row : generated_spaces()) {
+    if (row.body == body) return &row;
+  }
+  return nullptr;
+}
+
+std::string generated_refusal(std::string_view body, const Bindings& values) {
+  const GeneratedSpace& row = *find_generated(body);
+  Bindings all;
+  for (const KernelTunable& t : row.tunables) all[t.name] = t.value;
+  for (const auto& [name, value] : values) {
+    const auto t = std::find_if(row.tunables.begin(), row.tunables.end(), [&](const KernelTunable& x) { return x.name == name; });
+    if (t == row.tunables.end()) return fmt::format("no tunable '{}'", name);
+    if (std::find(t->choices.begin(), t->choices.end(), value) == t->choices.end()) return fmt::format("{} = {} is none of its choices", name, value);
+    all[name] = value;
+  }
+  return row.rule.empty() || evaluate_expression(row.rule, all, body) != 0 ? "" : fmt::format("the rule {} refuses them", row.rule);
+}
+
+bool is_builtin(std::string_view body) {
+  const std::vector<std::string> names = KernelFile::builtin_names();
+  return std::find(names.begin(), names.end(), body) != names.end();
+}
+
+std::string file_refusal(std::string_view body, const Bindings& values) { return KernelFile::builtin(body).refusal(values); }
+
+}  // namespace
+
+bool has_tunable_space(std::string_view body) {
+  return find_generated(body) != nullptr || (is_builtin(body) && !KernelFile::builtin(body).tunables.empty());
+}
+
+TunableSpace tunable_space(std::string_view body) {
+  if (const GeneratedSpace* row = find_generated(body)) return {row->tunables, generated_refusal};
+  if (!has_tunable_space(body)) throw ValueError(fmt::format("[tuning] no tunables in '{}'; known: {}", body, fmt::join(tunable_bodies(), ", ")));
+  TunableSpace space{{}, file_refusal};
+  for (const KernelTunable& t : KernelFile::builtin(body).tunables) {
+    if (!t.fact) space.tunables.push_back(t);
+  }
+  return space;
+}
+
+std::vector<std::string> tunable_bodies() {
+  std::vector<std::string> names;
+  for (const std::string& name : KernelFile::builtin_names()) {
+    if (has_tunable_space(name)) names.push_back(name);
+  }
+  for (const GeneratedSpace& row : generated_spaces()) names.emplace_back(row.body);
+  return names;
+}
+
+}  // namespace heddle

@@ -1,0 +1,81 @@
+// heddle bench as a user and a script meet it.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "tests/cli/subprocess.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+using test::contains;
+using test::Finished;
+using test::run_heddle;
+
+void expect_user_error(const std::vector<std::string>& arguments, const std::string& part) {
+  const Finished run = run_heddle(arguments);
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(run.out, "");
+  EXPECT_TRUE(contains(run.err, part));
+  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
+}
+
+std::vector<Json> json_lines(const std::string& text) {
+  std::vector<Json> lines;
+  std::istringstream in(text);
+  for (std::string line; std::getline(in, line);) lines.push_back(Json::parse(line));
+  return lines;
+}
+
+TEST(Bench, BadInputIsOneLine) {
+  const auto fails = [](std::vector<std::string> arguments, const std::string& part) {
+    arguments.insert(arguments.begin(), "bench");
+    arguments.insert(arguments.end(), {"--device", "reference:0"});
+    expect_user_error(arguments, part);
+  };
+  fails({"juggling"}, "unknown benchmark 'juggling'; known: matmul");
+  fails({"matmul", "--cases", "8x8"}, "'8x8' is not of the form");
+  fails({"matmul", "--cases", "8x8x0"}, "MxNxK");
+  fails({"matmul", "--cases", "8x8x8x"}, "MxNxK");
+  fails({"matmul", "--cases", "xy:8x8x8"}, "MxNxK");
+  fails({"matmul", "--cases", "99999999999999999999x8x8"}, "overflows");
+  fails({"matmul", "--cases", "3000000000x8x8"}, "below 2^31");
+  fails({"matmul", "--cases", "2000000000x2000000000x2000000000"}, "at most 2^31 - 1");
+  fails({"matmul", "--cases", "46000x46000x46000"}, "GiB; this machine has");
+  fails({"matmul", "--peers", "abacus"}, "unknown peer 'abacus'");
+  fails({"matmul", "--repetitions", "3"}, "at least 10");
+  fails({"matmul", "--dtype", "i64"}, "no dtype i64");
+  fails({"matmul", "--dtype", "f8"}, "f8");
+  fails({"optimizer", "--cases", "juggle:2x2"}, "adamw:TENSORSxELEMENTS");
+}
+
+TEST(Bench, MatmulRow) {
+  const Finished run = run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Json row = Json::parse(run.out);
+  EXPECT_EQ(row["bench"], "matmul");
+  EXPECT_EQ(row["case"], "8x4x2");
+  EXPECT_EQ(row["dtype"], "f32");
+  EXPECT_EQ(row["device"], "reference:0");
+  EXPECT_EQ(row["flops"], 2 * 8 * 4 * 2);
+  EXPECT_EQ(row["bytes"], 4 * (8 * 2 + 2 * 4 + 8 * 4));
+  EXPECT_TRUE(row["fraction"].is_null());
+  EXPECT_TRUE(row["peers"].empty());
+  EXPECT_NEAR(row["gflops"].get<double>(), 2 * 8 * 4 * 2 / row["seconds"].get<double>() * 1e-9, 1e-9);
+  EXPECT_LE(row["seconds_low"].get<double>(), row["seconds"].get<double>());
+}
+
+TEST(Bench, ListNamesEveryStandardCase) {
+  const Finished run = run_heddle({"bench", "matmul", "softmax", "optimizer", "--list", "--json", "--device", "reference:0"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Json> rows = json_lines(run.out);
+  EXPECT_GE(rows.size(), 6u);
+  for (const Json& row : rows) EXPECT_GT(row["bytes"].get<double>(), 0) << row.dump();
+}
+
+}  // namespace
+}  // namespace heddle
