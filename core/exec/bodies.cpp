@@ -10,7 +10,15 @@
 namespace heddle {
 namespace {
 
+BodyRow attention_row(const OpDef& op) {
+  return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes};
+}
+
 const BodyRow rows[] = {
+    attention_row(ops::attention_op),
+    attention_row(ops::attention_query_gradient_op),
+    attention_row(ops::attention_key_gradient_op),
+    attention_row(ops::attention_bias_gradient_op),
     {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
 };
 

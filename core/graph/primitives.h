@@ -24,6 +24,7 @@
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
 //   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
 //   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
+//   attention, attention_..._gradient   body   see core/graph/attention.h
 //   softmax log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
 //   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
 //   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
@@ -42,6 +43,7 @@ namespace heddle::ops {
 #define HEDDLE_PRIMITIVES(X)                                                                                                          \
   X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
   X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp)      \
+  X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                        \
   X(cross_entropy) X(stop_gradient) X(assign)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;
 HEDDLE_PRIMITIVES(HEDDLE_DECLARE)

@@ -36,6 +36,10 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
       {&ops::scatter_rows_op, scatter_rows},
+      {&ops::attention_op, attention},
+      {&ops::attention_query_gradient_op, attention_gradient},
+      {&ops::attention_key_gradient_op, attention_gradient},
+      {&ops::attention_bias_gradient_op, attention_gradient},
   };
   return table;
 }

@@ -198,6 +198,7 @@ std::vector<GradientCase> function_cases() {
   add_indexing(t);
   add_contractions(t);
   add_losses(t);
+  for (GradientCase& c : attention_cases()) t.push_back(std::move(c));
   return t;
 }
 
