@@ -10,6 +10,7 @@
 namespace heddle::bench {
 
 Family matmul_family();
+Family attention_family();
 Family softmax_family();
 Family layernorm_family();
 Family reduce_family();
@@ -25,6 +26,7 @@ namespace {
 
 const std::vector<std::string>& peer_names() {
   static const std::vector<std::string> names = {
+      "unfused",  // Heddle itself, without the fused op that the case is about
 #ifdef HEDDLE_PEER_ONEDNN
       "onednn",
 #endif
@@ -41,7 +43,7 @@ const std::vector<std::string>& peer_names() {
 }  // namespace
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> table = {matmul_family(),    softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
+  static const std::vector<Family> table = {matmul_family(),    attention_family(), softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
                                             transpose_family(), gather_family(),  optimizer_family(), dispatch_family(), copy_family()};
   return table;
 }
