@@ -45,7 +45,7 @@ Row tile_row(int64_t row_count, int64_t column_count) {
 Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
   const int64_t size = size_for(s.size);
   for (const auto& [q, k] : {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {16, 16}}) {
-    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + q * k / (k >= 32 ? 4 : 2));
+    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + 2 * q * k / (k >= 32 ? 4 : 2));
     if (q > 16 && s.queries <= q / 2) continue;
     if (shared <= static_cast<int64_t>(caps.shared_bytes) && size % (k / (k >= 32 ? 4 : 2)) == 0) return tile_row(q, k);
   }
