@@ -1,6 +1,8 @@
 // Networks: modules, layers, initialisers and optimizers. Losses are functions (core/graph/functions.h).
 #pragma once
 
+#include "nn/clip.h"
+#include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/module.h"

@@ -1,14 +1,12 @@
+// The formulas; what they share is in optimizer.cpp.
 #include "nn/optim.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 
 namespace heddle::nn {
 namespace {
-
-DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
 
 void check_not_negative(double value, const char* name, const char* what) {
   if (!(value >= 0) || std::isinf(value))
@@ -21,117 +19,6 @@ void check_beta(double value, const char* name, const char* what) {
 }
 
 }  // namespace
-
-Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name)
-    : parameters_(std::move(parameters)), lr_(0), name_(name) {
-  set_lr(lr);
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    if (!parameter.defined() || !parameter.is_leaf() || !is_float(parameter.dtype())) {
-      throw ValueError(fmt::format("[{}] parameter {} is not a floating leaf tensor", name, i));
-    }
-    for (size_t k = 0; k < i; ++k) {
-      if (parameters_[k].impl() == parameter.impl())
-        throw ValueError(fmt::format("[{}] parameters {} and {} are the same tensor", name, k, i));
-    }
-    slots_.push_back({parameter, 0, {}});
-  }
-}
-
-void Optimizer::set_lr(double lr) {
-  check_not_negative(lr, name_.c_str(), "the learning rate");
-  lr_ = lr;
-}
-
-void Optimizer::update() {
-  const NoGradScope no_grad;
-  begin_update();
-  for (Slot& slot : slots_) {
-    const Tensor gradient = slot.parameter.grad();
-    if (!gradient.defined()) continue;
-    ++slot.steps;
-    update_slot(slot, gradient);
-  }
-}
-
-void Optimizer::step() {
-  update();
-  eval_pending();
-}
-
-void Optimizer::zero_grad() {
-  for (Tensor& parameter : parameters_) parameter.zero_grad();
-}
-
-Tensor& Optimizer::state(Slot& slot, const std::string& name) const {
-  Tensor& tensor = slot.tensors[name];
-  if (!tensor.defined()) {
-    const Tensor& parameter = slot.parameter;
-    // Uploaded rather than recorded as a constant: the first step then has the structure of all later ones, and one plan serves them.
-    const DType dtype = state_dtype(parameter.dtype());
-    const std::vector<uint8_t> zero(static_cast<size_t>(parameter.numel()) * size_of(dtype));
-    tensor = Tensor::from_bytes(zero.data(), static_cast<size_t>(parameter.numel()), dtype, parameter.shape(), &parameter.device());
-  }
-  return tensor;
-}
-
-void Optimizer::assign_parameter(Slot& slot, const Tensor& value) {
-  slot.parameter.assign(value.to(slot.parameter.dtype()));
-}
-
-StateDict Optimizer::state_dict() const {
-  StateDict all;
-  for (size_t i = 0; i < slots_.size(); ++i) {
-    if (slots_[i].steps == 0) continue;
-    for (const auto& [name, tensor] : slots_[i].tensors) all.emplace(fmt::format("{}.{}", i, name), tensor);
-    const int64_t steps = slots_[i].steps;
-    all.emplace(fmt::format("{}.step", i),
-                Tensor::from_host(std::span(&steps, 1), Shape{}, &slots_[i].parameter.device()));
-  }
-  return all;
-}
-
-void Optimizer::load_state_dict(const StateDict& given) {
-  std::vector<std::string> missing, unexpected;
-  StateDict left = given;
-  std::vector<Slot> loaded = slots_;
-  for (size_t i = 0; i < loaded.size(); ++i) {
-    Slot& slot = loaded[i];
-    slot.steps = 0;
-    slot.tensors.clear();
-    const auto steps = left.extract(fmt::format("{}.step", i));
-    if (steps.empty()) continue;  // never stepped
-    slot.steps = static_cast<int64_t>(steps.mapped().item());
-    for (const std::string& name : state_names()) {
-      const auto found = left.extract(fmt::format("{}.{}", i, name));
-      if (found.empty()) {
-        missing.push_back(fmt::format("{}.{}", i, name));
-        continue;
-      }
-      if (found.mapped().shape() != slot.parameter.shape()) {
-        throw ShapeError(
-            fmt::format("[{}] state {} has shape {} but the parameter is {}; likely saved from another model", name_,
-                        found.key(), found.mapped().shape().str(), slot.parameter.shape().str()));
-      }
-      slot.tensors[name] = found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
-    }
-  }
-  for (const auto& [name, tensor] : left) unexpected.push_back(name);
-  if (!missing.empty() || !unexpected.empty()) {
-    throw ValueError(fmt::format(
-        "[{}] the state does not fit: missing [{}], unexpected [{}]; likely saved by another optimizer or model", name_,
-        fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
-  }
-  // Own copies: this optimizer's updates must not reach the tensors that were given.
-  for (Slot& slot : loaded) {
-    for (auto& [name, tensor] : slot.tensors) {
-      Tensor copy = zeros_like(tensor);
-      copy.assign(tensor);
-      tensor = copy;
-    }
-  }
-  slots_ = std::move(loaded);
-}
 
 // ---- SGD
 
@@ -155,19 +42,19 @@ std::vector<std::string> SGD::state_names() const {
 void SGD::begin_update() { lr_scalars_.clear(); }
 
 void SGD::update_slot(Slot& slot, const Tensor& gradient) {
-  const Tensor& p = slot.parameter;
+  Tensor& p = slot.parameter;
   Tensor& rate = lr_scalars_[&p.device()];
   if (!rate.defined()) rate = Tensor::host_scalar(static_cast<float>(lr()), &p.device());
-  Tensor d = options_.weight_decay != 0 ? gradient + options_.weight_decay * p : gradient;
+  const auto times = [&](double factor, const Tensor& x) { return number(factor, x) * x; };
+  Tensor d = options_.weight_decay != 0 ? gradient + times(options_.weight_decay, p) : gradient;
   if (options_.momentum != 0) {
     Tensor& buffer = state(slot, "momentum");
     // The first step takes the gradient whole, as PyTorch does; without dampening the general form says the same.
     const bool whole = slot.steps == 1 || options_.dampening == 0;
-    const Tensor moved = options_.momentum * buffer + (whole ? d : (1 - options_.dampening) * d);
-    buffer.assign(moved);
-    d = options_.nesterov ? d + options_.momentum * moved : moved;
+    const Tensor moved = write(buffer, times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d)));
+    d = options_.nesterov ? d + times(options_.momentum, moved) : moved;
   }
-  assign_parameter(slot, p - rate * d);
+  write(p, p - spread(rate, p) * d);
 }
 
 // ---- Adam, AdamW
@@ -204,18 +91,41 @@ const Adam::Scalars& Adam::scalars(const Slot& slot) {
 
 void Adam::update_slot(Slot& slot, const Tensor& gradient) {
   const Scalars& s = scalars(slot);
-  const Tensor& p = slot.parameter;
+  Tensor& p = slot.parameter;
   const bool decayed = options_.weight_decay != 0;
-  Tensor g = gradient.to(state_dtype(p.dtype()));
-  if (decayed && !decoupled_) g = g + options_.weight_decay * p;
+  const Tensor g = decayed && !decoupled_ ? gradient + number(options_.weight_decay, p) * p : gradient;
   Tensor& m = state(slot, "m");
   Tensor& v = state(slot, "v");
-  const Tensor m_next = m + (1 - options_.beta1) * (g - m);
-  const Tensor v_next = options_.beta2 * v + (1 - options_.beta2) * (g * g);
-  m.assign(m_next);
-  v.assign(v_next);
-  const Tensor start = decayed && decoupled_ ? s.keep * p : p;
-  assign_parameter(slot, start - s.step_size * (m_next / (sqrt(v_next) * s.inverse_root + options_.eps)));
+  const Tensor m_next = write(m, m + number(1 - options_.beta1, m) * (g - m));
+  const Tensor v_next = write(v, number(options_.beta2, v) * v + number(1 - options_.beta2, v) * (g * g));
+  const Tensor start = decayed && decoupled_ ? spread(s.keep, p) * p : p;
+  write(p, start - spread(s.step_size, p) * (m_next / (sqrt(v_next) * spread(s.inverse_root, p) + number(options_.eps, v))));
+}
+
+// ---- Lion
+
+Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options) : Optimizer(std::move(parameters), options.lr, "Lion"), options_(options) {
+  check_beta(options.beta1, "Lion", "beta1");
+  check_beta(options.beta2, "Lion", "beta2");
+  check_not_negative(options.weight_decay, "Lion", "weight_decay");
+}
+
+std::vector<std::string> Lion::state_names() const { return {"m"}; }
+
+void Lion::begin_update() { scalars_.clear(); }
+
+void Lion::update_slot(Slot& slot, const Tensor& gradient) {
+  Tensor& p = slot.parameter;
+  auto& [rate, keep] = scalars_[&p.device()];
+  if (!rate.defined()) {
+    rate = Tensor::host_scalar(static_cast<float>(lr()), &p.device());
+    keep = Tensor::host_scalar(static_cast<float>(1 - lr() * options_.weight_decay), &p.device());
+  }
+  Tensor& m = state(slot, "m");
+  const Tensor direction = sign(number(options_.beta1, m) * m + number(1 - options_.beta1, m) * gradient);
+  const Tensor start = options_.weight_decay != 0 ? spread(keep, p) * p : p;
+  write(m, number(options_.beta2, m) * m + number(1 - options_.beta2, m) * gradient);
+  write(p, start - spread(rate, p) * direction);
 }
 
 }  // namespace heddle::nn

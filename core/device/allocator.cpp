@@ -175,6 +175,36 @@ Allocation CachingAllocator::allocate(uint64_t bytes) {
       bytes, s.stats.live_bytes, s.stats.reserved_bytes, s.stats.blocks, s.largest_holders()));
 }
 
+std::vector<Allocation> CachingAllocator::allocate_adjacent(const std::vector<uint64_t>& bytes) {
+  State& s = *state_;
+  std::vector<Allocation> parts;
+  uint64_t total = 0;
+  for (uint64_t b : bytes) {
+    const uint64_t reserved = round_up(std::max<uint64_t>(b, 1), s.alignment);
+    parts.push_back({BufferId::none, total, b, reserved});
+    total += reserved;
+  }
+  if (parts.empty()) return parts;
+  const Allocation whole = allocate(total);
+  auto& ranges = s.blocks.at(whole.buffer).ranges;
+  ranges.erase(whole.offset);
+  for (Allocation& part : parts) {
+    part.buffer = whole.buffer;
+    part.offset += whole.offset;
+    ranges.emplace(part.offset, Range{part.reserved, false});
+  }
+  s.stats.allocations += parts.size() - 1;
+  return parts;
+}
+
+bool CachingAllocator::adjacency_is_free(uint64_t bytes) const {
+  const auto& index = state_->free_ranges[bytes <= small_limit];
+  if (!index.empty() && std::get<0>(*index.rbegin()) >= bytes) return true;
+  uint64_t free = 0;
+  for (const FreeKey& range : index) free += std::get<0>(range);
+  return free < bytes;
+}
+
 void CachingAllocator::release(const Allocation& allocation) {
   State& s = *state_;
   auto block = s.blocks.find(allocation.buffer);

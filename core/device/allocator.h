@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "core/device/device.h"
 
@@ -40,6 +41,10 @@ class CachingAllocator {
   // Throws LimitError above max_allocation_bytes; OutOfMemory (asked, live, reserved, what to try) when the driver has no
   // more even after unused blocks were returned to it.
   Allocation allocate(uint64_t bytes);
+  // One range after the other, as close as the alignment allows; each is released by itself. Throws as allocate() of their sum does.
+  std::vector<Allocation> allocate_adjacent(const std::vector<uint64_t>& bytes);
+  // Whether allocate_adjacent() of that sum wastes nothing: a free range takes it, or the free ranges together would not.
+  bool adjacency_is_free(uint64_t bytes) const;
   void release(const Allocation& allocation);
   // Gives blocks without live ranges back to the driver.
   void trim();

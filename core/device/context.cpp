@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdlib>
 #include <map>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "core/exec/step.h"
@@ -27,6 +28,55 @@ DeviceContext::~DeviceContext() {
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
   std::lock_guard guard(mutex_);
   return std::make_shared<Storage>(*this, allocator_.allocate(std::max<uint64_t>(bytes, 1)));
+}
+
+std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint64_t>& bytes) {
+  constexpr uint64_t large = 16 << 20, longest_stretch = 128 << 20;
+  const uint64_t limit = std::min({longest_stretch, caps().max_binding_bytes, caps().max_allocation_bytes});
+  const uint64_t step = std::max<uint64_t>(256, caps().buffer_alignment);
+  std::lock_guard guard(mutex_);
+  std::vector<StoragePtr> storages(bytes.size());
+  std::vector<size_t> stretch;
+  uint64_t length = 0;
+  const auto close = [&] {
+    std::vector<uint64_t> sizes;
+    for (size_t i : stretch) sizes.push_back(bytes[i]);
+    const std::vector<Allocation> parts = allocator_.allocate_adjacent(sizes);
+    for (size_t i = 0; i < parts.size(); ++i) storages[stretch[i]] = std::make_shared<Storage>(*this, parts[i]);
+    stretch.clear();
+    length = 0;
+  };
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    const uint64_t reserved = (std::max<uint64_t>(bytes[i], 1) + step - 1) / step * step;
+    if (reserved > std::min(large, limit)) {
+      storages[i] = allocate(bytes[i]);
+      continue;
+    }
+    if (length + reserved > limit) close();
+    stretch.push_back(i);
+    length += reserved;
+  }
+  close();
+  return storages;
+}
+
+std::vector<StoragePtr> DeviceContext::allocate_results(const std::vector<uint64_t>& bytes) {
+  constexpr size_t many = 16;  // gradients, not the few results somebody looks at
+  std::lock_guard guard(mutex_);
+  if (bytes.size() >= many && allocator_.adjacency_is_free(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}))) return allocate_adjacent(bytes);
+  std::vector<StoragePtr> storages;
+  for (uint64_t b : bytes) storages.push_back(allocate(b));
+  return storages;
+}
+
+void DeviceContext::copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to) {
+  std::vector<Command> commands;
+  for (const auto& [from, to] : from_to) commands.emplace_back(Copy{from->binding(), to->binding()});
+  if (commands.empty()) return;
+  std::lock_guard guard(mutex_);
+  const RecordingId recording = device_->record(commands, false);
+  device_->wait(device_->submit(recording));
+  device_->release(recording);
 }
 
 void DeviceContext::release(const Allocation& allocation) {

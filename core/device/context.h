@@ -12,6 +12,8 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "core/device/allocator.h"
 #include "core/device/device.h"
@@ -63,6 +65,13 @@ class DeviceContext {
 
   // New storage of at least `bytes` bytes (zero is allowed and gives a minimal one).
   StoragePtr allocate(uint64_t bytes);
+  // Storages that lie side by side, in as few stretches as bindings allow, so that one kernel can reach many of them through one binding
+  // (core/exec/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
+  std::vector<StoragePtr> allocate_adjacent(const std::vector<uint64_t>& bytes);
+  // The same for the results of one step, where it costs no memory: else one by one.
+  std::vector<StoragePtr> allocate_results(const std::vector<uint64_t>& bytes);
+  // Copies whole storages of equal size on the device, in queue order; returns when done.
+  void copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to);
   void write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes);
   void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
   // Waits until everything submitted so far has finished.

@@ -192,7 +192,7 @@ void NullDevice::run(size_t index, const Command& command) {
     const auto& dispatch = std::get<Dispatch>(command);
     const std::vector<BufferParam>& declared = live(dispatch.kernel).signature.buffers;
     for (size_t i = 0; i < declared.size(); ++i) {
-      if (declared[i].access != Access::write) need(index, command, dispatch.bindings[i], "binding '" + declared[i].name + "'");
+      if (declared[i].access != Access::write && !declared[i].scattered) need(index, command, dispatch.bindings[i], "binding '" + declared[i].name + "'");
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       if (declared[i].access != Access::read) mark(dispatch.bindings[i]);

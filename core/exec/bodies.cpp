@@ -20,6 +20,9 @@ const BodyRow rows[] = {
     attention_row(ops::attention_key_gradient_op),
     attention_row(ops::attention_bias_gradient_op),
     {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
+    {.op = &ops::conv_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_input_grad_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .epilogue = true},
 };
 
 }  // namespace

@@ -28,5 +28,6 @@ LoweredKernel lower_attention(const LowerInput& in);
 LoweredKernel lower_attention_gradient(const LowerInput& in);
 bool attention_accepts(const IrNode& node, size_t input, const View& view);
 bool attention_takes(const Node& node);
+LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
 
 }  // namespace heddle

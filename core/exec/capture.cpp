@@ -70,11 +70,9 @@ class KeyWriter {
   }
 
   int storage_slot(const StoragePtr& storage) {
-    for (size_t i = 0; i < capture_.storages.size(); ++i) {
-      if (capture_.storages[i] == storage) return static_cast<int>(i);
-    }
-    capture_.storages.push_back(storage);
-    return static_cast<int>(capture_.storages.size()) - 1;
+    const auto [at, fresh] = slots_.try_emplace(storage.get(), static_cast<int>(capture_.storages.size()));
+    if (fresh) capture_.storages.push_back(storage);
+    return at->second;
   }
 
  private:
@@ -95,6 +93,7 @@ class KeyWriter {
   }
 
   Capture& capture_;
+  std::unordered_map<const Storage*, int> slots_;
 };
 
 // The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.

@@ -25,15 +25,18 @@ void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel
   if (debug_level() < 2) return;
   fmt::print(stderr, "heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
   if (debug_level() < 4) return;
-  for (const LoweredKernel& kernel : kernels) fmt::print(stderr, "heddle: kernel, {} groups\n{}\n", kernel.groups[0] * kernel.groups[1], kernel.source.str());
+  for (const LoweredKernel& kernel : kernels) {
+    const std::string size = kernel.segments.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} segments", kernel.segments.size());
+    fmt::print(stderr, "heddle: kernel, {}\n{}\n", size, kernel.source.str());
+  }
 }
 
-void debug_times(Device& device, Ticket ticket, const std::vector<LoweredKernel>& kernels) {
+void debug_times(Device& device, Ticket ticket, const std::vector<std::string_view>& kernels) {
   if (debug_level() < 1) return;
   std::vector<double> seconds;
   device.wait(ticket, &seconds);
   fmt::print(stderr, "heddle: step of {} kernels, {:.1f} us on the device\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) fmt::print(stderr, "  {:9.1f} us  {}\n", 1e6 * seconds[k], kernels[k].source.name);
+  for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) fmt::print(stderr, "  {:9.1f} us  {}\n", 1e6 * seconds[k], kernels[k]);
 }
 
 }  // namespace heddle

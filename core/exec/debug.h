@@ -13,6 +13,6 @@ int debug_level();
 void debug_graph(const Graph& before, const Graph& after);
 void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
 // At level 1 and above waits for the submission and prints its times.
-void debug_times(Device& device, Ticket ticket, const std::vector<LoweredKernel>& kernels);
+void debug_times(Device& device, Ticket ticket, const std::vector<std::string_view>& kernels);
 
 }  // namespace heddle

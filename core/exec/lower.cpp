@@ -3,14 +3,16 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <stdexcept>
 
 #include "core/base/error.h"
 #include "core/exec/bodies.h"
+#include "core/exec/horizontal.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
 
-LowerOptions lower_options(const Caps& caps) { return {caps.device_class == DeviceClass::cpu && caps.target == Target::opencl}; }
+LowerOptions lower_options(const Caps& caps) { return {.loop_lanes = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl}; }
 
 int64_t extent(const std::vector<Axis>& axes) {
   int64_t n = 1;
@@ -63,12 +65,18 @@ std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
 
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
   LoweredKernel kernel;
+  kernel.parallel = true;
   kernel.source.name = emitter.kernel_name();
   kernel.source.buffers = emitter.buffers();
   kernel.source.constants = emitter.constant_params();
   kernel.source.group = lanes;
   kernel.source.helpers = emitter.helpers();
   kernel.source.body = emitter.take_text();
+  if (emitter.segmented()) {
+    kernel.segments.push_back({emitter.slots(), emitter.constant_values(), groups});
+    make_segmented(kernel.source, emitter.constant_values().size());
+    return kernel;
+  }
   kernel.bindings = emitter.slots();
   kernel.constants = emitter.constant_values();
   const auto grid = fold_groups(groups, in.caps);
@@ -116,27 +124,35 @@ void check_loops(const LoweredKernel& kernel, const Caps& caps) {
 
 }  // namespace
 
+LoweredKernel lower_group(const LowerInput& in) {
+  LoweredKernel kernel;
+  switch (in.group.kind) {
+    case GroupKind::elementwise: kernel = lower_elementwise(in); break;
+    case GroupKind::reduce: kernel = lower_reduce(in); break;
+    case GroupKind::matmul: kernel = lower_matmul(in); break;
+    case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::body: kernel = body_row(*in.scheduled.graph.nodes[in.group.anchor].op).lower(in); break;
+  }
+  check_loops(kernel, in.caps);
+  for (const Member& member : in.group.members) {
+    if (member.stored) kernel.writes.push_back(member.node);
+  }
+  return kernel;
+}
+
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
   std::vector<LoweredKernel> kernels;
+  std::vector<const Group*> groups;
   for (const Group& group : scheduled.groups) {
     bool any = false;
     for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
-    if (!any) continue;
+    if (!any || group.kind == GroupKind::join) continue;
     check_extents(scheduled.graph, group);
     check_types(scheduled.graph, group, caps);
-    const LowerInput in{scheduled, group, caps, options};
-    switch (group.kind) {
-      case GroupKind::elementwise: kernels.push_back(lower_elementwise(in)); break;
-      case GroupKind::reduce: kernels.push_back(lower_reduce(in)); break;
-      case GroupKind::matmul: kernels.push_back(lower_matmul(in)); break;
-      case GroupKind::body: kernels.push_back(body_row(*scheduled.graph.nodes[group.anchor].op).lower(in)); break;
-    }
-    check_loops(kernels.back(), caps);
-    for (const Member& member : group.members) {
-      if (member.stored) kernels.back().writes.push_back(member.node);
-    }
+    kernels.push_back(lower_group({scheduled, group, caps, options}));
+    groups.push_back(&group);
   }
-  return kernels;
+  return options.horizontal ? fuse_horizontally(scheduled, std::move(kernels), groups, caps, options) : kernels;
 }
 
 }  // namespace heddle

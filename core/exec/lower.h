@@ -14,6 +14,10 @@ namespace heddle {
 struct LowerOptions {
   // Loop lanes (true) or work-item lanes; default by device: loop lanes on CPU drivers of OpenCL.
   bool loop_lanes = false;
+  // Kernels of one text become one launch (core/exec/horizontal.h).
+  bool horizontal = true;
+  // Lower a group as one of many segments; set by fuse_horizontally().
+  bool segmented = false;
 };
 LowerOptions lower_options(const Caps& caps);
 
@@ -27,6 +31,7 @@ struct LowerInput {
   const Caps& caps;
   const LowerOptions& options;
 };
+LoweredKernel lower_group(const LowerInput& in);
 LoweredKernel lower_elementwise(const LowerInput& in);
 LoweredKernel lower_reduce(const LowerInput& in);
 LoweredKernel lower_matmul(const LowerInput& in);  // and one per body: core/exec/bodies.h
@@ -43,7 +48,7 @@ std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, co
 // "int t_i1 = flat % c; ..." for all axes, from a flat index.
 void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat);
 int64_t extent(const std::vector<Axis>& axes);
-// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions.
+// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A segmented emitter gives a kernel of one segment.
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups);
 // The text of a hand-written body's EPILOGUE hook: the group's elementwise members computed from the anchor's value, and stored. The hook's
 // parameters name the value (`value`) and, for each entry of `blocks`, the row-major index over that many dimensions of the anchor's shape,

@@ -17,6 +17,42 @@ uint32_t word(double value) { return std::bit_cast<uint32_t>(static_cast<float>(
 
 bool wants_four_strides(const AttentionProblem& p, int input) { return input < 3 || input == p.bias || input == p.cotangent; }
 
+AttentionSizes sizes_of(const AttentionProblem& p) {
+  AttentionSizes s;
+  s.batch = p.batch;
+  s.heads = p.heads;
+  s.group = p.group();
+  s.queries = p.queries;
+  s.keys = p.keys;
+  s.size = std::max(p.size, p.value_size);
+  s.causal = p.causal;
+  s.bias = p.bias >= 0;
+  s.mask = p.mask >= 0;
+  s.lengths = p.lengths >= 0;
+  s.dropout = p.key >= 0;
+  return s;
+}
+
+int64_t chunk_of(const AttentionProblem& p) { return ((p.keys + p.splits - 1) / p.splits + 3) / 4 * 4; }
+
+AttentionGradient gradient_of(const OpDef& op, const Shape& shape, const AttentionProblem& p) {
+  AttentionGradient g;
+  if (&op == &ops::attention_key_gradient_op) g.which = 1;
+  if (&op != &ops::attention_bias_gradient_op) return g;
+  g.which = 2;
+  g.reduce_batch = shape[0] == 1 && p.batch > 1;
+  g.reduce_heads = shape[1] == 1 && p.heads > 1;
+  g.reduce_queries = shape[2] == 1 && p.queries > 1;
+  return g;
+}
+
+// How many columns one work item runs over.
+int64_t columns_of(const AttentionProblem& p, const AttentionGradient& g) {
+  if (g.which == 0) return p.keys;
+  if (g.which == 1) return p.group() * p.queries;
+  return (g.reduce_batch ? p.batch : 1) * (g.reduce_heads ? p.heads : 1) * p.queries;
+}
+
 class AttentionLowering {
  public:
   AttentionLowering(const LowerInput& in, const KernelFile& file)
@@ -25,22 +61,6 @@ class AttentionLowering {
     for (int input : node_.inputs) shapes.push_back(graph_.nodes[input].shape);
     p = attention_problem(node_.attrs, shapes, graph_.nodes[node_.inputs[0]].dtype);
     for (int input : node_.inputs) operands_.push_back(resolve_operand(in.scheduled, in.group, input, "x"));
-  }
-
-  AttentionSizes sizes() const {
-    AttentionSizes s;
-    s.batch = p.batch;
-    s.heads = p.heads;
-    s.group = p.group();
-    s.queries = p.queries;
-    s.keys = p.keys;
-    s.size = std::max(p.size, p.value_size);
-    s.causal = p.causal;
-    s.bias = p.bias >= 0;
-    s.mask = p.mask >= 0;
-    s.lengths = p.lengths >= 0;
-    s.dropout = p.key >= 0;
-    return s;
   }
 
   // Buffer `name` of the body is operand `input`, or left out.
@@ -108,20 +128,19 @@ class AttentionLowering {
   KernelFile::Options options_;
 };
 
-AttentionGradient gradient_of(const IrNode& node, const AttentionProblem& p) {
-  AttentionGradient g;
-  if (node.op == &ops::attention_key_gradient_op) g.which = 1;
-  if (node.op != &ops::attention_bias_gradient_op) return g;
-  g.which = 2;
-  g.reduce_batch = node.shape[0] == 1 && p.batch > 1;
-  g.reduce_heads = node.shape[1] == 1 && p.heads > 1;
-  g.reduce_queries = node.shape[2] == 1 && p.queries > 1;
-  return g;
-}
-
 }  // namespace
 
-bool attention_takes(const Node& node) { return attention_has_kernel(attention_problem(node), node.inputs[0]->dtype); }
+// Where a driver ends long loops in silence, long rows are left to the unfused graph.
+bool attention_takes(const Node& node) {
+  const AttentionProblem p = attention_problem(node);
+  if (!attention_has_kernel(p, node.inputs[0]->dtype)) return false;
+  const Caps& caps = node.device->caps();
+  const bool forward = node.op == &ops::attention_op;
+  const AttentionGradient g = gradient_of(*node.op, node.shape, p);
+  const Bindings tunables = forward ? pick_attention(caps, sizes_of(p)) : pick_attention_gradient(caps, sizes_of(p), g);
+  const int64_t columns = forward ? std::min(p.keys, chunk_of(p)) : columns_of(p, g);
+  return static_cast<uint64_t>(attention_iterations(tunables, columns, std::max(p.size, p.value_size))) <= caps.max_loop_iterations;
+}
 
 // q, k, v, bias and the cotangent may have any strides but that of their elements; the small operands lie densely, the logarithms
 // behind the result they belong to.
@@ -150,18 +169,17 @@ LoweredKernel lower_attention(const LowerInput& in) {
   l.add_sizes();
   l.add_view(p.bias, 4);
   l.add("", p.splits * p.results());
-  const int64_t chunk = ((p.keys + p.splits - 1) / p.splits + 3) / 4 * 4;
   l.add("SPLITS", p.splits);
-  l.add("", chunk);
+  l.add("", chunk_of(p));
   l.add(p.scale);
   l.add(p.drop);
-  return l.finish(pick_attention(in.caps, l.sizes()), std::min(p.keys, chunk));
+  return l.finish(pick_attention(in.caps, sizes_of(p)), std::min(p.keys, chunk_of(p)));
 }
 
 LoweredKernel lower_attention_gradient(const LowerInput& in) {
   AttentionLowering l(in, KernelFile::builtin("attention_backward"));
   const AttentionProblem& p = l.p;
-  const AttentionGradient g = gradient_of(l.node_, p);
+  const AttentionGradient g = gradient_of(*l.node_.op, l.node_.shape, p);
   l.bind("q", 0);
   l.bind("k", 1);
   l.bind("v", 2);
@@ -178,9 +196,7 @@ LoweredKernel lower_attention_gradient(const LowerInput& in) {
   l.add("", l.operand(p.stats).view.offset);
   l.add(p.scale);
   l.add(p.drop);
-  const int64_t steps = g.which == 1 ? p.group() : g.which == 2 ? (g.reduce_batch ? p.batch : 1) * (g.reduce_heads ? p.heads : 1) : 1;
-  const int64_t columns = g.which == 0 ? p.keys : p.queries;
-  return l.finish(pick_attention_gradient(in.caps, l.sizes(), g), steps * columns);
+  return l.finish(pick_attention_gradient(in.caps, sizes_of(p), g), columns_of(p, g));
 }
 
 }  // namespace heddle

@@ -37,8 +37,9 @@ class Materializer {
         for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = in_memory(node, n);
       }
       if (node.op == &ops::matmul_op) check_batch(node);
-      if (node.op == &ops::concat_op) split_concat(node);
+      if (node.op == &ops::concat_op && !try_join(node)) split_concat(node);
       to[i] = out_.graph.add(std::move(node));
+      if (at(to[i]).op == &join_op) place_parts(to[i]);
     }
     for (const IrOutput& output : in_.outputs) add_output(to[output.node], output.assign_slot);
     return std::move(out_);
@@ -56,7 +57,7 @@ class Materializer {
     const IrNode& base = at(id);
     const bool leaf = base.leaf >= 0 && out_.graph.leaves[base.leaf].slot >= 0;
     const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce || base.op->kind == OpKind::contraction ||
-                        base.op->kind == OpKind::body;
+                        base.op->kind == OpKind::body || base.op == &join_op;
     if (!leaf && !stored) return {id, std::nullopt};
     return {id, compose(out_.graph, views, leaf ? out_.graph.leaves[base.leaf].view : View::dense(base.shape))};
   }
@@ -90,6 +91,26 @@ class Materializer {
     }
   }
 
+  // Many parts that each fill one stretch of the result are written there by whoever computes them: the concat itself costs nothing.
+  bool try_join(IrNode& node) {
+    const int axis = static_cast<int>(node.attrs.ints[0]);
+    if (node.inputs.size() <= max_parts_) return false;
+    for (int d = 0; d < axis; ++d) {
+      if (node.shape[d] != 1) return false;
+    }
+    for (int& input : node.inputs) input = copy(input);
+    node.op = &join_op;
+    return true;
+  }
+
+  void place_parts(int join) {
+    int64_t offset = 0;
+    for (int part : at(join).inputs) {
+      out_.placed[part] = {join, offset};
+      offset += at(part).shape.numel();
+    }
+  }
+
   int copy(int id) {
     const IrNode& node = at(id);
     return out_.graph.add({&copy_op, {}, {id}, node.shape, node.dtype});
@@ -115,8 +136,10 @@ class Materializer {
     const IrNode* base = &at(chain.base);
     const bool on_leaf = base->leaf >= 0;
     const bool clobbered = on_leaf && out_.graph.leaves[base->leaf].slot >= 0 && assigned_.contains(out_.graph.leaves[base->leaf].slot);
+    // The parts of a join are written before the join's turn: too early for memory whose old value somebody may still read.
+    const bool early = assign_slot >= 0 && base->op == &join_op;
     const bool second_write = assign_slot >= 0 && chain.base >= 0 && written_.contains(chain.base);
-    if (!chain.view || (assign_slot >= 0 && (on_leaf || chain.base != id || second_write)) || clobbered) {
+    if (!chain.view || (assign_slot >= 0 && (on_leaf || chain.base != id || second_write)) || clobbered || early) {
       out_.graph.outputs.back().node = copy(id);
       chain = {out_.graph.outputs.back().node, View::dense(at(id).shape)};
     }

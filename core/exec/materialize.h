@@ -12,9 +12,11 @@ namespace heddle {
 struct Materialized {
   Graph graph;
   std::vector<OutputPlan> outputs;
+  std::map<int, Placed> placed;
 };
 
-// `max_bindings`: a concat of too many parts for one kernel is built from stored partial ones.
+// `max_bindings`: a concat of more parts than half of that along the outermost dimension becomes a join; along another, it is built from
+// stored partial ones.
 Materialized materialize(Graph graph, uint32_t max_bindings);
 
 }  // namespace heddle

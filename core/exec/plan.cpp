@@ -83,10 +83,9 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
   }
   const int end = static_cast<int>(kernels.size());
   for (int k = 0; k < end; ++k) {
-    for (size_t b = 0; b < kernels[k].bindings.size(); ++b) {
-      const SlotRef slot = kernels[k].bindings[b];
-      if (slot.kind != SlotRef::Kind::vertex || plan.own_storage.contains(slot.index)) continue;
-      const bool writes = kernels[k].source.buffers[b].access != Access::read;
+    kernels[k].for_each_binding([&](SlotRef slot, Access access) {
+      if (slot.kind != SlotRef::Kind::vertex || plan.own_storage.contains(slot.index)) return;
+      const bool writes = access != Access::read;
       const auto [entry, fresh] = plan.temporaries.try_emplace(slot.index, plan.lifetimes.size());
       if (fresh) {
         // The kernel of an empty value was left out; it is bound, but nothing of it is read.
@@ -94,7 +93,7 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
         plan.lifetimes.push_back({slot.index, bytes_of(scheduled.graph.nodes[slot.index]), k, k});
       }
       plan.lifetimes[entry->second].last = k;
-    }
+    });
   }
   for (const OutputPlan& output : scheduled.outputs) {
     // Copied back after the last kernel.

@@ -23,8 +23,8 @@ std::string lowest(DType t, bool max) {
 
 }  // namespace
 
-Reducer::Reducer(const IrNode& node, DType input, int id)
-    : id_(id), dtype_(node.dtype), input_(input), arg_(node.op == &ops::argmax_op || node.op == &ops::argmin_op), op_(node.op->name), name_(fmt::format("t_a{}", id)) {
+Reducer::Reducer(const IrNode& node, DType input, int id, int ordinal)
+    : id_(id), dtype_(node.dtype), input_(input), arg_(node.op == &ops::argmax_op || node.op == &ops::argmin_op), op_(node.op->name), name_(fmt::format("t_a{}", ordinal)) {
   // bool is reduced as int: shared arrays and accumulators have no bool.
   type_ = input == DType::boolean ? "int" : std::string(dialect_type(input));
   const DType wide = input == DType::boolean ? DType::i32 : input;
@@ -50,13 +50,28 @@ std::vector<std::string> Reducer::declare_array(int64_t width) const {
 }
 
 std::vector<std::string> Reducer::accumulate(const std::string& lane, const std::string& value, const std::string& position) const {
-  const std::string a = variable(lane);
+  const auto [a, at] = own(lane);
   const std::string v = input_ == DType::boolean ? fmt::format("CAST(int, {})", value) : value;
   if (!arg_) return {fmt::format("{} = {};", a, combine(a, v))};
-  const std::string at = fmt::format("{}_at{}", name_, lane);
-  const char* better = op_ == "argmax" ? ">" : "<";
-  const std::string nan = is_float(input_) ? fmt::format(" || (isnan({}) && !isnan({}))", v, a) : "";
-  return {fmt::format("if ({} < 0 || {} {} {}{}) {{ {} = {}; {} = {}; }}", at, v, better, a, nan, a, v, at, position)};
+  return {fmt::format("if ({} < 0 || {}) {{ {} = {}; {} = {}; }}", at, beats(v, a), a, v, at, position)};
+}
+
+std::string Reducer::beats(const std::string& v, const std::string& a) const {
+  const std::string better = fmt::format("{} {} {}", v, op_ == "argmax" ? ">" : "<", a);
+  return is_float(input_) ? fmt::format("{} || (isnan({}) && !isnan({}))", better, v, a) : better;
+}
+
+std::string Reducer::assign(const Slots& to, const Slots& from) const {
+  const std::string value = fmt::format("{} = {};", to.value, from.value);
+  return arg_ ? fmt::format("{} {} = {};", value, to.at, from.at) : value;
+}
+
+// Of equals, and of several NaNs, the first stays; -1 is the position of a lane that saw nothing.
+std::string Reducer::join(const Slots& a, const Slots& b) const {
+  if (!arg_) return fmt::format("{} = {};", a.value, combine(a.value, b.value));
+  std::string equal = fmt::format("{} == {}", b.value, a.value);
+  if (is_float(input_)) equal += fmt::format(" || (isnan({}) && isnan({}))", b.value, a.value);
+  return fmt::format("if ({} >= 0 && ({} < 0 || {} || (({}) && {} < {}))) {{ {} }}", b.at, a.at, beats(b.value, a.value), equal, b.at, a.at, assign(a, b));
 }
 
 std::string Reducer::combine(const std::string& a, const std::string& b) const {
@@ -67,7 +82,7 @@ std::string Reducer::combine(const std::string& a, const std::string& b) const {
 
 std::string Reducer::result(const std::string& lane) const {
   if (arg_) return fmt::format("CAST(I64, {}_at{})", name_, lane);
-  const std::string a = variable(lane);
+  const std::string a = name_ + lane;
   if (dtype_ == DType::boolean) return fmt::format("CAST(bool, {})", a);
   return dtype_ == DType::i8 || dtype_ == DType::u8 ? wrap_narrow(a, dtype_) : a;
 }

@@ -13,24 +13,36 @@ namespace heddle {
 
 class Reducer {
  public:
-  Reducer(const IrNode& node, DType input, int id);
+  // `ordinal` names the accumulator: the text must not depend on vertex numbers.
+  Reducer(const IrNode& node, DType input, int id, int ordinal);
 
   int node() const { return id_; }
-  // Can lanes be joined by combine() in 32-bit shared memory? Not 64-bit types, nor argmax and argmin, which carry two values.
+  // argmax and argmin: the accumulator is a value and where it stood.
   bool positional() const { return arg_; }
-  bool tree() const { return !arg_ && type_ != "F64" && type_ != "I64"; }
+  // Can lanes be joined in 32-bit shared memory? Not 64-bit types.
+  bool tree() const { return type_ != "F64" && type_ != "I64"; }
   std::string_view type() const { return type_; }
 
-  // The accumulator, with `lane` ("" or "[t_l]") appended.
-  std::string variable(const std::string& lane) const { return name_ + lane; }
+  // Where an accumulator lies: its value and, for argmax and argmin, its position.
+  struct Slots {
+    std::string value, at;
+  };
+  static Slots slots(const std::string& name, const std::string& lane) { return {name + lane, name + "_at" + lane}; }
+  Slots own(const std::string& lane) const { return slots(name_, lane); }  // the declared one, with `lane` ("" or "[t_l]") appended
   std::vector<std::string> declare(const std::string& lane) const;
   std::vector<std::string> declare_array(int64_t width) const;
   std::vector<std::string> accumulate(const std::string& lane, const std::string& value, const std::string& position) const;
-  std::string combine(const std::string& a, const std::string& b) const;
+  // Statements: to = from; a = a joined with b.
+  std::string assign(const Slots& to, const Slots& from) const;
+  std::string join(const Slots& a, const Slots& b) const;
   // The reduction's value in the arithmetic type of the node's dtype.
   std::string result(const std::string& lane) const;
 
  private:
+  std::string combine(const std::string& a, const std::string& b) const;
+  // Does value v take the place of a (not looking at positions)?
+  std::string beats(const std::string& v, const std::string& a) const;
+
   int id_;
   DType dtype_;
   DType input_;

@@ -7,6 +7,7 @@
 // Thread safety: pure function of its input.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -15,7 +16,8 @@
 
 namespace heddle {
 
-enum class GroupKind : uint8_t { elementwise, reduce, matmul, body };
+// join: no kernel; a vertex whose parts are written by the kernels of other groups.
+enum class GroupKind : uint8_t { elementwise, reduce, matmul, body, join };
 
 // Where in a group's kernel a value is computed. element: once per element of `domain` (elementwise groups, and after a matmul);
 // row: once per element of `domain` of a reduce group; full: once per element of domain x inner of a reduce group.
@@ -45,8 +47,15 @@ struct OutputPlan {
   bool copy_back = false; // assign that cannot be written straight: computed apart, then copied into assign_slot at the end
 };
 
+// Where a part of a join lies: in the join's memory, so many elements from its start.
+struct Placed {
+  int join = -1;
+  int64_t offset = 0;
+};
+
 struct ScheduledGraph {
   Graph graph;                      // with explicit copies where a value must lie in memory
+  std::map<int, Placed> placed;     // parts of joins
   std::vector<Group> groups;        // in execution order
   std::vector<OutputPlan> outputs;  // per graph.outputs
   std::vector<bool> free_nodes;     // computed by whoever needs them
@@ -55,6 +64,8 @@ struct ScheduledGraph {
 
 // The internal row `copy`: an elementwise identity that forces its input into memory.
 extern const OpDef copy_op;
+// The internal row `join`: a concat along the outermost dimension whose parts, all copies, are written where they belong.
+extern const OpDef join_op;
 
 struct ScheduleLimits {
   uint32_t max_bindings = 8;

@@ -2,16 +2,14 @@
 
 #include <vector>
 
+#include "core/exec/rewrites.h"
+
 namespace heddle {
 namespace {
 
-// One rewrite: looks at a vertex whose inputs are already vertices of `out`; adds what replaces it and returns the replacement,
-// or -1 to leave the vertex as it is.
-using Rewrite = int (*)(Graph& out, const IrNode& node, const Caps& caps);
-
-// In order; the first that answers wins. One function per algorithm, each in a file specialize_*.cpp.
+// In order; the first that answers wins.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {};
+  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_reduction};
   return all;
 }
 

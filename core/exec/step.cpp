@@ -10,6 +10,7 @@
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
+#include "core/exec/segments.h"
 #include "core/exec/specialize.h"
 #include "core/exec/step_result.h"
 
@@ -77,8 +78,7 @@ class StepImpl {
   }
 
   StepResult run(const Capture& captured) {
-    std::vector<StoragePtr> own;
-    for (uint64_t bytes : plan_.own_bytes) own.push_back(device_.allocate(bytes));
+    const std::vector<StoragePtr> own = device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
     write_host_values(captured);
@@ -93,6 +93,7 @@ class StepImpl {
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
+    std::vector<std::string_view> names;  // of the dispatches
   };
   static constexpr size_t max_recordings = 8;
 
@@ -122,19 +123,84 @@ class StepImpl {
     return all;
   }
 
-  std::vector<Command> commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+  // Memory that a recording is bound to.
+  struct Memory {
+    const Capture& captured;
+    const std::vector<StoragePtr>& own;
+    const std::vector<StoragePtr>& arena;
+  };
+
+  std::vector<Binding> bind_all(const LoweredKernel& kernel, const std::vector<SlotRef>& slots, const Memory& memory) const {
+    std::vector<Binding> bindings;
+    for (const SlotRef& slot : slots) {
+      bindings.push_back(bind(slot, memory.captured, memory.own, memory.arena));
+      check_binding(bindings.back(), kernel);
+    }
+    return bindings;
+  }
+
+  // The launches of kernel k over its segments; their tables are appended to `table`, where the dispatches' last bindings say.
+  void add_segments(size_t k, const Memory& memory, std::vector<Command>& list, std::vector<int32_t>& table) const {
+    const LoweredKernel& kernel = lowered_[k];
+    std::vector<std::vector<Binding>> bound;
+    for (const LoweredKernel::Segment& segment : kernel.segments) bound.push_back(bind_all(kernel, segment.bindings, memory));
+    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
+    for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
+      table.resize((table.size() + alignment - 1) / alignment * alignment, 0);
+      const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
+      Dispatch dispatch;
+      dispatch.kernel = kernels_[k];
+      const auto groups = fold_groups(launch.groups, device_.caps());
+      std::copy(groups.begin(), groups.end(), dispatch.groups);
+      dispatch.bindings = launch.covers;
+      dispatch.bindings.push_back({BufferId::none, table.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
+      dispatch.constants = {static_cast<uint32_t>(launch.groups)};
+      table.insert(table.end(), rows.begin(), rows.end());
+      list.emplace_back(std::move(dispatch));
+    }
+  }
+
+  // Uploads the tables and points the dispatches that read them at where they came to lie.
+  StoragePtr place_table(const std::vector<int32_t>& table, std::vector<Command>& list) const {
+    if (table.empty()) return nullptr;
+    StoragePtr storage = device_.allocate(table.size() * sizeof(int32_t));
+    device_.write(*storage, 0, table.data(), table.size() * sizeof(int32_t));
+    for (Command& command : list) {
+      auto* dispatch = std::get_if<Dispatch>(&command);
+      if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
+      dispatch->bindings.back().buffer = storage->binding().buffer;
+      dispatch->bindings.back().offset += storage->binding().offset;
+    }
+    return storage;
+  }
+
+  // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
+  struct Bound {
     std::vector<Command> list;
+    std::vector<std::string_view> names;
+    StoragePtr table;
+  };
+
+  Bound commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    Bound bound;
+    std::vector<Command>& list = bound.list;
+    std::vector<int32_t> table;
+    const Memory memory{captured, own, arena};
     for (size_t k = 0; k < lowered_.size(); ++k) {
+      if (!lowered_[k].segments.empty()) {
+        add_segments(k, memory, list, table);
+        bound.names.resize(list.size(), lowered_[k].source.name);
+        continue;
+      }
       Dispatch dispatch;
       dispatch.kernel = kernels_[k];
       std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
-      for (const SlotRef& slot : lowered_[k].bindings) {
-        dispatch.bindings.push_back(bind(slot, captured, own, arena));
-        check_binding(dispatch.bindings.back(), lowered_[k]);
-      }
+      dispatch.bindings = bind_all(lowered_[k], lowered_[k].bindings, memory);
       dispatch.constants = lowered_[k].constants;
       list.emplace_back(std::move(dispatch));
+      bound.names.resize(list.size(), lowered_[k].source.name);
     }
+    bound.table = place_table(table, list);
     for (const OutputPlan& output : scheduled_.outputs) {
       if (!output.copy_back || output.view.shape.numel() == 0) continue;
       const SlotRef from{SlotRef::Kind::vertex, output.base};
@@ -144,7 +210,7 @@ class StepImpl {
       source.size = target.size = std::min(source.size, target.size);
       list.emplace_back(Copy{source, target});
     }
-    return list;
+    return bound;
   }
 
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
@@ -158,21 +224,23 @@ class StepImpl {
     auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
     auto locked = device_.lock();
     if (at == recordings_.end()) {
-      const std::vector<Command> list = commands(captured, own, arena);
-      if (list.empty()) return;
+      Bound bound = commands(captured, own, arena);
+      if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
-      const RecordingId id = locked.device.record(list, debug_level() >= 1);
-      Recording recording{std::move(wanted), std::make_shared<KeptRecording>(device_, id, lowered_.size(), arena)};
+      const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
+      std::vector<StoragePtr> memory = arena;
+      if (bound.table) memory.push_back(bound.table);
+      const size_t launches = bound.names.size();
+      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
       locked.counters.recordings++;
-      recordings_.push_back(std::move(recording));
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
-    locked.counters.kernels += lowered_.size();
+    locked.counters.kernels += recordings_.back().names.size();
     locked.counters.submissions++;
-    debug_times(locked.device, ticket, lowered_);
+    debug_times(locked.device, ticket, recordings_.back().names);
     if (Replay::capturing()) {
       std::vector<StoragePtr> memory = captured.storages;
       memory.insert(memory.end(), own.begin(), own.end());

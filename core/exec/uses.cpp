@@ -100,6 +100,7 @@ class Walker {
   Walker(const Graph& graph, const Group& group, const std::vector<bool>& free_nodes) : graph_(graph), group_(group), free_(free_nodes) {}
 
   std::vector<Use> run() {
+    if (group_.kind == GroupKind::join) return {};  // no kernel reads anything
     for (const Member& member : group_.members) {
       const IrNode& node = graph_.nodes[member.node];
       for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -119,6 +120,7 @@ class Walker {
     if (group_.find(id)) return;
     const bool here = std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || free_[id];
     if (node.op->kind == OpKind::constant) return;
+    if (node.op == &join_op) return uses_.push_back({id, path, level_, operand_});
     if (node.op->kind == OpKind::movement || node.op == &ops::take_op || node.op == &ops::gather_op) return visit_irregular(id, path);
     if (node.op->kind == OpKind::random) return visit(node.inputs[0], at_start(node.inputs[0]));
     if (here) {

@@ -20,7 +20,7 @@ Tensor decompose_softmax(const Node& node) {
   const int axis = axis_of(node);
   const Tensor x = build::widen(Tensor(node.inputs[0]));
   const Tensor e = exp(x - shift_of(x, axis));
-  return cast(e / sum(e, {axis}, true), node.dtype);
+  return cast(e * reciprocal(sum(e, {axis}, true)), node.dtype);  // one division a row
 }
 
 Tensor decompose_log_softmax(const Node& node) {
@@ -39,13 +39,14 @@ Tensor decompose_logsumexp(const Node& node) {
   return cast(reshape(log(sum(exp(x - shift), {axis}, true)) + shift, node.shape), node.dtype);
 }
 
+// The target's logit is shifted after it was picked: the shifted logits are then needed element by element alone, and all is one kernel.
 Tensor decompose_cross_entropy(const Node& node) {
   const Tensor x = build::widen(Tensor(node.inputs[0]));
   const Tensor targets(node.inputs[1]);
-  const Tensor shifted = x - shift_of(x, 1);
-  const Tensor total = log(sum(exp(shifted), {1}));
-  const Tensor picked = reshape(gather(shifted, 1, unsqueeze(targets, 1)), targets.shape());
-  return cast(total - picked, node.dtype);
+  const Tensor shift = shift_of(x, 1);
+  const Tensor total = log(sum(exp(x - shift), {1}));
+  const Tensor picked = reshape(gather(x, 1, unsqueeze(targets, 1)), targets.shape());
+  return cast(total - (picked - reshape(shift, targets.shape())), node.dtype);
 }
 
 }  // namespace heddle

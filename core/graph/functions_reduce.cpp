@@ -106,8 +106,11 @@ Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correcti
   const Tensor in = build::as_float(x);
   const Tensor wide = build::widen(in);
   const Tensor centred = wide - wide_mean(wide, axes, true);
-  const double freedom = std::max(0.0, static_cast<double>(reduced_count(x.shape(), axes)) - correction);
-  return cast(reduce(ops::sum_op, centred * centred, axes, keepdim) * (1 / freedom), in.dtype());
+  const auto count = static_cast<double>(reduced_count(x.shape(), axes));
+  // The mean is rounded: sum (x - m)^2 is too large by (sum (x - m))^2 / n, which is 0 but for that, and so is its derivative.
+  const Tensor excess = stop_gradient(square(reduce(ops::sum_op, centred, axes, keepdim)) * (1 / count));
+  const double freedom = std::max(0.0, count - correction);
+  return cast((reduce(ops::sum_op, centred * centred, axes, keepdim) - excess) * (1 / freedom), in.dtype());
 }
 
 Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim) {

@@ -22,6 +22,11 @@
 //   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
 //   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   conv           body         x, w              ints = {last, groups, stride[r], dilation[r], padding before[r]}   x (N, C, r sizes), or channels last;
+//                                                                                         w (O, C/groups, kernel[r]); node shape: images of O channels
+//   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node shape = x's, g has the shape of conv's result
+//   conv_weight_grad body       x, g              the same; real = parts                   conv's gradient by w: node shape = w's; with parts > 0 (made by
+//                                                                                         specialize() only): a leading dimension of partial sums
 //   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
 //   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
 //   attention, attention_..._gradient   body   see core/graph/attention.h
@@ -42,7 +47,7 @@ namespace heddle::ops {
 
 #define HEDDLE_PRIMITIVES(X)                                                                                                          \
   X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
-  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp)      \
+  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(conv) X(conv_input_grad) X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp)      \
   X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                        \
   X(cross_entropy) X(stop_gradient) X(assign)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;

@@ -35,7 +35,8 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
-      {&ops::scatter_rows_op, scatter_rows},
+      {&ops::scatter_rows_op, scatter_rows}, {&ops::conv_op, conv},
+      {&ops::conv_input_grad_op, conv},      {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},

@@ -15,7 +15,7 @@ const Row cpu_vectors = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}
 const Row cpu_vectors_gradient = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 32}, {"LANES", 1}};
 const Row cpu_single = {{"SCHEDULE", single}, {"VW", 16}, {"KB", 64}};
 // lavapipe: 8 lanes in one AVX register, shared arrays slow.
-const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 2}, {"KB", 32}, {"LANES", 8}};
+const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 4}, {"KB", 32}, {"LANES", 8}};
 const Row lavapipe_rows = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 1}, {"MR", 4}, {"DU", 4}, {"KB", 32}, {"LANES", 1}};
 const Row any_rows = {{"SCHEDULE", rows}, {"LANES", 64}};
 

@@ -31,6 +31,7 @@ struct KernelTunable {
   std::vector<int64_t> choices;  // values the tuner and the tests may force; contains the default
   std::string doc;
   bool fact = false;  // declared with `fact`: says something about the operands, so that it is never searched
+  bool any = false;   // a fact declared with [any]: it takes every value, and has no choices
 };
 
 struct KernelBuffer {
@@ -93,6 +94,8 @@ class KernelFile {
 
   // Why instantiate() would refuse these tunables; empty when it takes them.
   std::string refusal(const Bindings& tunables) const;
+  // False when nothing that these tunables take mentions that one: its value makes no difference.
+  bool matters(std::string_view tunable, const Bindings& tunables) const;
 
   // The dtypes that a type parameter may take, the default first.
   const std::vector<DType>& dtypes_of(std::string_view type) const;

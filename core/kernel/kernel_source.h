@@ -27,6 +27,8 @@ struct BufferParam {
   Access access = Access::read;
   // True when another buffer of the kernel may be bound to overlapping memory (in-place updates): no `restrict`.
   bool may_alias = false;
+  // True when the kernel touches parts of the range only, which it finds in a table: bytes between them may be anybody's. Not part of the text.
+  bool scattered = false;
 };
 
 // One 32-bit scalar constant, passed at launch. All constants of a kernel fit in 128 bytes.

@@ -231,6 +231,13 @@ TEST(TunableSpace, FactsAreNotSearchedAndRulesHold) {
   EXPECT_NE(space.refusal("matmul", {{"SCHEDULE", 4}}), "");
   EXPECT_NE(space.refusal("matmul", {{"MR", 7}}), "");
   EXPECT_THROW(tunable_space("juggling"), ValueError);
+  const TunableSpace generated = tunable_space("elementwise");
+  EXPECT_EQ(generated.refusal("elementwise", {{"CHUNK", 5000}}), "");
+  EXPECT_NE(generated.refusal("elementwise", {{"CHUNK", 0}}), "");
+  EXPECT_NE(generated.refusal("elementwise", {{"NO_SUCH", 1}}), "");
+  EXPECT_TRUE(space.matters("matmul", "TM", {{"SCHEDULE", 1}}));
+  EXPECT_FALSE(space.matters("matmul", "TM", {{"SCHEDULE", 0}}));
+  EXPECT_TRUE(space.matters("matmul", "SCHEDULE", {{"SCHEDULE", 0}}));
 }
 
 }  // namespace

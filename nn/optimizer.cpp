@@ -1,0 +1,207 @@
+#include "nn/optim.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+#include <limits>
+
+#include "nn/clip.h"
+
+namespace heddle::nn {
+namespace {
+
+DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64 : DType::f32; }
+
+}  // namespace
+
+Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name)
+    : parameters_(std::move(parameters)), lr_(0), name_(name) {
+  set_lr(lr);
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const Tensor& parameter = parameters_[i];
+    if (!parameter.defined() || !parameter.is_leaf() || !is_float(parameter.dtype())) {
+      throw ValueError(fmt::format("[{}] parameter {} is not a floating leaf tensor", name, i));
+    }
+    for (size_t k = 0; k < i; ++k) {
+      if (parameters_[k].impl() == parameter.impl())
+        throw ValueError(fmt::format("[{}] parameters {} and {} are the same tensor", name, k, i));
+    }
+    slots_.push_back({parameter, 0, nullptr, {}});
+  }
+}
+
+void Optimizer::set_lr(double lr) {
+  if (!(lr >= 0) || std::isinf(lr)) throw ValueError(fmt::format("[{}] the learning rate is {}; it must be finite and not negative", name_, lr));
+  lr_ = lr;
+}
+
+// Side by side in memory, small parameters share bindings, and one launch updates all of them.
+void Optimizer::place_parameters() {
+  std::map<DeviceContext*, std::vector<Node*>> found;
+  for (Slot& slot : slots_) {
+    Node& node = *slot.parameter.node();
+    if (slot.placed == node.device || !node.has_value()) continue;
+    slot.placed = node.device;
+    const bool alone = node.storage && node.storage.use_count() == 1 && node.view.is_dense();
+    if (alone && node.device->caps().target != Target::none) found[node.device].push_back(&node);
+  }
+  for (auto& [device, nodes] : found) {
+    if (nodes.size() < 2) continue;
+    std::vector<uint64_t> bytes;
+    for (const Node* node : nodes) bytes.push_back(node->storage->bytes());
+    const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
+    std::vector<std::pair<StoragePtr, StoragePtr>> moves;
+    for (size_t i = 0; i < nodes.size(); ++i) moves.emplace_back(nodes[i]->storage, storages[i]);
+    device->copy(moves);
+    for (size_t i = 0; i < nodes.size(); ++i) nodes[i]->storage = storages[i];
+  }
+}
+
+// New state is zeros; state of a parameter that has moved to another device follows it. Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+void Optimizer::make_states(std::vector<Slot*> slots) const {
+  for (const std::string& name : state_names()) {
+    std::map<DeviceContext*, std::vector<Slot*>> missing;
+    for (Slot* slot : slots) {
+      const auto known = slot->tensors.find(name);
+      if (known == slot->tensors.end() || &known->second.device() != &slot->parameter.device()) missing[&slot->parameter.device()].push_back(slot);
+    }
+    for (auto& [device, here] : missing) {
+      std::vector<uint64_t> bytes;
+      for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
+      const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
+      for (size_t i = 0; i < here.size(); ++i) {
+        Tensor& tensor = here[i]->tensors[name];
+        const std::vector<uint8_t> value = tensor.defined() ? tensor.to_bytes() : std::vector<uint8_t>(bytes[i]);
+        device->write(*storages[i], 0, value.data(), value.size());
+        const Tensor& parameter = here[i]->parameter;
+        tensor = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
+      }
+    }
+  }
+}
+
+void Optimizer::update() {
+  const NoGradScope no_grad;
+  std::vector<Slot*> slots;
+  for (Slot& slot : slots_) {
+    if (slot.parameter.grad().defined()) slots.push_back(&slot);
+  }
+  place_parameters();
+  make_states(slots);
+  begin_clipping(slots);
+  begin_update();
+  for (Slot* slot : slots) {
+    ++slot->steps;
+    const Tensor gradient = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
+    update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
+  }
+  spread_.clear();  // held tensors would be results of the step
+  scale_ = finite_ = Tensor();
+}
+
+void Optimizer::set_clip_norm(std::optional<double> max_norm) {
+  if (max_norm && !(*max_norm > 0)) throw ValueError(fmt::format("[{}] the norm to clip at is {}; it must be positive", name_, *max_norm));
+  clip_norm_ = max_norm;
+}
+
+void Optimizer::begin_clipping(const std::vector<Slot*>& slots) {
+  norm_ = Tensor();
+  if (!clip_norm_ || slots.empty()) return;
+  std::vector<Tensor> gradients;
+  for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
+  norm_ = global_norm(gradients);
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Tensor limit = Tensor::host_scalar(static_cast<float>(*clip_norm_), &norm_.device());
+  finite_ = norm_ < infinity;
+  scale_ = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
+}
+
+Tensor Optimizer::write(Tensor& target, const Tensor& value) {
+  Tensor next = value.to(target.dtype());
+  if (scale_.defined()) next = where(spread(finite_, target), next, target);
+  target.assign(next);
+  return next;
+}
+
+const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {
+  Tensor& wide = spread_[{scalar.node().get(), 0.0, scalar.dtype(), like.shape().str()}];
+  if (!wide.defined()) wide = expand(scalar, like.shape());
+  return wide;
+}
+
+const Tensor& Optimizer::number(double value, const Tensor& like) {
+  Tensor& wide = spread_[{&like.device(), value, like.dtype(), like.shape().str()}];
+  if (!wide.defined()) wide = full_like(like, value);
+  return wide;
+}
+
+void Optimizer::step() {
+  update();
+  eval_pending();
+}
+
+void Optimizer::zero_grad() {
+  for (Tensor& parameter : parameters_) parameter.zero_grad();
+}
+
+StateDict Optimizer::state_dict() const {
+  StateDict all;
+  for (size_t i = 0; i < slots_.size(); ++i) {
+    if (slots_[i].steps == 0) continue;
+    for (const auto& [name, tensor] : slots_[i].tensors) all.emplace(fmt::format("{}.{}", i, name), tensor);
+    const int64_t steps = slots_[i].steps;
+    all.emplace(fmt::format("{}.step", i),
+                Tensor::from_host(std::span(&steps, 1), Shape{}, &slots_[i].parameter.device()));
+  }
+  return all;
+}
+
+void Optimizer::load_state_dict(const StateDict& given) {
+  std::vector<std::string> missing, unexpected;
+  StateDict left = given;
+  std::vector<Slot> loaded = slots_;
+  for (size_t i = 0; i < loaded.size(); ++i) {
+    Slot& slot = loaded[i];
+    slot.steps = 0;
+    slot.tensors.clear();
+    const auto steps = left.extract(fmt::format("{}.step", i));
+    if (steps.empty()) continue;  // never stepped
+    slot.steps = static_cast<int64_t>(steps.mapped().item());
+    for (const std::string& name : state_names()) {
+      const auto found = left.extract(fmt::format("{}.{}", i, name));
+      if (found.empty()) {
+        missing.push_back(fmt::format("{}.{}", i, name));
+        continue;
+      }
+      if (found.mapped().shape() != slot.parameter.shape()) {
+        throw ShapeError(
+            fmt::format("[{}] state {} has shape {} but the parameter is {}; likely saved from another model", name_,
+                        found.key(), found.mapped().shape().str(), slot.parameter.shape().str()));
+      }
+      slot.tensors[name] = found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
+    }
+  }
+  for (const auto& [name, tensor] : left) unexpected.push_back(name);
+  if (!missing.empty() || !unexpected.empty()) {
+    throw ValueError(fmt::format(
+        "[{}] the state does not fit: missing [{}], unexpected [{}]; likely saved by another optimizer or model", name_,
+        fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+  }
+  // Own copies: this optimizer's updates must not reach the tensors that were given.
+  std::vector<Slot*> with_state;
+  std::vector<std::map<std::string, Tensor>> values;
+  for (Slot& slot : loaded) {
+    if (slot.tensors.empty()) continue;
+    values.push_back(std::move(slot.tensors));
+    slot.tensors.clear();
+    with_state.push_back(&slot);
+  }
+  make_states(with_state);
+  for (size_t i = 0; i < with_state.size(); ++i) {
+    for (auto& [name, tensor] : with_state[i]->tensors) tensor.assign(values[i].at(name));
+  }
+  slots_ = std::move(loaded);
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,29 @@
+// A test fixture over the devices that run kernels.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "core/device/context.h"
+#include "tests/support/devices.h"
+
+namespace heddle::tests {
+
+class DeviceTest : public ::testing::TestWithParam<std::string> {
+ protected:
+  DeviceContext& device() const { return heddle::device(GetParam()); }
+};
+
+inline std::string device_test_name(const ::testing::TestParamInfo<std::string>& info) {
+  std::string name = info.param;
+  for (char& c : name) c = c == ':' ? '_' : c;
+  return name;
+}
+
+// On every device with kernels; a machine without any driver has no such test.
+#define HEDDLE_DEVICE_TESTS(Suite)                         \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Suite);    \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, ::testing::ValuesIn(::heddle::test::kernel_devices()), ::heddle::tests::device_test_name)
+
+}  // namespace heddle::tests
