@@ -16,6 +16,7 @@ Case parse_transpose(const std::string& name, DType dtype) {
   const std::vector<int64_t> size = parse_sizes("transpose", star == std::string::npos ? name : name.substr(star + 1), 2, form);
   Case c;
   c.tensor({batch, size[0], size[1]}, dtype, 2);
+  c.flops = static_cast<double>(batch * size[0]) * static_cast<double>(size[1]);  // an element moved counts as an operation
   c.bound = Bound::copy;
   c.tolerance = 0;
   c.make = [=](const Environment& env) {
@@ -36,6 +37,7 @@ Case parse_gather(const std::string& name, DType dtype) {
   const std::vector<int64_t> size = parse_sizes("gather", name.substr(0, at), 2, form);
   const int64_t rows = parse_sizes("gather", name.substr(at + 1), 1, form)[0];
   Case c;
+  c.flops = static_cast<double>(size[0]) * static_cast<double>(size[1]);
   c.tensor({rows, size[1]}, dtype, 0).tensor({size[0], size[1]}, dtype, 2).tensor({size[0]}, DType::i32);
   c.bound = Bound::copy;
   c.tolerance = 0;
@@ -54,6 +56,7 @@ Case parse_copy(const std::string& name, DType dtype) {
   const int64_t n = parse_sizes("copy", name, 1, "N")[0];
   Case c;
   c.tensor({n}, dtype, 2);
+  c.flops = static_cast<double>(n);
   c.bound = Bound::copy;
   c.tolerance = 0;
   c.make = [=](const Environment& env) {

@@ -23,6 +23,7 @@ Family copy_family();
 
 namespace {
 
+// "unfused" is Heddle's own composition of a fused function, for families that offer it.
 const std::vector<std::string>& peer_names() {
   static const std::vector<std::string> names = {
 #ifdef HEDDLE_PEER_ONEDNN
@@ -34,6 +35,7 @@ const std::vector<std::string>& peer_names() {
 #ifdef HEDDLE_PEER_CLBLAST
       "clblast",
 #endif
+      "unfused",
   };
   return names;
 }

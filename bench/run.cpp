@@ -32,6 +32,13 @@ std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tensors) {
   throw DeviceError(fmt::format("[bench] {} {} {} on {} is wrong against {}: {}", c.family, c.name, heddle::name_of(c.dtype), device.id(), against, what));
 }
 
+// True when tuned() answers some kernel of this workload with other values than the defaults.
+bool tuned_differs(const Workload& workload) {
+  const TuningRecorder recorder;
+  evaluate(workload);
+  return std::any_of(recorder.uses().begin(), recorder.uses().end(), [](const TuningUse& use) { return use.values != use.fallback; });
+}
+
 double available_bytes() {
   const long pages = ::sysconf(_SC_PHYS_PAGES), size = ::sysconf(_SC_PAGE_SIZE);
   return pages > 0 && size > 0 ? static_cast<double>(pages) * static_cast<double>(size) : 1e18;
@@ -105,13 +112,18 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
   row.dtype = c.dtype;
   row.flops = c.flops;
   row.bytes = c.bytes;
-  row.checked = check_workload(c, workload, device);
+  const uint64_t before = device.memory().live_bytes;
+  device.reset_peak_memory();
+  evaluate(workload);
+  row.extra_bytes = device.memory().peak_bytes - std::min(before, device.memory().peak_bytes);
+  row.checked = c.stateful ? "" : check_workload(c, workload, device);
 
   std::vector<Side> sides = {heddle_side(workload, device, options.loop, &row.launches)};
   for (const PeerCall& peer : workload.peers) sides.push_back({peer.call, [] {}, peer.settle_seconds});
   const Probe* probe = bounds.probe(c.bound, c.bytes);
   if (probe != nullptr) sides.push_back(probe->side);
-  if (options.compare_tuning) {
+  const bool compared = options.compare_tuning && tuned_differs(workload);
+  if (compared) {
     const TuningOff off;
     Side side = heddle_side(workload, device, options.loop);
     sides.push_back({[call = std::move(side.call)] {
@@ -130,6 +142,7 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
   }
   if (probe != nullptr) {
     row.bound = c.bound;
+    row.bound_how = probe->how;
     row.bound_rate = probe->amount / median(seconds[at]);
     bounds.add(c.bound, probe->amount, seconds[at]);
     // Time that the bound would need for this case's work, over the time it took.
@@ -138,7 +151,9 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
     for (double* value : {&row.fraction.median, &row.fraction.low, &row.fraction.high}) *value *= share;
     ++at;
   }
-  if (options.compare_tuning) row.tuned_over_default = ratio_spread(seconds[at], seconds[0]);
+  row.tuned_same = options.compare_tuning && !compared;
+  if (compared) row.tuned_over_default = ratio_spread(seconds[at], seconds[0]);
+  else if (options.compare_tuning) row.tuned_over_default = Spread{1, 1, 1};
   return row;
 }
 

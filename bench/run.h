@@ -24,11 +24,14 @@ struct Row {
   Spread seconds;  // of one call
   double flops = 0, bytes = 0;
   size_t launches = 0;  // kernels of one call
+  uint64_t extra_bytes = 0;  // most device memory of an evaluation beyond what was there before it: results and temporaries
   Bound bound = Bound::none;
   double bound_rate = 0;  // flops/s or bytes/s of the bound, median of this case's repetitions
   Spread fraction;        // of the bound: time that the bound's rate would need / time; 0 when there is no bound
   std::vector<PeerFigure> peers;
+  std::string bound_how;  // what measured the bound
   std::optional<Spread> tuned_over_default;  // seconds of the defaults / seconds with tuned values
+  bool tuned_same = false;                   // no tuned value differs from the defaults: the ratio is 1, not measured
   std::string checked;                       // "peer", "reference", "case" or "" (nothing to compare with)
 
   double gflops() const { return seconds.median > 0 ? flops / seconds.median * 1e-9 : 0; }

@@ -61,7 +61,7 @@ class Module {
   // Turns gradients of all parameters on or off.
   void requires_grad(bool on);
   // Moves parameters and buffers; handles that others hold (an optimizer's list) follow, as they share the parameter.
-  // Gradients are dropped. An optimizer that has state already must be made anew: its state stays where it was.
+  // Gradients are dropped. An optimizer's state follows with its next update.
   void to(DeviceContext& device);
   void to(std::string_view device_id);
   // Calls f(path, module) for this module (path "") and everything below, children first. The Module is a handle

@@ -51,8 +51,7 @@ void SGD::update_slot(Slot& slot, const Tensor& gradient) {
     Tensor& buffer = state(slot, "momentum");
     // The first step takes the gradient whole, as PyTorch does; without dampening the general form says the same.
     const bool whole = slot.steps == 1 || options_.dampening == 0;
-    const Tensor moved = times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d));
-    write(buffer, moved);
+    const Tensor moved = write(buffer, times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d)));
     d = options_.nesterov ? d + times(options_.momentum, moved) : moved;
   }
   write(p, p - spread(rate, p) * d);
@@ -97,10 +96,8 @@ void Adam::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor g = decayed && !decoupled_ ? gradient + number(options_.weight_decay, p) * p : gradient;
   Tensor& m = state(slot, "m");
   Tensor& v = state(slot, "v");
-  const Tensor m_next = m + number(1 - options_.beta1, m) * (g - m);
-  const Tensor v_next = number(options_.beta2, v) * v + number(1 - options_.beta2, v) * (g * g);
-  write(m, m_next);
-  write(v, v_next);
+  const Tensor m_next = write(m, m + number(1 - options_.beta1, m) * (g - m));
+  const Tensor v_next = write(v, number(options_.beta2, v) * v + number(1 - options_.beta2, v) * (g * g));
   const Tensor start = decayed && decoupled_ ? spread(s.keep, p) * p : p;
   write(p, start - spread(s.step_size, p) * (m_next / (sqrt(v_next) * spread(s.inverse_root, p) + number(options_.eps, v))));
 }

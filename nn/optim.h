@@ -77,8 +77,9 @@ class Optimizer {
   virtual std::vector<std::string> state_names() const = 0;
   // The state tensor of that name; update() has made it.
   static Tensor& state(Slot& slot, const std::string& name) { return slot.tensors.at(name); }
-  // Assigns value, cast to the target's dtype, unless the norm is not finite.
-  void write(Tensor& target, const Tensor& value);
+  // Assigns value, cast to the target's dtype, unless the norm is not finite; returns what the target then holds. What is computed from that
+  // rather than from `value` shares its kernel.
+  Tensor write(Tensor& target, const Tensor& value);
   // A scalar, or a number, in the shape of `like`; parameters of one shape share it, so that an update over many records few nodes.
   const Tensor& spread(const Tensor& scalar, const Tensor& like);
   const Tensor& number(double value, const Tensor& like);
@@ -94,7 +95,7 @@ class Optimizer {
   std::string name_;
   std::optional<double> clip_norm_;
   Tensor norm_;
-  Tensor scale_;  // of this update's gradients; NaN when their norm is not finite
+  Tensor scale_, finite_;  // of this update: what multiplies the gradients, and whether their norm is finite
   std::map<std::tuple<const void*, double, DType, std::string>, Tensor> spread_;  // of this update
 };
 

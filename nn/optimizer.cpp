@@ -58,22 +58,24 @@ void Optimizer::place_parameters() {
   }
 }
 
-// Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+// New state is zeros; state of a parameter that has moved to another device follows it. Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
 void Optimizer::make_states(std::vector<Slot*> slots) const {
   for (const std::string& name : state_names()) {
     std::map<DeviceContext*, std::vector<Slot*>> missing;
     for (Slot* slot : slots) {
-      if (!slot->tensors.contains(name)) missing[&slot->parameter.device()].push_back(slot);
+      const auto known = slot->tensors.find(name);
+      if (known == slot->tensors.end() || &known->second.device() != &slot->parameter.device()) missing[&slot->parameter.device()].push_back(slot);
     }
     for (auto& [device, here] : missing) {
       std::vector<uint64_t> bytes;
       for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
       const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
       for (size_t i = 0; i < here.size(); ++i) {
-        const std::vector<uint8_t> zero(bytes[i]);
-        device->write(*storages[i], 0, zero.data(), zero.size());
+        Tensor& tensor = here[i]->tensors[name];
+        const std::vector<uint8_t> value = tensor.defined() ? tensor.to_bytes() : std::vector<uint8_t>(bytes[i]);
+        device->write(*storages[i], 0, value.data(), value.size());
         const Tensor& parameter = here[i]->parameter;
-        here[i]->tensors[name] = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
+        tensor = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
       }
     }
   }
@@ -95,7 +97,7 @@ void Optimizer::update() {
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
   spread_.clear();  // held tensors would be results of the step
-  scale_ = Tensor();
+  scale_ = finite_ = Tensor();
 }
 
 void Optimizer::set_clip_norm(std::optional<double> max_norm) {
@@ -111,12 +113,15 @@ void Optimizer::begin_clipping(const std::vector<Slot*>& slots) {
   norm_ = global_norm(gradients);
   const double infinity = std::numeric_limits<double>::infinity();
   const Tensor limit = Tensor::host_scalar(static_cast<float>(*clip_norm_), &norm_.device());
-  scale_ = where(norm_ < infinity, clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0), std::nan(""));
+  finite_ = norm_ < infinity;
+  scale_ = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
 }
 
-void Optimizer::write(Tensor& target, const Tensor& value) {
-  const Tensor next = value.to(target.dtype());
-  target.assign(scale_.defined() ? where(spread(scale_, target) >= 0.0, next, target) : next);
+Tensor Optimizer::write(Tensor& target, const Tensor& value) {
+  Tensor next = value.to(target.dtype());
+  if (scale_.defined()) next = where(spread(finite_, target), next, target);
+  target.assign(next);
+  return next;
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {

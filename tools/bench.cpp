@@ -2,14 +2,19 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <memory>
 #include <vector>
 
 #include "core/base/error.h"
+#include "io/atomic_file.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH
-#include "bench/run.h"
+#include "bench/plot.h"
+#include "bench/suites.h"
+#include "tools/bench_report.h"
 #endif
 
 namespace heddle::tools {
@@ -17,55 +22,25 @@ namespace {
 
 struct BenchOptions {
   std::vector<std::string> families, cases, peers, devices, dtypes;
+  std::string suite, plot;
   int repetitions = 15;
-  bool loop = false, list = false, json = false;
+  bool loop = false, list = false, compare_tuning = false, json = false;
 };
 
 #ifdef HEDDLE_HAS_BENCH
 
-Json json_of(const bench::Spread& s) { return {{"median", s.median}, {"low", s.low}, {"high", s.high}}; }
-
-Json json_of(const bench::Row& row) {
-  Json peers = Json::array();
-  for (const bench::PeerFigure& p : row.peers) {
-    peers.push_back({{"peer", p.peer}, {"seconds", p.seconds.median}, {"ratio", p.ratio.median}, {"ratio_low", p.ratio.low}, {"ratio_high", p.ratio.high}});
-  }
-  const bool bounded = row.bound != bench::Bound::none;
-  return {{"bench", row.family},
-          {"case", row.name},
-          {"dtype", std::string(name_of(row.dtype))},
-          {"device", row.device},
-          {"seconds", row.seconds.median},
-          {"seconds_low", row.seconds.low},
-          {"seconds_high", row.seconds.high},
-          {"flops", row.flops},
-          {"bytes", row.bytes},
-          {"gflops", row.gflops()},
-          {"gbytes", row.gbytes()},
-          {"launches", row.launches},
-          {"bound", std::string(bench::name_of(row.bound))},
-          {"bound_rate", bounded ? Json(row.bound_rate) : Json(nullptr)},
-          {"fraction", bounded ? json_of(row.fraction) : Json(nullptr)},
-          {"peers", std::move(peers)},
-          {"checked", row.checked}};
-}
-
-std::string time_text(double seconds) { return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3); }
-
-void print_row(const bench::Row& row) {
-  const double spread = row.seconds.median > 0 ? (row.seconds.high - row.seconds.low) / row.seconds.median * 100 : 0;
-  std::string text = fmt::format("{:<11} {:<20} {:<4} {:<9} {:>10} +-{:<3.0f}% {:>8.1f} GFLOP/s {:>6.1f} GB/s", row.family, row.name, name_of(row.dtype),
-                                 row.device, time_text(row.seconds.median), spread / 2, row.gflops(), row.gbytes());
-  if (row.bound != bench::Bound::none) text += fmt::format("  {:.2f} of {}", row.fraction.median, name_of(row.bound));
-  for (const bench::PeerFigure& p : row.peers) {
-    text += fmt::format("  {} {} ratio {:.2f} [{:.2f} {:.2f}]", p.peer, time_text(p.seconds.median), p.ratio.median, p.ratio.low, p.ratio.high);
-  }
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
-}
-
 std::vector<bench::Case> cases_of(const BenchOptions& o) {
   std::vector<bench::Case> cases;
+  for (const std::string& name : o.families) bench::find_family(name);
+  if (!o.suite.empty()) {
+    if (!o.cases.empty()) throw ValueError("[bench] --suite has its own cases; give --suite or --cases");
+    cases = bench::suite_cases(o.suite);
+    std::erase_if(cases, [&](const bench::Case& c) {
+      return !o.families.empty() && std::find(o.families.begin(), o.families.end(), c.family) == o.families.end();
+    });
+    return cases;
+  }
+  if (o.families.empty()) throw ValueError("[bench] name a family or a --suite; see heddle bench --help");
   for (const std::string& name : o.families) {
     const bench::Family& family = bench::find_family(name);
     for (const std::string& dtype : o.dtypes) {
@@ -75,7 +50,7 @@ std::vector<bench::Case> cases_of(const BenchOptions& o) {
   return cases;
 }
 
-// "all": every device that is there and computes with kernels.
+// "all": every device that is there and runs kernels.
 std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names) {
   std::vector<DeviceContext*> devices;
   for (const std::string& name : names.empty() ? std::vector<std::string>{""} : names) {
@@ -90,43 +65,61 @@ std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names) 
   return devices;
 }
 
+void list(const std::vector<bench::Case>& cases, bool json) {
+  for (const bench::Case& c : cases) {
+    if (json) print_json({{"bench", c.family}, {"case", c.name}, {"dtype", std::string(name_of(c.dtype))}, {"flops", c.flops}, {"bytes", c.bytes}});
+    else fmt::print("{} {} {}\n", c.family, c.name, name_of(c.dtype));
+  }
+}
+
 void run(const BenchOptions& o) {
   if (o.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", o.repetitions));
   bench::check_peers(o.peers);
   const std::vector<bench::Case> cases = cases_of(o);
-  if (o.list) {
-    for (const bench::Case& c : cases) {
-      if (o.json) print_json({{"bench", c.family}, {"case", c.name}, {"dtype", std::string(name_of(c.dtype))}, {"flops", c.flops}, {"bytes", c.bytes}});
-      else fmt::print("{} {} {}\n", c.family, c.name, name_of(c.dtype));
-    }
-    return;
+  if (o.list) return list(cases, o.json);
+  if (!o.plot.empty()) {
+    const std::string folder = std::filesystem::path(o.plot).parent_path().string();
+    require_writable_folder(folder.empty() ? "." : folder);
   }
   bench::Options options;
   options.peers = o.peers;
   options.timing.repetitions = o.repetitions;
   options.loop = o.loop;
+  options.compare_tuning = o.compare_tuning;
+  std::vector<bench::Row> rows;
+  std::vector<bench::Roofs> roofs;
   for (DeviceContext* device : open_devices(o.devices)) {
     bench::Bounds bounds(*device);
+    // One case that this machine has no room for is an error; in a suite it is a line.
     for (const bench::Case& c : cases) {
-      const bench::Row row = bench::measure_case(c, *device, bounds, options);
-      if (o.json) print_json(json_of(row));
-      else print_row(row);
+      if (!o.suite.empty() && !bench::suits(o.suite, c, *device, o.compare_tuning)) continue;
+      rows.push_back(bench::measure_case(c, *device, bounds, options));
+      report_row(rows.back(), o.json);
+    }
+    if (!o.plot.empty()) {
+      roofs.push_back({fmt::format("{}", device->id()), bounds.rate(bench::Bound::compute, options.timing), bounds.rate(bench::Bound::copy, options.timing),
+                       bounds.rate(bench::Bound::read, options.timing)});
     }
   }
+  if (!o.suite.empty()) report_verdicts(o.suite, rows, o.json);
+  if (o.compare_tuning) report_tuning(rows, o.json);
+  if (!o.plot.empty()) {
+    write_file_atomically(o.plot, bench::roofline_svg(rows, roofs, "heddle bench"));
+    if (!o.json) fmt::print("{}: roofline of {} kernels\n", o.plot, rows.size());
+  }
 }
-#else
-void run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
-#endif
 
 std::string families_text() {
-#ifdef HEDDLE_HAS_BENCH
   std::vector<std::string> lines;
   for (const bench::Family& family : bench::families()) lines.push_back(fmt::format("{} ({})", family.name, family.form));
   return fmt::format("Any of: {}", fmt::join(lines, "; "));
-#else
-  return "None in this build";
-#endif
 }
+std::string suites_text() { return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", ")); }
+#else
+void run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
+std::string families_text() { return "None in this build"; }
+std::string suites_text() { return "None in this build"; }
+#endif
 
 }  // namespace
 
@@ -135,12 +128,15 @@ void add_bench(Cli& cli) {
   auto options = std::make_shared<BenchOptions>();
   BenchOptions& o = *options;
   o.dtypes = {"f32"};
-  command->add_option("family", o.families, families_text())->required();
+  command->add_option("family", o.families, families_text());
   command->add_option("--cases", o.cases, "Sizes, separated by commas; default: a standard list")->delimiter(',');
+  command->add_option("--suite", o.suite, suites_text());
   command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")->delimiter(',')->capture_default_str();
   command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast")->delimiter(',');
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
   command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")->delimiter(',');
+  command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
+  command->add_option("--plot", o.plot, "Write a roofline of all rows to this SVG file");
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
   add_json_option(*command, o.json);

@@ -32,6 +32,7 @@ void add_ops(Cli& cli);
 void add_dump(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);
+void add_tune(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.

@@ -76,6 +76,7 @@ class Scheduler {
     for (int id = static_cast<int>(graph().nodes.size()); id-- > 0;) {
       if (is_anchored(id)) place(id);
     }
+    if (limits_.fuse) merge_siblings();
     demote_self_hazards();
     order_groups();
     return std::move(out_);
@@ -208,6 +209,19 @@ class Scheduler {
     return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return try_join(id, g, only); });
   }
 
+  // The group with `id` in it replaces group g, unless that breaks a rule.
+  bool accept(Group joined, int id, int g) {
+    if (!fits(joined) || has_hazard(joined)) return false;
+    const int before = group_of_[id];
+    group_of_[id] = g;
+    if (makes_cycle(g, id)) {
+      group_of_[id] = before;
+      return false;
+    }
+    groups_[g] = std::move(joined);
+    return true;
+  }
+
   bool try_join(int id, int g, bool only) {
     if (groups_[g].kind == GroupKind::join) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
@@ -221,15 +235,7 @@ class Scheduler {
       case OpKind::body: ok = body_row(*at(id).op).epilogue && join_before(joined, GroupKind::body, id, uses, only); break;
       default: break;
     }
-    if (!ok || !fits(joined) || has_hazard(joined)) return false;
-    const int before = group_of_[id];
-    group_of_[id] = g;
-    if (makes_cycle(g, id)) {
-      group_of_[id] = before;
-      return false;
-    }
-    groups_[g] = std::move(joined);
-    return true;
+    return ok && accept(std::move(joined), id, g);
   }
 
   std::vector<Use> uses_of(int id, const Group& group) const {
@@ -380,6 +386,62 @@ class Scheduler {
     group.anchor = id;
     insert(group, id, Level::element, !only);
     return true;
+  }
+
+  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only what outlives the step:
+  // everything else would have to wait for the later of the two.
+  void merge_siblings() {
+    for (const auto& [slot, readers] : readers_) {
+      int first = -1;
+      std::set<int> tried;
+      for (int reader : readers) {
+        const int g = group_of_[reader];
+        if (g == first || !tried.insert(g).second || !lasting(groups_[g])) continue;
+        if (first < 0) first = g;
+        else merge(first, g);
+      }
+    }
+    drop_empty_groups();
+  }
+
+  bool lasting(const Group& group) const {
+    return group.kind == GroupKind::elementwise && !group.members.empty() &&
+           std::all_of(group.members.begin(), group.members.end(), [&](const Member& m) { return !m.stored || is_output_.contains(m.node); });
+  }
+
+  void merge(int g, int other) {
+    if (groups_[g].domain != groups_[other].domain) return;
+    Group joined = groups_[g];
+    for (const Member& member : groups_[other].members) insert(joined, member.node, member.level, member.stored);
+    for (int id : groups_[other].inlined) inline_into(joined, id);
+    if (!fits(joined) || has_hazard(joined)) return;
+    const auto move_to = [&](int target) {
+      for (const Member& member : groups_[other].members) group_of_[member.node] = target;
+      for (int id : groups_[other].inlined) group_of_[id] = target;
+    };
+    move_to(g);
+    std::swap(groups_[g], joined);
+    if (makes_cycle(g, groups_[g].members[0].node)) {
+      std::swap(groups_[g], joined);
+      move_to(other);
+      return;
+    }
+    groups_[other].members.clear();
+    groups_[other].inlined.clear();
+  }
+
+  void drop_empty_groups() {
+    std::vector<int> to(groups_.size(), -1);
+    std::vector<Group> kept;
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      if (groups_[g].members.empty()) continue;
+      to[g] = static_cast<int>(kept.size());
+      kept.push_back(std::move(groups_[g]));
+    }
+    groups_ = std::move(kept);
+    for (int& g : group_of_) {
+      if (g >= 0) g = to[static_cast<size_t>(g)];
+    }
   }
 
   // ---- checks

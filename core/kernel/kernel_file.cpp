@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -44,6 +45,14 @@ std::string names_of(const Rows& rows, Name name) {
 }
 
 constexpr std::string_view extension = ".hk";
+bool has_word(std::string_view text, std::string_view word) {
+  const auto inside = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_'); };
+  for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
+    if ((at == 0 || !inside(at - 1)) && !inside(at + word.size())) return true;
+  }
+  return false;
+}
+
 constexpr std::string_view part_extension = ".hki";
 
 std::string read_file(const std::string& path) {
@@ -156,6 +165,17 @@ std::string KernelFile::refusal(const Bindings& overrides) const {
   } catch (const UserError& error) {
     return error.what();
   }
+}
+
+bool KernelFile::matters(std::string_view tunable, const Bindings& overrides) const {
+  const Bindings values = tunable_values(overrides);
+  const auto mentions = [&](const Expression& e) { return taken(e.when, e.when_where, values) && has_word(e.text, tunable); };
+  const auto any = [&](const std::vector<Sizes>& all) {
+    return std::any_of(all.begin(), all.end(), [&](const Sizes& sizes) { return std::any_of(sizes.begin(), sizes.end(), mentions); });
+  };
+  return has_word(text_of(body, values), tunable) || has_word(text_of(helpers, values), tunable) || any(group_) || any(grid_) ||
+         std::any_of(values_.begin(), values_.end(), [&](const auto& v) { return mentions(v.second); }) ||
+         std::any_of(shared_.begin(), shared_.end(), [&](const SharedDecl& s) { return mentions(s.count); });
 }
 
 std::map<std::string, DType, std::less<>> KernelFile::chosen_types(const Options& options) const {

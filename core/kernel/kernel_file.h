@@ -93,6 +93,8 @@ class KernelFile {
 
   // Why instantiate() would refuse these tunables; empty when it takes them.
   std::string refusal(const Bindings& tunables) const;
+  // False when nothing that these tunables take mentions that one: its value makes no difference.
+  bool matters(std::string_view tunable, const Bindings& tunables) const;
 
   // The dtypes that a type parameter may take, the default first.
   const std::vector<DType>& dtypes_of(std::string_view type) const;

@@ -48,6 +48,10 @@ bool is_builtin(std::string_view body) {
 
 std::string file_refusal(std::string_view body, const Bindings& values) { return KernelFile::builtin(body).refusal(values); }
 
+bool file_matters(std::string_view body, std::string_view tunable, const Bindings& values) { return KernelFile::builtin(body).matters(tunable, values); }
+
+bool always_matters(std::string_view, std::string_view, const Bindings&) { return true; }
+
 }  // namespace
 
 bool has_tunable_space(std::string_view body) {
@@ -55,9 +59,9 @@ bool has_tunable_space(std::string_view body) {
 }
 
 TunableSpace tunable_space(std::string_view body) {
-  if (const GeneratedSpace* row = find_generated(body)) return {row->tunables, generated_refusal};
+  if (const GeneratedSpace* row = find_generated(body)) return {row->tunables, generated_refusal, always_matters};
   if (!has_tunable_space(body)) throw ValueError(fmt::format("[tuning] no tunables in '{}'; known: {}", body, fmt::join(tunable_bodies(), ", ")));
-  TunableSpace space{{}, file_refusal};
+  TunableSpace space{{}, file_refusal, file_matters};
   for (const KernelTunable& t : KernelFile::builtin(body).tunables) {
     if (!t.fact) space.tunables.push_back(t);
   }

@@ -17,6 +17,8 @@ struct TunableSpace {
   std::vector<KernelTunable> tunables;  // what may be searched
   // Why these values are refused; empty: they go together. Values that are not given have their defaults.
   std::string (*refusal)(std::string_view body, const Bindings& values) = nullptr;
+  // False when a tunable makes no difference beside these values (which are not refused).
+  bool (*matters)(std::string_view body, std::string_view tunable, const Bindings& values) = nullptr;
 };
 
 bool has_tunable_space(std::string_view body);

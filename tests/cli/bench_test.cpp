@@ -50,6 +50,10 @@ TEST(Bench, BadInputIsOneLine) {
   fails({"matmul", "--repetitions", "3"}, "at least 10");
   fails({"matmul", "--dtype", "i64"}, "no dtype i64");
   fails({"matmul", "--dtype", "f8"}, "f8");
+  fails({"--suite", "juggling"}, "unknown suite 'juggling'; known: issue3");
+  fails({"--suite", "squares", "--cases", "8x8x8"}, "--suite has its own cases");
+  fails({}, "name a family or a --suite");
+  fails({"matmul", "--cases", "8x8x8", "--plot", "/proc/nowhere/x.svg"}, "/proc/nowhere");
   fails({"optimizer", "--cases", "juggle:2x2"}, "adamw:TENSORSxELEMENTS");
 }
 
@@ -67,6 +71,20 @@ TEST(Bench, MatmulRow) {
   EXPECT_TRUE(row["peers"].empty());
   EXPECT_NEAR(row["gflops"].get<double>(), 2 * 8 * 4 * 2 / row["seconds"].get<double>() * 1e-9, 1e-9);
   EXPECT_LE(row["seconds_low"].get<double>(), row["seconds"].get<double>());
+}
+
+TEST(Bench, PlotIsACompleteSvgFile) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder.path() + "/roof.svg";
+  const Finished run = run_heddle({"bench", "matmul", "elementwise", "--cases", "64", "--device", "reference:0", "--plot", path});
+  EXPECT_EQ(run.exit_code, 2);  // 64 is no matmul
+  EXPECT_FALSE(std::filesystem::exists(path));
+  ASSERT_EQ(run_heddle({"bench", "elementwise", "--cases", "64,4096", "--device", "reference:0", "--repetitions", "10", "--plot", path}).exit_code, 0);
+  std::ifstream in(path);
+  const std::string svg(std::istreambuf_iterator<char>(in), {});
+  EXPECT_TRUE(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n")) << svg.substr(0, 200);
+  EXPECT_TRUE(contains(svg, "elementwise 4096"));
+  EXPECT_TRUE(contains(svg, "operations per byte"));
 }
 
 TEST(Bench, ListNamesEveryStandardCase) {

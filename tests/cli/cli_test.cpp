@@ -76,7 +76,7 @@ TEST(Version, TextAndJson) {
 }
 
 TEST(Help, EveryCommandHasAnExample) {
-  for (const char* command : {"devices", "train", "eval", "ops", "dump", "kernel", "bench", "version"}) {
+  for (const char* command : {"devices", "train", "eval", "ops", "dump", "kernel", "bench", "tune", "version"}) {
     const Finished run = run_heddle({command, "--help"});
     EXPECT_EQ(run.exit_code, 0) << command;
     EXPECT_TRUE(contains(run.out, std::string("Example:\n  heddle ") + command));

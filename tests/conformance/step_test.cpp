@@ -4,7 +4,10 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "core/exec/replay.h"
+#include "core/exec/step.h"
 #include "core/graph/functions.h"
+#include "core/kernel/tuning.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -46,6 +49,51 @@ TEST_P(StepTest, NewSizesDoNotMakeNewKernels) {
   run(37, 75);
   EXPECT_EQ(dev().counters().kernels_compiled, before.kernels_compiled);
   EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled + 1);
+}
+
+TEST_P(StepTest, AReplayComputesAgainFromWhatItsMemoryHolds) {
+  if (!compiles()) GTEST_SKIP() << "the reference device records nothing";
+  const Tensor x = leaf({64});
+  Tensor y;
+  const Replay replay = Replay::capture([&] {
+    y = x * 3.0 + 1.0;
+    eval({y});
+  });
+  EXPECT_EQ(replay.submissions(), 1u);
+  EXPECT_EQ(replay.kernels(), 1u);
+  EXPECT_EQ(y.to_doubles()[5], 16);
+  const std::vector<float> other(64, 7.0f);
+  const StoragePtr memory = x.node()->storage;
+  dev().write(*memory, 0, other.data(), other.size() * sizeof(float));
+  EXPECT_EQ(y.to_doubles()[5], 16);
+  replay.run();
+  EXPECT_EQ(y.to_doubles()[5], 22);
+  // It goes on working when the plan is forgotten.
+  dev().steps().clear();
+  replay.run();
+  EXPECT_EQ(y.to_doubles()[63], 22);
+}
+
+TEST_P(StepTest, ForcedTunablesArePlannedApart) {
+  if (!compiles()) GTEST_SKIP() << "the reference device has no plans";
+  const Tensor a = leaf({9, 33}, -2, 0.01f), b = leaf({33, 20}, 1, -0.005f);
+  const auto product = [&] { return matmul(a, b).to_doubles(); };
+  const std::vector<double> expected = product();
+  const auto before = dev().counters();
+  {
+    const ScopedTuning forced({"matmul", "", {}}, {{"SCHEDULE", 0}, {"VW", 1}, {"LX", 8}, {"LY", 2}});
+    const std::vector<double> ours = product();
+    EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled + 1);
+    for (size_t i = 0; i < ours.size(); ++i) EXPECT_NEAR(ours[i], expected[i], 1e-4) << i;
+    product();
+    EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled + 1);
+  }
+  EXPECT_EQ(product(), expected);
+  EXPECT_EQ(dev().counters().steps_compiled, before.steps_compiled + 1);  // the first plan is found again
+  TuningRecorder recorder;
+  product();
+  ASSERT_EQ(recorder.uses().size(), 1u);
+  EXPECT_EQ(recorder.uses()[0].key.sizes, (std::vector<int64_t>{1, 9, 20, 33}));
 }
 
 TEST_P(StepTest, HostScalarsChangeWithoutANewPlan) {

@@ -2,6 +2,7 @@
 // of the table, random programs, and a training step, under both machine models.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <set>
 
 #include "autograd/autograd.h"
@@ -53,6 +54,25 @@ void record_training_step(DeviceContext& dev, std::vector<KernelSource>& sources
   collect(sources, seen, loop_lanes);
 }
 
+// Updates of many tensors, and the norm of their gradients, in one launch each.
+void record_fused_optimizers(DeviceContext& dev, std::vector<KernelSource>& sources, std::set<uint64_t>& seen, bool loop_lanes) {
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 20; ++i) {
+      Tensor p = zeros({10 + i, 7}, dtype, &dev).set_requires_grad();
+      p.set_grad(ones({10 + i, 7}, dtype, &dev).detach());
+      eval({p.grad()});
+      parameters.push_back(p);
+    }
+    nn::AdamW adamw(parameters, 1e-3);
+    adamw.set_clip_norm(1.0);
+    adamw.update();
+    nn::Lion lion(parameters, 1e-3);
+    lion.update();
+    collect(sources, seen, loop_lanes);
+  }
+}
+
 std::vector<KernelSource> sample(bool loop_lanes) {
   std::vector<KernelSource> sources;
   std::set<uint64_t> seen;
@@ -71,12 +91,15 @@ std::vector<KernelSource> sample(bool loop_lanes) {
     collect(sources, seen, loop_lanes);
   }
   record_training_step(dev, sources, seen, loop_lanes);
+  record_fused_optimizers(dev, sources, seen, loop_lanes);
   return sources;
 }
 
 TEST(GeneratedKernels, SampleIsBroad) {
   EXPECT_GT(sample(false).size(), 80u);
   EXPECT_GT(sample(true).size(), 80u);
+  const std::vector<KernelSource> sources = sample(false);
+  EXPECT_GE(std::count_if(sources.begin(), sources.end(), [](const KernelSource& s) { return s.name.ends_with("_many"); }), 4);
 }
 
 #ifdef HEDDLE_TEST_VULKAN

@@ -25,7 +25,7 @@ Tensor stored_value(uint32_t parameter, int step, DeviceContext& where) {
   return Tensor::from_vector(v, shape, &where);
 }
 
-std::unique_ptr<nn::Optimizer> make(const json& spec, const std::vector<Tensor>& parameters) {
+std::unique_ptr<nn::Optimizer> make_plain(const json& spec, const std::vector<Tensor>& parameters) {
   const json& o = spec.at("options");
   const std::string name = spec.at("optimizer");
   if (name == "sgd") {
@@ -42,8 +42,20 @@ std::unique_ptr<nn::Optimizer> make(const json& spec, const std::vector<Tensor>&
                           .beta2 = betas[1],
                           .eps = o.value("eps", 1e-8),
                           .weight_decay = o.value("weight_decay", name == "adamw" ? 1e-2 : 0.0)};
+  if (name == "lion") {
+    return std::make_unique<nn::Lion>(parameters, nn::LionOptions{.lr = o.at("lr"),
+                                                                  .beta1 = betas[0],
+                                                                  .beta2 = o.contains("betas") ? betas[1] : 0.99,
+                                                                  .weight_decay = o.value("weight_decay", 0.0)});
+  }
   if (name == "adam") return std::make_unique<nn::Adam>(parameters, options);
   return std::make_unique<nn::AdamW>(parameters, options);
+}
+
+std::unique_ptr<nn::Optimizer> make(const json& spec, const std::vector<Tensor>& parameters) {
+  auto optimizer = make_plain(spec, parameters);
+  if (!spec.at("clip").is_null()) optimizer->set_clip_norm(spec.at("clip").get<double>());
+  return optimizer;
 }
 
 json stored() {
@@ -88,7 +100,7 @@ TEST_P(OptimOnDevice, StepsLikePyTorch) {
     GTEST_SKIP() << error.what();
   }
   const json all = stored();
-  ASSERT_EQ(all.at("cases").size(), 9u);
+  ASSERT_EQ(all.at("cases").size(), 14u);
   for (const json& spec : all.at("cases")) {
     SCOPED_TRACE(spec.at("optimizer").get<std::string>() + " " + spec.at("options").dump());
     const std::vector<Tensor> parameters = make_parameters(*where);
@@ -110,7 +122,7 @@ TEST_P(OptimOnDevice, ResumesFromItsState) {
     GTEST_SKIP() << error.what();
   }
   const json all = stored();
-  ASSERT_EQ(all.at("cases").size(), 9u);
+  ASSERT_EQ(all.at("cases").size(), 14u);
   for (const json& spec : all.at("cases")) {
     SCOPED_TRACE(spec.dump().substr(0, 120));
     const std::vector<Tensor> parameters = make_parameters(*where);
@@ -218,7 +230,11 @@ TEST(Optim, BadHyperparameters) {
   expect_error<ValueError>([&] { nn::Adam(p, {.beta2 = -0.1}); }, {"beta2"});
   expect_error<ValueError>([&] { nn::Adam(p, {.eps = nan}); }, {"eps"});
   expect_error<ValueError>([&] { nn::AdamW(p, {.weight_decay = -1}); }, {"[AdamW]", "weight_decay"});
+  expect_error<ValueError>([&] { nn::Lion(p, {.beta1 = 1}); }, {"[Lion]", "beta1"});
+  expect_error<ValueError>([&] { nn::Lion(p, {.weight_decay = nan}); }, {"[Lion]", "weight_decay"});
   nn::Adam adam(p, 0.1);
+  expect_error<ValueError>([&] { adam.set_clip_norm(0); }, {"[Adam]", "clip", "0"});
+  expect_error<ValueError>([&] { adam.set_clip_norm(nan); }, {"nan"});
   expect_error<ValueError>([&] { adam.set_lr(-1); }, {"[Adam]", "-1"});
   EXPECT_EQ(adam.lr(), 0.1);
 }

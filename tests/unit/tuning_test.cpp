@@ -231,6 +231,9 @@ TEST(TunableSpace, FactsAreNotSearchedAndRulesHold) {
   EXPECT_NE(space.refusal("matmul", {{"SCHEDULE", 4}}), "");
   EXPECT_NE(space.refusal("matmul", {{"MR", 7}}), "");
   EXPECT_THROW(tunable_space("juggling"), ValueError);
+  EXPECT_TRUE(space.matters("matmul", "TM", {{"SCHEDULE", 1}}));
+  EXPECT_FALSE(space.matters("matmul", "TM", {{"SCHEDULE", 0}}));
+  EXPECT_TRUE(space.matters("matmul", "SCHEDULE", {{"SCHEDULE", 0}}));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes tests/nn/optimizer_values.json: parameters after each of six steps of PyTorch's optimizers.
+"""Writes tests/nn/optimizer_values.json: parameters after each of six steps of PyTorch's optimizers, and of Lion by its paper's formula.
 
 Two parameters, (2, 3) and (4); values and gradients come from Heddle's Philox stream. The second parameter has no gradient in step 1,
 and the learning rate is halved from step 3 on.
@@ -23,8 +23,34 @@ CASES = [
     ("adam", {"lr": 0.01, "betas": [0.8, 0.95], "eps": 1e-3, "weight_decay": 0.1}),
     ("adamw", {"lr": 0.01}),
     ("adamw", {"lr": 0.02, "betas": [0.5, 0.9], "weight_decay": 0.3}),
+    ("lion", {"lr": 0.01}),
+    ("lion", {"lr": 0.02, "betas": [0.8, 0.9], "weight_decay": 0.3}),
+    ("sgd", {"lr": 0.1, "momentum": 0.9, "nesterov": True}, 0.5),
+    ("adamw", {"lr": 0.02, "weight_decay": 0.3}, 0.7),
+    ("lion", {"lr": 0.02, "weight_decay": 0.1}, 0.7),
 ]
-CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW}
+
+
+class Lion(torch.optim.Optimizer):
+    """Chen et al. 2023, algorithm 2."""
+
+    def __init__(self, params, lr, betas=(0.9, 0.99), weight_decay=0.0):
+        super().__init__(params, {"lr": lr, "betas": betas, "weight_decay": weight_decay})
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            (beta1, beta2), lr = group["betas"], group["lr"]
+            for p in group["params"]:
+                if p.grad is None:
+                    continue
+                m = self.state[p].setdefault("m", torch.zeros_like(p))
+                direction = torch.sign(beta1 * m + (1 - beta1) * p.grad)
+                p.mul_(1 - lr * group["weight_decay"]).sub_(lr * direction)
+                m.mul_(beta2).add_((1 - beta2) * p.grad)
+
+
+CLASSES = {"sgd": torch.optim.SGD, "adam": torch.optim.Adam, "adamw": torch.optim.AdamW, "lion": Lion}
 
 
 def values(parameter, step):
@@ -34,7 +60,7 @@ def values(parameter, step):
     return torch.from_numpy(philox_uniform([3, parameter, step + 1, 0], count) * 2 - 1).reshape(shape)
 
 
-def run(name, options):
+def run(name, options, clip=None):
     parameters = [torch.nn.Parameter(values(p, -1)) for p in range(2)]
     optimizer = CLASSES[name](parameters, **options)
     steps = []
@@ -43,9 +69,11 @@ def run(name, options):
             optimizer.param_groups[0]["lr"] *= 0.5
         for p, parameter in enumerate(parameters):
             parameter.grad = None if (p == 1 and step == 1) else values(p, step)
+        if clip is not None:
+            torch.nn.utils.clip_grad_norm_(parameters, clip)
         optimizer.step()
         steps.append([p.detach().reshape(-1).tolist() for p in parameters])
-    return {"optimizer": name, "options": options, "steps": steps}
+    return {"optimizer": name, "options": options, "clip": clip, "steps": steps}
 
 
 def main():

@@ -1,0 +1,180 @@
+// Horizontal fusion: which kernels are joined, in which order, and how their segments are bound. Needs no device.
+#include "core/exec/horizontal.h"
+
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+#include "core/exec/segments.h"
+#include "core/graph/functions.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& null_device() { return device("null:0"); }
+
+Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
+
+std::vector<LoweredKernel> lower_pending(bool loop_lanes = true) {
+  const std::vector<NodePtr> roots = held_pending();
+  const Caps caps = null_device().caps();
+  return lower(schedule(simplify(import_graph(capture(roots))), {caps.max_bindings, true}), caps, {.loop_lanes = loop_lanes});
+}
+
+TEST(Horizontal, EqualTextsAreOneLaunch) {
+  for (const bool loop_lanes : {true, false}) {
+    std::vector<Tensor> results;
+    for (int64_t n : {5, 700, 70000, 64}) results.push_back(exp(leaf(Shape{n})) + 1.0);
+    results.push_back(exp(leaf(Shape{3, 5})) + 1.0);   // the same text: neighbouring dimensions merge
+    results.push_back(exp(leaf(Shape{40})) + 2.0);     // another
+    const auto kernels = lower_pending(loop_lanes);
+    ASSERT_EQ(kernels.size(), 2u);
+    const size_t many = kernels[0].segments.empty() ? 1 : 0;
+    EXPECT_EQ(kernels[many].segments.size(), 5u);
+    EXPECT_EQ(kernels[many].writes.size(), 5u);
+    EXPECT_TRUE(kernels[1 - many].segments.empty());
+    eval_pending();  // the null device checks bounds
+  }
+}
+
+// y = f(x), z = f(y): one text, but the second needs the first.
+TEST(Horizontal, WhatDependsIsNotJoined) {
+  std::vector<Tensor> kept;
+  Tensor x = leaf(Shape{30});
+  for (int i = 0; i < 3; ++i) {
+    x = flip(exp(x), {0});
+    kept.push_back(x);
+    x = sum(matmul(unsqueeze(x, 0), leaf(Shape{30, 30})), {0});
+  }
+  for (const LoweredKernel& kernel : lower_pending()) EXPECT_LE(kernel.segments.size(), 1u);
+  eval_pending();
+}
+
+// Kernels wait for their equals: the sums of four layers' rows are taken at once though the layers follow each other.
+TEST(Horizontal, SmallResultsWait) {
+  std::vector<Tensor> sums;
+  Tensor x = leaf(Shape{40, 40});
+  for (int i = 0; i < 4; ++i) {
+    x = matmul(x, leaf(Shape{40, 40}));
+    sums.push_back(sum(exp(x), {1}));
+  }
+  size_t many = 0;
+  for (const LoweredKernel& kernel : lower_pending()) many = std::max(many, kernel.segments.size());
+  EXPECT_EQ(many, 4u);
+  eval_pending();
+}
+
+// Large temporaries of one text are not all made at once: memory comes before launches.
+TEST(Horizontal, LargeTemporariesAreNotJoined) {
+  std::vector<Tensor> results;
+  for (int i = 0; i < 4; ++i) {
+    const Tensor wide = exp(leaf(Shape{300, 300}));
+    results.push_back(sum(matmul(wide, wide)));
+  }
+  for (const LoweredKernel& kernel : lower_pending()) {
+    EXPECT_TRUE(!kernel.source.name.starts_with("ew_exp") || kernel.segments.empty());
+  }
+  eval_pending();
+}
+
+// Two updates that read the same memory: one kernel.
+TEST(Horizontal, SiblingsReadOnce) {
+  Tensor m = leaf(Shape{50}), p = leaf(Shape{50});
+  const Tensor g = leaf(Shape{50});
+  const Tensor direction = sign(m * 0.9 + g * 0.1);
+  m.assign(m * 0.99 + g * 0.01);
+  p.assign(p - direction);
+  EXPECT_EQ(lower_pending().size(), 1u);
+  eval_pending();
+}
+
+// A concat of many parts has no kernel: its parts are written where they belong.
+TEST(Horizontal, ManyPartsAreWrittenInPlace) {
+  std::vector<Tensor> parts;
+  for (int i = 0; i < 60; ++i) parts.push_back(exp(leaf(Shape{1 + i, 3})));
+  const Tensor whole = concat(parts, 0);
+  parts.clear();
+  const auto kernels = lower_pending();
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].segments.size(), 60u);
+  eval_pending();
+}
+
+// ---- segments and memory
+
+LoweredKernel two_buffers(size_t segments) {
+  LoweredKernel kernel;
+  kernel.source.buffers = {{"t_b0", DType::f32, Access::read}, {"t_b1", DType::f16, Access::write}, {"t_table", DType::i32, Access::read}};
+  for (size_t s = 0; s < segments; ++s) kernel.segments.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
+  return kernel;
+}
+
+TEST(Segments, LaunchesFollowTheBuffers) {
+  const LoweredKernel kernel = two_buffers(4);
+  const BufferId a{1}, b{2};
+  const std::vector<std::vector<Binding>> bound = {{{a, 512, 100}, {b, 0, 50}}, {{a, 0, 100}, {b, 1024, 50}}, {{b, 0, 100}, {b, 2048, 50}}, {{a, 4096, 64}, {b, 256, 32}}};
+  Caps caps;
+  const auto launches = cover_segments(kernel, bound, caps);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0].segments, (std::vector<size_t>{0, 1, 3}));
+  EXPECT_EQ(launches[0].covers[0], (Binding{a, 0, 4160}));
+  EXPECT_EQ(launches[0].covers[1], (Binding{b, 0, 1074}));
+  EXPECT_EQ(launches[0].groups, 1 + 2 + 4);
+  EXPECT_EQ(launches[1].segments, (std::vector<size_t>{2}));
+  // Seven groups, then rows: first group, bases in elements, numbers.
+  const std::vector<int32_t> table = segment_table(kernel, bound, launches[0]);
+  EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17, 17, 17, 17, 0, 128, 0, 100, 7, 1, 0, 512, 101, 7, 3, 1024, 128, 103, 7}));
+}
+
+TEST(Segments, ABindingHasALimit) {
+  const LoweredKernel kernel = two_buffers(3);
+  const BufferId a{1};
+  const std::vector<std::vector<Binding>> bound = {{{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
+  Caps caps;
+  caps.max_binding_bytes = 1000;
+  const auto launches = cover_segments(kernel, bound, caps);
+  ASSERT_EQ(launches.size(), 2u);
+  EXPECT_EQ(launches[0].segments, (std::vector<size_t>{0, 2}));
+  caps.max_binding_bytes = 500;
+  EXPECT_THROW(cover_segments(kernel, bound, caps), LimitError);
+}
+
+// ---- storages side by side
+
+TEST(AdjacentStorages, LieInOneStretchAndAreFreedApart) {
+  DeviceContext& dev = null_device();
+  const uint64_t live = dev.memory().live_bytes;
+  {
+    std::vector<StoragePtr> storages = dev.allocate_adjacent({100, 1000, 0, 50000, 4});
+    for (size_t i = 1; i < storages.size(); ++i) {
+      const Binding before = storages[i - 1]->binding(), here = storages[i]->binding();
+      EXPECT_EQ(here.buffer, before.buffer);
+      EXPECT_GE(here.offset, before.offset + before.size);
+      EXPECT_LT(here.offset - before.offset - before.size, 512u);
+    }
+    storages.erase(storages.begin() + 1);
+    storages.push_back(dev.allocate(1000));
+    dev.lock().allocator.verify();
+  }
+  EXPECT_EQ(dev.memory().live_bytes, live);
+  dev.lock().allocator.verify();
+  EXPECT_TRUE(dev.allocate_adjacent({}).empty());
+}
+
+// A result that somebody keeps, in the middle of a stretch, must not make every later step take a new one.
+TEST(AdjacentStorages, KeptResultsDoNotEatMemory) {
+  DeviceContext& dev = null_device();
+  std::vector<StoragePtr> kept;
+  const std::vector<uint64_t> sizes(40, 100000);
+  dev.allocate_results(sizes);
+  uint64_t after_some = 0;
+  for (int step = 0; step < 60; ++step) {
+    kept.push_back(dev.allocate_results(sizes)[20]);
+    if (step == 20) after_some = dev.memory().reserved_bytes;
+  }
+  EXPECT_LE(dev.memory().reserved_bytes, after_some + 2 * 40 * 100000);
+}
+
+}  // namespace
+}  // namespace heddle

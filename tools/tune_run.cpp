@@ -1,0 +1,231 @@
+#ifdef HEDDLE_HAS_BENCH
+#include "tools/tune_run.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/kernel/tunable_space.h"
+#include "io/atomic_file.h"
+#include "tools/progress.h"
+#include "tools/tune_worker.h"
+
+namespace heddle::tools {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Winners below this are noise: the default stays.
+constexpr double least_win = 1.03;
+
+volatile std::sig_atomic_t interrupt_count = 0;
+void on_interrupt(int) { interrupt_count = interrupt_count + 1; }
+bool interrupted() { return interrupt_count > 0; }
+
+class SignalScope {
+ public:
+  SignalScope() {
+    struct sigaction action {};
+    action.sa_handler = on_interrupt;
+    sigaction(SIGINT, &action, &interrupt_);
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGPIPE, &action, &pipe_);  // a dead worker is seen by its answer
+  }
+  ~SignalScope() {
+    sigaction(SIGINT, &interrupt_, nullptr);
+    sigaction(SIGPIPE, &pipe_, nullptr);
+  }
+  SignalScope(const SignalScope&) = delete;
+  SignalScope& operator=(const SignalScope&) = delete;
+
+ private:
+  struct sigaction interrupt_ {}, pipe_ {};
+};
+
+struct Finding {
+  TuningKey key;
+  std::string place;  // the case
+  bench::SearchResult search;
+  bool kept = false;  // better than the default
+};
+
+class Tuner {
+ public:
+  Tuner(const TuneRequest& request, const std::string& device)
+      : request_(request),
+        info_(open_device(device, true).info()),
+        worker_(info_.id, {120, request.time_limit}, interrupted),
+        terminal_(!request.json && ::isatty(STDOUT_FILENO) != 0),
+        start_(Clock::now()) {
+    if (info_.caps.target == Target::none) throw ValueError(fmt::format("[tune] {} runs no kernels; choose another device", info_.id));
+    std::error_code code;
+    if (!request.dry_run) {
+      const std::string folder = std::filesystem::path(request.output).parent_path().string();
+      require_writable_folder(folder.empty() ? "." : folder);
+    }
+    if (!request.output.empty() && std::filesystem::exists(request.output, code)) table_ = TuningTable::load(request.output);
+  }
+
+  void run() {
+    for (at_ = 0; at_ < request_.cases.size() && !interrupted(); ++at_) tune_case(request_.cases[at_]);
+    erase();
+  }
+
+ private:
+  double elapsed() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+
+  bool wanted(const TuningKey& key) const {
+    if (!has_tunable_space(key.body) || tunable_space(key.body).tunables.empty()) return false;
+    if (!request_.bodies.empty() && std::find(request_.bodies.begin(), request_.bodies.end(), key.body) == request_.bodies.end()) return false;
+    return std::find(done_.begin(), done_.end(), key) == done_.end();
+  }
+
+  void tune_case(const bench::Case& c) {
+    place_ = fmt::format("{} {}", c.family, c.name);
+    show("");
+    std::vector<TuningUse> uses;
+    try {
+      uses = worker_.open(c);
+    } catch (const Error& error) {
+      if (request_.cases.size() == 1) throw;
+      line(fmt::format("{}: left out: {}", place_, one_line(error.what())));
+      return;
+    }
+    std::erase_if(uses, [&](const TuningUse& use) { return !wanted(use.key); });
+    // What is left of the budget, in equal parts.
+    const double share = std::max(0.0, request_.budget - elapsed()) / static_cast<double>(request_.cases.size() - at_);
+    for (size_t u = 0; u < uses.size() && !interrupted(); ++u) {
+      done_.push_back(uses[u].key);
+      tune_key(uses[u], share / static_cast<double>(uses.size()));
+    }
+  }
+
+  void tune_key(const TuningUse& use, double seconds) {
+    const double end = elapsed() + seconds;
+    bench::SearchInput input;
+    input.body = use.key.body;
+    input.space = tunable_space(use.key.body);
+    input.start = use.fallback;
+    input.seeds = seeds(use.key);
+    double best = 1;
+    int tried = 0;
+    input.evaluate = [&](const Bindings& values) {
+      const bench::Trial trial = worker_.trial(use.key, values, false);
+      if (trial.status == bench::Trial::Status::ok) best = std::max(best, trial.ratio);
+      show(fmt::format("{} tried, best {:.2f}x", ++tried, best));
+      return trial;
+    };
+    constexpr int least = 3;  // also when the machine was so busy that the budget is gone
+    input.stop = [&] { return interrupted() || (tried >= least && elapsed() > end); };
+    Finding found{use.key, place_, bench::search(input), false};
+    if (interrupted()) return;
+    bench::Trial& trial = found.search.trial;
+    if (trial.ratio > 1) {
+      trial = worker_.trial(use.key, found.search.best, true);
+      found.kept = trial.status == bench::Trial::Status::ok && trial.ratio > least_win;
+    }
+    if (interrupted()) return;
+    store(found);
+    report(found);
+  }
+
+  // Winners of other shapes, of this run and of earlier ones.
+  std::vector<Bindings> seeds(const TuningKey& key) {
+    std::vector<Bindings> all;
+    for (const TuningEntry& e : table_.section(info_).entries) {
+      if (e.key.body == key.body && !e.tunables.empty() && std::find(all.begin(), all.end(), e.tunables) == all.end()) all.push_back(e.tunables);
+    }
+    constexpr size_t most = 12;
+    if (all.size() > most) all.erase(all.begin(), all.end() - most);
+    return all;
+  }
+
+  void store(const Finding& found) {
+    TuningEntry entry{found.key, found.kept ? found.search.best : Bindings{}, found.search.trial.seconds, found.search.trial.default_seconds};
+    table_.section(info_).set(std::move(entry));
+    if (request_.dry_run) return;
+    try {
+      write_file_atomically(request_.output, table_.str());
+    } catch (const IoError& error) {
+      const std::string rescue = (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", ::getpid())).string();
+      write_file_atomically(rescue, table_.str());
+      throw IoError(fmt::format("{}; what was found so far is in {}", error.what(), rescue));
+    }
+  }
+
+  void report(const Finding& found) {
+    const bench::SearchCounts& n = found.search.counts;
+    const bench::Trial& trial = found.search.trial;
+    if (request_.json) {
+      print_json({{"device", info_.id},
+                  {"case", found.place},
+                  {"key", json_of(found.key)},
+                  {"tunables", json_of(found.kept ? found.search.best : Bindings{})},
+                  {"kept", found.kept ? "tuned" : "default"},
+                  {"ratio", found.kept ? trial.ratio : 1.0},
+                  {"seconds", trial.seconds},
+                  {"default_seconds", trial.default_seconds},
+                  {"tried", n.tried},
+                  {"wrong", n.wrong},
+                  {"failed", n.failed},
+                  {"hung", n.hung}});
+      return;
+    }
+    line(fmt::format("{} {} ({}): {}; {} tried{}", info_.id, found.key.str(), found.place,
+                     found.kept ? fmt::format("{:.2f} times as fast", trial.ratio) : "the default stays", n.tried,
+                     n.wrong + n.failed + n.hung > 0 ? fmt::format(", refused: {} wrong, {} failed, {} hung", n.wrong, n.failed, n.hung) : ""));
+  }
+
+  void show(const std::string& text) {
+    if (!terminal_) return;
+    const double share = std::clamp(elapsed() / request_.budget, 0.0, 1.0);
+    const int full = static_cast<int>(share * 20);
+    fmt::print("\r\x1b[K[{}{}] {}/{} {}  {}  ETA {}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(20 - full), '.'), at_ + 1,
+               request_.cases.size(), place_, text, clock_time(std::max(0.0, request_.budget - elapsed())));
+    std::fflush(stdout);
+  }
+
+  void erase() const {
+    if (terminal_) fmt::print("\r\x1b[K");
+    std::fflush(stdout);
+  }
+
+  void line(const std::string& text) const {
+    erase();
+    if (request_.json) fmt::print(stderr, "heddle: {}\n", text);
+    else fmt::print("{}\n", text);
+    std::fflush(stdout);
+  }
+
+  const TuneRequest& request_;
+  DeviceInfo info_;
+  TuneWorker worker_;
+  TuningTable table_;
+  std::vector<TuningKey> done_;
+  std::string place_;
+  size_t at_ = 0;
+  bool terminal_;
+  Clock::time_point start_;
+};
+
+}  // namespace
+
+int run_tuner(const TuneRequest& request) {
+  const SignalScope signals;
+  interrupt_count = 0;
+  for (const std::string& device : request.devices) {
+    if (interrupted()) break;
+    Tuner(request, device).run();
+  }
+  return interrupted() ? exit_interrupted : 0;
+}
+
+}  // namespace heddle::tools
+#endif

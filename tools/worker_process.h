@@ -1,0 +1,37 @@
+// A child process that answers lines with lines, and is killed when it does not.
+//
+// Purpose: `heddle tune` runs candidates in one, so that a hang or a crash costs a candidate and not the search. Invariants: the child does not get the
+// terminal's Ctrl-C (the parent decides); it is dead and reaped when this object is gone. Thread safety: none.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace heddle::tools {
+
+class WorkerProcess {
+ public:
+  // Starts this program with these arguments; its standard error is dropped unless `keep_errors`. DeviceError when it cannot be started.
+  WorkerProcess(const std::vector<std::string>& arguments, bool keep_errors);
+  ~WorkerProcess();
+  WorkerProcess(const WorkerProcess&) = delete;
+  WorkerProcess& operator=(const WorkerProcess&) = delete;
+
+  enum class Answer { line, ended, timeout, interrupted };
+  // Sends a line and waits for the answer. After anything but `line` and `interrupted` the process is dead.
+  // `interrupted` is asked a few times a second.
+  Answer ask(const std::string& line, double seconds, std::string& answer, bool (*interrupted)());
+  bool alive() const { return pid_ > 0; }
+  // "signal 6", "exit code 1": after `ended`.
+  const std::string& end() const { return end_; }
+  void kill();
+
+ private:
+  void reap();
+
+  int pid_ = -1;
+  int input_ = -1, output_ = -1;  // ends of the parent
+  std::string buffer_, end_;
+};
+
+}  // namespace heddle::tools
