@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/clip.h"
+#include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/module.h"

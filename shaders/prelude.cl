@@ -18,6 +18,16 @@ typedef size_t INDEX;
 #define FUNC static __attribute__((always_inline, overloadable))
 #define PRECISE
 #define UNROLL _Pragma("unroll")
+// x86: without it, loops are vectorised for registers of 256 bits even where those of 512 are there.
+#if defined(__has_attribute) && defined(__clang__)
+#if __has_attribute(min_vector_width)
+#define HK_WIDE __attribute__((min_vector_width(512)))
+#endif
+#endif
+#ifndef HK_WIDE
+#define HK_WIDE
+#endif
+#define ARRAY(T, name, count) T name[count] __attribute__((aligned(64)))
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
 #define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
 #ifdef __clang__
@@ -70,6 +80,8 @@ FUNC ushort hk_to_bf16(float v) {
 #if HK_VW == 1
 #define VEC float
 #define VSUM(v) (v)
+#define VZIP_LOW(a, b) (a)
+#define VZIP_HIGH(a, b) (b)
 #define HK_VLOAD_f32(b, i) HK_LOAD_f32(b, i)
 #define HK_VLOAD_f16(b, i) HK_LOAD_f16(b, i)
 #define HK_VLOAD_bf16(b, i) HK_LOAD_bf16(b, i)
@@ -91,18 +103,130 @@ FUNC HK_JOIN(ushort, HK_VW) hk_to_bf16_v(HK_VUINT f) {
   HK_VUINT r = (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
   return HK_JOIN(convert_ushort, HK_VW)(r);
 }
-#define VFROM(array, i) HK_JOIN(vload, HK_VW)(0, array + (i))
-#define VTO(array, i, v) HK_JOIN(vstore, HK_VW)(v, 0, array + (i))
+// PoCL's vstore16 into a private array falls apart into stores of 4 and 8, which later loads cannot be forwarded from.
+typedef VEC hk_loose_vec __attribute__((aligned(4), may_alias));
+#define VFROM(array, i) (*(const hk_loose_vec*)(array + (i)))
+#define VTO(array, i, v) *(hk_loose_vec*)(array + (i)) = (v)
 // Halves are added, then their halves: the order is a property of the width, not of the compiler.
 FUNC float hk_vsum4(float4 v) { float2 h = v.lo + v.hi; return h.x + h.y; }
 FUNC float hk_vsum8(float8 v) { return hk_vsum4(v.lo + v.hi); }
 FUNC float hk_vsum16(float16 v) { return hk_vsum8(v.lo + v.hi); }
 #define VSUM(v) HK_JOIN(hk_vsum, HK_VW)(v)
+FUNC float4 hk_zip_low(float4 a, float4 b) { return (float4)(a.s0, b.s0, a.s1, b.s1); }
+FUNC float4 hk_zip_high(float4 a, float4 b) { return (float4)(a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_low(float8 a, float8 b) { return (float8)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3); }
+FUNC float8 hk_zip_high(float8 a, float8 b) { return (float8)(a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_low(float16 a, float16 b) { return (float16)(a.s0, b.s0, a.s1, b.s1, a.s2, b.s2, a.s3, b.s3, a.s4, b.s4, a.s5, b.s5, a.s6, b.s6, a.s7, b.s7); }
+FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.s9, b.s9, a.sa, b.sa, a.sb, b.sb, a.sc, b.sc, a.sd, b.sd, a.se, b.se, a.sf, b.sf); }
+#define VZIP_LOW(a, b) hk_zip_low(a, b)
+#define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #endif
 #define VSPLAT(x) ((VEC)(x))
 #define VFMA(a, b, c) fma(a, b, c)
+//@ VTRANSPOSE
+// A perfect shuffle of all VW * VW components, log2(VW) times.
+#if HK_VW > 1
+FUNC VEC hk_zip_lo(VEC a, VEC b) { VEC r; r.even = a.lo; r.odd = b.lo; return r; }
+FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r; }
+#endif
+#define HK_ZIP(from, to) \
+  UNROLL for (uint hk_i = 0u; hk_i < HK_VW / 2u; ++hk_i) { \
+    to[2u * hk_i] = hk_zip_lo(from[hk_i], from[hk_i + HK_VW / 2u]); \
+    to[2u * hk_i + 1u] = hk_zip_hi(from[hk_i], from[hk_i + HK_VW / 2u]); \
+  }
+#if HK_VW == 1
+#define VTRANSPOSE(a)
+#elif HK_VW == 4
+#define VTRANSPOSE(a) { VEC hk_t[4]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#elif HK_VW == 8
+#define VTRANSPOSE(a) { VEC hk_t[8], hk_u[8]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, hk_u) HK_ZIP(hk_u, a) }
+#else
+#define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
+#endif
+//@ STREAM
+// Whole cache lines past the caches: a line that is written in full need not be read first, and does not push out what will be read again.
+#ifdef __has_builtin
+#if __has_builtin(__builtin_nontemporal_store)
+#define HK_LINE(v, b, i) __builtin_nontemporal_store(v, (__global uint16*)(b + (i)))
+#endif
+#endif
+#ifndef HK_LINE
+#define HK_LINE(v, b, i) vstore16(v, 0, (__global uint*)(b + (i)))
+#endif
+// Lines of one, two and four vectors of 16 elements.
+#define HK_STREAM4(b, i, a, n, X) \
+  { for (int hk_k = 0; hk_k < (n); hk_k += 16) { HK_LINE(as_uint16(X(vload16(0, a + hk_k))), b, (i) + hk_k); } }
+#define HK_STREAM2(b, i, a, n, X) \
+  { for (int hk_k = 0; hk_k < (n); hk_k += 32) { \
+      HK_LINE((uint16)(as_uint8(X(vload16(0, a + hk_k))), as_uint8(X(vload16(0, a + hk_k + 16)))), b, (i) + hk_k); } }
+#define HK_STREAM1(b, i, a, n, X) \
+  { for (int hk_k = 0; hk_k < (n); hk_k += 64) { \
+      HK_LINE((uint16)(as_uint4(X(vload16(0, a + hk_k))), as_uint4(X(vload16(0, a + hk_k + 16))), \
+                       as_uint4(X(vload16(0, a + hk_k + 32))), as_uint4(X(vload16(0, a + hk_k + 48)))), b, (i) + hk_k); } }
+#define HK_STREAM8(b, i, a, n) \
+  { for (int hk_k = 0; hk_k < (n); hk_k += 8) { HK_LINE(as_uint16(vload8(0, a + hk_k)), b, (i) + hk_k); } }
+#define HK_STREAM_f32(b, i, a, n) HK_STREAM4(b, i, a, n, )
+#define HK_STREAM_i32(b, i, a, n) HK_STREAM4(b, i, a, n, )
+#define HK_STREAM_f16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_f16_16)
+#define HK_STREAM_bf16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_bf16_16)
+#define HK_STREAM_i8(b, i, a, n) HK_STREAM1(b, i, a, n, convert_uchar16)
+#define HK_STREAM_u8(b, i, a, n) HK_STREAM1(b, i, a, n, convert_uchar16)
+#define HK_STREAM_f64(b, i, a, n) HK_STREAM8(b, i, a, n)
+#define HK_STREAM_i64(b, i, a, n) HK_STREAM8(b, i, a, n)
+#define STREAM(name, i, array, n) STREAM_##name(i, array, n)
+FUNC ushort16 hk_to_bf16_16(float16 v) {
+  uint16 f = as_uint16(v);
+  return convert_ushort16((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+}
+// Through private memory: OpenCL C has no vector of half without f16 arithmetic.
+FUNC ushort16 hk_to_f16_16(float16 v) {
+  uint8 line;
+  vstore_half16_rte(v, 0, (half*)&line);
+  return as_ushort16(line);
+}
+//@ TILE_LOAD
+// 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats.
+#define HK_TURN(r, t, a, b, low, high) \
+  t[a] = __builtin_shufflevector(r[a], r[b], low); t[b] = __builtin_shufflevector(r[a], r[b], high);
+#define HK_LOW1 0, 16, 2, 18, 4, 20, 6, 22, 8, 24, 10, 26, 12, 28, 14, 30
+#define HK_HIGH1 1, 17, 3, 19, 5, 21, 7, 23, 9, 25, 11, 27, 13, 29, 15, 31
+#define HK_LOW2 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29
+#define HK_HIGH2 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31
+#define HK_LOW4 0, 1, 2, 3, 16, 17, 18, 19, 8, 9, 10, 11, 24, 25, 26, 27
+#define HK_HIGH4 4, 5, 6, 7, 20, 21, 22, 23, 12, 13, 14, 15, 28, 29, 30, 31
+#define HK_LOW8 0, 1, 2, 3, 4, 5, 6, 7, 16, 17, 18, 19, 20, 21, 22, 23
+#define HK_HIGH8 8, 9, 10, 11, 12, 13, 14, 15, 24, 25, 26, 27, 28, 29, 30, 31
+FUNC void hk_turn(float16* r) {
+  float16 t[16];
+  _Pragma("unroll") for (int i = 0; i < 16; i += 2) { HK_TURN(r, t, i, i + 1, HK_LOW1, HK_HIGH1) }
+  _Pragma("unroll") for (int i = 0; i < 16; ++i) { if ((i & 2) == 0) { HK_TURN(t, r, i, i + 2, HK_LOW2, HK_HIGH2) } }
+  _Pragma("unroll") for (int i = 0; i < 16; ++i) { if ((i & 4) == 0) { HK_TURN(r, t, i, i + 4, HK_LOW4, HK_HIGH4) } }
+  _Pragma("unroll") for (int i = 0; i < 8; ++i) { HK_TURN(t, r, i, i + 8, HK_LOW8, HK_HIGH8) }
+}
+#define HK_TILE(b, base, stride, a, at, pitch, ROW, AS) \
+  { float16 hk_r[16]; \
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = ROW(b + (base) + hk_k * (stride)); \
+    hk_turn(hk_r); \
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) vstore16(AS(hk_r[hk_k]), 0, a + (at) + hk_k * (pitch)); }
+#define HK_ROW_4(p) vload16(0, p)
+#define HK_ROW_i32(p) as_float16(vload16(0, p))
+#define HK_ROW_8(p) as_float16(convert_int16(vload16(0, p)))
+#define HK_ROW_f16(p) vload_half16(0, p)
+#define HK_ROW_bf16(p) as_float16(convert_uint16(vload16(0, p)) << 16)
+#define HK_SCALAR_TILE(b, base, stride, a, at, pitch) \
+  { for (int hk_k = 0; hk_k < 16; ++hk_k) for (int hk_l = 0; hk_l < 16; ++hk_l) a[(at) + hk_l * (pitch) + hk_k] = b[(base) + hk_k * (stride) + hk_l]; }
+#define HK_TILE_f32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_4, )
+#define HK_TILE_f16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_f16, )
+#define HK_TILE_bf16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bf16, )
+#define HK_TILE_i32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i32, as_int16)
+#define HK_TILE_i8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_8, as_int16)
+#define HK_TILE_u8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_8, as_int16)
+#define HK_TILE_f64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
+#define HK_TILE_i64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
+#define TILE_LOAD(name, base, stride, array, at, pitch) TILE_LOAD_##name(base, stride, array, at, pitch)
 //@ MULHI
-#define MULHI(a, b) mul_hi((uint)(a), (uint)(b))
+// A 64-bit product vectorises; mul_hi may be a call.
+#define MULHI(a, b) ((uint)(((ulong)(uint)(a) * (ulong)(uint)(b)) >> 32))
 //@ FMA
 FUNC float hk_fma(float a, float b, float c) { return fma(a, b, c); }
 FUNC int hk_fma(int a, int b, int c) { return a * b + c; }
@@ -190,6 +314,25 @@ FUNC double hk_rint(double x) { return __builtin_rint(x); }
 #endif
 #undef round
 #define round(x) hk_rint(x)
+//@ floor ceil trunc
+#if defined(__has_builtin)
+#if __has_builtin(__builtin_floorf) && (defined(__SSE4_1__) || defined(__aarch64__))
+FUNC float hk_floor(float x) { return __builtin_floorf(x); }
+FUNC float hk_ceil(float x) { return __builtin_ceilf(x); }
+FUNC float hk_trunc(float x) { return __builtin_truncf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_floor(double x) { return __builtin_floor(x); }
+FUNC double hk_ceil(double x) { return __builtin_ceil(x); }
+FUNC double hk_trunc(double x) { return __builtin_trunc(x); }
+#endif
+#undef floor
+#undef ceil
+#undef trunc
+#define floor(x) hk_floor(x)
+#define ceil(x) hk_ceil(x)
+#define trunc(x) hk_trunc(x)
+#endif
+#endif
 // The functions below inline to straight-line code, which vectorises over VLOOPs and lanes; a driver's own may be calls.
 //@ exp
 #ifdef HK_HAS_F64

@@ -18,6 +18,7 @@
 #define FUNC
 #define PRECISE precise
 #define UNROLL [[unroll]]
+#define ARRAY(T, name, count) T name[count]
 #define VLOOP
 #define VLOOP_LONG
 #define INFINITY uintBitsToFloat(0x7f800000u)
@@ -72,6 +73,8 @@ uint hk_to_bf16(float v) {
 #define VEC float
 #define VSPLAT(x) float(x)
 #define VSUM(v) (v)
+#define VZIP_LOW(a, b) (a)
+#define VZIP_HIGH(a, b) (b)
 #define HK_GATHER(load, b, i) load(b, i)
 #define HK_SCATTER(store, b, i, v) store(b, i, v)
 #define VFROM(array, i) array[i]
@@ -81,6 +84,10 @@ uint hk_to_bf16(float v) {
 #define VSPLAT(x) vec4(x)
 float hk_vsum(vec4 v) { return (v.x + v.z) + (v.y + v.w); }
 #define VSUM(v) hk_vsum(v)
+vec4 hk_zip_low(vec4 a, vec4 b) { return vec4(a.x, b.x, a.y, b.y); }
+vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
+#define VZIP_LOW(a, b) hk_zip_low(a, b)
+#define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #define HK_GATHER(load, b, i) vec4(load(b, (i)), load(b, (i) + 1u), load(b, (i) + 2u), load(b, (i) + 3u))
 #define HK_SCATTER(store, b, i, v) { vec4 hk_v = (v); store(b, (i), hk_v.x); store(b, (i) + 1u, hk_v.y); store(b, (i) + 2u, hk_v.z); store(b, (i) + 3u, hk_v.w); }
 #define VFROM(array, i) vec4(array[(i)], array[(i) + 1u], array[(i) + 2u], array[(i) + 3u])
@@ -95,6 +102,19 @@ float hk_vsum(vec4 v) { return (v.x + v.z) + (v.y + v.w); }
 #define HK_VSTORE_f32(b, i, v) HK_SCATTER(HK_STORE_f32, b, i, v)
 #define HK_VSTORE_f16(b, i, v) HK_SCATTER(HK_STORE_f16, b, i, v)
 #define HK_VSTORE_bf16(b, i, v) HK_SCATTER(HK_STORE_bf16, b, i, v)
+//@ VTRANSPOSE
+#if HK_VW == 1
+#define VTRANSPOSE(a)
+#else
+#define VTRANSPOSE(a) { VEC hk_t[4]; UNROLL for (uint hk_i = 0u; hk_i < 4u; ++hk_i) hk_t[hk_i] = a[hk_i]; a[0] = vec4(hk_t[0].x, hk_t[1].x, hk_t[2].x, hk_t[3].x); a[1] = vec4(hk_t[0].y, hk_t[1].y, hk_t[2].y, hk_t[3].y); a[2] = vec4(hk_t[0].z, hk_t[1].z, hk_t[2].z, hk_t[3].z); a[3] = vec4(hk_t[0].w, hk_t[1].w, hk_t[2].w, hk_t[3].w); }
+#endif
+//@ STREAM
+#define STREAM(name, i, array, n) \
+  { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
+//@ TILE_LOAD
+#define TILE_LOAD(name, base, stride, array, at, pitch) \
+  { for (int hk_k = 0; hk_k < 16; ++hk_k) { \
+      for (int hk_l = 0; hk_l < 16; ++hk_l) { array[(at) + hk_l * (pitch) + hk_k] = LOAD(name, (base) + hk_k * (stride) + hk_l); } } }
 //@ MULHI
 uint hk_mulhi(uint a, uint b) {
   uint high, low;

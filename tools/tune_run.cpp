@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 // Winners below this are noise: the default stays.
 constexpr double least_win = 1.03;
+// What a winner may cost in another case of the same key.
+constexpr double least_shared = 0.98;
 
 volatile std::sig_atomic_t interrupt_count = 0;
 void on_interrupt(int) { interrupt_count = interrupt_count + 1; }
@@ -98,6 +100,7 @@ class Tuner {
       line(fmt::format("{}: left out: {}", place_, one_line(error.what())));
       return;
     }
+    for (const TuningUse& use : uses) check_winner(use.key);
     std::erase_if(uses, [&](const TuningUse& use) { return !wanted(use.key); });
     // What is left of the budget, in equal parts.
     const double share = std::max(0.0, request_.budget - elapsed()) / static_cast<double>(request_.cases.size() - at_);
@@ -112,6 +115,7 @@ class Tuner {
     bench::SearchInput input;
     input.body = use.key.body;
     input.space = tunable_space(use.key.body);
+    if (input.space.generated) std::erase_if(input.space.tunables, [&](const KernelTunable& t) { return !use.fallback.contains(t.name); });
     input.start = use.fallback;
     input.seeds = seeds(use.key);
     double best = 1;
@@ -134,6 +138,22 @@ class Tuner {
     if (interrupted()) return;
     store(found);
     report(found);
+    if (found.kept) winners_.push_back(found);
+  }
+
+  // Several cases may share a key: a winner that was found with one must not harm another.
+  void check_winner(const TuningKey& key) {
+    const auto found = std::find_if(winners_.begin(), winners_.end(), [&](const Finding& f) { return f.key == key; });
+    if (found == winners_.end() || interrupted()) return;
+    const bench::Trial trial = worker_.trial(key, found->search.best, true);
+    if (interrupted() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least_shared)) return;
+    Finding refused = *found;
+    winners_.erase(found);
+    refused.kept = false;
+    refused.place = place_;
+    refused.search.trial = trial;
+    store(refused);
+    report(refused);
   }
 
   // Winners of other shapes, of this run and of earlier ones.
@@ -209,6 +229,7 @@ class Tuner {
   TuneWorker worker_;
   TuningTable table_;
   std::vector<TuningKey> done_;
+  std::vector<Finding> winners_;  // of this run
   std::string place_;
   size_t at_ = 0;
   bool terminal_;

@@ -17,6 +17,9 @@ const BodyRow rows[] = {
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
+    {.op = &ops::conv_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_input_grad_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .epilogue = true},
 };
 
 }  // namespace

@@ -20,6 +20,7 @@ struct BodyRow {
 const BodyRow& body_row(const OpDef& op);
 
 LoweredKernel lower_scatter_rows(const LowerInput& in);
+LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
 LoweredKernel lower_sort_blocks(const LowerInput& in);
 LoweredKernel lower_sort_merge(const LowerInput& in);
 LoweredKernel lower_scan(const LowerInput& in);

@@ -47,9 +47,23 @@ std::string dialect_literal(double value, DType dtype) {
 }
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented) {}
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented) {
+  for (const Member& member : group.members) {
+    for (int input : graph().nodes[member.node].inputs) mark_read(input);
+  }
+}
+
+void Emitter::mark_read(int id) {
+  if (!read_.insert(id).second) return;
+  for (int input : graph().nodes[id].inputs) mark_read(input);
+}
 
 void Emitter::start_over() {
+  learnt_.clear();
+  for (size_t i = 0; i < buffers_.size(); ++i) learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
+  streamed_.clear();
+  staged_.clear();
+  stream_index_.clear();
   text_.clear();
   scopes_.assign(1, Scope{});
   bound_.clear();
@@ -112,7 +126,7 @@ std::string Emitter::linear_index(const Shape& shape, int first) {
   return print(linear);
 }
 
-std::string Emitter::address(const std::vector<Index>& index, const View& view) {
+Index Emitter::address(const std::vector<Index>& index, const View& view) {
   Index linear = Index::literal(view.offset);
   std::string opaque;
   for (size_t d = 0; d < index.size(); ++d) {
@@ -126,15 +140,12 @@ std::string Emitter::address(const std::vector<Index>& index, const View& view) 
     opaque += stride == 1 ? index[d].opaque : fmt::format("({}) * {}", index[d].opaque, constant(stride));
   }
   linear.opaque = opaque;
-  loads_.push_back(linear);
-  if (!segmented_) return print(linear);
-  const std::string offset = constant(linear.constant);  // also where it is 0: in another segment it may not be
-  linear.constant = 0;
-  return fmt::format("{} + {}", print(linear), offset);
+  return linear;
 }
 
 int Emitter::unit_stride_loads(int variable, int inner) const {
-  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const Index& load) {
+  return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const LoadSite& site) {
+    const Index& load = site.index;
     const bool varies = inner < 0 || std::any_of(load.terms.begin(), load.terms.end(), [&](const auto& term) { return term.first >= inner; });
     return varies && load.coefficient(variable) == 1;
   }));
@@ -179,20 +190,43 @@ std::string Emitter::load(int id, const Path& path) {
     if (leaf.host_slot >= 0) view.offset = 4 * leaf.host_slot;
   }
   const std::optional<View> whole = compose(graph(), path.ops, view);
-  const std::string at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
+  const Index at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
+  loads_.push_back({at, location(id), node.dtype});
+  for (const auto& [site, text] : staged_) {
+    if (site == loads_.back()) return declare(node.dtype, text);
+  }
+  const std::string index = segmented_ ? print_segmented(at) : print(at);
   const size_t b = buffer(location(id), node.dtype, Access::read);
-  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, at)));
+  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, index)));
+}
+
+bool Emitter::can_stream(int id) const {
+  const DType dtype = graph().nodes[id].dtype;
+  const SlotRef slot = location(id);
+  return dtype != DType::boolean && !segmented_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
+}
+
+std::string Emitter::print_segmented(Index index) {
+  const std::string offset = constant(index.constant);  // also where it is 0: in another segment it may not be
+  index.constant = 0;
+  return fmt::format("{} + {}", print(index), offset);
 }
 
 std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
-  const size_t b = buffer(location(id), graph().nodes[id].dtype, Access::write);
-  if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) {
-    line(fmt::format("STORE({}, {} + {}, {});", buffers_[b].name, based(b, index), constant(part->second.offset), variable));
-    return;
+  const DType dtype = graph().nodes[id].dtype;
+  const size_t b = buffer(location(id), dtype, Access::write);
+  const std::string& name = buffers_[b].name;
+  if (stream_index_.empty() || !can_stream(id)) {
+    const auto part = scheduled_.placed.find(id);
+    const std::string at = part == scheduled_.placed.end() ? index : fmt::format("{} + {}", index, constant(part->second.offset));
+    return line(fmt::format("STORE({}, {}, {});", name, based(b, at), variable));
   }
-  line(fmt::format("STORE({}, {}, {});", buffers_[b].name, based(b, index), variable));
+  const auto known = std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
+  const std::string array = known != streamed_.end() ? known->array : fmt::format("t_line{}", streamed_.size());
+  if (known == streamed_.end()) streamed_.push_back({name, array, std::string(dialect_type(dtype))});
+  line(fmt::format("{}[{}] = {};", array, stream_index_, variable));
 }
 
 // ---- values
@@ -282,16 +316,19 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
   for (int input : node.inputs) x.push_back(value(input, path));
   const DType from = graph().nodes[node.inputs[0]].dtype;
   if (node.op == &copy_op || node.op == &ops::stop_gradient_op) return x[0];
-  if (node.op == &ops::cast_op) return compute_cast(node, from, x[0]);
+  if (node.op == &ops::cast_op) return compute_cast(id, from, x[0]);
   if (node.op == &ops::where_op) return declare(node.dtype, fmt::format("{} ? {} : {}", x[0], x[1], x[2]));
   // The arithmetic type of the expression is that of its inputs; comparisons give bool.
   return declare(node.dtype, wrap_narrow(substitute(node.op->dialect, x, from), node.dtype));
 }
 
-std::string Emitter::compute_cast(const IrNode& node, DType from, const std::string& x) {
+std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
+  const IrNode& node = graph().nodes[id];
   const bool same = arith(from) == arith(node.dtype);
   std::string text = same ? x : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
-  if (node.dtype == DType::f16 || node.dtype == DType::bf16) {
+  const bool half = node.dtype == DType::f16 || node.dtype == DType::bf16;
+  if (half && !read_.contains(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
+  if (half) {
     uses_round_ = true;
     text = fmt::format("{}({})", node.dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);
   } else if (is_integer(node.dtype)) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -52,6 +53,14 @@ struct LoweredKernel {
   }
 };
 
+// A read of memory at an affine or opaque index.
+struct LoadSite {
+  Index index;  // in elements of the buffer
+  SlotRef slot;
+  DType dtype = DType::f32;
+  bool operator==(const LoadSite&) const = default;
+};
+
 class Emitter final : public IndexPrinter {
  public:
   // `reserved_constants`: constants the skeleton adds itself later. `segmented`: for a launch over many segments; every number that may differ
@@ -92,6 +101,22 @@ class Emitter final : public IndexPrinter {
   const std::vector<Index>& printed() const { return printed_; }
   // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
   int unit_stride_loads(int variable, int inner = -1) const;
+  // All loads printed so far.
+  const std::vector<LoadSite>& loads() const { return loads_; }
+
+  // ---- loads and stores through arrays of the skeleton's
+  // From now on that load reads `text` (an element of an array that the skeleton fills).
+  void stage(const LoadSite& load, const std::string& text) { staged_.emplace_back(load, text); }
+  // The buffer that a load reads.
+  std::string buffer_name(const LoadSite& load) { return buffers_[buffer(load.slot, load.dtype, Access::read)].name; }
+  // From now on stores into buffers that the kernel does not read go to element `index` of an array each; "" ends that.
+  struct Streamed {
+    std::string buffer, array, type;
+  };
+  void stream_to(const std::string& index) { stream_index_ = index; }
+  // The arrays used since start_over(), and whether a vertex's store would use one.
+  const std::vector<Streamed>& streamed() const { return streamed_; }
+  bool can_stream(int id) const;
 
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
@@ -110,17 +135,19 @@ class Emitter final : public IndexPrinter {
   };
   std::string compute(int id, const Path& path);
   std::string compute_elementwise(int id, const Path& path);
-  std::string compute_cast(const IrNode& node, DType from, const std::string& x);
+  std::string compute_cast(int id, DType from, const std::string& x);
   std::string compute_pad(int id, const std::vector<Index>& index);
   std::string compute_concat(int id, const std::vector<Index>& index);
   std::string compute_take(int id, const std::vector<Index>& index);
   std::string compute_random(int id, const std::vector<Index>& index);
   std::string compute_constant(int id, const Path& path);
   std::string load(int id, const Path& path);
+  Index address(const std::vector<Index>& index, const View& view);
   std::string based(size_t buffer, const std::string& index) const;
-  std::string address(const std::vector<Index>& index, const View& view);
+  std::string print_segmented(Index index);
   std::string declare(DType dtype, const std::string& expression);
   std::string key(int id, const Path& path);
+  void mark_read(int id);
   size_t buffer(SlotRef slot, DType dtype, Access access);
   SlotRef location(int id) const;
 
@@ -132,8 +159,13 @@ class Emitter final : public IndexPrinter {
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};
   std::map<int, std::string> bound_;
+  std::set<int> read_;  // vertices whose value something in this kernel computes with
   std::vector<Index> printed_;
-  std::vector<Index> loads_;
+  std::vector<LoadSite> loads_;
+  std::vector<std::pair<LoadSite, std::string>> staged_;
+  std::vector<Streamed> streamed_;
+  std::string stream_index_;
+  std::vector<std::pair<SlotRef, Access>> learnt_;  // how the buffers were used before start_over()
   std::vector<BufferParam> buffers_;
   std::vector<SlotRef> slots_;
   std::vector<ConstParam> constant_params_;

@@ -66,23 +66,27 @@ FUNC float t_round_f16(float v) {
 )";
 
 const std::string_view philox_helper = R"(
+// Written out, because a loop inside keeps compilers from vectorising the loop around.
+#define T_PHILOX_ROUND \
+  p = MULHI(0xD2511F53u, c0); \
+  q = MULHI(0xCD9E8D57u, c2); \
+  r = 0xD2511F53u * c0; \
+  c0 = q ^ c1 ^ k0; \
+  c1 = 0xCD9E8D57u * c2; \
+  c2 = p ^ c3 ^ k1; \
+  c3 = r; \
+  k0 = k0 + 0x9E3779B9u; \
+  k1 = k1 + 0xBB67AE85u;
 FUNC float t_philox(uint k0, uint k1, uint c2, uint c3, uint n) {
   uint c0 = n / 4u;
   uint c1 = 0u;
   uint p, q, r;
-  for (int round_number = 0; round_number < 10; ++round_number) {
-    p = MULHI(0xD2511F53u, c0);
-    q = MULHI(0xCD9E8D57u, c2);
-    r = 0xD2511F53u * c0;
-    c0 = q ^ c1 ^ k0;
-    c1 = 0xCD9E8D57u * c2;
-    c2 = p ^ c3 ^ k1;
-    c3 = r;
-    k0 = k0 + 0x9E3779B9u;
-    k1 = k1 + 0xBB67AE85u;
-  }
-  uint lane = n & 3u;
-  uint word = lane == 0u ? c0 : lane == 1u ? c1 : lane == 2u ? c2 : c3;
+  T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND
+  T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND T_PHILOX_ROUND
+  // By bits: a chain of comparisons becomes a switch, which does not vectorise.
+  uint even = (n & 2u) != 0u ? c2 : c0;
+  uint odd = (n & 2u) != 0u ? c3 : c1;
+  uint word = (n & 1u) != 0u ? odd : even;
   return CAST(float, word >> 8) * 5.96046448e-08f;
 }
 )";

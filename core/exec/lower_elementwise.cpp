@@ -1,14 +1,16 @@
 // Elementwise groups: one pass over the output.
+//
+// The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one (a transpose)
+// is turned tile by tile: lower_elementwise_tiled.cpp.
+#include "core/exec/lower_elementwise.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/exec/lower.h"
-
 namespace heddle {
-namespace {
 
-void emit_body(Emitter& e) {
+void emit_elementwise(Emitter& e) {
   const Group& group = e.group();
   for (const Member& member : group.members) {
     if (!member.stored) continue;
@@ -17,31 +19,90 @@ void emit_body(Emitter& e) {
   }
 }
 
-// One work item per element, over a flat index.
-LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes) {
-  const uint32_t lanes = in.caps.device_class == DeviceClass::cpu ? 64 : 256;
-  const uint32_t size = std::min(lanes, in.caps.max_group_lanes);
-  const int64_t total = extent(axes);
-  e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
+void declare_streamed(Emitter& e, int64_t count) {
+  int number = 0;
+  for (const Member& member : e.group().members) {
+    if (!member.stored || !e.can_stream(member.node)) continue;
+    e.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(e.graph().nodes[member.node].dtype), number++, count));
+  }
+}
+
+void write_streamed(Emitter& e, int64_t count) {
+  const std::string at = e.linear_index(e.group().domain, 0);
+  for (const Emitter::Streamed& s : e.streamed()) e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
+}
+
+namespace {
+
+// One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
+LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
+  // A segment's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
+  const bool cpu = in.caps.device_class == DeviceClass::cpu, segmented = e.segmented();
+  const int64_t lanes = std::clamp<int64_t>(segmented ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
+  const int64_t per_lane = segmented ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
+  const int64_t total = extent(axes), block = lanes * per_lane;
+  if (per_lane == 1) {
+    e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
+  } else {
+    e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
+    e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
+    e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
+  }
   e.open(fmt::format("if (t_flat < {})", e.constant(total)));
   split_index(e, axes, "t_flat");
-  emit_body(e);
+  emit_elementwise(e);
   e.close();
-  return finish(e, in, {size, 1, 1}, (total + size - 1) / size);
+  if (per_lane > 1) e.close();
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
+  kernel.loop_iterations = per_lane > 1 ? per_lane : 0;
+  return kernel;
+}
+
+// [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what is left over at
+// either end, so that the blocks begin with a line, is stored as usual.
+void stream_row(Emitter& e, const std::string& i, bool aligned_rows) {
+  constexpr int64_t block = 256, line = 64;  // elements; a line of the narrowest type
+  e.line("int t_at = t_low;");
+  e.open("while (t_at < t_high)");
+  if (!aligned_rows) {
+    e.line("int t_skew;");
+    e.open("");
+    e.line(fmt::format("int {} = t_at;", i));
+    e.line(fmt::format("t_skew = ({}) & {};", e.linear_index(e.group().domain, 0), line - 1));
+    e.close();
+  }
+  e.line(fmt::format("int t_n = min(t_high - t_at, {});", aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
+  e.open(fmt::format("if (t_n == {})", block));
+  e.stream_to("t_l");
+  e.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", block));
+  e.line(fmt::format("int {} = t_at + t_l;", i));
+  emit_elementwise(e);
+  e.close();
+  e.stream_to("");
+  e.line(fmt::format("int {} = t_at;", i));
+  write_streamed(e, block);
+  e.close();
+  e.open("else");
+  e.open(fmt::format("VLOOP for (int t_l = 0; t_l < t_n; ++t_l)"));
+  e.line(fmt::format("int {} = t_at + t_l;", i));
+  emit_elementwise(e);
+  e.close();
+  e.close();
+  e.line("t_at += t_n;");
+  e.close();
 }
 
 // One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises.
-LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes) {
-  const int64_t total = extent(axes);
+LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes, Bindings& tunables) {
   const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
   if (!axes.empty()) axes.pop_back();
   const int64_t rows = extent(axes);
-  // Enough units to balance the cores, each long enough to hide the cost of starting it.
-  const int64_t wanted = e.segmented() ? 16384 : std::clamp<int64_t>(total / (4 * in.caps.compute_units), 2048, 16384);
+  const int64_t wanted = e.segmented() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
   const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= 512 && !e.segmented();
   e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
@@ -49,15 +110,37 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   e.line(fmt::format("int t_last = min(t_first + {}, {});", e.constant(block), rows_name));
   e.line(fmt::format("int t_low = t_unit % {} * {};", per_row, e.constant(stretch)));
   e.line(fmt::format("int t_high = min(t_low + {}, {});", e.constant(stretch), size));
+  if (stream) declare_streamed(e, 256);
   e.open("for (int t_row = t_first; t_row < t_last; ++t_row)");
   split_index(e, axes, "t_row");
   const std::string i = inner.size > 1 ? e.names[inner.variable] : "t_once";
-  e.open(fmt::format("VLOOP for (int {} = t_low; {} < t_high; ++{})", i, i, i));
-  emit_body(e);
-  e.close();
+  if (stream) {
+    stream_row(e, i, inner.size % 64 == 0);
+  } else {
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    emit_elementwise(e);
+    e.close();
+  }
   e.close();
   e.close();
   return finish(e, in, {1, 1, 1}, units);
+}
+
+ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
+  ElementwiseProblem p;
+  p.loop_lanes = in.options.loop_lanes;
+  p.elements = extent(axes);
+  p.inner = axes.empty() ? 1 : axes.back().size;
+  p.narrowest = 8;
+  for (const Member& member : in.group.members) {
+    if (!member.stored) continue;
+    const int64_t bytes = static_cast<int64_t>(size_of(in.scheduled.graph.nodes[member.node].dtype));
+    p.narrowest = std::min(p.narrowest, bytes);
+    if (e.can_stream(member.node)) p.stored_bytes = std::max(p.stored_bytes, bytes * p.elements);
+  }
+  p.turned = turn.has_value();
+  if (turn) p.across = axes[turn->across].size;
+  return p;
 }
 
 }  // namespace
@@ -65,10 +148,15 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
 LoweredKernel lower_elementwise(const LowerInput& in) {
   Emitter e(in.scheduled, in.group, 12, in.options.segmented);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
-  emit_body(e);  // to learn the indices
+  emit_elementwise(e);  // to learn the indices
   const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");
+  const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
-  return in.options.loop_lanes ? lanes_as_loop(e, in, axes) : lanes_as_items(e, in, axes);
+  Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  if (turn && tunables["TILE"] != 0 && !e.segmented()) {
+    return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
+  }
+  return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
 }
 
 }  // namespace heddle

@@ -31,4 +31,7 @@ int expand(Graph& out, int x, const Shape& shape);
 int reduce(Graph& out, const OpDef& op, int x, const std::vector<int64_t>& axes);
 }  // namespace rewrite
 
+// The weight gradient of a convolution, a long sum over pixels with few results -> partial sums of runs of rows, and their sum.
+int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps);
+
 }  // namespace heddle

@@ -11,6 +11,7 @@
 #include <optional>
 #include <utility>
 
+#include "core/graph/functions_conv.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -117,6 +118,8 @@ Tensor index_add(const Tensor& x, const Tensor& indices, const Tensor& source);
 
 // ---- contraction. Like torch.matmul: vectors, matrices, broadcast batches; transposed operands are views, never copies.
 Tensor matmul(const Tensor& a, const Tensor& b);
+
+// Convolutions: core/graph/functions_conv.h.
 
 // ---- random: Philox4x32-10, the same bits on every device. The generator is per process unless given; manual_seed resets it.
 void manual_seed(uint64_t seed);

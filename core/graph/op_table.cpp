@@ -124,6 +124,9 @@ HEDDLE_PRIMITIVE(pad, movement, 1, "a constant border around x")
 HEDDLE_PRIMITIVE(concat, movement, -1, "inputs one after the other along an axis")
 HEDDLE_PRIMITIVE(take, index, 2, "x[..., indices, ...] along an axis")
 HEDDLE_PRIMITIVE(gather, index, 2, "out[i][j] = x[indices[i][j]][j] for axis 0")
+HEDDLE_PRIMITIVE(conv, body, 2, "convolution of images x with weights w")
+HEDDLE_PRIMITIVE(conv_input_grad, body, 2, "gradient of conv by x: transposed convolution")
+HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, "gradient of conv by w")
 HEDDLE_PRIMITIVE(matmul, contraction, 2, "(..., M, K) times (..., K, N)")
 HEDDLE_PRIMITIVE(scatter_rows, body, 3, "base, plus rows of u added at the rows that i names")
 HEDDLE_PRIMITIVE(argsort, body, 1, "indices that order the last axis, stable; NaN counts as largest")
@@ -160,7 +163,8 @@ const OpDef* const table[] = {
 #undef HEDDLE_BINARY
     &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
     &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
-    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op, &ops::cumsum_op, &ops::cumprod_op,
+    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op,
+    &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
     &ops::assign_op};
 

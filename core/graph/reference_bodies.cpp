@@ -86,6 +86,7 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
       {&ops::scatter_rows_op, scatter_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
+      {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
   };
   return table;
 }

@@ -139,7 +139,7 @@ Bindings KernelFile::tunable_values(const Bindings& overrides) const {
       throw ValueError(fmt::format("[kernel {}] no tunable '{}'; known: {}", name, key,
                                    names_of(tunables, [](const auto& t) { return t.name; })));
     }
-    if (std::find(found->choices.begin(), found->choices.end(), value) == found->choices.end()) {
+    if (!found->any && std::find(found->choices.begin(), found->choices.end(), value) == found->choices.end()) {
       throw ValueError(fmt::format("[kernel {}] {} = {} is none of its choices {}", name, key, value,
                                    fmt::join(found->choices, ", ")));
     }

@@ -31,6 +31,7 @@ struct KernelTunable {
   std::vector<int64_t> choices;  // values the tuner and the tests may force; contains the default
   std::string doc;
   bool fact = false;  // declared with `fact`: says something about the operands, so that it is never searched
+  bool any = false;   // a fact declared with [any]: it takes every value, and has no choices
 };
 
 struct KernelBuffer {

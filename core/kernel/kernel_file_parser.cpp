@@ -231,7 +231,9 @@ class KernelFileParser {
     if (!rest.starts_with('[') || close == std::string_view::npos)
       fail(fmt::format("tunable '{}' needs its choices: [1 2 4]", t.name));
     std::string_view choices = trim(rest.substr(1, close - 1));
-    bool has_default = false;
+    t.any = fact && choices == "any";
+    if (t.any) choices = {};
+    bool has_default = t.any;
     while (!choices.empty()) {
       t.choices.push_back(number(word(choices)));
       has_default |= t.choices.back() == t.value;

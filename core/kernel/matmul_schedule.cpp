@@ -15,12 +15,11 @@ constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4;
 
 using Row = Bindings;
 
-// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md): 0.75-0.95 of oneDNN at 256..1536 cubed, f32.
+// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md). 6 rows x 4 vectors keep all arithmetic units busy with the fewest streams of the
+// left operand: more rows mean more pages and, where strides are powers of two, lines that push each other out of the cache.
 const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
-const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"MB", 1}};
-const Row cpu_tall_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 4}};
-const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 12}, {"NV", 2}, {"MB", 8}, {"NB", 16}, {"KC", 256}};
-const Row cpu_small_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"MB", 4}, {"NB", 4}, {"KC", 64}};
+const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
+const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 1}, {"KC", 1024}, {"PACK_A", 0}};
 // Shared tiles: a group of 256 lanes (4 x 4 outputs each), or of 64 (2 x 4) where there is little to do.
 const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
 const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 16}, {"TN", 32}, {"TK", 16}, {"RM", 2}, {"RN", 4}};
@@ -28,9 +27,6 @@ const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 8 columns (13
 // GFLOP/s at 32x128x784 and 256 cubed, where tiles give 2-5 and one output per lane 1).
 const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
-
-// Above this the in-place operand leaves the second-level cache, and strides that are powers of two collide in it.
-constexpr int64_t in_place_bytes = 2 << 20;
 
 int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
 
@@ -42,21 +38,47 @@ int64_t rows_for(int64_t m) {
   return 16;
 }
 
+// The smallest choice of MB that covers m rows by blocks of `rows`.
+int64_t blocks_for(int64_t m, int64_t rows) {
+  for (const int64_t mb : {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192}) {
+    if (m <= mb * rows) return mb;
+  }
+  return 256;
+}
+
+// Up to this size the right operand stays in the second-level cache as it lies.
+constexpr int64_t in_place_floats = 128 * 1024;
+
 Row pick_cpu(const MatmulProblem& p) {
-  const bool large = p.K * p.N * static_cast<int64_t>(size_of(p.b)) > in_place_bytes && p.M >= 48;
-  if (p.a_k1 && p.b_k1 && p.K >= 8) {
+  // Little is done with each element of the right operand: what counts is to read it once, as it lies.
+  if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {
     Row row = cpu_dot;
     row["VW"] = vector_width(p.K);
-    row["NB"] = large ? 16 : p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
+    row["NB"] = p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
     return row;
   }
-  if (large) return cpu_packed;
-  // Neither operand suits vectors as it lies: pack it, unless it is tiny.
-  if (!p.b_n1 && p.M >= 16 && p.K >= 8 && p.N >= 16) return cpu_small_packed;
-  Row row = p.M >= 96 && p.N >= 64 ? cpu_tall_columns : cpu_columns;
+  // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride of 1.
+  const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1));
+  const bool pack_b = (p.M >= 96 && p.K * p.N > in_place_floats) || (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
+  Row row = pack_a || pack_b ? cpu_packed : cpu_columns;
   row["VW"] = vector_width(p.N);
-  if (p.N < 32) row["NV"] = 1;
-  if (p.M < 8) row["MR"] = rows_for(p.M);
+  if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
+  if (p.M < 6) {
+    row["MR"] = rows_for(p.M);
+  } else if (p.M < 48 && p.M % 8 == 0) {
+    row["MR"] = 8;  // fewer rows are computed for nothing
+    row["NV"] = std::min<int64_t>(row["NV"], 2);
+  }
+  if (pack_a) {
+    row["PACK_A"] = 1;
+    row["KC"] = 256;
+    row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+  }
+  // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
+  const int64_t panels = std::max<int64_t>(1, p.batch * ((p.N + row["NV"] * row["VW"] - 1) / (row["NV"] * row["VW"])));
+  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(32 / panels, 1);
+  row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
+  if (p.K < 8) row["ORDER"] = 1;  // what is written counts: row by row
   return row;
 }
 

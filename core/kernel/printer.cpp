@@ -170,10 +170,13 @@ struct Printer {
         out += fmt::format("#define {}2_{}(base, i) HK_{}_{}({})\n", verb, b.name, verb, storage(b.dtype),
                            fmt::format(fmt::runtime(form), b.name));
       }
+      const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
+      if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage(b.dtype), b.name);
       if (b.access == Access::read) continue;
       for (const char* verb : {"STORE", "VSTORE"}) {
         out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage(b.dtype), b.name);
       }
+      if (c) out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage(b.dtype), b.name);
     }
   }
 
@@ -205,7 +208,7 @@ struct Printer {
     for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
     const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
     if (c) {
-      out += fmt::format("__kernel __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
+      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
                          arguments);
       for (const auto& b : s.buffers) {
         const char* constness = b.access == Access::read ? "const " : "";

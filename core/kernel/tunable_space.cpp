@@ -11,13 +11,22 @@ namespace heddle {
 namespace {
 
 // A kind of generated kernel: name of the body in TuningKey, its tunables, and a rule over them (an expression as in `require`, empty: none).
+// core/exec/generated_schedule.h says what the values mean.
 struct GeneratedSpace {
   std::string_view body;
   std::vector<KernelTunable> tunables;
   std::string_view rule;
 };
 const std::vector<GeneratedSpace>& generated_spaces() {
-  static const std::vector<GeneratedSpace> rows = {};
+  static const std::vector<GeneratedSpace> rows = {{"elementwise",
+                                                    {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
+                                                     {"STREAM", 0, {0, 1}, "results go past the caches"},
+                                                     {"TILE", 0, {0, 1}, "loads along another dimension are turned tile by tile"},
+                                                     {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
+                                                     {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
+                                                     {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
+                                                     {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
+                                                    ""}};
   return rows;
 }
 
@@ -35,7 +44,8 @@ std::string generated_refusal(std::string_view body, const Bindings& values) {
   for (const auto& [name, value] : values) {
     const auto t = std::find_if(row.tunables.begin(), row.tunables.end(), [&](const KernelTunable& x) { return x.name == name; });
     if (t == row.tunables.end()) return fmt::format("no tunable '{}'", name);
-    if (std::find(t->choices.begin(), t->choices.end(), value) == t->choices.end()) return fmt::format("{} = {} is none of its choices", name, value);
+    const auto [least, most] = std::minmax_element(t->choices.begin(), t->choices.end());
+    if (value < *least || value > *most) return fmt::format("{} = {} is not within {} and {}", name, value, *least, *most);
     all[name] = value;
   }
   return row.rule.empty() || evaluate_expression(row.rule, all, body) != 0 ? "" : fmt::format("the rule {} refuses them", row.rule);
@@ -59,9 +69,9 @@ bool has_tunable_space(std::string_view body) {
 }
 
 TunableSpace tunable_space(std::string_view body) {
-  if (const GeneratedSpace* row = find_generated(body)) return {row->tunables, generated_refusal, always_matters};
+  if (const GeneratedSpace* row = find_generated(body)) return {true, row->tunables, generated_refusal, always_matters};
   if (!has_tunable_space(body)) throw ValueError(fmt::format("[tuning] no tunables in '{}'; known: {}", body, fmt::join(tunable_bodies(), ", ")));
-  TunableSpace space{{}, file_refusal, file_matters};
+  TunableSpace space{false, {}, file_refusal, file_matters};
   for (const KernelTunable& t : KernelFile::builtin(body).tunables) {
     if (!t.fact) space.tunables.push_back(t);
   }

@@ -14,6 +14,8 @@
 namespace heddle {
 
 struct TunableSpace {
+  // Of a generated kernel: values are not compiled in, so anything between the least and the largest choice is taken, and only what the default names matters.
+  bool generated = false;
   std::vector<KernelTunable> tunables;  // what may be searched
   // Why these values are refused; empty: they go together. Values that are not given have their defaults.
   std::string (*refusal)(std::string_view body, const Bindings& values) = nullptr;

@@ -187,6 +187,25 @@ void add_losses(std::vector<GradientCase>& t) {
   }));
 }
 
+void add_convolutions(std::vector<GradientCase>& t) {
+  t.push_back(two("conv2d", {2, 2, 4, 5}, {3, 2, 2, 3}, [](const Tensor& x, const Tensor& w) {
+    return conv2d(x, w, {{2, 1}, {1, 0, 1, 2}, {1, 2}, 1, {}, {}});
+  }));
+  t.push_back(two("conv1d grouped", {2, 4, 6}, {4, 2, 3}, [](const Tensor& x, const Tensor& w) {
+    return conv1d(x, w, {{2}, {1}, {}, 2, {}, {}});
+  }));
+  t.push_back(two("conv3d", {1, 2, 3, 2, 3}, {2, 2, 2, 1, 2}, [](const Tensor& x, const Tensor& w) { return conv3d(x, w); }));
+  t.push_back({"conv2d channels last with bias", {{1, 4, 3, 2}, {3, 2, 2, 2}, {3}}, [](Inputs in) {
+                 return conv2d(in[0], in[1], in[2], {{}, {1}, {}, 1, ConvLayout::channels_last, {}});
+               }});
+  t.push_back(two("conv_transpose2d", {2, 2, 3, 2}, {2, 3, 3, 2}, [](const Tensor& x, const Tensor& w) {
+    return conv_transpose2d(x, w, {{2}, {1, 0}, {}, 1, {}, {1, 0}});
+  }));
+  t.push_back(two("depthwise conv2d", {1, 3, 4, 4}, {3, 1, 3, 3}, [](const Tensor& x, const Tensor& w) {
+    return conv2d(x, w, {{}, {1}, {}, 3, {}, {}});
+  }));
+}
+
 }  // namespace
 
 std::vector<GradientCase> elementwise_cases() {
@@ -215,6 +234,7 @@ std::vector<GradientCase> function_cases() {
   add_indexing(t);
   add_order(t);
   add_contractions(t);
+  add_convolutions(t);
   add_losses(t);
   return t;
 }

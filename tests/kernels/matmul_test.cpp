@@ -118,7 +118,7 @@ class MatmulTest : public KernelTest {
   // Small enough for the registers of lanes that are not CPU threads.
   Bindings columns() const { return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 4}, {"NV", 2}, {"MB", 2}}; }
   Bindings packed() const {
-    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}};
+    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}, {"PACK_A", 0}};
   }
   Bindings dot() const { return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 3}, {"NR", 2}, {"NB", 2}}; }
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }

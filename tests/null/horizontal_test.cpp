@@ -87,6 +87,28 @@ TEST(Horizontal, SiblingsReadOnce) {
   p.assign(p - direction);
   EXPECT_EQ(lower_pending().size(), 1u);
   eval_pending();
+  // Also when one of them had to store something for the other: the scaled gradient.
+  const Tensor scale = leaf(Shape{});
+  const auto scaled = [&] { return g * expand(scale, Shape{50}); };
+  const Tensor turn = sign(m * 0.9 + scaled() * 0.1);
+  m.assign(m * 0.99 + scaled() * 0.01);
+  p.assign(p - turn);
+  EXPECT_EQ(lower_pending().size(), 1u);
+  eval_pending();
+}
+
+// Gradients that are slices of one tensor: its readers are no siblings, but segments.
+TEST(Horizontal, SlicesOfOneStorageStayApart) {
+  std::vector<Tensor> parameters;
+  const Tensor flat = leaf(Shape{120});
+  for (int i = 0; i < 4; ++i) {
+    parameters.push_back(leaf(Shape{30}));
+    parameters.back().assign(parameters.back() - slice(flat, 0, {30 * i, 30 * i + 30}));
+  }
+  const auto kernels = lower_pending();
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].segments.size(), 4u);
+  eval_pending();
 }
 
 // A concat of many parts has no kernel: its parts are written where they belong.

@@ -182,7 +182,7 @@ bool is_exact(std::string_view op) {
 }
 
 bool is_long_sum(std::string_view op) {
-  for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows"}) {
+  for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows", "conv", "conv_input_grad", "conv_weight_grad"}) {
     if (op == name) return true;
   }
   return false;

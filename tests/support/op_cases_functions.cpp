@@ -392,6 +392,45 @@ void add_creation(Table& table) {
   add("eye", "wide", [](DeviceContext* d) { return eye(3, 5, DType::i32, d); });
 }
 
+// Each shape of kernel is a kernel of its own to compile: few cases, many options in each.
+void add_conv(Table& table) {
+  const auto with_bias = [](In t, const ConvOptions& o) { return relu(conv2d(t[0], t[1], t[2], o)); };
+  const ConvOptions strided{{2, 1}, {1, 0, 2, 1}, {1, 2}, 1, ConvLayout::channels_first, {}};
+  for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
+    OpCase& c = table.add("conv", "2d strided, padded, dilated, bias and relu", {x({2, 5, 9, 11}, t), x({19, 5, 3, 3}, t), x({19}, t)},
+                          [=](In in) { return with_bias(in, strided); });
+    c.extra = t == DType::bf16;
+  }
+  const ConvOptions grouped{{2}, {1}, {}, 3, ConvLayout::channels_first, {}};
+  table.add("conv", "1d grouped", {x({2, 6, 21}, DType::f32, Layout::strided), x({9, 2, 4}, DType::f32, Layout::transposed)}, [=](In t) { return conv1d(t[0], t[1], grouped); });
+  table.add("conv", "3d", {x({2, 3, 4, 5, 6}, DType::f32, Layout::offset), x({4, 3, 2, 3, 3})}, [](In t) { return conv3d(t[0], t[1], {{1, 2, 1}, {0, 1, 1}, {}, 1, {}, {}}); });
+  const ConvOptions last{{2}, {1}, {}, 1, ConvLayout::channels_last, {}};
+  table.add("conv", "2d channels last", {x({2, 8, 7, 6}, DType::f32, Layout::flipped), x({20, 6, 3, 3}), x({20})}, [=](In t) { return relu(conv2d(t[0], t[1], t[2], last)); });
+  table.add("conv", "depthwise", {x({2, 7, 9, 18}), x({7, 1, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 7, {}, {}}); });
+  table.add("conv", "pointwise", {x({3, 20, 5, 7}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1]); });
+  table.add("conv", "no images", {x({0, 3, 5, 5}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1]); });
+  table.add("conv", "one pixel", {x({1, 3, 1, 1}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 1, {}, {}}); });
+  table.add("conv_input_grad", "2d strided, output padding", {x({2, 6, 5, 4}), x({6, 9, 3, 3}), x({9})},
+            [](In t) { return tanh(conv_transpose2d(t[0], t[1], t[2], {{2}, {1}, {}, 1, {}, {1}})); });
+  table.add("conv_input_grad", "1d grouped, channels last", {x({2, 9, 6}), x({6, 4, 5})},
+            [](In t) { return conv_transpose1d(t[0], t[1], {{3}, {2}, {2}, 2, ConvLayout::channels_last, {}}); });
+  table.add("conv_input_grad", "3d", {x({1, 3, 3, 4, 5}), x({3, 2, 2, 3, 2})}, [](In t) { return conv_transpose3d(t[0], t[1], {{1, 2, 2}, {}, {}, 1, {}, {}}); });
+  const auto weight_grad = [](In t, const Shape& w, ConvOptions o) {  // strides, padding and dilation spelled out
+    Attrs attrs;
+    attrs.ints = {o.layout == ConvLayout::channels_last, o.groups};
+    for (const auto* list : {&o.stride, &o.dilation, &o.padding}) attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
+    return conv::weight_grad(t[0], t[1], attrs, w);
+  };
+  for (DType t : {DType::f32, DType::f16}) {
+    table.add("conv_weight_grad", "2d", {x({4, 5, 17, 18}, t), x({4, 20, 9, 16}, t)},
+              [=](In in) { return 0.5 * weight_grad(in, {20, 5, 3, 3}, {{2, 1}, {1, 0}, {1, 1}, 1, {}, {}}); });
+  }
+  table.add("conv_weight_grad", "1d grouped", {x({3, 6, 30}), x({3, 4, 28})}, [=](In t) { return weight_grad(t, {4, 3, 5}, {{1}, {1}, {1}, 2, {}, {}}); });
+  table.add("conv_weight_grad", "depthwise, channels last", {x({2, 9, 9, 5}), x({2, 9, 9, 5})},
+            [=](In t) { return weight_grad(t, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 5, ConvLayout::channels_last, {}}); });
+  table.add("conv_weight_grad", "no images", {x({0, 3, 5, 5}), x({0, 4, 3, 3})}, [=](In t) { return weight_grad(t, {4, 3, 3, 3}, {{1, 1}, {0, 0}, {1, 1}, 1, {}, {}}); });
+}
+
 }  // namespace
 
 void add_function_cases(std::vector<OpCase>& cases) {
@@ -403,6 +442,7 @@ void add_function_cases(std::vector<OpCase>& cases) {
   add_movement(table);
   add_index(table);
   add_matmul(table);
+  add_conv(table);
   add_random(table);
   add_losses(table);
   add_creation(table);

@@ -1,0 +1,26 @@
+// The weight gradient of a convolution sums over all pixels of all images: a long reduction with few results. It becomes partial sums and their sum.
+#include "core/exec/conv_problem.h"
+#include "core/exec/rewrites.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+
+int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps) {
+  if (node.op != &ops::conv_weight_grad_op || node.attrs.real > 0) return -1;
+  const int64_t parts = pick_conv_parts(caps, conv_problem(out, node));
+  if (parts <= 1) return -1;
+  // Partial sums of half precision are kept in f32.
+  const DType t = arith(node.dtype);
+  Shape shape{parts};
+  for (int64_t d : node.shape) shape.push_back(d);
+  IrNode partial = node;
+  partial.attrs.real = static_cast<double>(parts);
+  partial.shape = shape;
+  partial.dtype = t;
+  Attrs first;
+  first.ints = {0};
+  const int total = out.add({&ops::sum_op, first, {out.add(std::move(partial))}, node.shape, t});
+  return t == node.dtype ? total : out.add({&ops::cast_op, {}, {total}, node.shape, node.dtype});
+}
+
+}  // namespace heddle

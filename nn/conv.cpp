@@ -1,0 +1,41 @@
+#include "nn/conv.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <cmath>
+
+namespace heddle::nn {
+
+Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& o, bool with_bias, DeviceContext* device,
+                         Generator* generator)
+    : Module(name), options(o), rank_(rank), transposed_(transposed) {
+  if (kernel.size() == 1) kernel.assign(static_cast<size_t>(rank), kernel[0]);
+  if (kernel.size() != static_cast<size_t>(rank)) {
+    throw ValueError(fmt::format("[{}] the kernel has {} sizes ({}); expected one, or {}", name, kernel.size(), fmt::join(kernel, ", "), rank));
+  }
+  if (in < 1 || out < 1 || o.groups < 1 || in % o.groups != 0 || out % o.groups != 0) {
+    throw ValueError(fmt::format("[{}] {} groups do not divide {} input and {} output channels", name, o.groups, in, out));
+  }
+  Shape shape{transposed ? in : out, (transposed ? out : in) / o.groups};
+  for (int64_t k : kernel) {
+    if (k < 1) throw ValueError(fmt::format("[{}] kernel ({}) has a size below 1", name, fmt::join(kernel, ", ")));
+    shape.push_back(k);
+  }
+  weight = heddle::zeros(shape, DType::f32, device);
+  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
+  const double bound = 1 / std::sqrt(static_cast<double>(init::fans_of(shape).in));
+  weight = add_parameter("weight", weight);
+  if (!with_bias) return;
+  bias = heddle::zeros(Shape{out}, DType::f32, device);
+  init::uniform(bias, -bound, bound, generator);
+  bias = add_parameter("bias", bias);
+}
+
+Tensor Convolution::forward(const Tensor& x) {
+  using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&);
+  static constexpr Function forward[] = {&conv1d, &conv2d, &conv3d}, backward[] = {&conv_transpose1d, &conv_transpose2d, &conv_transpose3d};
+  return (transposed_ ? backward : forward)[rank_ - 1](x, weight, bias, options);
+}
+
+}  // namespace heddle::nn

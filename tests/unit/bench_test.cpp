@@ -1,0 +1,170 @@
+// The parts of benchmarks and tuner that need no device: statistics, case texts, search, verdicts, the picture.
+#ifdef HEDDLE_HAS_BENCH
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <set>
+
+#include "bench/plot.h"
+#include "bench/search.h"
+#include "bench/suites.h"
+#include "bench/tune_session.h"
+#include "core/base/error.h"
+
+namespace heddle::bench {
+namespace {
+
+TEST(Measure, QuantilesAndMeans) {
+  EXPECT_EQ(median({3, 1, 2}), 2);
+  EXPECT_EQ(median({4, 1, 2, 3}), 2.5);
+  EXPECT_EQ(median({}), 0);
+  EXPECT_EQ(quantile({0, 1, 2, 3, 4}, 0.25), 1);
+  EXPECT_EQ(quantile({0, 10}, 0.75), 7.5);
+  EXPECT_NEAR(geometric_mean({0.5, 2, 4}), std::cbrt(4.0), 1e-12);
+  const Spread ratio = ratio_spread({2, 6, 4}, {1, 2, 4});
+  EXPECT_EQ(ratio.median, 2);
+  EXPECT_EQ(ratio.low, 1.5);
+}
+
+TEST(Measure, SidesTakeTurns) {
+  std::string order;
+  int finished = 0;
+  const auto side = [&](char name) { return Side{[&order, name] { order += name; }, [&finished] { ++finished; }, 0}; };
+  Timing timing;
+  timing.repetitions = 10;
+  timing.repetition_seconds = 1e-7;
+  const auto seconds = measure({side('a'), side('b')}, timing);
+  ASSERT_EQ(seconds.size(), 2u);
+  EXPECT_EQ(seconds[0].size(), 10u);
+  EXPECT_GT(finished, 20);
+  EXPECT_NE(order.find("ab"), std::string::npos);
+  EXPECT_NE(order.find("ba"), std::string::npos);
+}
+
+TEST(Cases, TrafficAndDifferences) {
+  const Case c = make_case(find_family("matmul"), "3*tn:4x5x6", DType::f16);
+  EXPECT_EQ(c.flops, 2.0 * 3 * 4 * 5 * 6);
+  EXPECT_EQ(c.bytes, 2.0 * 3 * (4 * 6 + 6 * 5 + 4 * 5));
+  EXPECT_EQ(difference(std::vector<float>{1, 2}, std::vector<float>{1, 2}, 0), "");
+  EXPECT_NE(difference(std::vector<float>{1, 2.1f}, std::vector<float>{1, 2}, 1e-3).find("element 1 is 2.1"), std::string::npos);
+  EXPECT_NE(difference(std::vector<float>{NAN}, std::vector<float>{1}, 1), "");
+  EXPECT_NE(difference(std::vector<float>{1}, std::vector<float>{1, 2}, 1), "");
+}
+
+// Seconds are least at MR = 12, NV = 2 of schedule 2; some points are faster but wrong.
+class Landscape {
+ public:
+  Trial operator()(const Bindings& values) {
+    EXPECT_EQ(tunable_space("matmul").refusal("matmul", values), "");
+    EXPECT_TRUE(seen_.insert(values).second);
+    EXPECT_FALSE(values.contains("A_K1"));
+    Trial trial;
+    if (values.at("SCHEDULE") != 2) {
+      trial.status = values.at("SCHEDULE") == 0 ? Trial::Status::wrong : values.at("SCHEDULE") == 1 ? Trial::Status::compile : Trial::Status::hang;
+      trial.ratio = 100;
+      return trial;
+    }
+    trial.ratio = 2.0 - 0.05 * std::abs(static_cast<double>(values.at("MR")) - 12) - 0.1 * std::abs(static_cast<double>(values.at("NV")) - 2);
+    return trial;
+  }
+  size_t size() const { return seen_.size(); }
+
+ private:
+  std::set<Bindings> seen_;
+};
+
+SearchInput matmul_search(Landscape& landscape) {
+  SearchInput input;
+  input.body = "matmul";
+  input.space = tunable_space("matmul");
+  input.start = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 4}, {"NV", 1}, {"A_K1", 1}};
+  input.evaluate = [&](const Bindings& values) { return landscape(values); };
+  input.stop = [] { return false; };
+  return input;
+}
+
+TEST(Search, FindsTheBestAndNeverAWrongOne) {
+  Landscape landscape;
+  const SearchResult result = search(matmul_search(landscape));
+  EXPECT_EQ(result.best.at("MR"), 12);
+  EXPECT_EQ(result.best.at("NV"), 2);
+  EXPECT_EQ(result.best.at("SCHEDULE"), 2);
+  EXPECT_NEAR(result.trial.ratio, 2.0, 0.051);
+  EXPECT_GT(result.counts.wrong, 0);
+  EXPECT_GT(result.counts.failed, 0);
+  EXPECT_EQ(static_cast<size_t>(result.counts.tried), landscape.size());
+  EXPECT_LE(result.counts.tried, 400);
+  Landscape again;
+  EXPECT_EQ(search(matmul_search(again)).best, result.best);
+}
+
+TEST(Search, StopsAndKeepsTheDefault) {
+  Landscape landscape;
+  SearchInput input = matmul_search(landscape);
+  input.most = 7;
+  EXPECT_EQ(search(input).counts.tried, 7);
+  input.stop = [] { return true; };
+  const SearchResult none = search(input);
+  EXPECT_EQ(none.counts.tried, 0);
+  EXPECT_EQ(none.best.at("MR"), 4);
+  EXPECT_EQ(none.trial.ratio, 1);
+}
+
+TEST(Search, SeedsComeFirst) {
+  Landscape landscape;
+  SearchInput input = matmul_search(landscape);
+  input.seeds = {{{"MR", 12}, {"NV", 2}}, {{"MR", 7}}, {{"NO_SUCH", 1}}};
+  input.most = 1;
+  EXPECT_NEAR(search(input).trial.ratio, 2.0, 1e-9);
+}
+
+TEST(Faults, Parse) {
+  const std::vector<Fault> faults = parse_faults("MR=6:hang,NV=1:wrong");
+  ASSERT_EQ(faults.size(), 2u);
+  EXPECT_EQ(faults[1].tunable + faults[1].kind, "NVwrong");
+  EXPECT_THROW(parse_faults("MR:6"), ValueError);
+}
+
+Row row_of(const std::string& family, const std::string& name, double seconds, double peer_seconds) {
+  Row row;
+  row.family = family;
+  row.name = name;
+  row.device = "opencl:0";
+  row.seconds = {seconds, seconds, seconds};
+  row.flops = 1e9;
+  row.bytes = 1e7;
+  if (peer_seconds > 0) row.peers.push_back({"onednn", {peer_seconds, peer_seconds, peer_seconds}, {peer_seconds / seconds, 0, 0}});
+  return row;
+}
+
+TEST(Suites, Verdicts) {
+  std::vector<Row> rows = {row_of("matmul", "256x256x256", 1, 2), row_of("matmul", "512x512x512", 1, 0.5)};
+  std::vector<Verdict> verdicts = judge("squares", rows);
+  ASSERT_EQ(verdicts.size(), 2u);
+  EXPECT_NEAR(verdicts[0].value, 1.0, 1e-12);
+  EXPECT_TRUE(verdicts[0].met);
+  EXPECT_EQ(verdicts[0].rows, 2);
+  EXPECT_NEAR(verdicts[1].value, 0.5, 1e-12);
+  EXPECT_FALSE(verdicts[1].met);
+  for (Row& row : rows) row.device = "vulkan:0";
+  EXPECT_TRUE(judge("squares", rows).empty());
+  EXPECT_THROW(judge("juggling", rows), ValueError);
+  EXPECT_FALSE(suite_cases("issue3").empty());
+}
+
+TEST(Plot, RoofsAndMarks) {
+  const Row odd = row_of("matmul", "a<b&\"c\"", 1e-3, 0);
+  Row nothing = row_of("dispatch", "1", 1e-3, 0);
+  nothing.flops = 0;
+  const std::string svg = roofline_svg({odd, nothing}, {{"opencl:0", 3e11, 3e10, 2e10}}, "title");
+  EXPECT_TRUE(svg.starts_with("<svg") && svg.ends_with("</svg>\n"));
+  EXPECT_NE(svg.find("a&lt;b&amp;&quot;c&quot;"), std::string::npos);
+  EXPECT_NE(svg.find("peak 300 GFLOP/s"), std::string::npos);
+  EXPECT_EQ(svg.find("dispatch"), std::string::npos);
+  EXPECT_EQ(svg.find("nan"), std::string::npos);
+  EXPECT_TRUE(roofline_svg({}, {}, "").ends_with("</svg>\n"));
+}
+
+}  // namespace
+}  // namespace heddle::bench
+#endif
