@@ -148,7 +148,7 @@ void add_bench(Cli& cli) {
   command->add_option("--cases", o.cases, "Sizes, separated by commas; default: a standard list")->delimiter(',');
   command->add_option("--suite", o.suite, suites_text());
   command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")->delimiter(',')->capture_default_str();
-  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast")->delimiter(',');
+  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast, cublas (cuda devices)")->delimiter(',');
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
   command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")->delimiter(',');
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
