@@ -29,7 +29,9 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   caps.vendor_id = nvidia_vendor;
   caps.compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   caps.subgroup_size = positive(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
-  caps.shared_bytes = positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152);
+  // What a kernel may opt in to; above 48 KiB its shared arrays are dynamic (core/kernel/printer.h).
+  caps.shared_bytes = std::max(positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152),
+                               positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 1));
   caps.max_group_lanes = positive(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024);
   caps.max_group[0] = positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X, 1024);
   caps.max_group[1] = positive(device, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y, 1024);
@@ -47,8 +49,9 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   caps.f16_arithmetic = sm >= 53;
   caps.f64 = caps.f64_math = caps.i64 = true;
   caps.int8_dot = sm >= 61;
-  if (sm >= 70) caps.matrix_units = "16x16x16 f16 f32";
-  if (sm >= 80) caps.matrix_units += ", 16x16x16 bf16 f32, 16x16x8 tf32 f32";
+  if (sm >= 80) {  // what the MMA macros of shaders/prelude.cu are written for
+    caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
+  }
   caps.driver_hash = hash_string(identity);
   return caps;
 }

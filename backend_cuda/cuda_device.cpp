@@ -207,14 +207,30 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
 // ---- kernels ----
 
 std::string CudaDevice::machine_code(const KernelSource& source) {
-  PrintOptions options;
-  options.f16_arithmetic = caps_.f16_arithmetic;
-  std::string text = print(source, Target::cuda, options);
+  std::string text = print(source, Target::cuda, print_options(caps_));
   std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm_, nvrtc_version(), text);
   if (auto known = cache_.load(identity); known && !known->empty()) return {known->begin(), known->end()};
   std::string code = compile_module(text, source.name, sm_);
   cache_.store(identity, code.data(), code.size());
   return code;
+}
+
+// The function of a loaded module, ready to be launched or captured.
+void CudaDevice::load(const KernelSource& source, Kernel& kernel) {
+  expect(cu().ModuleGetFunction(&kernel.function, kernel.module, "heddle_kernel"), "cuModuleGetFunction");
+  int lanes = 0;
+  // Also makes the driver load the function now: a lazy load inside a capture would fail.
+  expect(cu().FuncGetAttribute(&lanes, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function), "cuFuncGetAttribute");
+  const uint64_t wanted = uint64_t{source.group[0]} * source.group[1] * source.group[2];
+  if (wanted > static_cast<uint64_t>(lanes)) {
+    throw LimitError(fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}", source.name,
+                                 wanted, lanes, id_));
+  }
+  const uint64_t shared = shared_bytes(source);
+  if (shared <= static_shared_bytes) return;
+  // The driver grants more than 48 KiB only to kernels that ask.
+  kernel.shared = static_cast<unsigned>(shared);
+  expect(cu().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)), "cuFuncSetAttribute");
 }
 
 KernelId CudaDevice::compile(const KernelSource& source) {
@@ -225,19 +241,11 @@ KernelId CudaDevice::compile(const KernelSource& source) {
   kernel.signature = signature_of(source);
   // std::string ends in a zero byte, which cuModuleLoadData needs where the code is PTX.
   expect(cu().ModuleLoadData(&kernel.module, code.c_str()), "cuModuleLoadData");
-  CUresult result = cu().ModuleGetFunction(&kernel.function, kernel.module, "heddle_kernel");
-  int lanes = 0;
-  // Also makes the driver load the function now: a lazy load inside a capture would fail.
-  if (result == CUDA_SUCCESS) result = cu().FuncGetAttribute(&lanes, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function);
-  if (result != CUDA_SUCCESS) {
+  try {
+    load(source, kernel);
+  } catch (...) {
     cu().ModuleUnload(kernel.module);
-    expect(result, "cuModuleGetFunction");
-  }
-  uint64_t wanted = uint64_t{source.group[0]} * source.group[1] * source.group[2];
-  if (wanted > static_cast<uint64_t>(lanes)) {
-    cu().ModuleUnload(kernel.module);
-    throw LimitError(fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}", source.name,
-                                 wanted, lanes, id_));
+    throw;
   }
   kernels_[++next_id_] = std::move(kernel);
   return KernelId{next_id_};

@@ -47,12 +47,14 @@ class CudaDevice final : public Device {
   struct Kernel {
     CUmodule module = nullptr;
     CUfunction function = nullptr;
+    unsigned shared = 0;  // bytes of dynamic shared memory
     KernelSignature signature;
   };
   struct PreparedDispatch {
     CUfunction function = nullptr;
     unsigned groups[3] = {1, 1, 1};
     unsigned lanes[3] = {1, 1, 1};
+    unsigned shared = 0;
     std::vector<CUdeviceptr> pointers;  // first byte of each binding
     std::vector<uint32_t> constants;
     std::vector<void*> arguments;       // addresses of the elements of the two above
@@ -95,6 +97,7 @@ class CudaDevice final : public Device {
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
   std::string machine_code(const KernelSource& source);
+  void load(const KernelSource& source, Kernel& kernel);
   void add(Recording& recording, const Command& command);
   PreparedDispatch prepare(const Dispatch& d);
   void capture(Recording& recording);

@@ -54,6 +54,7 @@ namespace heddle::cuda {
   F(ModuleUnload, "cuModuleUnload", CUmodule)                                                                         \
   F(ModuleGetFunction, "cuModuleGetFunction", CUfunction*, CUmodule, const char*)                                     \
   F(FuncGetAttribute, "cuFuncGetAttribute", int*, CUfunction_attribute, CUfunction)                                   \
+  F(FuncSetAttribute, "cuFuncSetAttribute", CUfunction, CUfunction_attribute, int)                                    \
   F(LaunchKernel, "cuLaunchKernel", CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, \
     CUstream, void**, void**)
 

@@ -5,6 +5,7 @@
 #include <nvrtc.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cstdlib>
 #include <vector>
 
@@ -112,14 +113,23 @@ class Program {
   Program& operator=(const Program&) = delete;
 
   // `arch` is "compute_80" (PTX) or "sm_80" (machine code). No --use_fast_math: NaN and infinity keep their meaning.
-  void compile(const std::string& arch) {
+  void compile(const std::string& arch, bool report = false) {
     std::string option = "--gpu-architecture=" + arch;
-    const char* options[] = {option.c_str(), "--std=c++17"};
-    nvrtcResult result = nvrtc().CompileProgram(program_, 2, options);
+    const char* options[] = {option.c_str(), "--std=c++17", "--ptxas-options=-v"};
+    nvrtcResult result = nvrtc().CompileProgram(program_, report ? 3 : 2, options);
     if (result == NVRTC_SUCCESS) return;
     std::string text = log();
     throw CompileError(fmt::format("[compile] nvrtcCompileProgram of kernel {} for {}: {}: {}", name_, arch,
                                    nvrtc().GetErrorString(result), headline(text)), text);
+  }
+
+  std::string log() {
+    size_t bytes = 0;
+    if (nvrtc().GetProgramLogSize(program_, &bytes) != NVRTC_SUCCESS || bytes == 0) return {};
+    std::string text(bytes, '\0');
+    if (nvrtc().GetProgramLog(program_, text.data()) != NVRTC_SUCCESS) return {};
+    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
+    return text;
   }
 
   std::string ptx() {
@@ -140,15 +150,6 @@ class Program {
   }
 
  private:
-  std::string log() {
-    size_t bytes = 0;
-    if (nvrtc().GetProgramLogSize(program_, &bytes) != NVRTC_SUCCESS || bytes == 0) return {};
-    std::string text(bytes, '\0');
-    if (nvrtc().GetProgramLog(program_, text.data()) != NVRTC_SUCCESS) return {};
-    while (!text.empty() && (text.back() == '\0' || text.back() == '\n')) text.pop_back();
-    return text;
-  }
-
   static std::string headline(const std::string& log) {
     size_t at = log.find("error");
     size_t from = at == std::string::npos ? 0 : log.rfind('\n', at) + 1;
@@ -173,6 +174,35 @@ std::string compile_ptx(const std::string& text, const std::string& name, int sm
   Program program(text, name);
   program.compile(fmt::format("compute_{}", sm));
   return program.ptx();
+}
+
+namespace {
+
+// The number in front of `unit` in the assembler's report: "Used 40 registers" -> 40; `absent` when the report lacks it.
+int reported(const std::string& log, std::string_view unit, int absent) {
+  const size_t at = log.find(unit);
+  if (at == std::string::npos) return absent;
+  size_t first = at;
+  while (first > 0 && std::isdigit(static_cast<unsigned char>(log[first - 1]))) --first;
+  return first == at ? absent : std::stoi(log.substr(first, at - first));
+}
+
+}  // namespace
+
+KernelResources kernel_resources(const std::string& text, const std::string& name, int sm) {
+  Program program(text, name);
+  program.compile(fmt::format("sm_{}", sm), true);
+  const std::string log = program.log();
+  KernelResources r;
+  r.registers = reported(log, " registers", -1);
+  r.shared_bytes = reported(log, " bytes smem", 0);
+  r.stack_bytes = reported(log, " bytes stack frame", -1);
+  r.spill_stores = reported(log, " bytes spill stores", -1);
+  r.spill_loads = reported(log, " bytes spill loads", -1);
+  if (r.registers < 0 || r.stack_bytes < 0 || r.spill_stores < 0 || r.spill_loads < 0) {
+    throw DeviceError(fmt::format("[cuda] NVRTC {} reports no registers and spills of kernel {}: '{}'", nvrtc_version(), name, log));
+  }
+  return r;
 }
 
 std::string compile_module(const std::string& text, const std::string& name, int sm) {

@@ -22,4 +22,14 @@ std::string compile_ptx(const std::string& text, const std::string& name, int sm
 // Either can be given to cuModuleLoadData.
 std::string compile_module(const std::string& text, const std::string& name, int sm);
 
+// What the assembler says about the kernel "heddle_kernel" on that capability.
+struct KernelResources {
+  int registers = 0;                        // of a lane
+  int shared_bytes = 0;                     // of a group, static arrays only
+  int stack_bytes = 0;                      // of a lane: arrays that are indexed at run time, and spills
+  int spill_stores = 0, spill_loads = 0;    // bytes
+};
+// Compiles for exactly `sm`. Throws CompileError as compile_ptx does, DeviceError when the log has another form.
+KernelResources kernel_resources(const std::string& text, const std::string& name, int sm);
+
 }  // namespace heddle::cuda

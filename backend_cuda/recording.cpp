@@ -21,6 +21,7 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
   const Kernel& kernel = kernels_.at(raw(d.kernel));
   PreparedDispatch out;
   out.function = kernel.function;
+  out.shared = kernel.shared;
   for (int axis = 0; axis < 3; ++axis) {
     out.groups[axis] = d.groups[axis];
     out.lanes[axis] = kernel.signature.group[axis];
@@ -120,7 +121,7 @@ CUresult CudaDevice::launch(const Prepared& command, const char*& call) {
   }
   const auto& d = std::get<PreparedDispatch>(command);
   call = "cuLaunchKernel";
-  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], 0, stream_,
+  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream_,
                            const_cast<void**>(d.arguments.data()), nullptr);
 }
 

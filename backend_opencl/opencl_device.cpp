@@ -177,11 +177,9 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
 KernelId OpenClDevice::compile(const KernelSource& source) {
   check_alive();
   check_kernel(source, caps_);
-  PrintOptions options;
-  options.f16_arithmetic = caps_.f16_arithmetic;
   Kernel kernel;
   kernel.signature = signature_of(source);
-  kernel.program = builder_->build(print(source, Target::opencl, options), source.name);
+  kernel.program = builder_->build(print(source, Target::opencl, print_options(caps_)), source.name);
   cl_int status = CL_SUCCESS;
   kernel.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
   size_t lanes = 0;

@@ -49,7 +49,7 @@ void Kernels::store_cache() const {
 
 KernelId Kernels::compile(const KernelSource& source) {
   check_kernel(source, context_.caps());
-  const std::string text = print(source, Target::glsl, {.f16_arithmetic = context_.caps().f16_arithmetic});
+  const std::string text = print(source, Target::glsl, print_options(context_.caps()));
   const auto words = compile_glsl_cached(text, source.name);
   auto kernel = std::make_shared<Kernel>(context_);
   kernel->signature = signature_of(source);
@@ -93,6 +93,14 @@ void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, 
   info.stage.stage = VK_SHADER_STAGE_COMPUTE_BIT;
   info.stage.module = module;
   info.stage.pName = "main";
+  // Kernels that exchange values in a subgroup count on its size.
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  lanes.requiredSubgroupSize = context_.caps().subgroup_size;
+  if (context_.physical().fixed_subgroups() && text.find("GL_KHR_shader_subgroup") != std::string::npos) {
+    info.stage.pNext = &lanes;
+    if (context_.physical().full_subgroups() && kernel.signature.group[0] % lanes.requiredSubgroupSize == 0)
+      info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
+  }
   info.layout = kernel.layout;
   const VkResult result = vkCreateComputePipelines(context_.device(), cache_, 1, &info, nullptr, &kernel.pipeline);
   vkDestroyShaderModule(context_.device(), module, nullptr);

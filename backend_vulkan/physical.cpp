@@ -7,6 +7,8 @@
 #include <cstring>
 #include <thread>
 
+#include "backend_vulkan/glsl_compiler.h"
+#include "core/base/error.h"
 #include "core/base/hash.h"
 
 namespace heddle::vulkan {
@@ -24,25 +26,30 @@ DeviceClass device_class(VkPhysicalDeviceType type) {
   }
 }
 
-std::string_view matrix_type(VkComponentTypeNV type) {
-  switch (type) {
-    case VK_COMPONENT_TYPE_FLOAT16_NV:
-      return "f16";
-    case VK_COMPONENT_TYPE_FLOAT32_NV:
-      return "f32";
-    case VK_COMPONENT_TYPE_FLOAT64_NV:
-      return "f64";
-    case VK_COMPONENT_TYPE_SINT8_NV:
-      return "i8";
-    case VK_COMPONENT_TYPE_SINT32_NV:
-      return "i32";
-    case VK_COMPONENT_TYPE_UINT8_NV:
-      return "u8";
-    case VK_COMPONENT_TYPE_UINT32_NV:
-      return "u32";
-    default:
-      return {};
-  }
+// The shapes that the MMA macros of shaders/prelude.glsl are written for; sums are never f16.
+std::string_view known_shape(uint32_t m, uint32_t n, uint32_t k, VkComponentTypeNV in, VkComponentTypeNV sum) {
+  if (m != 16 || n != 16) return {};
+  if (k == 16 && in == VK_COMPONENT_TYPE_FLOAT16_NV && sum == VK_COMPONENT_TYPE_FLOAT32_NV) return "16x16x16 f16 f32";
+  if (k == 32 && in == VK_COMPONENT_TYPE_SINT8_NV && sum == VK_COMPONENT_TYPE_SINT32_NV) return "16x16x32 i8 i32";
+  return {};
+}
+
+void add_shape(std::string& list, std::string_view extension, std::string_view shape) {
+  if (shape.empty() || list.find(shape) != std::string::npos) return;
+  list += fmt::format("{}{}", list.empty() ? fmt::format("{}: ", extension) : "; ", shape);
+}
+
+// The extension's name in GLSL is newer than some versions of glslang.
+bool glslang_knows_khr_matrices() {
+  static const bool known = [] {
+    try {
+      compile_glsl("#version 450\n#extension GL_KHR_cooperative_matrix : require\nvoid main() {}\n", "probe");
+      return true;
+    } catch (const CompileError&) {
+      return false;
+    }
+  }();
+  return known;
 }
 
 uint32_t clamp_to_u32(VkDeviceSize value) { return static_cast<uint32_t>(std::min<VkDeviceSize>(value, UINT32_MAX)); }
@@ -95,7 +102,12 @@ void Physical::read_extensions() {
   enable(VK_KHR_SHADER_SUBGROUP_EXTENDED_TYPES_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3);
-  enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
+  enable(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3);
+  if (has(cooperative_matrix_khr) && glslang_knows_khr_matrices()) {
+    extensions_.push_back(cooperative_matrix_khr);
+  } else {
+    enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
+  }
 }
 
 void Physical::read_features() {
@@ -117,7 +129,12 @@ void Physical::read_features() {
   if (offers(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3)) {
     chain(head, dot_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SHADER_INTEGER_DOT_PRODUCT_FEATURES);
   }
-  if (has(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
+  if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3)) {
+    chain(head, subgroup_control_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
+  }
+  const auto enabled = [&](std::string_view name) { return std::find(extensions_.begin(), extensions_.end(), name) != extensions_.end(); };
+  if (enabled(cooperative_matrix_khr)) chain(head, matrix_khr_, cooperative_matrix_features_khr);
+  if (enabled(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
     chain(head, matrix_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV);
   }
   wanted_.sType = VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FEATURES_2;
@@ -133,6 +150,7 @@ void Physical::read_features() {
   storage16_.storageInputOutput16 = VK_FALSE;
   storage8_.storagePushConstant8 = VK_FALSE;
   matrix_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
+  matrix_khr_.cooperativeMatrixRobustBufferAccess = VK_FALSE;
 }
 
 void Physical::read_properties() {
@@ -144,6 +162,8 @@ void Physical::read_properties() {
   VkPhysicalDeviceShaderIntegerDotProductProperties dot{};
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
   VkPhysicalDeviceShaderCorePropertiesAMD cores{};
+  VkPhysicalDeviceSubgroupSizeControlProperties control{};
+  if (subgroup_control_.subgroupSizeControl) chain(head, control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
   chain(head, subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
   chain(head, maintenance3, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
   const bool has_driver = api_ >= VK_API_VERSION_1_2 || has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
@@ -164,7 +184,11 @@ void Physical::read_properties() {
   if (has_driver) info_.driver = fmt::format("{} {}", driver.driverName, driver.driverInfo);
   read_limits(properties);
   Caps& caps = info_.caps;
-  caps.subgroup_size = std::max(1u, subgroup.subgroupSize);
+  // 1 where lanes of a subgroup cannot exchange values: then it is of no use to kernels.
+  const bool shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 && (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  caps.subgroup_size = shuffle ? std::max(1u, subgroup.subgroupSize) : 1;
+  fixed_subgroups_ = (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                     control.minSubgroupSize <= caps.subgroup_size && caps.subgroup_size <= control.maxSubgroupSize;
   caps.int8_dot = dot.integerDotProduct4x8BitPackedSignedAccelerated == VK_TRUE;
   if (caps.device_class == DeviceClass::cpu) caps.compute_units = std::max(1u, std::thread::hardware_concurrency());
   if (multiprocessors.shaderSMCount > 0) caps.compute_units = multiprocessors.shaderSMCount;
@@ -231,17 +255,33 @@ void Physical::read_memory(VkDeviceSize largest_buffer) {
   caps.unified_memory = caps.device_class != DeviceClass::discrete_gpu;
 }
 
+void Physical::read_matrix_units_khr() {
+  const auto get = reinterpret_cast<GetCooperativeMatrixPropertiesKHR>(
+      vkGetInstanceProcAddr(volkGetLoadedInstance(), "vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR"));
+  uint32_t count = 0;
+  if (!get || get(handle_, &count, nullptr) < 0) return;
+  CooperativeMatrixPropertiesKHR empty{};
+  empty.sType = cooperative_matrix_properties_khr;
+  std::vector<CooperativeMatrixPropertiesKHR> shapes(count, empty);
+  if (get(handle_, &count, shapes.data()) < 0) return;
+  for (const auto& s : shapes) {
+    if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.ResultType || s.saturatingAccumulation) continue;
+    add_shape(info_.caps.matrix_units, "KHR", known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.ResultType));
+  }
+}
+
 void Physical::read_matrix_units() {
+  // Their kernels hold f16 and i8 in registers.
+  if (!narrow_.shaderFloat16 || !narrow_.shaderInt8) return;
+  if (matrix_khr_.cooperativeMatrix) return read_matrix_units_khr();
   if (!matrix_.cooperativeMatrix) return;
   uint32_t count = 0;
   if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(handle_, &count, nullptr) < 0) return;
   std::vector<VkCooperativeMatrixPropertiesNV> shapes(count, {VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_NV});
   if (vkGetPhysicalDeviceCooperativeMatrixPropertiesNV(handle_, &count, shapes.data()) < 0) return;
-  std::string& text = info_.caps.matrix_units;
-  for (const auto& shape : shapes) {
-    const std::string_view in = matrix_type(shape.AType), out = matrix_type(shape.DType);
-    if (in.empty() || out.empty() || shape.scope != VK_SCOPE_SUBGROUP_NV) continue;
-    text += fmt::format("{}{}x{}x{} {} {}", text.empty() ? "" : "; ", shape.MSize, shape.NSize, shape.KSize, in, out);
+  for (const auto& s : shapes) {
+    if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.DType) continue;
+    add_shape(info_.caps.matrix_units, "NV", known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.DType));
   }
 }
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "backend_vulkan/cooperative_matrix.h"
 #include "backend_vulkan/vk.h"
 #include "core/device/device.h"
 
@@ -29,6 +30,9 @@ class Physical {
   // For vkCreateDevice.
   const VkPhysicalDeviceFeatures2& wanted() const { return wanted_; }
   const std::vector<const char*>& extensions() const { return extensions_; }
+  // Pipelines may ask for Caps::subgroup_size lanes in every subgroup, and for subgroups without missing lanes.
+  bool fixed_subgroups() const { return fixed_subgroups_; }
+  bool full_subgroups() const { return subgroup_control_.computeFullSubgroups == VK_TRUE; }
 
  private:
   bool has(const char* extension) const;
@@ -41,6 +45,7 @@ class Physical {
   void read_limits(const VkPhysicalDeviceProperties2& properties);
   void read_memory(VkDeviceSize largest_buffer);
   void read_matrix_units();
+  void read_matrix_units_khr();
   void choose_queue();
   void judge();
 
@@ -57,6 +62,9 @@ class Physical {
   VkPhysicalDeviceVulkanMemoryModelFeatures memory_model_{};
   VkPhysicalDeviceShaderIntegerDotProductFeatures dot_{};
   VkPhysicalDeviceCooperativeMatrixFeaturesNV matrix_{};
+  CooperativeMatrixFeaturesKHR matrix_khr_{};
+  VkPhysicalDeviceSubgroupSizeControlFeatures subgroup_control_{};
+  bool fixed_subgroups_ = false;
   VkPhysicalDeviceMemoryProperties memory_{};
   uint32_t queue_family_ = UINT32_MAX;
   uint32_t timestamp_bits_ = 0;

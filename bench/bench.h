@@ -97,6 +97,8 @@ std::vector<int64_t> parse_sizes(std::string_view family, const std::string& tex
 std::vector<float> random_floats(int64_t count, uint32_t stream);
 // As a tensor of `dtype`, rounded from the same floats.
 Tensor random_tensor(const Shape& shape, DType dtype, uint32_t stream, DeviceContext& device);
+// A tensor's elements, row-major; observes.
+std::vector<float> floats_of(const Tensor& tensor);
 // i32 in [0, below).
 std::vector<int32_t> random_indices(int64_t count, int64_t below, uint32_t stream);
 // Empty when all |a - b| <= tolerance * (largest |b|, at least 1e-3); else the first element that differs.

@@ -52,13 +52,23 @@ const   uint COUNT
 tune    VW 1 [1 4 16]
 tune    PER 4 [1 4 256 1024 16384] vectors of a lane
 tune    LANES 1 [1 8 64 256]
+tune    LINES 0 [0 1] whole lines past the caches; a lane copies a multiple of 256 floats
 group   LANES
 grid    linear COUNT / (LANES * PER * VW)
 */
 KERNEL
 INDEX first = CAST(INDEX, GROUP_LINEAR) * (LANES * PER * VW);
 if (first < COUNT) {
-#if LANES == 1
+#if LINES
+  ARRAY(float, line, 256);
+  for (uint j = 0u; j < PER * VW; j += 256u) {
+    for (uint k = 0u; k < 256u; k += VW) {
+      VEC v = VLOAD2(src, first, j + k);
+      VTO(line, k, v);
+    }
+    STREAM(dst, first + j, line, 256);
+  }
+#elif LANES == 1
   for (uint j = 0u; j < PER; ++j) {
     VEC v = VLOAD2(src, first, j * VW);
     VSTORE(dst, first + j * VW, v);
@@ -133,6 +143,7 @@ std::vector<Candidate> candidates(const Caps& caps, std::string_view kind) {
     return {{{{"LANES", 256}, {"ACC", 8}}, "256 lanes of 8"}, {{{"LANES", 256}, {"ACC", 16}}, "256 lanes of 16"}};
   }
   const int64_t per = kind == "copy" ? 1024 : 256;
+  if (loops && kind == "copy") return {{{{"VW", 16}, {"PER", per}}, "kernel, float16"}, {{{"VW", 16}, {"PER", per}, {"LINES", 1}}, "kernel, streaming stores"}};
   if (loops) return {{{{"VW", 16}, {"PER", per}}, "kernel, float16"}};
   const int64_t few = 4;
   if (cpu) return {{{{"LANES", 8}, {"VW", 4}, {"PER", per}}, "kernel, 8 lanes of vec4"}, {{{"LANES", 64}, {"VW", 4}, {"PER", few}}, "kernel, 64 lanes of vec4"}};

@@ -79,6 +79,8 @@ Workload make_workload(const MatmulShape& s, double tolerance, const Environment
 #ifdef HEDDLE_PEER_CLBLAST
   if (env.wants("clblast")) add(clblast::matmul(s, a, b));
 #endif
+  // On other devices it would be another machine's figure.
+  if (env.wants("cublas") && env.device.caps().target == Target::cuda) add(cublas::matmul(s, a, b));
   return w;
 }
 
@@ -102,7 +104,7 @@ Family matmul_family() {
           std::string(form),
           {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "768x384x128", "32x128x784"},
           {DType::f32, DType::f16, DType::bf16},
-          {"onednn", "openblas", "clblast"},
+          {"onednn", "openblas", "clblast", "cublas"},
           parse};
 }
 

@@ -10,6 +10,7 @@
 namespace heddle::bench {
 
 Family matmul_family();
+Family conv_family();
 Family softmax_family();
 Family layernorm_family();
 Family reduce_family();
@@ -35,6 +36,7 @@ const std::vector<std::string>& peer_names() {
 #ifdef HEDDLE_PEER_CLBLAST
       "clblast",
 #endif
+      "cublas",  // opened at run time; takes part on cuda devices that have it
       "unfused",
   };
   return names;
@@ -43,7 +45,7 @@ const std::vector<std::string>& peer_names() {
 }  // namespace
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> table = {matmul_family(),    softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
+  static const std::vector<Family> table = {matmul_family(),    conv_family(),    softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
                                             transpose_family(), gather_family(),  optimizer_family(), dispatch_family(), copy_family()};
   return table;
 }

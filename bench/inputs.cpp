@@ -73,6 +73,17 @@ Tensor random_tensor(const Shape& shape, DType dtype, uint32_t stream, DeviceCon
   return Tensor::from_bytes(bytes.data(), values.size(), dtype, shape, &device);
 }
 
+std::vector<float> floats_of(const Tensor& tensor) {
+  const std::vector<uint8_t> bytes = tensor.to_bytes();
+  std::vector<float> values(bytes.size() / size_of(tensor.dtype()));
+  if (tensor.dtype() == DType::f32) {
+    std::memcpy(values.data(), bytes.data(), bytes.size());
+  } else {
+    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(load_element(bytes.data(), tensor.dtype(), i));
+  }
+  return values;
+}
+
 std::vector<int32_t> random_indices(int64_t count, int64_t below, uint32_t stream) {
   const std::vector<float> values = random_floats(count, stream);
   std::vector<int32_t> indices(values.size());

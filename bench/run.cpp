@@ -24,7 +24,7 @@ std::vector<Tensor> evaluate(const Workload& workload) {
 
 std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tensors) {
   std::vector<std::vector<float>> values;
-  for (const Tensor& t : tensors) values.push_back(t.to_vector<float>());
+  for (const Tensor& t : tensors) values.push_back(floats_of(t));
   return values;
 }
 

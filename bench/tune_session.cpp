@@ -25,7 +25,7 @@ std::vector<std::vector<float>> results_of(const Workload& workload) {
   if (tensors.empty()) eval_pending();
   else eval(std::span<const Tensor>(tensors));
   std::vector<std::vector<float>> values;
-  for (const Tensor& t : tensors) values.push_back(t.to_vector<float>());
+  for (const Tensor& t : tensors) values.push_back(floats_of(t));
   return values;
 }
 

@@ -178,12 +178,20 @@ FUNC ushort16 hk_to_bf16_16(float16 v) {
   uint16 f = as_uint16(v);
   return convert_ushort16((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
 }
+#if defined(__AVX512F__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
+FUNC ushort16 hk_to_f16_16(float16 v) { return as_ushort16(__builtin_ia32_vcvtps2ph512_mask(v, 0, (short16)(0), (ushort)0xffff)); }
+#define HK_TO_F16_16
+#endif
+#endif
+#ifndef HK_TO_F16_16
 // Through private memory: OpenCL C has no vector of half without f16 arithmetic.
 FUNC ushort16 hk_to_f16_16(float16 v) {
   uint8 line;
   vstore_half16_rte(v, 0, (half*)&line);
   return as_ushort16(line);
 }
+#endif
 //@ TILE_LOAD
 // 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats.
 #define HK_TURN(r, t, a, b, low, high) \
@@ -406,3 +414,57 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #endif
 #undef fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ QUAD LOAD_QUAD QUAD_ASYNC
+// Sixteen bytes at a time.
+#define QUAD uint4
+#define QUAD_ZERO ((uint4)(0u))
+#define QUAD_AT(q, j) (((const uint*)&(q))[j])
+#define LOAD_QUAD(name, i) (*(const __global uint4*)(hk_##name + (i)))
+#define QUAD_TO(array, i, q) *(__local uint4*)(array + (i)) = (q)
+#define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
+#define HK_QUAD_f32(q, j) as_float(QUAD_AT(q, j))
+#define HK_QUAD_i32(q, j) as_int(QUAD_AT(q, j))
+#define HK_QUAD_f16(q, j) vload_half(j, (const half*)&(q))
+#define HK_QUAD_bf16(q, j) as_float(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
+#define HK_QUAD_i8(q, j) ((int)(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
+#define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q); }
+#define ASYNC_COMMIT()
+#define ASYNC_WAIT(n)
+//@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
+#if defined(cl_khr_subgroup_shuffle) || defined(cl_intel_subgroups)
+#define HAS_SUBGROUPS 1
+#ifdef cl_khr_subgroup_shuffle
+#pragma OPENCL EXTENSION cl_khr_subgroup_shuffle : enable
+#define SHUFFLE_XOR(x, d) sub_group_shuffle_xor(x, (uint)(d))
+#else
+#pragma OPENCL EXTENSION cl_intel_subgroups : enable
+#define SHUFFLE_XOR(x, d) intel_sub_group_shuffle_xor(x, (uint)(d))
+#endif
+#define HK_SUBGROUP_SIZE get_max_sub_group_size()
+#define HK_SUBGROUP_ID get_sub_group_id()
+#define HK_SUBGROUP_LANE get_sub_group_local_id()
+#define HK_NUM_SUBGROUPS get_num_sub_groups()
+#else
+#define HAS_SUBGROUPS 0
+#endif
+//@ DOT4
+// c + the sum of four products of signed bytes.
+#if defined(HK_HAS_INT8_DOT) && defined(cl_khr_integer_dot_product)
+#pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
+#define DOT4(a, b, c) ((c) + dot_4x8packed_ss_int(a, b))
+#else
+FUNC int hk_byte(uint w, int j) { return (int)(w << (24 - 8 * j)) >> 24; }
+FUNC int hk_dot4(uint a, uint b, int c) {
+  return c + hk_byte(a, 0) * hk_byte(b, 0) + hk_byte(a, 1) * hk_byte(b, 1) + hk_byte(a, 2) * hk_byte(b, 2) + hk_byte(a, 3) * hk_byte(b, 3);
+}
+#define DOT4(a, b, c) hk_dot4(a, b, c)
+#endif
+//@ MMA_BITS hk_mma_get_f16
+FUNC uint hk_bits_f16(float v) { ushort h; vstore_half_rte(v, 0, (half*)&h); return h; }
+FUNC uint hk_bits_bf16(float v) {
+  uint f = as_uint(v);
+  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
+}
+FUNC float hk_mma_get_f16(uint w, uint j) { ushort h = (ushort)(w >> (j * 16u)); return vload_half(0, (const half*)&h); }
+//@ MMA
+#define HK_MMA_PRIVATE

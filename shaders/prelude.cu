@@ -193,3 +193,136 @@ FUNC double hk_round(double x) { return ::rint(x); }
 FUNC float hk_rsqrt(float x) { return rsqrtf(x); }
 FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }
 #define rsqrt(x) hk_rsqrt(x)
+//@ QUAD LOAD_QUAD QUAD_ASYNC
+// Sixteen bytes at a time.
+#define QUAD uint4
+#define QUAD_ZERO uint4{0u, 0u, 0u, 0u}
+#define QUAD_AT(q, j) ((&(q).x)[j])
+#define LOAD_QUAD(name, i) (*(const uint4*)(hk_##name + (i)))
+#define QUAD_TO(array, i, q) *(uint4*)(array + (i)) = (q)
+#define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
+#define HK_QUAD_f32(q, j) __uint_as_float(QUAD_AT(q, j))
+#define HK_QUAD_i32(q, j) ((int)QUAD_AT(q, j))
+#define HK_QUAD_f16(q, j) hk_from_f16((unsigned short)(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16)))
+#define HK_QUAD_bf16(q, j) __uint_as_float(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
+#define HK_QUAD_i8(q, j) ((int)(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
+#if __CUDA_ARCH__ >= 800
+FUNC uint hk_shared_address(const void* p) { return (uint)__cvta_generic_to_shared(p); }
+FUNC void hk_async16(void* to, const void* from, bool valid) {
+  int bytes = valid ? 16 : 0;  // the rest of 16 is filled with zeros
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(hk_shared_address(to)), "l"(from), "r"(bytes) : "memory");
+}
+#define QUAD_ASYNC(array, i, name, j, valid) { bool hk_ok = (valid); hk_async16(array + (i), hk_ok ? hk_##name + (j) : hk_##name, hk_ok); }
+#define ASYNC_COMMIT() asm volatile("cp.async.commit_group;" ::: "memory")
+#define ASYNC_WAIT(n) asm volatile("cp.async.wait_group %0;" ::"n"(n) : "memory")
+#else
+#define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q); }
+#define ASYNC_COMMIT()
+#define ASYNC_WAIT(n)
+#endif
+//@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
+#define HAS_SUBGROUPS 1
+#define HK_SHUFFLE_MASK (GROUP_SIZE(0) >= 32u ? 0xffffffffu : (1u << (GROUP_SIZE(0) % 32u)) - 1u)
+#define SHUFFLE_XOR(x, d) __shfl_xor_sync(HK_SHUFFLE_MASK, x, (int)(d))
+#define HK_SUBGROUP_SIZE 32u
+#define HK_SUBGROUP_ID (threadIdx.x / 32u)
+#define HK_SUBGROUP_LANE (threadIdx.x % 32u)
+#define HK_NUM_SUBGROUPS ((GROUP_SIZE(0) + 31u) / 32u)
+//@ DOT4
+// c + the sum of four products of signed bytes.
+#define DOT4(a, b, c) __dp4a((int)(a), (int)(b), c)
+//@ MMA_BITS
+FUNC uint hk_bits_f16(float f) {
+  unsigned short h;
+  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+  return h;
+}
+FUNC uint hk_bits_bf16(float v) {
+  uint f = __float_as_uint(v);
+  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
+}
+//@ MMA
+#if __CUDA_ARCH__ < 800
+#error "matrix units are used from sm_80 on"
+#endif
+// Fragments of 16 rows by 32 bytes: two m16n8 instructions side by side. Layouts: PTX ISA, "Matrix fragments for mma.m16n8k16" (k8, k32).
+#define MMA_EMULATED 0
+#define MMA_UNROLL UNROLL
+#define UNIT_ID (threadIdx.x / 32u)
+#define UNIT_LANE (threadIdx.x % 32u)
+#define UNIT_BARRIER() __syncwarp()
+struct hk_mma_ab { uint r[4]; };
+struct hk_mma_float { float r[8]; };
+struct hk_mma_int { int r[8]; };
+#define HK_MMA_A_f16 hk_mma_ab
+#define HK_MMA_A_bf16 hk_mma_ab
+#define HK_MMA_A_tf32 hk_mma_ab
+#define HK_MMA_A_i8 hk_mma_ab
+#define HK_MMA_B_f16 hk_mma_ab
+#define HK_MMA_B_bf16 hk_mma_ab
+#define HK_MMA_B_tf32 hk_mma_ab
+#define HK_MMA_B_i8 hk_mma_ab
+#define HK_MMA_C_f16 hk_mma_float
+#define HK_MMA_C_bf16 hk_mma_float
+#define HK_MMA_C_tf32 hk_mma_float
+#define HK_MMA_C_i8 hk_mma_int
+FUNC uint hk_mma_address(const void* p) { return (uint)__cvta_generic_to_shared(p); }
+FUNC void hk_ldmatrix(hk_mma_ab& f, const uint* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3]) : "r"(hk_mma_address(p)) : "memory");
+}
+FUNC void hk_ldmatrix_trans(hk_mma_ab& f, const uint* p) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(f.r[0]), "=r"(f.r[1]), "=r"(f.r[2]), "=r"(f.r[3]) : "r"(hk_mma_address(p)) : "memory");
+}
+FUNC void hk_mma_load_a(hk_mma_ab& f, const uint* p, uint stride, bool along_k) {
+  uint l = UNIT_LANE;
+  if (along_k) {
+    hk_ldmatrix(f, p + l % 16u * stride + l / 16u * 4u);
+  } else {
+    hk_ldmatrix_trans(f, p + (l / 16u * 8u + l % 8u) * stride + l / 8u % 2u * 4u);
+  }
+}
+FUNC void hk_mma_load_b(hk_mma_ab& f, const uint* p, uint stride, bool along_k) {
+  uint l = UNIT_LANE;
+  if (along_k) {
+    hk_ldmatrix(f, p + (l / 16u * 8u + l % 8u) * stride + l / 8u % 2u * 4u);
+  } else {
+    hk_ldmatrix_trans(f, p + l % 16u * stride + l / 16u * 4u);
+  }
+}
+FUNC void hk_to_tf32(hk_mma_ab& f) {
+  _Pragma("unroll") for (int i = 0; i < 4; ++i) asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(f.r[i]) : "f"(__uint_as_float(f.r[i])));
+}
+#define HK_MMA_ROUND_f16(f)
+#define HK_MMA_ROUND_bf16(f)
+#define HK_MMA_ROUND_i8(f)
+#define HK_MMA_ROUND_tf32(f) hk_to_tf32(f);
+#define MMA_LOAD_A(kind, f, array, at, stride, along_k) { hk_mma_load_a(f, array + (at), stride, (along_k) != 0); HK_PASTE(HK_MMA_ROUND_, kind)(f) }
+#define MMA_LOAD_B(kind, f, array, at, stride, along_k) { hk_mma_load_b(f, array + (at), stride, (along_k) != 0); HK_PASTE(HK_MMA_ROUND_, kind)(f) }
+#define HK_MMA_FLOAT(name, shape) \
+  FUNC void name(hk_mma_float& c, const hk_mma_ab& a, const hk_mma_ab& b) { \
+    _Pragma("unroll") for (int i = 0; i < 2; ++i) { \
+      asm volatile("mma.sync.aligned." shape " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};" \
+                   : "+f"(c.r[4 * i]), "+f"(c.r[4 * i + 1]), "+f"(c.r[4 * i + 2]), "+f"(c.r[4 * i + 3]) \
+                   : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[2 * i]), "r"(b.r[2 * i + 1])); \
+    } \
+  }
+HK_MMA_FLOAT(hk_mma_f16, "m16n8k16.row.col.f32.f16.f16.f32")
+HK_MMA_FLOAT(hk_mma_bf16, "m16n8k16.row.col.f32.bf16.bf16.f32")
+HK_MMA_FLOAT(hk_mma_tf32, "m16n8k8.row.col.f32.tf32.tf32.f32")
+FUNC void hk_mma_i8(hk_mma_int& c, const hk_mma_ab& a, const hk_mma_ab& b) {
+  _Pragma("unroll") for (int i = 0; i < 2; ++i) {
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(c.r[4 * i]), "+r"(c.r[4 * i + 1]), "+r"(c.r[4 * i + 2]), "+r"(c.r[4 * i + 3])
+                 : "r"(a.r[0]), "r"(a.r[1]), "r"(a.r[2]), "r"(a.r[3]), "r"(b.r[2 * i]), "r"(b.r[2 * i + 1]));
+  }
+}
+#define MMA(kind, acc, a, b) HK_PASTE(hk_mma_, kind)(acc, a, b)
+#define MMA_ZERO(kind, acc) { _Pragma("unroll") for (int hk_i = 0; hk_i < 8; ++hk_i) acc.r[hk_i] = 0; }
+// r[4 * i + 2 * h + j]: row lane / 4 + 8 h, column 8 i + lane % 4 * 2 + j
+#define MMA_STORE(kind, array, at, stride, acc) { \
+  _Pragma("unroll") for (uint hk_i = 0u; hk_i < 8u; ++hk_i) { \
+    array[(at) + (UNIT_LANE / 4u + hk_i / 2u % 2u * 8u) * (stride) + hk_i / 4u * 8u + UNIT_LANE % 4u * 2u + hk_i % 2u] = acc.r[hk_i]; \
+  } \
+}

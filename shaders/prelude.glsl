@@ -218,3 +218,93 @@ int64_t hk_mod(int64_t x, int64_t y) {
 #define atan2(y, x) hk_atan2(y, x)
 //@ fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ QUAD LOAD_QUAD QUAD_ASYNC
+// Sixteen bytes at a time.
+#define QUAD uvec4
+#define QUAD_ZERO uvec4(0u)
+#define QUAD_AT(q, j) q[j]
+#define LOAD_QUAD(name, i) LOAD_QUAD_##name(i)
+#define QUAD_TO(array, i, q) { array[i] = q.x; array[(i) + 1u] = q.y; array[(i) + 2u] = q.z; array[(i) + 3u] = q.w; }
+#define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
+#define HK_QUAD_f32(q, j) uintBitsToFloat(QUAD_AT(q, j))
+#define HK_QUAD_i32(q, j) int(QUAD_AT(q, j))
+#define HK_QUAD_f16(q, j) unpackHalf2x16(QUAD_AT(q, (j) / 2))[(j) % 2]
+#define HK_QUAD_bf16(q, j) uintBitsToFloat(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
+#define HK_QUAD_i8(q, j) (int(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
+#define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q) }
+#define ASYNC_COMMIT()
+#define ASYNC_WAIT(n)
+//@ SHUFFLE_XOR GROUP_SUM GROUP_MAX GROUP_MIN
+#ifdef HK_HAS_SUBGROUPS
+#define HAS_SUBGROUPS 1
+#define SHUFFLE_XOR(x, d) subgroupShuffleXor(x, uint(d))
+#define HK_SUBGROUP_SIZE gl_SubgroupSize
+#define HK_SUBGROUP_ID gl_SubgroupID
+#define HK_SUBGROUP_LANE gl_SubgroupInvocationID
+#define HK_NUM_SUBGROUPS gl_NumSubgroups
+#else
+#define HAS_SUBGROUPS 0
+#endif
+//@ DOT4
+// c + the sum of four products of signed bytes.
+#ifdef HK_HAS_INT8_DOT
+spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450) int hk_sdot(uint a, uint b, spirv_literal int format);
+#define DOT4(a, b, c) ((c) + hk_sdot(a, b, 0))
+#else
+int hk_byte(uint w, int j) { return int(w << (24 - 8 * j)) >> 24; }
+int hk_dot4(uint a, uint b, int c) {
+  return c + hk_byte(a, 0) * hk_byte(b, 0) + hk_byte(a, 1) * hk_byte(b, 1) + hk_byte(a, 2) * hk_byte(b, 2) + hk_byte(a, 3) * hk_byte(b, 3);
+}
+#define DOT4(a, b, c) hk_dot4(a, b, c)
+#endif
+//@ MMA_BITS hk_mma_get_f16
+uint hk_bits_f16(float v) {
+  uint f = floatBitsToUint(v);
+  uint sign = (f >> 16) & 0x8000u;
+  f &= 0x7fffffffu;
+  uint tiny = floatBitsToUint(uintBitsToFloat(f) + 0.5) - 0x3f000000u;
+  uint normal = (f - 0x38000000u + 0xfffu + ((f >> 13) & 1u)) >> 13;
+  uint special = f > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  return sign | (f >= 0x47800000u ? special : f < 0x38800000u ? tiny : normal);
+}
+uint hk_bits_bf16(float v) {
+  uint f = floatBitsToUint(v);
+  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
+}
+float hk_mma_get_f16(uint w, uint j) { return unpackHalf2x16(w)[j]; }
+//@ MMA
+#if defined(HK_MATRIX_KHR) || defined(HK_MATRIX_NV)
+// Cooperative matrices: f16 with f32 sums, i8 with i32 sums.
+#define MMA_EMULATED 0
+#define MMA_UNROLL UNROLL
+#define UNIT_ID gl_SubgroupID
+#define UNIT_LANE gl_SubgroupInvocationID
+#define UNIT_BARRIER() { subgroupMemoryBarrierShared(); subgroupBarrier(); }
+#define MMA_ZERO(kind, acc) acc = MMA_C(kind)(0)
+#ifdef HK_MATRIX_KHR
+#define HK_MMA_A_f16 coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseA>
+#define HK_MMA_B_f16 coopmat<float16_t, gl_ScopeSubgroup, 16, 16, gl_MatrixUseB>
+#define HK_MMA_C_f16 coopmat<float, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define HK_MMA_A_i8 coopmat<int8_t, gl_ScopeSubgroup, 16, 32, gl_MatrixUseA>
+#define HK_MMA_B_i8 coopmat<int8_t, gl_ScopeSubgroup, 32, 16, gl_MatrixUseB>
+#define HK_MMA_C_i8 coopmat<int, gl_ScopeSubgroup, 16, 16, gl_MatrixUseAccumulator>
+#define HK_LAYOUT(column_major) ((column_major) != 0 ? gl_CooperativeMatrixLayoutColumnMajor : gl_CooperativeMatrixLayoutRowMajor)
+#define MMA_LOAD_A(kind, x, array, at, stride, along_k) coopMatLoad(x, array, at, stride, HK_LAYOUT((along_k) == 0 ? 1 : 0))
+#define MMA_LOAD_B(kind, x, array, at, stride, along_k) coopMatLoad(x, array, at, stride, HK_LAYOUT((along_k) == 0 ? 0 : 1))
+#define MMA(kind, acc, a, b) acc = coopMatMulAdd(a, b, acc)
+#define MMA_STORE(kind, array, at, stride, acc) coopMatStore(acc, array, at, stride, gl_CooperativeMatrixLayoutRowMajor)
+#else
+#define HK_MMA_A_f16 fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
+#define HK_MMA_B_f16 fcoopmatNV<16, gl_ScopeSubgroup, 16, 16>
+#define HK_MMA_C_f16 fcoopmatNV<32, gl_ScopeSubgroup, 16, 16>
+#define HK_MMA_A_i8 icoopmatNV<8, gl_ScopeSubgroup, 16, 32>
+#define HK_MMA_B_i8 icoopmatNV<8, gl_ScopeSubgroup, 32, 16>
+#define HK_MMA_C_i8 icoopmatNV<32, gl_ScopeSubgroup, 16, 16>
+#define MMA_LOAD_A(kind, x, array, at, stride, along_k) coopMatLoadNV(x, array, at, stride, (along_k) == 0)
+#define MMA_LOAD_B(kind, x, array, at, stride, along_k) coopMatLoadNV(x, array, at, stride, (along_k) != 0)
+#define MMA(kind, acc, a, b) acc = coopMatMulAddNV(a, b, acc)
+#define MMA_STORE(kind, array, at, stride, acc) coopMatStoreNV(acc, array, at, stride, false)
+#endif
+#else
+#define HK_MMA_PRIVATE
+#endif

@@ -72,11 +72,27 @@ void list(const std::vector<bench::Case>& cases, bool json) {
   }
 }
 
-void run(const BenchOptions& o) {
+// One case that fails is an error; in a suite it is a line, and the others are measured.
+bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds, const bench::Options& options, const BenchOptions& o, std::vector<bench::Row>& rows) {
+  try {
+    rows.push_back(bench::measure_case(c, device, bounds, options));
+    report_row(rows.back(), o.json);
+    return true;
+  } catch (const Error& error) {
+    if (o.suite.empty()) throw;
+    fmt::print(stderr, "heddle: {}\n", one_line(error.what()));
+    return false;
+  }
+}
+
+int run(const BenchOptions& o) {
   if (o.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", o.repetitions));
   bench::check_peers(o.peers);
   const std::vector<bench::Case> cases = cases_of(o);
-  if (o.list) return list(cases, o.json);
+  if (o.list) {
+    list(cases, o.json);
+    return 0;
+  }
   if (!o.plot.empty()) {
     const std::string folder = std::filesystem::path(o.plot).parent_path().string();
     require_writable_folder(folder.empty() ? "." : folder);
@@ -87,14 +103,13 @@ void run(const BenchOptions& o) {
   options.loop = o.loop;
   options.compare_tuning = o.compare_tuning;
   std::vector<bench::Row> rows;
+  bool complete = true;
   std::vector<bench::Roofs> roofs;
   for (DeviceContext* device : open_devices(o.devices)) {
     bench::Bounds bounds(*device);
-    // One case that this machine has no room for is an error; in a suite it is a line.
     for (const bench::Case& c : cases) {
       if (!o.suite.empty() && !bench::suits(o.suite, c, *device, o.compare_tuning)) continue;
-      rows.push_back(bench::measure_case(c, *device, bounds, options));
-      report_row(rows.back(), o.json);
+      complete &= measure(c, *device, bounds, options, o, rows);
     }
     if (!o.plot.empty()) {
       roofs.push_back({fmt::format("{}", device->id()), bounds.rate(bench::Bound::compute, options.timing), bounds.rate(bench::Bound::copy, options.timing),
@@ -107,6 +122,7 @@ void run(const BenchOptions& o) {
     write_file_atomically(o.plot, bench::roofline_svg(rows, roofs, "heddle bench"));
     if (!o.json) fmt::print("{}: roofline of {} kernels\n", o.plot, rows.size());
   }
+  return complete ? 0 : exit_internal_error;
 }
 
 std::string families_text() {
@@ -116,7 +132,7 @@ std::string families_text() {
 }
 std::string suites_text() { return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", ")); }
 #else
-void run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
+int run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
 std::string families_text() { return "None in this build"; }
 std::string suites_text() { return "None in this build"; }
 #endif
@@ -132,7 +148,7 @@ void add_bench(Cli& cli) {
   command->add_option("--cases", o.cases, "Sizes, separated by commas; default: a standard list")->delimiter(',');
   command->add_option("--suite", o.suite, suites_text());
   command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")->delimiter(',')->capture_default_str();
-  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast")->delimiter(',');
+  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast, cublas (cuda devices)")->delimiter(',');
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
   command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")->delimiter(',');
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
@@ -141,7 +157,7 @@ void add_bench(Cli& cli) {
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
   add_json_option(*command, o.json);
   command->footer("Example:\n  heddle bench matmul softmax --peers onednn --json");
-  command->callback([options] { run(*options); });
+  command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 
 }  // namespace heddle::tools

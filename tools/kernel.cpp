@@ -109,15 +109,31 @@ KernelArrays arrays_for(const KernelOptions& o, const KernelSource& source, cons
   return arrays;
 }
 
+void print_resources(const KernelOptions& o, const KernelSource& source) {
+  const Resources r = resources_of(source, o.sm);
+  if (o.json) {
+    return print_json({{"kernel", source.name},
+                       {"sm", o.sm},
+                       {"registers", r.registers},
+                       {"shared_bytes", r.shared_bytes},
+                       {"stack_bytes", r.stack_bytes},
+                       {"spill_stores", r.spill_stores},
+                       {"spill_loads", r.spill_loads}});
+  }
+  fmt::print("{} on sm_{}: {} registers a lane, {} bytes of shared memory a group, {} bytes of stack, {} bytes of spill stores, {} of spill loads\n",
+             source.name, o.sm, r.registers, r.shared_bytes, r.stack_bytes, r.spill_stores, r.spill_loads);
+}
+
 void print_text(const KernelOptions& o, const KernelSource& source) {
   if (o.print == "source") return fmt::print("{}", source.str());
   if (o.print == "glsl") return fmt::print("{}", heddle::print(source, Target::glsl));
   if (o.print == "opencl") return fmt::print("{}", heddle::print(source, Target::opencl));
   if (o.print == "cuda") return fmt::print("{}", heddle::print(source, Target::cuda));
   if (o.print == "ptx") return fmt::print("{}", ptx_of(source, o.sm));
+  if (o.print == "resources") return print_resources(o, source);
   if (o.print != "spirv")
     throw ValueError(
-        fmt::format("[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, spirv", o.print));
+        fmt::format("[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, resources, spirv", o.print));
   const std::vector<uint32_t> words = spirv_of(source);
   if (::isatty(STDOUT_FILENO))
     throw ValueError(
@@ -182,8 +198,8 @@ void add_kernel(Cli& cli) {
       ->add_option("--size", o.sizes,
                    "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216")
       ->delimiter(',');
-  command->add_option("--print", o.print, "Do not run; print: source, glsl, opencl, cuda, ptx or spirv (binary)");
-  command->add_option("--sm", o.sm, "Compute capability for --print ptx")->capture_default_str();
+  command->add_option("--print", o.print, "Do not run; print: source, glsl, opencl, cuda, ptx, resources (registers, shared memory and spills on CUDA) or spirv (binary)");
+  command->add_option("--sm", o.sm, "Compute capability for --print ptx and resources")->capture_default_str();
   command->add_option("--repeat", o.repeat, "Timed runs; the best one is printed")->capture_default_str();
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);

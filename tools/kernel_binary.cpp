@@ -16,7 +16,15 @@ namespace heddle::tools {
 std::string ptx_of(const KernelSource& source, int sm) {
   return cuda::compile_ptx(print(source, Target::cuda), source.name, sm);
 }
+Resources resources_of(const KernelSource& source, int sm) {
+  const cuda::KernelResources r = cuda::kernel_resources(print(source, Target::cuda), source.name, sm);
+  const uint64_t shared = shared_bytes(source);  // dynamic arrays are not the assembler's
+  return {r.registers, static_cast<int>(shared), r.stack_bytes, r.spill_stores, r.spill_loads};
+}
 #else
+Resources resources_of(const KernelSource&, int) {
+  throw ValueError("[kernel] resources need the cuda backend, which is not in this build");
+}
 std::string ptx_of(const KernelSource&, int) {
   throw ValueError("[kernel] PTX needs the cuda backend, which is not in this build");
 }

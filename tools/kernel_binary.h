@@ -13,6 +13,12 @@
 
 namespace heddle::tools {
 
+// What a CUDA device of that capability needs for a kernel: of a lane, but shared_bytes of a group; the last three in bytes.
+struct Resources {
+  int registers = 0, shared_bytes = 0, stack_bytes = 0, spill_stores = 0, spill_loads = 0;
+};
+Resources resources_of(const KernelSource& source, int sm);
+
 std::string ptx_of(const KernelSource& source, int sm);
 std::vector<uint32_t> spirv_of(const KernelSource& source);
 

@@ -29,7 +29,7 @@ namespace {
 struct TuneOptions {
   std::vector<std::string> names, cases, dtypes, devices;
   std::string suite, output;
-  double budget = 60, time_limit = 20;
+  double budget = 60, time_limit = 8;
   bool dry_run = false, worker = false, json = false;
 };
 

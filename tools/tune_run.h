@@ -18,7 +18,7 @@ struct TuneRequest {
   std::vector<std::string> devices;  // ids; "" is the default one
   std::string output;
   double budget = 60;      // seconds, for each device
-  double time_limit = 20;  // seconds of a candidate
+  double time_limit = 8;  // seconds of a candidate
   bool dry_run = false;
   bool json = false;
 };

@@ -25,7 +25,7 @@ class TuneWorker {
  public:
   struct Limits {
     double open_seconds = 120;  // build and check a case
-    double trial_seconds = 20;
+    double trial_seconds = 8;
   };
   TuneWorker(std::string device, Limits limits, bool (*interrupted)()) : device_(std::move(device)), limits_(limits), interrupted_(interrupted) {}
 

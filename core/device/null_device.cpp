@@ -136,9 +136,7 @@ void NullDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t b
 
 KernelId NullDevice::compile(const KernelSource& source) {
   check_kernel(source, caps_);
-  PrintOptions options;
-  options.f16_arithmetic = caps_.f16_arithmetic;
-  Kernel kernel{source, signature_of(source), print(source, Target::opencl, options)};
+  Kernel kernel{source, signature_of(source), print(source, Target::opencl, print_options(caps_))};
   kernels_.emplace(++next_id_, std::move(kernel));
   return KernelId{next_id_};
 }

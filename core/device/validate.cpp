@@ -6,6 +6,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "core/kernel/printer.h"
 
 namespace heddle {
 namespace {
@@ -149,11 +150,10 @@ void check_kernel(const KernelSource& source, const Caps& caps) {
     lanes *= source.group[axis];
   }
   if (lanes > caps.max_group_lanes) limit(place, "number of lanes", lanes, "max_group_lanes", caps.max_group_lanes);
-  uint64_t shared = 0;
   for (const auto& s : source.shared) {
     if (s.count == 0) throw DeviceError(fmt::format("{}: shared array '{}' has no elements", place, s.name));
-    shared += uint64_t{4} * s.count;
   }
+  const uint64_t shared = shared_bytes(source);
   if (shared > caps.shared_bytes) limit(place, "shared memory (bytes)", shared, "shared_bytes", caps.shared_bytes);
 }
 

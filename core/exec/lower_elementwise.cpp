@@ -36,13 +36,16 @@ namespace {
 
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
-  const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), per_lane = std::max<int64_t>(1, tunables["PER_LANE"]);
+  // A segment's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
+  const bool cpu = in.caps.device_class == DeviceClass::cpu, segmented = e.segmented();
+  const int64_t lanes = std::clamp<int64_t>(segmented ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
+  const int64_t per_lane = segmented ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
   const int64_t total = extent(axes), block = lanes * per_lane;
   if (per_lane == 1) {
     e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
   } else {
     e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
-    e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; ++t_k)", per_lane));
+    e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
     e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
   }
   e.open(fmt::format("if (t_flat < {})", e.constant(total)));
@@ -99,7 +102,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
-  const bool stream = tunables["STREAM"] != 0 && inner.size >= 512;
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= (inner.size % 64 == 0 ? 256 : 512) && !e.segmented();
   e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);

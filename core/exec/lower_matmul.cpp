@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "core/exec/lower.h"
@@ -12,6 +14,15 @@
 
 namespace heddle {
 namespace {
+
+// Opt-in, because it changes results: f32 operands rounded to 11 bits where matrix units take them.
+bool tf32_wanted() {
+  static const bool wanted = [] {
+    const char* value = std::getenv("HEDDLE_TF32");
+    return value && std::string_view(value) == "1";
+  }();
+  return wanted;
+}
 
 class MatmulLowering {
  public:
@@ -41,7 +52,10 @@ class MatmulLowering {
     for (int d = 0; d < rank - 2; ++d) batch *= node_.shape[d];
     const MatmulBatch loops = matmul_batch(a_.view, b_.view);
     const int64_t a_m = stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
-    options.tunables = pick_matmul(in_.caps, problem(batch, a_m, a_k, b_k, b_n));
+    MatmulProblem p = problem(batch, a_m, a_k, b_k, b_n);
+    p.a_wide = matmul_wide(a_.dtype, {a_.view.offset, loops.a_strides[0], loops.a_strides[1], a_m, a_k}, m_, k_);
+    p.b_wide = matmul_wide(b_.dtype, {b_.view.offset, loops.b_strides[0], loops.b_strides[1], b_k, b_n}, k_, n_);
+    options.tunables = pick_matmul(in_.caps, p);
 
     LoweredKernel kernel;
     kernel.source = file_.instantiate(options);
@@ -79,6 +93,9 @@ class MatmulLowering {
     p.b_n1 = b_n == 1;
     p.a = a_.dtype;
     p.b = b_.dtype;
+    p.a_value = in_.scheduled.graph.nodes[node_.inputs[0]].dtype;
+    p.b_value = in_.scheduled.graph.nodes[node_.inputs[1]].dtype;
+    p.tf32 = tf32_wanted();
     p.prologue_a = a_.function != "x";
     p.prologue_b = b_.function != "x";
     return p;

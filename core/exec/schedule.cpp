@@ -388,15 +388,15 @@ class Scheduler {
     return true;
   }
 
-  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only what outlives the step:
-  // everything else would have to wait for the later of the two.
+  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only where all that is then
+  // stored outlives the step: everything else would have to wait for the later of the two.
   void merge_siblings() {
     for (const auto& [slot, readers] : readers_) {
       int first = -1;
       std::set<int> tried;
       for (int reader : readers) {
         const int g = group_of_[reader];
-        if (g == first || !tried.insert(g).second || !lasting(groups_[g])) continue;
+        if (g == first || !tried.insert(g).second || !gives_output(groups_[g])) continue;
         if (first < 0) first = g;
         else merge(first, g);
       }
@@ -404,17 +404,37 @@ class Scheduler {
     drop_empty_groups();
   }
 
-  bool lasting(const Group& group) const {
-    return group.kind == GroupKind::elementwise && !group.members.empty() &&
-           std::all_of(group.members.begin(), group.members.end(), [&](const Member& m) { return !m.stored || is_output_.contains(m.node); });
+  bool gives_output(const Group& group) const {
+    return group.kind == GroupKind::elementwise && std::any_of(group.members.begin(), group.members.end(), [&](const Member& m) { return is_output_.contains(m.node); });
+  }
+
+  // A storage may hold many tensors: do the groups read one of them, whole?
+  bool share_read(const Group& a, const Group& b) const {
+    std::set<int> leaves;
+    for (const Use& use : external_uses(graph(), a, free_)) {
+      if (at(use.node).leaf >= 0 && at(use.node).shape.numel() == a.domain.numel()) leaves.insert(use.node);
+    }
+    const std::vector<Use> uses = external_uses(graph(), b, free_);
+    return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return leaves.contains(use.node); });
+  }
+
+  // What one of two merged groups stored for the other alone is not stored any more. False when something is that does not outlive the step.
+  bool keep_outputs_only(Group& group) const {
+    for (Member& member : group.members) {
+      if (!member.stored || is_output_.contains(member.node)) continue;
+      const std::set<int>& users = users_[member.node];
+      if (!std::all_of(users.begin(), users.end(), [&](int user) { return group.find(user) != nullptr; })) return false;
+      member.stored = false;
+    }
+    return true;
   }
 
   void merge(int g, int other) {
-    if (groups_[g].domain != groups_[other].domain) return;
+    if (groups_[g].domain != groups_[other].domain || !share_read(groups_[g], groups_[other])) return;
     Group joined = groups_[g];
     for (const Member& member : groups_[other].members) insert(joined, member.node, member.level, member.stored);
     for (int id : groups_[other].inlined) inline_into(joined, id);
-    if (!fits(joined) || has_hazard(joined)) return;
+    if (!keep_outputs_only(joined) || !fits(joined) || has_hazard(joined)) return;
     const auto move_to = [&](int target) {
       for (const Member& member : groups_[other].members) group_of_[member.node] = target;
       for (int id : groups_[other].inlined) group_of_[id] = target;

@@ -134,9 +134,47 @@ class Simplifier {
     }
     if (node.op == &ops::permute_op) return rewrite_permute(node);
     if (node.op == &ops::slice_op && at(x).shape == node.shape && is_whole_slice(node)) return x;
+    if (node.op == &ops::slice_op && at(x).op == &ops::concat_op) return slice_of_part(node);
     if (node.op == &ops::pad_op && at(x).shape == node.shape) return x;
     if (node.op == &ops::concat_op && node.inputs.size() == 1) return x;
+    if (node.op == &ops::concat_op) return concat_of_slices(node);
     return std::nullopt;
+  }
+
+  // A slice that lies within one part of a concat is a slice of that part.
+  std::optional<int> slice_of_part(IrNode& node) {
+    const IrNode& joined = at(node.inputs[0]);
+    const int axis = static_cast<int>(joined.attrs.ints[0]), rank = node.shape.rank();
+    if (node.shape.numel() == 0) return std::nullopt;
+    const int64_t first = node.attrs.ints[axis], last = first + (node.shape[axis] - 1) * node.attrs.ints[rank + axis];
+    int64_t start = 0;
+    for (int part : joined.inputs) {
+      const int64_t end = start + at(part).shape[axis];
+      if (std::min(first, last) >= start && std::max(first, last) < end) {
+        node.attrs.ints[axis] -= start;
+        node.inputs[0] = part;
+        return make(node);
+      }
+      start = end;
+    }
+    return std::nullopt;
+  }
+
+  // Neighbouring slices of one value, joined again, are one slice of it: a view.
+  std::optional<int> concat_of_slices(const IrNode& node) {
+    const int axis = static_cast<int>(node.attrs.ints[0]), rank = node.shape.rank();
+    const IrNode& first = at(node.inputs[0]);
+    if (first.op != &ops::slice_op) return std::nullopt;
+    int64_t next = first.attrs.ints[axis];
+    for (int part : node.inputs) {
+      const IrNode& slice = at(part);
+      if (slice.op != &ops::slice_op || slice.inputs[0] != first.inputs[0] || slice.attrs.ints[axis] != next) return std::nullopt;
+      for (size_t i = 0; i < slice.attrs.ints.size(); ++i) {
+        if (static_cast<int>(i) != axis && slice.attrs.ints[i] != first.attrs.ints[i]) return std::nullopt;
+      }
+      next += slice.shape[axis] * slice.attrs.ints[rank + axis];
+    }
+    return make({&ops::slice_op, first.attrs, {first.inputs[0]}, node.shape, node.dtype});
   }
 
   static bool is_whole_slice(const IrNode& node) {

@@ -5,13 +5,15 @@
 #include <algorithm>
 #include <string>
 
+#include "core/kernel/matmul_gpu_schedule.h"
+
 #include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
 
 // Schedules of shaders/matmul.hk.
-constexpr int64_t lanes = 0, tiles = 1, columns = 2, packed = 3, dot = 4;
+constexpr int64_t lanes = 0, columns = 2, packed = 3, dot = 4;
 
 using Row = Bindings;
 
@@ -20,9 +22,6 @@ using Row = Bindings;
 const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
 const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
 const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 1}, {"KC", 1024}, {"PACK_A", 0}};
-// Shared tiles: a group of 256 lanes (4 x 4 outputs each), or of 64 (2 x 4) where there is little to do.
-const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
-const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 16}, {"TN", 32}, {"TK", 16}, {"RM", 2}, {"RN", 4}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19 GFLOP/s at 512 cubed, 14 with
 // 8 columns), or 8 columns where there are few groups.
@@ -96,33 +95,38 @@ Row pick_lavapipe(const MatmulProblem& p) {
   return row;
 }
 
-Row pick_gpu(const Caps& caps, const MatmulProblem& p) {
-  const int64_t groups = p.batch * ((p.M + 63) / 64) * ((p.N + 63) / 64);
-  const bool small = groups < 2 * static_cast<int64_t>(caps.compute_units) || p.M < 32 || p.N < 32;
-  const Row& row = small ? gpu_small_tiles : gpu_tiles;
-  const uint32_t group = small ? 64 : 256;
-  // The two tiles, each row one float longer than the tile.
-  const uint32_t shared = small ? 16 * (17 + 33) * 4 : 16 * (65 + 65) * 4;
-  return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;
-}
-
 // How an operand lies: n row-major, t transposed, v a vector (both strides may count as 1), s any strides.
 const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
 
 TuningKey tuning_key(const MatmulProblem& p) {
-  const std::string variant = fmt::format("{}{} {} {}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
-                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "");
+  const std::string variant = fmt::format("{}{} {} {}{}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
+                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "", p.tf32 ? " tf32" : "");
   return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
 }
 
 }  // namespace
 
+int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t columns) {
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8) return 0;
+  // With two unit strides one dimension has length 1 (or they overlap): no run of 16 bytes.
+  if ((s.first == 1) == (s.second == 1)) return 0;
+  const int64_t run = 16 / static_cast<int64_t>(size_of(dtype));
+  const int64_t step = s.second == 1 ? s.first : s.second, length = s.second == 1 ? columns : rows;
+  for (const int64_t x : {s.offset, s.batch1, s.batch2, step, length}) {
+    if (x % run != 0) return 0;
+  }
+  return run;
+}
+
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   Row row = any_lanes;
-  // The other schedules hold their sums in f32.
-  if (arith(p.a) == DType::f32 && arith(p.b) == DType::f32) {
+  // The other schedules hold their sums in f32, but for bytes on GPUs.
+  const bool bytes = p.a == DType::i8 && p.b == DType::i8 && !p.prologue_a && !p.prologue_b;
+  if (bytes && caps.device_class != DeviceClass::cpu) {
+    row = pick_matmul_gpu(caps, p);
+  } else if (arith(p.a) == DType::f32 && arith(p.b) == DType::f32) {
     if (caps.device_class != DeviceClass::cpu) {
-      row = pick_gpu(caps, p);
+      row = pick_matmul_gpu(caps, p);
     } else if (caps.target == Target::opencl) {
       row = pick_cpu(p);
     } else {
@@ -133,7 +137,10 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   row["A_K1"] = p.a_k1;
   row["B_K1"] = p.b_k1;
   row["B_N1"] = p.b_n1;
-  return tuned(caps, tuning_key(p), row);
+  add_matmul_facts(caps, p, row);
+  Bindings chosen = tuned(caps, tuning_key(p), row);
+  // An entry of a near shape may ask for what this one's facts do not allow.
+  return KernelFile::builtin("matmul").refusal(chosen).empty() ? chosen : row;
 }
 
 }  // namespace heddle

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "core/base/error.h"
@@ -83,11 +84,14 @@ std::string all_text(const KernelSource& s) {
   return text;
 }
 
+uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
+
 struct Printer {
   const KernelSource& s;
   Target target;
   PrintOptions options;
   std::string out{};
+  bool quads_ = false;  // the kernel loads 16 bytes at a time
 
   bool glsl() const { return target == Target::glsl; }
 
@@ -133,6 +137,22 @@ struct Printer {
     if (uses({DType::f16, DType::bf16})) out += "#extension GL_EXT_shader_16bit_storage : require\n";
     if (uses({DType::i8, DType::u8, DType::boolean})) out += "#extension GL_EXT_shader_8bit_storage : require\n";
     if (used.contains("I64")) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
+    const auto any = [&](std::initializer_list<const char*> names) {
+      return std::any_of(names.begin(), names.end(), [&](const char* name) { return used.contains(name); });
+    };
+    const auto require = [&](const char* name) { out += fmt::format("#extension {} : require\n", name); };
+    const bool matrices = any({"MMA"}) && (options.matrix == MatrixApi::glsl_nv || options.matrix == MatrixApi::glsl_khr);
+    if (options.subgroup_shuffle && any({"GROUP_SUM", "GROUP_MAX", "GROUP_MIN", "SHUFFLE_XOR"})) require("GL_KHR_shader_subgroup_shuffle");
+    if (matrices || any({"SUBGROUP_ID", "SUBGROUP_LANE"})) require("GL_KHR_shader_subgroup_basic");
+    if (options.int8_dot && any({"DOT4"})) require("GL_EXT_spirv_intrinsics");
+    if (matrices) {
+      require("GL_KHR_memory_scope_semantics");
+      require("GL_EXT_shader_explicit_arithmetic_types_float16");
+      require("GL_EXT_shader_explicit_arithmetic_types_int8");
+      if (options.matrix == MatrixApi::glsl_khr) require("GL_KHR_cooperative_matrix");
+      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_cooperative_matrix");
+      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_integer_cooperative_matrix");
+    }
     out += fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", s.group[0], s.group[1],
                        s.group[2]);
   }
@@ -147,19 +167,31 @@ struct Printer {
     if (glsl()) extensions(used);
     if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";
+    if (options.subgroup_shuffle || target == Target::cuda) out += "#define HK_HAS_SUBGROUPS 1\n";
+    if (options.int8_dot || target == Target::cuda) out += "#define HK_HAS_INT8_DOT 1\n";
+    if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
+    if (options.matrix == MatrixApi::glsl_nv) out += "#define HK_MATRIX_NV 1\n";
     if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
     out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));
     out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
                        s.group[2]);
     out += select_prelude(target, used);
+    quads_ = used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC");
   }
 
   void buffers() {
     for (size_t i = 0; i < s.buffers.size(); ++i) {
       const auto& b = s.buffers[i];
+      // Loads of 16 bytes see the same memory through a second block.
+      const bool quads = glsl() && quads_ && b.access == Access::read && size_of(b.dtype) <= 4;
+      if (quads) {
+        out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+        out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, 16 / size_of(b.dtype));
+      }
+      if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage(b.dtype));
       if (glsl()) {
         out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
-                           b.access == Access::read ? "readonly " : "", b.may_alias ? "" : "restrict ", i,
+                           b.access == Access::read ? "readonly " : "", b.may_alias || quads ? "" : "restrict ", i,
                            buffer_type(b.dtype), b.name);
       }
       for (const char* verb : {"LOAD", "VLOAD"}) {
@@ -194,7 +226,7 @@ struct Printer {
         for (const auto& c : s.constants) out += fmt::format("  {} {};\n", constant_type(c.type), c.name);
         out += "};\n";
       }
-      shared("shared ");
+      shared("shared ", "");
       out += "void main() {\n";
       return;
     }
@@ -215,17 +247,26 @@ struct Printer {
         out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name,
                            pointer(b), constness, b.name, b.name);
       }
-      shared("  __local ");
+      shared("  __local ", " __attribute__((aligned(16)))");
     } else {
       const uint32_t count = s.group[0] * s.group[1] * s.group[2];
       out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) heddle_kernel({}) {{\n", count, arguments);
-      shared("  __shared__ ");
+      shared_bytes(s) > static_shared_bytes ? dynamic_shared() : shared("  __shared__ __align__(16) ", "");
     }
   }
 
-  void shared(std::string_view qualifier) {
+  void shared(std::string_view qualifier, std::string_view attribute) {
     for (const auto& a : s.shared) {
-      if (a.count > 0) out += fmt::format("{}{} {}[{}];\n", qualifier, a.type, a.name, a.count);
+      if (a.count > 0) out += fmt::format("{}{} {}[{}]{};\n", qualifier, a.type, a.name, a.count, attribute);
+    }
+  }
+
+  void dynamic_shared() {
+    out += "  extern __shared__ __align__(16) unsigned char hk_shared[];\n";
+    uint64_t offset = 0;
+    for (const auto& a : s.shared) {
+      out += fmt::format("  {}* const {} = ({}*)(hk_shared + {});\n", a.type, a.name, a.type, offset);
+      offset += array_bytes(a);
     }
   }
 
@@ -242,6 +283,24 @@ struct Printer {
 };
 
 }  // namespace
+
+MatrixApi matrix_api(const Caps& caps) {
+  if (caps.matrix_units.empty()) return MatrixApi::none;
+  if (caps.target == Target::cuda) return MatrixApi::cuda_mma;
+  if (caps.target != Target::glsl) return MatrixApi::none;
+  return caps.matrix_units.starts_with("KHR: ") ? MatrixApi::glsl_khr : MatrixApi::glsl_nv;
+}
+
+PrintOptions print_options(const Caps& caps) {
+  // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
+  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps)};
+}
+
+uint64_t shared_bytes(const KernelSource& source) {
+  uint64_t bytes = 0;
+  for (const auto& a : source.shared) bytes += array_bytes(a);
+  return bytes;
+}
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options) {
   if (target == Target::none)

@@ -12,9 +12,19 @@
 
 namespace heddle {
 
+// How kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
+enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
+// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the extension, "KHR: " or "NV: ".
+MatrixApi matrix_api(const Caps& caps);
+
+// What of Caps changes the text; the defaults suit every device.
 struct PrintOptions {
-  bool f16_arithmetic = false;  // Caps::f16_arithmetic
+  bool f16_arithmetic = false;
+  bool subgroup_shuffle = false;
+  bool int8_dot = false;
+  MatrixApi matrix = MatrixApi::none;
 };
+PrintOptions print_options(const Caps& caps);
 
 // The kernel's entry point is always called "heddle_kernel" ("main" in GLSL).
 // Interface the printed text has, which a backend relies on:
@@ -22,6 +32,11 @@ struct PrintOptions {
 //             local_size from source.group; GLSL 4.50, SPIR-V 1.3 / Vulkan 1.1 environment or newer.
 //   OpenCL C: arguments in order: for each buffer a `__global T*` and a `ulong` byte offset; then each constant (4 bytes each).
 //   CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then each constant (4 bytes).
+//             Shared arrays of more than static_shared_bytes in all are dynamic: the launch gives shared_bytes(source).
+constexpr uint64_t static_shared_bytes = 49152;  // CUDA
+// Of all shared arrays; each starts at a multiple of 16 bytes.
+uint64_t shared_bytes(const KernelSource& source);
+
 std::string print(const KernelSource& source, Target target, const PrintOptions& options = {});
 
 }  // namespace heddle

@@ -200,6 +200,42 @@ TEST_P(Movement, InPlaceUpdatesReadTheOldValue) {
   }
 }
 
+// What a view can express is not copied: slices joined again, and slices of what was joined.
+TEST_P(Movement, SlicesAndConcatsMeet) {
+  const std::vector<float> v = numbers(8 * 6);
+  const Tensor x = tensor(v, {8, 6}), y = tensor(numbers(8 * 6, DType::f32, 7), {8, 6});
+  const auto kernels = [&](const Tensor& result) {
+    const uint64_t before = dev().counters().kernels;
+    eval({result});
+    return dev().counters().kernels - before;
+  };
+  const Tensor joined = concat({slice(x, 1, {0, 2}), slice(x, 1, {2, 5}), slice(x, 1, {5, 6})}, 1);
+  EXPECT_EQ(kernels(joined), 0u);
+  EXPECT_EQ(joined.to_vector<float>(), v);
+  const Tensor part = slice(concat({y, x}, 0), 0, {9, 16, 3});
+  EXPECT_EQ(kernels(part), 0u);
+  std::vector<float> want;
+  for (int64_t r : {1, 4, 7}) want.insert(want.end(), v.begin() + r * 6, v.begin() + r * 6 + 6);
+  EXPECT_EQ(part.to_vector<float>(), want);
+  // Not neighbours, another order, another value, across the seam: copied, and right.
+  const Tensor gap = concat({slice(x, 0, {0, 2}), slice(x, 0, {3, 8})}, 0), swapped = concat({slice(x, 0, {4, 8}), slice(x, 0, {0, 4})}, 0),
+               mixed = concat({slice(x, 0, {0, 4}), slice(y, 0, {4, 8})}, 0), seam = slice(concat({x, y}, 0), 0, {6, 10});
+  EXPECT_GT(kernels(seam), 0u);  // which computes the others as well
+  want.assign(v.begin(), v.begin() + 12);
+  want.insert(want.end(), v.begin() + 18, v.end());
+  EXPECT_EQ(gap.to_vector<float>(), want);
+  want.assign(v.begin() + 24, v.end());
+  want.insert(want.end(), v.begin(), v.begin() + 24);
+  EXPECT_EQ(swapped.to_vector<float>(), want);
+  const std::vector<float> w = y.to_vector<float>();
+  want.assign(v.begin(), v.begin() + 24);
+  want.insert(want.end(), w.begin() + 24, w.end());
+  EXPECT_EQ(mixed.to_vector<float>(), want);
+  want.assign(v.begin() + 36, v.end());
+  want.insert(want.end(), w.begin(), w.begin() + 12);
+  EXPECT_EQ(seam.to_vector<float>(), want);
+}
+
 TEST_P(Movement, EmptyAndScalar) {
   expect([&] { return transpose(Tensor::from_vector(std::vector<float>{}, {0, 5}, &dev())) + 1.0; }, {});
   expect([&] { return tensor({3}, {}) + 1.0; }, {4});

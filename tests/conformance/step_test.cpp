@@ -96,6 +96,34 @@ TEST_P(StepTest, ForcedTunablesArePlannedApart) {
   EXPECT_EQ(recorder.uses()[0].key.sizes, (std::vector<int64_t>{1, 9, 20, 33}));
 }
 
+// Parts are written where they belong in the result, by kernels of several kinds; an assign of such a concat must not overwrite what is still read.
+TEST_P(StepTest, ConcatOfManyParts) {
+  Tensor whole = leaf({120, 3}, -4, 0.03f);
+  const std::vector<double> before = whole.to_doubles();
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < 60; ++i) {
+    const Tensor rows = slice(whole, 0, {118 - 2 * i, 120 - 2 * i});
+    if (i % 3 == 0) parts.push_back(rows);
+    else if (i % 3 == 1) parts.push_back(exp(rows));
+    else parts.push_back(expand(sum(rows, {0}, true), Shape{2, 3}));
+    if (i % 20 == 0) parts.push_back(slice(whole, 0, {0, 0}));
+  }
+  whole.assign(concat(parts, 0));
+  const Tensor doubled = whole * 2.0;
+  parts.clear();
+  eval_pending();
+  const std::vector<double> found = whole.to_doubles(), twice = doubled.to_doubles();
+  for (size_t i = 0; i < 60; ++i) {
+    for (size_t e = 0; e < 6; ++e) {
+      const size_t from = (118 - 2 * i) * 3;
+      const double x = before[from + e], both = before[from + e % 3] + before[from + 3 + e % 3];
+      const double expected = i % 3 == 0 ? x : i % 3 == 1 ? std::exp(x) : both;
+      ASSERT_NEAR(found[6 * i + e], expected, 1e-5 * (1 + std::abs(expected))) << i << " " << e;
+      ASSERT_EQ(twice[6 * i + e], 2 * found[6 * i + e]);
+    }
+  }
+}
+
 TEST_P(StepTest, HostScalarsChangeWithoutANewPlan) {
   const Tensor x = leaf({4});
   if (compiles()) (x * Tensor::host_scalar(1, &dev())).to_doubles();

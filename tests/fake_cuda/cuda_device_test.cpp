@@ -97,6 +97,33 @@ TEST_F(FakeCuda, RunsCommandsInOrder) {
   EXPECT_EQ(fake_cuda_calls("cuGraphLaunch"), launches + 1);
 }
 
+// More shared memory than the 48 KiB of static arrays: the kernel opts in, and every launch says how much.
+TEST_F(FakeCuda, LargeSharedArraysAreDynamic) {
+  KernelSource source = mix_source();
+  source.shared = {{"tile", "float", 15000}, {"other", "uint", 5}};
+  const int before = fake_cuda_calls("cuFuncSetAttribute");
+  const KernelId large = device->compile(source);
+  EXPECT_EQ(fake_cuda_calls("cuFuncSetAttribute"), before + 1);
+  Dispatch d = mix(a, b, out, 5);
+  d.kernel = large;
+  for (const bool timed : {false, true}) {
+    const RecordingId recording = record({d}, timed);
+    device->wait(device->submit(recording));
+    EXPECT_EQ(get(out)[3], 17);
+    device->release(recording);
+  }
+  source.shared[0].count = 12000;
+  const KernelId small = device->compile(source);
+  EXPECT_EQ(fake_cuda_calls("cuFuncSetAttribute"), before + 1) << "48000 bytes are static";
+  fake_cuda_fail_next("cuFuncSetAttribute", 1);
+  source.shared[0].count = 15001;
+  EXPECT_THROW(device->compile(source), DeviceError);
+  source.shared[0].count = 60000;
+  EXPECT_THROW(device->compile(source), LimitError);
+  device->release(large);
+  device->release(small);
+}
+
 TEST_F(FakeCuda, WritesBetweenSubmissionsAreKeptApart) {
   RecordingId recording = record({mix(a, a, out, 0), Copy{{out, 0, 4}, {b, 0, 4}}});
   RecordingId shift = record({Copy{{b, 0, 4}, {b, 1024, 4}}});

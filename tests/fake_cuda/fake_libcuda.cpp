@@ -23,8 +23,10 @@ struct Event {
   double seconds = 0;
   bool pending = false;
 };
+constexpr int most_shared = 232448;  // bytes a kernel may opt in to, as on sm_90
 struct Module {
   std::string code;
+  unsigned dynamic_shared = 0;  // bytes it has opted in to
 };
 struct Graph {
   std::vector<Work> work;
@@ -159,6 +161,7 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
     case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 49152; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = most_shared; break;
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
@@ -357,10 +360,16 @@ CUresult cuFuncGetAttribute(int* value, CUfunction_attribute, CUfunction) {
   *value = 512;
   return CUDA_SUCCESS;
 }
+CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int value) {
+  ENTER("cuFuncSetAttribute");
+  if (what != CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES || value > most_shared) return CUDA_ERROR_INVALID_VALUE;
+  reinterpret_cast<Module*>(function)->dynamic_shared = static_cast<unsigned>(value);
+  return CUDA_SUCCESS;
+}
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
                         CUstream, void** arguments, void** extra) {
   ENTER("cuLaunchKernel");
-  if (shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
+  if (shared > reinterpret_cast<Module*>(function)->dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
   if (reinterpret_cast<Module*>(function)->code.find("fake_mix") == std::string::npos) return CUDA_ERROR_NOT_SUPPORTED;
   // Arguments are read at the launch, as the API does.
   auto a = argument<CUdeviceptr>(arguments, 0), b = argument<CUdeviceptr>(arguments, 1), out = argument<CUdeviceptr>(arguments, 2);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -9,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/kernel/kernel_file.h"
+#include "core/kernel/matmul_schedule.h"
 #include "core/kernel/printer.h"
 #ifdef HEDDLE_TEST_VULKAN
 #include "backend_vulkan/glsl_compiler.h"
@@ -60,6 +62,13 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
   const Bindings dot = {{"SCHEDULE", 4}, {"VW", vw}, {"MR", 2}, {"NR", 2}};
   add(dot, dots, f32, false);
   add(dot, dots, half, true);
+  const Bindings tiles = {{"SCHEDULE", 1}, {"TM", 64}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}, {"RUN", 4}, {"PREFETCH", 1}, {"BAND", 8}};
+  Bindings wide = tiles, bytes = tiles;
+  wide["A_WIDE"] = wide["B_WIDE"] = 4;
+  add(wide, unit, f32, true);
+  bytes["INT8"] = 1;
+  bytes["A_WIDE"] = 16;
+  add(bytes, unit, {{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}}, false);
   for (const DType t : {DType::f64, DType::i32, DType::i64})
     add(schedules[0], none, {{"TA", t}, {"TB", t}, {"TC", t}, {"ACC", t}}, false);
 }
@@ -76,6 +85,58 @@ std::vector<Variant> variants(int64_t vw) {
     }
     for (const DType t : {DType::f32, DType::f16, DType::u8, DType::boolean, DType::i64, DType::f64}) {
       all.push_back({"copy", {{{"T", t}, {"TO", t}}, {{"LANES", schedule == 0 ? 64 : 1}}, {}, {}, {}, {}}});
+    }
+  }
+  return all;
+}
+
+// Schedule 5 for each type, as it is laid out row by row and column by column.
+std::vector<Variant> unit_variants(int64_t lanes) {
+  std::vector<Variant> all;
+  const DType types[] = {DType::f16, DType::bf16, DType::f32, DType::i8};
+  for (int64_t element = 0; element < 4; ++element) {
+    for (const bool transposed : {false, true}) {
+      const DType t = types[element];
+      const DType sums = element == 3 ? DType::i32 : DType::f32;
+      const int64_t wide = 16 / static_cast<int64_t>(size_of(t));
+      Variant v{"matmul", {}};
+      v.options.types = {{"TA", t}, {"TB", t}, {"TC", sums}, {"ACC", sums}};
+      v.options.tunables = {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 64}, {"TN", 64}, {"TK", element == 3 ? 64 : 32},
+                            {"WM", 32}, {"WN", 32}, {"STAGES", transposed ? 3 : 1}, {"A_WIDE", wide}, {"B_WIDE", wide}, {"BAND", 8}};
+      for (const char* fact : transposed ? std::array{"A_M1", "B_K1"} : std::array{"A_K1", "B_N1"}) v.options.tunables[fact] = 1;
+      if (transposed && element != 3) v.options.hooks = {{"PROLOGUE_A", "max(x, 0.0f)"}};
+      all.push_back(v);
+    }
+  }
+  return all;
+}
+
+// What pick_matmul chooses on a large NVIDIA GPU for large, medium and small products.
+std::vector<Variant> matmul_defaults() {
+  Caps caps;
+  caps.device_class = DeviceClass::discrete_gpu;
+  caps.target = Target::cuda;
+  caps.vendor_id = 0x10de;
+  caps.compute_units = 132;
+  caps.subgroup_size = 32;
+  caps.shared_bytes = 232448;
+  caps.max_group_lanes = 1024;
+  caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
+  std::vector<Variant> all;
+  for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    for (const int64_t size : {8192, 1024, 100}) {
+      for (const bool tf32 : {false, true}) {
+        if (tf32 && t != DType::f32) continue;
+        MatmulProblem p{size, size, size, 1, false, true, false, true};
+        p.a = p.b = p.a_value = p.b_value = t;
+        p.a_wide = p.b_wide = 16 / static_cast<int64_t>(size_of(t));
+        p.tf32 = tf32;
+        const DType sums = t == DType::i8 ? DType::i32 : DType::f32;
+        Variant v{"matmul", {}};
+        v.options.types = {{"TA", t}, {"TB", t}, {"TC", sums}, {"ACC", sums}};
+        v.options.tunables = pick_matmul(caps, p);
+        all.push_back(v);
+      }
     }
   }
   return all;
@@ -110,6 +171,39 @@ TEST(CompileBodies, GlslToValidSpirv) {
 }
 #endif
 
+#ifdef HEDDLE_TEST_VULKAN
+// Cooperative matrices, shuffles and integer dot products, which no driver here has or accelerates.
+TEST(CompileBodies, OptionalGlslToValidSpirv) {
+  const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
+  const auto path = std::filesystem::temp_directory_path() / ("heddle_units_test_" + std::to_string(::getpid()) + ".spv");
+  PrintOptions options{.f16_arithmetic = true, .subgroup_shuffle = true, .int8_dot = true, .matrix = MatrixApi::glsl_nv};
+  std::vector<KernelSource> sources;
+  for (const auto& v : unit_variants(32)) {
+    const int64_t element = v.options.tunables.at("ELEMENT");
+    if (element == 0 || element == 3) sources.push_back(source_of(v));
+  }
+  Variant bytes{"matmul", {{{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}}, {{"SCHEDULE", 1}, {"INT8", 1}}, {}, {}, {}, {}}};
+  sources.push_back(source_of(bytes));
+  KernelSource sums;
+  sums.name = "sums";
+  sums.buffers = {{"y", DType::f32, Access::read_write}};
+  sums.shared = {{"scratch", "float", 128}};
+  sums.group = {128, 1, 1};
+  sums.body = "float x = LOAD(y, LOCAL_ID(0));\nGROUP_SUM(x, scratch)\nfloat z = x;\nGROUP_MAX(z, scratch)\nSTORE(y, LOCAL_ID(0), x + z);\n";
+  sources.push_back(sums);
+  for (const auto& source : sources) {
+    const auto words = compile_glsl(print(source, Target::glsl, options), source.name);
+    ASSERT_GT(words.size(), 5u);
+    if (!validator) continue;
+    std::ofstream(path, std::ios::binary)
+        .write(reinterpret_cast<const char*>(words.data()), static_cast<std::streamsize>(words.size() * 4));
+    EXPECT_EQ(std::system(("spirv-val --target-env vulkan1.1 " + path.string()).c_str()), 0) << source.name;
+  }
+  std::filesystem::remove(path);
+  if (!validator) GTEST_SKIP() << "compiled, but spirv-val (package spirv-tools) is not installed";
+}
+#endif
+
 #ifdef HEDDLE_TEST_CUDA
 TEST(CompileBodies, CudaToPtx) {
   std::string reason;
@@ -121,6 +215,44 @@ TEST(CompileBodies, CudaToPtx) {
       const std::string ptx = cuda::compile_ptx(text, v.body, sm);
       EXPECT_NE(ptx.find(".entry heddle_kernel"), std::string::npos);
       EXPECT_NE(ptx.find(".target sm_" + std::to_string(sm)), std::string::npos);
+    }
+  }
+}
+// The defaults of pick_matmul for a GPU of that capability, and the other bodies' schedules for GPUs, keep their values in registers.
+TEST(CompileBodies, NoSpillsOnHopper) {
+  std::string reason;
+  if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;
+  std::vector<Variant> all;
+  for (const auto& v : variants(4)) {
+    const auto schedule = v.options.tunables.find("SCHEDULE");
+    const bool for_cpus = schedule != v.options.tunables.end() && schedule->second != 0;
+    if (v.body != "matmul" && !for_cpus) all.push_back(v);
+  }
+  const auto defaults = matmul_defaults();
+  all.insert(all.end(), defaults.begin(), defaults.end());
+  for (const auto& v : all) {
+    SCOPED_TRACE(v.label());
+    const cuda::KernelResources r = cuda::kernel_resources(print(source_of(v), Target::cuda), v.body, 90);
+    EXPECT_EQ(r.spill_stores, 0);
+    EXPECT_EQ(r.spill_loads, 0);
+    EXPECT_EQ(r.stack_bytes, 0);
+    EXPECT_LE(r.registers, 255);
+  }
+}
+
+// Matrix units from sm_80 on: every type, both layouts, copies and hooks.
+TEST(CompileBodies, MatrixUnitsOfCuda) {
+  std::string reason;
+  if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;
+  for (const auto& v : unit_variants(32)) {
+    SCOPED_TRACE(v.label());
+    const std::string text = print(source_of(v), Target::cuda);
+    for (const int sm : {80, 90}) {
+      const std::string ptx = cuda::compile_ptx(text, v.body, sm);
+      EXPECT_NE(ptx.find("mma.sync.aligned"), std::string::npos);
+      EXPECT_NE(ptx.find("ldmatrix.sync.aligned"), std::string::npos);
+      const cuda::KernelResources r = cuda::kernel_resources(text, v.body, sm);
+      EXPECT_EQ(r.spill_stores + r.spill_loads + r.stack_bytes, 0) << sm;
     }
   }
 }

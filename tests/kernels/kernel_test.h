@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -47,8 +48,15 @@ inline std::string device_name(const testing::TestParamInfo<const char*>& info) 
   return id.substr(0, id.find(':'));
 }
 
+// cuda:0 only where there is an NVIDIA driver: elsewhere every test would be a skip.
+inline std::vector<const char*> driver_ids() {
+  std::vector<const char*> ids = {"opencl:0", "vulkan:0"};
+  if (std::filesystem::exists("/dev/nvidiactl")) ids.push_back("cuda:0");
+  return ids;
+}
+
 #define HEDDLE_ON_DEVICES(Suite) \
-  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::Values("opencl:0", "vulkan:0"), heddle::test::device_name)
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, testing::ValuesIn(heddle::test::driver_ids()), heddle::test::device_name)
 
 // Multiples of 1/4 in [-2, 2): exact in every float type, and sums of many products of them are exact in f32.
 inline double quarter(uint64_t& state) {

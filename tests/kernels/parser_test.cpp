@@ -277,7 +277,7 @@ TEST(KernelFileTest, BuiltinsAndFiles) {
     EXPECT_FALSE(KernelFile::builtin(name).doc.empty());
     EXPECT_LE(KernelFile::builtin(name).constants.size(), 16u) << "room for a hook's constants";
   }
-  EXPECT_NE(message<ValueError>([] { KernelFile::builtin("matmull"); }).find("known: copy, matmul"), std::string::npos);
+  EXPECT_NE(message<ValueError>([] { KernelFile::builtin("matmull"); }).find(", matmul"), std::string::npos);
   EXPECT_NE(message<IoError>([] { KernelFile::load("/nowhere/x.hk"); }).find("cannot read /nowhere/x.hk"),
             std::string::npos);
   const auto path =

@@ -49,7 +49,7 @@ TEST(PrinterTest, OpenCl) {
                   "\n    __global half* hk_base_h,\n    ulong hk_offset_h,"))
       << t;
   EXPECT_TRUE(has(t, "const uint N,\n    const int off,\n    const float scale)"));
-  EXPECT_TRUE(has(t, "__local float tile[64];"));
+  EXPECT_TRUE(has(t, "__local float tile[64] __attribute__((aligned(16)));"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
 }
 
@@ -59,7 +59,7 @@ TEST(PrinterTest, Cuda) {
                   "extern \"C\" __global__ void __launch_bounds__(64) heddle_kernel(\n    const float* __restrict__ "
                   "hk_x,\n    unsigned short* hk_h,"))
       << t;
-  EXPECT_TRUE(has(t, "__shared__ float tile[64];"));
+  EXPECT_TRUE(has(t, "__shared__ __align__(16) float tile[64];"));
   EXPECT_TRUE(has(t, "#line 17 \"shaders/sample.hk\"\nBARRIER();"));
 }
 

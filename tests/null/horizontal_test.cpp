@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/base/error.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
@@ -65,6 +67,28 @@ TEST(Horizontal, SmallResultsWait) {
   eval_pending();
 }
 
+// An update waits for whoever still reads the old value, even if its equals could run at once.
+TEST(Horizontal, UpdatesWaitForReaders) {
+  Tensor p0 = leaf(Shape{20, 20}), p1 = leaf(Shape{20, 20});
+  const Tensor w = leaf(Shape{20, 20}), g0 = leaf(Shape{20, 20}), g1 = leaf(Shape{20, 20});
+  p0.assign(p0 - g0);
+  const Tensor reader = exp(matmul(matmul(w, w), w)) + p1;
+  p1.assign(p1 - g1);
+  std::map<SlotRef, size_t> written;
+  size_t joined = 0;
+  for (const LoweredKernel& kernel : lower_pending()) {
+    joined = std::max(joined, kernel.segments.size());
+    kernel.for_each_binding([&](SlotRef slot, Access access) {
+      EXPECT_FALSE(slot.kind == SlotRef::Kind::input && access == Access::read && written.contains(slot)) << "input " << slot.index;
+    });
+    kernel.for_each_binding([&](SlotRef slot, Access access) {
+      if (slot.kind == SlotRef::Kind::input && access != Access::read) ++written[slot];
+    });
+  }
+  EXPECT_EQ(joined, 2u);
+  EXPECT_EQ(written.size(), 2u);
+}
+
 // Large temporaries of one text are not all made at once: memory comes before launches.
 TEST(Horizontal, LargeTemporariesAreNotJoined) {
   std::vector<Tensor> results;
@@ -86,6 +110,28 @@ TEST(Horizontal, SiblingsReadOnce) {
   m.assign(m * 0.99 + g * 0.01);
   p.assign(p - direction);
   EXPECT_EQ(lower_pending().size(), 1u);
+  eval_pending();
+  // Also when one of them had to store something for the other: the scaled gradient.
+  const Tensor scale = leaf(Shape{});
+  const auto scaled = [&] { return g * expand(scale, Shape{50}); };
+  const Tensor turn = sign(m * 0.9 + scaled() * 0.1);
+  m.assign(m * 0.99 + scaled() * 0.01);
+  p.assign(p - turn);
+  EXPECT_EQ(lower_pending().size(), 1u);
+  eval_pending();
+}
+
+// Gradients that are slices of one tensor: its readers are no siblings, but segments.
+TEST(Horizontal, SlicesOfOneStorageStayApart) {
+  std::vector<Tensor> parameters;
+  const Tensor flat = leaf(Shape{120});
+  for (int i = 0; i < 4; ++i) {
+    parameters.push_back(leaf(Shape{30}));
+    parameters.back().assign(parameters.back() - slice(flat, 0, {30 * i, 30 * i + 30}));
+  }
+  const auto kernels = lower_pending();
+  ASSERT_EQ(kernels.size(), 1u);
+  EXPECT_EQ(kernels[0].segments.size(), 4u);
   eval_pending();
 }
 

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/kernel/builtin_files.h"
 #include "core/kernel/matmul_schedule.h"
 #include "core/kernel/tunable_space.h"
 #include "core/kernel/tuning.h"
@@ -222,6 +223,29 @@ TEST(Tuned, ScopesForceRecordAndChangeTheState) {
   tuned(caps, key, {{"MR", 6}});
   ASSERT_EQ(recorder.uses().size(), 1u);
   EXPECT_EQ(recorder.uses()[0].key, key);
+}
+
+// What ships must fit the bodies that ship with it: after a change of a body's tunables, run `heddle tune` again or delete its entries.
+TEST(Shipped, EveryEntryFitsItsBody) {
+  for (const BuiltinFile& file : builtin_files()) {
+    if (file.name != "tuned.json") continue;
+    const TuningTable table = TuningTable::parse(file.text, "tuned.json");
+    for (const TuningDevice& device : table.devices) {
+      for (const TuningEntry& e : device.entries) {
+        ASSERT_TRUE(has_tunable_space(e.key.body)) << e.key.str();
+        const TunableSpace space = tunable_space(e.key.body);
+        for (const auto& [name, value] : e.tunables) {
+          const auto t = std::find_if(space.tunables.begin(), space.tunables.end(), [&, n = name](const KernelTunable& x) { return x.name == n; });
+          ASSERT_NE(t, space.tunables.end()) << e.key.str() << ": " << name;
+          const auto [least, most] = std::minmax_element(t->choices.begin(), t->choices.end());
+          const bool fits = space.generated ? value >= *least && value <= *most : std::count(t->choices.begin(), t->choices.end(), value) == 1;
+          EXPECT_TRUE(fits) << e.key.str() << ": " << name << "=" << value;
+        }
+      }
+    }
+    return;
+  }
+  FAIL() << "tuned.json is not embedded";
 }
 
 TEST(TunableSpace, FactsAreNotSearchedAndRulesHold) {
