@@ -29,5 +29,13 @@ LoweredKernel lower_attention_gradient(const LowerInput& in);
 bool attention_accepts(const IrNode& node, size_t input, const View& view);
 bool attention_takes(const Node& node);
 LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
+LoweredKernel lower_sort_blocks(const LowerInput& in);
+LoweredKernel lower_sort_merge(const LowerInput& in);
+LoweredKernel lower_scan(const LowerInput& in);
+LoweredKernel lower_segment_add(const LowerInput& in);
+
+// Rows that only rewrites make, not in the op table: lower_rows.cpp.
+extern const OpDef sort_merge_op;   // x, indices; ints = {descending, run, most of a merged run}
+extern const OpDef segment_add_op;  // base (may be absent: 0), index, order, updates
 
 }  // namespace heddle
