@@ -11,6 +11,7 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_index_rules(made);
     add_contraction_rules(made);
     add_fused_rules(made);
+    add_scan_rules(made);
     add_reasons(made);
     return made;
   }();

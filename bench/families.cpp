@@ -10,9 +10,13 @@
 namespace heddle::bench {
 
 Family matmul_family();
+Family conv_family();
 Family softmax_family();
 Family layernorm_family();
 Family reduce_family();
+Family sort_family();
+Family scan_family();
+Family embedding_family();
 Family elementwise_family();
 Family chain_family();
 Family transpose_family();
@@ -44,8 +48,9 @@ const std::vector<std::string>& peer_names() {
 }  // namespace
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> table = {matmul_family(),    softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
-                                            transpose_family(), gather_family(),  optimizer_family(), dispatch_family(), copy_family()};
+  static const std::vector<Family> table = {matmul_family(),    conv_family(),      softmax_family(),  layernorm_family(), reduce_family(),
+                                            sort_family(),      scan_family(),      embedding_family(), elementwise_family(), chain_family(),
+                                            transpose_family(), gather_family(),    optimizer_family(), dispatch_family(), copy_family()};
   return table;
 }
 

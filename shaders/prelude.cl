@@ -178,12 +178,20 @@ FUNC ushort16 hk_to_bf16_16(float16 v) {
   uint16 f = as_uint16(v);
   return convert_ushort16((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
 }
+#if defined(__AVX512F__) && defined(__has_builtin)
+#if __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
+FUNC ushort16 hk_to_f16_16(float16 v) { return as_ushort16(__builtin_ia32_vcvtps2ph512_mask(v, 0, (short16)(0), (ushort)0xffff)); }
+#define HK_TO_F16_16
+#endif
+#endif
+#ifndef HK_TO_F16_16
 // Through private memory: OpenCL C has no vector of half without f16 arithmetic.
 FUNC ushort16 hk_to_f16_16(float16 v) {
   uint8 line;
   vstore_half16_rte(v, 0, (half*)&line);
   return as_ushort16(line);
 }
+#endif
 //@ TILE_LOAD
 // 16 rows of 16 elements, turned: four rounds of shuffles. Integers travel as the bits of floats.
 #define HK_TURN(r, t, a, b, low, high) \

@@ -21,5 +21,13 @@ const BodyRow& body_row(const OpDef& op);
 
 LoweredKernel lower_scatter_rows(const LowerInput& in);
 LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
+LoweredKernel lower_sort_blocks(const LowerInput& in);
+LoweredKernel lower_sort_merge(const LowerInput& in);
+LoweredKernel lower_scan(const LowerInput& in);
+LoweredKernel lower_segment_add(const LowerInput& in);
+
+// Rows that only rewrites make, not in the op table: lower_rows.cpp.
+extern const OpDef sort_merge_op;   // x, indices; ints = {descending, run, most of a merged run}
+extern const OpDef segment_add_op;  // base (may be absent: 0), index, order, updates
 
 }  // namespace heddle

@@ -102,7 +102,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
-  const bool stream = tunables["STREAM"] != 0 && inner.size >= 512 && !e.segmented();
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= (inner.size % 64 == 0 ? 256 : 512) && !e.segmented();
   e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);

@@ -137,7 +137,9 @@ class PackedRow {
     nv_ = p_.OG > row_["VW"] ? 2 : 1;
     qt_ = at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});
     qh_ = at_most(rows_of_image, {1, 2, 4, 7, 8, 14, 16, 28});
-    nb_ = at_most(ceil_div(p_.OG, nv_ * row_["VW"]), {1, 2, 3, 4});
+    // A kernel of one position does little work for each packed pixel: all channels of dst share the packing.
+    const int64_t blocks = ceil_div(p_.OG, nv_ * row_["VW"]);
+    nb_ = taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward ? at_most(blocks, {1, 2, 3, 4, 6, 8, 16}) : at_most(blocks, {1, 2, 3, 4});
     cb_ = at_least(std::min<int64_t>(p_.CG, taps(p_) == 1 ? 128 : taps(p_) <= 9 ? 64 : 16), {4, 8, 16, 32, 64, 128});
     ni_ = mi_;
     shrink();
@@ -263,7 +265,7 @@ Row pick_cpu_weight_grad(const ConvProblem& p) {
   const int64_t joined = p.dilation[2] == 1 || p.kernel[2] == 1 ? p.kernel[2] * cb : cb;
   row["NV"] = joined % 48 == 0 ? 3 : joined > 16 ? 2 : 1;
   row["MR"] = 8;
-  row["NB"] = at_least(std::min<int64_t>(ceil_div(p.OG, 8), 8), {1, 2, 4, 8});
+  row["NB"] = at_least(std::min<int64_t>(ceil_div(p.OG, 8), taps(p) == 1 ? 16 : 8), {1, 2, 4, 8, 16});
   row["QW"] = at_least(std::min<int64_t>(p.out[2], 128), {4, 7, 8, 14, 16, 28, 32, 56, 64, 128});
   row["QH"] = at_least(std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])), {1, 2, 4, 7, 8, 14, 16, 28, 56});
   const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QW"]) * row["CB"]; };

@@ -73,9 +73,23 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
     add(schedules[0], none, {{"TA", t}, {"TB", t}, {"TC", t}, {"ACC", t}}, false);
 }
 
+void add_rows(std::vector<Variant>& all) {
+  for (const DType t : {DType::f32, DType::bf16, DType::i32, DType::i64, DType::f64}) {
+    const Types types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}}, indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
+    for (const int64_t schedule : {0, 1}) {
+      all.push_back({"sort_blocks", {types, {{"SCHEDULE", schedule}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"sort_merge", {types, {{"LANES", schedule ? 1 : 64}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"scan", {scanned, {{"SCHEDULE", schedule}, {"CARRY", 1}, {"EXCLUSIVE", schedule}, {"REVERSE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"segment_add", {indexed, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+    }
+  }
+  all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
+}
+
 std::vector<Variant> variants(int64_t vw) {
   std::vector<Variant> all;
   add_matmul(all, vw);
+  add_rows(all);
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});

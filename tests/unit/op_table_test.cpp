@@ -97,7 +97,7 @@ TEST(OpCases, CoverTheTable) {
   }
   for (const char* function : {"clamp", "operators", "mean", "var", "transpose", "squeeze", "unsqueeze", "split", "embedding", "one_hot", "scatter_add",
                                "index_add", "uniform", "normal", "bernoulli", "dropout", "nll_loss", "mse_loss", "l1_loss", "bce_with_logits", "huber_loss",
-                               "kl_div", "zeros", "ones", "full_like", "arange", "linspace", "eye"}) {
+                               "kl_div", "sort", "topk", "zeros", "ones", "full_like", "arange", "linspace", "eye"}) {
     EXPECT_TRUE(ops_with_cases.contains(function)) << function;
   }
 }
