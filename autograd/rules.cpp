@@ -10,7 +10,9 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_movement_rules(made);
     add_index_rules(made);
     add_contraction_rules(made);
+    add_attention_rules(made);
     add_fused_rules(made);
+    add_scan_rules(made);
     add_reasons(made);
     return made;
   }();

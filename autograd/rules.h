@@ -46,6 +46,8 @@ void add_movement_rules(RuleTable& table);
 void add_index_rules(RuleTable& table);
 void add_contraction_rules(RuleTable& table);
 void add_fused_rules(RuleTable& table);
+void add_attention_rules(RuleTable& table);
+void add_scan_rules(RuleTable& table);
 void add_reasons(RuleTable& table);
 
 }  // namespace heddle::autograd

@@ -101,6 +101,7 @@ void add_reasons(RuleTable& table) {
   table[&ops::iota_op].reason = "a constant";
   table[&ops::argmax_op].reason = "its result is an integer index";
   table[&ops::argmin_op].reason = "its result is an integer index";
+  table[&ops::argsort_op].reason = "its result is integer indices";
   table[&ops::random_uniform_op].reason = "random bits depend on no tensor";
   table[&ops::stop_gradient_op].reason = "it stops gradients on purpose";
   table[&ops::assign_op].reason = "a value written in place begins a new history";

@@ -4,6 +4,7 @@
 #include "bench/peers/peers.h"
 #include "core/base/error.h"
 #include "core/graph/functions.h"
+#include "core/graph/norms.h"
 
 namespace heddle::bench {
 namespace {
@@ -56,9 +57,7 @@ Case parse_layernorm(const std::string& name, DType dtype) {
                  tb = from(shift, {size[1]}, DType::f32, env.device);
     Workload w;
     w.run = [=] {
-      const Tensor wide = tx.to(DType::f32);
-      const Tensor y = (wide - mean(wide, {-1}, true)) / sqrt(var(wide, {-1}, true, 0) + double{eps}) * ts + tb;
-      return std::vector<Tensor>{y.to(dtype)};
+      return std::vector<Tensor>{layer_norm(tx, {size[1]}, ts, tb, eps)};
     };
 #ifdef HEDDLE_PEER_ONEDNN
     if (env.wants("onednn")) {

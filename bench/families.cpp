@@ -10,10 +10,14 @@
 namespace heddle::bench {
 
 Family matmul_family();
+Family attention_family();
 Family conv_family();
 Family softmax_family();
 Family layernorm_family();
 Family reduce_family();
+Family sort_family();
+Family scan_family();
+Family embedding_family();
 Family elementwise_family();
 Family chain_family();
 Family transpose_family();
@@ -27,6 +31,7 @@ namespace {
 // "unfused" is Heddle's own composition of a fused function, for families that offer it.
 const std::vector<std::string>& peer_names() {
   static const std::vector<std::string> names = {
+      "unfused",  // Heddle itself, without the fused op that the case is about
 #ifdef HEDDLE_PEER_ONEDNN
       "onednn",
 #endif
@@ -45,8 +50,9 @@ const std::vector<std::string>& peer_names() {
 }  // namespace
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> table = {matmul_family(),    conv_family(),    softmax_family(), layernorm_family(), reduce_family(),   elementwise_family(), chain_family(),
-                                            transpose_family(), gather_family(),  optimizer_family(), dispatch_family(), copy_family()};
+  static const std::vector<Family> table = {matmul_family(),    conv_family(),      attention_family(), softmax_family(),  layernorm_family(), reduce_family(),
+                                            sort_family(),      scan_family(),      embedding_family(), elementwise_family(), chain_family(),
+                                            transpose_family(), gather_family(),    optimizer_family(), dispatch_family(), copy_family()};
   return table;
 }
 

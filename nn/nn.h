@@ -6,4 +6,5 @@
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/module.h"
+#include "nn/norm.h"
 #include "nn/optim.h"

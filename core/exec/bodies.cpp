@@ -10,8 +10,21 @@
 namespace heddle {
 namespace {
 
+BodyRow attention_row(const OpDef& op) {
+  return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes};
+}
+
 const BodyRow rows[] = {
+    attention_row(ops::attention_op),
+    attention_row(ops::attention_query_gradient_op),
+    attention_row(ops::attention_key_gradient_op),
+    attention_row(ops::attention_bias_gradient_op),
     {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
+    {.op = &ops::argsort_op, .lower = lower_sort_blocks, .dense_operands = true},
+    {.op = &sort_merge_op, .lower = lower_sort_merge, .dense_operands = true},
+    {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
     {.op = &ops::conv_op, .lower = lower_conv, .epilogue = true},
     {.op = &ops::conv_input_grad_op, .lower = lower_conv, .epilogue = true},
     {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .epilogue = true},

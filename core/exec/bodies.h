@@ -13,6 +13,10 @@ struct BodyRow {
   const OpDef* op = nullptr;
   LoweredKernel (*lower)(const LowerInput& in) = nullptr;
   bool dense_operands = false;  // operands must lie densely in row-major order; else any strides
+  // Whether an operand may be read as it lies; others are copied. Null: every view that dense_operands allows.
+  bool (*accepts)(const IrNode& node, size_t input, const View& view) = nullptr;
+  // Whether there is a kernel for this node; others are decomposed at import. Null: for all.
+  bool (*takes)(const Node& node) = nullptr;
   bool epilogue = false;        // elementwise work on the result may join the group: `lower` prints it with print_epilogue()
 };
 
@@ -20,6 +24,18 @@ struct BodyRow {
 const BodyRow& body_row(const OpDef& op);
 
 LoweredKernel lower_scatter_rows(const LowerInput& in);
+LoweredKernel lower_attention(const LowerInput& in);
+LoweredKernel lower_attention_gradient(const LowerInput& in);
+bool attention_accepts(const IrNode& node, size_t input, const View& view);
+bool attention_takes(const Node& node);
 LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
+LoweredKernel lower_sort_blocks(const LowerInput& in);
+LoweredKernel lower_sort_merge(const LowerInput& in);
+LoweredKernel lower_scan(const LowerInput& in);
+LoweredKernel lower_segment_add(const LowerInput& in);
+
+// Rows that only rewrites make, not in the op table: lower_rows.cpp.
+extern const OpDef sort_merge_op;   // x, indices; ints = {descending, run, most of a merged run}
+extern const OpDef segment_add_op;  // base (may be absent: 0), index, order, updates
 
 }  // namespace heddle

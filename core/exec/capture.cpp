@@ -5,6 +5,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "core/exec/bodies.h"
 #include "core/exec/ir.h"
 #include "core/exec/pending.h"
 #include "core/graph/primitives.h"
@@ -138,6 +139,13 @@ Capture capture(std::span<const NodePtr> roots) {
 
 namespace {
 
+// Rows of kind body may decline single nodes: those are decomposed, as fused rows are.
+bool has_kernel(const Node& node) {
+  if (node.op->kind != OpKind::body) return false;
+  const BodyRow& row = body_row(*node.op);
+  return row.takes == nullptr || row.takes(node);
+}
+
 class Importer {
  public:
   explicit Importer(const Capture& captured) : captured_(captured) {}
@@ -157,7 +165,7 @@ class Importer {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
-    } else if (node->op->decompose) {
+    } else if (node->op->decompose && !has_kernel(*node)) {
       ids_[node.get()] = import_fused(*node);
     } else if (node->op == &ops::assign_op) {
       ids_[node.get()] = ids_.at(node->inputs[1].get());

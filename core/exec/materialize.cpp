@@ -34,7 +34,7 @@ class Materializer {
       for (int& input : node.inputs) input = to[input];
       const bool operands = node.op->kind == OpKind::contraction || node.op->kind == OpKind::body;
       if (operands) {
-        for (int& input : node.inputs) input = in_memory(input, node.op->kind == OpKind::body && body_row(*node.op).dense_operands);
+        for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = in_memory(node, n);
       }
       if (node.op == &ops::matmul_op) check_batch(node);
       if (node.op == &ops::concat_op && !try_join(node)) split_concat(node);
@@ -116,10 +116,15 @@ class Materializer {
     return out_.graph.add({&copy_op, {}, {id}, node.shape, node.dtype});
   }
 
-  int in_memory(int id, bool dense) {
+  // The operand itself, or a dense copy of it.
+  int in_memory(const IrNode& node, size_t n) {
+    const int id = node.inputs[n];
     const Chain chain = follow(id);
-    if (!chain.view || (dense && !chain.view->is_dense()) || is_scalar_arithmetic(chain.base)) return copy(id);
-    return id;
+    if (!chain.view || is_scalar_arithmetic(chain.base)) return copy(id);
+    if (node.op->kind != OpKind::body) return id;
+    const BodyRow& row = body_row(*node.op);
+    const bool fits = (!row.dense_operands || chain.view->is_dense()) && (!row.accepts || row.accepts(node, n, *chain.view));
+    return fits ? id : copy(id);
   }
 
   // Scalar arithmetic may be computed by its users and then has no storage; an operand needs one.

@@ -13,6 +13,10 @@ using Rewrite = int (*)(Graph& out, const IrNode& node, const Caps& caps);
 
 // Long reductions in stages: specialize_reduce.cpp.
 int split_reduction(Graph& out, const IrNode& node, const Caps& caps);
+// Sorts, scans and scatters of several kernels: specialize_rows.cpp.
+int long_sort(Graph& out, const IrNode& node, const Caps& caps);
+int long_scan(Graph& out, const IrNode& node, const Caps& caps);
+int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps);
 
 // Vertices, with the attributes that core/graph/primitives.h says.
 namespace rewrite {

@@ -134,6 +134,7 @@ class Simplifier {
     }
     if (node.op == &ops::permute_op) return rewrite_permute(node);
     if (node.op == &ops::slice_op && at(x).shape == node.shape && is_whole_slice(node)) return x;
+    if (node.op == &ops::slice_op && at(x).op == &ops::pad_op) return slice_of_pad(node);
     if (node.op == &ops::slice_op && at(x).op == &ops::concat_op) return slice_of_part(node);
     if (node.op == &ops::pad_op && at(x).shape == node.shape) return x;
     if (node.op == &ops::concat_op && node.inputs.size() == 1) return x;
@@ -183,6 +184,24 @@ class Simplifier {
       if (node.attrs.ints[d] != 0 || (node.attrs.ints[rank + d] != 1 && node.shape[d] > 1)) return false;
     }
     return true;
+  }
+
+  // A slice that reads only what was padded, or only border: gradients of slices are pads, of which the next rule wants a slice again.
+  std::optional<int> slice_of_pad(IrNode& node) {
+    const IrNode pad = at(node.inputs[0]);
+    const IrNode& inner = at(pad.inputs[0]);
+    const int rank = node.shape.rank();
+    bool inside = true;
+    for (int d = 0; d < rank && node.shape.numel() > 0; ++d) {
+      const int64_t first = node.attrs.ints[d] - pad.attrs.ints[d], last = first + node.attrs.ints[rank + d] * (node.shape[d] - 1);
+      const int64_t low = std::min(first, last), high = std::max(first, last);
+      if (high < 0 || low >= inner.shape[d]) return make_full(node.shape, node.dtype, pad.attrs.real);
+      inside = inside && low >= 0 && high < inner.shape[d];
+    }
+    if (!inside) return std::nullopt;
+    for (int d = 0; d < rank; ++d) node.attrs.ints[d] -= pad.attrs.ints[d];
+    node.inputs[0] = pad.inputs[0];
+    return make(node);
   }
 
   std::optional<int> rewrite_permute(IrNode& node) {

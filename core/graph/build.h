@@ -47,6 +47,8 @@ Tensor widen(const Tensor& x);
 void check_same_shape(const Tensor& x, const Tensor& y, const char* op, const char* x_name, const char* y_name);
 // DTypeError unless i32 or i64.
 void check_index_dtype(const Tensor& indices, const char* op);
+// The key of the next draw: a host value, so that a training step that draws anew is still the same step.
+NodePtr next_key(DeviceContext& device, Generator* generator);
 // ValueError unless both live on one device.
 void check_device(const Tensor& x, const Tensor& y, const char* op);
 

@@ -67,6 +67,21 @@ Tensor argmin(const Tensor& x, std::optional<int> axis = {}, bool keepdim = fals
 Tensor var(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false, double correction = 1);
 Tensor logsumexp(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false);
 
+// Running sums and products along an axis, from the end with `reverse`; `exclusive` leaves out the element itself (it starts with 0 or 1). Integers
+// and bool give i64. Deterministic: long axes are summed in pieces of a size that depends on the shape and device alone.
+Tensor cumsum(const Tensor& x, int axis, bool exclusive = false, bool reverse = false);
+Tensor cumprod(const Tensor& x, int axis, bool exclusive = false, bool reverse = false);
+
+// ---- order. Stable: equal elements (-0 and 0 too) keep their order. A NaN counts as larger than every number, as in NumPy and PyTorch: last in
+// ascending order, first in descending order and in topk. Indices are i64. Gradients flow through the values. A scalar is refused.
+struct Ordered {
+  Tensor values, indices;
+};
+Tensor argsort(const Tensor& x, int axis = -1, bool descending = false);
+Ordered sort(const Tensor& x, int axis = -1, bool descending = false);
+// The k largest (or smallest) in order. ValueError unless 0 <= k <= the axis.
+Ordered topk(const Tensor& x, int64_t k, int axis = -1, bool largest = true);
+
 // ---- movement: views where they exist
 Tensor reshape(const Tensor& x, const Shape& shape);             // no -1
 Tensor reshape(const Tensor& x, std::vector<int64_t> shape);     // one -1 is inferred
@@ -121,6 +136,21 @@ Tensor dropout(const Tensor& x, double p, bool training = true, Generator* gener
 // ---- composed and fused
 Tensor softmax(const Tensor& x, int axis = -1);
 Tensor log_softmax(const Tensor& x, int axis = -1);
+struct AttentionOptions {
+  Tensor bias;         // floating, broadcasts to (B, H, T, S); added to the scores; -infinity hides a key. Has a gradient
+  Tensor key_mask;     // bool (B, S): true where a key may be attended to
+  Tensor key_lengths;  // i32 or i64 (B): keys from there on are hidden, and not even read
+  bool causal = false; // query i sees keys up to i + S - T: the last query sees all, as in generation with a cache
+  std::optional<double> scale;  // of q . k; 1 / sqrt(D) unless given
+  double dropout = 0;  // of the weights; they are drawn again, not stored, for the gradient
+  Generator* generator = nullptr;
+};
+// softmax(scale q k^T + bias) v for q (B, H, T, D), k (B, J, S, D), v (B, J, S, E): (B, H, T, E). H is a multiple of J, and query head h
+// reads key head h / (H / J). One pass with online softmax; no matrix of scores is stored, in the gradient neither. A query that
+// sees no key gives zeros. Any strides: pieces of one (B, T, 3, H, D) projection are read in place. Heads of more than 256
+// elements, and f64, are computed by the unfused graph. ShapeError, DTypeError, ValueError.
+// Dao et al., "FlashAttention: fast and memory-efficient exact attention", 2022.
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {});
 enum class Reduction { mean, sum, none };
 // logits (N, C) and integer targets (N): mean over N of -log_softmax(logits)[n, target[n]].
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean);

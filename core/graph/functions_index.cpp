@@ -98,14 +98,11 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
   return cast(eq(index, positions(shape, shape.rank() - 1, indices.dtype(), indices.device())), dtype);
 }
 
+namespace {
+
 // x + sum over j of where(index[j] == r, source[j], 0): an elementwise-reduce-elementwise group, so one kernel without atomics, and
-// the order of the sum is fixed.
-Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source) {
-  const int at = normalize_axis(axis, x.rank(), "scatter_add");
-  build::check_device(x, indices, "scatter_add");
-  build::check_device(x, source, "scatter_add");
-  check_scatter(x, at, indices, source);
-  if (indices.numel() == 0) return x;
+// the order of the sum is fixed. Work is rows times picks.
+Tensor add_by_comparison(const Tensor& x, int at, const Tensor& indices, const Tensor& source) {
   const int64_t outer = product(indices.shape(), 0, at);
   const int64_t picks = indices.shape()[at];
   const int64_t inner = product(indices.shape(), at + 1, indices.rank());
@@ -120,6 +117,33 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tenso
   std::vector<std::pair<int64_t, int64_t>> rest;
   for (int i = 0; i < x.rank(); ++i) rest.emplace_back(0, x.shape()[i] - covered[i]);
   return x + pad(reshape(added, covered), rest);
+}
+
+// Every pick as a place in the flat x, -1 where the index is outside: rows of one element, which are added in sorted order.
+Tensor add_by_order(const Tensor& x, int at, const Tensor& indices, const Tensor& source) {
+  const auto strides = row_major_strides(x.shape());
+  Tensor place = indices * static_cast<double>(strides[static_cast<size_t>(at)]);
+  for (int d = 0; d < x.rank(); ++d) {
+    if (d != at) place = place + positions(indices.shape(), d, indices.dtype(), x.device()) * static_cast<double>(strides[static_cast<size_t>(d)]);
+  }
+  const Tensor inside = indices >= 0 && indices < static_cast<double>(x.dim(at));
+  const int64_t picks = indices.numel();
+  const Tensor flat = index_add(reshape(x, Shape{x.numel(), 1}), reshape(where(inside, place, -1), Shape{picks}),
+                                reshape(cut_to(source, indices.shape()), Shape{picks, 1}));
+  return reshape(flat, x.shape());
+}
+
+}  // namespace
+
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source) {
+  const int at = normalize_axis(axis, x.rank(), "scatter_add");
+  build::check_device(x, indices, "scatter_add");
+  build::check_device(x, source, "scatter_add");
+  check_scatter(x, at, indices, source);
+  if (indices.numel() == 0 || x.numel() == 0) return x;
+  // Comparing is one fused kernel; it wins while few picks, or few rows, make few comparisons an element.
+  const bool few = indices.dim(at) <= 16 || indices.dim(at) * x.dim(at) <= 1024;
+  return few ? add_by_comparison(x, at, indices, source) : add_by_order(x, at, indices, source);
 }
 
 Tensor index_add(const Tensor& x, const Tensor& indices, const Tensor& source) {

@@ -7,10 +7,8 @@
 #include "core/graph/primitives.h"
 
 namespace heddle {
-namespace {
 
-// The key of the next draw: a host value, so that a training step that draws anew is still the same step.
-NodePtr next_key(DeviceContext& device, Generator* generator) {
+NodePtr build::next_key(DeviceContext& device, Generator* generator) {
   Generator& g = generator ? *generator : default_generator();
   HostValue key;
   key.words = {static_cast<uint32_t>(g.seed), static_cast<uint32_t>(g.seed >> 32), static_cast<uint32_t>(g.offset),
@@ -19,9 +17,11 @@ NodePtr next_key(DeviceContext& device, Generator* generator) {
   return make_host_leaf(device, key, Shape{4}, DType::i32);
 }
 
+namespace {
+
 // f32 in [0, 1)
 Tensor draw(const Shape& shape, DeviceContext& device, Generator* generator) {
-  return Tensor(make_node(ops::random_uniform_op, {next_key(device, generator)}, {}, shape, DType::f32));
+  return Tensor(make_node(ops::random_uniform_op, {build::next_key(device, generator)}, {}, shape, DType::f32));
 }
 
 void check_probability(double p, const char* op) {

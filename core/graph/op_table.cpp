@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/graph/attention.h"
 #include "core/graph/decompose.h"
 #include "core/graph/op.h"
 #include "core/graph/primitives.h"
@@ -128,7 +129,14 @@ HEDDLE_PRIMITIVE(conv, body, 2, "convolution of images x with weights w")
 HEDDLE_PRIMITIVE(conv_input_grad, body, 2, "gradient of conv by x: transposed convolution")
 HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, "gradient of conv by w")
 HEDDLE_PRIMITIVE(matmul, contraction, 2, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(attention, body, -1, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
+HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, "gradient of attention for its queries", &decompose_attention_query_gradient)
+HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, "gradients of attention for its keys and values", &decompose_attention_key_gradient)
+HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, "gradient of attention for its bias", &decompose_attention_bias_gradient)
 HEDDLE_PRIMITIVE(scatter_rows, body, 3, "base, plus rows of u added at the rows that i names")
+HEDDLE_PRIMITIVE(argsort, body, 1, "indices that order the last axis, stable; NaN counts as largest")
+HEDDLE_PRIMITIVE(cumsum, body, -1, "running sums along an axis")
+HEDDLE_PRIMITIVE(cumprod, body, -1, "running products along an axis")
 HEDDLE_PRIMITIVE(random_uniform, random, 1, "Philox bits as f32 in [0, 1)")
 HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
@@ -160,7 +168,9 @@ const OpDef* const table[] = {
 #undef HEDDLE_BINARY
     &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
     &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
-    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
+    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op,
+    &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
+    &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
     &ops::assign_op};
 

@@ -22,6 +22,8 @@
 //   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
 //   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   argsort        body         x                 ints = {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest
+//   cumsum cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for integers)
 //   conv           body         x, w              ints = {last, groups, stride[r], dilation[r], padding before[r]}   x (N, C, r sizes), or channels last;
 //                                                                                         w (O, C/groups, kernel[r]); node shape: images of O channels
 //   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node shape = x's, g has the shape of conv's result
@@ -29,6 +31,7 @@
 //                                                                                         specialize() only): a leading dimension of partial sums
 //   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
 //   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
+//   attention, attention_..._gradient   body   see core/graph/attention.h
 //   softmax log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
 //   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
 //   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
@@ -46,8 +49,9 @@ namespace heddle::ops {
 
 #define HEDDLE_PRIMITIVES(X)                                                                                                          \
   X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
-  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(conv) X(conv_input_grad) X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp)      \
-  X(cross_entropy) X(stop_gradient) X(assign)
+  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(conv) X(conv_input_grad)              \
+  X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
+  X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;
 HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

@@ -1,6 +1,8 @@
 // References of the rows of kind body, in double precision and in the order of their definitions (primitives.h).
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <numeric>
 #include <stdexcept>
 #include <unordered_map>
 
@@ -31,12 +33,64 @@ HostArray scatter_rows(const Node&, Inputs in) {
   return out;
 }
 
+template <class T>
+void order_row(const T* x, int64_t size, bool descending, std::vector<int64_t>& order) {
+  const auto larger = [](T a, T b) { return a > b || (a != a && b == b); };
+  order.resize(static_cast<size_t>(size));
+  std::iota(order.begin(), order.end(), int64_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? larger(x[a], x[b]) : larger(x[b], x[a]); });
+}
+
+HostArray argsort(const Node& node, Inputs in) {
+  HostArray out = blank(node.shape, node.dtype);
+  const int64_t size = in[0]->shape[in[0]->shape.rank() - 1], kept = node.attrs.ints[1];
+  std::vector<int64_t> order;
+  for (int64_t row = 0; size > 0 && row < in[0]->shape.numel() / size; ++row) {
+    if (is_float(in[0]->dtype)) order_row(in[0]->floats.data() + row * size, size, node.attrs.ints[0] != 0, order);
+    else order_row(in[0]->ints.data() + row * size, size, node.attrs.ints[0] != 0, order);
+    std::copy_n(order.begin(), kept, out.ints.begin() + row * kept);
+  }
+  return out;
+}
+
+template <class T, class F>
+void scan_rows(const Node& node, const std::vector<T>& x, std::vector<T>& out, T start, F&& combine) {
+  const Rows rows(node.shape, static_cast<int>(node.attrs.ints[0]));
+  const bool exclusive = node.attrs.ints[1] != 0, reverse = node.attrs.ints[2] != 0;
+  for (int64_t o = 0; o < rows.outer; ++o) {
+    for (int64_t i = 0; i < rows.inner; ++i) {
+      T value = start;
+      for (int64_t k = 0; k < rows.size; ++k) {
+        const auto at = static_cast<size_t>(rows.at(o, reverse ? rows.size - 1 - k : k, i));
+        const T next = combine(value, x[at]);
+        out[at] = exclusive ? value : next;
+        value = next;
+      }
+    }
+  }
+}
+
+HostArray scan(const Node& node, Inputs in) {
+  HostArray out = blank(node.shape, node.dtype);
+  const bool product = node.op == &ops::cumprod_op;
+  if (is_float(node.dtype)) {
+    scan_rows(node, in[0]->floats, out.floats, product ? 1.0 : 0.0, [product](double a, double b) { return product ? a * b : a + b; });
+  } else {
+    scan_rows(node, in[0]->ints, out.ints, int64_t{product}, [product](int64_t a, int64_t b) { return product ? multiply_wrapping(a, b) : add_wrapping(a, b); });
+  }
+  return out;
+}
+
 using Body = HostArray (*)(const Node& node, Inputs in);
 
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
-      {&ops::scatter_rows_op, scatter_rows}, {&ops::conv_op, conv},
-      {&ops::conv_input_grad_op, conv},      {&ops::conv_weight_grad_op, conv},
+      {&ops::scatter_rows_op, scatter_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
+      {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
+      {&ops::attention_op, attention},
+      {&ops::attention_query_gradient_op, attention_gradient},
+      {&ops::attention_key_gradient_op, attention_gradient},
+      {&ops::attention_bias_gradient_op, attention_gradient},
   };
   return table;
 }

@@ -20,6 +20,8 @@ HostArray movement(const Node& node, Inputs in);
 HostArray index(const Node& node, Inputs in);
 HostArray matmul(const Node& node, Inputs in);
 HostArray body(const Node& node, Inputs in);
+HostArray attention(const Node& node, Inputs in);
+HostArray attention_gradient(const Node& node, Inputs in);
 HostArray conv(const Node& node, Inputs in);  // the three convolution rows
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);

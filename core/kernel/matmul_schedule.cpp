@@ -23,8 +23,8 @@ const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB",
 const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
 const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 1}, {"KC", 1024}, {"PACK_A", 0}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
-// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 8 columns (13
-// GFLOP/s at 32x128x784 and 256 cubed, where tiles give 2-5 and one output per lane 1).
+// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19 GFLOP/s at 512 cubed, 14 with
+// 8 columns), or 8 columns where there are few groups.
 const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
 
 int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
@@ -75,16 +75,23 @@ Row pick_cpu(const MatmulProblem& p) {
   }
   // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
   const int64_t panels = std::max<int64_t>(1, p.batch * ((p.N + row["NV"] * row["VW"] - 1) / (row["NV"] * row["VW"])));
-  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(32 / panels, 1);
+  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(48 / panels, 1);
   row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
-  if (p.K < 8) row["ORDER"] = 1;  // what is written counts: row by row
+  if (p.K < 8 && row.at("SCHEDULE") == columns) {  // what is written counts: row by row
+    row["ORDER"] = 1;
+    row["MB"] = 1;
+  }
   return row;
 }
 
 Row pick_lavapipe(const MatmulProblem& p) {
   Row row = lavapipe_columns;
   row["MR"] = rows_for(p.M);
-  if (p.N < 8) row["NV"] = 1;
+  if (p.N < 8) {
+    row["NV"] = 1;
+  } else if (p.N >= 128 && p.batch * ((p.M + 15) / 16) * ((p.N + 127) / 128) >= 8) {
+    row["NV"] = 4;
+  }
   return row;
 }
 

@@ -6,6 +6,7 @@
 #include "autograd/autograd.h"
 #include "core/base/hash.h"
 #include "core/graph/node.h"
+#include "core/graph/norms.h"
 #include "core/graph/op.h"
 #include "core/graph/philox.h"
 
@@ -126,6 +127,22 @@ void add_indexing(std::vector<GradientCase>& t) {
                }});
 }
 
+void add_order(std::vector<GradientCase>& t) {
+  t.push_back(one("cumsum", {3, 5}, [](const Tensor& x) { return square(cumsum(x, 1)); }));
+  t.push_back(one("cumsum exclusive reverse", {4, 3}, [](const Tensor& x) { return square(cumsum(x, 0, true, true)); }));
+  t.push_back(one("cumprod", {3, 5}, [](const Tensor& x) { return cumprod(x, 1); }, 0.5, 1.5));
+  t.push_back(one("cumprod exclusive reverse", {4, 3}, [](const Tensor& x) { return cumprod(x, 0, true, true); }, 0.5, 1.5));
+  t.push_back(two("layer_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return square(layer_norm(x, {5}, w, w)); }));
+  t.push_back(two("rms_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return rms_norm(x, w); }));
+  t.push_back(two("group_norm", {2, 4, 3}, {4}, [](const Tensor& x, const Tensor& w) { return square(group_norm(x, 2, w)); }));
+  t.push_back(two("batch_norm", {4, 3, 2}, {3}, [](const Tensor& x, const Tensor& w) { return square(batch_norm(x, {}, {}, w, w)); }));
+  t.push_back(one("sort", {3, 7}, [](const Tensor& x) {
+    const Tensor weight = arange(0, 7, 1, x.dtype(), &x.device());
+    return square(sort(x).values) * weight;
+  }));
+  t.push_back(one("topk axis 0", {6, 2}, [](const Tensor& x) { return square(topk(x, 3, 0).values); }));
+}
+
 void add_contractions(std::vector<GradientCase>& t) {
   const auto product = [](const Tensor& a, const Tensor& b) { return matmul(a, b); };
   t.push_back(two("matmul", {3, 4}, {4, 2}, product));
@@ -215,9 +232,11 @@ std::vector<GradientCase> function_cases() {
   add_reductions(t);
   add_movements(t);
   add_indexing(t);
+  add_order(t);
   add_contractions(t);
   add_convolutions(t);
   add_losses(t);
+  for (GradientCase& c : attention_cases()) t.push_back(std::move(c));
   return t;
 }
 

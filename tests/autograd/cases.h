@@ -31,6 +31,8 @@ struct GradientCase {
 std::vector<GradientCase> elementwise_cases();
 // The functions of core/graph/functions.h that are not rows.
 std::vector<GradientCase> function_cases();
+// Attention, which is a part of those.
+std::vector<GradientCase> attention_cases();
 
 // Random leaves for a case that collect gradients.
 std::vector<Tensor> make_inputs(const GradientCase& c, DType dtype, DeviceContext& device);

@@ -86,10 +86,54 @@ void add_conv(std::vector<Variant>& all, int64_t vw) {
   }
 }
 
+void add_attention(std::vector<Variant>& all, int64_t vw) {
+  const Types f32, half = {{"T", DType::f16}, {"TO", DType::f16}, {"TB", DType::bf16}};
+  const Bindings every = {{"CAUSAL", 1}, {"BIAS", 1}, {"MASK", 1}, {"LENGTHS", 1}, {"DROPOUT", 1}};
+  const auto add = [&](const char* body, Bindings tunables, const Types& types) {
+    if (types.empty()) {
+      tunables["CAUSAL"] = 1;
+    } else {
+      tunables.insert(every.begin(), every.end());
+    }
+    Variant v{body, {}};
+    v.options.tunables = tunables;
+    v.options.types = types;
+    if (types.empty()) v.options.dropped_buffers = {"bias", "mask", "lengths", "key"};
+    all.push_back(v);
+  };
+  const Bindings tiles = {{"SCHEDULE", 1}, {"QB", 32}, {"KB", 16}, {"RM", 4}, {"RN", 2}};
+  const Bindings vectors = {{"SCHEDULE", 2}, {"VW", vw}, {"NV", 2}, {"MR", 4}, {"KB", 16}, {"LANES", 1}};
+  for (const Types& types : {f32, half}) {
+    for (const Bindings& s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors, Bindings{{"SCHEDULE", 3}, {"VW", vw}}}) add("attention", s, types);
+    for (int64_t which = 0; which < 3; ++which) {
+      for (Bindings s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors}) {
+        s["WHICH"] = which;
+        if (which == 2) s["REDUCE_B"] = s["REDUCE_M"] = types.empty();
+        add("attention_backward", s, types);
+      }
+    }
+  }
+}
+
+void add_rows(std::vector<Variant>& all) {
+  for (const DType t : {DType::f32, DType::bf16, DType::i32, DType::i64, DType::f64}) {
+    const Types types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}}, indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
+    for (const int64_t schedule : {0, 1}) {
+      all.push_back({"sort_blocks", {types, {{"SCHEDULE", schedule}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"sort_merge", {types, {{"LANES", schedule ? 1 : 64}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"scan", {scanned, {{"SCHEDULE", schedule}, {"CARRY", 1}, {"EXCLUSIVE", schedule}, {"REVERSE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"segment_add", {indexed, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+    }
+  }
+  all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
+}
+
 std::vector<Variant> variants(int64_t vw) {
   std::vector<Variant> all;
   add_matmul(all, vw);
   add_conv(all, vw);
+  add_attention(all, vw);
+  add_rows(all);
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});

@@ -37,8 +37,14 @@ TEST_P(MatmulTest, Columns) {
 
 TEST_P(MatmulTest, ColumnsGatheredWhenStrided) { check_sizes(columns(), "NT"); }
 
+// Copied blocks of the right operand (transposed in registers for TT) or of both; 65 and 131 are deeper than the 64 that is copied at a time.
 TEST_P(MatmulTest, Packed) {
-  for (const char* form : {"NN", "TT"}) check_sizes(packed(), form);
+  Bindings both = packed();
+  both["PACK_A"] = 1;
+  for (const char* form : {"NN", "TT"}) {
+    check_sizes(packed(), form);
+    check_sizes(both, form);
+  }
 }
 
 TEST_P(MatmulTest, Dot) { check_sizes(dot(), "NT"); }
@@ -60,14 +66,18 @@ TEST_P(MatmulTest, AnyStrides) {
   p.b = {3, 0, 1000, 44, 2};
   p.a_size = 14 * 24 + 40;
   p.b_size = 3 * 1000;
-  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed()}) check(t, p);
+  Bindings both = packed();
+  both["PACK_A"] = 1;
+  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), both}) check(t, p);
 }
 
 TEST_P(MatmulTest, HalfTypes) {
   for (const Types& types : {Types{DType::f16, DType::f16, DType::f16}, Types{DType::bf16, DType::f32, DType::bf16}}) {
     check_sizes(tiles(), "NN", types);
     check_sizes(columns(), "NN", types);
-    check_sizes(packed(), "NN", types);
+    Bindings both = packed();
+    both["PACK_A"] = 1;
+    check_sizes(both, "NT", types);
     check_sizes(dot(), "NT", types);
   }
 }
@@ -119,7 +129,8 @@ TEST_P(MatmulTest, PickedSchedules) {
     int64_t m, n, k;
   } cases[] = {{"NT", 32, 128, 784}, {"NT", 32, 10, 64},    {"NN", 32, 64, 10},   {"NN", 32, 128, 64},
                {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},    {"NN", 1, 1, 5},
-               {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}};
+               {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}, {"NT", 97, 130, 1100},
+               {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200}};
   for (const auto& c : cases) {
     const Problem p = dense(c.form, c.m, c.n, c.k);
     const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};

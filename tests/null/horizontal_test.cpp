@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <map>
+
 #include "core/base/error.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
@@ -63,6 +65,28 @@ TEST(Horizontal, SmallResultsWait) {
   for (const LoweredKernel& kernel : lower_pending()) many = std::max(many, kernel.segments.size());
   EXPECT_EQ(many, 4u);
   eval_pending();
+}
+
+// An update waits for whoever still reads the old value, even if its equals could run at once.
+TEST(Horizontal, UpdatesWaitForReaders) {
+  Tensor p0 = leaf(Shape{20, 20}), p1 = leaf(Shape{20, 20});
+  const Tensor w = leaf(Shape{20, 20}), g0 = leaf(Shape{20, 20}), g1 = leaf(Shape{20, 20});
+  p0.assign(p0 - g0);
+  const Tensor reader = exp(matmul(matmul(w, w), w)) + p1;
+  p1.assign(p1 - g1);
+  std::map<SlotRef, size_t> written;
+  size_t joined = 0;
+  for (const LoweredKernel& kernel : lower_pending()) {
+    joined = std::max(joined, kernel.segments.size());
+    kernel.for_each_binding([&](SlotRef slot, Access access) {
+      EXPECT_FALSE(slot.kind == SlotRef::Kind::input && access == Access::read && written.contains(slot)) << "input " << slot.index;
+    });
+    kernel.for_each_binding([&](SlotRef slot, Access access) {
+      if (slot.kind == SlotRef::Kind::input && access != Access::read) ++written[slot];
+    });
+  }
+  EXPECT_EQ(joined, 2u);
+  EXPECT_EQ(written.size(), 2u);
 }
 
 // Large temporaries of one text are not all made at once: memory comes before launches.

@@ -92,6 +92,31 @@ void add_chains(Table& table) {
   });
 }
 
+// ---- order and running sums
+
+void add_order(Table& table) {
+  const auto add_scans = [&](std::string_view op, Tensor (*f)(const Tensor&, int, bool, bool), double low, double high) {
+    table.add(op, "axis 1", {range({7, 33}, low, high)}, [=](In t) { return f(t[0], 1, false, false); });
+    table.add(op, "axis 0 exclusive", {range({33, 7}, low, high)}, [=](In t) { return f(t[0], 0, true, false); });
+    table.add(op, "axis 1 reverse", {range({2, 40, 3}, low, high)}, [=](In t) { return f(t[0], 1, false, true); });
+    table.add(op, "half", {range({65}, low, high, DType::f16)}, [=](In t) { return f(t[0], 0, true, true); });
+    table.add(op, "wide", {range({65}, low, high, DType::f64)}, [=](In t) { return f(t[0], 0, false, false); });
+    table.add(op, "empty", {range({0, 3}, low, high)}, [=](In t) { return f(t[0], 0, false, false); });
+    table.add(op, "integers", {whole({2, 20}, 1, 2)}, [=](In t) { return f(t[0], 1, false, false); }).wide_integers = true;
+    InputSpec turned = range({5, 17}, low, high);
+    turned.layout = Layout::transposed;
+    table.add(op, "turned", {turned}, [=](In t) { return f(t[0] , 1, false, false); });
+  };
+  add_scans("cumsum", &cumsum, -2, 2);
+  add_scans("cumprod", &cumprod, 0.8, 1.2);
+  table.add("argsort", "", {x({7, 33})}, [](In t) { return argsort(t[0]); }).wide_integers = true;
+  table.add("argsort", "ties, descending", {whole({200}, 0, 5)}, [](In t) { return argsort(t[0], 0, true); }).wide_integers = true;
+  table.add("argsort", "", {special({3, 65})}, [](In t) { return argsort(t[0]); }).wide_integers = true;
+  table.add("sort", "axis 0", {x({33, 3})}, [](In t) { return sort(t[0], 0).values; });
+  table.add("sort", "strided", {x({4, 30}, DType::f32, Layout::strided)}, [](In t) { return sort(t[0], 1, true).values; });
+  table.add("topk", "", {x({3, 40})}, [](In t) { return topk(t[0], 4).values; });
+}
+
 // ---- reductions
 
 using Reduce = Tensor (*)(const Tensor&, std::vector<int>, bool);
@@ -412,6 +437,7 @@ void add_function_cases(std::vector<OpCase>& cases) {
   Table table(cases);
   add_elementwise(table);
   add_chains(table);
+  add_order(table);
   add_reductions(table);
   add_movement(table);
   add_index(table);

@@ -1,0 +1,129 @@
+// Gradients of attention: the fused rows for the first order, their decomposition for higher ones.
+#include "autograd/autograd.h"
+#include "autograd/rules.h"
+#include "core/graph/attention.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+
+namespace heddle::autograd {
+namespace {
+
+Tensor wide(const Tensor& x) { return x.dtype() == DType::f64 ? x : cast(x, DType::f32); }
+
+struct Split {
+  Tensor result;      // (B, T, H, E)
+  Tensor logarithms;  // flat, p.parts for each (b, h, t)
+};
+
+// A value of the attention row's shape (the row itself, or its cotangent) in its two parts.
+Split unpack(const Tensor& flat, const AttentionProblem& p) {
+  return {reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}), slice(flat, 0, {p.results(), p.results() + p.logarithms()})};
+}
+
+// The cotangent of each logarithm, (B, T, H): with the result L packed in parts, dL is that of the first part times its slope; the
+// others hold what rounding lost of it and cancel.
+Tensor logarithm_cotangent(const Tensor& flat, const AttentionProblem& p) {
+  const Tensor parts = reshape(flat, Shape{p.batch, p.heads, p.queries, p.parts});
+  const Tensor first = permute(reshape(slice(parts, 3, {0, 1}), Shape{p.batch, p.heads, p.queries}), {0, 2, 1});
+  return p.parts == 1 ? first : wide(first) * 0.015625;
+}
+
+class Rows {
+ public:
+  Rows(RuleCall& call) : call_(call), p(attention_problem(call.node)), inputs_(call.node.inputs) {
+    const Split out = unpack(call.out, p), g = unpack(call.g, p);
+    const Tensor delta = sum(wide(g.result) * wide(out.result), {3}) - wide(logarithm_cotangent(g.logarithms, p));
+    for (const Tensor& x : {permute(g.result, {0, 2, 1, 3}), out.logarithms, delta}) inputs_.push_back(x.node());
+  }
+
+  Tensor row(const OpDef& op, const Shape& shape, DType dtype) const { return Tensor(make_node(op, inputs_, call_.node.attrs, shape, dtype)); }
+
+ private:
+  RuleCall& call_;
+
+ public:
+  AttentionProblem p;
+
+ private:
+  std::vector<NodePtr> inputs_;
+};
+
+void bias_rule(RuleCall& call, const Rows& rows) {
+  const size_t at = static_cast<size_t>(rows.p.bias);
+  const Tensor& bias = call.in[at];
+  const Tensor slopes = rows.row(ops::attention_bias_gradient_op, bias.shape().with(3, rows.p.keys), bias.dtype());
+  call.result[at] = bias.dim(3) == rows.p.keys ? slopes : sum(slopes, {3}, true);
+}
+
+void attention_rule(RuleCall& call) {
+  const Rows rows(call);
+  const AttentionProblem& p = rows.p;
+  const DType t = call.node.dtype;
+  if (call.wants(0)) {
+    const Tensor queries = rows.row(ops::attention_query_gradient_op, Shape{p.batch, p.queries, p.heads, p.size}, t);
+    call.result[0] = permute(queries, {0, 2, 1, 3});
+  }
+  if (call.wants(1) || call.wants(2)) {
+    const int64_t rows_of_keys = p.batch * p.keys * p.key_heads;
+    const Tensor both = rows.row(ops::attention_key_gradient_op, Shape{rows_of_keys * (p.size + p.value_size)}, t);
+    const auto piece = [&](int64_t first, int64_t size) {
+      const Tensor x = slice(both, 0, {first, first + rows_of_keys * size});
+      return permute(reshape(x, Shape{p.batch, p.keys, p.key_heads, size}), {0, 2, 1, 3});
+    };
+    if (call.wants(1)) call.result[1] = piece(0, p.size);
+    if (call.wants(2)) call.result[2] = piece(rows_of_keys * p.size, p.value_size);
+  }
+  if (p.bias >= 0 && call.wants(static_cast<size_t>(p.bias))) bias_rule(call, rows);
+}
+
+// What `make` records, tracking, whatever the thread's mode is.
+template <class F>
+Tensor recorded(const F& make) {
+  struct Scope {
+    bool before = grad_mode();
+    Scope() { set_grad_mode(true); }
+    ~Scope() { set_grad_mode(before); }
+  } scope;
+  return make();
+}
+
+// The same function of aliases of its inputs is differentiated in their place: no path leads from one alias to another through what
+// the inputs have in common.
+void gradient_rule(RuleCall& call) {
+  Node twin;
+  twin.op = call.node.op;
+  twin.attrs = call.node.attrs;
+  twin.shape = call.node.shape;
+  twin.dtype = call.node.dtype;
+  twin.device = call.node.device;
+  const AttentionProblem p = attention_problem(call.node);
+  std::vector<Tensor> aliases;
+  std::vector<size_t> positions;
+  for (size_t i = 0; i < call.in.size(); ++i) {
+    const Tensor& x = call.in[i];
+    const bool differentiable = static_cast<int>(i) != p.stats && is_float(x.dtype()) && call.wants(i);
+    if (!differentiable) {
+      twin.inputs.push_back(call.node.inputs[i]);
+      continue;
+    }
+    const Tensor alias = recorded([&] { return Tensor(make_node(ops::reshape_op, {x.node()}, {}, x.shape(), x.dtype())); });
+    twin.inputs.push_back(alias.node());
+    aliases.push_back(alias);
+    positions.push_back(i);
+  }
+  if (aliases.empty()) return;
+  const Tensor outputs[] = {recorded([&] { return call.node.op->decompose(twin); })}, cotangents[] = {call.g};
+  const std::vector<Tensor> gradients = vjp(outputs, aliases, cotangents);
+  for (size_t i = 0; i < gradients.size(); ++i) call.result[positions[i]] = gradients[i];
+}
+
+}  // namespace
+
+void add_attention_rules(RuleTable& table) {
+  table[&ops::attention_op].rule = attention_rule;
+  for (const OpDef* op : {&ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op}) {
+    table[op].rule = gradient_rule;
+  }
+}
+
+}  // namespace heddle::autograd

@@ -1,0 +1,122 @@
+// Sorts, scans and sums of segments: bodies over dense operands (the materializer made them so).
+#include <algorithm>
+
+#include "core/exec/bodies.h"
+#include "core/exec/operand.h"
+#include "core/graph/primitives.h"
+#include "core/kernel/kernel_file.h"
+#include "core/kernel/rows_schedule.h"
+
+namespace heddle {
+
+const OpDef sort_merge_op{.name = "sort_merge", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "runs of a sort, merged in pairs"};
+const OpDef segment_add_op{.name = "segment_add", .kind = OpKind::body, .arity = -1, .rule = DTypeRule::any, .doc = "rows summed by a sorted index"};
+
+namespace {
+
+struct Launch {
+  const KernelFile& file;
+  KernelFile::Options options;
+  std::vector<int64_t> constants;
+  int64_t iterations = 0;
+};
+
+// The result goes wherever the planner put the vertex: its buffer is the emitter's.
+LoweredKernel assemble(const LowerInput& in, const Launch& launch) {
+  const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
+  Emitter e(in.scheduled, in.group, launch.file.constants.size());
+  e.store(in.group.anchor, "x", "0");
+  LoweredKernel kernel;
+  kernel.source = launch.file.instantiate(launch.options);
+  kernel.source.name = e.kernel_name();
+  for (int input : node.inputs) kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, input, "x").slot);
+  kernel.bindings.push_back(e.slots()[0]);
+  Bindings named;
+  for (size_t i = 0; i < launch.constants.size(); ++i) {
+    named[launch.file.constants[i].name] = launch.constants[i];
+    kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(launch.constants[i])));
+  }
+  const auto groups = launch.file.groups(launch.options.tunables, named);
+  std::copy(groups.begin(), groups.end(), kernel.groups);
+  kernel.loop_iterations = launch.iterations;
+  return kernel;
+}
+
+// Number of rows along the last dimension.
+int64_t rows_of(const Shape& shape) { return shape[shape.rank() - 1] == 0 ? 0 : shape.numel() / shape[shape.rank() - 1]; }
+
+}  // namespace
+
+// attrs.ints: descending, kept of each block, and (where a row is several blocks) the block.
+LoweredKernel lower_sort_blocks(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const IrNode& x = graph.nodes[node.inputs[0]];
+  const int64_t length = x.shape[x.shape.rank() - 1], rows = rows_of(x.shape);
+  int64_t block = node.attrs.ints.size() > 2 ? node.attrs.ints[2] : 32;
+  while (block < length && node.attrs.ints.size() <= 2) block *= 2;
+  if (block == 64) block = 128;
+  Launch launch{KernelFile::builtin("sort_blocks"), {}, {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]}, 0};
+  launch.options.types = {{"T", x.dtype}};
+  launch.options.tunables = pick_sort_blocks(in.caps, x.dtype, rows, length, block);
+  launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
+  launch.iterations = 64 * block;
+  return assemble(in, launch);
+}
+
+// attrs.ints: descending, run, most of a merged run.
+LoweredKernel lower_sort_merge(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const IrNode &x = graph.nodes[node.inputs[0]], &from = graph.nodes[node.inputs[1]];
+  const int64_t rows = rows_of(x.shape), kept = node.attrs.ints[2];
+  Launch launch{KernelFile::builtin("sort_merge"),
+                {},
+                {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept, node.shape[node.shape.rank() - 1]},
+                0};
+  launch.options.types = {{"T", x.dtype}};
+  launch.options.tunables = pick_sort_merge(in.caps, x.dtype, rows, kept);
+  launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
+  launch.iterations = launch.options.tunables["CHUNK"] + 64;
+  return assemble(in, launch);
+}
+
+// attrs.ints: axis, exclusive, reverse, chunk (0: the whole axis).
+LoweredKernel lower_scan(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int64_t length = node.shape[axis], chunk = node.attrs.ints[3] > 0 ? node.attrs.ints[3] : length;
+  int64_t outer = 1, inner = 1;
+  for (int d = 0; d < node.shape.rank(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : node.shape[d];
+  const int64_t chunks = (length + chunk - 1) / chunk;
+  const bool carry = node.inputs.size() > 1;
+  Launch launch{KernelFile::builtin("scan"), {}, {outer, length, inner, chunk, chunks}, 0};
+  launch.options.types = {{"T", node.dtype}, {"TC", carry ? graph.nodes[node.inputs[1]].dtype : node.dtype}};
+  launch.options.tunables = pick_scan(in.caps, node.dtype, outer, chunks, inner);
+  launch.options.tunables["CARRY"] = carry;
+  launch.options.tunables["EXCLUSIVE"] = node.attrs.ints[1];
+  launch.options.tunables["REVERSE"] = node.attrs.ints[2];
+  if (node.op == &ops::cumprod_op) launch.options.hooks = {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}};
+  if (!carry) launch.options.dropped_buffers = {"carry"};
+  launch.iterations = launch.options.tunables["SCHEDULE"] == 2 ? 2 * ((chunk + 15) / 16) + 16 : chunk;
+  return assemble(in, launch);
+}
+
+// inputs: base (perhaps), index, order, updates.
+LoweredKernel lower_segment_add(const LowerInput& in) {
+  const Graph& graph = in.scheduled.graph;
+  const IrNode& node = graph.nodes[in.group.anchor];
+  const bool base = node.inputs.size() == 4;
+  const IrNode& index = graph.nodes[node.inputs[base ? 1 : 0]];
+  const int64_t rows = node.shape[0], columns = rows == 0 ? 0 : node.shape.numel() / rows, count = index.shape[0];
+  Launch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
+  launch.options.types = {{"T", node.dtype}, {"I", index.dtype}};
+  launch.options.tunables = pick_segment_add(in.caps, node.dtype, rows, columns, count);
+  launch.options.tunables["BASE"] = base;
+  if (!base) launch.options.dropped_buffers = {"base"};
+  launch.iterations = count + 64;
+  return assemble(in, launch);
+}
+
+}  // namespace heddle

@@ -1,0 +1,100 @@
+// Long sorts, long scans and scatters as graphs of bodies: sorted blocks and merges; chunk totals, their scan, and the chunks; the order of the
+// indices, and sums of segments.
+#include <algorithm>
+
+#include "core/exec/bodies.h"
+#include "core/exec/rewrites.h"
+#include "core/graph/primitives.h"
+#include "core/kernel/rows_schedule.h"
+
+namespace heddle {
+namespace {
+
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+Attrs ints(std::vector<int64_t> values) {
+  Attrs attrs;
+  attrs.ints = std::move(values);
+  return attrs;
+}
+
+// Indices in order of the rows (last dimension) of x, the first `kept` of each.
+int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& caps) {
+  const Shape shape = out.nodes[x].shape;
+  const int last = shape.rank() - 1;
+  const int64_t length = shape[last], block = sort_block(caps);
+  if (length <= block) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
+  int64_t run = std::min(block, kept), runs = ceil_div(length, block);
+  int64_t count = (runs - 1) * run + std::min(length - (runs - 1) * block, run);
+  int at = out.add({&ops::argsort_op, ints({descending, run, block}), {x}, shape.with(last, count), DType::i32});
+  while (runs > 1) {
+    const int64_t merged = std::min(2 * run, kept), pairs = ceil_div(runs, 2);
+    const int64_t from = count;
+    count = (pairs - 1) * merged + std::min(from - (pairs - 1) * 2 * run, merged);
+    at = out.add({&sort_merge_op, ints({descending, run, merged}), {x, at}, shape.with(last, count), DType::i32});
+    run = merged;
+    runs = pairs;
+  }
+  return at;
+}
+
+// What adding nothing, or multiplying by nothing, gives.
+double identity_of(const OpDef& op) { return &op == &ops::cumsum_op ? 0 : 1; }
+
+int padded(Graph& out, int x, int axis, int64_t size, double value) {
+  const Shape shape = out.nodes[x].shape;
+  if (shape[axis] == size) return x;
+  Attrs attrs = ints(std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0));
+  attrs.real = value;
+  return out.add({&ops::pad_op, attrs, {x}, shape.with(axis, size), out.nodes[x].dtype});
+}
+
+// x: (outer, length, inner).
+int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const Caps& caps) {
+  const Shape shape = out.nodes[x].shape;
+  const DType dtype = out.nodes[x].dtype;
+  const int64_t outer = shape[0], length = shape[1], inner = shape[2], chunk = scan_chunk(caps, outer, length, inner);
+  if (chunk >= length) return out.add({&op, ints({1, exclusive, reverse, length}), {x}, shape, dtype});
+  const int64_t chunks = ceil_div(length, chunk);
+  int wide = rewrite::cast(out, x, arith(dtype));
+  if (reverse) wide = out.add({&ops::flip_op, ints({1}), {wide}, shape, out.nodes[wide].dtype});
+  wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op)), Shape{outer, chunks, chunk, inner});
+  const int totals = rewrite::reduce(out, &op == &ops::cumsum_op ? ops::sum_op : ops::prod_op, wide, {2});
+  const int carry = scan(out, op, totals, true, false, caps);
+  return out.add({&op, ints({1, exclusive, reverse, chunk}), {x, carry}, shape, dtype});
+}
+
+}  // namespace
+
+int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
+  if (node.op != &ops::argsort_op || node.attrs.ints.size() > 2 || node.shape.numel() == 0) return -1;
+  const Shape& shape = out.nodes[node.inputs[0]].shape;
+  if (shape[shape.rank() - 1] <= sort_block(caps)) return -1;
+  return order_rows(out, node.inputs[0], node.attrs.ints[0] != 0, node.attrs.ints[1], caps);
+}
+
+int long_scan(Graph& out, const IrNode& node, const Caps& caps) {
+  if ((node.op != &ops::cumsum_op && node.op != &ops::cumprod_op) || node.attrs.ints[3] != 0 || node.shape.numel() == 0) return -1;
+  const int axis = static_cast<int>(node.attrs.ints[0]);
+  Shape flat{1, node.shape[axis], 1};
+  for (int d = 0; d < node.shape.rank(); ++d) {
+    if (d != axis) flat = flat.with(d < axis ? 0 : 2, flat[d < axis ? 0 : 2] * node.shape[d]);
+  }
+  const int x = rewrite::reshape(out, node.inputs[0], flat);
+  return rewrite::reshape(out, scan(out, *node.op, x, node.attrs.ints[1] != 0, node.attrs.ints[2] != 0, caps), node.shape);
+}
+
+// Few indices of few rows are compared one by one (shaders/scatter_add.hk); else they are sorted.
+int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
+  if (node.op != &ops::scatter_rows_op || node.shape.numel() == 0) return -1;
+  const int base = node.inputs[0], index = node.inputs[1];
+  const int64_t count = out.nodes[index].shape[0];
+  const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
+  if (count == 0 || count * node.shape[0] <= 4096) return -1;
+  const int order = order_rows(out, index, false, count, caps);
+  IrNode sums{&segment_add_op, {}, {index, order, node.inputs[2]}, node.shape, node.dtype};
+  if (!zero) sums.inputs.insert(sums.inputs.begin(), base);
+  return out.add(std::move(sums));
+}
+
+}  // namespace heddle

@@ -1,0 +1,116 @@
+#include "core/kernel/attention_schedule.h"
+
+#include <algorithm>
+
+namespace heddle {
+namespace {
+
+// Schedules of shaders/attention.hk and attention_backward.hk.
+constexpr int64_t rows = 0, tiles = 1, vectors = 2, single = 3;
+
+using Row = Bindings;
+
+// Measured on two AVX-512 cores through PoCL 3.1, causal B4 H8 T1024 D64 (docs/design.md).
+const Row cpu_vectors = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 64}, {"LANES", 1}};
+const Row cpu_vectors_gradient = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 32}, {"LANES", 1}};
+const Row cpu_single = {{"SCHEDULE", single}, {"VW", 16}, {"KB", 64}};
+// lavapipe: 8 lanes in one AVX register, shared arrays slow.
+const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 4}, {"KB", 32}, {"LANES", 8}};
+const Row lavapipe_rows = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 1}, {"MR", 4}, {"DU", 4}, {"KB", 32}, {"LANES", 1}};
+const Row any_rows = {{"SCHEDULE", rows}, {"LANES", 64}};
+
+// The smallest choice of SIZE.
+int64_t size_for(int64_t size) {
+  for (const int64_t choice : {16, 32, 64, 96, 128, 192}) {
+    if (size <= choice) return choice;
+  }
+  return 256;
+}
+
+void add_features(Row& row, const AttentionSizes& s) {
+  row["SIZE"] = size_for(s.size);
+  row["CAUSAL"] = s.causal;
+  row["BIAS"] = s.bias;
+  row["MASK"] = s.mask;
+  row["LENGTHS"] = s.lengths;
+  row["DROPOUT"] = s.dropout;
+}
+
+// Four outputs of a tile a lane where the group then has at least a subgroup of lanes.
+Row tile_row(int64_t row_count, int64_t column_count) {
+  return {{"SCHEDULE", tiles}, {"QB", row_count}, {"KB", column_count}, {"RM", row_count >= 32 ? 4 : 2}, {"RN", column_count >= 32 ? 4 : 2}};
+}
+
+// The largest tiles whose shared arrays fit, or a row per lane.
+Row pick_gpu(const Caps& caps, const AttentionSizes& s) {
+  const int64_t size = size_for(s.size);
+  for (const auto& [q, k] : {std::pair<int64_t, int64_t>{64, 32}, {32, 32}, {16, 16}}) {
+    const int64_t shared = 4 * (size * (q + 1) + size * (k + 1) + k * (q + 1) + 2 * q * k / (k >= 32 ? 4 : 2));
+    if (q > 16 && s.queries <= q / 2) continue;
+    if (shared <= static_cast<int64_t>(caps.shared_bytes) && size % (k / (k >= 32 ? 4 : 2)) == 0) return tile_row(q, k);
+  }
+  return any_rows;
+}
+
+Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s) {
+  const int64_t size = size_for(s.size);
+  for (const auto& [q, k] : {std::pair<int64_t, int64_t>{32, 32}, {32, 16}, {16, 16}}) {
+    const int64_t shared = 4 * (2 * size * (q + 1) + 2 * size * (k + 1) + 2 * k * (q + 1));
+    if (shared <= static_cast<int64_t>(caps.shared_bytes)) return tile_row(q, k);
+  }
+  return any_rows;
+}
+
+}  // namespace
+
+Bindings pick_attention(const Caps& caps, const AttentionSizes& s) {
+  Row row;
+  if (caps.device_class != DeviceClass::cpu) {
+    row = pick_gpu(caps, s);
+  } else if (caps.target == Target::opencl) {
+    row = s.queries < 8 ? cpu_single : cpu_vectors;
+    if (s.queries < 8 && s.size < 16) row["VW"] = s.size < 8 ? 4 : 8;
+    if (s.queries >= 8 && s.queries <= 16) row["NV"] = 1;
+  } else {
+    row = s.queries < 8 ? lavapipe_rows : lavapipe_vectors;
+  }
+  add_features(row, s);
+  return row;
+}
+
+Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
+  Row row;
+  const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
+  if (caps.device_class != DeviceClass::cpu) {
+    row = pick_gpu_gradient(caps, s);
+  } else if (caps.target == Target::opencl) {
+    row = cpu_vectors_gradient;
+    if (row_count <= 16) row["NV"] = 1;
+  } else {
+    row = row_count < 8 ? lavapipe_rows : lavapipe_vectors;
+  }
+  add_features(row, s);
+  row["WHICH"] = gradient.which;
+  row["REDUCE_B"] = gradient.reduce_batch;
+  row["REDUCE_H"] = gradient.reduce_heads;
+  row["REDUCE_M"] = gradient.reduce_queries;
+  return row;
+}
+
+int64_t attention_iterations(const Bindings& tunables, int64_t columns, int64_t size) {
+  const auto value = [&](const char* name) { return tunables.contains(name) ? tunables.find(name)->second : 1; };
+  const int64_t schedule = value("SCHEDULE");
+  if (schedule == rows) return columns * (3 * size + 1) + 2 * size;
+  const int64_t block = value("KB"), blocks = (columns + block - 1) / block;
+  if (schedule == tiles) {
+    const int64_t lanes = (value("QB") / value("RM")) * (block / value("RN"));
+    return blocks * (2 * block * size / lanes + size + block + block) + value("QB") * size / lanes;
+  }
+  if (schedule == single) return columns * (2 + 2 * size / value("VW") + 2) + 2 * size;
+  // Products, sums over the block, and the passes of the softmax.
+  const int64_t steps = size / value("DU") + value("DU"), products = block / value("MR") * (steps + 1);
+  const int64_t sums = (size / value("MR") + value("MR")) * (block / value("DU") + value("DU"));
+  return blocks * (2 * products + 2 * sums + 4 * block) + 4 * size * value("NV") * value("VW");
+}
+
+}  // namespace heddle

@@ -1,0 +1,34 @@
+// pick_attention, pick_attention_gradient: the default schedules of shaders/attention.hk and attention_backward.hk for a device and a problem.
+//
+// Purpose: one table of measured defaults by device class; the tuner starts from it. Invariants: the result is accepted by
+// KernelFile::instantiate and gives right results for any sizes of the same `size`, features and dtypes. Thread safety: pure.
+#pragma once
+
+#include <cstdint>
+
+#include "core/device/device.h"
+#include "core/kernel/kernel_file.h"
+
+namespace heddle {
+
+struct AttentionSizes {
+  int64_t batch = 1, heads = 1, group = 1;  // group: query heads that share a key head
+  int64_t queries = 1, keys = 1;
+  int64_t size = 64;                        // of the longer of a key and a value
+  bool causal = false, bias = false, mask = false, lengths = false, dropout = false;
+};
+
+// Values for KernelFile::Options::tunables, and for KernelFile::groups.
+Bindings pick_attention(const Caps& caps, const AttentionSizes& sizes);
+
+// The gradient of queries (0), of keys and values (1), or of the bias (2), which is summed over what reduce_... name.
+struct AttentionGradient {
+  int which = 0;
+  bool reduce_batch = false, reduce_heads = false, reduce_queries = false;
+};
+Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& sizes, const AttentionGradient& gradient);
+
+// Of the work item with the most, as Caps::max_loop_iterations counts: for these tunables and at most `keys` columns.
+int64_t attention_iterations(const Bindings& tunables, int64_t columns, int64_t size);
+
+}  // namespace heddle

@@ -1,0 +1,64 @@
+// Normalisation layers: LayerNorm, RMSNorm, GroupNorm, BatchNorm.
+//
+// Purpose: core/graph/norms.h with parameters: weight starts as 1, bias as 0. Invariants: modules are handles (nn/module.h).
+// Thread safety: none.
+#pragma once
+
+#include "core/graph/norms.h"
+#include "nn/module.h"
+
+namespace heddle::nn {
+
+// Over the last axes, whose sizes `shape` gives; parameters "weight" and "bias" of that shape.
+class LayerNorm : public Module {
+ public:
+  explicit LayerNorm(const Shape& shape, double eps = 1e-5, bool affine = true, DeviceContext* device = nullptr);
+  explicit LayerNorm(int64_t size, double eps = 1e-5, bool affine = true, DeviceContext* device = nullptr)
+      : LayerNorm(Shape{size}, eps, affine, device) {}
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;  // undefined without affine
+
+ private:
+  Shape shape_;
+  double eps_;
+};
+
+// x / sqrt(mean(x^2) + eps) over the last axis; parameter "weight".
+class RMSNorm : public Module {
+ public:
+  explicit RMSNorm(int64_t size, double eps = 1e-6, DeviceContext* device = nullptr);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight;
+
+ private:
+  double eps_;
+};
+
+// x (N, C, ...) over groups of channels; parameters of shape (C).
+class GroupNorm : public Module {
+ public:
+  GroupNorm(int64_t groups, int64_t channels, double eps = 1e-5, bool affine = true, DeviceContext* device = nullptr);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias;
+
+ private:
+  int64_t groups_;
+  double eps_;
+};
+
+// x (N, C, ...) over each channel; buffers "running_mean" and "running_var" follow the batches in training and are used in eval().
+class BatchNorm : public Module {
+ public:
+  explicit BatchNorm(int64_t channels, double eps = 1e-5, double momentum = 0.1, bool affine = true, DeviceContext* device = nullptr);
+  Tensor forward(const Tensor& x) override;
+
+  Tensor weight, bias, running_mean, running_var;
+
+ private:
+  double eps_, momentum_;
+};
+
+}  // namespace heddle::nn
