@@ -40,7 +40,7 @@ class HorizontalFusion {
     for (size_t k = 0; k < count(); ++k) {
       if (may_join(k)) alike[fingerprint(kernels_[k])].push_back(k);
     }
-    std::map<uint64_t, std::vector<size_t>> by_text;
+    std::map<std::string, std::vector<size_t>> by_text;
     segmented_.resize(count());
     for (const auto& [print, members] : alike) {
       if (members.size() < 2) continue;
@@ -48,10 +48,10 @@ class HorizontalFusion {
         segmented_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
         const KernelSource& source = segmented_[k].source;
         if (source.buffers.size() > caps_.max_bindings || segmented_[k].segments[0].constants.size() > most_numbers) continue;
-        by_text[source.hash()].push_back(k);
+        by_text[source.str()].push_back(k);
       }
     }
-    for (const auto& [hash, members] : by_text) {
+    for (const auto& [text, members] : by_text) {
       if (members.size() < 2) continue;
       for (size_t k : members) class_of_[k] = static_cast<int>(class_sizes_.size());
       class_sizes_.push_back(members.size());
