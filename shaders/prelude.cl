@@ -67,7 +67,7 @@ typedef long I64;
 #define HK_LOAD_f16(b, i) vload_half(0, b + (i))
 #define HK_STORE_f16(b, i, v) vstore_half_rte(v, 0, b + (i))
 #endif
-//@ HK_LOAD_bf16
+//@ HK_LOAD_bf16 hk_to_bf16
 FUNC ushort hk_to_bf16(float v) {
   uint f = as_uint(v);
   return (ushort)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
@@ -459,12 +459,9 @@ FUNC int hk_dot4(uint a, uint b, int c) {
 }
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
+//@ hk_to_f16
+FUNC ushort hk_to_f16(float v) { ushort h; vstore_half_rte(v, 0, (half*)&h); return h; }
 //@ MMA_BITS hk_mma_get_f16
-FUNC uint hk_bits_f16(float v) { ushort h; vstore_half_rte(v, 0, (half*)&h); return h; }
-FUNC uint hk_bits_bf16(float v) {
-  uint f = as_uint(v);
-  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
-}
 FUNC float hk_mma_get_f16(uint w, uint j) { ushort h = (ushort)(w >> (j * 16u)); return vload_half(0, (const half*)&h); }
 //@ MMA
 #define HK_MMA_PRIVATE

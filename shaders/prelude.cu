@@ -46,7 +46,7 @@ typedef long long I64;
 #define HK_STORE_u8(b, i, v) b[i] = (unsigned char)(v)
 #define HK_LOAD_bool(b, i) (b[i] != 0)
 #define HK_STORE_bool(b, i, v) b[i] = (unsigned char)((v) ? 1 : 0)
-//@ HK_LOAD_f16
+//@ HK_LOAD_f16 hk_to_f16
 FUNC float hk_from_f16(unsigned short h) {
   float f;
   asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
@@ -59,7 +59,7 @@ FUNC unsigned short hk_to_f16(float f) {
 }
 #define HK_LOAD_f16(b, i) hk_from_f16(b[i])
 #define HK_STORE_f16(b, i, v) b[i] = hk_to_f16(v)
-//@ HK_LOAD_bf16
+//@ HK_LOAD_bf16 hk_to_bf16
 FUNC unsigned short hk_to_bf16(float v) {
   uint f = __float_as_uint(v);
   return (unsigned short)((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
@@ -231,16 +231,6 @@ FUNC void hk_async16(void* to, const void* from, bool valid) {
 //@ DOT4
 // c + the sum of four products of signed bytes.
 #define DOT4(a, b, c) __dp4a((int)(a), (int)(b), c)
-//@ MMA_BITS
-FUNC uint hk_bits_f16(float f) {
-  unsigned short h;
-  asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
-  return h;
-}
-FUNC uint hk_bits_bf16(float v) {
-  uint f = __float_as_uint(v);
-  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
-}
 //@ MMA
 #if __CUDA_ARCH__ < 800
 #error "matrix units are used from sm_80 on"

@@ -48,7 +48,7 @@
 //@ HK_LOAD_bool
 #define HK_LOAD_bool(b, i) (uint(b[i]) != 0u)
 #define HK_STORE_bool(b, i, v) b[i] = uint8_t((v) ? 1u : 0u)
-//@ HK_LOAD_f16
+//@ HK_LOAD_f16 hk_to_f16
 // Rounding of a float16_t conversion is the driver's choice, so the store rounds to nearest even by integers.
 uint hk_to_f16(float v) {
   uint f = floatBitsToUint(v);
@@ -61,7 +61,7 @@ uint hk_to_f16(float v) {
 }
 #define HK_LOAD_f16(b, i) unpackHalf2x16(uint(b[i])).x
 #define HK_STORE_f16(b, i, v) b[i] = uint16_t(hk_to_f16(v))
-//@ HK_LOAD_bf16
+//@ HK_LOAD_bf16 hk_to_bf16
 uint hk_to_bf16(float v) {
   uint f = floatBitsToUint(v);
   return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
@@ -258,19 +258,6 @@ int hk_dot4(uint a, uint b, int c) {
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
 //@ MMA_BITS hk_mma_get_f16
-uint hk_bits_f16(float v) {
-  uint f = floatBitsToUint(v);
-  uint sign = (f >> 16) & 0x8000u;
-  f &= 0x7fffffffu;
-  uint tiny = floatBitsToUint(uintBitsToFloat(f) + 0.5) - 0x3f000000u;
-  uint normal = (f - 0x38000000u + 0xfffu + ((f >> 13) & 1u)) >> 13;
-  uint special = f > 0x7f800000u ? 0x7e00u : 0x7c00u;
-  return sign | (f >= 0x47800000u ? special : f < 0x38800000u ? tiny : normal);
-}
-uint hk_bits_bf16(float v) {
-  uint f = floatBitsToUint(v);
-  return (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
-}
 float hk_mma_get_f16(uint w, uint j) { return unpackHalf2x16(w)[j]; }
 //@ MMA
 #if defined(HK_MATRIX_KHR) || defined(HK_MATRIX_NV)

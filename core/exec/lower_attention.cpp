@@ -71,6 +71,17 @@ class AttentionLowering {
       slots_.push_back(operand(input).slot);
     }
   }
+  void bind_projections() {
+    bind("q", 0);
+    bind("k", 1);
+    bind("v", 2);
+  }
+  void bind_features() {
+    bind("bias", p.bias);
+    bind("mask", p.mask);
+    bind("lengths", p.lengths);
+    bind("key", p.key);
+  }
   const Operand& operand(int input) const { return operands_[static_cast<size_t>(input)]; }
 
   void add(const char* name, int64_t value) {
@@ -159,13 +170,8 @@ bool attention_accepts(const IrNode& node, size_t input, const View& view) {
 LoweredKernel lower_attention(const LowerInput& in) {
   AttentionLowering l(in, KernelFile::builtin("attention"));
   const AttentionProblem& p = l.p;
-  l.bind("q", 0);
-  l.bind("k", 1);
-  l.bind("v", 2);
-  l.bind("bias", p.bias);
-  l.bind("mask", p.mask);
-  l.bind("lengths", p.lengths);
-  l.bind("key", p.key);
+  l.bind_projections();
+  l.bind_features();
   l.add_sizes();
   l.add_view(p.bias, 4);
   l.add("", p.splits * p.results());
@@ -180,16 +186,11 @@ LoweredKernel lower_attention_gradient(const LowerInput& in) {
   AttentionLowering l(in, KernelFile::builtin("attention_backward"));
   const AttentionProblem& p = l.p;
   const AttentionGradient g = gradient_of(*l.node_.op, l.node_.shape, p);
-  l.bind("q", 0);
-  l.bind("k", 1);
-  l.bind("v", 2);
+  l.bind_projections();
   l.bind("grad", p.cotangent);
   l.bind("stats", p.stats);
   l.bind("delta", p.delta);
-  l.bind("bias", p.bias);
-  l.bind("mask", p.mask);
-  l.bind("lengths", p.lengths);
-  l.bind("key", p.key);
+  l.bind_features();
   l.add_sizes();
   l.add_view(p.cotangent, 3);
   l.add_view(p.bias, 4);

@@ -1,11 +1,11 @@
 // heddle bench as a user and a script meet it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
 #include "tests/cli/subprocess.h"
+#include "tests/cli/user_error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -13,16 +13,9 @@ namespace {
 
 using Json = nlohmann::json;
 using test::contains;
+using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
-
-void expect_user_error(const std::vector<std::string>& arguments, const std::string& part) {
-  const Finished run = run_heddle(arguments);
-  EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_EQ(run.out, "");
-  EXPECT_TRUE(contains(run.err, part));
-  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-}
 
 std::vector<Json> json_lines(const std::string& text) {
   std::vector<Json> lines;

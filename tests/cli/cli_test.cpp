@@ -7,6 +7,7 @@
 
 #include "core/graph/op.h"
 #include "tests/cli/subprocess.h"
+#include "tests/cli/user_error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -14,17 +15,9 @@ namespace {
 
 using Json = nlohmann::json;
 using test::contains;
+using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
-
-// Exit code 2, nothing on standard output, one line on standard error that contains `part`.
-void expect_user_error(const std::vector<std::string>& arguments, const std::string& part) {
-  const Finished run = run_heddle(arguments);
-  EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_EQ(run.out, "");
-  EXPECT_TRUE(contains(run.err, part));
-  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
-}
 
 TEST(Devices, JsonListsEveryBackend) {
   const Finished run = run_heddle({"devices", "--json"});

@@ -1,12 +1,12 @@
 // heddle tune as a user meets it: bad candidates are rejected, files are kept, merged and shown, and a broken one is one clear line.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/device/registry.h"
 #include "tests/cli/subprocess.h"
+#include "tests/cli/user_error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -14,20 +14,13 @@ namespace {
 
 using Json = nlohmann::json;
 using test::contains;
+using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
 
 std::string read_text(const std::string& path) {
   std::ifstream in(path);
   return {std::istreambuf_iterator<char>(in), {}};
-}
-
-void expect_user_error(const std::vector<std::string>& arguments, const std::string& part) {
-  const Finished run = run_heddle(arguments);
-  EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_EQ(run.out, "");
-  EXPECT_TRUE(contains(run.err, part));
-  EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
 }
 
 bool has_device(const std::string& id) {
