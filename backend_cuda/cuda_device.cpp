@@ -8,6 +8,7 @@
 
 #include "backend_cuda/nvrtc.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/kernel/printer.h"
 
 namespace heddle::cuda {
@@ -34,11 +35,13 @@ CudaDevice::CudaDevice(const Found& found)
 }
 
 CudaDevice::~CudaDevice() {
+  if (given_up_) return;
   cu().CtxSetCurrent(context_);
   cu().StreamSynchronize(stream_);
   for (auto& [id, recording] : recordings_) destroy(recording);
   for (InFlight& entry : in_flight_) {
     cu().EventDestroy(entry.done);
+    if (entry.read.memory) cu().MemFreeHost(entry.read.memory);
     for (CUevent event : entry.marks) cu().EventDestroy(event);
   }
   for (Staging& slot : staged_) {
@@ -56,7 +59,7 @@ CudaDevice::~CudaDevice() {
 // ---- errors ----
 
 void CudaDevice::check_alive() const {
-  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}", id_, dead_));
+  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}; go on from a checkpoint in a new process", id_, dead_));
 }
 
 // A context is current per thread, and consecutive calls may come from different threads.
@@ -67,6 +70,9 @@ void CudaDevice::activate() {
 
 void CudaDevice::lost(CUresult result, const char* call) {
   dead_ = fmt::format("{}: {}; last commands: {}", call, result_text(result), last_submitted_.empty() ? "none" : last_submitted_);
+  if (result == CUDA_ERROR_LAUNCH_TIMEOUT) {
+    throw DeviceTimeout(fmt::format("[{}] the driver's watchdog ended a kernel: {}; a smaller batch makes shorter work", id_, dead_));
+  }
   check_alive();
   throw DeviceLost(dead_);
 }
@@ -149,7 +155,7 @@ void CudaDevice::reclaim_staging() {
 bool CudaDevice::take_staging(uint64_t bytes, Staging& slot) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    expect(cu().EventSynchronize(staged_.front().done), "cuEventSynchronize");
+    wait_for(staged_.front().done);
     reclaim_staging();
   }
   auto best = free_staging_.end();
@@ -199,6 +205,7 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
+  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
   expect(cu().MemcpyDtoHAsync(target, source.memory + offset, bytes, stream_), "cuMemcpyDtoHAsync");
   expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
   retire(next_ticket_);  // the stream is in order: what was enqueued before has finished
@@ -206,12 +213,12 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
 
 // ---- kernels ----
 
-std::string CudaDevice::machine_code(const KernelSource& source) {
+std::string CudaDevice::machine_code(const KernelSource& source) const {
   std::string text = print(source, Target::cuda, print_options(caps_));
   std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm_, nvrtc_version(), text);
   if (auto known = cache_.load(identity); known && !known->empty()) return {known->begin(), known->end()};
   std::string code = compile_module(text, source.name, sm_);
-  cache_.store(identity, code.data(), code.size());
+  cache_.store(identity, code.data(), code.size(), source.name);
   return code;
 }
 
@@ -236,7 +243,25 @@ void CudaDevice::load(const KernelSource& source, Kernel& kernel) {
 KernelId CudaDevice::compile(const KernelSource& source) {
   activate();
   check_kernel(source, caps_);
-  std::string code = machine_code(source);
+  return add(source, machine_code(source));
+}
+
+std::vector<KernelId> CudaDevice::compile_all(std::span<const KernelSource* const> sources) {
+  activate();
+  for (const KernelSource* source : sources) check_kernel(*source, caps_);
+  std::vector<std::string> codes(sources.size());
+  parallel_each(sources.size(), [&](size_t i) { codes[i] = machine_code(*sources[i]); });
+  std::vector<KernelId> kernels;
+  try {
+    for (size_t i = 0; i < sources.size(); ++i) kernels.push_back(add(*sources[i], codes[i]));
+  } catch (...) {
+    for (KernelId kernel : kernels) release(kernel);
+    throw;
+  }
+  return kernels;
+}
+
+KernelId CudaDevice::add(const KernelSource& source, const std::string& code) {
   Kernel kernel;
   kernel.signature = signature_of(source);
   // std::string ends in a zero byte, which cuModuleLoadData needs where the code is PTX.

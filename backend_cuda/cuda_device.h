@@ -33,11 +33,15 @@ class CudaDevice final : public Device {
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   KernelId compile(const KernelSource& source) override;
+  // NVRTC in parallel; modules are loaded one after the other.
+  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  bool done(Ticket ticket) override;
+  Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 
  private:
   struct Buffer {
@@ -77,15 +81,18 @@ class CudaDevice final : public Device {
     bool timed = false;
     std::string text;                // its last commands, for errors
   };
-  struct InFlight {
-    uint64_t ticket = 0;
-    CUevent done = nullptr;
-    std::vector<CUevent> marks;  // before each command and after the last, when timed
-  };
   struct Staging {
     void* memory = nullptr;
     uint64_t capacity = 0;
     CUevent done = nullptr;
+  };
+  struct InFlight {
+    uint64_t ticket = 0;
+    CUevent done = nullptr;
+    std::vector<CUevent> marks;  // before each command and after the last, when timed
+    Staging read;                // page-locked memory of a read_later(), to be copied to `target` when done
+    void* target = nullptr;
+    uint64_t bytes = 0;
   };
 
   void check_alive() const;
@@ -96,7 +103,10 @@ class CudaDevice final : public Device {
   void drain();
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
-  std::string machine_code(const KernelSource& source);
+  std::string machine_code(const KernelSource& source) const;
+  KernelId add(const KernelSource& source, const std::string& code);
+  // cuEventSynchronize, or with HEDDLE_TIMEOUT a look from time to time.
+  void wait_for(CUevent event);
   void load(const KernelSource& source, Kernel& kernel);
   void add(Recording& recording, const Command& command);
   PreparedDispatch prepare(const Dispatch& d);
@@ -132,6 +142,8 @@ class CudaDevice final : public Device {
   uint64_t next_id_ = 0;
   uint64_t next_ticket_ = 0;
   uint64_t frees_ = 1;
+  double limit_ = timeout_seconds();
+  bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;
   std::string dead_;  // why the device is lost; empty while it works
 };

@@ -1,6 +1,11 @@
 // Recordings, submission and completion of CudaDevice.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
 #include "backend_cuda/cuda_device.h"
 #include "core/base/error.h"
 
@@ -205,6 +210,10 @@ void CudaDevice::retire(uint64_t ticket) {
     InFlight entry = std::move(in_flight_.front());
     in_flight_.pop_front();
     free_events_.push_back(entry.done);
+    if (entry.target) {
+      std::memcpy(entry.target, entry.read.memory, entry.bytes);
+      free_staging_.push_back(entry.read);
+    }
     if (entry.marks.empty()) continue;
     times_.emplace_back(entry.ticket, times_of(entry));
     if (times_.size() > kept_times) times_.pop_front();
@@ -214,9 +223,59 @@ void CudaDevice::retire(uint64_t ticket) {
 
 void CudaDevice::retire_finished() {
   if (in_flight_.size() >= max_in_flight) {
-    expect(cu().EventSynchronize(in_flight_[max_in_flight / 2].done), "cuEventSynchronize");
+    wait_for(in_flight_[max_in_flight / 2].done);
   }
   while (!in_flight_.empty() && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
+}
+
+void CudaDevice::wait_for(CUevent event) {
+  if (limit_ <= 0) return expect(cu().EventSynchronize(event), "cuEventSynchronize");
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point progress = Clock::now();
+  size_t running = in_flight_.size();
+  for (auto pause = std::chrono::microseconds(1); !finished(event); pause = std::min(2 * pause, std::chrono::microseconds(500))) {
+    const auto unfinished = static_cast<size_t>(std::count_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& e) { return !finished(e.done); }));
+    if (unfinished != running) {  // whatever finishes before it is progress
+      running = unfinished;
+      progress = Clock::now();
+    }
+    if (std::chrono::duration<double>(Clock::now() - progress).count() > limit_) {
+      given_up_ = true;
+      dead_ = fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT); last commands: {}", limit_, last_submitted_.empty() ? "none" : last_submitted_);
+      throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in a new process", id_, dead_));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool CudaDevice::done(Ticket ticket) {
+  activate();
+  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[done] {}: ticket {} was never given out", id_, raw(ticket)));
+  while (!in_flight_.empty() && in_flight_.front().ticket <= raw(ticket) && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
+  return in_flight_.empty() || in_flight_.front().ticket > raw(ticket);
+}
+
+// Through page-locked memory: a copy to pageable memory would wait.
+Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
+  activate();
+  Buffer& source = buffer(id, "read");
+  check_access("read", &source.bytes, offset, bytes);
+  if (bytes == 0) return Ticket::none;
+  retire_finished();
+  InFlight entry;
+  if (!take_staging(bytes, entry.read)) throw OutOfMemory(fmt::format("[{}] no {} bytes of page-locked memory for a read", id_, bytes));
+  entry.done = take_event();
+  CUresult result = cu().MemcpyDtoHAsync(entry.read.memory, source.memory + offset, bytes, stream_);
+  if (result == CUDA_SUCCESS) result = cu().EventRecord(entry.done, stream_);
+  if (result != CUDA_SUCCESS) {  // the copy may be under way: its memory is given up
+    free_events_.push_back(entry.done);
+    expect(result, "cuMemcpyDtoHAsync");
+  }
+  entry.target = target;
+  entry.bytes = bytes;
+  entry.ticket = ++next_ticket_;
+  in_flight_.push_back(std::move(entry));
+  return Ticket{next_ticket_};
 }
 
 void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
@@ -226,7 +285,7 @@ void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[wait] {}: ticket {} was never given out", id_, raw(ticket)));
   for (InFlight& entry : in_flight_) {
     if (entry.ticket != raw(ticket)) continue;
-    expect(cu().EventSynchronize(entry.done), "cuEventSynchronize");
+    wait_for(entry.done);
     retire(raw(ticket));
     break;
   }

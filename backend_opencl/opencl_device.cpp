@@ -3,10 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
+#include <thread>
+#include <utility>
 
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/kernel/printer.h"
 
 namespace heddle::opencl {
@@ -36,6 +40,10 @@ OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(fou
 }
 
 OpenClDevice::~OpenClDevice() {
+  if (given_up_) {
+    for (auto& slot : staged_) static_cast<void>(slot.release());
+    return;
+  }
   cl().Finish(queue_);
   for (auto& [id, recording] : recordings_) destroy(recording);
   for (InFlight& entry : in_flight_) {
@@ -55,7 +63,7 @@ OpenClDevice::~OpenClDevice() {
 // ---- errors ----
 
 void OpenClDevice::check_alive() const {
-  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}", id_, dead_));
+  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}; open it again and go on from a checkpoint", id_, dead_));
 }
 
 void OpenClDevice::lost(cl_int status, const char* call) {
@@ -127,7 +135,7 @@ void OpenClDevice::reclaim_staging() {
 std::unique_ptr<OpenClDevice::Staging> OpenClDevice::take_staging(uint64_t bytes) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    expect(cl().WaitForEvents(1, &staged_.front()->done), "clWaitForEvents", true);
+    wait_for(staged_.front()->done);
     reclaim_staging();
   }
   for (auto& slot : free_staging_) {
@@ -167,6 +175,7 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
+  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
   expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_TRUE, offset, bytes, target, 0, nullptr, nullptr),
          "clEnqueueReadBuffer", true);
   retire(next_ticket_);  // the queue is in order: what was enqueued before has finished
@@ -177,9 +186,35 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
 KernelId OpenClDevice::compile(const KernelSource& source) {
   check_alive();
   check_kernel(source, caps_);
+  return add(source, builder_->build(print(source, Target::opencl, print_options(caps_)), source.name));
+}
+
+std::vector<KernelId> OpenClDevice::compile_all(std::span<const KernelSource* const> sources) {
+  if (!builder_->parallel()) return Device::compile_all(sources);
+  check_alive();
+  for (const KernelSource* source : sources) check_kernel(*source, caps_);
+  std::vector<cl_program> programs(sources.size(), nullptr);
+  std::vector<KernelId> kernels;
+  try {
+    parallel_each(sources.size(), [&](size_t i) {
+      programs[i] = builder_->build(print(*sources[i], Target::opencl, print_options(caps_)), sources[i]->name);
+    });
+    for (size_t i = 0; i < sources.size(); ++i) kernels.push_back(add(*sources[i], std::exchange(programs[i], nullptr)));
+  } catch (...) {
+    for (cl_program program : programs) {
+      if (program) cl().ReleaseProgram(program);
+    }
+    for (KernelId kernel : kernels) release(kernel);
+    throw;
+  }
+  return kernels;
+}
+
+// Takes the program over, also when it throws.
+KernelId OpenClDevice::add(const KernelSource& source, cl_program program) {
   Kernel kernel;
+  kernel.program = program;
   kernel.signature = signature_of(source);
-  kernel.program = builder_->build(print(source, Target::opencl, print_options(caps_)), source.name);
   cl_int status = CL_SUCCESS;
   kernel.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
   size_t lanes = 0;
@@ -328,6 +363,7 @@ void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry) {
   for (size_t i = 0; i + 1 < recording.commands.size(); ++i) {
     cl_event event = nullptr;
     enqueue(recording.commands[i], recording.timed ? &event : nullptr);
+    entry.begun = true;
     if (recording.timed) entry.commands.push_back(event);
   }
   enqueue(recording.commands.back(), &entry.done);
@@ -344,9 +380,11 @@ Ticket OpenClDevice::submit(RecordingId id) {
   InFlight entry{};
   try {
     enqueue_all(recording, entry);
-  } catch (...) {
+  } catch (const DeviceError& error) {
     for (cl_event event : entry.commands) cl().ReleaseEvent(event);
     if (entry.done) cl().ReleaseEvent(entry.done);
+    // What is updated in place may be half updated.
+    if (entry.begun && dead_.empty()) dead_ = fmt::format("a submission stopped halfway: {}", error.what());
     throw;
   }
   entry.timed = recording.timed && !recording.commands.empty();
@@ -394,9 +432,52 @@ void OpenClDevice::retire(uint64_t ticket) {
 
 void OpenClDevice::retire_finished() {
   if (in_flight_.size() >= max_in_flight) {
-    expect(cl().WaitForEvents(1, &in_flight_[max_in_flight / 2].done), "clWaitForEvents", true);
+    wait_for(in_flight_[max_in_flight / 2].done);
   }
   while (!in_flight_.empty() && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
+}
+
+void OpenClDevice::wait_for(cl_event event) {
+  if (limit_ <= 0) return expect(cl().WaitForEvents(1, &event), "clWaitForEvents", true);
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point progress = Clock::now();
+  size_t running = in_flight_.size();
+  for (auto pause = std::chrono::microseconds(1); !finished(event); pause = std::min(2 * pause, std::chrono::microseconds(500))) {
+    // Whatever finishes before it is progress.
+    const auto unfinished = static_cast<size_t>(std::count_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& e) { return !finished(e.done); }));
+    if (unfinished != running) {
+      running = unfinished;
+      progress = Clock::now();
+    }
+    if (std::chrono::duration<double>(Clock::now() - progress).count() > limit_) {
+      given_up_ = true;
+      dead_ = fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT); last commands: {}", limit_, last_submitted_.empty() ? "none" : last_submitted_);
+      throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a "
+                                      "checkpoint", id_, dead_));
+    }
+    std::this_thread::sleep_for(pause);
+  }
+}
+
+bool OpenClDevice::done(Ticket ticket) {
+  check_alive();
+  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[done] {}: ticket {} was never given out", id_, raw(ticket)));
+  while (!in_flight_.empty() && in_flight_.front().ticket <= raw(ticket) && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
+  return in_flight_.empty() || in_flight_.front().ticket > raw(ticket);
+}
+
+Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
+  check_alive();
+  Buffer& source = buffer(id, "read");
+  check_access("read", &source.bytes, offset, bytes);
+  if (bytes == 0) return Ticket::none;
+  retire_finished();
+  InFlight entry{};
+  expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_FALSE, offset, bytes, target, 0, nullptr, &entry.done), "clEnqueueReadBuffer");
+  entry.ticket = ++next_ticket_;
+  in_flight_.push_back(std::move(entry));
+  expect(cl().Flush(queue_), "clFlush");
+  return Ticket{next_ticket_};
 }
 
 void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
@@ -406,7 +487,7 @@ void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[wait] {}: ticket {} was never given out", id_, raw(ticket)));
   for (InFlight& entry : in_flight_) {
     if (entry.ticket != raw(ticket)) continue;
-    expect(cl().WaitForEvents(1, &entry.done), "clWaitForEvents", true);
+    wait_for(entry.done);
     retire(raw(ticket));
     break;
   }

@@ -30,11 +30,14 @@ class OpenClDevice final : public Device {
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   KernelId compile(const KernelSource& source) override;
+  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  bool done(Ticket ticket) override;
+  Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 
  private:
   struct Buffer {
@@ -73,6 +76,7 @@ class OpenClDevice final : public Device {
     cl_event done;                   // of the last command
     std::vector<cl_event> commands;  // of all others, when timed
     bool timed;
+    bool begun;                      // at least one command was enqueued
   };
   struct Staging {
     std::unique_ptr<char[]> memory;
@@ -86,6 +90,9 @@ class OpenClDevice final : public Device {
   [[noreturn]] void lost(cl_int status, const char* call);
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
+  KernelId add(const KernelSource& source, cl_program program);
+  // clWaitForEvents, or with HEDDLE_TIMEOUT a look from time to time.
+  void wait_for(cl_event event);
   Prepared prepare(const Dispatch& d);
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
@@ -119,6 +126,8 @@ class OpenClDevice final : public Device {
   uint64_t next_id_ = 0;
   uint64_t next_ticket_ = 0;
   uint64_t frees_ = 1;
+  double limit_ = timeout_seconds();
+  bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;
   std::string dead_;  // why the device is lost; empty while it works
 };

@@ -54,6 +54,14 @@ void Context::check(VkResult result, std::string_view call) {
   guard();
 }
 
+void Context::timed_out(double seconds) {
+  const std::string work = last_work_ ? fmt::format("; last work: {}", *last_work_) : std::string();
+  given_up_ = true;
+  set_lost(fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT){}", seconds, work));
+  throw DeviceTimeout(fmt::format("[{}] {} does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a checkpoint",
+                                  physical_.info().id, physical_.info().name, lost_reason_));
+}
+
 void Context::guard() const {
   if (!lost_) return;
   const DeviceInfo& info = physical_.info();
@@ -62,9 +70,10 @@ void Context::guard() const {
 }
 
 void Context::set_lost(std::string reason) {
+  const std::lock_guard lock(lost_mutex_);
   if (lost_) return;
-  lost_ = true;
   lost_reason_ = std::move(reason);
+  lost_ = true;
 }
 
 }  // namespace heddle::vulkan

@@ -1,10 +1,12 @@
 // Context: one opened VkDevice with its queue, and the state of its health. The parts of a device share it.
 //
 // Invariants: once `lost` is set it stays set; every Vulkan result goes through check(), which sets it.
-// Thread safety: none; used by one device.
+// Thread safety: check() and guard() may be called from several threads; used by one device.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <string_view>
 
@@ -36,6 +38,10 @@ class Context {
   void guard() const;
   bool lost() const { return lost_; }
   void set_lost(std::string reason);
+  // Gives the device up because it finished nothing for that long.
+  [[noreturn]] void timed_out(double seconds);
+  // Its work may never end: nothing it uses can be given back.
+  bool given_up() const { return given_up_; }
   // What the newest submission does, for the text of DeviceLost.
   void set_last_work(std::shared_ptr<const std::string> work) { last_work_ = std::move(work); }
 
@@ -43,8 +49,10 @@ class Context {
   Physical physical_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  bool lost_ = false;
-  std::string lost_reason_;
+  std::atomic<bool> lost_ = false;
+  bool given_up_ = false;
+  std::mutex lost_mutex_;    // kernels are compiled by several threads
+  std::string lost_reason_;  // written once, before lost_
   std::shared_ptr<const std::string> last_work_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <mutex>
 #include <set>
@@ -36,6 +37,12 @@ void close_open_devices() {
   for (VulkanDevice* device : devices) device->close();
 }
 
+// Desktop watchdogs end submissions of two to ten seconds; CPU drivers have none. HEDDLE_SLICE_MS overrides; 0: one submission.
+double slice_seconds(DeviceClass device_class) {
+  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, std::strtod(text, nullptr) * 1e-3);
+  return device_class == DeviceClass::cpu ? 0 : 0.2;
+}
+
 bool staging_forced() {
   const char* value = std::getenv("HEDDLE_VULKAN_STAGING");
   return value && std::string_view(value) == "1";
@@ -64,6 +71,7 @@ VulkanDevice::VulkanDevice(VkPhysicalDevice handle, int index)
     : parts_(std::make_unique<Parts>(handle, index, staging_forced())) {
   caps_ = parts_->context.caps();
   id_ = parts_->context.physical().info().id;
+  slice_seconds_ = slice_seconds(caps_.device_class);
   static std::once_flag registered;
   std::call_once(registered, [] { std::atexit(close_open_devices); });
   const std::lock_guard lock(open_devices().mutex);
@@ -78,7 +86,10 @@ VulkanDevice::~VulkanDevice() {
   close();
 }
 
-void VulkanDevice::close() { parts_.reset(); }
+void VulkanDevice::close() {
+  if (parts_ && parts_->context.given_up()) parts_.release();  // waiting for it would hang the end of the process
+  parts_.reset();
+}
 
 VulkanDevice::Parts& VulkanDevice::parts() const {
   if (!parts_) throw DeviceLost(fmt::format("[{}] the device is closed: the process is ending", id_));
@@ -116,6 +127,8 @@ void VulkanDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
 
 KernelId VulkanDevice::compile(const KernelSource& source) { return parts().kernels.compile(source); }
 
+std::vector<KernelId> VulkanDevice::compile_all(std::span<const KernelSource* const> sources) { return parts().kernels.compile_all(sources); }
+
 void VulkanDevice::release(KernelId kernel) {
   if (gone()) return;
   parts_->kernels.take(kernel);  // recordings that use it keep it alive
@@ -123,7 +136,7 @@ void VulkanDevice::release(KernelId kernel) {
 
 RecordingId VulkanDevice::record(std::span<const Command> commands, bool timed) {
   Parts& p = parts();
-  auto recording = std::make_shared<Recording>(p.context, p.memory, p.kernels, p.pool, commands, timed);
+  auto recording = std::make_shared<Recording>(p.context, p.memory, p.kernels, p.pool, commands, timed, slice_seconds_);
   const RecordingId id{next_recording_++};
   p.recordings.emplace(id, std::move(recording));
   return id;
@@ -154,7 +167,16 @@ Ticket VulkanDevice::submit(RecordingId recording) {
     keep_times(*found);
   }
   p.context.set_last_work(found->summary());
-  const uint64_t ticket = p.transfers.submit(found->commands());
+  uint64_t ticket = 0;
+  try {
+    for (const VkCommandBuffer slice : found->slices()) ticket = p.transfers.submit(slice);
+  } catch (const DeviceLost&) {
+    throw;
+  } catch (const DeviceError& error) {
+    // What is updated in place may be half updated.
+    if (ticket > 0) p.context.set_lost(fmt::format("a submission stopped halfway: {}", error.what()));
+    throw;
+  }
   found->last_ticket = ticket;
   if (found->timed()) timed_[ticket] = found;
   return Ticket{ticket};
@@ -173,11 +195,25 @@ void VulkanDevice::keep_times(const Recording& recording) {
   if (times_.size() > max_kept_times) times_.erase(times_.begin());
 }
 
+uint64_t VulkanDevice::known(Ticket ticket, const char* place) const {
+  const auto number = static_cast<uint64_t>(ticket);
+  if (number == 0 || number > parts_->queue.last())
+    throw DeviceError(fmt::format("[vulkan {}] no submission has the ticket {}", place, number));
+  return number;
+}
+
+bool VulkanDevice::done(Ticket ticket) {
+  Parts& p = parts();
+  return known(ticket, "done") <= p.queue.completed();
+}
+
+Ticket VulkanDevice::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  return Ticket{parts().transfers.download_later(buffer, offset, static_cast<std::byte*>(target), bytes)};
+}
+
 void VulkanDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   Parts& p = parts();
-  const auto number = static_cast<uint64_t>(ticket);
-  if (number == 0 || number > p.queue.last())
-    throw DeviceError(fmt::format("[vulkan wait] no submission has the ticket {}", number));
+  const uint64_t number = known(ticket, "wait");
   p.queue.wait(number);
   if (!seconds) return;
   seconds->clear();

@@ -30,11 +30,14 @@ class VulkanDevice final : public Device {
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   KernelId compile(const KernelSource& source) override;
+  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  bool done(Ticket ticket) override;
+  Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 
   // Waits for all work and gives everything back; afterwards the device counts as lost. Also called when the process
   // ends, before the driver's own exit handlers run.
@@ -54,6 +57,7 @@ class VulkanDevice final : public Device {
     std::unordered_map<RecordingId, std::shared_ptr<Recording>> recordings;
   };
 
+  uint64_t known(Ticket ticket, const char* place) const;
   // The parts, if the device is alive; throws DeviceLost otherwise.
   Parts& parts() const;
   bool gone() const { return !parts_ || parts_->context.lost(); }
@@ -63,6 +67,7 @@ class VulkanDevice final : public Device {
 
   Caps caps_;
   std::string id_;
+  double slice_seconds_ = 0;  // recordings are cut into submissions of about that long; 0: never
   std::unique_ptr<Parts> parts_;
   uint64_t next_recording_ = 1;
   std::map<uint64_t, std::weak_ptr<Recording>> timed_;  // ticket -> recording whose times were not read yet

@@ -77,7 +77,7 @@ std::vector<uint32_t> compile_glsl_cached(const std::string& text, const std::st
     }
   }
   auto words = compile_glsl(text, name);
-  cache.store(key, words.data(), words.size() * sizeof(uint32_t));
+  cache.store(key, words.data(), words.size() * sizeof(uint32_t), name);
   return words;
 }
 

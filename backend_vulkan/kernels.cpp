@@ -4,12 +4,14 @@
 
 #include "backend_vulkan/glsl_compiler.h"
 #include "core/base/error.h"
+#include "core/base/parallel.h"
 #include "core/kernel/printer.h"
 
 namespace heddle::vulkan {
 namespace {
 
 constexpr std::string_view cache_identity = "VkPipelineCache";
+constexpr size_t largest_file = size_t{256} << 20;  // a larger one is not carried on, so that it cannot grow for ever
 
 }  // namespace
 
@@ -30,24 +32,53 @@ Kernels::~Kernels() {
 }
 
 void Kernels::load_cache() {
-  const auto stored = disk_.load(cache_identity);
-  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
-  if (stored) {
-    info.initialDataSize = stored->size();
-    info.pInitialData = stored->data();
-  }
-  context_.check(vkCreatePipelineCache(context_.device(), &info, nullptr, &cache_), "vkCreatePipelineCache");
+  loaded_ = disk_.load(cache_identity).value_or(std::vector<uint8_t>());
+  if (loaded_.size() > largest_file) loaded_.clear();
+  context_.check(make_cache(loaded_, &cache_), "vkCreatePipelineCache");
 }
 
-void Kernels::store_cache() const {
+// A cache that starts from stored bytes; the driver ignores those of another driver by their header.
+VkResult Kernels::make_cache(const std::vector<uint8_t>& data, VkPipelineCache* made) const {
+  VkPipelineCacheCreateInfo info{VK_STRUCTURE_TYPE_PIPELINE_CACHE_CREATE_INFO};
+  info.initialDataSize = data.size();
+  info.pInitialData = data.data();
+  return vkCreatePipelineCache(context_.device(), &info, nullptr, made);
+}
+
+void Kernels::store_cache() {
+  // One file holds the pipelines of all processes: what another stored meanwhile is joined, not lost.
+  const auto newest = disk_.load(cache_identity);
+  VkPipelineCache other = VK_NULL_HANDLE;
+  if (newest && *newest != loaded_ && newest->size() <= largest_file && make_cache(*newest, &other) == VK_SUCCESS) {
+    vkMergePipelineCaches(context_.device(), cache_, 1, &other);
+    vkDestroyPipelineCache(context_.device(), other, nullptr);
+  }
   size_t bytes = 0;
   if (vkGetPipelineCacheData(context_.device(), cache_, &bytes, nullptr) < 0 || bytes == 0) return;
   std::vector<uint8_t> data(bytes);
   if (vkGetPipelineCacheData(context_.device(), cache_, &bytes, data.data()) != VK_SUCCESS) return;
-  disk_.store(cache_identity, data.data(), bytes);
+  data.resize(bytes);
+  if (!newest || data != *newest) disk_.store(cache_identity, data.data(), bytes, context_.physical().info().name);
 }
 
-KernelId Kernels::compile(const KernelSource& source) {
+KernelId Kernels::compile(const KernelSource& source) { return add(build(source)); }
+
+std::vector<KernelId> Kernels::compile_all(std::span<const KernelSource* const> sources) {
+  std::vector<std::shared_ptr<Kernel>> built(sources.size());
+  parallel_each(sources.size(), [&](size_t i) { built[i] = build(*sources[i]); });
+  std::vector<KernelId> ids;
+  for (std::shared_ptr<Kernel>& kernel : built) ids.push_back(add(std::move(kernel)));
+  return ids;
+}
+
+KernelId Kernels::add(std::shared_ptr<Kernel> kernel) {
+  fresh_ = true;
+  const KernelId id{next_++};
+  kernels_.emplace(id, std::move(kernel));
+  return id;
+}
+
+std::shared_ptr<Kernel> Kernels::build(const KernelSource& source) const {
   check_kernel(source, context_.caps());
   const std::string text = print(source, Target::glsl, print_options(context_.caps()));
   const auto words = compile_glsl_cached(text, source.name);
@@ -55,10 +86,7 @@ KernelId Kernels::compile(const KernelSource& source) {
   kernel->signature = signature_of(source);
   make_layout(*kernel);
   make_pipeline(*kernel, words, text);
-  fresh_ = true;
-  const KernelId id{next_++};
-  kernels_.emplace(id, std::move(kernel));
-  return id;
+  return kernel;
 }
 
 void Kernels::make_layout(Kernel& kernel) const {

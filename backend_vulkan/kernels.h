@@ -1,11 +1,12 @@
 // Kernels: KernelSource -> GLSL -> SPIR-V -> compute pipeline, with both caches on disk.
 //
 // Invariants: a Kernel lives as long as a recording that uses it holds it; the driver's pipeline cache is loaded when
-// the device opens and stored when it closes, if a pipeline was made in between. Thread safety: none; used by one
+// the device opens; when it closes, what came to it is joined with what other processes stored meanwhile. Thread safety: none; used by one
 // device.
 #pragma once
 
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -36,21 +37,27 @@ class Kernels {
   ~Kernels();
 
   KernelId compile(const KernelSource& source);
+  // In parallel: glslang and vkCreateComputePipelines may be called from several threads.
+  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources);
   // Null when the id is not alive.
   std::shared_ptr<Kernel> find(KernelId id) const;
   // Takes the kernel out of the table; throws DeviceError when the id is not alive.
   std::shared_ptr<Kernel> take(KernelId id);
 
  private:
+  std::shared_ptr<Kernel> build(const KernelSource& source) const;
+  KernelId add(std::shared_ptr<Kernel> kernel);
   void make_layout(Kernel& kernel) const;
   void make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, const std::string& text) const;
+  VkResult make_cache(const std::vector<uint8_t>& data, VkPipelineCache* made) const;
   void load_cache();
-  void store_cache() const;
+  void store_cache();
 
   Context& context_;
   DiskCache disk_;
   uint64_t next_ = 1;
   bool fresh_ = false;  // a pipeline was made that the file may not know
+  std::vector<uint8_t> loaded_;
   VkPipelineCache cache_ = VK_NULL_HANDLE;
   std::unordered_map<KernelId, std::shared_ptr<Kernel>> kernels_;
 };

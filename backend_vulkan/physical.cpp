@@ -310,6 +310,8 @@ void Physical::judge() {
         "the driver lacks 8-bit or 16-bit storage buffers (storageBuffer8BitAccess, storageBuffer16BitAccess)";
   }
   info_.available = info_.reason.empty();
+  info_.caps.async = true;
+  info_.caps.times = timestamp_bits_ > 0;
 }
 
 }  // namespace heddle::vulkan

@@ -41,10 +41,26 @@ void Queue::wait(uint64_t ticket) {
     size_t newest = 0;
     while (newest + 1 < in_flight_.size() && in_flight_[newest + 1].ticket <= ticket) ++newest;
     const VkFence fence = in_flight_[newest].fence;
-    context_.check(vkWaitForFences(context_.device(), 1, &fence, VK_TRUE, UINT64_MAX), "vkWaitForFences");
-    for (size_t i = 0; i <= newest; ++i) finish_front();
+    wait_for(fence);
+    while (!in_flight_.empty() && in_flight_.front().ticket <= ticket) finish_front();
   }
   run_due();
+}
+
+// With a limit: every submission in turn may take that long.
+void Queue::wait_for(VkFence fence) {
+  VkResult result = VK_TIMEOUT;
+  if (limit_ <= 0) {
+    result = vkWaitForFences(context_.device(), 1, &fence, VK_TRUE, UINT64_MAX);
+  } else {
+    const auto nanoseconds = static_cast<uint64_t>(limit_ * 1e9);
+    for (const InFlight& entry : in_flight_) {
+      result = vkWaitForFences(context_.device(), 1, &entry.fence, VK_TRUE, nanoseconds);
+      if (result != VK_SUCCESS || entry.fence == fence) break;
+    }
+    if (result == VK_TIMEOUT) context_.timed_out(limit_);
+  }
+  context_.check(result, "vkWaitForFences");
 }
 
 uint64_t Queue::completed() {

@@ -46,6 +46,7 @@ class Queue {
   };
 
   VkFence take_fence();
+  void wait_for(VkFence fence);
   void finish_front();
   void run_due();
 
@@ -56,6 +57,7 @@ class Queue {
   uint64_t last_ = 0;
   uint64_t completed_ = 0;
   bool fail_next_ = false;
+  double limit_ = timeout_seconds();  // 0: none
   std::deque<InFlight> in_flight_;
   std::vector<VkFence> spare_;
   std::multimap<uint64_t, std::function<void()>> deferred_;

@@ -8,7 +8,7 @@
 namespace heddle::vulkan {
 
 Recording::Recording(Context& context, const Memory& memory, const Kernels& kernels, VkCommandPool pool,
-                     std::span<const Command> commands, bool timed)
+                     std::span<const Command> commands, bool timed, double slice_seconds)
     : context_(context),
       memory_(memory),
       table_(kernels),
@@ -32,7 +32,7 @@ Recording::Recording(Context& context, const Memory& memory, const Kernels& kern
       info.queryCount = count_ + 1;
       context_.check(vkCreateQueryPool(context_.device(), &info, nullptr, &queries_), "vkCreateQueryPool");
     }
-    record(commands);
+    record(commands, slice_seconds);
   } catch (...) {
     destroy();
     throw;
@@ -43,7 +43,7 @@ Recording::Recording(Context& context, const Memory& memory, const Kernels& kern
 Recording::~Recording() { destroy(); }
 
 void Recording::destroy() {
-  if (commands_) vkFreeCommandBuffers(context_.device(), command_pool_, 1, &commands_);
+  if (!slices_.empty()) vkFreeCommandBuffers(context_.device(), command_pool_, static_cast<uint32_t>(slices_.size()), slices_.data());
   vkDestroyDescriptorPool(context_.device(), sets_, nullptr);
   vkDestroyQueryPool(context_.device(), queries_, nullptr);
 }
@@ -66,22 +66,43 @@ void Recording::make_pool(std::span<const Command> commands) {
   context_.check(vkCreateDescriptorPool(context_.device(), &info, nullptr, &sets_), "vkCreateDescriptorPool");
 }
 
-void Recording::record(std::span<const Command> commands) {
+void Recording::begin_slice() {
   VkCommandBufferAllocateInfo allocate{VK_STRUCTURE_TYPE_COMMAND_BUFFER_ALLOCATE_INFO};
   allocate.commandPool = command_pool_;
   allocate.level = VK_COMMAND_BUFFER_LEVEL_PRIMARY;
   allocate.commandBufferCount = 1;
   context_.check(vkAllocateCommandBuffers(context_.device(), &allocate, &commands_), "vkAllocateCommandBuffers");
+  slices_.push_back(commands_);
+  bound_ = VK_NULL_HANDLE;
+  hazards_.clear();  // the slice before ends with a barrier
   VkCommandBufferBeginInfo begin{VK_STRUCTURE_TYPE_COMMAND_BUFFER_BEGIN_INFO};
   // Queries are reset inside, so a timed recording runs once at a time; the device waits for it.
   begin.flags = queries_ ? 0 : VK_COMMAND_BUFFER_USAGE_SIMULTANEOUS_USE_BIT;
   context_.check(vkBeginCommandBuffer(commands_, &begin), "vkBeginCommandBuffer");
+}
+
+void Recording::end_slice() {
+  end_barrier(commands_);
+  context_.check(vkEndCommandBuffer(commands_), "vkEndCommandBuffer");
+}
+
+void Recording::record(std::span<const Command> commands, double slice_seconds) {
+  begin_slice();
   if (queries_) {
     vkCmdResetQueryPool(commands_, queries_, 0, count_ + 1);
     vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, 0);
   }
   uint32_t index = 0;
+  double seconds = 0;
   for (const Command& command : commands) {
+    const auto* dispatch = std::get_if<Dispatch>(&command);
+    const double guess = dispatch ? dispatch->seconds : 0;
+    if (slice_seconds > 0 && seconds > 0 && seconds + guess > slice_seconds) {
+      end_slice();
+      begin_slice();
+      seconds = 0;
+    }
+    seconds += guess;
     std::visit([this](const auto& c) { record(c); }, command);
     ++index;
     if (queries_) {
@@ -89,8 +110,7 @@ void Recording::record(std::span<const Command> commands) {
       vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_BOTTOM_OF_PIPE_BIT, queries_, index);
     }
   }
-  end_barrier(commands_);
-  context_.check(vkEndCommandBuffer(commands_), "vkEndCommandBuffer");
+  end_slice();
 }
 
 void Recording::order(std::span<const Touch> touches) {

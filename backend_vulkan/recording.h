@@ -19,12 +19,13 @@ namespace heddle::vulkan {
 class Recording {
  public:
   Recording(Context& context, const Memory& memory, const Kernels& kernels, VkCommandPool pool,
-            std::span<const Command> commands, bool timed);
+            std::span<const Command> commands, bool timed, double slice_seconds);
   ~Recording();
   Recording(const Recording&) = delete;
   Recording& operator=(const Recording&) = delete;
 
-  VkCommandBuffer commands() const { return commands_; }
+  // One or more command buffers, to be submitted one by one in this order: a watchdog counts each submission by itself.
+  const std::vector<VkCommandBuffer>& slices() const { return slices_; }
   bool timed() const { return queries_ != VK_NULL_HANDLE; }
   // Device seconds per command of the newest submission, which must have finished.
   std::vector<double> seconds() const;
@@ -37,7 +38,9 @@ class Recording {
  private:
   void destroy();
   void make_pool(std::span<const Command> commands);
-  void record(std::span<const Command> commands);
+  void record(std::span<const Command> commands, double slice_seconds);
+  void begin_slice();
+  void end_slice();
   void record(const Dispatch& dispatch);
   void record(const Copy& copy);
   void record(const Fill& fill);
@@ -48,7 +51,8 @@ class Recording {
   const Memory& memory_;
   const Kernels& table_;
   VkCommandPool command_pool_;
-  VkCommandBuffer commands_ = VK_NULL_HANDLE;
+  VkCommandBuffer commands_ = VK_NULL_HANDLE;  // of the slice that is being recorded
+  std::vector<VkCommandBuffer> slices_;
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
   VkQueryPool queries_ = VK_NULL_HANDLE;
   uint32_t count_ = 0;

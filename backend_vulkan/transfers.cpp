@@ -17,6 +17,7 @@ Transfers::~Transfers() {
   vkDestroyCommandPool(context_.device(), pool_, nullptr);
   if (ring_) memory_.destroy(*ring_);
   if (readback_) memory_.destroy(*readback_);
+  for (const Buffer& buffer : later_) memory_.destroy(buffer);
 }
 
 void Transfers::upload(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes) {
@@ -135,6 +136,30 @@ void Transfers::download(BufferId id, uint64_t offset, std::byte* target, uint64
     std::memcpy(target + done, readback_->mapped, part);
     done += part;
   }
+}
+
+// Copied on the device first: what is submitted after this call may overwrite the source before the host comes to look.
+uint64_t Transfers::download_later(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes) {
+  const Buffer& source = memory_.get(id, offset, bytes, "read");
+  if (bytes == 0) return queue_.last();
+  Buffer slot;
+  const auto fits = std::find_if(later_.begin(), later_.end(), [&](const Buffer& b) { return b.bytes >= bytes; });
+  if (fits != later_.end()) {
+    slot = *fits;
+    later_.erase(fits);
+  } else {
+    slot = memory_.make(std::max<uint64_t>(bytes, 4096), Residence::readback);
+  }
+  if (open_) submit(VK_NULL_HANDLE);
+  const VkBufferCopy region{offset, 0, bytes};
+  vkCmdCopyBuffer(begin(), source.handle, slot.handle, 1, &region);
+  const uint64_t ticket = submit(VK_NULL_HANDLE);
+  queue_.when_done(ticket, [this, slot, target, bytes] {
+    std::memcpy(target, slot.mapped, bytes);
+    if (later_.size() < kept_slots && slot.bytes <= chunk_bytes) later_.push_back(slot);
+    else memory_.destroy(slot);
+  });
+  return ticket;
 }
 
 }  // namespace heddle::vulkan

@@ -26,6 +26,8 @@ class Transfers {
   void upload(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes);
   // Waits for everything enqueued before.
   void download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
+  // As download(), but does not wait: `target` is filled by whoever finds the returned ticket complete.
+  uint64_t download_later(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
   // Submits the open copies and then `work` (may be null) as one submission; returns its ticket, or that of the newest
   // submission when there is nothing to submit.
   uint64_t submit(VkCommandBuffer work);
@@ -46,6 +48,7 @@ class Transfers {
 
   static constexpr uint64_t ring_bytes = 16u << 20;
   static constexpr uint64_t chunk_bytes = ring_bytes / 4;
+  static constexpr size_t kept_slots = 8;
 
   Context& context_;
   Memory& memory_;
@@ -56,6 +59,7 @@ class Transfers {
   uint64_t open_bytes_ = 0;
   Hazards open_hazards_;
   std::optional<Buffer> ring_, readback_;
+  std::vector<Buffer> later_;  // readback buffers of finished download_later() calls, to be used again
   uint64_t head_ = 0, tail_ = 0;  // bytes ever reserved and released; the ring holds what lies between
   std::deque<RingMark> marks_;
 };

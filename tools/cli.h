@@ -1,8 +1,9 @@
 // What the subcommands of `heddle` share.
 //
 // Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example.
-// Exit codes: 0 success, 2 a mistake of the user (bad option or input: one line on stderr), 1 an internal fault or a
-// fault of the device, 130 interrupted by Ctrl-C after saving. Thread safety: none.
+// Exit codes: 0 success, 2 a mistake of the user (bad option or input), 1 an internal fault or another fault of a device, 3 out of device memory,
+// 4 a device was lost or did not answer in time, 5 a driver refused a kernel, 130 interrupted by Ctrl-C after saving. Each ends with one line on stderr.
+// Thread safety: none.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -17,6 +18,9 @@ using Json = nlohmann::ordered_json;
 
 inline constexpr int exit_user_error = 2;
 inline constexpr int exit_internal_error = 1;
+inline constexpr int exit_out_of_memory = 3;
+inline constexpr int exit_device_lost = 4;
+inline constexpr int exit_compile_error = 5;
 inline constexpr int exit_interrupted = 130;
 
 // Subcommands write their exit code here; it outlives them.
@@ -33,6 +37,7 @@ void add_dump(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);
 void add_tune(Cli& cli);
+void add_cache(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.

@@ -33,9 +33,10 @@ int run(int argc, char** argv) {
   Cli cli;
   cli.app.require_subcommand(1);
   cli.app.footer(
-      "Exit codes: 0 success, 2 user error, 1 internal or device error, 130 interrupted (after saving).\n"
+      "Exit codes: 0 success, 2 user error, 1 internal or device error, 3 out of device memory, 4 device lost or timed out,\n"
+      "5 kernel refused by a driver, 130 interrupted (after saving).\n"
       "Example:\n  heddle train mnist-mlp --epochs 2");
-  for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_tune, add_version})
+  for (const auto add : {add_train, add_eval, add_devices, add_ops, add_dump, add_kernel, add_bench, add_tune, add_cache, add_version})
     add(cli);
   try {
     check_command(cli.app, argc, argv);
@@ -46,6 +47,12 @@ int run(int argc, char** argv) {
     return fail("", fmt::format("{}; see heddle --help", error.what()), exit_user_error);
   } catch (const UserError& error) {
     return fail("", error.what(), exit_user_error);
+  } catch (const OutOfMemory& error) {
+    return fail("out of memory: ", error.what(), exit_out_of_memory);
+  } catch (const DeviceLost& error) {
+    return fail("device lost: ", error.what(), exit_device_lost);
+  } catch (const CompileError& error) {
+    return fail("", error.what(), exit_compile_error);
   } catch (const Error& error) {
     return fail("", error.what(), exit_internal_error);
   } catch (const std::exception& error) {

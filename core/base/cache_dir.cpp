@@ -1,14 +1,20 @@
 #include "core/base/cache_dir.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
+#include <map>
+#include <mutex>
 
+#include "core/base/cache_files.h"
 #include "core/base/hash.h"
 
 namespace heddle {
@@ -16,33 +22,44 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char magic[8] = {'H', 'D', 'L', 'C', 'A', 'C', 'H', 'E'};
-constexpr uint32_t format = 1;
-// A second hash with its own seed guards against two identities that share a file name.
-constexpr uint64_t check_seed = 0x9ae16a3b2f90404full;
+void warn_once(const std::string& folder, const std::string& reason) {
+  static std::atomic<bool> warned{false};
+  if (warned.exchange(true)) return;
+  fmt::print(stderr, "heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; HEDDLE_CACHE_DIR names another folder\n",
+             folder, reason);
+}
 
-struct Header {
-  char magic[8];
-  uint32_t format;
-  uint32_t header_bytes;
-  uint64_t owner;
-  uint64_t identity_bytes;
-  uint64_t identity_hash;
-  uint64_t payload_bytes;
-  uint64_t payload_hash;
-};
+// How full each folder is, as far as this process knows: counted at its first store, then followed; counted anew when that says "full", since other
+// processes write and remove as well.
+void keep_within_limit(const std::string& root, uint64_t added) {
+  static std::mutex mutex;
+  static std::map<std::string, uint64_t>& known = *new std::map<std::string, uint64_t>;
+  const std::lock_guard guard(mutex);
+  const auto [at, fresh] = known.try_emplace(root, 0);
+  if (fresh) {
+    for (const CacheEntry& entry : list_cache(root, false)) at->second += entry.bytes;
+  } else {
+    at->second += added;
+  }
+  const uint64_t limit = cache_limit_bytes();
+  if (at->second <= limit) return;
+  trim_cache(root, limit - limit / 8);  // some room, so that not every store has to look through the folder
+  at->second = 0;
+  for (const CacheEntry& entry : list_cache(root, false)) at->second += entry.bytes;
+}
 
-Header header_of(uint64_t owner, std::string_view identity, const void* data, size_t bytes) {
-  Header h{};
-  std::memcpy(h.magic, magic, sizeof magic);
-  h.format = format;
-  h.header_bytes = sizeof(Header);
-  h.owner = owner;
-  h.identity_bytes = identity.size();
-  h.identity_hash = hash_string(identity, check_seed);
-  h.payload_bytes = bytes;
-  h.payload_hash = hash_bytes(data, bytes);
-  return h;
+// An open file, read whole.
+std::optional<std::vector<uint8_t>> read_all(int descriptor) {
+  struct stat status {};
+  if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
+  size_t done = 0;
+  while (done < bytes.size()) {
+    const ssize_t count = ::read(descriptor, bytes.data() + done, bytes.size() - done);
+    if (count <= 0) return std::nullopt;
+    done += static_cast<size_t>(count);
+  }
+  return bytes;
 }
 
 }  // namespace
@@ -55,57 +72,54 @@ std::string cache_dir() {
   return home && *home ? std::string(home) + "/.cache/heddle" : std::string();
 }
 
-DiskCache::DiskCache(std::string_view kind, uint64_t owner) : owner_(owner) {
-  std::string root = cache_dir();
-  if (!root.empty()) folder_ = root + "/" + std::string(kind);
+uint64_t cache_limit_bytes() {
+  uint64_t megabytes = 1024;
+  if (const char* text = std::getenv("HEDDLE_CACHE_MB")) std::from_chars(text, text + std::strlen(text), megabytes);
+  return megabytes << 20;
+}
+
+DiskCache::DiskCache(std::string_view kind, uint64_t owner) : root_(cache_dir()), owner_(owner) {
+  if (!root_.empty()) folder_ = root_ + "/" + std::string(kind);
 }
 
 std::string DiskCache::path(std::string_view identity) const {
-  if (folder_.empty()) return {};
-  return folder_ + "/" + hex64(hash_combine(owner_, hash_string(identity)));
+  if (root_.empty()) return {};
+  return folder_ + "/" + hex64(hash_combine(hash_combine(owner_, cache_version()), hash_string(identity)));
 }
 
 std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) const {
-  std::string file = path(identity);
+  const std::string file = path(identity);
   if (file.empty()) return std::nullopt;
-  std::ifstream in(file, std::ios::binary | std::ios::ate);
-  if (!in) return std::nullopt;
-  auto size = static_cast<int64_t>(in.tellg());
-  if (size < static_cast<int64_t>(sizeof(Header))) return std::nullopt;
-  Header found;
-  in.seekg(0);
-  in.read(reinterpret_cast<char*>(&found), sizeof found);
-  if (!in || found.payload_bytes != static_cast<uint64_t>(size) - sizeof found) return std::nullopt;
-  std::vector<uint8_t> payload(found.payload_bytes);
-  in.read(reinterpret_cast<char*>(payload.data()), static_cast<std::streamsize>(payload.size()));
-  if (!in) return std::nullopt;
-  Header expected = header_of(owner_, identity, payload.data(), payload.size());
-  if (std::memcmp(&found, &expected, sizeof found) != 0) return std::nullopt;
+  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  if (descriptor < 0) return std::nullopt;
+  std::optional<std::vector<uint8_t>> bytes = read_all(descriptor);
+  std::optional<std::vector<uint8_t>> payload;
+  if (bytes && bytes->size() >= sizeof(CacheHeader)) {
+    CacheHeader found;
+    std::memcpy(&found, bytes->data(), sizeof found);
+    const uint8_t* data = bytes->data() + sizeof found;
+    const size_t size = bytes->size() - sizeof found;
+    if (same_entry(found, cache_header(owner_, identity, data, size, {}))) payload.emplace(data, data + size);
+  }
+  if (payload) {
+    const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};  // also where the file system does not keep the time of access by itself
+    ::futimens(descriptor, times);
+  }
+  ::close(descriptor);
   return payload;
 }
 
-void DiskCache::store(std::string_view identity, const void* data, size_t bytes) const {
-  static std::atomic<uint64_t> counter{0};
-  std::string file = path(identity);
+void DiskCache::store(std::string_view identity, const void* data, size_t bytes, std::string_view label) const {
+  const std::string file = path(identity);
   if (file.empty()) return;
   std::error_code error;
   fs::create_directories(folder_, error);
-  if (error) return;
-  std::string temporary = file + "." + std::to_string(::getpid()) + "." + std::to_string(counter++) + ".tmp";
-  {
-    std::ofstream out(temporary, std::ios::binary | std::ios::trunc);
-    Header h = header_of(owner_, identity, data, bytes);
-    out.write(reinterpret_cast<const char*>(&h), sizeof h);
-    out.write(static_cast<const char*>(data), static_cast<std::streamsize>(bytes));
-    out.flush();
-    if (!out) {
-      out.close();
-      fs::remove(temporary, error);
-      return;
-    }
-  }
-  fs::rename(temporary, file, error);
-  if (error) fs::remove(temporary, error);
+  if (error) return warn_once(root_, error.message());
+  const CacheHeader header = cache_header(owner_, identity, data, bytes, label);
+  const std::pair<const void*, size_t> parts[] = {{&header, sizeof header}, {data, bytes}};
+  const std::string reason = write_cache_file(file, parts);
+  if (!reason.empty()) return warn_once(root_, reason);
+  keep_within_limit(root_, sizeof header + bytes);
 }
 
 }  // namespace heddle

@@ -7,6 +7,7 @@
 // Thread safety: plain values.
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -67,16 +68,37 @@ class DeviceError : public Error {
   using Error::Error;
 };
 
-// An allocation that did not fit: what was asked, what is live.
+// Who holds a device's memory when an allocation fails, in bytes.
+struct MemoryLedger {
+  uint64_t requested = 0;  // by the call that failed
+  uint64_t live = 0;       // handed out to tensors and steps, the arena included
+  uint64_t arena = 0;      // temporaries of compiled steps
+  uint64_t cached = 0;     // held from the driver and free
+  uint64_t device = 0;     // what the device says it has; 0: unknown
+};
+
+// An allocation that did not fit: what was asked, what is live, and what was tried before giving up.
 class OutOfMemory : public DeviceError {
+ public:
+  explicit OutOfMemory(const std::string& message, const MemoryLedger& ledger = {}) : DeviceError(message), ledger_(ledger) {}
+  // Filled where the allocator threw; zeros where a driver did.
+  const MemoryLedger& ledger() const { return ledger_; }
+
+ private:
+  MemoryLedger ledger_;
+};
+
+// The device stopped working; names the call and the last commands. It stays dead until reopen_device() (core/device/context.h); values that
+// lived on it are gone, other devices are not touched.
+class DeviceLost : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// The device stopped answering; it stays dead until the process opens it anew.
-class DeviceLost : public DeviceError {
+// The device did not finish its work within the limit that HEDDLE_TIMEOUT sets, or its driver's watchdog ended it; given up, as a lost one.
+class DeviceTimeout : public DeviceLost {
  public:
-  using DeviceError::DeviceError;
+  using DeviceLost::DeviceLost;
 };
 
 // A kernel that a driver's compiler refused; carries the compiler's log.

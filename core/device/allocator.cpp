@@ -172,7 +172,8 @@ Allocation CachingAllocator::allocate(uint64_t bytes) {
   throw OutOfMemory(fmt::format(
       "[allocate] the device has no memory for {} bytes: {} bytes live, {} reserved from the driver in {} blocks; largest live ranges "
       "(bytes): {}; try a smaller batch, checkpointing, gradient accumulation or lower precision",
-      bytes, s.stats.live_bytes, s.stats.reserved_bytes, s.stats.blocks, s.largest_holders()));
+      bytes, s.stats.live_bytes, s.stats.reserved_bytes, s.stats.blocks, s.largest_holders()),
+      {bytes, s.stats.live_bytes, 0, s.stats.reserved_bytes - s.stats.live_bytes, s.device.caps().memory_bytes});
 }
 
 std::vector<Allocation> CachingAllocator::allocate_adjacent(const std::vector<uint64_t>& bytes) {

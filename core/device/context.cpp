@@ -25,9 +25,40 @@ DeviceContext::~DeviceContext() {
   for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
 }
 
+// Compiled steps keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking before anybody fails.
+void DeviceContext::give_back_caches() {
+  if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
+  steps_->clear();
+  allocator_.trim();
+}
+
+template <class F>
+auto DeviceContext::with_memory(uint64_t requested, F&& take) {
+  try {
+    return take();
+  } catch (const OutOfMemory&) {
+    give_back_caches();
+  }
+  try {
+    return take();
+  } catch (const OutOfMemory& error) {
+    const MemoryLedger held = ledger(requested);
+    throw OutOfMemory(fmt::format("{} [{}: {} bytes requested, {} live (of them {} in arenas of steps), {} cached{}; caches were given back before]",
+                                  error.what(), id(), held.requested, held.live, held.arena, held.cached,
+                                  held.device ? fmt::format(", {} in all", held.device) : std::string()),
+                      held);
+  }
+}
+
+MemoryLedger DeviceContext::ledger(uint64_t requested) const {
+  std::lock_guard guard(mutex_);
+  const AllocatorStats stats = allocator_.stats();
+  return {requested, stats.live_bytes, steps_->arena_bytes(), stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
+}
+
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
   std::lock_guard guard(mutex_);
-  return std::make_shared<Storage>(*this, allocator_.allocate(std::max<uint64_t>(bytes, 1)));
+  return std::make_shared<Storage>(*this, with_memory(bytes, [&] { return allocator_.allocate(std::max<uint64_t>(bytes, 1)); }));
 }
 
 std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint64_t>& bytes) {
@@ -41,7 +72,7 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
   const auto close = [&] {
     std::vector<uint64_t> sizes;
     for (size_t i : stretch) sizes.push_back(bytes[i]);
-    const std::vector<Allocation> parts = allocator_.allocate_adjacent(sizes);
+    const std::vector<Allocation> parts = with_memory(length, [&] { return allocator_.allocate_adjacent(sizes); });
     for (size_t i = 0; i < parts.size(); ++i) storages[stretch[i]] = std::make_shared<Storage>(*this, parts[i]);
     stretch.clear();
     length = 0;
@@ -117,14 +148,63 @@ void DeviceContext::synchronize() {
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
 }
 
-KernelId DeviceContext::kernel(const KernelSource& source) {
+Event DeviceContext::event() const {
   std::lock_guard guard(mutex_);
-  uint64_t hash = source.hash();
-  if (auto found = kernels_.find(hash); found != kernels_.end()) return found->second;
-  KernelId id = device_->compile(source);
-  ++counters_.kernels_compiled;
-  kernels_.emplace(hash, id);
-  return id;
+  return last_ticket_ == Ticket::none ? Event() : Event(const_cast<DeviceContext&>(*this), last_ticket_);
+}
+
+void DeviceContext::forget_finished_reads() {
+  std::erase_if(reads_, [this](const HostRead& read) { return device_->done(read.event.ticket()); });
+}
+
+DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t offset, uint64_t bytes) {
+  check_inside("read", storage, offset, bytes);
+  HostRead read;
+  read.bytes = std::make_shared<std::vector<uint8_t>>(bytes);
+  if (bytes == 0) return read;
+  std::lock_guard guard(mutex_);
+  forget_finished_reads();
+  reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
+  const Binding source = storage.binding();
+  const Ticket ticket = device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
+  if (ticket == Ticket::none) return read;
+  read.event = Event(*this, ticket);
+  reads_.push_back(read);
+  last_ticket_ = ticket;
+  return read;
+}
+
+bool DeviceContext::lost() const {
+  std::lock_guard guard(mutex_);
+  try {
+    device_->free(device_->alloc(caps().buffer_alignment));
+    return false;
+  } catch (const DeviceLost&) {
+    return true;
+  } catch (const DeviceError&) {
+    return false;
+  }
+}
+
+KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
+
+std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+  std::lock_guard guard(mutex_);
+  std::vector<uint64_t> hashes, fresh_hashes;
+  std::vector<const KernelSource*> fresh;
+  for (const KernelSource* source : sources) {
+    const uint64_t hash = source->hash();
+    hashes.push_back(hash);
+    if (kernels_.contains(hash) || std::find(fresh_hashes.begin(), fresh_hashes.end(), hash) != fresh_hashes.end()) continue;
+    fresh.push_back(source);
+    fresh_hashes.push_back(hash);
+  }
+  const std::vector<KernelId> compiled = fresh.size() == 1 ? std::vector<KernelId>{device_->compile(*fresh[0])} : device_->compile_all(fresh);
+  for (size_t i = 0; i < compiled.size(); ++i) kernels_.emplace(fresh_hashes[i], compiled[i]);
+  counters_.kernels_compiled += compiled.size();
+  std::vector<KernelId> ids;
+  for (uint64_t hash : hashes) ids.push_back(kernels_.at(hash));
+  return ids;
 }
 
 AllocatorStats DeviceContext::memory() const {
@@ -190,6 +270,20 @@ DeviceContext& device(std::string_view id) {
   static_cast<void>(drained);
   auto* context = new DeviceContext(std::move(opened), info);
   all.by_id.emplace(info.id, context);
+  return *context;
+}
+
+DeviceContext& reopen_device(std::string_view id) {
+  DeviceContext& old = device(id);
+  if (!old.lost()) return old;
+  Contexts& all = contexts();
+  std::lock_guard guard(all.mutex);
+  DeviceInfo info;
+  std::unique_ptr<Device> opened = Registry::instance().open(old.id(), &info);
+  auto* context = new DeviceContext(std::move(opened), info);
+  all.by_id[info.id] = context;  // the old one stays in memory: its tensors refer to it
+  DeviceContext* expected = &old;
+  all.chosen.compare_exchange_strong(expected, context);
   return *context;
 }
 

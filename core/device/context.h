@@ -17,6 +17,8 @@
 
 #include "core/device/allocator.h"
 #include "core/device/device.h"
+#include "core/device/event.h"
+#include "core/base/error.h"
 #include "core/device/registry.h"
 
 namespace heddle {
@@ -76,11 +78,25 @@ class DeviceContext {
   void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
   // Waits until everything submitted so far has finished.
   void synchronize();
+  // Marks everything submitted so far.
+  Event event() const;
+  // Starts copying bytes of a storage, as they are in queue order, to host memory that is valid once the event is done.
+  struct HostRead {
+    Event event;
+    std::shared_ptr<std::vector<uint8_t>> bytes;
+  };
+  HostRead read_later(Storage& storage, uint64_t offset, uint64_t bytes);
+  // Whether the device was lost: everything on it throws DeviceLost, until reopen_device().
+  bool lost() const;
 
   // Compiled kernel of that source; compiled once per process and device.
   KernelId kernel(const KernelSource& source);
+  // The same of several, those that are new compiled together.
+  std::vector<KernelId> kernels(const std::vector<const KernelSource*>& sources);
 
   AllocatorStats memory() const;
+  // Who holds the memory, as OutOfMemory says it.
+  MemoryLedger ledger(uint64_t requested = 0) const;
   void reset_peak_memory();
   DeviceCounters counters() const;
 
@@ -98,9 +114,15 @@ class DeviceContext {
  private:
   friend class Storage;
   void release(const Allocation& allocation);
+  // take(), and once more after caches gave back what they hold; throws OutOfMemory with the ledger.
+  template <class F>
+  auto with_memory(uint64_t requested, F&& take);
+  void give_back_caches();
+  void forget_finished_reads();
 
   DeviceInfo info_;
   mutable std::recursive_mutex mutex_;
+  std::vector<HostRead> reads_;  // not known to be done: the device may still write their bytes. Outlives the device.
   std::unique_ptr<Device> device_;
   CachingAllocator allocator_;
   std::unordered_map<uint64_t, KernelId> kernels_;
@@ -111,6 +133,9 @@ class DeviceContext {
 
 // The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.
 DeviceContext& device(std::string_view id);
+// Opens a lost device anew, under the same id; the new context takes the old one's place, also as default device. Tensors of the old context keep
+// throwing DeviceLost. A device that works is returned as it is. Throws DeviceUnavailable where it does not come back.
+DeviceContext& reopen_device(std::string_view id);
 // The device new tensors go to: set_default_device, else HEDDLE_DEVICE, else Registry::best().
 DeviceContext& default_device();
 void set_default_device(std::string_view id);

@@ -1,6 +1,32 @@
 #include "core/device/device.h"
 
+#include <cstdlib>
+
 namespace heddle {
+
+double timeout_seconds() {
+  const char* text = std::getenv("HEDDLE_TIMEOUT");
+  const double seconds = text ? std::strtod(text, nullptr) : 0;
+  return seconds > 0 ? seconds : 0;
+}
+
+std::vector<KernelId> Device::compile_all(std::span<const KernelSource* const> sources) {
+  std::vector<KernelId> kernels;
+  try {
+    for (const KernelSource* source : sources) kernels.push_back(compile(*source));
+  } catch (...) {
+    for (KernelId kernel : kernels) release(kernel);
+    throw;
+  }
+  return kernels;
+}
+
+bool Device::done(Ticket) { return true; }
+
+Ticket Device::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  read(buffer, offset, target, bytes);
+  return Ticket::none;
+}
 
 std::string_view name_of(DeviceClass c) {
   switch (c) {

@@ -7,7 +7,8 @@
 //     a command sees everything that was enqueued before it. Inside one recording, commands take effect as if they
 //     ran one after the other (a backend puts barriers where ranges overlap).
 //   - Every failure is a typed exception (core/base/error.h) whose text carries the API's call, name and code.
-//   - After DeviceLost every call throws DeviceLost, except free and release, which then do nothing.
+//   - After DeviceLost or DeviceTimeout every call throws DeviceLost, except free and release, which then do nothing.
+//   - free and release never throw: they run in destructors.
 // Thread safety: none. core's DeviceContext serialises the calls to one device; different devices are independent.
 #pragma once
 
@@ -29,6 +30,9 @@ std::string_view name_of(DeviceClass c);
 // How a device takes kernels. `none`: it does not; core evaluates the op table instead (reference device).
 enum class Target : uint8_t { none, glsl, opencl, cuda };
 std::string_view name_of(Target t);
+
+// How long a device may work without finishing anything before wait() gives it up (DeviceTimeout): HEDDLE_TIMEOUT in seconds; 0, the default: for ever.
+double timeout_seconds();
 
 // Facts about a device, read once when it is opened.
 struct Caps {
@@ -53,6 +57,8 @@ struct Caps {
   bool f64_math = false;              // exp, log, sin, ... in f64
   bool i64 = false;
   bool int8_dot = false;
+  bool async = false;                 // submit() returns before the work is done
+  bool times = false;                 // wait() of a timed recording gives device times
   std::string matrix_units;           // e.g. "16x16x16 f16 f32"; empty when none
   uint64_t driver_hash = 0;           // changes with device, driver and its version: part of every disk-cache key
 };
@@ -89,6 +95,7 @@ struct Dispatch {
   uint32_t groups[3] = {1, 1, 1};
   std::vector<Binding> bindings;
   std::vector<uint32_t> constants;
+  double seconds = 0;  // a rough guess of its time on a slow device of the class; where a watchdog ends long submissions, a recording is cut by it
 };
 
 // Copies src.size bytes; the ranges do not overlap; dst.size == src.size. Offsets and sizes are multiples of 4,
@@ -125,6 +132,9 @@ class Device {
   // Throws CompileError with the compiler's log.
   virtual KernelId compile(const KernelSource& source) = 0;
   virtual void release(KernelId kernel) = 0;
+  // Several at once, in parallel where the driver gains by it; ids in the order of the sources. All or none: throws the first failure.
+  // The default compiles one after the other.
+  virtual std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources);
 
   // Prepares a list of commands for repeated submission. With `timed`, wait() can report device times.
   virtual RecordingId record(std::span<const Command> commands, bool timed) = 0;
@@ -135,6 +145,13 @@ class Device {
   // Returns when that submission (and everything before it) has finished. If `seconds` is given and the recording was
   // timed, it receives one device time per command.
   virtual void wait(Ticket ticket, std::vector<double>* seconds = nullptr) = 0;
+
+  // ---- optional: a device that works while the host does something else (Caps::async)
+  // Whether that submission has finished; does not wait. The default, for devices whose submit() returns with the work done: true.
+  virtual bool done(Ticket ticket);
+  // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live until then, also when the
+  // device is lost meanwhile. Ticket::none: they are there already (the default).
+  virtual Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
 };
 
 }  // namespace heddle

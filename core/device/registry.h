@@ -17,7 +17,7 @@
 
 namespace heddle {
 
-inline constexpr int backend_abi_version = 1;
+inline constexpr int backend_abi_version = 2;
 
 class Backend {
  public:

@@ -1,6 +1,7 @@
 #include "core/exec/evaluate.h"
 
 #include <algorithm>
+#include <exception>
 #include <unordered_set>
 
 #include "core/exec/ir.h"
@@ -78,6 +79,31 @@ void evaluate_on(DeviceContext& device, std::span<const NodePtr> roots) {
   else run_compiled(device, captured);
 }
 
+// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work (another held tensor is at fault: too
+// large, or a kernel that no driver takes), nobody who asked for them needs to know: the failure is thrown to who looks at that tensor.
+// Returns what to throw; null: nothing.
+std::exception_ptr after_failure(DeviceContext& device, const std::vector<NodePtr>& all, std::span<const NodePtr> roots, std::exception_ptr failure) {
+  const bool lost = device.lost();  // then nothing of it will ever be computed: who looks at a value is told
+  std::vector<NodePtr> asked;
+  for (const NodePtr& root : roots) {
+    if (root->device == &device && !root->has_value()) asked.push_back(root);
+  }
+  if (!lost && !asked.empty() && asked.size() < all.size()) {
+    try {
+      evaluate_on(device, asked);
+      failure = nullptr;
+    } catch (...) {  // the first failure says more
+    }
+  } else if (asked.empty() && !roots.empty()) {
+    failure = nullptr;  // nothing of this device was asked for
+  }
+  std::vector<std::weak_ptr<Node>>& pending = state().pending;
+  for (const NodePtr& node : all) {
+    if (!lost && !node->has_value()) pending.push_back(node);
+  }
+  return failure;
+}
+
 }  // namespace
 
 PendingPause::PendingPause() { ++state().paused; }
@@ -100,14 +126,21 @@ void evaluate(std::span<const NodePtr> roots) {
   for (const NodePtr& root : roots) {
     if (!root->has_value() && known.insert(root.get()).second) all.push_back(root);
   }
-  // One capture per device, in order of first appearance.
+  // One capture per device, in order of first appearance. A device that fails does not keep the others from their work.
+  std::exception_ptr failure;
   while (!all.empty()) {
     DeviceContext* device = all.front()->device;
     const auto rest = std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
     const std::vector<NodePtr> here(all.begin(), rest);
     all.erase(all.begin(), rest);
-    evaluate_on(*device, here);
+    try {
+      evaluate_on(*device, here);
+    } catch (...) {
+      const std::exception_ptr now = after_failure(*device, here, roots, std::current_exception());
+      if (!failure) failure = now;
+    }
   }
+  if (failure) std::rethrow_exception(failure);
 }
 
 void evaluate_pending() { evaluate({}); }

@@ -17,6 +17,14 @@
 namespace heddle {
 namespace {
 
+// For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a slow integrated GPU does.
+double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
+  double bytes = 0, lanes = 1;
+  for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
+  for (int axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
+  return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(kernel.loop_iterations, 1)) / 1e9);
+}
+
 uint64_t hash_key(const std::vector<uint64_t>& key) { return hash_bytes(key.data(), key.size() * sizeof(uint64_t)); }
 
 }  // namespace
@@ -53,12 +61,17 @@ void StepCache::clear() {
 size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
+  if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
+  if (arena_.size() > block) arena_[block].reset();
+  std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
-  if (!arena_[block] || arena_[block]->bytes() < bytes) {
-    arena_[block].reset();
-    arena_[block] = device.allocate(bytes);
-  }
-  return arena_[block];
+  return arena_[block] = std::move(made);
+}
+
+uint64_t StepCache::arena_bytes() const {
+  uint64_t sum = 0;
+  for (const auto& block : arena_) sum += block ? block->bytes() : 0;
+  return sum;
 }
 
 // ---- Step
@@ -74,7 +87,9 @@ class StepImpl {
     lowered_ = lower(scheduled_, caps, lower_options(caps));
     plan_ = make_plan(scheduled_, lowered_, caps);
     debug_plan(scheduled_, lowered_, plan_);
-    for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
+    std::vector<const KernelSource*> sources;
+    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
+    kernels_ = device.kernels(sources);  // what is new is compiled together
   }
 
   StepResult run(const Capture& captured) {
@@ -155,6 +170,7 @@ class StepImpl {
       dispatch.bindings = launch.covers;
       dispatch.bindings.push_back({BufferId::none, table.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
       dispatch.constants = {static_cast<uint32_t>(launch.groups)};
+      dispatch.seconds = guessed_seconds(kernel, dispatch);
       table.insert(table.end(), rows.begin(), rows.end());
       list.emplace_back(std::move(dispatch));
     }
@@ -197,6 +213,7 @@ class StepImpl {
       std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
       dispatch.bindings = bind_all(lowered_[k], lowered_[k].bindings, memory);
       dispatch.constants = lowered_[k].constants;
+      dispatch.seconds = guessed_seconds(lowered_[k], dispatch);
       list.emplace_back(std::move(dispatch));
       bound.names.resize(list.size(), lowered_[k].source.name);
     }

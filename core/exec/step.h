@@ -49,6 +49,7 @@ class StepCache {
   size_t size() const;
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
+  uint64_t arena_bytes() const;
 
  private:
   struct Entry {

@@ -32,7 +32,9 @@ void store_integer(void* data, DType t, size_t i, int64_t value) {
   std::memcpy(static_cast<char*>(data) + i * size_of(t), &value, size_of(t));
 }
 
-// Copies element by element; `base` is the element that sits at the start of `source`.
+
+}  // namespace
+
 void gather(const uint8_t* source, const View& view, int64_t base, size_t width, uint8_t* target) {
   const Shape& shape = view.shape;
   std::array<int64_t, Shape::max_rank> position{};
@@ -49,8 +51,6 @@ void gather(const uint8_t* source, const View& view, int64_t base, size_t width,
     }
   }
 }
-
-}  // namespace
 
 HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype) {
   HostArray array{shape, dtype, {}, {}};

@@ -29,6 +29,9 @@ std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs);
 HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype);
 std::vector<uint8_t> host_array_to_bytes(const HostArray& array);
 
+// The elements of a view of `width` bytes each, out of `source`, whose first byte is element `base`; row-major into `target`.
+void gather(const uint8_t* source, const View& view, int64_t base, size_t width, uint8_t* target);
+
 // Reads a node's value from its device, gathering through its view: as stored, or as numbers.
 std::vector<uint8_t> read_bytes(const Node& node);
 HostArray read_value(const Node& node);

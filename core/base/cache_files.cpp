@@ -1,0 +1,299 @@
+#include "core/base/cache_files.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "core/base/error.h"
+#include "core/base/hash.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char entry_magic[8] = {'H', 'D', 'L', 'C', 'A', 'C', 'H', 'E'};
+constexpr char pack_magic[8] = {'H', 'D', 'L', 'P', 'A', 'C', 'K', '1'};
+constexpr uint32_t entry_format = 2;
+// A second hash with its own seed guards against two identities that share a file name.
+constexpr uint64_t check_seed = 0x9ae16a3b2f90404full;
+constexpr double stale_seconds = 3600;
+
+struct PackHeader {
+  char magic[8];
+  uint64_t version;
+  uint64_t entries;
+  uint64_t bytes;  // of what follows
+  uint64_t hash;   // of what follows
+};
+
+std::string error_text(int code) { return std::strerror(code); }
+
+double seconds_since(const timespec& then) {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME, &now);
+  return static_cast<double>(now.tv_sec - then.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec - then.tv_nsec);
+}
+
+std::vector<uint8_t> read_file(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+}
+
+bool payload_fits(const CacheHeader& header, const std::vector<uint8_t>& file) {
+  const size_t size = file.size() - sizeof header;
+  return header.payload_bytes == size && header.payload_hash == hash_bytes(file.data() + sizeof header, size);
+}
+
+bool is_entry(const CacheHeader& header) {
+  return std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0 && header.format == entry_format && header.header_bytes == sizeof(CacheHeader);
+}
+
+std::string label_of(const CacheHeader& header) { return std::string(header.label, ::strnlen(header.label, sizeof header.label)); }
+
+// What is known of one file; none when it is not an entry.
+std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
+  CacheHeader header{};
+  std::ifstream in(path, std::ios::binary);
+  in.read(reinterpret_cast<char*>(&header), sizeof header);
+  const bool begins = std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0;
+  if (in.gcount() < static_cast<std::streamsize>(sizeof entry_magic) || !begins) return std::nullopt;
+  CacheEntry entry;
+  entry.kind = path.parent_path().filename().string();
+  entry.file = path.filename().string();
+  entry.bytes = static_cast<uint64_t>(status.st_size);
+  entry.idle_seconds = std::max(0.0, seconds_since(status.st_atim));
+  if (!in || !is_entry(header)) return entry;  // cut, or of another format: an entry nobody can use
+  entry.label = label_of(header);
+  entry.owner = header.owner;
+  entry.current = header.version == cache_version();
+  entry.intact = verify && payload_fits(header, read_file(path.string()));
+  return entry;
+}
+
+// Calls visit(path) for each regular file in the sub-folders of `root`; other processes may change them meanwhile.
+template <class F>
+void each_file(const std::string& root, F&& visit) {
+  std::error_code error;
+  for (fs::directory_iterator kind(root, error), end; !error && kind != end; kind.increment(error)) {
+    std::error_code inner;
+    if (!kind->is_directory(inner)) continue;
+    for (fs::directory_iterator file(kind->path(), inner); !inner && file != end; file.increment(inner)) visit(file->path());
+  }
+}
+
+bool is_stale_temporary(const fs::path& path) {
+  struct stat status {};
+  return path.extension() == ".tmp" && ::stat(path.c_str(), &status) == 0 && seconds_since(status.st_mtim) > stale_seconds;
+}
+
+template <class T>
+void append(std::vector<uint8_t>& out, const T& value) {
+  const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
+  out.insert(out.end(), bytes, bytes + sizeof value);
+}
+
+void append(std::vector<uint8_t>& out, const std::string& text) {
+  append(out, static_cast<uint32_t>(text.size()));
+  out.insert(out.end(), text.begin(), text.end());
+}
+
+// Takes a pack's body apart; every length is compared with what is left before it is believed.
+class PackReader {
+ public:
+  PackReader(const uint8_t* data, size_t bytes, const std::string& path) : data_(data), left_(bytes), path_(path) {}
+
+  uint64_t number(size_t width) {
+    uint64_t value = 0;
+    std::memcpy(&value, take(width), width);
+    return value;
+  }
+  std::string text() {
+    const size_t size = number(sizeof(uint32_t));
+    return std::string(reinterpret_cast<const char*>(take(size)), size);
+  }
+  std::vector<uint8_t> bytes() {
+    const size_t size = number(sizeof(uint64_t));
+    const uint8_t* from = take(size);
+    return {from, from + size};
+  }
+
+ private:
+  const uint8_t* take(size_t bytes) {
+    if (bytes > left_) throw IoError(fmt::format("[cache unpack] {}: an entry ends beyond the file", path_));
+    const uint8_t* from = data_;
+    data_ += bytes;
+    left_ -= bytes;
+    return from;
+  }
+
+  const uint8_t* data_;
+  size_t left_;
+  const std::string& path_;
+};
+
+// A pack comes from elsewhere: its names must not lead out of the cache folder.
+bool is_plain_name(const std::string& name) {
+  const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_'; };
+  return !name.empty() && name.size() < 100 && std::all_of(name.begin(), name.end(), plain);
+}
+
+}  // namespace
+
+uint64_t cache_version() {
+  static const uint64_t hash = hash_string(HEDDLE_VERSION);
+  return hash;
+}
+
+CacheHeader cache_header(uint64_t owner, std::string_view identity, const void* data, size_t bytes, std::string_view label) {
+  CacheHeader h{};
+  std::memcpy(h.magic, entry_magic, sizeof entry_magic);
+  h.format = entry_format;
+  h.header_bytes = sizeof(CacheHeader);
+  h.version = cache_version();
+  h.owner = owner;
+  h.identity_bytes = identity.size();
+  h.identity_hash = hash_string(identity, check_seed);
+  h.payload_bytes = bytes;
+  h.payload_hash = hash_bytes(data, bytes);
+  label.copy(h.label, sizeof h.label - 1);
+  return h;
+}
+
+bool same_entry(const CacheHeader& a, const CacheHeader& b) { return std::memcmp(&a, &b, offsetof(CacheHeader, label)) == 0; }
+
+std::string write_cache_file(const std::string& path, std::span<const std::pair<const void*, size_t>> parts) {
+  static std::atomic<uint64_t> counter{0};
+  const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
+  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  if (descriptor < 0) return error_text(errno);
+  std::string reason;
+  for (const auto& [data, bytes] : parts) {
+    const auto* from = static_cast<const char*>(data);
+    for (size_t done = 0; done < bytes && reason.empty();) {
+      const ssize_t count = ::write(descriptor, from + done, bytes - done);
+      if (count <= 0) reason = error_text(count < 0 ? errno : ENOSPC);
+      else done += static_cast<size_t>(count);
+    }
+  }
+  if (::close(descriptor) != 0 && reason.empty()) reason = error_text(errno);
+  if (reason.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) reason = error_text(errno);
+  if (!reason.empty()) ::unlink(temporary.c_str());
+  return reason;
+}
+
+std::vector<CacheEntry> list_cache(const std::string& root, bool verify) {
+  std::vector<CacheEntry> entries;
+  each_file(root, [&](const fs::path& path) {
+    if (path.extension() == ".tmp") return;
+    if (std::optional<CacheEntry> entry = describe(path, verify)) entries.push_back(std::move(*entry));
+  });
+  std::sort(entries.begin(), entries.end(), [](const CacheEntry& a, const CacheEntry& b) {
+    return std::tie(a.idle_seconds, a.kind, a.file) < std::tie(b.idle_seconds, b.kind, b.file);
+  });
+  return entries;
+}
+
+CacheTotals trim_cache(const std::string& root, uint64_t limit) {
+  CacheTotals removed;
+  std::error_code error;
+  each_file(root, [&](const fs::path& path) {
+    if (is_stale_temporary(path)) fs::remove(path, error);
+  });
+  std::vector<CacheEntry> entries = list_cache(root, false);
+  uint64_t total = 0;
+  for (const CacheEntry& entry : entries) total += entry.bytes;
+  while (total > limit && !entries.empty()) {
+    const CacheEntry& oldest = entries.back();
+    fs::remove(fs::path(root) / oldest.kind / oldest.file, error);
+    total -= oldest.bytes;
+    removed.bytes += oldest.bytes;
+    ++removed.files;
+    entries.pop_back();
+  }
+  return removed;
+}
+
+CacheTotals clear_cache(const std::string& root, const std::string& kind) {
+  CacheTotals removed;
+  std::error_code error;
+  for (const CacheEntry& entry : list_cache(root, false)) {
+    if (!kind.empty() && entry.kind != kind) continue;
+    if (!fs::remove(fs::path(root) / entry.kind / entry.file, error)) continue;
+    removed.bytes += entry.bytes;
+    ++removed.files;
+  }
+  return removed;
+}
+
+std::vector<CacheEntry> pack_cache(const std::string& root, const std::string& path) {
+  std::vector<CacheEntry> packed;
+  std::vector<uint8_t> body;
+  for (const CacheEntry& entry : list_cache(root, true)) {
+    if (!entry.current || !entry.intact) continue;
+    const std::vector<uint8_t> file = read_file((fs::path(root) / entry.kind / entry.file).string());
+    if (file.size() != entry.bytes) continue;  // another process replaced it
+    append(body, entry.kind);
+    append(body, entry.file);
+    append(body, static_cast<uint64_t>(file.size()));
+    body.insert(body.end(), file.begin(), file.end());
+    packed.push_back(entry);
+  }
+  PackHeader header{};
+  std::memcpy(header.magic, pack_magic, sizeof pack_magic);
+  header.version = cache_version();
+  header.entries = packed.size();
+  header.bytes = body.size();
+  header.hash = hash_bytes(body.data(), body.size());
+  const std::pair<const void*, size_t> parts[] = {{&header, sizeof header}, {body.data(), body.size()}};
+  const std::string reason = write_cache_file(path, parts);
+  if (!reason.empty()) throw IoError(fmt::format("[cache pack] {}: {}", path, reason));
+  return packed;
+}
+
+std::vector<CacheEntry> unpack_cache(const std::string& path, const std::string& root) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) throw IoError(fmt::format("[cache unpack] {} is not a file", path));
+  const std::vector<uint8_t> file = read_file(path);
+  PackHeader header{};
+  if (file.size() < sizeof header) throw IoError(fmt::format("[cache unpack] {} is no pack of heddle: it has {} bytes", path, file.size()));
+  std::memcpy(&header, file.data(), sizeof header);
+  if (std::memcmp(header.magic, pack_magic, sizeof pack_magic) != 0) throw IoError(fmt::format("[cache unpack] {} is no pack of heddle", path));
+  if (header.version != cache_version()) {
+    throw IoError(fmt::format("[cache unpack] {} was made by another version of heddle than {}; make it anew with that", path, HEDDLE_VERSION));
+  }
+  const uint8_t* body = file.data() + sizeof header;
+  const size_t bytes = file.size() - sizeof header;
+  if (header.bytes != bytes || header.hash != hash_bytes(body, bytes)) throw IoError(fmt::format("[cache unpack] {} is damaged or cut short", path));
+  PackReader reader(body, bytes, path);
+  std::vector<CacheEntry> unpacked;
+  for (uint64_t i = 0; i < header.entries; ++i) {
+    const std::string kind = reader.text(), name = reader.text();
+    const std::vector<uint8_t> data = reader.bytes();
+    if (!is_plain_name(kind) || !is_plain_name(name)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is no name of an entry", path, kind, name));
+    CacheHeader inner{};
+    if (data.size() >= sizeof inner) std::memcpy(&inner, data.data(), sizeof inner);
+    if (!is_entry(inner) || !payload_fits(inner, data)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is damaged", path, kind, name));
+    const fs::path target = fs::path(root) / kind / name;
+    fs::create_directories(target.parent_path(), error);
+    const std::pair<const void*, size_t> parts[] = {{data.data(), data.size()}};
+    const std::string reason = error ? error.message() : write_cache_file(target.string(), parts);
+    if (!reason.empty()) throw IoError(fmt::format("[cache unpack] {}: {}", target.string(), reason));
+    if (std::optional<CacheEntry> entry = describe(target, true)) unpacked.push_back(std::move(*entry));
+  }
+  return unpacked;
+}
+
+}  // namespace heddle
