@@ -71,11 +71,12 @@ void Optimizer::make_states(std::vector<Slot*> slots) const {
       for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
       const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
       for (size_t i = 0; i < here.size(); ++i) {
-        Tensor& tensor = here[i]->tensors[name];
-        const std::vector<uint8_t> value = tensor.defined() ? tensor.to_bytes() : std::vector<uint8_t>(bytes[i]);
+        // Nothing is entered before it is written: a device that fails in between leaves a state that can be made again.
+        const auto known = here[i]->tensors.find(name);
+        const std::vector<uint8_t> value = known != here[i]->tensors.end() ? known->second.to_bytes() : std::vector<uint8_t>(bytes[i]);
         device->write(*storages[i], 0, value.data(), value.size());
         const Tensor& parameter = here[i]->parameter;
-        tensor = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
+        here[i]->tensors[name] = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
       }
     }
   }
