@@ -549,30 +549,75 @@ class Scheduler {
     rebuild_write_order();
   }
 
+  // Depth first from the groups that nobody waits for, as recorded; what a group needs is computed right before it, the longest way first: the
+  // gradient that came through all layers before the activation that is computed again for it.
+  std::vector<int> by_need(const std::vector<std::set<int>>& before) const {
+    const int count = static_cast<int>(before.size());
+    const std::vector<int> depth = depths(before);
+    const auto recorded = [&](int g) { return groups_[g].members.back().node; };
+    std::vector<std::vector<int>> needs(count);
+    std::vector<bool> is_needed(count, false);
+    for (int g = 0; g < count; ++g) {
+      needs[g].assign(before[g].begin(), before[g].end());
+      std::sort(needs[g].begin(), needs[g].end(), [&](int a, int b) { return std::pair(-depth[a], recorded(a)) < std::pair(-depth[b], recorded(b)); });
+      for (int needed : needs[g]) is_needed[needed] = true;
+    }
+    std::vector<int> stack, order;
+    std::vector<bool> seen(count, false);
+    std::vector<size_t> next(count, 0);
+    std::set<std::pair<int, int>> roots;
+    for (int g = 0; g < count; ++g) {
+      if (!is_needed[g]) roots.insert({recorded(g), g});
+    }
+    for (const auto& [id, root] : roots) {
+      stack.push_back(root);
+      seen[root] = true;
+      while (!stack.empty()) {
+        const int g = stack.back();
+        if (next[g] == needs[g].size()) {
+          order.push_back(g);
+          stack.pop_back();
+        } else if (const int needed = needs[g][next[g]++]; !seen[needed]) {
+          seen[needed] = true;
+          stack.push_back(needed);
+        }
+      }
+    }
+    return order;
+  }
+
+  // Of each group, the length of the longest way to it; shorter than right for groups on a cycle, which order_groups() reports.
+  std::vector<int> depths(const std::vector<std::set<int>>& before) const {
+    const size_t count = before.size();
+    std::vector<std::vector<int>> after(count);
+    std::vector<size_t> waiting(count);
+    std::vector<int> depth(count, 0), ready;
+    for (size_t g = 0; g < count; ++g) {
+      waiting[g] = before[g].size();
+      for (int b : before[g]) after[static_cast<size_t>(b)].push_back(static_cast<int>(g));
+      if (waiting[g] == 0) ready.push_back(static_cast<int>(g));
+    }
+    while (!ready.empty()) {
+      const int g = ready.back();
+      ready.pop_back();
+      for (int next : after[static_cast<size_t>(g)]) {
+        depth[static_cast<size_t>(next)] = std::max(depth[static_cast<size_t>(next)], depth[static_cast<size_t>(g)] + 1);
+        if (--waiting[static_cast<size_t>(next)] == 0) ready.push_back(next);
+      }
+    }
+    return depth;
+  }
+
   void order_groups() {
     const int count = static_cast<int>(groups_.size());
-    std::vector<std::set<int>> after(count);
-    std::vector<int> waiting(count, 0);
+    std::vector<std::set<int>> before(count);
     for (int id = 0; id < static_cast<int>(graph().nodes.size()); ++id) {
       if (group_of_[id] < 0) continue;
       for_each_successor(id, [&](int next) {
-        if (group_of_[next] != group_of_[id] && after[group_of_[id]].insert(group_of_[next]).second) ++waiting[group_of_[next]];
+        if (group_of_[next] != group_of_[id]) before[group_of_[next]].insert(group_of_[id]);
       });
     }
-    // Among what is ready, the group recorded first runs first: forward before backward, as written.
-    const auto earliest = [&](int g) { return groups_[g].members.back().node; };
-    std::set<std::pair<int, int>> ready;
-    for (int g = 0; g < count; ++g) {
-      if (waiting[g] == 0) ready.insert({earliest(g), g});
-    }
-    while (!ready.empty()) {
-      const int g = ready.begin()->second;
-      ready.erase(ready.begin());
-      out_.groups.push_back(groups_[g]);
-      for (int next : after[g]) {
-        if (--waiting[next] == 0) ready.insert({earliest(next), next});
-      }
-    }
+    for (int g : by_need(before)) out_.groups.push_back(groups_[g]);
     if (static_cast<int>(out_.groups.size()) != count) throw std::logic_error("[schedule] groups form a cycle");
   }
 
