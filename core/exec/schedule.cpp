@@ -108,7 +108,7 @@ class Scheduler {
       return;
     }
     if (is_anchor_kind(node) && !free_[id]) {
-      users_[id].insert(user);
+      if (users_[id].empty() || users_[id].back() != user) users_[id].push_back(user);
       return;
     }
     for (int input : node.inputs) find_sources(input, user, seen);
@@ -123,18 +123,16 @@ class Scheduler {
   // After `id` come: its users, and, when it reads an input storage that is overwritten, the writer.
   void for_each_successor(int id, const auto& visit) const {
     for (int user : users_[id]) visit(user);
-    const auto writes = writes_after_.find(id);
-    if (writes == writes_after_.end()) return;
-    for (int writer : writes->second) visit(writer);
+    for (int writer : writes_after_[id]) visit(writer);
   }
 
   void rebuild_write_order() {
-    writes_after_.clear();
+    writes_after_.assign(graph().nodes.size(), {});
     for (const auto& [slot, writer] : writers_) {
       const auto readers = readers_.find(slot);
       if (readers == readers_.end()) continue;
       for (int reader : readers->second) {
-        if (reader != writer) writes_after_[reader].insert(writer);
+        if (reader != writer) writes_after_[reader].push_back(writer);
       }
     }
   }
@@ -422,7 +420,7 @@ class Scheduler {
   bool keep_outputs_only(Group& group) const {
     for (Member& member : group.members) {
       if (!member.stored || is_output_.contains(member.node)) continue;
-      const std::set<int>& users = users_[member.node];
+      const std::vector<int>& users = users_[member.node];
       if (!std::all_of(users.begin(), users.end(), [&](int user) { return group.find(user) != nullptr; })) return false;
       member.stored = false;
     }
@@ -508,7 +506,7 @@ class Scheduler {
   // Is there a path that leaves group g and comes back, with `id` counted as a member?
   bool makes_cycle(int g, int id) const {
     std::vector<int> stack;
-    std::set<int> seen_groups;
+    std::vector<bool> seen_groups(groups_.size(), false);
     std::vector<bool> seen(graph().nodes.size(), false);
     const auto expand = [&](int from, bool from_inside) {
       for_each_successor(from, [&](int next) {
@@ -532,7 +530,8 @@ class Scheduler {
       if (group == g) return true;
       if (group < 0) {
         expand(next, false);
-      } else if (seen_groups.insert(group).second) {
+      } else if (!seen_groups[group]) {
+        seen_groups[group] = true;
         expand_group(group);
       }
     }
@@ -628,10 +627,10 @@ class Scheduler {
   ScheduledGraph out_;
   std::vector<bool> free_;
   std::set<int> is_output_;
-  std::vector<std::set<int>> users_;
+  std::vector<std::vector<int>> users_;  // ascending
   std::map<int, std::set<int>> readers_;
   std::map<int, int> writers_;
-  std::map<int, std::set<int>> writes_after_;
+  std::vector<std::vector<int>> writes_after_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
 };
