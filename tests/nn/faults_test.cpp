@@ -175,18 +175,25 @@ TEST_F(FaultyTraining, ALostDeviceTakesNobodyWithIt) {
     const uint64_t count = seen.seen[static_cast<size_t>(call)];
     for (const uint64_t n : {uint64_t{1}, count / 2 + 1, count}) {
       for (const Fault fault : {Fault::lost, Fault::timeout}) {
-        if (fault == Fault::timeout && n != count) continue;
+        if (fault == Fault::timeout && n != count) continue;  // the same path: once a call
         start_afresh();
         DeviceContext& d = dev();
-        const Tensor kept = Tensor::from_vector(std::vector<float>{1, 2}, {2}, &d), derived = kept + 1.0;
+        // The context's one block is allocated for whoever comes first: the training, where an allocation is to fail.
+        Tensor kept, derived;
+        if (call != Call::alloc) {
+          kept = Tensor::from_vector(std::vector<float>{1, 2}, {2}, &d);
+          derived = kept + 1.0;
+        }
         faults().reset({call, n, fault});
         const Result result = run(d);
         const std::string when = fmt::format("{} {} of {}", test::name_of(call), n, count);
         EXPECT_TRUE(result.weights.empty() && !result.error.empty()) << when;
         EXPECT_TRUE(d.lost()) << when;
-        EXPECT_THROW(kept.to_bytes(), DeviceLost) << when;
-        EXPECT_THROW(derived.to_bytes(), DeviceLost) << when;
-        EXPECT_THROW(read_async(kept), DeviceLost) << when;
+        if (kept.defined()) {
+          EXPECT_THROW(kept.to_bytes(), DeviceLost) << when;
+          EXPECT_THROW(derived.to_bytes(), DeviceLost) << when;
+          EXPECT_THROW(read_async(kept), DeviceLost) << when;
+        }
         EXPECT_THROW(Tensor::from_vector(std::vector<float>{1}, {1}, &d), DeviceLost) << when;
         expect_usable(device("opencl:0"), when);
         expect_usable(device("reference:0"), when);

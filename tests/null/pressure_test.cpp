@@ -31,7 +31,8 @@ std::unique_ptr<DeviceContext> context_of(uint64_t bytes) {
 void run_step_with_arena(DeviceContext& d) {
   const int64_t n = 2048;
   const Tensor a = Tensor::from_vector(std::vector<float>(static_cast<size_t>(n * n)), {n, n}, &d);
-  eval({sum(matmul(matmul(a, a), a))});
+  const Tensor result = sum(matmul(matmul(a, a), a));  // the temporaries' handles are gone when it is evaluated
+  eval({result});
 }
 
 TEST(Pressure, CachesAreGivenBackBeforeAnybodyFails) {
