@@ -40,10 +40,10 @@ TEST(Plan, MeasuredPeakIsWithinTenPercent) {
 }
 
 TEST(Plan, BadInputIsOneLine) {
-  expect_user_error(run_heddle({"plan", "vgg:32"}), "unknown training step");
-  expect_user_error(run_heddle({"plan", "gpt:4x128", "--device", "null:0"}), "is not of the form");
-  expect_user_error(run_heddle({"plan", "gpt:4x128x2x100", "--device", "null:0"}), "not a multiple of 32");
-  expect_user_error(run_heddle({"plan", "mlp:32", "--device", "reference:0"}), "takes no kernels");
+  expect_user_error({"plan", "vgg:32"}, "unknown training step");
+  expect_user_error({"plan", "gpt:4x128", "--device", "null:0"}, "is not of the form");
+  expect_user_error({"plan", "gpt:4x128x2x100", "--device", "null:0"}, "not a multiple of 32");
+  expect_user_error({"plan", "mlp:32", "--device", "reference:0"}, "takes no kernels");
 }
 
 }  // namespace
