@@ -82,7 +82,7 @@ Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, cons
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
   if (caps.device_class != DeviceClass::cpu) {
-    row = gradient.reduce_queries ? any_rows : pick_gpu_gradient(caps, s);
+    row = pick_gpu_gradient(caps, s);
   } else if (caps.target == Target::opencl) {
     row = cpu_vectors_gradient;
     if (row_count <= 16) row["NV"] = 1;
