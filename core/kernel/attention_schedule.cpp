@@ -132,6 +132,10 @@ bool stack_attention_heads(const Caps& caps, const AttentionSizes& s) {
   return caps.device_class != DeviceClass::cpu || (caps.target == Target::opencl && s.group >= 4);
 }
 
+bool attention_pays(const Caps& caps, const AttentionSizes& s) {
+  return !(caps.device_class == DeviceClass::cpu && caps.target == Target::glsl && s.queries < 8 && s.group > 1);
+}
+
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
