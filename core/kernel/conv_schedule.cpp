@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "core/kernel/conv_winograd.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
 
 // Schedules of shaders/conv.hk and shaders/conv_weight_grad.hk.
-constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4;
+constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5;
 
 using Row = Bindings;
 
@@ -226,6 +227,9 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 
 Row pick_cpu(const Caps& caps, const ConvProblem& p) {
   if (p.OG < 4) return pick_rows(p);
+  if (p.winograd) {
+    if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
+  }
   const Row row = PackedRow(caps, p).pick();
   return accepted("conv", p, row) ? row : any_lanes;
 }
@@ -345,6 +349,7 @@ std::string conv_algorithm(const Bindings& t) {
     case packed: return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
     case registers: return fmt::format("registers_{}x{}", value("RM"), value("RN"));
     case rows: return "rows";
+    case winograd: return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
     default: return "lanes";
   }
 }
