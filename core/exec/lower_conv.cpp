@@ -2,8 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "core/exec/bodies.h"
 #include "core/exec/conv_problem.h"
@@ -16,15 +14,6 @@ namespace {
 
 bool none_negative(const View& view) {
   return std::all_of(view.strides.begin(), view.strides.begin() + view.shape.rank(), [](int64_t s) { return s >= 0; });
-}
-
-// Opt-out, because it changes results: Winograd's transforms triple the rounding error of a direct sum.
-bool winograd_wanted() {
-  static const bool wanted = [] {
-    const char* value = std::getenv("HEDDLE_WINOGRAD");
-    return !value || std::string_view(value) != "0";
-  }();
-  return wanted;
 }
 
 class ConvLowering {
@@ -40,7 +29,6 @@ class ConvLowering {
     b_ = resolve_operand(in.scheduled, in.group, node_.inputs[1], "x");
     p_.x = a_.dtype;
     p_.w = b_.dtype;
-    p_.winograd = winograd_wanted();
   }
 
   LoweredKernel run() {

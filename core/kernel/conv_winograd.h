@@ -15,4 +15,7 @@ namespace heddle {
 // Estimates are for OpenCL on a CPU.
 std::optional<Bindings> pick_winograd(const Caps& caps, const ConvProblem& problem);
 
+// Into how many partial sums a weight gradient is split where Winograd's schedule is taken; 0 where it is not.
+int64_t pick_winograd_parts(const Caps& caps, const ConvProblem& problem);
+
 }  // namespace heddle
