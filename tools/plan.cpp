@@ -26,7 +26,7 @@ uint64_t measured_peak(DeviceContext& device, const bench::TrainingStep& step) {
   return device.memory().peak_bytes;
 }
 
-Json to_json(const PlanOptions& o, const DeviceContext& device, const MemoryLedger& l, uint64_t measured) {
+Json to_json(const PlanOptions& o, const DeviceContext& device, const StepLedger& l, uint64_t measured) {
   Json json{{"step", o.step}, {"device", device.id()}, {"parameters", l.parameters}, {"optimizer_state", l.optimizer_state}, {"inputs", l.inputs}, {"activations", l.activations}};
   json.update({{"gradients", l.gradients}, {"workspace", l.workspace}, {"lower_bound", l.lower_bound}, {"arena", l.arena}, {"all_values", l.all_values}, {"outputs", l.outputs}});
   json.update({{"peak", l.peak()}, {"kernels", l.kernels}});
@@ -40,7 +40,7 @@ void run(const PlanOptions& o) {
   // The first step makes the optimizer's state; the second is the one that all later ones are.
   step.record();
   eval_pending();
-  MemoryLedger ledger;
+  StepLedger ledger;
   {
     const Tensor loss = step.record();
     ledger = plan_pending();

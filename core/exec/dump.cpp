@@ -42,7 +42,7 @@ Planned plan_device(const DeviceContext& device, std::span<const NodePtr> roots)
 
 }  // namespace
 
-MemoryLedger plan_pending() {
+StepLedger plan_pending() {
   const std::vector<NodePtr> roots = held_pending();
   if (roots.empty()) throw ValueError("[plan] nothing is pending");
   const DeviceContext& device = *roots[0]->device;

@@ -15,6 +15,6 @@ enum class DumpWhat { graph, simplified, groups, source, plan };
 std::string dump_pending(DumpWhat what);
 
 // The memory ledger of the pending graph. ValueError unless all of it is on one device that takes kernels.
-MemoryLedger plan_pending();
+StepLedger plan_pending();
 
 }  // namespace heddle

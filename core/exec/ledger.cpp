@@ -30,7 +30,7 @@ int fullest_moment(const std::vector<Lifetime>& lifetimes) {
   return when;
 }
 
-void count_leaves(const Capture& captured, MemoryLedger& ledger) {
+void count_leaves(const Capture& captured, StepLedger& ledger) {
   std::set<const Storage*> counted;
   const std::set<const Node*> overwritten(captured.overwritten.begin(), captured.overwritten.end());
   for (const NodePtr& node : captured.order) {
@@ -42,8 +42,8 @@ void count_leaves(const Capture& captured, MemoryLedger& ledger) {
 
 }  // namespace
 
-MemoryLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
-  MemoryLedger ledger;
+StepLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
+  StepLedger ledger;
   count_leaves(captured, ledger);
   const int when = fullest_moment(plan.lifetimes);
   for (const Lifetime& life : plan.lifetimes) {
@@ -63,7 +63,7 @@ MemoryLedger make_ledger(const Capture& captured, const ScheduledGraph& schedule
   return ledger;
 }
 
-std::string MemoryLedger::str() const {
+std::string StepLedger::str() const {
   const auto ratio = [&](uint64_t whole) { return whole ? static_cast<double>(arena) / static_cast<double>(whole) : 1.0; };
   std::string text = "held before the step\n" + row("parameters", parameters) + row("optimizer state", optimizer_state) + row("inputs and constants", inputs);
   text += "temporaries at the fullest moment\n" + row("activations", activations) + row("gradients", gradients) + row("workspace", workspace);

@@ -12,7 +12,7 @@
 
 namespace heddle {
 
-struct MemoryLedger {
+struct StepLedger {
   // Held before the step, in bytes.
   uint64_t parameters = 0;       // leaves that gradients flow into
   uint64_t optimizer_state = 0;  // other leaves that the step updates
@@ -31,6 +31,6 @@ struct MemoryLedger {
   std::string str() const;
 };
 
-MemoryLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
+StepLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
 
 }  // namespace heddle
