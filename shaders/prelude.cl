@@ -145,14 +145,14 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #else
 #define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
 #endif
-//@ PREFETCH
+//@ WILL_READ
 // By address: beyond the end of a buffer there is nothing to read soon, but no harm in naming it.
 #if defined(__clang__)
-#define HK_PREFETCH(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 0, 3)
+#define HK_WILL_READ(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 0, 3)
 #else
-#define HK_PREFETCH(b, i)
+#define HK_WILL_READ(b, i)
 #endif
-#define PREFETCH(name, i) PREFETCH_##name(i)
+#define WILL_READ(name, i) WILL_READ_##name(i)
 //@ STREAM
 // Whole cache lines past the caches: a line that is written in full need not be read first, and does not push out what will be read again.
 #ifdef __has_builtin

@@ -25,7 +25,7 @@ typedef uint INDEX;
 #define VLOOP
 #define VLOOP_LONG
 #define VLOOP_OF(n)
-#define PREFETCH(name, i)
+#define WILL_READ(name, i)
 #undef INFINITY
 #undef NAN
 #define INFINITY __int_as_float(0x7f800000)

@@ -22,7 +22,7 @@
 #define VLOOP
 #define VLOOP_LONG
 #define VLOOP_OF(n)
-#define PREFETCH(name, i)
+#define WILL_READ(name, i)
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64

@@ -343,7 +343,7 @@ class ReduceLowering {
     for (const LoadSite& load : sites) {
       const std::string at = e_.print(load.index.plus(load.index.coefficient(row)));
       const int64_t line = 64 / static_cast<int64_t>(size_of(load.dtype));
-      for (int64_t k = 0; k < width_; k += line) e_.line(fmt::format("PREFETCH({}, CAST(INDEX, {}) + {}u);", e_.buffer_name(load), at, k));
+      for (int64_t k = 0; k < width_; k += line) e_.line(fmt::format("WILL_READ({}, CAST(INDEX, {}) + {}u);", e_.buffer_name(load), at, k));
     }
     e_.names[along_row] = whole;
   }
