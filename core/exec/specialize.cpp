@@ -32,11 +32,13 @@ Graph specialize(Graph graph, const Caps& caps) {
   out.leaves = std::move(graph.leaves);
   out.storage_slots = graph.storage_slots;
   out.host_slots = graph.host_slots;
+  AttentionPairs pairs(graph, caps);
   std::vector<int> to(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     IrNode node = std::move(graph.nodes[i]);
     for (int& input : node.inputs) input = to[static_cast<size_t>(input)];
-    to[i] = apply(out, std::move(node), caps);
+    to[i] = pairs.replace(out, i, node);
+    if (to[i] < 0) to[i] = apply(out, std::move(node), caps);
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;
