@@ -104,7 +104,43 @@ TuningKey tuning_key(const MatmulProblem& p) {
   return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
 }
 
+int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+// Work groups (on loop drivers: tiles) that compute results side by side, and how many keep all processors busy.
+struct Spread {
+  int64_t have, wanted;
+};
+
+Spread spread_of(const Caps& caps, const MatmulProblem& p) {
+  const int64_t units = std::max<int64_t>(1, caps.compute_units);
+  if (caps.device_class != DeviceClass::cpu) return {p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32), 2 * units};
+  const int64_t rows = caps.target == Target::opencl ? 6 : 16;
+  return {p.batch * ceil_div(p.M, rows) * ceil_div(p.N, 64), 2 * units};
+}
+
 }  // namespace
+
+int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
+  constexpr int64_t shortest = 256;  // along k, of a part
+  if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest) return 1;
+  // A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
+  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
+  const int64_t least = ceil_div(p.K, std::max<int64_t>(1, longest));
+  const Spread s = spread_of(caps, p);
+  int64_t parts = 1;
+  // Partial products are written and read once more: they must be few beside the operands, and the launch that adds them up short beside the product.
+  const double work = 2.0 * static_cast<double>(p.batch * p.M * p.N) * static_cast<double>(p.K);
+  const double least_work = caps.device_class == DeviceClass::cpu ? 2e7 : 1e6;
+  const double traffic = static_cast<double>(p.batch * (p.M + p.N)) * static_cast<double>(p.K);
+  if (2 * s.have <= s.wanted && std::max(work, 16 * traffic) >= least_work) {
+    parts = std::min({ceil_div(s.wanted, s.have), p.K / shortest, int64_t{256}});
+    while (parts > 1 && static_cast<double>(parts * p.batch * p.M * p.N) > 0.5 * traffic) parts /= 2;
+  }
+  TuningKey key = tuning_key(p);
+  key.body = "matmul_parts";
+  const Bindings chosen = tuned(caps, key, {{"PARTS", std::max<int64_t>(parts, 1)}});
+  return std::min(p.K, std::max({int64_t{1}, least, chosen.at("PARTS")}));
+}
 
 int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t columns) {
   if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8) return 0;

@@ -26,7 +26,8 @@ const std::vector<GeneratedSpace>& generated_spaces() {
                                                      {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
                                                      {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
                                                      {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
-                                                    ""}};
+                                                    ""},
+                                                   {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""}};
   return rows;
 }
 
