@@ -106,36 +106,36 @@ TuningKey tuning_key(const MatmulProblem& p) {
 
 int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
-// Work groups (on loop drivers: tiles) that compute results side by side, and how many keep all processors busy.
-struct Spread {
-  int64_t have, wanted;
-};
+constexpr int64_t shortest_part = 256;  // along k
 
-Spread spread_of(const Caps& caps, const MatmulProblem& p) {
-  const int64_t units = std::max<int64_t>(1, caps.compute_units);
-  if (caps.device_class != DeviceClass::cpu) return {p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32), 2 * units};
-  const int64_t rows = caps.target == Target::opencl ? 6 : 16;
-  return {p.batch * ceil_div(p.M, rows) * ceil_div(p.N, 64), 2 * units};
+// Few results keep few groups busy; the groups of the smallest tiles are counted.
+int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
+  const int64_t have = p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32), wanted = 2 * std::max<int64_t>(1, caps.compute_units);
+  if (2 * have > wanted || 2 * p.batch * p.M * p.N * p.K < 1000000) return 1;
+  int64_t parts = std::min({ceil_div(wanted, have), p.K / shortest_part, int64_t{256}});
+  // Partial products are written and read once more: they must be few beside the operands.
+  while (parts > 1 && 2 * parts * p.M * p.N > (p.M + p.N) * p.K) parts /= 2;
+  return parts;
+}
+
+// Measured through PoCL (docs/benchmarks.md): two cores and short parts, whose panels stay in the caches: 64x64x8192 (TN) 740 -> 302 us. Below
+// that work the second launch costs more, and lavapipe gains nothing (its one gain is that long products run at all).
+int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
+  if (caps.target != Target::opencl) return 1;
+  const int64_t results = p.batch * p.M * p.N;
+  if (results <= 4) return p.K >= 1 << 20 ? 2 * std::max<int64_t>(1, caps.compute_units) : 1;
+  const bool pays = std::min(p.M, p.N) >= 8 && results <= 256 * 256 && results * p.K >= 20000000;
+  return pays ? std::clamp<int64_t>(p.K / (2 * shortest_part), 1, 8) : 1;
 }
 
 }  // namespace
 
 int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
-  constexpr int64_t shortest = 256;  // along k, of a part
-  if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest) return 1;
+  if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest_part) return 1;
   // A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
   const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
   const int64_t least = ceil_div(p.K, std::max<int64_t>(1, longest));
-  const Spread s = spread_of(caps, p);
-  int64_t parts = 1;
-  // Partial products are written and read once more: they must be few beside the operands, and the launch that adds them up short beside the product.
-  const double work = 2.0 * static_cast<double>(p.batch * p.M * p.N) * static_cast<double>(p.K);
-  const double least_work = caps.device_class == DeviceClass::cpu ? 2e7 : 1e6;
-  const double traffic = static_cast<double>(p.batch * (p.M + p.N)) * static_cast<double>(p.K);
-  if (2 * s.have <= s.wanted && std::max(work, 16 * traffic) >= least_work) {
-    parts = std::min({ceil_div(s.wanted, s.have), p.K / shortest, int64_t{256}});
-    while (parts > 1 && static_cast<double>(parts * p.batch * p.M * p.N) > 0.5 * traffic) parts /= 2;
-  }
+  const int64_t parts = caps.device_class == DeviceClass::cpu ? cpu_parts(caps, p) : gpu_parts(caps, p);
   TuningKey key = tuning_key(p);
   key.body = "matmul_parts";
   const Bindings chosen = tuned(caps, key, {{"PARTS", std::max<int64_t>(parts, 1)}});

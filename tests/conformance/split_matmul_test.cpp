@@ -109,8 +109,10 @@ TEST(MatmulParts, FollowDeviceAndProblem) {
   EXPECT_EQ(parts(gpu, 128, 64, 300), 1);      // short
   EXPECT_EQ(parts(gpu, 64, 64, 8192, 64), 1);  // the batch is work enough
   EXPECT_EQ(parts(cpu, 784, 128, 32), 1);
-  EXPECT_EQ(parts(cpu, 128, 64, 60000), 1);
-  EXPECT_GT(parts(cpu, 4, 10, 1 << 20), 1);
+  EXPECT_EQ(parts(cpu, 64, 64, 8192), 8);
+  EXPECT_EQ(parts(cpu, 64, 64, 2048), 1);  // too little work for a second launch
+  EXPECT_EQ(parts(cpu, 512, 512, 8192), 1);
+  EXPECT_GT(parts(cpu, 1, 1, 1 << 22), 1);
   EXPECT_GT(parts(lavapipe, 1024, 1024, 70000), 1);  // whatever the results
   for (const Caps& caps : {gpu, cpu, lavapipe}) {
     for (const int64_t m : {0, 1, 100}) {
