@@ -13,7 +13,8 @@ using Rewrite = int (*)(Graph& out, const IrNode& node, const Caps& caps);
 
 // Long reductions in stages: specialize_reduce.cpp.
 int split_reduction(Graph& out, const IrNode& node, const Caps& caps);
-// Products with few results and a long inner dimension -> partial products and their sum: specialize_matmul.cpp.
+// Products with few results and a long inner dimension -> partial products and their sum; with an inner dimension of 1 -> elementwise:
+// specialize_matmul.cpp.
 int split_matmul(Graph& out, const IrNode& node, const Caps& caps);
 // Sorts, scans and scatters of several kernels: specialize_rows.cpp.
 int long_sort(Graph& out, const IrNode& node, const Caps& caps);

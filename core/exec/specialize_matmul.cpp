@@ -1,5 +1,6 @@
 // A product with few results and a long inner dimension (a weight gradient, a dot product) leaves processors idle: it becomes partial products of
 // pieces of that dimension, a batched product over views of the operands, and their sum in a fixed order. What follows joins the sum.
+// And one whose inner dimension is 1 becomes elementwise.
 #include <algorithm>
 
 #include "core/exec/rewrites.h"
@@ -79,10 +80,16 @@ class Split {
   int64_t k_;
 };
 
+// Without a sum it is elementwise, and written as fast as memory takes it.
+int outer_product(Graph& out, const IrNode& node) {
+  return rewrite::binary(out, ops::mul_op, rewrite::expand(out, node.inputs[0], node.shape), rewrite::expand(out, node.inputs[1], node.shape));
+}
+
 }  // namespace
 
 int split_matmul(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::matmul_op) return -1;
+  if (out.nodes[node.inputs[0]].shape[node.shape.rank() - 1] == 1) return outer_product(out, node);
   // The kernel has two loops over batches; one of them becomes the parts. Narrow integers wrap at their own width.
   const bool narrow = node.dtype == DType::i8 || node.dtype == DType::u8 || node.dtype == DType::boolean;
   if (node.shape.rank() > 3 || narrow) return -1;
