@@ -9,14 +9,17 @@ namespace {
 
 // In order; the first that answers wins.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_matmul, split_reduction, long_sort, long_scan, sorted_scatter};
+  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_matmul, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
   return all;
 }
 
 int apply(Graph& out, IrNode node, const Caps& caps) {
   if (node.leaf < 0) {
     for (const Rewrite rewrite : rewrites()) {
-      if (const int id = rewrite(out, node, caps); id >= 0) return id;
+      if (const int id = rewrite(out, node, caps); id >= 0) {
+        out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        return id;
+      }
     }
   }
   return out.add(std::move(node));
@@ -29,11 +32,13 @@ Graph specialize(Graph graph, const Caps& caps) {
   out.leaves = std::move(graph.leaves);
   out.storage_slots = graph.storage_slots;
   out.host_slots = graph.host_slots;
+  AttentionPairs pairs(graph, caps);
   std::vector<int> to(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     IrNode node = std::move(graph.nodes[i]);
     for (int& input : node.inputs) input = to[static_cast<size_t>(input)];
-    to[i] = apply(out, std::move(node), caps);
+    to[i] = pairs.replace(out, i, node);
+    if (to[i] < 0) to[i] = apply(out, std::move(node), caps);
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;

@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "core/kernel/conv_winograd.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
 
 // Schedules of shaders/conv.hk and shaders/conv_weight_grad.hk.
-constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4;
+constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5, pointwise = 6;
 
 using Row = Bindings;
 
@@ -209,6 +210,33 @@ class PackedRow {
   int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
 };
 
+// Kernels of one position: all channels of the pixels of whole rows, or of several images.
+Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
+  const bool backward = p.kind == ConvProblem::Kind::input_grad;
+  const Extent3& walk = backward ? p.in : p.out;
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", pointwise}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"CB", at_least(p.CG, {16, 32, 64, 128, 256, 512})}};
+  const int64_t most = most_floats / row["CB"] - 32;  // pixels
+  row["QT"] = 1;
+  for (const int64_t qt : {1, 2, 4, 7, 8, 14, 16}) {
+    if (qt * 16 <= most && (row["QT"] * 16 < walk[2])) row["QT"] = qt;
+  }
+  row["QH"] = row["NI"] = 1;
+  for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16, 28, 32, 56}) {
+    if (qh <= walk[1] && qh * row["QT"] * 16 <= std::min<int64_t>(most, 1024)) row["QH"] = qh;
+  }
+  const auto groups = [&] { return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]); };
+  for (const int64_t ni : {2, 4, 8}) {
+    const int64_t before = row["NI"];
+    if (ni > p.N || row["QH"] < walk[1] || ni * row["QH"] * row["QT"] * 16 > std::min<int64_t>(most, 512)) break;
+    row["NI"] = ni;
+    if (groups() < cores) row["NI"] = before;
+  }
+  row["NO"] = at_least(ceil_div(p.OG, 32), {1, 2, 4, 8, 16, 32});
+  while (row["NO"] > 1 && groups() * ceil_div(p.OG, 32 * row["NO"]) < 2 * cores) row["NO"] /= 2;
+  return row;
+}
+
 Row pick_rows(const ConvProblem& p) {
   Row row{{"SCHEDULE", rows}, {"QT", 16}, {"QH", at_least(std::min<int64_t>(walked(p, 1), 16), {1, 2, 4, 7, 8, 14, 16})}};
   while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
@@ -226,6 +254,10 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 
 Row pick_cpu(const Caps& caps, const ConvProblem& p) {
   if (p.OG < 4) return pick_rows(p);
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
+  if (taps(p) == 1 && p.stride[1] * p.stride[2] > 1 && p.OG >= 16 && p.CG <= 512) {
+    if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
+  }
   const Row row = PackedRow(caps, p).pick();
   return accepted("conv", p, row) ? row : any_lanes;
 }
@@ -255,7 +287,8 @@ TuningKey tuning_key(const ConvProblem& p, const char* body, const char* kind) {
   return {body, variant(p, kind), {p.N, p.G, p.CG, p.OG, p.out[0], p.out[1], p.out[2]}};
 }
 
-Row pick_cpu_weight_grad(const ConvProblem& p) {
+Row pick_cpu_weight_grad(const Caps& caps, const ConvProblem& p) {
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
   if (p.CG < 4 || p.OG < 4) {
     if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", rows}, {"VW", 16}};
     if (p.OG < 4) return any_lanes;
@@ -301,7 +334,7 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
     if (caps.device_class != DeviceClass::cpu) {
       row = pick_gpu(caps, p, p.OG, p.CG * taps(p));
     } else if (caps.target == Target::opencl) {
-      row = pick_cpu_weight_grad(p);
+      row = pick_cpu_weight_grad(caps, p);
     } else {
       row = pick_lavapipe(p.OG);
     }
@@ -314,6 +347,9 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& p) {
   const int64_t lines = p.N * p.out[0] * p.out[1], results = p.G * p.OG * p.CG * taps(p);
   if (lines == 0 || results == 0) return 1;
+  if (caps.device_class == DeviceClass::cpu && caps.target == Target::opencl) {
+    if (const int64_t parts = pick_winograd_parts(caps, p); parts > 0) return parts;
+  }
   // A driver that ends long loops: half of what it allows.
   int64_t parts = 1;
   if (caps.max_loop_iterations < INT64_MAX) {
@@ -345,6 +381,8 @@ std::string conv_algorithm(const Bindings& t) {
     case packed: return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
     case registers: return fmt::format("registers_{}x{}", value("RM"), value("RN"));
     case rows: return "rows";
+    case winograd: return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
+    case pointwise: return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
     default: return "lanes";
   }
 }
