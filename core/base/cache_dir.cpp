@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
@@ -13,6 +12,7 @@
 #include <filesystem>
 #include <map>
 #include <mutex>
+#include <set>
 
 #include "core/base/cache_files.h"
 #include "core/base/hash.h"
@@ -23,8 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 void warn_once(const std::string& folder, const std::string& reason) {
-  static std::atomic<bool> warned{false};
-  if (warned.exchange(true)) return;
+  static std::mutex mutex;
+  static std::set<std::string>& warned = *new std::set<std::string>;
+  const std::lock_guard guard(mutex);
+  if (!warned.insert(folder).second) return;
   fmt::print(stderr, "heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; HEDDLE_CACHE_DIR names another folder\n",
              folder, reason);
 }

@@ -5,7 +5,7 @@
 // Invariants: a file is only used when its header (magic, format, Heddle's version, owner, length and hash of identity and payload)
 // fits, so a truncated, foreign or stale file is a miss and is replaced, never a fault; files appear by rename, so readers never see
 // half a file. The folder stays below HEDDLE_CACHE_MB megabytes (default 1024): the least recently used files go first.
-// A cache that cannot be written is said once per process, on stderr, and does without: it is an optimisation.
+// That a folder cannot be written is said once per process, on stderr, and it goes on without: it is an optimisation.
 // Thread safety: const functions may be called from any thread and from several processes at once.
 #pragma once
 
