@@ -148,7 +148,7 @@ class WinogradWeightRow {
     const bool single = nc_ == 1 && no_ == 1;
     // Several passes share what they transform, so a part is one block; a single one adds its blocks up in the cache.
     block_ = largest_block(p_, single ? std::min<int64_t>(most, 64) : most);
-    while (blocks(p_, block_) * p_.G < cores_ && halve(block_)) {}
+    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(block_)) {}
     const int64_t bytes = p_.G * p_.OG * p_.CG * 9 * 4, all = blocks(p_, block_);
     parts_ = std::min({all, std::max<int64_t>(2 * cores_, (int64_t{32} << 20) / bytes), int64_t{64}});
     if (single) parts_ = std::min(parts_, ceil_div(2 * cores_, p_.G));
