@@ -80,7 +80,8 @@ class KeyWriter {
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
-    key.push_back(reinterpret_cast<uint64_t>(node.op));
+    // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
+    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
     const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0);

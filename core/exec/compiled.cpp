@@ -118,7 +118,7 @@ struct CompiledFunction::State {
       return v.key == key && v.program->same_as(*program);
     });
     if (expected != variants.end() && same != expected) {
-      if (expected->epoch == trace::host_epoch() && expected->replays > 0) report_stale(*expected);
+      if (expected->epoch == trace::host_epoch() && expected->replays > 0) report_stale(*expected, program ? expected->program->difference(*program) : "what can be replayed");
       variants.erase(expected);
     }
     if (!program) return;
@@ -136,12 +136,12 @@ struct CompiledFunction::State {
     variants.push_front({std::move(key), std::move(program), invocation.prototype(), trace::host_epoch()});
   }
 
-  void report_stale(const Variant& v) {
+  void report_stale(const Variant& v, std::string_view what) {
     ++stats.stale;
     fmt::print(stderr,
-               "heddle: {} does something else than {} calls ago, since when it was replayed: a number, flag or pointer of its closure has changed. Hold it in "
-               "Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
-               options.name, v.replays);
+               "heddle: {} does something else than {} calls ago ({} differ), since when it was replayed: a number, flag or pointer of its closure has changed. "
+               "Hold it in Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
+               options.name, v.replays, what);
   }
 };
 
@@ -176,6 +176,7 @@ void CompiledFunction::call(Invocation& invocation) {
     state.variants.splice(state.variants.begin(), state.variants, found);
     state.replay(*found, invocation);
   } else {
+    if (found != state.variants.end()) found->program->release();
     state.record(invocation, std::move(key), found);
   }
 }

@@ -84,9 +84,9 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   return region;
 }
 
-StepResult run_step(DeviceContext& device, Step& step, const Capture& bound) {
+StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own) {
   auto locked = device.lock();
-  return step.run(device, bound);
+  return step.run(device, bound, own);
 }
 
 void run_region(Region& region) {

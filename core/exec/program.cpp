@@ -48,8 +48,7 @@ bool Program::fits_leaves() {
 }
 
 bool Program::fits(const std::vector<const Tensor*>& arguments) {
-  found_.clear();
-  storages_.clear();
+  release();
   if (!valid_->load(std::memory_order_acquire)) return false;
   bool all = true;
   for (size_t g = 0; g < groups_.size() && all; ++g) all = fits_group(g, arguments);
@@ -58,9 +57,13 @@ bool Program::fits(const std::vector<const Tensor*>& arguments) {
     all = aliases_[a].group < 0 ? impl == nullptr : impl == found_[static_cast<size_t>(aliases_[a].group)];
   }
   if (all && fits_leaves()) return true;
+  release();
+  return false;
+}
+
+void Program::release() {
   found_.clear();
   storages_.clear();
-  return false;
 }
 
 void Program::update(const Update& update, const StepOutput& output) {
@@ -92,25 +95,16 @@ void Program::run(const std::vector<Tensor*>& results) {
     if (leaf.slot >= 0) continue;
     bound.host_values.push_back(leaf.action >= 0 ? drawn[static_cast<size_t>(leaf.action)] : *found_[static_cast<size_t>(leaf.group)]->node->host);
   }
+  const ResultSet* known = reusable();
   StepResult result;
   if (device_) {
     auto locked = device_->lock();
     locked.counters.compiled_replays++;
-    result = run_step(*device_, *step_, bound);
+    result = run_step(*device_, *step_, bound, known ? &known->own : nullptr);
   }
   bound.storages.clear();
-
-  std::vector<Tensor> made;
-  made.reserve(made_.size());
-  for (const Made& m : made_) {
-    if (m.group >= 0) {
-      const Node& node = *found_[static_cast<size_t>(m.group)]->node;
-      made.emplace_back(node.host ? make_host_leaf(*node.device, *node.host, node.shape, node.dtype) : make_leaf(node.storage, node.view, node.dtype));
-      continue;
-    }
-    const StepOutput& output = result.outputs[static_cast<size_t>(m.output)];
-    made.emplace_back(make_leaf(output.storage, output.view, output_dtypes_[static_cast<size_t>(m.output)]));
-  }
+  if (known == nullptr) known = make_results(result);
+  const std::vector<Tensor>& made = known->made;
   for (const Update& u : updates_) update(u, result.outputs[static_cast<size_t>(u.output)]);
   const auto value_of = [&](const Value& value) {
     if (value.kind == Value::Kind::nothing) return Tensor();
@@ -118,15 +112,63 @@ void Program::run(const std::vector<Tensor*>& results) {
   };
   for (const Rebind& rebind : rebinds_) const_cast<Tensor&>(*resolve(rebind.place, {}, found_)) = value_of(rebind.value);
   for (size_t r = 0; r < results.size(); ++r) *results[r] = value_of(results_[r]);
+  if (!keeps_sets_) sets_.clear();
   found_.clear();
+}
+
+// Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after the next one.
+const ResultSet* Program::make_results(StepResult& result) {
+  constexpr size_t most_sets = 3;
+  constexpr uint64_t most_bytes = 256 << 10;
+  uint64_t bytes = 0;
+  for (const StoragePtr& storage : result.own) bytes += storage->bytes();
+  keeps_sets_ = bytes <= most_bytes;
+  if (sets_.size() >= most_sets) sets_.erase(sets_.begin());
+  ResultSet& set = sets_.emplace_back();
+  set.made.reserve(made_.size());
+  for (const Made& m : made_) {
+    if (m.group >= 0) {
+      keeps_sets_ = false;  // shares a value of the caller's
+      const Node& node = *found_[static_cast<size_t>(m.group)]->node;
+      set.made.emplace_back(node.host ? make_host_leaf(*node.device, *node.host, node.shape, node.dtype) : make_leaf(node.storage, node.view, node.dtype));
+      continue;
+    }
+    const StepOutput& output = result.outputs[static_cast<size_t>(m.output)];
+    set.made.emplace_back(make_leaf(output.storage, output.view, output_dtypes_[static_cast<size_t>(m.output)]));
+  }
+  set.own = std::move(result.own);
+  std::unordered_map<const Storage*, long> owners;
+  for (const Tensor& t : set.made) ++owners[t.impl()->node->storage.get()];
+  owners_.clear();
+  for (const StoragePtr& storage : set.own) owners_.push_back(1 + owners[storage.get()]);
+  return &set;
+}
+
+const ResultSet* Program::reusable() const {
+  const auto free = [](const Tensor& t) {
+    const std::shared_ptr<TensorImpl>& impl = t.impl();
+    return impl.use_count() == 1 && impl->node.use_count() == 1 && !impl->requires_grad && !impl->node->tracks && !impl->grad.impl() && impl->hooks.empty();
+  };
+  for (const ResultSet& set : sets_) {
+    if (!std::all_of(set.made.begin(), set.made.end(), free)) continue;
+    bool unshared = true;
+    for (size_t i = 0; i < set.own.size() && unshared; ++i) unshared = set.own[i].use_count() == owners_[i];
+    if (unshared) return &set;
+  }
+  return nullptr;
 }
 
 // ---- comparing and watching
 
-bool Program::same_as(const Program& other) const {
-  return device_ == other.device_ && key_ == other.key_ && groups_ == other.groups_ && aliases_ == other.aliases_ && leaves_ == other.leaves_ &&
-         written_slots_ == other.written_slots_ && action_kinds_ == other.action_kinds_ && made_ == other.made_ && rebinds_ == other.rebinds_ &&
-         updates_ == other.updates_ && results_ == other.results_;
+std::string_view Program::difference(const Program& other) const {
+  if (device_ != other.device_) return "the device";
+  if (groups_ != other.groups_ || aliases_ != other.aliases_) return "the tensors that it reads";
+  if (leaves_ != other.leaves_) return "how the tensors that it reads lie in memory";
+  if (key_ != other.key_) return "the operations";
+  if (written_slots_ != other.written_slots_ || updates_ != other.updates_) return "the tensors that it assigns";
+  if (action_kinds_ != other.action_kinds_) return "the numbers that it draws";
+  if (rebinds_ != other.rebinds_) return "the handles that it rebinds";
+  return made_ != other.made_ || results_ != other.results_ ? "the results" : "";
 }
 
 void Program::watch() {

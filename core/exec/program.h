@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/exec/region.h"
@@ -22,6 +23,12 @@ struct NotReplayable {
   std::string why;
 };
 
+// What a run made. Sets of small results are kept, so that a loop that drops them allocates nothing.
+struct ResultSet {
+  std::vector<StoragePtr> own;
+  std::vector<Tensor> made;
+};
+
 class Program {
  public:
   // `arguments` and `results` are the caller's handles, in order. The trace has ended, the region was prepared and not run. Throws NotReplayable.
@@ -30,8 +37,9 @@ class Program {
   Program(const Program&) = delete;
   Program& operator=(const Program&) = delete;
 
-  // Whether both do the same with the same tensors.
-  bool same_as(const Program& other) const;
+  // Where they differ; empty: both do the same with the same tensors.
+  std::string_view difference(const Program& other) const;
+  bool same_as(const Program& other) const { return difference(other).empty(); }
   // From now on reports when a handle that it reads or writes is gone.
   void watch();
   // Takes the closures of a later call of the same program.
@@ -39,6 +47,8 @@ class Program {
 
   // Whether every tensor still is what the recorded step was planned for, and which.
   bool fits(const std::vector<const Tensor*>& arguments);
+  // Lets go of what the last fits() found: while it is held, no update is in place.
+  void release();
   // Runs on what the last fits() found; `results` receive values without history.
   void run(const std::vector<Tensor*>& results);
 
@@ -108,6 +118,9 @@ class Program {
   bool fits_group(size_t g, const std::vector<const Tensor*>& arguments);
   bool fits_leaves();
   void update(const Update& update, const StepOutput& output);
+  // A set of results of an earlier run that nobody holds any more, or null.
+  const ResultSet* reusable() const;
+  const ResultSet* make_results(StepResult& result);
 
   DeviceContext* device_ = nullptr;
   std::shared_ptr<Step> step_;
@@ -123,6 +136,10 @@ class Program {
   std::vector<Update> updates_;
   std::vector<Value> results_;
   std::vector<DType> output_dtypes_;
+
+  std::vector<ResultSet> sets_;
+  std::vector<long> owners_;  // of each storage of a set that nobody else holds
+  bool keeps_sets_ = true;
 
   // Of the last fits().
   std::vector<std::shared_ptr<TensorImpl>> found_;

@@ -31,6 +31,6 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots);
 // Gives the outputs of the capture their values.
 void run_region(Region& region);
 // One run of a step on storages and host values: enqueues it.
-StepResult run_step(DeviceContext& device, Step& step, const Capture& bound);
+StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own = nullptr);
 
 }  // namespace heddle

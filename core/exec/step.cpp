@@ -86,13 +86,15 @@ class StepImpl {
     for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
   }
 
-  StepResult run(const Capture& captured) {
-    const std::vector<StoragePtr> own = device_.allocate_results(plan_.own_bytes);
+  StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
+    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
     write_host_values(captured);
     submit(captured, own, arena);
-    return collect(captured, own);
+    StepResult result = collect(captured, own);
+    result.own = std::move(own);
+    return result;
   }
 
   size_t kernel_count() const { return lowered_.size(); }
@@ -126,6 +128,7 @@ class StepImpl {
 
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
+    all.reserve(captured.storages.size() + own.size() + arena.size());
     for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
@@ -295,7 +298,7 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
   return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured) { return impl_->run(captured); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 

@@ -29,8 +29,8 @@ class Step {
   // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own.
   static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse);
   ~Step();
-  // Enqueues the step on the captured storages and host values.
-  StepResult run(DeviceContext& device, const Capture& captured);
+  // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
+  StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
 
