@@ -9,14 +9,17 @@ namespace {
 
 // In order; the first that answers wins.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_reduction, long_sort, long_scan, sorted_scatter};
+  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
   return all;
 }
 
 int apply(Graph& out, IrNode node, const Caps& caps) {
   if (node.leaf < 0) {
     for (const Rewrite rewrite : rewrites()) {
-      if (const int id = rewrite(out, node, caps); id >= 0) return id;
+      if (const int id = rewrite(out, node, caps); id >= 0) {
+        out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        return id;
+      }
     }
   }
   return out.add(std::move(node));

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/evaluate.h"
+#include "core/graph/checkpoint.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -23,6 +24,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->dtype = dtype;
   node->device = &device;
   node->where = current_caller();
+  node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   return node;
 }
 
