@@ -21,6 +21,8 @@
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP
 #define VLOOP_LONG
+#define VLOOP_OF(n)
+#define WILL_READ(name, i)
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64
