@@ -204,6 +204,7 @@ struct Printer {
       }
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
       if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage(b.dtype), b.name);
+      if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
       for (const char* verb : {"STORE", "VSTORE"}) {
         out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage(b.dtype), b.name);
