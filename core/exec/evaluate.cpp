@@ -1,13 +1,17 @@
 #include "core/exec/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <exception>
 #include <unordered_set>
 
+#include "core/base/error.h"
+#include "core/exec/debug.h"
 #include "core/exec/ir.h"
 #include "core/exec/pending.h"
-#include "core/exec/step.h"
-#include "core/exec/step_result.h"
+#include "core/exec/region.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
@@ -39,6 +43,18 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
   }
 }
 
+std::string at_line() {
+  const std::string place = place_of(current_caller());
+  return place.empty() ? "" : " at " + place;
+}
+
+// A region ends because somebody asked: counted, and shown from HEDDLE_DEBUG=1 on.
+void note_break(DeviceContext& device, const Region& region, const char* why) {
+  device.lock().counters.region_breaks++;
+  if (debug_level() < 1) return;
+  fmt::print(stderr, "heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
+}
+
 void run_reference(DeviceContext& device, const Capture& captured) {
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -49,20 +65,36 @@ void run_reference(DeviceContext& device, const Capture& captured) {
   }
 }
 
-void run_compiled(DeviceContext& device, Capture& captured) {
+}  // namespace
+
+Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  Region region{&device, capture(roots), nullptr};
+  if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  captured.key.push_back(fuse);
-  captured.key.push_back(tuning_state());
+  region.captured.key.push_back(fuse);
+  region.captured.key.push_back(tuning_state());
   auto locked = device.lock();
-  std::shared_ptr<Step> step = device.steps().find(captured.key);
-  if (step) {
+  region.step = device.steps().find(region.captured.key);
+  if (region.step) {
     locked.counters.step_hits++;
   } else {
-    step = Step::compile(device, captured, fuse);
-    device.steps().insert(captured.key, step);
+    region.step = Step::compile(device, region.captured, fuse);
+    device.steps().insert(region.captured.key, region.step);
     locked.counters.steps_compiled++;
   }
-  StepResult result = step->run(device, captured);
+  return region;
+}
+
+StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own) {
+  auto locked = device.lock();
+  return step.run(device, bound, own);
+}
+
+void run_region(Region& region) {
+  Capture& captured = region.captured;
+  if (captured.outputs.empty()) return;
+  if (!region.step) return run_reference(*region.device, captured);
+  StepResult result = run_step(*region.device, *region.step, captured);
   for (Node* node : captured.overwritten) {
     node->overwritten = true;
     node->storage.reset();
@@ -71,40 +103,6 @@ void run_compiled(DeviceContext& device, Capture& captured) {
     give_value(*captured.outputs[i], std::move(result.outputs[i].storage), result.outputs[i].view);
   }
 }
-
-void evaluate_on(DeviceContext& device, std::span<const NodePtr> roots) {
-  Capture captured = capture(roots);
-  if (captured.outputs.empty()) return;
-  if (device.caps().target == Target::none) run_reference(device, captured);
-  else run_compiled(device, captured);
-}
-
-// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work (another held tensor is at fault: too
-// large, or a kernel that no driver takes), nobody who asked for them needs to know: the failure is thrown to who looks at that tensor.
-// Returns what to throw; null: nothing.
-std::exception_ptr after_failure(DeviceContext& device, const std::vector<NodePtr>& all, std::span<const NodePtr> roots, std::exception_ptr failure) {
-  const bool lost = device.lost();  // then nothing of it will ever be computed: who looks at a value is told
-  std::vector<NodePtr> asked;
-  for (const NodePtr& root : roots) {
-    if (root->device == &device && !root->has_value()) asked.push_back(root);
-  }
-  if (!lost && !asked.empty() && asked.size() < all.size()) {
-    try {
-      evaluate_on(device, asked);
-      failure = nullptr;
-    } catch (...) {  // the first failure says more
-    }
-  } else if (asked.empty() && !roots.empty()) {
-    failure = nullptr;  // nothing of this device was asked for
-  }
-  std::vector<std::weak_ptr<Node>>& pending = state().pending;
-  for (const NodePtr& node : all) {
-    if (!lost && !node->has_value()) pending.push_back(node);
-  }
-  return failure;
-}
-
-}  // namespace
 
 PendingPause::PendingPause() { ++state().paused; }
 PendingPause::~PendingPause() { --state().paused; }
@@ -118,46 +116,95 @@ std::vector<NodePtr> held_pending() {
   return held;
 }
 
-void evaluate(std::span<const NodePtr> roots) {
+bool anything_pending() { return !state().pending.empty(); }
+
+std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
+  known.reserve(all.size());
   for (const NodePtr& node : all) known.insert(node.get());
   for (const NodePtr& root : roots) {
     if (!root->has_value() && known.insert(root.get()).second) all.push_back(root);
   }
-  // One capture per device, in order of first appearance. A device that fails does not keep the others from their work.
-  std::exception_ptr failure;
+  std::vector<std::vector<NodePtr>> lists;
   while (!all.empty()) {
     DeviceContext* device = all.front()->device;
     const auto rest = std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
-    const std::vector<NodePtr> here(all.begin(), rest);
+    lists.emplace_back(all.begin(), rest);
     all.erase(all.begin(), rest);
+  }
+  return lists;
+}
+
+void put_back(std::span<const std::vector<NodePtr>> lists) {
+  std::vector<std::weak_ptr<Node>>& pending = state().pending;
+  for (const std::vector<NodePtr>& list : lists) {
+    for (const NodePtr& node : list) {
+      if (!node->has_value()) pending.push_back(node);
+    }
+  }
+}
+
+namespace {
+
+// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work (another held tensor is at fault: too
+// large, or a kernel that no driver takes), nobody who asked for them needs to know: the failure is thrown to who looks at that tensor.
+// Returns what to throw; null: nothing.
+std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<const NodePtr> roots, std::exception_ptr failure) {
+  DeviceContext& device = *list.front()->device;
+  const bool lost = device.lost();  // then nothing of it will ever be computed: who looks at a value is told
+  std::vector<NodePtr> asked;
+  for (const NodePtr& root : roots) {
+    if (root->device == &device && !root->has_value()) asked.push_back(root);
+  }
+  if (!lost && !asked.empty() && asked.size() < list.size()) {
     try {
-      evaluate_on(*device, here);
+      Region region = prepare_region(device, asked);
+      run_region(region);
+      failure = nullptr;
+    } catch (...) {  // the first failure says more
+    }
+  } else if (asked.empty() && !roots.empty()) {
+    failure = nullptr;  // nothing of this device was asked for
+  }
+  if (!lost) put_back({&list, 1});
+  return failure;
+}
+
+}  // namespace
+
+void evaluate(std::span<const NodePtr> roots, const char* why) {
+  if (trace::any() && why != nullptr) trace::refuse(fmt::format("{}{}", why, at_line()));
+  // A device that fails does not keep the others from their work.
+  std::exception_ptr failure;
+  for (const std::vector<NodePtr>& list : take_pending(roots)) {
+    try {
+      Region region = prepare_region(*list.front()->device, list);
+      run_region(region);
+      if (why != nullptr) note_break(*region.device, region, why);
+    } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when somebody looks
+      if (!failure) failure = std::current_exception();
     } catch (...) {
-      const std::exception_ptr now = after_failure(*device, here, roots, std::current_exception());
+      const std::exception_ptr now = after_failure(list, roots, std::current_exception());
       if (!failure) failure = now;
     }
   }
   if (failure) std::rethrow_exception(failure);
 }
 
-void evaluate_pending() { evaluate({}); }
+void evaluate_pending() {
+  if (Trace::current()) return;  // compile() evaluates when the function is done
+  evaluate({});
+}
 
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
-  if (eager_mode()) {
-    const NodePtr root[] = {node};
-    evaluate(root);
-    return;
-  }
+  const NodePtr root[] = {node};
+  if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
   thread.pending.push_back(node);
-  if (thread.pending.size() > max_pending) {
-    const NodePtr root[] = {node};
-    evaluate(root);
-  }
+  if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }
 
 }  // namespace heddle
