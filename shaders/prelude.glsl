@@ -108,6 +108,18 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #else
 #define VTRANSPOSE(a) { VEC hk_t[4]; UNROLL for (uint hk_i = 0u; hk_i < 4u; ++hk_i) hk_t[hk_i] = a[hk_i]; a[0] = vec4(hk_t[0].x, hk_t[1].x, hk_t[2].x, hk_t[3].x); a[1] = vec4(hk_t[0].y, hk_t[1].y, hk_t[2].y, hk_t[3].y); a[2] = vec4(hk_t[0].z, hk_t[1].z, hk_t[2].z, hk_t[3].z); a[3] = vec4(hk_t[0].w, hk_t[1].w, hk_t[2].w, hk_t[3].w); }
 #endif
+//@ HK_TEXEL_LOAD
+// Loads of buffers that are texel buffers.
+#define HK_TEXEL_LOAD_f32(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_i32(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_i8(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_u8(b, i) int(texelFetch(b, int(i)).x)
+#define HK_TEXEL_LOAD_bool(b, i) (texelFetch(b, int(i)).x != 0u)
+#define HK_TEXEL_LOAD_f16(b, i) unpackHalf2x16(texelFetch(b, int(i)).x).x
+#define HK_TEXEL_LOAD_bf16(b, i) uintBitsToFloat(texelFetch(b, int(i)).x << 16)
+#define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)
+#define HK_TEXEL_VLOAD_f16(b, i) HK_GATHER(HK_TEXEL_LOAD_f16, b, i)
+#define HK_TEXEL_VLOAD_bf16(b, i) HK_GATHER(HK_TEXEL_LOAD_bf16, b, i)
 //@ STREAM
 #define STREAM(name, i, array, n) \
   { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
