@@ -230,6 +230,13 @@ int64_t hk_mod(int64_t x, int64_t y) {
 #define atan2(y, x) hk_atan2(y, x)
 //@ fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ VQUAD
+#define VQUAD(name, q) VQUAD_##name(q)
+#define HK_VQUAD_f32(q) uintBitsToFloat(q)
+//@ STORE_QUAD
+#define STORE_QUAD(name, i, array) STORE_QUAD_##name(i, array)
+#define HK_STORE_QUAD_f32(b, i, a) b[uint(i) / 4u] = floatBitsToUint(vec4(a[0], a[1], a[2], a[3]))
+#define HK_STORE_QUAD_i32(b, i, a) b[uint(i) / 4u] = uvec4(a[0], a[1], a[2], a[3])
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uvec4

@@ -84,6 +84,9 @@ std::string all_text(const KernelSource& s) {
   return text;
 }
 
+// Types that STORE_QUAD writes 16 bytes of.
+bool quad_storable(DType t) { return t == DType::f32 || t == DType::i32; }
+
 bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
 
 uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
@@ -94,6 +97,7 @@ struct Printer {
   PrintOptions options;
   std::string out{};
   bool quads_ = false;  // the kernel loads 16 bytes at a time
+  bool stores_quads_ = false, vquads_ = false;
 
   bool glsl() const { return target == Target::glsl; }
 
@@ -180,6 +184,8 @@ struct Printer {
                        s.group[2]);
     out += select_prelude(target, used);
     quads_ = loads_quads(used);
+    stores_quads_ = used.contains("STORE_QUAD");
+    vquads_ = used.contains("VQUAD");
   }
 
   // The block or texel buffers of buffer i.
@@ -205,6 +211,10 @@ struct Printer {
       out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
       out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, per_quad);
     }
+    if (stores_quads_ && b.access != Access::read && quad_storable(b.dtype)) {
+      aliased = true;
+      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+    }
     out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
                        b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
   }
@@ -229,7 +239,11 @@ struct Printer {
       }
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
       if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage(b.dtype), b.name);
+      if (glsl() && b.dtype == DType::f32 && vquads_) out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (b.access == Access::read) continue;
+      if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
+        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage(b.dtype), b.name);
+      }
       for (const char* verb : {"STORE", "VSTORE"}) {
         out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage(b.dtype), b.name);
       }
