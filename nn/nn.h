@@ -5,6 +5,8 @@
 #include "nn/conv.h"
 #include "nn/init.h"
 #include "nn/layers.h"
+#include "nn/models/cnn.h"
+#include "nn/models/gpt.h"
 #include "nn/module.h"
 #include "nn/norm.h"
 #include "nn/optim.h"

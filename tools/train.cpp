@@ -25,8 +25,9 @@ void add_train(Cli& cli) {
   command->add_option("--lr", o.lr, "Learning rate at the start")->capture_default_str();
   command->add_option("--schedule", o.schedule, "Learning rate over the run: cosine (falls to 0) or constant")
       ->capture_default_str();
-  command->add_option("--optimizer", o.optimizer, "sgd (momentum 0.9), adam or adamw")->capture_default_str();
+  command->add_option("--optimizer", o.optimizer, "sgd (momentum 0.9), adam, adamw or lion")->capture_default_str();
   command->add_option("--weight-decay", o.weight_decay, "Weight decay")->capture_default_str();
+  command->add_option("--clip-norm", o.clip_norm, "Largest norm of all gradients together: larger ones are scaled down; default: none");
   command->add_option("--seed", o.seed, "Seed of weights and order of the data: the same on every device")
       ->check([](const std::string& text) {  // CLI11 wraps -1 and saturates what is too long
         uint64_t seed = 0;

@@ -71,21 +71,31 @@ void check(const TrainOptions& o) {
     throw ValueError(fmt::format("[train] --limit-steps is {}, expected 0 or more steps", o.limit_steps));
   if (o.limit_test < 0)
     throw ValueError(fmt::format("[train] --limit-test is {}, expected 0 or more images", o.limit_test));
-  if (o.optimizer != "sgd" && o.optimizer != "adam" && o.optimizer != "adamw") {
+  if (o.clip_norm && (!std::isfinite(*o.clip_norm) || *o.clip_norm <= 0))
+    throw ValueError(fmt::format("[train] --clip-norm is {}, expected a positive number", *o.clip_norm));
+  if (o.optimizer != "sgd" && o.optimizer != "adam" && o.optimizer != "adamw" && o.optimizer != "lion") {
     throw ValueError(
-        fmt::format("[train] unknown optimizer '{}'; known: sgd (momentum 0.9), adam, adamw", o.optimizer));
+        fmt::format("[train] unknown optimizer '{}'; known: sgd (momentum 0.9), adam, adamw, lion", o.optimizer));
   }
   if (o.schedule != "cosine" && o.schedule != "constant")
     throw ValueError(fmt::format("[train] unknown schedule '{}'; known: cosine, constant", o.schedule));
 }
 
-std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& o, const std::vector<Tensor>& parameters) {
+std::unique_ptr<nn::Optimizer> make_unclipped(const TrainOptions& o, const std::vector<Tensor>& parameters) {
   if (o.optimizer == "sgd")
     return std::make_unique<nn::SGD>(parameters,
                                      nn::SgdOptions{.lr = o.lr, .momentum = 0.9, .weight_decay = o.weight_decay});
   if (o.optimizer == "adam")
     return std::make_unique<nn::Adam>(parameters, nn::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+  if (o.optimizer == "lion")
+    return std::make_unique<nn::Lion>(parameters, nn::LionOptions{.lr = o.lr, .weight_decay = o.weight_decay});
   return std::make_unique<nn::AdamW>(parameters, nn::AdamOptions{.lr = o.lr, .weight_decay = o.weight_decay});
+}
+
+std::unique_ptr<nn::Optimizer> make_optimizer(const TrainOptions& o, const std::vector<Tensor>& parameters) {
+  std::unique_ptr<nn::Optimizer> optimizer = make_unclipped(o, parameters);
+  optimizer->set_clip_norm(o.clip_norm);
+  return optimizer;
 }
 
 }  // namespace

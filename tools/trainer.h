@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace heddle::tools {
@@ -26,6 +27,7 @@ struct TrainOptions {
   int64_t batch = 32;
   double lr = 1e-3;
   double weight_decay = 0;
+  std::optional<double> clip_norm;
   uint64_t seed = 1;
   int64_t checkpoint_every = 0;  // steps; 0: only after each epoch
   int64_t limit_steps = 0;       // stop after that many steps; 0: no limit

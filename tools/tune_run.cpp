@@ -54,6 +54,7 @@ class SignalScope {
 struct Finding {
   TuningKey key;
   std::string place;  // the case
+  size_t at = 0;      // its number
   bench::SearchResult search;
   bool kept = false;  // better than the default
 };
@@ -77,6 +78,7 @@ class Tuner {
 
   void run() {
     for (at_ = 0; at_ < request_.cases.size() && !interrupted(); ++at_) tune_case(request_.cases[at_]);
+    verify();
     erase();
   }
 
@@ -100,7 +102,7 @@ class Tuner {
       line(fmt::format("{}: left out: {}", place_, one_line(error.what())));
       return;
     }
-    for (const TuningUse& use : uses) check_winner(use.key);
+    for (const TuningUse& use : uses) check_winner(use.key, least_shared);
     std::erase_if(uses, [&](const TuningUse& use) { return !wanted(use.key); });
     // What is left of the budget, in equal parts.
     const double share = std::max(0.0, request_.budget - elapsed()) / static_cast<double>(request_.cases.size() - at_);
@@ -128,7 +130,7 @@ class Tuner {
     };
     constexpr int least = 3;  // also when the machine was so busy that the budget is gone
     input.stop = [&] { return interrupted() || (tried >= least && elapsed() > end); };
-    Finding found{use.key, place_, bench::search(input), false};
+    Finding found{use.key, place_, at_, bench::search(input), false};
     if (interrupted()) return;
     bench::Trial& trial = found.search.trial;
     if (trial.ratio > 1) {
@@ -148,11 +150,11 @@ class Tuner {
   }
 
   // Several cases may share a key: a winner that was found with one must not harm another.
-  void check_winner(const TuningKey& key) {
+  void check_winner(const TuningKey& key, double least) {
     const auto found = std::find_if(winners_.begin(), winners_.end(), [&](const Finding& f) { return f.key == key; });
     if (found == winners_.end() || interrupted()) return;
     const bench::Trial trial = worker_.trial(key, found->search.best, true);
-    if (interrupted() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least_shared)) return;
+    if (interrupted() || (trial.status == bench::Trial::Status::ok && trial.ratio >= least)) return;
     Finding refused = *found;
     winners_.erase(found);
     refused.kept = false;
@@ -160,6 +162,23 @@ class Tuner {
     refused.search.trial = trial;
     store(refused);
     report(refused);
+  }
+
+  // At the end every winner is measured beside the default once more: what no longer wins is dropped.
+  void verify() {
+    const std::vector<Finding> all = winners_;
+    for (const Finding& f : all) {
+      if (interrupted()) return;
+      place_ = f.place;
+      show("verified");
+      try {
+        worker_.open(request_.cases[f.at]);
+      } catch (const Error& error) {
+        line(fmt::format("{}: not verified: {}", f.place, one_line(error.what())));
+        continue;
+      }
+      check_winner(f.key, least_win);
+    }
   }
 
   // Winners of other shapes, of this run and of earlier ones.
@@ -181,7 +200,11 @@ class Tuner {
       write_file_atomically(request_.output, table_.str());
     } catch (const IoError& error) {
       const std::string rescue = (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", ::getpid())).string();
-      write_file_atomically(rescue, table_.str());
+      try {
+        write_file_atomically(rescue, table_.str());
+      } catch (const IoError&) {  // the disk is full there as well
+        throw IoError(error.what());
+      }
       throw IoError(fmt::format("{}; what was found so far is in {}", error.what(), rescue));
     }
   }

@@ -4,6 +4,7 @@
 #include <array>
 #include <bit>
 #include <unordered_map>
+#include <utility>
 
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
@@ -47,7 +48,7 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
 class KeyWriter {
-  static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62;
+  static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 
  public:
   explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
@@ -57,7 +58,8 @@ class KeyWriter {
     key.push_back(reinterpret_cast<uint64_t>(node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
-    const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0);
+    const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0) |
+                           keep_marks * static_cast<uint64_t>(node.keep);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
@@ -177,6 +179,7 @@ class Importer {
         store_element(raw.data(), node->dtype, 0, node->attrs.real);
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
+      ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
@@ -203,7 +206,9 @@ class Importer {
     std::vector<NodePtr> order;
     for (const auto& [known, id] : ids_) seen.emplace(known, id);
     append_topological(value.node(), seen, order);
+    const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
     for (const NodePtr& inner : order) import(inner);
+    keep_ = before;
     kept_.push_back(value);  // addresses in ids_ stay valid
     return ids_.at(value.node().get());
   }
@@ -213,6 +218,7 @@ class Importer {
   std::unordered_map<const Node*, int> ids_;
   std::vector<Tensor> kept_;
   int next_host_ = 0;
+  Keep keep_ = Keep::plain;  // of the node whose decomposition is imported
 };
 
 }  // namespace

@@ -1,5 +1,8 @@
 #include "core/exec/conv_problem.h"
 
+#include <cstdlib>
+#include <string_view>
+
 #include "core/graph/functions_conv.h"
 #include "core/graph/primitives.h"
 
@@ -17,6 +20,15 @@ Extent3 space_of(const Shape& shape, int first, int rank) {
   std::vector<int64_t> sizes;
   for (int d = 0; d < rank; ++d) sizes.push_back(shape[first + d]);
   return in_three(sizes, 1);
+}
+
+// Opt-out, because it changes results: Winograd's transforms triple the rounding error of a direct sum.
+bool winograd_wanted() {
+  static const bool wanted = [] {
+    const char* value = std::getenv("HEDDLE_WINOGRAD");
+    return !value || std::string_view(value) != "0";
+  }();
+  return wanted;
 }
 
 }  // namespace
@@ -46,6 +58,7 @@ ConvProblem conv_problem(const Graph& graph, const IrNode& node) {
     p.out = space_of(node.shape, space, rank);
     p.kernel = space_of(b, 2, rank);
   }
+  p.winograd = winograd_wanted();
   p.x = graph.nodes[node.inputs[0]].dtype;
   p.w = graph.nodes[node.inputs[1]].dtype;
   return p;

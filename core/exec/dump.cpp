@@ -5,6 +5,7 @@
 #include "core/exec/lower.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
+#include "core/exec/recompute.h"
 #include "core/exec/specialize.h"
 
 namespace heddle {
@@ -13,7 +14,7 @@ namespace {
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
   const Graph imported = import_graph(capture(roots));
   if (what == DumpWhat::graph) return imported.str();
-  Graph simplified = simplify(imported);
+  Graph simplified = recompute(simplify(imported));
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return simplified.str();
   const ScheduledGraph scheduled = schedule(specialize(simplified, device.caps()), {device.caps().max_bindings, true});
   if (what == DumpWhat::groups) return scheduled.str();

@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 #include <stdexcept>
+
+#include "core/exec/kernel_order.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t most_temporary_bytes = 64 << 10;  // that a joined kernel may write
-constexpr int64_t waiting_bytes = 4 << 20;          // of temporaries that a kernel may keep alive while it waits for others to join
+constexpr int64_t most_waiting_bytes = 4 << 20;     // of temporaries that kernels may keep alive while they wait for others to join
 constexpr size_t most_numbers = 96;                 // in a row of the table
 
 class HorizontalFusion {
@@ -25,8 +28,7 @@ class HorizontalFusion {
   std::vector<LoweredKernel> run() {
     find_classes();
     if (class_sizes_.empty()) return std::move(kernels_);
-    find_dependencies();
-    emit();
+    emit(KernelDependencies(kernels_));
     return std::move(out_);
   }
 
@@ -80,46 +82,20 @@ class HorizontalFusion {
     return written <= most_temporary_bytes;
   }
 
-  bool may_wait(size_t k) const {
-    int64_t kept = 0;
-    kernels_[k].for_each_binding([&](SlotRef slot, Access access) {
-      if (slot.kind == SlotRef::Kind::vertex && access == Access::read) kept += bytes(slot.index);
-    });
-    return kept <= waiting_bytes;
-  }
-
-  // ---- dependencies, from the order the kernels are in
-  void find_dependencies() {
-    after_.resize(count());
-    waiting_.assign(count(), 0);
-    struct Slot {
-      std::vector<size_t> readers, writers;
-    };
-    std::map<SlotRef, Slot> slots;
-    std::set<std::pair<size_t, size_t>> known;
-    const auto depends = [&](size_t k, const std::vector<size_t>& on) {
-      for (size_t earlier : on) {
-        if (earlier == k || !known.insert({earlier, k}).second) continue;
-        after_[earlier].push_back(k);
-        ++waiting_[k];
-      }
-    };
-    for (size_t k = 0; k < count(); ++k) {
-      kernels_[k].for_each_binding([&](SlotRef slot, Access access) {
-        Slot& known_slot = slots[slot];
-        if (access != Access::write) depends(k, known_slot.writers);
-        if (access != Access::read) depends(k, known_slot.readers);
-        // A vertex with several writers is a join: each writes a part of its own.
-        if (access != Access::read && slot.kind != SlotRef::Kind::vertex) depends(k, known_slot.writers);
-        if (access != Access::write) known_slot.readers.push_back(k);
-        if (access != Access::read) known_slot.writers.push_back(k);
-      });
-    }
+  // What the step's temporaries need anyway decides how much waiting may cost.
+  int64_t waiting_budget(const TemporaryBytes& temporaries) const {
+    std::vector<size_t> given(count());
+    std::iota(given.begin(), given.end(), size_t{0});
+    return std::clamp<int64_t>(temporaries.peak(given) / 32, 256 << 10, most_waiting_bytes);
   }
 
   // ---- order: as given, but a kernel that has equals waits for them as long as something else can run
-  void emit() {
+  void emit(KernelDependencies dependencies) {
+    const TemporaryBytes temporaries(scheduled_, kernels_);
+    const int64_t budget = waiting_budget(temporaries);
     std::vector<size_t> left = class_sizes_;       // of each class, not emitted
+    Liveness alive(temporaries);
+    int64_t ahead = 0;  // bytes that others took while somebody waited
     std::vector<size_t> at_hand(left.size(), 0);   // of those, ready
     std::set<size_t> ready;
     const auto make_ready = [&](size_t k) {
@@ -127,14 +103,14 @@ class HorizontalFusion {
       if (class_of_[k] >= 0) ++at_hand[static_cast<size_t>(class_of_[k])];
     };
     for (size_t k = 0; k < count(); ++k) {
-      if (waiting_[k] == 0) make_ready(k);
+      if (dependencies.waiting[k] == 0) make_ready(k);
     }
     while (!ready.empty()) {
-      auto next = std::find_if(ready.begin(), ready.end(), [&](size_t k) {
+      const auto next = ready.find(pick(ready, temporaries, alive, budget - ahead, [&](size_t k) {
         const int c = class_of_[k];
-        return c < 0 || at_hand[static_cast<size_t>(c)] == left[static_cast<size_t>(c)] || !may_wait(k);
-      });
-      if (next == ready.end()) next = ready.begin();
+        return c >= 0 && at_hand[static_cast<size_t>(c)] < left[static_cast<size_t>(c)];
+      }));
+      ahead = next == ready.begin() ? 0 : ahead + std::max<int64_t>(0, alive.takes(*next) - alive.gives(*next));
       const int c = class_of_[*next];
       std::vector<size_t> batch;
       if (c < 0) batch.push_back(*next);
@@ -146,14 +122,27 @@ class HorizontalFusion {
       }
       out_.push_back(batch.size() == 1 ? std::move(kernels_[batch[0]]) : joined(batch));
       for (size_t k : batch) {
-        for (size_t later : after_[k]) {
-          if (--waiting_[later] == 0) make_ready(later);
+        alive.run(k);
+        for (size_t later : dependencies.after[k]) {
+          if (--dependencies.waiting[later] == 0) make_ready(later);
         }
       }
     }
     size_t emitted = 0;
     for (const LoweredKernel& kernel : out_) emitted += std::max<size_t>(1, kernel.segments.size());
     if (emitted != count()) throw std::logic_error("[lower] kernels depend on each other in a circle");
+  }
+
+  // The first that need not wait for its equals. What waits keeps its inputs alive, and what runs instead may take memory: when that comes to more
+  // than the budget, the first runs.
+  static size_t pick(const std::set<size_t>& ready, const TemporaryBytes& temporaries, const Liveness& alive, int64_t budget, const auto& waits) {
+    std::set<size_t> kept;
+    for (size_t k : ready) {
+      if (!waits(k)) return alive.takes(k) - alive.gives(k) <= budget || k == *ready.begin() ? k : *ready.begin();
+      for (size_t t : temporaries.of(k).reads) budget -= kept.insert(t).second ? temporaries.bytes(t) : 0;
+      if (budget < 0) return *ready.begin();
+    }
+    return *ready.begin();
   }
 
   LoweredKernel joined(const std::vector<size_t>& batch) {
@@ -175,8 +164,6 @@ class HorizontalFusion {
   std::vector<LoweredKernel> segmented_;  // by kernel; empty where there was no reason to lower it again
   std::vector<int> class_of_;             // by kernel; -1: none
   std::vector<size_t> class_sizes_;
-  std::vector<std::vector<size_t>> after_;
-  std::vector<int> waiting_;
   std::vector<LoweredKernel> out_;
 };
 

@@ -25,6 +25,7 @@ struct IrNode {
   Shape shape;
   DType dtype = DType::f32;
   int leaf = -1;  // index into Graph::leaves
+  Keep keep = Keep::plain;  // core/exec/recompute.h
 };
 
 // A value somebody asked for.

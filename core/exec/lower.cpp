@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/exec/bodies.h"
 #include "core/exec/horizontal.h"
+#include "core/exec/kernel_order.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -152,7 +153,13 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
     kernels.push_back(lower_group({scheduled, group, caps, options}));
     groups.push_back(&group);
   }
-  return options.horizontal ? fuse_horizontally(scheduled, std::move(kernels), groups, caps, options) : kernels;
+  std::vector<LoweredKernel> ordered;
+  std::vector<const Group*> ordered_groups;
+  for (size_t k : order_for_memory(scheduled, kernels)) {
+    ordered.push_back(std::move(kernels[k]));
+    ordered_groups.push_back(groups[k]);
+  }
+  return options.horizontal ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options) : ordered;
 }
 
 }  // namespace heddle

@@ -2,11 +2,10 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/exec/attention_vertex.h"
 #include "core/exec/bodies.h"
 #include "core/exec/operand.h"
-#include "core/graph/attention.h"
 #include "core/graph/primitives.h"
-#include "core/kernel/attention_schedule.h"
 #include "core/kernel/kernel_file.h"
 
 namespace heddle {
@@ -16,24 +15,6 @@ uint32_t word(int64_t value) { return static_cast<uint32_t>(static_cast<int32_t>
 uint32_t word(double value) { return std::bit_cast<uint32_t>(static_cast<float>(value)); }
 
 bool wants_four_strides(const AttentionProblem& p, int input) { return input < 3 || input == p.bias || input == p.cotangent; }
-
-AttentionSizes sizes_of(const AttentionProblem& p) {
-  AttentionSizes s;
-  s.batch = p.batch;
-  s.heads = p.heads;
-  s.group = p.group();
-  s.queries = p.queries;
-  s.keys = p.keys;
-  s.size = std::max(p.size, p.value_size);
-  s.causal = p.causal;
-  s.bias = p.bias >= 0;
-  s.mask = p.mask >= 0;
-  s.lengths = p.lengths >= 0;
-  s.dropout = p.key >= 0;
-  return s;
-}
-
-int64_t chunk_of(const AttentionProblem& p) { return ((p.keys + p.splits - 1) / p.splits + 3) / 4 * 4; }
 
 AttentionGradient gradient_of(const OpDef& op, const Shape& shape, const AttentionProblem& p) {
   AttentionGradient g;
@@ -57,9 +38,7 @@ class AttentionLowering {
  public:
   AttentionLowering(const LowerInput& in, const KernelFile& file)
       : in_(in), graph_(in.scheduled.graph), node_(graph_.nodes[in.group.anchor]), file_(file), e_(in.scheduled, in.group, file.constants.size()) {
-    std::vector<Shape> shapes;
-    for (int input : node_.inputs) shapes.push_back(graph_.nodes[input].shape);
-    p = attention_problem(node_.attrs, shapes, graph_.nodes[node_.inputs[0]].dtype);
+    p = attention_problem(graph_, node_);
     for (int input : node_.inputs) operands_.push_back(resolve_operand(in.scheduled, in.group, input, "x"));
   }
 
@@ -82,6 +61,7 @@ class AttentionLowering {
     bind("lengths", p.lengths);
     bind("key", p.key);
   }
+  AttentionSizes sizes() const { return attention_sizes(p, operand(0).dtype); }
   const Operand& operand(int input) const { return operands_[static_cast<size_t>(input)]; }
 
   void add(const char* name, int64_t value) {
@@ -148,8 +128,10 @@ bool attention_takes(const Node& node) {
   const Caps& caps = node.device->caps();
   const bool forward = node.op == &ops::attention_op;
   const AttentionGradient g = gradient_of(*node.op, node.shape, p);
-  const Bindings tunables = forward ? pick_attention(caps, sizes_of(p)) : pick_attention_gradient(caps, sizes_of(p), g);
-  const int64_t columns = forward ? std::min(p.keys, chunk_of(p)) : columns_of(p, g);
+  const AttentionSizes s = attention_sizes(p, node.inputs[0]->dtype);
+  if (forward && !attention_pays(caps, s)) return false;
+  const Bindings tunables = forward ? pick_attention(caps, s) : pick_attention_gradient(caps, s, g);
+  const int64_t columns = forward ? std::min(p.keys, attention_chunk(p.keys, pick_attention_splits(caps, s))) : columns_of(p, g);
   return static_cast<uint64_t>(attention_iterations(tunables, columns, std::max(p.size, p.value_size))) <= caps.max_loop_iterations;
 }
 
@@ -176,10 +158,10 @@ LoweredKernel lower_attention(const LowerInput& in) {
   l.add_view(p.bias, 4);
   l.add("", p.splits * p.results());
   l.add("SPLITS", p.splits);
-  l.add("", chunk_of(p));
+  l.add("", attention_chunk(p.keys, p.splits));
   l.add(p.scale);
   l.add(p.drop);
-  return l.finish(pick_attention(in.caps, sizes_of(p)), std::min(p.keys, chunk_of(p)));
+  return l.finish(pick_attention(in.caps, l.sizes()), std::min(p.keys, attention_chunk(p.keys, p.splits)));
 }
 
 LoweredKernel lower_attention_gradient(const LowerInput& in) {
@@ -197,7 +179,7 @@ LoweredKernel lower_attention_gradient(const LowerInput& in) {
   l.add("", l.operand(p.stats).view.offset);
   l.add(p.scale);
   l.add(p.drop);
-  return l.finish(pick_attention_gradient(in.caps, sizes_of(p), g), columns_of(p, g));
+  return l.finish(pick_attention_gradient(in.caps, l.sizes(), g), columns_of(p, g));
 }
 
 }  // namespace heddle

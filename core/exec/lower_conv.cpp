@@ -75,7 +75,7 @@ class ConvLowering {
     w.group = view.n * (forward ? p_.OG : p_.CG);
     w.space = view.space;
     merge_positions(x);
-    p_.x_w1 = p_.in[2] == 1 || x.space[2] == 1;
+    p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
     describe_weights(w);
     return conv_constants(p_, x, w);
   }

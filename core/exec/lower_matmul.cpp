@@ -34,6 +34,9 @@ class MatmulLowering {
     m_ = node_.shape[rank - 2];
     n_ = node_.shape[rank - 1];
     k_ = a_.view.shape[rank - 1];
+    loops_ = matmul_batch(a_.view, b_.view);
+    for (int d = 0; d < rank - 2; ++d) batch_ *= node_.shape[d];
+    fold_batch();
   }
 
   LoweredKernel run() {
@@ -48,13 +51,10 @@ class MatmulLowering {
     options.dropped_buffers = {"dst"};
 
     const int rank = node_.shape.rank();
-    int64_t batch = 1;
-    for (int d = 0; d < rank - 2; ++d) batch *= node_.shape[d];
-    const MatmulBatch loops = matmul_batch(a_.view, b_.view);
     const int64_t a_m = stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
-    MatmulProblem p = problem(batch, a_m, a_k, b_k, b_n);
-    p.a_wide = matmul_wide(a_.dtype, {a_.view.offset, loops.a_strides[0], loops.a_strides[1], a_m, a_k}, m_, k_);
-    p.b_wide = matmul_wide(b_.dtype, {b_.view.offset, loops.b_strides[0], loops.b_strides[1], b_k, b_n}, k_, n_);
+    MatmulProblem p = problem(batch_, a_m, a_k, b_k, b_n);
+    p.a_wide = matmul_wide(a_.dtype, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_);
+    p.b_wide = matmul_wide(b_.dtype, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_);
     options.tunables = pick_matmul(in_.caps, p);
 
     LoweredKernel kernel;
@@ -63,8 +63,8 @@ class MatmulLowering {
     kernel.source.helpers = e_.helpers() + kernel.source.helpers;
     kernel.bindings = {a_.slot, b_.slot};
     kernel.bindings.insert(kernel.bindings.end(), e_.slots().begin(), e_.slots().end());
-    const std::vector<int64_t> constants{m_, n_, k_, batch, loops.sizes[1], a_.view.offset, loops.a_strides[0], loops.a_strides[1], a_m, a_k,
-                                         b_.view.offset, loops.b_strides[0], loops.b_strides[1], b_k, b_n};
+    const std::vector<int64_t> constants{m_, n_, k_, batch_, loops_.sizes[1], a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k,
+                                         b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n};
     Bindings named;
     for (size_t i = 0; i < constants.size(); ++i) {
       named[file_.constants[i].name] = constants[i];
@@ -101,7 +101,23 @@ class MatmulLowering {
     return p;
   }
 
+  // One right operand for all batches, as in a linear layer over (B, T, C): rows that follow each other from batch to batch are one matrix.
+  void fold_batch() {
+    const int rank = node_.shape.rank();
+    if (batch_ == 1) return;
+    const int64_t row = a_.view.strides[static_cast<size_t>(rank - 2)];
+    const bool shared = loops_.b_strides[0] == 0 && loops_.b_strides[1] == 0;
+    const bool inner = loops_.sizes[1] == 1 || loops_.a_strides[1] == m_ * row;
+    const bool outer = batch_ == loops_.sizes[1] || loops_.a_strides[0] == loops_.sizes[1] * m_ * row;
+    if (!shared || !inner || !outer) return;
+    m_ *= batch_;
+    batch_ = 1;
+    loops_ = {};
+    folded_ = true;
+  }
+
   std::string epilogue() {
+    if (folded_) return print_epilogue(e_, in_, "x", {{node_.shape.rank() - 1, "m"}, {1, "n"}});
     return print_epilogue(e_, in_, "x", {{node_.shape.rank() - 2, "b"}, {1, "m"}, {1, "n"}});
   }
 
@@ -110,7 +126,9 @@ class MatmulLowering {
   const KernelFile& file_;
   Emitter e_;
   Operand a_, b_;
-  int64_t m_ = 0, n_ = 0, k_ = 0;
+  int64_t m_ = 0, n_ = 0, k_ = 0, batch_ = 1;
+  MatmulBatch loops_;
+  bool folded_ = false;
 };
 
 }  // namespace

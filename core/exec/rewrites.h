@@ -17,6 +17,8 @@ int split_reduction(Graph& out, const IrNode& node, const Caps& caps);
 int long_sort(Graph& out, const IrNode& node, const Caps& caps);
 int long_scan(Graph& out, const IrNode& node, const Caps& caps);
 int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps);
+// Attention of few queries in ranges of keys: specialize_attention.cpp.
+int split_attention(Graph& out, const IrNode& node, const Caps& caps);
 
 // Vertices, with the attributes that core/graph/primitives.h says.
 namespace rewrite {

@@ -108,7 +108,7 @@ class Scheduler {
       return;
     }
     if (is_anchor_kind(node) && !free_[id]) {
-      users_[id].insert(user);
+      if (users_[id].empty() || users_[id].back() != user) users_[id].push_back(user);
       return;
     }
     for (int input : node.inputs) find_sources(input, user, seen);
@@ -123,18 +123,16 @@ class Scheduler {
   // After `id` come: its users, and, when it reads an input storage that is overwritten, the writer.
   void for_each_successor(int id, const auto& visit) const {
     for (int user : users_[id]) visit(user);
-    const auto writes = writes_after_.find(id);
-    if (writes == writes_after_.end()) return;
-    for (int writer : writes->second) visit(writer);
+    for (int writer : writes_after_[id]) visit(writer);
   }
 
   void rebuild_write_order() {
-    writes_after_.clear();
+    writes_after_.assign(graph().nodes.size(), {});
     for (const auto& [slot, writer] : writers_) {
       const auto readers = readers_.find(slot);
       if (readers == readers_.end()) continue;
       for (int reader : readers->second) {
-        if (reader != writer) writes_after_[reader].insert(writer);
+        if (reader != writer) writes_after_[reader].push_back(writer);
       }
     }
   }
@@ -422,7 +420,7 @@ class Scheduler {
   bool keep_outputs_only(Group& group) const {
     for (Member& member : group.members) {
       if (!member.stored || is_output_.contains(member.node)) continue;
-      const std::set<int>& users = users_[member.node];
+      const std::vector<int>& users = users_[member.node];
       if (!std::all_of(users.begin(), users.end(), [&](int user) { return group.find(user) != nullptr; })) return false;
       member.stored = false;
     }
@@ -508,7 +506,7 @@ class Scheduler {
   // Is there a path that leaves group g and comes back, with `id` counted as a member?
   bool makes_cycle(int g, int id) const {
     std::vector<int> stack;
-    std::set<int> seen_groups;
+    std::vector<bool> seen_groups(groups_.size(), false);
     std::vector<bool> seen(graph().nodes.size(), false);
     const auto expand = [&](int from, bool from_inside) {
       for_each_successor(from, [&](int next) {
@@ -532,7 +530,8 @@ class Scheduler {
       if (group == g) return true;
       if (group < 0) {
         expand(next, false);
-      } else if (seen_groups.insert(group).second) {
+      } else if (!seen_groups[group]) {
+        seen_groups[group] = true;
         expand_group(group);
       }
     }
@@ -549,30 +548,75 @@ class Scheduler {
     rebuild_write_order();
   }
 
+  // Depth first from the groups that nobody waits for, as recorded; what a group needs is computed right before it, the longest way first: the
+  // gradient that came through all layers before the activation that is computed again for it.
+  std::vector<int> by_need(const std::vector<std::set<int>>& before) const {
+    const int count = static_cast<int>(before.size());
+    const std::vector<int> depth = depths(before);
+    const auto recorded = [&](int g) { return groups_[g].members.back().node; };
+    std::vector<std::vector<int>> needs(count);
+    std::vector<bool> is_needed(count, false);
+    for (int g = 0; g < count; ++g) {
+      needs[g].assign(before[g].begin(), before[g].end());
+      std::sort(needs[g].begin(), needs[g].end(), [&](int a, int b) { return std::pair(-depth[a], recorded(a)) < std::pair(-depth[b], recorded(b)); });
+      for (int needed : needs[g]) is_needed[needed] = true;
+    }
+    std::vector<int> stack, order;
+    std::vector<bool> seen(count, false);
+    std::vector<size_t> next(count, 0);
+    std::set<std::pair<int, int>> roots;
+    for (int g = 0; g < count; ++g) {
+      if (!is_needed[g]) roots.insert({recorded(g), g});
+    }
+    for (const auto& [id, root] : roots) {
+      stack.push_back(root);
+      seen[root] = true;
+      while (!stack.empty()) {
+        const int g = stack.back();
+        if (next[g] == needs[g].size()) {
+          order.push_back(g);
+          stack.pop_back();
+        } else if (const int needed = needs[g][next[g]++]; !seen[needed]) {
+          seen[needed] = true;
+          stack.push_back(needed);
+        }
+      }
+    }
+    return order;
+  }
+
+  // Of each group, the length of the longest way to it; shorter than right for groups on a cycle, which order_groups() reports.
+  std::vector<int> depths(const std::vector<std::set<int>>& before) const {
+    const size_t count = before.size();
+    std::vector<std::vector<int>> after(count);
+    std::vector<size_t> waiting(count);
+    std::vector<int> depth(count, 0), ready;
+    for (size_t g = 0; g < count; ++g) {
+      waiting[g] = before[g].size();
+      for (int b : before[g]) after[static_cast<size_t>(b)].push_back(static_cast<int>(g));
+      if (waiting[g] == 0) ready.push_back(static_cast<int>(g));
+    }
+    while (!ready.empty()) {
+      const int g = ready.back();
+      ready.pop_back();
+      for (int next : after[static_cast<size_t>(g)]) {
+        depth[static_cast<size_t>(next)] = std::max(depth[static_cast<size_t>(next)], depth[static_cast<size_t>(g)] + 1);
+        if (--waiting[static_cast<size_t>(next)] == 0) ready.push_back(next);
+      }
+    }
+    return depth;
+  }
+
   void order_groups() {
     const int count = static_cast<int>(groups_.size());
-    std::vector<std::set<int>> after(count);
-    std::vector<int> waiting(count, 0);
+    std::vector<std::set<int>> before(count);
     for (int id = 0; id < static_cast<int>(graph().nodes.size()); ++id) {
       if (group_of_[id] < 0) continue;
       for_each_successor(id, [&](int next) {
-        if (group_of_[next] != group_of_[id] && after[group_of_[id]].insert(group_of_[next]).second) ++waiting[group_of_[next]];
+        if (group_of_[next] != group_of_[id]) before[group_of_[next]].insert(group_of_[id]);
       });
     }
-    // Among what is ready, the group recorded first runs first: forward before backward, as written.
-    const auto earliest = [&](int g) { return groups_[g].members.back().node; };
-    std::set<std::pair<int, int>> ready;
-    for (int g = 0; g < count; ++g) {
-      if (waiting[g] == 0) ready.insert({earliest(g), g});
-    }
-    while (!ready.empty()) {
-      const int g = ready.begin()->second;
-      ready.erase(ready.begin());
-      out_.groups.push_back(groups_[g]);
-      for (int next : after[g]) {
-        if (--waiting[next] == 0) ready.insert({earliest(next), next});
-      }
-    }
+    for (int g : by_need(before)) out_.groups.push_back(groups_[g]);
     if (static_cast<int>(out_.groups.size()) != count) throw std::logic_error("[schedule] groups form a cycle");
   }
 
@@ -583,10 +627,10 @@ class Scheduler {
   ScheduledGraph out_;
   std::vector<bool> free_;
   std::set<int> is_output_;
-  std::vector<std::set<int>> users_;
+  std::vector<std::vector<int>> users_;  // ascending
   std::map<int, std::set<int>> readers_;
   std::map<int, int> writers_;
-  std::map<int, std::set<int>> writes_after_;
+  std::vector<std::vector<int>> writes_after_;
   std::vector<int> group_of_;
   std::vector<Group> groups_;
 };

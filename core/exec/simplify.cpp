@@ -17,7 +17,7 @@ namespace {
 
 std::vector<uint64_t> structure(const IrNode& node) {
   std::vector<uint64_t> key{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype), std::bit_cast<uint64_t>(node.attrs.real),
-                            std::bit_cast<uint64_t>(node.attrs.real2), static_cast<uint64_t>(node.shape.rank())};
+                            std::bit_cast<uint64_t>(node.attrs.real2), static_cast<uint64_t>(node.shape.rank()) | static_cast<uint64_t>(node.keep) << 32};
   for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
   for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
   key.push_back(node.inputs.size());
@@ -47,6 +47,7 @@ class Simplifier {
       if (!live_[i]) continue;
       IrNode node = in_.nodes[i];
       for (int& input : node.inputs) input = to[input];
+      keep_ = node.keep;
       to[i] = make(std::move(node));
       users_of_[to[i]] += users_[i];
     }
@@ -99,6 +100,7 @@ class Simplifier {
   std::optional<double> constant(int id) const { return is_full(id) ? std::optional(at(id).attrs.real) : std::nullopt; }
 
   int make(IrNode node) {
+    node.keep = keep_;  // what a rule makes in a vertex's place is kept as that vertex is
     if (std::optional<int> same = rewrite(node)) return *same;
     if (node.leaf >= 0) return out_.add(std::move(node));
     auto [entry, fresh] = known_.try_emplace(structure(node), 0);
@@ -242,10 +244,27 @@ class Simplifier {
   std::optional<int> rewrite_reduce(IrNode& node) {
     const IrNode& x = at(node.inputs[0]);
     const bool arg = node.op == &ops::argmax_op || node.op == &ops::argmin_op;
+    if (node.op == &ops::sum_op && x.op == &ops::matmul_op) {
+      if (const std::optional<int> product = sum_of_products(node)) return product;
+    }
     const bool trivial = std::all_of(node.attrs.ints.begin(), node.attrs.ints.end(), [&](int64_t axis) { return x.shape[static_cast<int>(axis)] == 1; });
     if (!trivial) return std::nullopt;
     if (arg) return make_full(node.shape, node.dtype, 0);
     return make({&ops::reshape_op, {}, {node.inputs[0]}, node.shape, node.dtype});
+  }
+
+  // The sum over all batches of a[i]^T b[i], a weight's gradient, is one product over what the batches hold together.
+  std::optional<int> sum_of_products(const IrNode& node) {
+    const IrNode product = at(node.inputs[0]);
+    const int rank = product.shape.rank();
+    if (rank < 3 || node.attrs.ints.size() != static_cast<size_t>(rank - 2) || node.attrs.ints.back() != rank - 3 || !is_float(node.dtype)) return std::nullopt;
+    const IrNode left = at(product.inputs[0]), right = at(product.inputs[1]);
+    if (left.op != &ops::permute_op || !swaps_last_two(left) || right.op == &ops::permute_op || right.op == &ops::expand_op) return std::nullopt;
+    const int64_t rows = left.shape[rank - 2], columns = right.shape[rank - 1], inner = right.shape.numel() / std::max<int64_t>(1, columns);
+    const int a = make({&ops::reshape_op, {}, {left.inputs[0]}, Shape{inner, rows}, left.dtype});
+    const int b = make({&ops::reshape_op, {}, {product.inputs[1]}, Shape{inner, columns}, right.dtype});
+    const int turned = make({&ops::permute_op, Attrs{{1, 0}}, {a}, Shape{rows, inner}, left.dtype});
+    return make({&ops::matmul_op, {}, {turned, b}, node.shape, node.dtype});
   }
 
   std::optional<int> rewrite_elementwise(IrNode& node) {
@@ -317,6 +336,7 @@ class Simplifier {
   std::vector<int> users_;           // of the vertices of in_
   std::map<int, int> users_of_;      // of the vertices of out_, by what became of theirs
   std::map<std::vector<uint64_t>, int> known_;
+  Keep keep_ = Keep::plain;  // of the vertex being rebuilt
 };
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
+#include "core/exec/recompute.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
 #include "core/exec/specialize.h"
@@ -68,7 +69,7 @@ class StepImpl {
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured);
-    Graph graph = specialize(fuse ? simplify(imported) : imported, caps);
+    Graph graph = specialize(fuse ? recompute(simplify(imported)) : imported, caps);
     debug_graph(imported, graph);
     scheduled_ = schedule(std::move(graph), {caps.max_bindings, fuse});
     lowered_ = lower(scheduled_, caps, lower_options(caps));

@@ -118,7 +118,7 @@ AttentionProblem attention_problem(const Attrs& attrs, std::span<const Shape> in
   p.splits = attrs.ints[5];
   p.scale = attrs.real;
   p.drop = attrs.real2;
-  p.parts = t == DType::f16 || t == DType::bf16 ? 3 : 1;
+  p.parts = p.splits == 1 && (t == DType::f16 || t == DType::bf16) ? 3 : 1;
   return p;
 }
 

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/evaluate.h"
+#include "core/graph/checkpoint.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -22,6 +23,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->shape = shape;
   node->dtype = dtype;
   node->device = &device;
+  node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   return node;
 }
 

@@ -30,6 +30,10 @@ struct HostValue {
   std::array<uint32_t, 4> words{};
 };
 
+// What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from outside. result: recorded inside,
+// but kept; it reads what is inside as it is.
+enum class Keep : uint8_t { plain, inside, result };
+
 struct Node {
   const OpDef* op = nullptr;
   Attrs attrs;
@@ -38,6 +42,7 @@ struct Node {
   DType dtype = DType::f32;
   DeviceContext* device = nullptr;
   bool tracks = false;  // gradients flow through this node (or, for a leaf, into it)
+  Keep keep = Keep::plain;
 
   // The value, once there is one.
   StoragePtr storage;

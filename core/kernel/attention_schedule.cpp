@@ -1,6 +1,10 @@
 #include "core/kernel/attention_schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+
+#include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
@@ -13,10 +17,11 @@ using Row = Bindings;
 // Measured on two AVX-512 cores through PoCL 3.1, causal B4 H8 T1024 D64 (docs/design.md).
 const Row cpu_vectors = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 64}, {"LANES", 1}};
 const Row cpu_vectors_gradient = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 32}, {"LANES", 1}};
-const Row cpu_single = {{"SCHEDULE", single}, {"VW", 16}, {"KB", 64}};
+const Row cpu_single = {{"SCHEDULE", single}, {"VW", 16}, {"KB", 64}, {"LANES", 1}};
 // lavapipe: 8 lanes in one AVX register, shared arrays slow.
 const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 4}, {"KB", 32}, {"LANES", 8}};
 const Row lavapipe_rows = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 1}, {"MR", 4}, {"DU", 4}, {"KB", 32}, {"LANES", 1}};
+const Row lavapipe_single = {{"SCHEDULE", single}, {"VW", 4}, {"KB", 32}, {"LANES", 8}};
 const Row any_rows = {{"SCHEDULE", rows}, {"LANES", 64}};
 
 // The smallest choice of SIZE.
@@ -61,9 +66,22 @@ Row pick_gpu_gradient(const Caps& caps, const AttentionSizes& s) {
   return any_rows;
 }
 
-}  // namespace
+// How many queries a group of pick_attention()'s schedule takes.
+int64_t rows_of_group(const Row& row) {
+  const auto value = [&](const char* name) { return row.find(name)->second; };
+  switch (value("SCHEDULE")) {
+    case rows:
+      return value("LANES");
+    case tiles:
+      return value("QB");
+    case vectors:
+      return value("NV") * value("VW") * value("LANES");
+    default:
+      return 1;
+  }
+}
 
-Bindings pick_attention(const Caps& caps, const AttentionSizes& s) {
+Row default_attention(const Caps& caps, const AttentionSizes& s) {
   Row row;
   if (caps.device_class != DeviceClass::cpu) {
     row = pick_gpu(caps, s);
@@ -72,17 +90,57 @@ Bindings pick_attention(const Caps& caps, const AttentionSizes& s) {
     if (s.queries < 8 && s.size < 16) row["VW"] = s.size < 8 ? 4 : 8;
     if (s.queries >= 8 && s.queries <= 16) row["NV"] = 1;
   } else {
-    row = s.queries < 8 ? lavapipe_rows : lavapipe_vectors;
+    row = s.queries < 8 ? lavapipe_single : lavapipe_vectors;
   }
   add_features(row, s);
   return row;
+}
+
+// What changes the code is the variant, the sizes are those of the problem.
+TuningKey tuning_key(const char* body, const AttentionSizes& s, const std::string& what) {
+  std::string variant = fmt::format("{}{} d{}", what, name_of(s.dtype), size_for(s.size));
+  const std::pair<bool, const char*> features[] = {{s.causal, " causal"}, {s.bias, " bias"}, {s.mask, " mask"}, {s.lengths, " lengths"}, {s.dropout, " dropout"}};
+  for (const auto& [on, name] : features) variant += on ? name : "";
+  return {body, std::move(variant), {s.batch * s.heads, s.group, s.queries, s.keys}};
+}
+
+}  // namespace
+
+Bindings pick_attention(const Caps& caps, const AttentionSizes& s) {
+  return tuned(caps, tuning_key("attention", s, ""), default_attention(caps, s));
+}
+
+int64_t attention_chunk(int64_t keys, int64_t splits) { return ((keys + splits - 1) / splits + 3) / 4 * 4; }
+
+int64_t pick_attention_splits(const Caps& caps, const AttentionSizes& s) {
+  const Row row = default_attention(caps, s);
+  const int64_t units = std::max<int64_t>(1, caps.compute_units), rows = rows_of_group(row);
+  const int64_t lanes = row.at("SCHEDULE") == single ? row.at("LANES") : 1;
+  const int64_t groups = s.batch * s.heads * ((s.queries + rows - 1) / rows), wanted = 4 * units * lanes;
+  constexpr int64_t least_keys = 256, most = 256;
+  int64_t splits = groups >= wanted ? 1 : (wanted + groups - 1) / groups;
+  splits = std::clamp<int64_t>(std::min(std::max(splits, lanes), s.keys / least_keys), 1, most);
+  const auto iterations = [&] { return static_cast<uint64_t>(attention_iterations(row, attention_chunk(s.keys, splits), s.size)); };
+  while (splits < most && iterations() > caps.max_loop_iterations) ++splits;
+  // Chunks are rounded up: no range may be empty.
+  const int64_t chunk = attention_chunk(s.keys, splits);
+  return (s.keys + chunk - 1) / chunk;
+}
+
+bool stack_attention_heads(const Caps& caps, const AttentionSizes& s) {
+  if (s.queries != 1 || s.group < 2 || s.bias || s.dropout) return false;
+  return caps.device_class != DeviceClass::cpu || (caps.target == Target::opencl && s.group >= 4);
+}
+
+bool attention_pays(const Caps& caps, const AttentionSizes& s) {
+  return !(caps.device_class == DeviceClass::cpu && caps.target == Target::glsl && s.queries < 8 && s.group > 1);
 }
 
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
   if (caps.device_class != DeviceClass::cpu) {
-    row = gradient.reduce_queries ? any_rows : pick_gpu_gradient(caps, s);
+    row = pick_gpu_gradient(caps, s);
   } else if (caps.target == Target::opencl) {
     row = cpu_vectors_gradient;
     if (row_count <= 16) row["NV"] = 1;
@@ -94,7 +152,10 @@ Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, cons
   row["REDUCE_B"] = gradient.reduce_batch;
   row["REDUCE_H"] = gradient.reduce_heads;
   row["REDUCE_M"] = gradient.reduce_queries;
-  return row;
+  constexpr const char* what[] = {"queries ", "keys ", "bias "};
+  std::string sums;
+  if (gradient.which == 2) sums = fmt::format("{}{}{} ", gradient.reduce_batch ? "b" : "", gradient.reduce_heads ? "h" : "", gradient.reduce_queries ? "m" : "");
+  return tuned(caps, tuning_key("attention_backward", s, what[gradient.which] + sums), row);
 }
 
 int64_t attention_iterations(const Bindings& tunables, int64_t columns, int64_t size) {

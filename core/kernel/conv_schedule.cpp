@@ -4,13 +4,14 @@
 
 #include <algorithm>
 
+#include "core/kernel/conv_winograd.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
 namespace {
 
 // Schedules of shaders/conv.hk and shaders/conv_weight_grad.hk.
-constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4;
+constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5;
 
 using Row = Bindings;
 
@@ -226,6 +227,7 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 
 Row pick_cpu(const Caps& caps, const ConvProblem& p) {
   if (p.OG < 4) return pick_rows(p);
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
   const Row row = PackedRow(caps, p).pick();
   return accepted("conv", p, row) ? row : any_lanes;
 }
@@ -255,7 +257,8 @@ TuningKey tuning_key(const ConvProblem& p, const char* body, const char* kind) {
   return {body, variant(p, kind), {p.N, p.G, p.CG, p.OG, p.out[0], p.out[1], p.out[2]}};
 }
 
-Row pick_cpu_weight_grad(const ConvProblem& p) {
+Row pick_cpu_weight_grad(const Caps& caps, const ConvProblem& p) {
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
   if (p.CG < 4 || p.OG < 4) {
     if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", rows}, {"VW", 16}};
     if (p.OG < 4) return any_lanes;
@@ -301,7 +304,7 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
     if (caps.device_class != DeviceClass::cpu) {
       row = pick_gpu(caps, p, p.OG, p.CG * taps(p));
     } else if (caps.target == Target::opencl) {
-      row = pick_cpu_weight_grad(p);
+      row = pick_cpu_weight_grad(caps, p);
     } else {
       row = pick_lavapipe(p.OG);
     }
@@ -314,6 +317,9 @@ Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& p) {
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& p) {
   const int64_t lines = p.N * p.out[0] * p.out[1], results = p.G * p.OG * p.CG * taps(p);
   if (lines == 0 || results == 0) return 1;
+  if (caps.device_class == DeviceClass::cpu && caps.target == Target::opencl) {
+    if (const int64_t parts = pick_winograd_parts(caps, p); parts > 0) return parts;
+  }
   // A driver that ends long loops: half of what it allows.
   int64_t parts = 1;
   if (caps.max_loop_iterations < INT64_MAX) {
@@ -345,6 +351,7 @@ std::string conv_algorithm(const Bindings& t) {
     case packed: return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
     case registers: return fmt::format("registers_{}x{}", value("RM"), value("RN"));
     case rows: return "rows";
+    case winograd: return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
     default: return "lanes";
   }
 }

@@ -30,10 +30,11 @@ struct ConvProblem {
   Extent3 in{1, 1, 1};                     // size of src
   Extent3 out{1, 1, 1};                    // size of dst (weight_grad: of g)
   Extent3 kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
-  bool x_w1 = false;                       // neighbours along the width of src lie side by side; weight_grad: and no stride is negative
+  bool x_w1 = false;                       // neighbours along the width of src lie side by side, and no stride of src is negative
   bool g_w1 = false;                       // weight_grad: the same of g
   bool w_k1 = false;                       // positions of a kernel lie side by side, and no stride of w is negative (not weight_grad)
   bool w_c1 = false;                       // with w_k1: so do the kernels of the channels of src
+  bool winograd = true;                    // sums may be rearranged by Winograd's transforms
   bool last = false;                       // dst has its channels last (weight_grad: no meaning)
   int64_t parts = 1;                       // weight_grad: partial sums
   DType x = DType::f32, w = DType::f32;    // weight_grad: w is the dtype of g
@@ -64,7 +65,7 @@ int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 // Iterations of all loops of the work item with the most.
 int64_t conv_loop_iterations(const ConvProblem& problem, const Bindings& tunables);
 
-// What a schedule does, for people: "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
+// What a schedule does, for people: "winograd_8x32", "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
 std::string conv_algorithm(const Bindings& tunables);
 
 }  // namespace heddle

@@ -132,6 +132,11 @@ void add_order(std::vector<GradientCase>& t) {
   t.push_back(one("cumsum exclusive reverse", {4, 3}, [](const Tensor& x) { return square(cumsum(x, 0, true, true)); }));
   t.push_back(one("cumprod", {3, 5}, [](const Tensor& x) { return cumprod(x, 1); }, 0.5, 1.5));
   t.push_back(one("cumprod exclusive reverse", {4, 3}, [](const Tensor& x) { return cumprod(x, 0, true, true); }, 0.5, 1.5));
+  t.push_back(one("cumprod past a zero", {2, 5}, [](const Tensor& x) {
+    // Row 0 has no zero, row 1 one, exactly.
+    const Tensor less = Tensor::from_vector(std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0}, {2, 5}, &x.device());
+    return cumprod(x - cast(less, x.dtype()), 1);
+  }, 0.5, 0.5));
   t.push_back(two("layer_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return square(layer_norm(x, {5}, w, w)); }));
   t.push_back(two("rms_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return rms_norm(x, w); }));
   t.push_back(two("group_norm", {2, 4, 3}, {4}, [](const Tensor& x, const Tensor& w) { return square(group_norm(x, 2, w)); }));

@@ -134,6 +134,22 @@ TEST_F(Train, ResumeGoesOnExactly) {
   EXPECT_EQ(test::read_bytes(straight), expected);
 }
 
+// Lion's first step moves every weight with a gradient by the rate, up or down; a tiny norm stops SGD where it stands.
+TEST_F(Train, LionAndClipping) {
+  const auto weights = [this](const std::vector<std::string>& more) {
+    std::vector<std::string> arguments{"--epochs", "1", "--limit-steps", "1", "--schedule", "constant", "--lr", "0.01"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    const Finished run = train(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return load_safetensors(out + "/model.safetensors", &device("reference:0")).tensors.begin()->second.to_doubles();
+  };
+  const std::vector<double> lion = weights({"--optimizer", "lion"}), still = weights({"--optimizer", "sgd", "--clip-norm", "1e-12"});
+  ASSERT_EQ(lion.size(), still.size());
+  double largest = 0;
+  for (size_t i = 0; i < lion.size(); ++i) largest = std::max(largest, std::abs(lion[i] - still[i]));
+  EXPECT_NEAR(largest, 0.01, 1e-6);
+}
+
 TEST_F(Train, ResumeChecksTheCheckpoint) {
   ASSERT_EQ(train({"--epochs", "1", "--limit-steps", "2"}).exit_code, 0);
   const auto refused = [&](const std::vector<std::string>& more, const std::string& part) {
@@ -200,6 +216,8 @@ TEST_F(Train, ImpossibleNumbers) {
   expect_refused({"--lr", "inf"}, "--lr");
   expect_refused({"--weight-decay", "-1"}, "--weight-decay");
   expect_refused({"--optimizer", "magic"}, "unknown optimizer 'magic'; known: sgd");
+  expect_refused({"--clip-norm", "0"}, "--clip-norm is 0");
+  expect_refused({"--clip-norm", "nan"}, "--clip-norm");
   expect_refused({"--schedule", "magic"}, "unknown schedule 'magic'");
   expect_refused({"--limit-steps", "-1"}, "--limit-steps");
   expect_refused({"--seed", "x"}, "--seed");

@@ -232,7 +232,8 @@ class AttentionTest : public KernelTest {
             {{"SCHEDULE", 1}, {"QB", 32}, {"KB", 32}, {"RM", 4}, {"RN", 4}},
             {{"SCHEDULE", 2}, {"VW", vw}, {"NV", 2}, {"MR", 8}, {"KB", 16}, {"LANES", 1}},
             {{"SCHEDULE", 2}, {"VW", 4}, {"NV", 1}, {"MR", 4}, {"DU", 4}, {"KB", 32}, {"LANES", 8}},
-            {{"SCHEDULE", 3}, {"VW", vw}, {"KB", 16}}};
+            {{"SCHEDULE", 3}, {"VW", vw}, {"KB", 16}, {"LANES", 1}},
+            {{"SCHEDULE", 3}, {"VW", 4}, {"KB", 32}, {"LANES", 8}}};
   }
   std::vector<Bindings> gradient_schedules() const {
     const int64_t vw = on_opencl() ? 8 : 4;
@@ -314,6 +315,7 @@ TEST_P(AttentionTest, OtherSizes) {
 TEST_P(AttentionTest, RangesOfKeys) {
   const Problem p({}, all_features, DType::f32);
   for (const size_t i : {1u, 3u, 5u}) check_forward(p, forward_schedules()[i], 4);
+  check_forward(p, forward_schedules()[6], 11);  // lanes are ranges
 }
 
 TEST_P(AttentionTest, HalfTypes) {
@@ -339,9 +341,7 @@ TEST_P(AttentionTest, BiasGradientLadder) {
   const Problem p({}, all_features, DType::f32);
   for (const Bindings& tunables : gradient_schedules()) {
     check_gradient(p, tunables, 2, {{"REDUCE_B", 1}});
-    // Shared tiles refuse to sum over the queries.
-    const bool tiles = tunables.at("SCHEDULE") == 1;
-    check_gradient(p, tunables, 2, {{"REDUCE_H", 1}, {"REDUCE_M", tiles ? 0 : 1}});
+    check_gradient(p, tunables, 2, {{"REDUCE_H", 1}, {"REDUCE_M", 1}});
   }
 }
 

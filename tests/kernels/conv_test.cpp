@@ -152,9 +152,28 @@ class ConvTest : public KernelTest {
       for (const auto& [name, value] : tunables) options.tunables[name] = value;
     }
     const KernelOutcome got = run(file(kind), options, r);
-    EXPECT_EQ(got.arrays.at("dst").values(), KernelArray::of(o.out, sums).values())
-        << c.name << " kind " << static_cast<int>(kind) << " " << conv_algorithm(options.tunables);
+    const std::string what = std::string(c.name) + " kind " + std::to_string(static_cast<int>(kind)) + " " + conv_algorithm(options.tunables);
+    if (what.find("winograd") == std::string::npos) {
+      EXPECT_EQ(got.arrays.at("dst").values(), KernelArray::of(o.out, sums).values()) << what;
+    } else {
+      expect_close(added(got.arrays.at("dst").values(), o.parts), added(sums, o.parts), what);
+    }
   }
+  // The sum of `parts` runs: which pixels are in which is a schedule's affair.
+  static std::vector<double> added(const std::vector<double>& runs, int64_t parts) {
+    std::vector<double> total(runs.size() / static_cast<size_t>(parts));
+    for (size_t i = 0; i < runs.size(); ++i) total[i % total.size()] += runs[i];
+    return total;
+  }
+
+  // Winograd's sums are not exact: errors are relative to the largest result.
+  static void expect_close(const std::vector<double>& got, const std::vector<double>& sums, const std::string& what) {
+    double largest = 1;
+    for (const double s : sums) largest = std::max(largest, std::abs(s));
+    ASSERT_EQ(got.size(), sums.size());
+    for (size_t i = 0; i < sums.size(); ++i) ASSERT_NEAR(got[i], sums[i], 2e-6 * largest) << what << " at " << i;
+  }
+
   void check(const Case& c, Kind kind, const Bindings& tunables) { check(c, kind, tunables, Options{}); }
 
   static const KernelFile& file(Kind kind) { return KernelFile::builtin(kind == Kind::weight_grad ? "conv_weight_grad" : "conv"); }
@@ -170,6 +189,12 @@ class ConvTest : public KernelTest {
   Bindings rows(Kind kind) const {
     if (kind == Kind::weight_grad) return {{"SCHEDULE", 4}, {"VW", width()}};
     return {{"SCHEDULE", 4}, {"QT", 1}, {"QH", 4}};
+  }
+  Bindings winograd(Kind kind) const {
+    if (kind == Kind::weight_grad) {
+      return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 2}, {"NV", 1}, {"NB", width() / 2}, {"CB", width()}, {"NC", 2}, {"NO", 2}, {"QT", 2}, {"QH", 1}, {"NI", 2}};
+    }
+    return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"NB", 1}, {"CB", width()}, {"KB", 2}, {"NO", 2}, {"QT", 2}, {"QH", 1}, {"NI", 2}};
   }
   static constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
 };
@@ -201,6 +226,39 @@ TEST_P(ConvTest, Registers) {
 TEST_P(ConvTest, Rows) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[1], cases[3], cases[4], cases[6]}) check(c, kind, rows(kind));
+  }
+}
+
+TEST_P(ConvTest, Winograd) {
+  const Case shapes[] = {
+      {"same", 3, 1, 5, 19, {1, 9, 13}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}, {0, 1, 1}},
+      {"no padding", 1, 1, 35, 7, {1, 11, 6}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"wide padding", 2, 1, 4, 40, {1, 3, 1}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 3, 2}, {0, 5, 1}},
+      {"groups", 2, 2, 6, 38, {1, 5, 17}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {0, 0, 2}, {0, 2, 0}},
+      {"depth", 2, 1, 3, 5, {3, 4, 4}, {1, 3, 3}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 1, 1}},
+  };
+  // lavapipe takes seconds to compile one of these, and never chooses them.
+  if (!on_opencl()) {
+    check(shapes[0], Kind::forward, winograd(Kind::forward));
+    check(shapes[0], Kind::weight_grad, winograd(Kind::weight_grad));
+    return;
+  }
+  for (const Kind kind : kinds) {
+    for (const Case& c : shapes) check(c, kind, winograd(kind));
+    Options o;
+    o.layout = Layout{true, 3, 1};
+    check(shapes[0], kind, winograd(kind), o);
+    o.layout = Layout{false, 5, 2};
+    check(shapes[0], kind, winograd(kind), o);
+    o = Options{};
+    o.a = DType::f16;
+    o.b = DType::bf16;
+    check(shapes[3], kind, winograd(kind), o);
+  }
+  for (const int64_t parts : {2, 3, 50}) {
+    Options o;
+    o.parts = parts;
+    check(shapes[0], Kind::weight_grad, winograd(Kind::weight_grad), o);
   }
 }
 

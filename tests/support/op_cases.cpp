@@ -185,7 +185,7 @@ bool is_long_sum(std::string_view op) {
   for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows", "conv", "conv_input_grad", "conv_weight_grad"}) {
     if (op == name) return true;
   }
-  return false;
+  return op.starts_with("attention");
 }
 
 }  // namespace

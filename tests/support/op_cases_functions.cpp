@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "autograd/autograd.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {
@@ -331,6 +332,51 @@ void add_random(Table& table) {
   table.add("dropout", "not training", {x({33, 7})}, [](In t) { return dropout(t[0], 0.5, false); });
 }
 
+// ---- attention
+
+// The gradient of input `which` for a cotangent that differs from element to element.
+Tensor attention_gradient(In t, size_t which, const AttentionOptions& options) {
+  std::vector<Tensor> in;
+  for (size_t i = 0; i < 3; ++i) in.push_back(stop_gradient(t[i]));
+  AttentionOptions o = options;
+  if (o.bias.defined()) in.push_back(o.bias = stop_gradient(o.bias));
+  in[which].set_requires_grad();
+  if (which == 3) o.bias = in[3];
+  const Tensor y = scaled_dot_product_attention(in[0], in[1], in[2], o);
+  return grad(sum(y * (y + 1)), in[which]);
+}
+
+void add_attention(Table& table) {
+  const auto add = [&table](std::string_view op, std::string_view form, std::vector<InputSpec> in, std::function<Tensor(In)> f) -> OpCase& {
+    return table.add(op, form, std::move(in), std::move(f));
+  };
+  AttentionOptions causal;
+  causal.causal = true;
+  const std::vector<InputSpec> grouped{x({2, 4, 5, 6}), x({2, 2, 9, 6}), x({2, 2, 9, 7})};
+  add("attention", "", {x({1, 2, 7, 5}), x({1, 2, 11, 5}), x({1, 2, 11, 3})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention", "causal", grouped, [causal](In t) { return scaled_dot_product_attention(t[0], t[1], t[2], causal); });
+  add("attention", "biased, strided", {x({2, 2, 5, 4}, DType::f32, Layout::transposed), x({2, 1, 6, 4}, DType::f32, Layout::strided), x({2, 1, 6, 4}, DType::f32, Layout::flipped), x({2, 1, 6})},
+      [](In t) {
+        AttentionOptions o;
+        o.bias = t[3];
+        return scaled_dot_product_attention(t[0], t[1], t[2], o);
+      });
+  add("attention", "half", {x({1, 2, 9, 8}, DType::f16), x({1, 2, 9, 8}, DType::f16), x({1, 2, 9, 8}, DType::f16)},
+      [causal](In t) { return scaled_dot_product_attention(t[0], t[1], t[2], causal); });
+  add("attention", "no queries", {x({1, 2, 0, 5}), x({1, 2, 3, 5}), x({1, 2, 3, 5})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention", "no keys", {x({1, 2, 3, 5}), x({1, 2, 0, 5}), x({1, 2, 0, 5})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention_query_gradient", "", grouped, [causal](In t) { return attention_gradient(t, 0, causal); }).differentiable = false;
+  add("attention_key_gradient", "", grouped, [causal](In t) { return attention_gradient(t, 1, causal); }).differentiable = false;
+  add("attention_key_gradient", "of values", grouped, [causal](In t) { return attention_gradient(t, 2, causal); }).differentiable = false;
+  std::vector<InputSpec> biased = grouped;
+  biased.push_back(x({4, 1, 9}));
+  add("attention_bias_gradient", "", biased, [causal](In t) {
+    AttentionOptions o = causal;
+    o.bias = t[3];
+    return attention_gradient(t, 3, o);
+  }).differentiable = false;
+}
+
 // ---- softmax and losses
 
 void add_losses(Table& table) {
@@ -444,6 +490,7 @@ void add_function_cases(std::vector<OpCase>& cases) {
   add_matmul(table);
   add_conv(table);
   add_random(table);
+  add_attention(table);
   add_losses(table);
   add_creation(table);
 }

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "core/base/error.h"
 #include "core/graph/functions.h"
@@ -140,6 +141,38 @@ TEST(Errors, Losses) {
                  "[mse_loss] input is (32, 1), target is (32); they must be the same (a loss does not broadcast); reshape() or expand() one of them",
                  mse_loss(f32({32, 1}), f32({32})));
   EXPECT_REFUSAL("ValueError", "[huber_loss] delta is 0; it must be positive", huber_loss(f32({2}), f32({2}), 0));
+}
+
+TEST(Errors, Attention) {
+  EXPECT_REFUSAL("ShapeError", "[scaled_dot_product_attention] needs q (B, H, T, D), k (B, J, S, D) and v (B, J, S, E): q is (2, 3, 4), k is (1, 2, 3, 4), v is (1, 2, 3, 4)",
+                 scaled_dot_product_attention(f32({2, 3, 4}), f32({1, 2, 3, 4}), f32({1, 2, 3, 4})));
+  EXPECT_REFUSAL("ShapeError", "[scaled_dot_product_attention] batch sizes differ: q is (2, 2, 3, 4), k is (1, 2, 3, 4), v is (1, 2, 3, 4)",
+                 scaled_dot_product_attention(f32({2, 2, 3, 4}), f32({1, 2, 3, 4}), f32({1, 2, 3, 4})));
+  EXPECT_REFUSAL("ShapeError", "[scaled_dot_product_attention] k and v differ in heads or length: q is (1, 2, 3, 4), k is (1, 2, 5, 4), v is (1, 2, 6, 4)",
+                 scaled_dot_product_attention(f32({1, 2, 3, 4}), f32({1, 2, 5, 4}), f32({1, 2, 6, 4})));
+  EXPECT_REFUSAL("ShapeError", "[scaled_dot_product_attention] head sizes of q and k differ: q is (1, 2, 3, 4), k is (1, 2, 5, 8), v is (1, 2, 5, 8)",
+                 scaled_dot_product_attention(f32({1, 2, 3, 4}), f32({1, 2, 5, 8}), f32({1, 2, 5, 8})));
+  EXPECT_REFUSAL("ShapeError", "[scaled_dot_product_attention] 3 query heads are no multiple of 2 key heads: q is (1, 3, 3, 4), k is (1, 2, 5, 4), v is (1, 2, 5, 4)",
+                 scaled_dot_product_attention(f32({1, 3, 3, 4}), f32({1, 2, 5, 4}), f32({1, 2, 5, 4})));
+  EXPECT_REFUSAL("DTypeError", "[scaled_dot_product_attention] needs floating tensors, not i32; cast it first",
+                 scaled_dot_product_attention(i32({1, 2, 3, 4}), f32({1, 2, 3, 4}), f32({1, 2, 3, 4})));
+  const auto refused = [](const std::function<void(AttentionOptions&)>& set) {
+    return refusal([&] {
+      AttentionOptions o;
+      set(o);
+      static_cast<void>(scaled_dot_product_attention(f32({2, 2, 3, 4}), f32({2, 2, 5, 4}), f32({2, 2, 5, 4}), o));
+    });
+  };
+  using O = AttentionOptions;
+  EXPECT_EQ(refused([](O& o) { o.bias = f32({2, 2, 3, 6}); }), (Refusal{"ShapeError", "[scaled_dot_product_attention] bias (2, 2, 3, 6) does not broadcast to the scores' (2, 2, 3, 5)"}));
+  EXPECT_EQ(refused([](O& o) { o.bias = boolean({3, 5}); }),
+            (Refusal{"DTypeError", "[scaled_dot_product_attention] bias is bool, expected a floating dtype; did you mean where(mask, zeros_like(...), -INFINITY), or key_mask?"}));
+  EXPECT_EQ(refused([](O& o) { o.key_mask = f32({2, 5}); }), (Refusal{"DTypeError", "[scaled_dot_product_attention] key_mask is f32, expected bool (true: attend)"}));
+  EXPECT_EQ(refused([](O& o) { o.key_mask = boolean({2, 3}); }), (Refusal{"ShapeError", "[scaled_dot_product_attention] key_mask is (2, 3), expected (B, S) = (2, 5)"}));
+  EXPECT_EQ(refused([](O& o) { o.key_lengths = i32({3}); }), (Refusal{"ShapeError", "[scaled_dot_product_attention] key_lengths is (3), expected (B) = (2)"}));
+  EXPECT_EQ(refused([](O& o) { o.key_lengths = f32({2}); }).type, "DTypeError");
+  EXPECT_EQ(refused([](O& o) { o.dropout = 1.5; }), (Refusal{"ValueError", "[scaled_dot_product_attention] the probability of dropout is 1.5; it must be between 0 and 1"}));
+  EXPECT_EQ(refused([](O& o) { o.scale = INFINITY; }), (Refusal{"ValueError", "[scaled_dot_product_attention] scale is inf; it must be finite"}));
 }
 
 }  // namespace

@@ -1,0 +1,35 @@
+// step: a whole training step (forward, backward, optimizer) on random data. The sizes stand in bench/training_step.h.
+#include <memory>
+
+#include "bench/bench.h"
+#include "bench/training_step.h"
+#include "core/base/error.h"
+
+namespace heddle::bench {
+namespace {
+
+Case parse(const std::string& name, DType) {
+  // Reads the text; what it makes on the null device is dropped.
+  (void)make_training_step(name, device("null:0"));
+  Case c;
+  c.bound = Bound::none;
+  c.stateful = true;
+  c.make = [name](const Environment& env) {
+    const auto step = std::make_shared<TrainingStep>(make_training_step(name, env.device));
+    // The optimizer's state is made by the first step.
+    step->record();
+    eval_pending();
+    Workload w;
+    w.run = [step] { return std::vector<Tensor>{step->record()}; };
+    return w;
+  };
+  return c;
+}
+
+}  // namespace
+
+Family step_family() {
+  return {"step", std::string(training_step_form), {"mlp:32", "cnn:32", "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"}, {DType::f32}, {}, parse};
+}
+
+}  // namespace heddle::bench

@@ -1,0 +1,66 @@
+#include "bench/training_step.h"
+
+#include <fmt/format.h>
+
+#include "autograd/autograd.h"
+#include "bench/bench.h"
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+
+namespace heddle::bench {
+namespace {
+
+constexpr int64_t bytes_vocabulary = 256, head_width = 32;
+
+Tensor labels(int64_t count, int64_t classes, uint32_t stream, DeviceContext& device) {
+  return Tensor::from_vector(random_indices(count, classes, stream), {count}, &device);
+}
+
+TrainingStep classifier(std::shared_ptr<nn::Module> model, const Shape& images, DeviceContext& device) {
+  TrainingStep step;
+  const Tensor x = random_tensor(images, DType::f32, 1, device), y = labels(images[0], 10, 2, device);
+  step.model = std::move(model);
+  step.optimizer = std::make_shared<nn::Adam>(step.model->parameters(), 1e-3);
+  step.loss = [model = step.model, x, y] { return cross_entropy((*model)(x), y); };
+  return step;
+}
+
+TrainingStep mlp(int64_t batch, DeviceContext& device) {
+  return classifier(std::make_shared<nn::Sequential>(nn::Linear(784, 128, true, &device), nn::ReLU(), nn::Linear(128, 64, true, &device), nn::ReLU(), nn::Linear(64, 10, true, &device)),
+                    {batch, 784}, device);
+}
+
+TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, DeviceContext& device) {
+  const int64_t batch = size[0], length = size[1], layers = size[2], width = size[3];
+  if (width % head_width != 0) throw ValueError(fmt::format("[step] the width {} is not a multiple of {}, the size of a head", width, head_width));
+  TrainingStep step;
+  step.model = std::make_shared<nn::Gpt>(
+      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint}, &device);
+  const Tensor tokens = reshape(labels(batch * length, bytes_vocabulary, 3, device), {batch, length}), next = labels(batch * length, bytes_vocabulary, 4, device);
+  step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
+  step.loss = [model = step.model, tokens, next] { return cross_entropy(reshape((*model)(tokens), {-1, bytes_vocabulary}), next); };
+  return step;
+}
+
+}  // namespace
+
+Tensor TrainingStep::record() const {
+  const Tensor value = loss();
+  backward(value);
+  optimizer->update();
+  optimizer->zero_grad();
+  return value;
+}
+
+TrainingStep make_training_step(const std::string& text, DeviceContext& device) {
+  manual_seed(1);
+  const size_t colon = text.find(':');
+  const std::string model = text.substr(0, colon), sizes = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const auto parse = [&](size_t count) { return parse_sizes("step", sizes, count, training_step_form); };
+  if (model == "mlp") return mlp(parse(1)[0], device);
+  if (model == "cnn") return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
+  if (model == "gpt" || model == "gpt-checkpoint") return gpt(parse(4), model != "gpt", device);
+  throw ValueError(fmt::format("[step] unknown training step '{}'; expected {}", text, training_step_form));
+}
+
+}  // namespace heddle::bench

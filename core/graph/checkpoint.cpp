@@ -1,0 +1,18 @@
+#include "core/graph/checkpoint.h"
+
+namespace heddle {
+namespace {
+
+thread_local int depth = 0;
+
+}  // namespace
+
+RecomputeScope::RecomputeScope() { ++depth; }
+RecomputeScope::~RecomputeScope() { --depth; }
+bool RecomputeScope::active() { return depth > 0; }
+
+void detail::keep(const Tensor& result) {
+  if (result.defined() && depth == 0 && result.node()->keep == Keep::inside) result.node()->keep = Keep::result;
+}
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+// Activation checkpointing: what a function computed is computed again for its gradient instead of being kept.
+//
+// Purpose: Tensor y = checkpoint(block, x); gives the values and gradients of block(x), bit for bit, and keeps only x and y between the
+// forward and the backward pass. Nodes recorded inside are marked; the planner (core/exec/recompute.h) computes a marked value again for
+// whoever reads it from outside, which are the gradients. Random masks are drawn again from their keys. Recorded eagerly, unplanned
+// (EagerScope), nothing is saved.
+// Invariants: results of the function itself (a Tensor, or a vector, pair or tuple of them) are kept. Values that leave the function by
+// another way are computed again, or kept where a Tensor holds them. A checkpoint inside another belongs to the outer one.
+// Thread safety: per thread, as recording is.
+// Chen et al. 2016, "Training deep nets with sublinear memory cost".
+#pragma once
+
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "core/graph/tensor.h"
+
+namespace heddle {
+
+// Marks what this thread records during its life.
+class RecomputeScope {
+ public:
+  RecomputeScope();
+  ~RecomputeScope();
+  RecomputeScope(const RecomputeScope&) = delete;
+  RecomputeScope& operator=(const RecomputeScope&) = delete;
+  // Whether the thread records marked nodes now.
+  static bool active();
+};
+
+namespace detail {
+// Takes the mark off, unless an outer checkpoint goes on.
+void keep(const Tensor& result);
+inline void keep(const std::vector<Tensor>& results) {
+  for (const Tensor& result : results) keep(result);
+}
+template <class... T>
+void keep(const std::tuple<T...>& results) {
+  std::apply([](const auto&... result) { (keep(result), ...); }, results);
+}
+template <class A, class B>
+void keep(const std::pair<A, B>& results) {
+  keep(results.first);
+  keep(results.second);
+}
+}  // namespace detail
+
+template <class F, class... Arguments>
+auto checkpoint(F&& function, Arguments&&... arguments) {
+  auto result = [&] {
+    const RecomputeScope scope;
+    return std::forward<F>(function)(std::forward<Arguments>(arguments)...);
+  }();
+  detail::keep(result);
+  return result;
+}
+
+}  // namespace heddle

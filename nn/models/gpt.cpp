@@ -1,0 +1,115 @@
+#include "nn/models/gpt.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "core/graph/checkpoint.h"
+
+namespace heddle::nn {
+namespace {
+
+// GPT-2 draws weights from N(0, 0.02), those that end in a residual sum from a distribution narrower by sqrt(2 * layers).
+Linear linear(int64_t in, int64_t out, double stddev, DeviceContext* device, Generator* generator) {
+  Linear layer(in, out, true, device, generator);
+  init::normal(layer.weight, 0, stddev, generator);
+  init::zeros(layer.bias);
+  return layer;
+}
+
+Tensor embedding_table(int64_t rows, int64_t width, double stddev, DeviceContext* device, Generator* generator) {
+  Tensor table = heddle::zeros({rows, width}, DType::f32, device);
+  init::normal(table, 0, stddev, generator);
+  return table;
+}
+
+double residual_stddev(const GptOptions& o) { return 0.02 / std::sqrt(2.0 * static_cast<double>(o.layers)); }
+
+const GptOptions& checked(const GptOptions& o) {
+  if (o.vocabulary < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1) {
+    throw ValueError(fmt::format("[Gpt] sizes must be positive: vocabulary {}, context {}, layers {}, heads {}, width {}", o.vocabulary, o.context, o.layers, o.heads, o.width));
+  }
+  if (o.width % o.heads != 0) throw ValueError(fmt::format("[Gpt] {} heads do not divide the width {}", o.heads, o.width));
+  if (!(o.dropout >= 0 && o.dropout < 1)) throw ValueError(fmt::format("[Gpt] dropout is {}; it must be in [0, 1)", o.dropout));
+  return o;
+}
+
+// Only names: "attn.c_attn" is a child of the child "attn".
+class Part : public Module {
+ public:
+  Part(const char* kind, const char* first, const Linear& a, const char* second, const Linear& b) : Module(kind) {
+    add(first, a);
+    add(second, b);
+  }
+};
+
+class Blocks : public Module {
+ public:
+  explicit Blocks(const std::vector<GptBlock>& blocks) : Module("Blocks") {
+    for (size_t i = 0; i < blocks.size(); ++i) add(std::to_string(i), blocks[i]);
+  }
+};
+
+class Table : public Module {
+ public:
+  explicit Table(Tensor& weight) : Module("Embedding") { weight = add_parameter("weight", weight); }
+};
+
+}  // namespace
+
+GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* generator)
+    : Module("GptBlock"),
+      heads_(o.heads),
+      dropout_(o.dropout),
+      generator_(generator),
+      ln_1_(add("ln_1", LayerNorm(o.width, 1e-5, true, device))),
+      ln_2_(LayerNorm(o.width, 1e-5, true, device)),
+      c_attn_(linear(o.width, 3 * o.width, 0.02, device, generator)),
+      attn_proj_(linear(o.width, o.width, residual_stddev(o), device, generator)),
+      c_fc_(linear(o.width, 4 * o.width, 0.02, device, generator)),
+      mlp_proj_(linear(4 * o.width, o.width, residual_stddev(o), device, generator)) {
+  add("attn", Part("Attention", "c_attn", c_attn_, "c_proj", attn_proj_));
+  add("ln_2", ln_2_);
+  add("mlp", Part("Mlp", "c_fc", c_fc_, "c_proj", mlp_proj_));
+}
+
+Tensor GptBlock::attend(const Tensor& x) {
+  const int64_t batch = x.dim(0), length = x.dim(1), width = x.dim(2);
+  const Tensor joined = reshape(c_attn_(x), {batch, length, 3, heads_, width / heads_});  // (B, T, 3, H, D)
+  const auto part = [&](int64_t i) { return transpose(squeeze(slice(joined, 2, {.start = i, .stop = i + 1}), 2), 1, 2); };  // (B, H, T, D)
+  AttentionOptions how;
+  how.causal = true;
+  how.dropout = training() ? dropout_ : 0;
+  how.generator = generator_;
+  const Tensor mixed = scaled_dot_product_attention(part(0), part(1), part(2), how);
+  return attn_proj_(reshape(transpose(mixed, 1, 2), {batch, length, width}));
+}
+
+Tensor GptBlock::forward(const Tensor& x) {
+  const Tensor middle = x + heddle::dropout(attend(ln_1_(x)), dropout_, training(), generator_);
+  const Tensor grown = mlp_proj_(gelu(c_fc_(ln_2_(middle))));
+  return middle + heddle::dropout(grown, dropout_, training(), generator_);
+}
+
+Gpt::Gpt(const GptOptions& o, DeviceContext* device, Generator* generator)
+    : Module("Gpt"), options_(checked(o)), generator_(generator), ln_f_(o.width, 1e-5, true, device) {
+  wte_ = embedding_table(o.vocabulary, o.width, 0.02, device, generator);
+  wpe_ = embedding_table(o.context, o.width, 0.01, device, generator);
+  add("wte", Table(wte_));
+  add("wpe", Table(wpe_));
+  for (int64_t i = 0; i < o.layers; ++i) blocks_.emplace_back(o, device, generator);
+  add("h", Blocks(blocks_));
+  add("ln_f", ln_f_);
+}
+
+Tensor Gpt::forward(const Tensor& tokens) {
+  if (tokens.rank() != 2 || tokens.dim(1) > options_.context) {
+    throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}", tokens.shape().str(), options_.context));
+  }
+  const Tensor positions = slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)});
+  Tensor x = heddle::dropout(embedding(wte_, tokens) + positions, options_.dropout, training(), generator_);
+  for (GptBlock& block : blocks_) x = options_.checkpoint ? checkpoint(block, x) : block(x);
+  return matmul(ln_f_(x), transpose(wte_));
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,163 @@
+// What steps keep in memory: order of kernels, arena against its bounds, checkpoints. Needs no device.
+#include <gtest/gtest.h>
+
+#include <numeric>
+
+#include "core/exec/kernel_order.h"
+#include "core/exec/lower.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+#include "core/exec/recompute.h"
+#include "core/graph/primitives.h"
+#include "heddle.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& null_device() { return device("null:0"); }
+
+Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()); }
+Tensor labels(int64_t count) { return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count), 1), {count}, &null_device()); }
+
+struct Planned {
+  Graph graph;
+  ScheduledGraph scheduled;
+  std::vector<LoweredKernel> kernels;
+  Plan plan;
+  // Of every value that is not a view of another.
+  uint64_t all_bytes() const {
+    uint64_t sum = 0;
+    for (const IrNode& node : graph.nodes) {
+      if (node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant) sum += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
+    }
+    return sum;
+  }
+};
+
+Planned plan_pending() {
+  Planned p;
+  const Caps caps = null_device().caps();
+  p.graph = recompute(simplify(import_graph(capture(held_pending()))));
+  p.scheduled = schedule(p.graph, {caps.max_bindings, true});
+  p.kernels = lower(p.scheduled, caps, {});
+  p.plan = make_plan(p.scheduled, p.kernels, caps);
+  return p;
+}
+
+// The second step: the first has made the optimizer's state.
+template <class Loss>
+Planned plan_step(nn::Module& model, const Loss& loss) {
+  nn::AdamW optimizer(model.parameters(), 1e-3);
+  Planned planned;
+  for (int step = 0; step < 2; ++step) {
+    const Tensor value = loss();
+    backward(value);
+    optimizer.update();
+    optimizer.zero_grad();
+    if (step == 1) planned = plan_pending();
+    eval_pending();
+  }
+  return planned;
+}
+
+nn::GptOptions small_gpt(bool checkpoint) { return {.vocabulary = 256, .context = 64, .layers = 12, .heads = 4, .width = 64, .dropout = 0.1, .checkpoint = checkpoint}; }
+
+Planned plan_gpt(bool checkpoint) {
+  manual_seed(1);
+  nn::Gpt model(small_gpt(checkpoint), &null_device());
+  const Tensor tokens = reshape(labels(4 * 64), {4, 64}), next = labels(4 * 64);
+  return plan_step(model, [&] { return cross_entropy(reshape(model(tokens), {-1, 256}), next); });
+}
+
+void expect_small_arena(const Planned& p, const char* what) {
+  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 1.15 * static_cast<double>(p.plan.lower_bound)) << what;
+  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(p.all_bytes())) << what;
+}
+
+TEST(StepMemory, ArenaIsNearItsLowerBound) {
+  nn::Sequential mlp{nn::Linear(784, 128, true, &null_device()), nn::ReLU(), nn::Linear(128, 64, true, &null_device()), nn::ReLU(), nn::Linear(64, 10, true, &null_device())};
+  const Tensor x = leaf({32, 784}), y = labels(32), images = leaf({32, 1, 28, 28});
+  expect_small_arena(plan_step(mlp, [&] { return cross_entropy(mlp(x), y); }), "mlp");
+  nn::Cnn cnn(nn::CnnOptions{}, &null_device());
+  expect_small_arena(plan_step(cnn, [&] { return cross_entropy(cnn(images), y); }), "cnn");
+  expect_small_arena(plan_gpt(false), "gpt");
+}
+
+TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
+  const Planned kept = plan_gpt(false), again = plan_gpt(true);
+  EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
+  // The forward pass of the blocks once more, and not more than that.
+  EXPECT_GT(again.kernels.size(), kept.kernels.size() + 12);
+  EXPECT_LT(again.kernels.size(), kept.kernels.size() * 4 / 3 + 12);
+}
+
+TEST(Checkpoint, ResultsAreKeptAndInsidesComputedAgain) {
+  Tensor x = leaf({8, 16}), w = leaf({16, 16});
+  w.set_requires_grad();
+  const auto block = [&](const Tensor& in) { return matmul(exp(matmul(in, w)), w); };
+  const auto matmuls = [](const Graph& graph) { return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& n) { return n.op == &ops::matmul_op; }); };
+  const auto record = [&](bool checkpointed) {
+    const Tensor y = checkpointed ? checkpoint(block, x) : block(x);
+    const Tensor g = grad(sum(exp(y)), w);
+    return matmuls(recompute(simplify(import_graph(capture(held_pending())))));
+  };
+  const auto plain = record(false), again = record(true);
+  EXPECT_EQ(again, plain + 1);  // x w for exp and its gradient; y's own product is not computed again, as y is kept
+}
+
+TEST(Checkpoint, SeveralResultsAndNestedCheckpoints) {
+  Tensor x = leaf({4, 4});
+  x.set_requires_grad();
+  const auto inner = [](const Tensor& in) { return exp(in); };
+  const auto outer = [&](const Tensor& in) { return std::pair(checkpoint(inner, in), sin(in)); };
+  const auto [a, b] = checkpoint(outer, x);
+  EXPECT_EQ(a.node()->keep, Keep::result);
+  EXPECT_EQ(b.node()->keep, Keep::result);
+  EXPECT_FALSE(RecomputeScope::active());
+  const auto fails = [](const Tensor&) -> Tensor { throw ValueError("inside"); };
+  EXPECT_THROW(checkpoint(fails, x), ValueError);
+  EXPECT_FALSE(RecomputeScope::active());
+  // A result that was there before is not touched.
+  const Tensor before = cos(x);
+  const Tensor same = checkpoint([](const Tensor& in) { return in; }, before);
+  EXPECT_EQ(same.node()->keep, Keep::plain);
+}
+
+// ---- order
+
+// y_i = f(x_i) are made one after the other, each is summed to one number: sums first, as soon as their input is there.
+TEST(KernelOrder, WhatFreesMemoryRunsFirst) {
+  std::vector<Tensor> made, sums;
+  for (int i = 0; i < 6; ++i) made.push_back(matmul(leaf({64, 64}), leaf({64, 64})));
+  for (const Tensor& y : made) sums.push_back(sum(exp(y)));
+  made.clear();
+  const Caps caps = null_device().caps();
+  const ScheduledGraph scheduled = schedule(simplify(import_graph(capture(held_pending()))), {caps.max_bindings, true});
+  const std::vector<LoweredKernel> kernels = lower(scheduled, caps, {.horizontal = false});
+  const TemporaryBytes temporaries(scheduled, kernels);
+  std::vector<size_t> given(kernels.size());
+  std::iota(given.begin(), given.end(), size_t{0});
+  EXPECT_EQ(temporaries.peak(given), 64 * 64 * 4);
+}
+
+TEST(KernelOrder, IsAPermutationThatRespectsDependencies) {
+  const auto check = [](const std::vector<LoweredKernel>& kernels, const std::vector<size_t>& order) {
+    const KernelDependencies dependencies(kernels);
+    std::vector<size_t> place(order.size());
+    ASSERT_EQ(order.size(), kernels.size());
+    std::vector<bool> seen(order.size(), false);
+    for (size_t i = 0; i < order.size(); ++i) {
+      EXPECT_FALSE(seen[order[i]]);
+      seen[order[i]] = true;
+      place[order[i]] = i;
+    }
+    for (size_t k = 0; k < order.size(); ++k) {
+      for (size_t later : dependencies.after[k]) EXPECT_LT(place[k], place[later]);
+    }
+  };
+  const Planned gpt = plan_gpt(true);
+  check(gpt.kernels, order_for_memory(gpt.scheduled, gpt.kernels));
+}
+
+}  // namespace
+}  // namespace heddle
