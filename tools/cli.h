@@ -30,6 +30,7 @@ void add_eval(Cli& cli);
 void add_devices(Cli& cli);
 void add_ops(Cli& cli);
 void add_dump(Cli& cli);
+void add_plan(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);
 void add_tune(Cli& cli);

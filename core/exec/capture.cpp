@@ -155,7 +155,10 @@ class Importer {
   Graph run() {
     graph_.storage_slots = static_cast<int>(captured_.storages.size());
     graph_.host_slots = static_cast<int>(captured_.host_values.size());
-    for (const NodePtr& node : captured_.order) import(node);
+    for (const NodePtr& node : captured_.order) {
+      import(node);
+      ++origin_;
+    }
     for (size_t i = 0; i < captured_.outputs.size(); ++i) {
       graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
     }
@@ -179,6 +182,7 @@ class Importer {
         store_element(raw.data(), node->dtype, 0, node->attrs.real);
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
+      ir.origin = origin_;
       ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
@@ -218,6 +222,7 @@ class Importer {
   std::unordered_map<const Node*, int> ids_;
   std::vector<Tensor> kept_;
   int next_host_ = 0;
+  int origin_ = 0;           // the recorded node that is imported now
   Keep keep_ = Keep::plain;  // of the node whose decomposition is imported
 };
 

@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "core/exec/ledger.h"
+
 namespace heddle {
 
 enum class DumpWhat { graph, simplified, groups, source, plan };
@@ -11,5 +13,8 @@ enum class DumpWhat { graph, simplified, groups, source, plan };
 // The pending graph of each device: as recorded, simplified, as groups, as kernel sources, or its memory plan. A device that takes no
 // kernels (reference) only has graphs.
 std::string dump_pending(DumpWhat what);
+
+// The memory ledger of the pending graph. ValueError unless all of it is on one device that takes kernels.
+MemoryLedger plan_pending();
 
 }  // namespace heddle

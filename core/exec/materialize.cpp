@@ -113,7 +113,9 @@ class Materializer {
 
   int copy(int id) {
     const IrNode& node = at(id);
-    return out_.graph.add({&copy_op, {}, {id}, node.shape, node.dtype});
+    IrNode stored{&copy_op, {}, {id}, node.shape, node.dtype};
+    stored.origin = node.origin;
+    return out_.graph.add(std::move(stored));
   }
 
   // The operand itself, or a dense copy of it.

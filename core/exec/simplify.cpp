@@ -48,6 +48,7 @@ class Simplifier {
       IrNode node = in_.nodes[i];
       for (int& input : node.inputs) input = to[input];
       keep_ = node.keep;
+      origin_ = node.origin;
       to[i] = make(std::move(node));
       users_of_[to[i]] += users_[i];
     }
@@ -101,6 +102,7 @@ class Simplifier {
 
   int make(IrNode node) {
     node.keep = keep_;  // what a rule makes in a vertex's place is kept as that vertex is
+    node.origin = origin_;
     if (std::optional<int> same = rewrite(node)) return *same;
     if (node.leaf >= 0) return out_.add(std::move(node));
     auto [entry, fresh] = known_.try_emplace(structure(node), 0);
@@ -337,6 +339,7 @@ class Simplifier {
   std::map<int, int> users_of_;      // of the vertices of out_, by what became of theirs
   std::map<std::vector<uint64_t>, int> known_;
   Keep keep_ = Keep::plain;  // of the vertex being rebuilt
+  int origin_ = -1;
 };
 
 }  // namespace

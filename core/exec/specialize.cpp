@@ -16,7 +16,10 @@ const std::vector<Rewrite>& rewrites() {
 int apply(Graph& out, IrNode node, const Caps& caps) {
   if (node.leaf < 0) {
     for (const Rewrite rewrite : rewrites()) {
-      if (const int id = rewrite(out, node, caps); id >= 0) return id;
+      if (const int id = rewrite(out, node, caps); id >= 0) {
+        out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        return id;
+      }
     }
   }
   return out.add(std::move(node));
