@@ -11,7 +11,7 @@ namespace heddle {
 namespace {
 
 // Schedules of shaders/conv.hk and shaders/conv_weight_grad.hk.
-constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5;
+constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, winograd = 5, pointwise = 6;
 
 using Row = Bindings;
 
@@ -210,6 +210,33 @@ class PackedRow {
   int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
 };
 
+// Kernels of one position: all channels of the pixels of whole rows, or of several images.
+Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
+  const bool backward = p.kind == ConvProblem::Kind::input_grad;
+  const Extent3& walk = backward ? p.in : p.out;
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", pointwise}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"CB", at_least(p.CG, {16, 32, 64, 128, 256, 512})}};
+  const int64_t most = most_floats / row["CB"] - 32;  // pixels
+  row["QT"] = 1;
+  for (const int64_t qt : {1, 2, 4, 7, 8, 14, 16}) {
+    if (qt * 16 <= most && (row["QT"] * 16 < walk[2])) row["QT"] = qt;
+  }
+  row["QH"] = row["NI"] = 1;
+  for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16, 28, 32, 56}) {
+    if (qh <= walk[1] && qh * row["QT"] * 16 <= std::min<int64_t>(most, 1024)) row["QH"] = qh;
+  }
+  const auto groups = [&] { return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]); };
+  for (const int64_t ni : {2, 4, 8}) {
+    const int64_t before = row["NI"];
+    if (ni > p.N || row["QH"] < walk[1] || ni * row["QH"] * row["QT"] * 16 > std::min<int64_t>(most, 512)) break;
+    row["NI"] = ni;
+    if (groups() < cores) row["NI"] = before;
+  }
+  row["NO"] = at_least(ceil_div(p.OG, 32), {1, 2, 4, 8, 16, 32});
+  while (row["NO"] > 1 && groups() * ceil_div(p.OG, 32 * row["NO"]) < 2 * cores) row["NO"] /= 2;
+  return row;
+}
+
 Row pick_rows(const ConvProblem& p) {
   Row row{{"SCHEDULE", rows}, {"QT", 16}, {"QH", at_least(std::min<int64_t>(walked(p, 1), 16), {1, 2, 4, 7, 8, 14, 16})}};
   while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
@@ -228,6 +255,9 @@ bool accepted(const char* body, const ConvProblem& p, Row row) {
 Row pick_cpu(const Caps& caps, const ConvProblem& p) {
   if (p.OG < 4) return pick_rows(p);
   if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
+  if (taps(p) == 1 && p.stride[1] * p.stride[2] > 1 && p.OG >= 16 && p.CG <= 512) {
+    if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
+  }
   const Row row = PackedRow(caps, p).pick();
   return accepted("conv", p, row) ? row : any_lanes;
 }
@@ -352,6 +382,7 @@ std::string conv_algorithm(const Bindings& t) {
     case registers: return fmt::format("registers_{}x{}", value("RM"), value("RN"));
     case rows: return "rows";
     case winograd: return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
+    case pointwise: return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
     default: return "lanes";
   }
 }

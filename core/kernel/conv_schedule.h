@@ -65,7 +65,7 @@ int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 // Iterations of all loops of the work item with the most.
 int64_t conv_loop_iterations(const ConvProblem& problem, const Bindings& tunables);
 
-// What a schedule does, for people: "winograd_8x32", "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
+// What a schedule does, for people: "winograd_8x32", "pointwise_8x32", "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
 std::string conv_algorithm(const Bindings& tunables);
 
 }  // namespace heddle

@@ -78,16 +78,17 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
 
 void add_conv(std::vector<Variant>& all, int64_t vw) {
   const Types half = {{"TX", DType::f16}, {"TW", DType::bf16}, {"TY", DType::f16}};
-  for (const int64_t schedule : {0, 1, 2, 3, 4, 5}) {
+  for (const int64_t schedule : {0, 1, 2, 3, 4, 5, 6}) {
     Bindings forward = {{"SCHEDULE", schedule}, {"KH", 3}, {"KW", 3}, {"SW", 2}, {"DH", 2}};
     if (schedule == 5) forward["SW"] = forward["DH"] = 1;
-    if (schedule == 2 || schedule == 5) forward["VW"] = vw;
+    if (schedule == 6) forward["KH"] = forward["KW"] = 1;
+    if (schedule == 2 || schedule >= 5) forward["VW"] = vw;
     Bindings gradient = forward, weights = forward;
     gradient["MODE"] = gradient["LAST"] = 1;
     if (schedule == 4) weights["VW"] = vw;
     if (schedule == 5) weights["NB"] = 4;
     for (const Bindings& t : {forward, gradient}) all.push_back({"conv", {half, t, {}, {}, {}, {}}});
-    all.push_back({"conv_weight_grad", {half, weights, {}, {}, {}, {}}});
+    if (schedule < 6) all.push_back({"conv_weight_grad", {half, weights, {}, {}, {}, {}}});
   }
 }
 

@@ -262,6 +262,30 @@ TEST_P(ConvTest, Winograd) {
   }
 }
 
+TEST_P(ConvTest, Pointwise) {
+  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"NV", 2}, {"QT", 1}, {"QH", 2}, {"NI", 2}, {"CB", 64}, {"NO", 1}};
+  Bindings passes = one;  // more channels than fit
+  passes["CB"] = 8;
+  const Case shapes[] = {
+      {"plain", 3, 1, 20, 37, {1, 5, 19}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"strided", 3, 1, 20, 37, {1, 9, 7}, {1, 1, 1}, {1, 2, 2}, {1, 1, 1}, {0, 0, 0}, {0, 0, 0}},
+      {"padded groups", 1, 3, 6, 15, {1, 4, 21}, {1, 1, 1}, {1, 3, 2}, {1, 1, 1}, {0, 1, 2}, {0, 2, 3}},
+      {"three dimensions", 2, 1, 3, 6, {4, 5, 6}, {1, 1, 1}, {2, 1, 3}, {1, 1, 1}, {1, 0, 1}, {0, 1, 0}},
+  };
+  for (const Kind kind : {Kind::forward, Kind::input_grad}) {
+    check(shapes[1], kind, one);
+    // Never chosen on lavapipe, which compiles slowly and ends long loops.
+    if (!on_opencl()) continue;
+    for (const Case& c : {shapes[0], shapes[2], shapes[3]}) check(c, kind, one);
+    check(shapes[1], kind, passes);
+    Options o;
+    o.layout = Layout{true, 3, 1};
+    o.a = DType::f16;
+    o.b = DType::bf16;
+    check(shapes[1], kind, one, o);
+  }
+}
+
 TEST_P(ConvTest, PickedSchedules) {
   for (const Kind kind : kinds) {
     for (const Case& c : {cases[0], cases[1], cases[4]}) check(c, kind, {});
