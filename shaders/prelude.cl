@@ -30,6 +30,8 @@ typedef size_t INDEX;
 #define ARRAY(T, name, count) T name[count] __attribute__((aligned(64)))
 #define VLOOP _Pragma("clang loop vectorize(assume_safety)")
 #define VLOOP_LONG _Pragma("clang loop vectorize(assume_safety) vectorize_width(16)")
+#define HK_PRAGMA(text) _Pragma(#text)
+#define VLOOP_OF(n) HK_PRAGMA(clang loop vectorize(assume_safety) vectorize_width(16) interleave_count((n) / 16))
 #ifdef __clang__
 #pragma clang diagnostic ignored "-Wpass-failed"
 #endif
@@ -143,6 +145,14 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #else
 #define VTRANSPOSE(a) { VEC hk_t[16]; HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) HK_ZIP(a, hk_t) HK_ZIP(hk_t, a) }
 #endif
+//@ WILL_READ
+// By address: beyond the end of a buffer there is nothing to read soon, but no harm in naming it.
+#if defined(__clang__)
+#define HK_WILL_READ(b, i) __builtin_prefetch((__private const void*)((size_t)b + sizeof(b[0]) * (size_t)(i)), 0, 3)
+#else
+#define HK_WILL_READ(b, i)
+#endif
+#define WILL_READ(name, i) WILL_READ_##name(i)
 //@ STREAM
 // Whole cache lines past the caches: a line that is written in full need not be read first, and does not push out what will be read again.
 #ifdef __has_builtin
@@ -154,23 +164,27 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #define HK_LINE(v, b, i) vstore16(v, 0, (__global uint*)(b + (i)))
 #endif
 // Lines of one, two and four vectors of 16 elements.
-#define HK_STREAM4(b, i, a, n, X) \
-  { for (int hk_k = 0; hk_k < (n); hk_k += 16) { HK_LINE(as_uint16(X(vload16(0, a + hk_k))), b, (i) + hk_k); } }
+#define HK_STREAM4(b, i, a, n, T) \
+  { for (int hk_k = 0; hk_k < (n); hk_k += 16) { HK_LINE(as_uint16(HK_TAKE(T, a, hk_k)), b, (i) + hk_k); } }
 #define HK_STREAM2(b, i, a, n, X) \
   { for (int hk_k = 0; hk_k < (n); hk_k += 32) { \
-      HK_LINE((uint16)(as_uint8(X(vload16(0, a + hk_k))), as_uint8(X(vload16(0, a + hk_k + 16)))), b, (i) + hk_k); } }
-#define HK_STREAM1(b, i, a, n, X) \
+      HK_LINE((uint16)(as_uint8(X(HK_TAKE(hk_floats, a, hk_k))), as_uint8(X(HK_TAKE(hk_floats, a, hk_k + 16)))), b, (i) + hk_k); } }
+#define HK_STREAM1(b, i, a, n) \
   { for (int hk_k = 0; hk_k < (n); hk_k += 64) { \
-      HK_LINE((uint16)(as_uint4(X(vload16(0, a + hk_k))), as_uint4(X(vload16(0, a + hk_k + 16))), \
-                       as_uint4(X(vload16(0, a + hk_k + 32))), as_uint4(X(vload16(0, a + hk_k + 48)))), b, (i) + hk_k); } }
+      HK_LINE((uint16)(HK_BYTES(a, hk_k), HK_BYTES(a, hk_k + 16), HK_BYTES(a, hk_k + 32), HK_BYTES(a, hk_k + 48)), b, (i) + hk_k); } }
+#define HK_BYTES(a, k) as_uint4(convert_uchar16(HK_TAKE(hk_ints, a, k)))
+// Whole vectors of a private array, which PoCL's vload16 is not: it takes parts, and arrays that are read so do not become registers.
+typedef float16 hk_floats __attribute__((aligned(4), may_alias));
+typedef int16 hk_ints __attribute__((aligned(4), may_alias));
+#define HK_TAKE(T, a, k) (*(const T*)(a + (k)))
 #define HK_STREAM8(b, i, a, n) \
   { for (int hk_k = 0; hk_k < (n); hk_k += 8) { HK_LINE(as_uint16(vload8(0, a + hk_k)), b, (i) + hk_k); } }
-#define HK_STREAM_f32(b, i, a, n) HK_STREAM4(b, i, a, n, )
-#define HK_STREAM_i32(b, i, a, n) HK_STREAM4(b, i, a, n, )
+#define HK_STREAM_f32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_floats)
+#define HK_STREAM_i32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_ints)
 #define HK_STREAM_f16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_f16_16)
 #define HK_STREAM_bf16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_bf16_16)
-#define HK_STREAM_i8(b, i, a, n) HK_STREAM1(b, i, a, n, convert_uchar16)
-#define HK_STREAM_u8(b, i, a, n) HK_STREAM1(b, i, a, n, convert_uchar16)
+#define HK_STREAM_i8(b, i, a, n) HK_STREAM1(b, i, a, n)
+#define HK_STREAM_u8(b, i, a, n) HK_STREAM1(b, i, a, n)
 #define HK_STREAM_f64(b, i, a, n) HK_STREAM8(b, i, a, n)
 #define HK_STREAM_i64(b, i, a, n) HK_STREAM8(b, i, a, n)
 #define STREAM(name, i, array, n) STREAM_##name(i, array, n)
@@ -457,10 +471,6 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
 #define DOT4(a, b, c) ((c) + dot_4x8packed_ss_int(a, b))
 #else
-FUNC int hk_byte(uint w, int j) { return (int)(w << (24 - 8 * j)) >> 24; }
-FUNC int hk_dot4(uint a, uint b, int c) {
-  return c + hk_byte(a, 0) * hk_byte(b, 0) + hk_byte(a, 1) * hk_byte(b, 1) + hk_byte(a, 2) * hk_byte(b, 2) + hk_byte(a, 3) * hk_byte(b, 3);
-}
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
 //@ hk_to_f16

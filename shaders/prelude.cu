@@ -24,6 +24,8 @@ typedef uint INDEX;
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP
 #define VLOOP_LONG
+#define VLOOP_OF(n)
+#define WILL_READ(name, i)
 #undef INFINITY
 #undef NAN
 #define INFINITY __int_as_float(0x7f800000)

@@ -21,6 +21,8 @@
 #define ARRAY(T, name, count) T name[count]
 #define VLOOP
 #define VLOOP_LONG
+#define VLOOP_OF(n)
+#define WILL_READ(name, i)
 #define INFINITY uintBitsToFloat(0x7f800000u)
 #define NAN uintBitsToFloat(0x7fc00000u)
 #ifdef HK_HAS_F64
@@ -270,10 +272,6 @@ int64_t hk_mod(int64_t x, int64_t y) {
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6019, 6018], id = 4450) int hk_sdot(uint a, uint b, spirv_literal int format);
 #define DOT4(a, b, c) ((c) + hk_sdot(a, b, 0))
 #else
-int hk_byte(uint w, int j) { return int(w << (24 - 8 * j)) >> 24; }
-int hk_dot4(uint a, uint b, int c) {
-  return c + hk_byte(a, 0) * hk_byte(b, 0) + hk_byte(a, 1) * hk_byte(b, 1) + hk_byte(a, 2) * hk_byte(b, 2) + hk_byte(a, 3) * hk_byte(b, 3);
-}
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
 //@ MMA_BITS hk_mma_get_f16

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/exec/emit_text.h"
@@ -64,6 +65,7 @@ void Emitter::start_over() {
   streamed_.clear();
   staged_.clear();
   stream_index_.clear();
+  split_ = {};
   text_.clear();
   scopes_.assign(1, Scope{});
   bound_.clear();
@@ -123,7 +125,18 @@ std::string Emitter::linear_index(const Shape& shape, int first) {
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] != 1) linear.terms.push_back({first + d, strides[d]});
   }
-  return print(linear);
+  return print_element(linear);
+}
+
+std::string Emitter::print_element(const Index& index) {
+  const int64_t step = split_.variable < 0 || !index.affine() ? 0 : index.coefficient(split_.variable);
+  if (step == 0) return print(index);
+  std::string& name = names[split_.variable];
+  const std::string whole = std::exchange(name, split_.base);
+  const std::string base = print(index);
+  name = whole;
+  const std::string lane = step == 1 ? split_.lane : fmt::format("{} * {}", split_.lane, constant(step));
+  return fmt::format("CAST(INDEX, {}) + CAST(INDEX, {})", base, lane);
 }
 
 Index Emitter::address(const std::vector<Index>& index, const View& view) {
@@ -195,7 +208,15 @@ std::string Emitter::load(int id, const Path& path) {
   for (const auto& [site, text] : staged_) {
     if (site == loads_.back()) return declare(node.dtype, text);
   }
-  const std::string index = segmented_ ? print_segmented(at) : print(at);
+  std::string index;
+  if (segmented_) {  // the offset has a name also where it is 0: in another segment it may not be
+    const std::string offset = constant(at.constant);
+    Index rest = at;
+    rest.constant = 0;
+    index = fmt::format("{} + {}", print_element(rest), offset);
+  } else {
+    index = print_element(at);
+  }
   const size_t b = buffer(location(id), node.dtype, Access::read);
   return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, index)));
 }
@@ -208,12 +229,6 @@ bool Emitter::can_stream(int id) const {
 
 bool Emitter::only_read(SlotRef slot) const {
   return std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::read; });
-}
-
-std::string Emitter::print_segmented(Index index) {
-  const std::string offset = constant(index.constant);  // also where it is 0: in another segment it may not be
-  index.constant = 0;
-  return fmt::format("{} + {}", print(index), offset);
 }
 
 std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }

@@ -88,7 +88,7 @@ class Emitter final : public IndexPrinter {
   void bind(int id, const std::string& variable) { bound_[id] = variable; }
   // Stores `variable`, vertex `id`'s value, at row-major index `index` of its own buffer.
   void store(int id, const std::string& variable, const std::string& index);
-  // Row-major linear index over variables [first, first + shape.rank()).
+  // Row-major linear index over variables [first, first + shape.rank()), of an element.
   std::string linear_index(const Shape& shape, int first);
 
   // ---- indices
@@ -99,6 +99,15 @@ class Emitter final : public IndexPrinter {
   std::vector<std::string> names;
   // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
   const std::vector<Index>& printed() const { return printed_; }
+  // While set, `variable` is the sum of two ints: what a loop over lanes starts from, and the lane. Elements are then indexed by a sum of two unsigned
+  // numbers, one of which does not change with the lane: loops vectorise without asking whether the sum of ints overflows.
+  struct LaneSplit {
+    int variable = -1;
+    std::string base, lane;
+  };
+  void split_lanes(LaneSplit split) { split_ = std::move(split); }
+  // The index of an element of a buffer: print(), or the form above.
+  std::string print_element(const Index& index);
   // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
   int unit_stride_loads(int variable, int inner = -1) const;
   // All loads printed so far.
@@ -147,7 +156,6 @@ class Emitter final : public IndexPrinter {
   std::string load(int id, const Path& path);
   Index address(const std::vector<Index>& index, const View& view);
   std::string based(size_t buffer, const std::string& index) const;
-  std::string print_segmented(Index index);
   std::string declare(DType dtype, const std::string& expression);
   std::string declare_precise(DType dtype, const std::string& expression);
   std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
@@ -176,6 +184,7 @@ class Emitter final : public IndexPrinter {
   std::vector<ConstParam> constant_params_;
   std::vector<uint32_t> constant_values_;
   std::map<int64_t, std::string> constants_;
+  LaneSplit split_;
   int next_ = 0;
   bool uses_philox_ = false, uses_round_ = false;
 };

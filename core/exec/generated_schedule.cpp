@@ -47,7 +47,25 @@ Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   return row;
 }
 
+// From this size on the next row is fetched early, until a row is so long that it would push itself out of the second-level cache.
+constexpr int64_t prefetch_bytes = 1 << 20, longest_prefetched = 1 << 16;
+
+Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
+  Bindings row;
+  row["WIDTH"] = p.last >= 64 ? (p.registers > 4 ? 32 : 64) : p.last >= 16 ? 16 : 1;
+  // Several short rows a unit, so that starting it does not dominate; where there are many rows, so many that few of those fetched early are another unit's.
+  const int64_t length = std::max<int64_t>(1, p.length), units = std::max<int64_t>(1, caps.compute_units);
+  row["BLOCK"] = std::max(std::clamp<int64_t>(4096 / length, 1, std::max<int64_t>(1, p.rows / (2 * units))), std::min<int64_t>(16384 / length, p.rows / (64 * units)));
+  row["PREFETCH"] = p.rows * p.length * 4 >= prefetch_bytes && p.length <= longest_prefetched;
+  row["STREAM"] = p.stored_bytes >= stream_bytes;
+  return row;
+}
+
 }  // namespace
+
+Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
+  return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
+}
 
 Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& p) {
   const std::string variant = fmt::format("{}{}", p.loop_lanes ? "loop" : "items", p.turned ? " turned" : "");

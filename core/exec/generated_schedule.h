@@ -1,4 +1,4 @@
-// Schedules of generated elementwise kernels: the table of tunables by class of device.
+// Schedules of generated elementwise and reduce kernels: the table of tunables by class of device.
 //
 // Purpose: what matmul_schedule is for a body, for the kernels that lower_elementwise prints; the tuner forces the same names through
 // core/kernel/tuning.h (body "elementwise", variants "loop", "items" and their "tiled" forms). Invariants: every value gives the same results.
@@ -32,5 +32,20 @@ struct ElementwiseProblem {
 //   TILE_I    elements of a tile along the results: 32 or 64 (loop), 16 or 32 (items)
 //   TILE_Q    elements of a unit along the loads (loop); a tile of work items is square
 Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& problem);
+
+struct RowsProblem {
+  bool loop_lanes = false;
+  int64_t rows = 0, length = 0;
+  int64_t last = 0;          // size of the innermost reduced dimension
+  int64_t registers = 1;     // of a lane's accumulators, in the pass that has most
+  int64_t stored_bytes = 0;  // of the largest result with an element for each of the rows' that the kernel writes and does not read
+};
+
+// Reduce groups whose lanes run along the rows (body "rows", variant "loop"). The tunables:
+//   WIDTH     accumulators of a reduction: 1, 16, 32 or 64
+//   BLOCK     rows of a unit of work
+//   PREFETCH  1: while a row is computed, the next one is on its way to the caches
+//   STREAM    1: results go past the caches, in whole lines
+Bindings pick_rows(const Caps& caps, const RowsProblem& problem);
 
 }  // namespace heddle

@@ -7,7 +7,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <utility>
 
+#include "core/exec/generated_schedule.h"
 #include "core/exec/lower.h"
 #include "core/exec/row_phases.h"
 #include "core/graph/primitives.h"
@@ -53,11 +55,14 @@ class ReduceLowering {
     return e_.value(graph().nodes[r.node()].inputs[0], member_path(graph(), group(), *member, 0));
   }
 
-  void store_members(Level level) {
+  Shape full_shape() const {
     Shape shape = group().domain;
-    if (level == Level::full) {
-      for (int64_t d : group().inner) shape.push_back(d);
-    }
+    for (int64_t d : group().inner) shape.push_back(d);
+    return shape;
+  }
+
+  void store_members(Level level) {
+    const Shape shape = level == Level::full ? full_shape() : group().domain;
     for (const Member& member : group().members) {
       if (!member.stored || member.level != level) continue;
       const std::string v = e_.member_value(member);
@@ -227,7 +232,7 @@ class ReduceLowering {
     };
     for (const auto& phase : rows_of_.phases()) {
       for (const Reducer& r : phase) {
-        for (const std::string& text : r.declare_array(width)) e_.line(text);
+        for (const std::string& text : r.declare_array(width, "VLOOP")) e_.line(text);
       }
       open_inner_loops(inner_.size());
       lanes([&] { accumulate(phase, "[t_l]"); });
@@ -246,78 +251,152 @@ class ReduceLowering {
 
   // ---- lanes are loop iterations along the row
   LoweredKernel inner_lanes_loop() {
-    const int64_t last = inner_.empty() ? 1 : inner_.back().size;
-    const int64_t width = last >= 256 || whole_segment() ? 64 : last >= 16 ? 16 : 1;
-    // Several short rows a unit, so that starting it does not dominate.
-    const int64_t block = std::clamp<int64_t>(4096 / std::max<int64_t>(1, length_), 1, std::max<int64_t>(1, rows_ / (2 * in_.caps.compute_units)));
-    const int64_t units = (rows_ + block - 1) / block;
+    choose_row_loops();
+    const int64_t units = (rows_ + block_ - 1) / block_;
     e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
-    const std::string rows = e_.constant(rows_), step = e_.constant(block);
+    const std::string rows = e_.constant(rows_), step = e_.constant(block_);
+    if (stream_) {
+      int number = 0;
+      for (const Member& member : group().members) {
+        if (streams(member)) e_.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(graph().nodes[member.node].dtype), number++, width_));
+      }
+    }
     e_.line(fmt::format("int t_end = min(t_unit * {} + {}, {});", step, step, rows));
     e_.open(fmt::format("for (int t_row = t_unit * {}; t_row < t_end; ++t_row)", step));
     split_index(e_, outer_, "t_row");
-    for (size_t pass = 0; pass < rows_of_.phases().size(); ++pass) {
+    const size_t phases = rows_of_.phases().size();
+    // The last pass before the one that stores has most to do and most of the row in the nearest cache.
+    const size_t fetching = !prefetch_ ? phases + 1 : phases > 1 || !stores_at(Level::full) ? phases - 1 : phases;
+    for (size_t pass = 0; pass < phases; ++pass) {
       settle_row(pass);
-      inner_pass(pass, width);
+      inner_pass(pass, pass == fetching);
     }
-    settle_row(rows_of_.phases().size());
+    settle_row(phases);
     store_members(Level::row);
-    if (stores_at(Level::full)) {
-      const size_t around = inner_.empty() ? 0 : inner_.size() - 1;
-      open_inner_loops(around);
-      e_.open(fmt::format("{} for (int {} = 0; {} < {}; ++{})", loop_word(last), along(), along(), e_.constant(last), along()));
-      store_members(Level::full);
-      e_.close();
-      close_loops(around);
-    }
+    if (stores_at(Level::full)) store_pass(phases == fetching);
     e_.close();
     e_.close();
     return finish(e_, in_, {1, 1, 1}, units);
   }
 
-  const char* loop_word(int64_t iterations) const { return iterations >= 64 || whole_segment() ? "VLOOP_LONG" : "VLOOP"; }
-  std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
+  void choose_row_loops() {
+    RowsProblem p{true, rows_, length_, whole_segment() ? INT32_MAX : last()};
+    for (const auto& phase : rows_of_.phases()) {
+      int64_t registers = 0;
+      for (const Reducer& r : phase) registers += r.registers();
+      p.registers = std::max(p.registers, registers);
+    }
+    for (const Member& member : group().members) {
+      if (streams(member)) p.stored_bytes = std::max(p.stored_bytes, rows_ * length_ * static_cast<int64_t>(size_of(graph().nodes[member.node].dtype)));
+    }
+    Bindings tunables = pick_rows(in_.caps, p);
+    width_ = tunables["WIDTH"];
+    block_ = std::clamp<int64_t>(tunables["BLOCK"], 1, std::max<int64_t>(1, rows_));
+    prefetch_ = tunables["PREFETCH"] != 0 && inner_.size() == 1 && !outer_.empty() && !e_.segmented();
+    // Lines begin where blocks of 64 elements do.
+    stream_ = tunables["STREAM"] != 0 && width_ == 64 && length_ % 64 == 0 && last() % 64 == 0 && !e_.segmented();
+  }
 
-  // One pass over the row: whole vectors, then what is left, then the lanes are joined pairwise.
-  void inner_pass(size_t pass, int64_t width) {
+  bool streams(const Member& member) const { return member.stored && member.level == Level::full && e_.can_stream(member.node); }
+  int64_t last() const { return inner_.empty() ? 1 : inner_.back().size; }
+  std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
+  // Do whole vectors leave something of the row over? A length in a table is not known.
+  bool leaves_rest() const { return width_ > 1 && (in_.options.segmented || last() % width_ != 0); }
+  // The word before a loop over `count` lanes.
+  static std::string lane_word(int64_t count) { return count >= 16 ? fmt::format("VLOOP_OF({})", count) : "UNROLL"; }
+
+  // lanes(rest) in loops along the row: whole vectors, with before_block() ahead and after_block() behind each, then what is left.
+  void walk_row(const auto& before_block, const auto& lanes, const auto& after_block) {
+    const size_t around = inner_.empty() ? 0 : inner_.size() - 1;
+    open_inner_loops(around);
+    const std::string size = inner_.empty() ? "1" : e_.constant(inner_.back().size);
+    const auto loop = [&](const std::string& count, const std::string& word, bool rest) {
+      e_.open(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, count));
+      e_.line(fmt::format("int {} = t_i + t_l;", along()));
+      if (!inner_.empty()) e_.split_lanes({inner_.back().variable, "t_i", "t_l"});
+      lanes(rest);
+      e_.split_lanes({});
+      e_.close();
+    };
+    e_.line("{");
+    e_.line("int t_i = 0;");
+    e_.open(fmt::format("for (; t_i + {} <= {}; t_i += {})", width_, size, width_));
+    before_block();
+    loop(std::to_string(width_), lane_word(width_), false);
+    after_block();
+    e_.close();
+    if (leaves_rest()) loop(fmt::format("{} - t_i", size), "VLOOP", true);
+    e_.line("}");
+    close_loops(around);
+  }
+
+  // The same stretch of the next row, of each operand that has one.
+  void prefetch_next_row() {
+    const int along_row = inner_.back().variable, row = outer_.back().variable;
+    std::vector<LoadSite> sites;
+    for (const LoadSite& load : e_.loads()) {
+      const bool streamed = load.index.affine() && load.index.coefficient(along_row) == 1 && load.index.coefficient(row) != 0;
+      if (streamed && std::find(sites.begin(), sites.end(), load) == sites.end()) sites.push_back(load);
+    }
+    const std::string whole = std::exchange(e_.names[along_row], "t_i");
+    for (const LoadSite& load : sites) {
+      const std::string at = e_.print(load.index.plus(load.index.coefficient(row)));
+      const int64_t line = 64 / static_cast<int64_t>(size_of(load.dtype));
+      for (int64_t k = 0; k < width_; k += line) e_.line(fmt::format("WILL_READ({}, CAST(INDEX, {}) + {}u);", e_.buffer_name(load), at, k));
+    }
+    e_.names[along_row] = whole;
+  }
+
+  // One pass over the row: whole vectors, then what is left, then the lanes are joined pairwise. Lanes that only some vectors have are of their own, so
+  // that every index of the others' arrays is known and they become registers.
+  void inner_pass(size_t pass, bool prefetch) {
     const std::vector<Reducer>& phase = rows_of_.phases()[pass];
     std::vector<std::pair<int, std::string>> kept;  // vertex, array
     for (const KeptValue& value : rows_of_.kept()) {
       if (value.first != pass || inner_.size() != 1 || length_ > max_kept || in_.options.segmented) continue;
       kept.push_back({value.node, fmt::format("t_k{}_{}", pass, kept.size())});
       const uint64_t room = std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)));
-      e_.line(fmt::format("{} {}[{}];", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
+      e_.line(fmt::format("ARRAY({}, {}, {});", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
     }
+    const auto element = [](const std::string& array) { return fmt::format("{}[CAST(INDEX, t_i) + CAST(INDEX, t_l)]", array); };
+    const std::string word = lane_word(width_), each = fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, width_);
     for (const Reducer& r : phase) {
-      for (const std::string& text : r.declare_array(width)) e_.line(text);
+      for (const std::string& text : r.declare_array(width_, word)) e_.line(text);
+      if (!leaves_rest()) continue;
+      for (const std::string& text : r.declare_array(width_, word, "_rest")) e_.line(text);
     }
-    const size_t around = inner_.empty() ? 0 : inner_.size() - 1;
-    open_inner_loops(around);
-    const std::string size = inner_.empty() ? "1" : e_.constant(inner_.back().size);
-    const auto lanes = [&](const std::string& count, const char* word) {
-      e_.open(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, count));
-      e_.line(fmt::format("int {} = t_i + t_l;", along()));
-      accumulate(phase, "[t_l]");
-      for (const auto& [id, array] : kept) e_.line(fmt::format("{}[{}] = {};", array, along(), e_.member_value(*group().find(id))));
-      e_.close();
-    };
-    e_.line("{");
-    e_.line("int t_i = 0;");
-    e_.open(fmt::format("for (; t_i + {} <= {}; t_i += {})", width, size, width));
-    lanes(std::to_string(width), loop_word(width));
-    e_.close();
-    if (width > 1) lanes(fmt::format("{} - t_i", size), "VLOOP");
-    e_.line("}");
-    close_loops(around);
+    walk_row([&] { if (prefetch) prefetch_next_row(); },
+             [&](bool rest) {
+               accumulate(phase, rest ? "_rest[t_l]" : "[t_l]");
+               for (const auto& [id, array] : kept) e_.line(fmt::format("{} = {};", element(array), e_.member_value(*group().find(id))));
+             },
+             [] {});
     for (const Reducer& r : phase) {
-      for (int64_t half = width / 2; half > 0; half /= 2) {
+      if (leaves_rest()) e_.line(fmt::format("{} {{ {} }}", each, r.join(r.own("[t_l]"), r.own("_rest[t_l]"))));
+      for (int64_t half = width_ / 2; half > 0; half /= 2) {
         const std::string joined = r.join(r.own("[t_l]"), r.own(fmt::format("[t_l + {}]", half)));
-        e_.line(fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l) {{ {} }}", half, joined));
+        e_.line(fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l) {{ {} }}", lane_word(half), half, joined));
       }
       e_.bind(r.node(), r.result("[0]"));
     }
-    for (const auto& [id, array] : kept) e_.bind(id, fmt::format("{}[{}]", array, along()));
+    for (const auto& [id, array] : kept) e_.bind(id, element(array));
+  }
+
+  void store_pass(bool prefetch) {
+    walk_row(
+        [&] {
+          if (prefetch) prefetch_next_row();
+          if (stream_) e_.stream_to("t_l");
+        },
+        [&](bool) { store_members(Level::full); },
+        [&] {
+          if (!stream_) return;
+          e_.stream_to("");
+          e_.line(fmt::format("int {} = t_i;", along()));
+          const std::string at = e_.linear_index(full_shape(), 0);
+          for (const Emitter::Streamed& s : e_.streamed()) e_.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, width_));
+        });
   }
 
   // Longest row whose dear values are kept: they stay in the second-level cache, and on the stack of a driver's thread.
@@ -329,6 +408,9 @@ class ReduceLowering {
   std::vector<Axis> outer_, inner_;
   int64_t rows_ = 1, length_ = 1;
   bool lanes_on_rows_ = false;
+  // Of loops along the rows.
+  int64_t width_ = 1, block_ = 1;
+  bool prefetch_ = false, stream_ = false;
 };
 
 }  // namespace

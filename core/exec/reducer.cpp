@@ -39,12 +39,13 @@ std::vector<std::string> Reducer::declare(const std::string&) const {
   return text;
 }
 
-std::vector<std::string> Reducer::declare_array(int64_t width) const {
-  std::vector<std::string> text{fmt::format("{} {}[{}];", type_, name_, width),
-                                fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l) {{ {}[t_l] = {}; }}", width, name_, start_)};
+std::vector<std::string> Reducer::declare_array(int64_t width, const std::string& word, const std::string& suffix) const {
+  const Slots array = own(suffix);
+  const std::string loop = fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, width);
+  std::vector<std::string> text{fmt::format("{} {}[{}];", type_, array.value, width), fmt::format("{} {{ {}[t_l] = {}; }}", loop, array.value, start_)};
   if (arg_) {
-    text.push_back(fmt::format("int {}_at[{}];", name_, width));
-    text.push_back(fmt::format("VLOOP for (int t_l = 0; t_l < {}; ++t_l) {{ {}_at[t_l] = -1; }}", width, name_));
+    text.push_back(fmt::format("int {}[{}];", array.at, width));
+    text.push_back(fmt::format("{} {{ {}[t_l] = -1; }}", loop, array.at));
   }
   return text;
 }

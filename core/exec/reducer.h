@@ -19,6 +19,8 @@ class Reducer {
   int node() const { return id_; }
   // argmax and argmin: the accumulator is a value and where it stood.
   bool positional() const { return arg_; }
+  // 32-bit registers that an accumulator takes.
+  int registers() const { return (tree() ? 1 : 2) + arg_; }
   // Can lanes be joined in 32-bit shared memory? Not 64-bit types.
   bool tree() const { return type_ != "F64" && type_ != "I64"; }
   std::string_view type() const { return type_; }
@@ -30,7 +32,8 @@ class Reducer {
   static Slots slots(const std::string& name, const std::string& lane) { return {name + lane, name + "_at" + lane}; }
   Slots own(const std::string& lane) const { return slots(name_, lane); }  // the declared one, with `lane` ("" or "[t_l]") appended
   std::vector<std::string> declare(const std::string& lane) const;
-  std::vector<std::string> declare_array(int64_t width) const;
+  // An array of them, of which `lane` "[t_l]" (or `suffix` + "[t_l]") names one; `word` stands before its loop.
+  std::vector<std::string> declare_array(int64_t width, const std::string& word, const std::string& suffix = "") const;
   std::vector<std::string> accumulate(const std::string& lane, const std::string& value, const std::string& position) const;
   // Statements: to = from; a = a joined with b.
   std::string assign(const Slots& to, const Slots& from) const;

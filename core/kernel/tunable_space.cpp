@@ -26,7 +26,14 @@ const std::vector<GeneratedSpace>& generated_spaces() {
                                                      {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
                                                      {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
                                                      {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
-                                                    ""}};
+                                                    ""},
+                                                   {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""},
+                                                   {"rows",
+                                                    {{"WIDTH", 64, {1, 16, 32, 64}, "accumulators of a reduction"},
+                                                     {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},
+                                                     {"PREFETCH", 1, {0, 1}, "the next row is fetched while this one is computed"},
+                                                     {"STREAM", 0, {0, 1}, "results go past the caches"}},
+                                                    "WIDTH == 1 || WIDTH == 16 || WIDTH == 32 || WIDTH == 64"}};
   return rows;
 }
 
