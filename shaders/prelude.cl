@@ -428,6 +428,10 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #endif
 #undef fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ VQUAD
+#define VQUAD(name, q) as_float4(q)
+//@ STORE_QUAD
+#define STORE_QUAD(name, i, array) { for (int hk_k = 0; hk_k < 4; ++hk_k) STORE(name, (i) + hk_k, array[hk_k]); }
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4
