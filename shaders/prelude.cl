@@ -435,6 +435,10 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #endif
 #undef fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ VQUAD
+#define VQUAD(name, q) as_float4(q)
+//@ STORE_QUAD
+#define STORE_QUAD(name, i, array) { for (int hk_k = 0; hk_k < 4; ++hk_k) STORE(name, (i) + hk_k, array[hk_k]); }
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4
@@ -474,10 +478,6 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #pragma OPENCL EXTENSION cl_khr_integer_dot_product : enable
 #define DOT4(a, b, c) ((c) + dot_4x8packed_ss_int(a, b))
 #else
-FUNC int hk_byte(uint w, int j) { return (int)(w << (24 - 8 * j)) >> 24; }
-FUNC int hk_dot4(uint a, uint b, int c) {
-  return c + hk_byte(a, 0) * hk_byte(b, 0) + hk_byte(a, 1) * hk_byte(b, 1) + hk_byte(a, 2) * hk_byte(b, 2) + hk_byte(a, 3) * hk_byte(b, 3);
-}
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
 //@ hk_to_f16

@@ -34,8 +34,9 @@ LoweredKernel lower_sort_merge(const LowerInput& in);
 LoweredKernel lower_scan(const LowerInput& in);
 LoweredKernel lower_segment_add(const LowerInput& in);
 
-// Rows that only rewrites make, not in the op table: lower_rows.cpp.
+// Rows that only rewrites make, not in the op table: lower_rows.cpp, lower_attention.cpp.
 extern const OpDef sort_merge_op;   // x, indices; ints = {descending, run, most of a merged run}
+extern const OpDef attention_gradients_op;  // inputs and attrs of attention_query_gradient; flat f32: (B, N, J, D), (B, N, J, E), (B, M, H, D)
 extern const OpDef segment_add_op;  // base (may be absent: 0), index, order, updates
 
 }  // namespace heddle

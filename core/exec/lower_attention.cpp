@@ -9,6 +9,10 @@
 #include "core/kernel/kernel_file.h"
 
 namespace heddle {
+
+const OpDef attention_gradients_op{
+    .name = "attention_gradients", .kind = OpKind::body, .arity = ops::attention_query_gradient_op.arity, .rule = DTypeRule::any, .doc = "of keys, values and queries"};
+
 namespace {
 
 uint32_t word(int64_t value) { return static_cast<uint32_t>(static_cast<int32_t>(value)); }
@@ -19,6 +23,7 @@ bool wants_four_strides(const AttentionProblem& p, int input) { return input < 3
 AttentionGradient gradient_of(const OpDef& op, const Shape& shape, const AttentionProblem& p) {
   AttentionGradient g;
   if (&op == &ops::attention_key_gradient_op) g.which = 1;
+  if (&op == &attention_gradients_op) g.which = 3;
   if (&op != &ops::attention_bias_gradient_op) return g;
   g.which = 2;
   g.reduce_batch = shape[0] == 1 && p.batch > 1;
@@ -31,6 +36,7 @@ AttentionGradient gradient_of(const OpDef& op, const Shape& shape, const Attenti
 int64_t columns_of(const AttentionProblem& p, const AttentionGradient& g) {
   if (g.which == 0) return p.keys;
   if (g.which == 1) return p.group() * p.queries;
+  if (g.which == 3) return p.group() * p.queries * p.keys;  // no device with a limit takes it
   return (g.reduce_batch ? p.batch : 1) * (g.reduce_heads ? p.heads : 1) * p.queries;
 }
 

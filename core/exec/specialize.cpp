@@ -9,7 +9,7 @@ namespace {
 
 // In order; the first that answers wins.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
+  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_matmul, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
   return all;
 }
 
@@ -32,11 +32,13 @@ Graph specialize(Graph graph, const Caps& caps) {
   out.leaves = std::move(graph.leaves);
   out.storage_slots = graph.storage_slots;
   out.host_slots = graph.host_slots;
+  AttentionPairs pairs(graph, caps);
   std::vector<int> to(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     IrNode node = std::move(graph.nodes[i]);
     for (int& input : node.inputs) input = to[static_cast<size_t>(input)];
-    to[i] = apply(out, std::move(node), caps);
+    to[i] = pairs.replace(out, i, node);
+    if (to[i] < 0) to[i] = apply(out, std::move(node), caps);
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;

@@ -1,8 +1,10 @@
 // Decoding: few queries over many keys. Query heads that share a key head become rows of one problem, and the keys are cut into ranges that are
 // computed side by side; each gives its own softmax, with the logarithm of its sum, and those are joined in the order of the keys.
 #include <limits>
+#include <map>
 
 #include "core/exec/attention_vertex.h"
+#include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
 #include "core/graph/primitives.h"
 
@@ -133,6 +135,39 @@ class Builder {
 int split_attention(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::attention_op || node.attrs.ints[5] != 1) return -1;
   return Builder(out, node, caps).build();
+}
+
+AttentionPairs::AttentionPairs(const Graph& graph, const Caps& caps) : pair_(graph.nodes.size(), -1) {
+  std::map<std::vector<int>, std::pair<int, int>> found;  // by inputs: of the queries, of keys and values
+  for (size_t i = 0; i < graph.nodes.size(); ++i) {
+    const IrNode& node = graph.nodes[i];
+    const bool queries = node.op == &ops::attention_query_gradient_op;
+    if (!queries && node.op != &ops::attention_key_gradient_op) continue;
+    auto& both = found.try_emplace(node.inputs, -1, -1).first->second;
+    (queries ? both.first : both.second) = static_cast<int>(i);
+    if (both.first < 0 || both.second < 0 || graph.nodes[both.first].attrs != graph.nodes[both.second].attrs) continue;
+    const DType t = graph.nodes[node.inputs[0]].dtype;
+    if (!attention_gradients_at_once(caps, attention_sizes(attention_problem(graph, node), t))) continue;
+    pair_[static_cast<size_t>(both.first)] = pair_[static_cast<size_t>(both.second)] = static_cast<int>(packed_.size());
+    packed_.push_back(-1);
+  }
+}
+
+int AttentionPairs::replace(Graph& out, size_t id, const IrNode& node) {
+  if (pair_[id] < 0) return -1;
+  const AttentionProblem p = attention_problem(out, node);
+  const int64_t keys = p.batch * p.keys * p.key_heads * (p.size + p.value_size), queries = p.batch * p.queries * p.heads * p.size;
+  int& packed = packed_[static_cast<size_t>(pair_[id])];
+  if (packed < 0) {
+    IrNode all = node;
+    all.op = &attention_gradients_op;
+    all.shape = Shape{keys + queries};
+    all.dtype = DType::f32;
+    packed = out.add(std::move(all));
+  }
+  const bool first = node.op == &ops::attention_key_gradient_op;
+  const int part = rewrite::slice(out, packed, 0, first ? 0 : keys, first ? keys : queries);
+  return rewrite::cast(out, rewrite::reshape(out, part, node.shape), node.dtype);
 }
 
 }  // namespace heddle

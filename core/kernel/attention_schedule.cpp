@@ -136,6 +136,12 @@ bool attention_pays(const Caps& caps, const AttentionSizes& s) {
   return !(caps.device_class == DeviceClass::cpu && caps.target == Target::glsl && s.queries < 8 && s.group > 1);
 }
 
+// PoCL, causal B4 H8 T1024 D64: 44 ms against 27 and 35.
+bool attention_gradients_at_once(const Caps& caps, const AttentionSizes& s) {
+  const bool loops = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl;
+  return loops && s.keys > 16 && s.batch * s.heads / s.group >= 4 * static_cast<int64_t>(std::max<uint32_t>(1, caps.compute_units));
+}
+
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
@@ -152,7 +158,7 @@ Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, cons
   row["REDUCE_B"] = gradient.reduce_batch;
   row["REDUCE_H"] = gradient.reduce_heads;
   row["REDUCE_M"] = gradient.reduce_queries;
-  constexpr const char* what[] = {"queries ", "keys ", "bias "};
+  constexpr const char* what[] = {"queries ", "keys ", "bias ", "all "};
   std::string sums;
   if (gradient.which == 2) sums = fmt::format("{}{}{} ", gradient.reduce_batch ? "b" : "", gradient.reduce_heads ? "h" : "", gradient.reduce_queries ? "m" : "");
   return tuned(caps, tuning_key("attention_backward", s, what[gradient.which] + sums), row);

@@ -34,11 +34,13 @@ bool stack_attention_heads(const Caps& caps, const AttentionSizes& sizes);
 // (8 heads, 4096 keys of 64: 1.7 ms against 4.2).
 bool attention_pays(const Caps& caps, const AttentionSizes& sizes);
 
-// The gradient of queries (0), of keys and values (1), or of the bias (2), which is summed over what reduce_... name.
+// The gradient of queries (0), of keys and values (1), of all three (3), or of the bias (2), which is summed over what reduce_... name.
 struct AttentionGradient {
   int which = 0;
   bool reduce_batch = false, reduce_heads = false, reduce_queries = false;
 };
+// Whether the gradients of queries, keys and values should be one kernel: it computes the scores once instead of twice, but one work item owns a key head.
+bool attention_gradients_at_once(const Caps& caps, const AttentionSizes& sizes);
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& sizes, const AttentionGradient& gradient);
 
 // Of the work item with the most, as Caps::max_loop_iterations counts: for these tunables and at most `keys` columns.

@@ -183,6 +183,12 @@ std::vector<double> Problem::gradient(int which, const Bindings& reduce) const {
   const auto reduced = [&](const char* name) { return reduce.contains(name) && reduce.find(name)->second == 1; };
   const int64_t heads = reduced("REDUCE_H") ? 1 : s.heads, queries = reduced("REDUCE_M") ? 1 : s.queries;
   const int64_t key_rows = s.batch * s.keys * s.key_heads();
+  if (which == 3) {
+    std::vector<double> all = gradient(1, reduce);
+    const std::vector<double> queries_part = gradient(0, reduce);
+    all.insert(all.end(), queries_part.begin(), queries_part.end());
+    return all;
+  }
   const int64_t sizes[] = {s.rows() * s.size, key_rows * (s.size + s.value_size), (reduced("REDUCE_B") ? 1 : s.batch) * heads * queries * s.keys};
   std::vector<double> out(static_cast<size_t>(sizes[which]), 0);
   for_each_row([&](int64_t b, int64_t h, int64_t m, size_t row) {
@@ -337,6 +343,16 @@ TEST_P(AttentionTest, GradientLadder) {
   }
 }
 
+// Queries, keys and values in one kernel: D has whole vectors and a rest, the last block of queries and of keys is short.
+TEST_P(AttentionTest, GradientsAtOnce) {
+  Sizes wide{2, 4, 2, 37, 45, 30, 23};
+  Bindings narrow{{"SCHEDULE", 2}, {"VW", 4}, {"NV", 1}, {"MR", 8}, {"DU", 2}, {"KB", 16}, {"LANES", 1}};
+  check_gradient(Problem(wide, all_features, DType::f32), narrow, 3);
+  if (!on_opencl()) return;
+  check_gradient(Problem({}, causal, DType::f32), gradient_schedules()[2], 3);
+  check_gradient(Problem(wide, no_features, DType::f32), {{"SCHEDULE", 2}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"KB", 32}, {"LANES", 1}}, 3);
+}
+
 TEST_P(AttentionTest, BiasGradientLadder) {
   const Problem p({}, all_features, DType::f32);
   for (const Bindings& tunables : gradient_schedules()) {
@@ -371,7 +387,8 @@ TEST(AttentionSchedule, DefaultsInstantiate) {
           return bytes;
         };
         EXPECT_LE(shared_bytes(forward), caps.shared_bytes);
-        for (const int which : {0, 1, 2}) {
+        for (const int which : {0, 1, 2, 3}) {
+          if (which == 3 && !attention_gradients_at_once(caps, s)) continue;
           o.tunables = pick_attention_gradient(caps, s, {which});
           EXPECT_LE(shared_bytes(KernelFile::builtin("attention_backward").instantiate(o)), caps.shared_bytes);
         }
