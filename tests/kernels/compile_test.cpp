@@ -67,6 +67,9 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
   Bindings wide = tiles, bytes = tiles;
   wide["A_WIDE"] = wide["B_WIDE"] = 4;
   add(wide, unit, f32, true);
+  Bindings quads = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"A_WIDE", 4}, {"B_WIDE", 4}};
+  add(quads, unit, f32, false);
+  add(quads, dots, f32, true);
   bytes["INT8"] = 1;
   bytes["A_WIDE"] = 16;
   add(bytes, unit, {{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}}, false);
@@ -249,9 +252,12 @@ TEST(CompileBodies, GlslToValidSpirv) {
   const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
   const auto path =
       std::filesystem::temp_directory_path() / ("heddle_compile_test_" + std::to_string(::getpid()) + ".spv");
-  for (const auto& v : variants(4)) {
+  const auto all = variants(4);
+  for (size_t i = 0; i < 2 * all.size(); ++i) {
+    const Variant& v = all[i / 2];
     SCOPED_TRACE(v.label());
-    const auto words = compile_glsl(print(source_of(v), Target::glsl), v.body);
+    const PrintOptions options{.texel_loads = i % 2 == 1};
+    const auto words = compile_glsl(print(source_of(v), Target::glsl, options), v.body);
     ASSERT_GT(words.size(), 5u);
     EXPECT_EQ(words[0], 0x07230203u);
     if (!validator) continue;
