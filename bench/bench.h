@@ -64,6 +64,8 @@ struct Case {
   double tolerance = 1e-5;  // largest error of a result / largest magnitude of the expected result
   bool stateful = false;    // running it changes what it computes (an optimizer): results are only checked after the first run
   std::function<Workload(const Environment&)> make;
+  // Instead of a workload: a figure of the host, in seconds, one sample a repetition or more. Such a case also runs on null:0.
+  std::function<std::vector<double>(DeviceContext&, int repetitions)> host;
 
   // Adds a tensor to largest_bytes, resident_bytes and, `passes` times, to bytes.
   Case& tensor(std::span<const int64_t> shape, DType type, double passes = 1);

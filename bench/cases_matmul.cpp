@@ -63,7 +63,12 @@ Workload make_workload(const MatmulShape& s, double tolerance, const Environment
   };
   const Tensor ta = tensor(a, s.m, s.k, s.transpose_a), tb = tensor(b, s.k, s.n, s.transpose_b);
   Workload w;
-  w.run = [=] { return std::vector<Tensor>{matmul(s.transpose_a ? transpose(ta) : ta, s.transpose_b ? transpose(tb) : tb)}; };
+  // Bytes are multiplied as i32, which the kernel reads as bytes.
+  const DType factor = s.dtype == DType::i8 ? DType::i32 : s.dtype;
+  w.run = [=] {
+    const Tensor x = ta.to(factor), y = tb.to(factor);
+    return std::vector<Tensor>{matmul(s.transpose_a ? transpose(x) : x, s.transpose_b ? transpose(y) : y)};
+  };
   w.check = [=](const std::vector<std::vector<float>>& results) {
     return check_rows(s, floats_of(*a, s.dtype), floats_of(*b, s.dtype), results[0], tolerance);
   };
@@ -88,11 +93,11 @@ Case parse(const std::string& name, DType dtype) {
   const MatmulShape s = parse_shape(name, dtype);
   Case c;
   c.flops = 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  c.tensor({s.batch, s.m, s.k}, dtype).tensor({s.batch, s.k, s.n}, dtype).tensor({s.batch, s.m, s.n}, dtype);
+  c.tensor({s.batch, s.m, s.k}, dtype).tensor({s.batch, s.k, s.n}, dtype).tensor({s.batch, s.m, s.n}, dtype == DType::i8 ? DType::i32 : dtype);
   // A product of a matrix and a vector reads more than it computes; one over a short inner dimension writes more.
   c.bound = s.k < 8 ? Bound::copy : std::min(s.m, s.n) < 8 ? Bound::read : Bound::compute;
   // Of values below 0.25: sums of K products have magnitude sqrt(K), rounded to the dtype.
-  c.tolerance = dtype == DType::f32 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 1.6e-2;
+  c.tolerance = dtype == DType::f32 || dtype == DType::i8 ? 1e-5 : dtype == DType::f16 ? 2e-3 : 1.6e-2;
   c.make = [s, tolerance = c.tolerance](const Environment& env) { return make_workload(s, tolerance, env); };
   return c;
 }
@@ -103,7 +108,7 @@ Family matmul_family() {
   return {"matmul",
           std::string(form),
           {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "768x384x128", "32x128x784"},
-          {DType::f32, DType::f16, DType::bf16},
+          {DType::f32, DType::f16, DType::bf16, DType::i8},
           {"onednn", "openblas", "clblast", "cublas"},
           parse};
 }

@@ -103,6 +103,16 @@ Side heddle_side(const Workload& workload, DeviceContext& device, bool loop, siz
 }
 
 Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Options& options) {
+  if (c.host) {
+    Row row;
+    row.family = c.family;
+    row.name = c.name;
+    row.device = device.id();
+    row.dtype = c.dtype;
+    row.host = true;
+    row.seconds = spread(c.host(device, options.timing.repetitions));
+    return row;
+  }
   check_room(c, device);
   const Workload workload = c.make({device, options.peers});
   Row row;

@@ -32,6 +32,7 @@ struct Row {
   std::string bound_how;  // what measured the bound
   std::optional<Spread> tuned_over_default;  // seconds of the defaults / seconds with tuned values
   bool tuned_same = false;                   // no tuned value differs from the defaults: the ratio is 1, not measured
+  bool host = false;   // host time of a case without kernels to compare
   std::string checked;                       // "peer", "reference", "case" or "" (nothing to compare with)
 
   double gflops() const { return seconds.median > 0 ? flops / seconds.median * 1e-9 : 0; }

@@ -103,6 +103,7 @@ int64_t Module::parameter_count() const {
 }
 
 Module& Module::train(bool on) {
+  if (state_->training != on) trace::host_state_changed();
   state_->training = on;
   for (auto& [name, child] : state_->children) child.train(on);
   return *this;

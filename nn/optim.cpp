@@ -44,7 +44,7 @@ void SGD::begin_update() { lr_scalars_.clear(); }
 void SGD::update_slot(Slot& slot, const Tensor& gradient) {
   Tensor& p = slot.parameter;
   Tensor& rate = lr_scalars_[&p.device()];
-  if (!rate.defined()) rate = Tensor::host_scalar(static_cast<float>(lr()), &p.device());
+  if (!rate.defined()) rate = Tensor::host_scalar([this] { return static_cast<float>(lr()); }, &p.device());
   const auto times = [&](double factor, const Tensor& x) { return number(factor, x) * x; };
   Tensor d = options_.weight_decay != 0 ? gradient + times(options_.weight_decay, p) : gradient;
   if (options_.momentum != 0) {
@@ -80,11 +80,11 @@ const Adam::Scalars& Adam::scalars(const Slot& slot) {
   DeviceContext* device = &slot.parameter.device();
   const auto [at, fresh] = scalars_.try_emplace({device, slot.steps});
   if (fresh) {
-    const double t = static_cast<double>(slot.steps);
-    const auto scalar = [device](double value) { return Tensor::host_scalar(static_cast<float>(value), device); };
-    at->second.step_size = scalar(lr() / (1 - std::pow(options_.beta1, t)));
-    at->second.inverse_root = scalar(1 / std::sqrt(1 - std::pow(options_.beta2, t)));
-    if (decoupled_ && options_.weight_decay != 0) at->second.keep = scalar(1 - lr() * options_.weight_decay);
+    // Slots live as long as the optimizer, or until load_state_dict() makes compiled functions look again.
+    const auto scalar = [device, &slot](auto value) { return Tensor::host_scalar([value, &slot] { return static_cast<float>(value(static_cast<double>(slot.steps))); }, device); };
+    at->second.step_size = scalar([this](double t) { return lr() / (1 - std::pow(options_.beta1, t)); });
+    at->second.inverse_root = scalar([this](double t) { return 1 / std::sqrt(1 - std::pow(options_.beta2, t)); });
+    if (decoupled_ && options_.weight_decay != 0) at->second.keep = scalar([this](double) { return 1 - lr() * options_.weight_decay; });
   }
   return at->second;
 }
@@ -118,8 +118,8 @@ void Lion::update_slot(Slot& slot, const Tensor& gradient) {
   Tensor& p = slot.parameter;
   auto& [rate, keep] = scalars_[&p.device()];
   if (!rate.defined()) {
-    rate = Tensor::host_scalar(static_cast<float>(lr()), &p.device());
-    keep = Tensor::host_scalar(static_cast<float>(1 - lr() * options_.weight_decay), &p.device());
+    rate = Tensor::host_scalar([this] { return static_cast<float>(lr()); }, &p.device());
+    keep = Tensor::host_scalar([this] { return static_cast<float>(1 - lr() * options_.weight_decay); }, &p.device());
   }
   Tensor& m = state(slot, "m");
   const Tensor direction = sign(number(options_.beta1, m) * m + number(1 - options_.beta1, m) * gradient);

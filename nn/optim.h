@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -29,7 +30,7 @@ namespace heddle::nn {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   Optimizer(const Optimizer&) = delete;
   Optimizer& operator=(const Optimizer&) = delete;
 
@@ -42,6 +43,9 @@ class Optimizer {
 
   double lr() const { return lr_; }
   void set_lr(double lr);
+  // From the next update on, the learning rate of an update is schedule(n) for the n-th step of its parameters (from 1; saved with the state); an empty function: what set_lr() says.
+  // A schedule keeps its pace inside compile(), where set_lr() would make the function run at every call.
+  void set_schedule(std::function<double(int64_t update)> schedule);
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
   // From the next update on, gradients are scaled so that their global norm (order 2, over all parameters that have one) is at most max_norm; none:
@@ -70,7 +74,7 @@ class Optimizer {
     const DeviceContext* placed = nullptr;  // where place_parameters() last saw the parameter
     std::map<std::string, Tensor> tensors;  // of the parameter's shape
   };
-  // Once before the slots of one update(); makes the host scalars that they share.
+  // Before the slots of one update() and after them: forgets the host scalars that they share, which would be held.
   virtual void begin_update() {}
   // Records the update of one parameter; slot.steps is the count including this one. The gradient is in the state's dtype, and clipped.
   virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
@@ -85,6 +89,8 @@ class Optimizer {
   const Tensor& number(double value, const Tensor& like);
 
  private:
+  double checked_lr(double lr) const;
+  void count_step(const std::vector<Slot*>& slots);
   void begin_clipping(const std::vector<Slot*>& slots);
   void place_parameters();
   void make_states(std::vector<Slot*> slots) const;
@@ -92,6 +98,7 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   std::vector<Slot> slots_;
   double lr_;
+  std::function<double(int64_t)> schedule_;
   std::string name_;
   std::optional<double> clip_norm_;
   Tensor norm_;

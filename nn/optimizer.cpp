@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -31,8 +32,16 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
   }
 }
 
-void Optimizer::set_lr(double lr) {
+Optimizer::~Optimizer() { trace::host_state_changed(); }  // compiled functions that stepped it look again
+
+double Optimizer::checked_lr(double lr) const {
   if (!(lr >= 0) || std::isinf(lr)) throw ValueError(fmt::format("[{}] the learning rate is {}; it must be finite and not negative", name_, lr));
+  return lr;
+}
+
+void Optimizer::set_lr(double lr) {
+  checked_lr(lr);
+  trace::refuse(fmt::format("it sets the learning rate of {} inside; use set_schedule()", name_));
   lr_ = lr;
 }
 
@@ -91,17 +100,35 @@ void Optimizer::update() {
   make_states(slots);
   begin_clipping(slots);
   begin_update();
+  count_step(slots);
   for (Slot* slot : slots) {
-    ++slot->steps;
     const Tensor gradient = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
   spread_.clear();  // held tensors would be results of the step
   scale_ = finite_ = Tensor();
+  begin_update();  // host scalars as well
+}
+
+// In a replay of compile() only this is done again, and the host scalars are asked for anew.
+void Optimizer::count_step(const std::vector<Slot*>& slots) {
+  const auto count = [this, slots] {
+    int64_t update = 0;
+    for (Slot* slot : slots) update = std::max(update, ++slot->steps);
+    if (schedule_) lr_ = checked_lr(schedule_(update));
+  };
+  trace::effect(count);
+  count();
+}
+
+void Optimizer::set_schedule(std::function<double(int64_t)> schedule) {
+  schedule_ = std::move(schedule);
+  trace::host_state_changed();
 }
 
 void Optimizer::set_clip_norm(std::optional<double> max_norm) {
   if (max_norm && !(*max_norm > 0)) throw ValueError(fmt::format("[{}] the norm to clip at is {}; it must be positive", name_, *max_norm));
+  if (clip_norm_.has_value() != max_norm.has_value()) trace::host_state_changed();
   clip_norm_ = max_norm;
 }
 
@@ -112,7 +139,7 @@ void Optimizer::begin_clipping(const std::vector<Slot*>& slots) {
   for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
   norm_ = global_norm(gradients);
   const double infinity = std::numeric_limits<double>::infinity();
-  const Tensor limit = Tensor::host_scalar(static_cast<float>(*clip_norm_), &norm_.device());
+  const Tensor limit = Tensor::host_scalar([this] { return static_cast<float>(*clip_norm_); }, &norm_.device());
   finite_ = norm_ < infinity;
   scale_ = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
 }
@@ -202,6 +229,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
     for (auto& [name, tensor] : with_state[i]->tensors) tensor.assign(values[i].at(name));
   }
   slots_ = std::move(loaded);
+  trace::host_state_changed();
 }
 
 }  // namespace heddle::nn

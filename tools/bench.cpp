@@ -51,11 +51,12 @@ std::vector<bench::Case> cases_of(const BenchOptions& o) {
 }
 
 // "all": every device that is there and runs kernels.
-std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names) {
+// `computes`: a device that runs nothing is refused.
+std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names, bool computes) {
   std::vector<DeviceContext*> devices;
   for (const std::string& name : names.empty() ? std::vector<std::string>{""} : names) {
     if (name != "all") {
-      devices.push_back(&open_device(name, true));
+      devices.push_back(&open_device(name, computes));
       continue;
     }
     for (const DeviceInfo& info : Registry::instance().devices()) {
@@ -105,9 +106,13 @@ int run(const BenchOptions& o) {
   std::vector<bench::Row> rows;
   bool complete = true;
   std::vector<bench::Roofs> roofs;
-  for (DeviceContext* device : open_devices(o.devices)) {
+  const bool computes = std::none_of(cases.begin(), cases.end(), [](const bench::Case& c) { return static_cast<bool>(c.host); });
+  for (DeviceContext* device : open_devices(o.devices, computes)) {
     bench::Bounds bounds(*device);
     for (const bench::Case& c : cases) {
+      const bool idle = device->caps().device_class == DeviceClass::null;
+      if (idle && !c.host && o.cases.empty()) continue;
+      if (idle && !c.host) open_device(device->id(), true);  // refuses
       if (!o.suite.empty() && !bench::suits(o.suite, c, *device, o.compare_tuning)) continue;
       complete &= measure(c, *device, bounds, options, o, rows);
     }

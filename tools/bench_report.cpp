@@ -40,12 +40,20 @@ Json json_of(const bench::Row& row) {
                {"peers", std::move(peers)},
                {"checked", row.checked}};
   if (row.tuned_over_default) json["tuned_over_default"] = json_of(*row.tuned_over_default);
+  if (row.host) {
+    json["value"] = row.seconds.median * 1e6;
+    json["unit"] = "us";
+  }
   return json;
 }
 
 std::string time_text(double seconds) { return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3); }
 
 std::string text_of(const bench::Row& row) {
+  if (row.host) {
+    return fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10.3f} us of host time [{:.3f} {:.3f}]", row.family, row.name, name_of(row.dtype), row.device,
+                       row.seconds.median * 1e6, row.seconds.low * 1e6, row.seconds.high * 1e6);
+  }
   const double half = row.seconds.median > 0 ? (row.seconds.high - row.seconds.low) / row.seconds.median * 50 : 0;
   std::string text = fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10} +-{:<2.0f}% {:>7.1f} GFLOP/s {:>6.1f} GB/s", row.family, row.name, name_of(row.dtype), row.device,
                                  time_text(row.seconds.median), half, row.gflops(), row.gbytes());

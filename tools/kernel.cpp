@@ -80,7 +80,7 @@ size_t default_size(const KernelConstants& constants) {
   return static_cast<size_t>(std::clamp(product, least, most));
 }
 
-KernelArrays arrays_for(const KernelOptions& o, const KernelSource& source, const KernelConstants& constants) {
+KernelArrays arrays_for(const KernelOptions& o, const KernelFile& file, const KernelSource& source, const Bindings& tunables, const KernelConstants& constants) {
   std::map<std::string, size_t> sizes;
   for (const std::string& text : o.sizes) {
     const auto [name, value] = split_setting(text, "--size");
@@ -88,12 +88,15 @@ KernelArrays arrays_for(const KernelOptions& o, const KernelSource& source, cons
     if (sizes[name] > size_t{1} << 30)
       throw ValueError(fmt::format("[kernel] --size '{}': at most {} elements", text, size_t{1} << 30));
   }
+  Bindings values;
+  for (const auto& [name, value] : constants) values[name] = static_cast<int64_t>(value);
   KernelArrays arrays;
   uint32_t stream = 0;
   for (const BufferParam& buffer : source.buffers) {
     const auto given = sizes.find(buffer.name);
-    KernelArray array =
-        KernelArray::zeros(buffer.dtype, given == sizes.end() ? default_size(constants) : given->second);
+    const int64_t touched = std::clamp<int64_t>(file.bounds(buffer.name, tunables, values)[1], 0, int64_t{1} << 30);
+    const size_t fallback = std::max(default_size(constants), static_cast<size_t>(touched));
+    KernelArray array = KernelArray::zeros(buffer.dtype, given == sizes.end() ? fallback : given->second);
     ++stream;
     for (size_t i = 0; buffer.access != Access::write && i < array.size(); ++i) {
       const double u = philox_uniform({1, 2, stream, 4}, i);
@@ -154,7 +157,7 @@ void run_on_device(const KernelOptions& o, const KernelFile& file, const KernelS
   if (o.repeat < 1) throw ValueError(fmt::format("[kernel] --repeat is {}, expected at least 1", o.repeat));
   DeviceContext& context = open_device(o.device, true);
   const KernelConstants constants = constants_of(o);
-  const KernelRun request{arrays_for(o, source, constants), constants, {}, o.repeat};
+  const KernelRun request{arrays_for(o, file, source, options.tunables, constants), constants, {}, o.repeat};
   auto locked = context.lock();
   const KernelOutcome outcome = run_kernel(locked.device, file, options, request);
   Json outputs = Json::array();
@@ -196,7 +199,7 @@ void add_kernel(Cli& cli) {
   command->add_option("--type", o.types, "Type parameters, e.g. TA=f16; default f32")->delimiter(',');
   command
       ->add_option("--size", o.sizes,
-                   "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216")
+                   "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216, or more where they reach further")
       ->delimiter(',');
   command->add_option("--print", o.print, "Do not run; print: source, glsl, opencl, cuda, ptx, resources (registers, shared memory and spills on CUDA) or spirv (binary)");
   command->add_option("--sm", o.sm, "Compute capability for --print ptx and resources")->capture_default_str();

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/step.h"
+#include "core/graph/trace.h"
 
 namespace heddle {
 
@@ -202,6 +203,9 @@ DeviceContext& default_device() {
   return *all.chosen.load(std::memory_order_acquire);
 }
 
-void set_default_device(std::string_view id) { contexts().chosen.store(&device(id), std::memory_order_release); }
+void set_default_device(std::string_view id) {
+  contexts().chosen.store(&device(id), std::memory_order_release);
+  trace::host_state_changed();
+}
 
 }  // namespace heddle

@@ -52,6 +52,8 @@ struct DeviceCounters {
   uint64_t steps_compiled = 0;     // plans made
   uint64_t step_hits = 0;          // plans found again
   uint64_t recordings = 0;
+  uint64_t region_breaks = 0;      // evaluations because a value was looked at (or too much was pending)
+  uint64_t compiled_replays = 0;   // calls of compiled functions that recorded nothing
 };
 
 class DeviceContext {

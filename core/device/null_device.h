@@ -76,6 +76,8 @@ class NullDevice final : public Device {
   struct Recording {
     std::vector<Command> commands;
     bool timed = false;
+    std::vector<BufferId> buffers;
+    int ran = 0;  // 1: once, 2: once with check_unwritten
   };
 
   HandleLookup lookup() const;

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <bit>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "core/exec/bodies.h"
@@ -15,7 +17,31 @@
 namespace heddle {
 namespace {
 
-using Numbering = std::unordered_map<const Node*, int>;
+// Positions in Capture::order. Nodes without a value belong to this thread and carry their number; finished values may be read by other threads
+// meanwhile, so theirs stand in a table.
+class Numbering {
+ public:
+  Numbering() : epoch_(next_epoch()) {}
+  bool contains(const Node& node) const { return node.capture_epoch == epoch_ || (node.has_value() && finished_.contains(&node)); }
+  int at(const Node& node) const { return node.capture_epoch == epoch_ ? node.capture_number : finished_.at(&node); }
+  // False when it has a number already.
+  bool add(Node& node, int number) {
+    if (node.has_value()) return finished_.try_emplace(&node, number).second;
+    if (node.capture_epoch == epoch_) return false;
+    node.capture_epoch = epoch_;
+    node.capture_number = number;
+    return true;
+  }
+
+ private:
+  static uint64_t next_epoch() {
+    static std::atomic<uint64_t> last{0};
+    return last.fetch_add(1, std::memory_order_relaxed) + 1;
+  }
+
+  uint64_t epoch_;
+  std::unordered_map<const Node*, int> finished_;
+};
 
 // Depth-first post-order without recursion: graphs may be tens of thousands of nodes deep. Nodes already numbered stay where they are.
 void append_topological(const NodePtr& root, Numbering& number, std::vector<NodePtr>& order) {
@@ -23,17 +49,17 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
     const NodePtr* node;
     size_t next;
   };
-  if (number.contains(root.get())) return;
+  if (number.contains(*root)) return;
   std::vector<Frame> stack{{&root, 0}};
   while (!stack.empty()) {
     Frame& frame = stack.back();
-    const Node& node = **frame.node;
+    Node& node = **frame.node;
     if (!node.has_value() && frame.next < node.inputs.size()) {
       const NodePtr& input = node.inputs[frame.next++];
-      if (!number.contains(input.get())) stack.push_back({&input, 0});
+      if (!number.contains(*input)) stack.push_back({&input, 0});
       continue;
     }
-    if (number.try_emplace(&node, static_cast<int>(order.size())).second) order.push_back(*frame.node);
+    if (number.add(node, static_cast<int>(order.size()))) order.push_back(*frame.node);
     stack.pop_back();
   }
 }
@@ -55,7 +81,8 @@ class KeyWriter {
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
-    key.push_back(reinterpret_cast<uint64_t>(node.op));
+    // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
+    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
     const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0) |
@@ -68,7 +95,7 @@ class KeyWriter {
       key.push_back(real);
       key.push_back(real2);
     }
-    for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(input.get())));
+    for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
   }
 
   int storage_slot(const StoragePtr& storage) {
@@ -110,29 +137,30 @@ Node* in_place_target(const Node& assign) {
 Capture capture(std::span<const NodePtr> roots) {
   Capture captured;
   Numbering number;
-  number.reserve(512);
   for (const NodePtr& root : roots) append_topological(root, number, captured.order);
 
   // Before captured.storages takes shares of its own: the owners must be counted as the user left them.
-  std::unordered_map<const Node*, Node*> in_place;
-  for (const NodePtr& node : captured.order) {
-    if (node->overwritten) throw_overwritten(*node);
-    if (node->op != &ops::assign_op || node->has_value()) continue;
-    if (Node* target = in_place_target(*node)) in_place[node.get()] = target;
+  std::vector<Node*> in_place(captured.order.size(), nullptr);  // by position of the assign
+  for (size_t i = 0; i < captured.order.size(); ++i) {
+    const Node& node = *captured.order[i];
+    if (node.overwritten) throw_overwritten(node);
+    if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
   KeyWriter writer(captured);
   for (const NodePtr& node : captured.order) writer.node(*node, number);
 
-  std::unordered_map<const Node*, bool> is_root;
-  for (const NodePtr& root : roots) is_root[root.get()] = true;
-  for (const NodePtr& node : captured.order) {
+  std::unordered_set<const Node*> unheld_roots;
+  for (const NodePtr& root : roots) {
+    if (root->handles.load(std::memory_order_relaxed) == 0) unheld_roots.insert(root.get());
+  }
+  for (size_t i = 0; i < captured.order.size(); ++i) {
+    const NodePtr& node = captured.order[i];
     if (node->has_value()) continue;
-    if (node->handles.load(std::memory_order_relaxed) == 0 && !is_root.contains(node.get())) continue;
-    const auto target = in_place.find(node.get());
-    const int slot = target == in_place.end() ? -1 : writer.storage_slot(target->second->storage);
-    if (slot >= 0) captured.overwritten.push_back(target->second);
-    captured.key.push_back(pack(1, static_cast<uint64_t>(number.at(node.get())), static_cast<uint64_t>(slot + 1)));
+    if (node->handles.load(std::memory_order_relaxed) == 0 && !unheld_roots.contains(node.get())) continue;
+    const int slot = in_place[i] == nullptr ? -1 : writer.storage_slot(in_place[i]->storage);
+    if (slot >= 0) captured.overwritten.push_back(in_place[i]);
+    captured.key.push_back(pack(1, static_cast<uint64_t>(i), static_cast<uint64_t>(slot + 1)));
     captured.outputs.push_back(node);
     captured.assign_slots.push_back(slot);
   }
@@ -208,7 +236,7 @@ class Importer {
     const Tensor value = node.op->decompose(node);
     Numbering seen;
     std::vector<NodePtr> order;
-    for (const auto& [known, id] : ids_) seen.emplace(known, id);
+    for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
     const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
     for (const NodePtr& inner : order) import(inner);
@@ -219,7 +247,7 @@ class Importer {
 
   const Capture& captured_;
   Graph graph_;
-  std::unordered_map<const Node*, int> ids_;
+  std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
   int next_host_ = 0;
   int origin_ = 0;           // the recorded node that is imported now

@@ -1,12 +1,16 @@
 #include "core/exec/evaluate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cstdio>
 #include <unordered_set>
 
+#include "core/base/error.h"
+#include "core/exec/debug.h"
 #include "core/exec/ir.h"
 #include "core/exec/pending.h"
-#include "core/exec/step.h"
-#include "core/exec/step_result.h"
+#include "core/exec/region.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
@@ -38,6 +42,18 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
   }
 }
 
+std::string at_line() {
+  const std::string place = place_of(current_caller());
+  return place.empty() ? "" : " at " + place;
+}
+
+// A region ends because somebody asked: counted, and shown from HEDDLE_DEBUG=1 on.
+void note_break(DeviceContext& device, const Region& region, const char* why) {
+  device.lock().counters.region_breaks++;
+  if (debug_level() < 1) return;
+  fmt::print(stderr, "heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
+}
+
 void run_reference(DeviceContext& device, const Capture& captured) {
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -48,20 +64,36 @@ void run_reference(DeviceContext& device, const Capture& captured) {
   }
 }
 
-void run_compiled(DeviceContext& device, Capture& captured) {
+}  // namespace
+
+Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  Region region{&device, capture(roots), nullptr};
+  if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  captured.key.push_back(fuse);
-  captured.key.push_back(tuning_state());
+  region.captured.key.push_back(fuse);
+  region.captured.key.push_back(tuning_state());
   auto locked = device.lock();
-  std::shared_ptr<Step> step = device.steps().find(captured.key);
-  if (step) {
+  region.step = device.steps().find(region.captured.key);
+  if (region.step) {
     locked.counters.step_hits++;
   } else {
-    step = Step::compile(device, captured, fuse);
-    device.steps().insert(captured.key, step);
+    region.step = Step::compile(device, region.captured, fuse);
+    device.steps().insert(region.captured.key, region.step);
     locked.counters.steps_compiled++;
   }
-  StepResult result = step->run(device, captured);
+  return region;
+}
+
+StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own) {
+  auto locked = device.lock();
+  return step.run(device, bound, own);
+}
+
+void run_region(Region& region) {
+  Capture& captured = region.captured;
+  if (captured.outputs.empty()) return;
+  if (!region.step) return run_reference(*region.device, captured);
+  StepResult result = run_step(*region.device, *region.step, captured);
   for (Node* node : captured.overwritten) {
     node->overwritten = true;
     node->storage.reset();
@@ -70,15 +102,6 @@ void run_compiled(DeviceContext& device, Capture& captured) {
     give_value(*captured.outputs[i], std::move(result.outputs[i].storage), result.outputs[i].view);
   }
 }
-
-void evaluate_on(DeviceContext& device, std::span<const NodePtr> roots) {
-  Capture captured = capture(roots);
-  if (captured.outputs.empty()) return;
-  if (device.caps().target == Target::none) run_reference(device, captured);
-  else run_compiled(device, captured);
-}
-
-}  // namespace
 
 PendingPause::PendingPause() { ++state().paused; }
 PendingPause::~PendingPause() { --state().paused; }
@@ -92,39 +115,66 @@ std::vector<NodePtr> held_pending() {
   return held;
 }
 
-void evaluate(std::span<const NodePtr> roots) {
+bool anything_pending() { return !state().pending.empty(); }
+
+std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
+  known.reserve(all.size());
   for (const NodePtr& node : all) known.insert(node.get());
   for (const NodePtr& root : roots) {
     if (!root->has_value() && known.insert(root.get()).second) all.push_back(root);
   }
-  // One capture per device, in order of first appearance.
+  std::vector<std::vector<NodePtr>> lists;
   while (!all.empty()) {
     DeviceContext* device = all.front()->device;
     const auto rest = std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
-    const std::vector<NodePtr> here(all.begin(), rest);
+    lists.emplace_back(all.begin(), rest);
     all.erase(all.begin(), rest);
-    evaluate_on(*device, here);
+  }
+  return lists;
+}
+
+void put_back(std::span<const std::vector<NodePtr>> lists) {
+  std::vector<std::weak_ptr<Node>>& pending = state().pending;
+  for (const std::vector<NodePtr>& list : lists) {
+    for (const NodePtr& node : list) {
+      if (!node->has_value()) pending.push_back(node);
+    }
   }
 }
 
-void evaluate_pending() { evaluate({}); }
+void evaluate(std::span<const NodePtr> roots, const char* why) {
+  if (trace::any() && why != nullptr) trace::refuse(fmt::format("{}{}", why, at_line()));
+  const std::vector<std::vector<NodePtr>> lists = take_pending(roots);
+  for (size_t i = 0; i < lists.size(); ++i) {
+    try {
+      Region region = prepare_region(*lists[i].front()->device, lists[i]);
+      run_region(region);
+      if (why != nullptr) note_break(*region.device, region, why);
+    } catch (const UserError&) {
+      put_back(std::span(lists).subspan(i + 1));  // asking again would only fail again; what is held of this list is computed when somebody looks
+      throw;
+    } catch (...) {
+      put_back(std::span(lists).subspan(i));
+      throw;
+    }
+  }
+}
+
+void evaluate_pending() {
+  if (Trace::current()) return;  // compile() evaluates when the function is done
+  evaluate({});
+}
 
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
-  if (eager_mode()) {
-    const NodePtr root[] = {node};
-    evaluate(root);
-    return;
-  }
+  const NodePtr root[] = {node};
+  if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
   thread.pending.push_back(node);
-  if (thread.pending.size() > max_pending) {
-    const NodePtr root[] = {node};
-    evaluate(root);
-  }
+  if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }
 
 }  // namespace heddle

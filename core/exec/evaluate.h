@@ -10,9 +10,10 @@
 
 namespace heddle {
 
-// Evaluates `roots` together with everything this thread holds pending on the same devices.
-void evaluate(std::span<const NodePtr> roots);
-// Everything pending on this thread.
+// Evaluates `roots` together with everything this thread holds pending. `why`, where the program did not ask for just that: the region break is counted
+// and logged under this reason. When it throws, what was not computed is pending as before.
+void evaluate(std::span<const NodePtr> roots, const char* why = nullptr);
+// Everything pending on this thread; inside a function that compile() traces nothing, as it evaluates at the function's end.
 void evaluate_pending();
 // Called by make_node: remembers the node as pending on this thread (and evaluates when eager or when too much is pending).
 void note_pending(const NodePtr& node);

@@ -18,8 +18,12 @@ namespace {
 // Opt-in, because it changes results: f32 operands rounded to 11 bits where matrix units take them.
 bool tf32_wanted() {
   static const bool wanted = [] {
-    const char* value = std::getenv("HEDDLE_TF32");
-    return value && std::string_view(value) == "1";
+    const char* given = std::getenv("HEDDLE_TF32");
+    const std::string_view value = given ? given : "";
+    if (value != "" && value != "0" && value != "1") {
+      fmt::print(stderr, "[matmul] HEDDLE_TF32 is '{}', expected 0 or 1: f32 operands are not rounded\n", value);
+    }
+    return value == "1";
   }();
   return wanted;
 }

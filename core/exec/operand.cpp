@@ -1,8 +1,11 @@
 #include "core/exec/operand.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/exec/emit.h"
 #include "core/exec/emit_text.h"
 #include "core/graph/primitives.h"
 
@@ -36,7 +39,11 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
   operand.function = variable;
   for (auto f = functions.rbegin(); f != functions.rend(); ++f) {
     const IrNode& node = graph.nodes[*f];
-    if (node.op == &ops::cast_op) continue;  // loads already give the arithmetic type
+    if (node.op == &ops::cast_op) {
+      const DType from = arith(graph.nodes[node.inputs[0]].dtype), to = arith(node.dtype);
+      if (from != to) operand.function = fmt::format("CAST({}, {})", dialect_type(to), operand.function);
+      continue;  // loads already give the arithmetic type
+    }
     operand.function = "(" + substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype) + ")";
   }
   return operand;

@@ -11,6 +11,12 @@ int reshape(Graph& out, int x, const Shape& shape) {
   return out.add({&ops::reshape_op, {}, {x}, shape, out.nodes[x].dtype});
 }
 
+int permute(Graph& out, int x, const std::vector<int64_t>& order) {
+  Shape shape;
+  for (const int64_t axis : order) shape.push_back(out.nodes[x].shape[static_cast<int>(axis)]);
+  return out.add({&ops::permute_op, Attrs{order}, {x}, shape, out.nodes[x].dtype});
+}
+
 int slice(Graph& out, int x, int axis, int64_t start, int64_t count) {
   const Shape shape = out.nodes[x].shape;
   Attrs attrs;

@@ -13,6 +13,9 @@ using Rewrite = int (*)(Graph& out, const IrNode& node, const Caps& caps);
 
 // Long reductions in stages: specialize_reduce.cpp.
 int split_reduction(Graph& out, const IrNode& node, const Caps& caps);
+// Products with few results and a long inner dimension -> partial products and their sum; with an inner dimension of 1 -> elementwise:
+// specialize_matmul.cpp.
+int split_matmul(Graph& out, const IrNode& node, const Caps& caps);
 // Sorts, scans and scatters of several kernels: specialize_rows.cpp.
 int long_sort(Graph& out, const IrNode& node, const Caps& caps);
 int long_scan(Graph& out, const IrNode& node, const Caps& caps);
@@ -35,6 +38,7 @@ class AttentionPairs {
 // Vertices, with the attributes that core/graph/primitives.h says.
 namespace rewrite {
 int reshape(Graph& out, int x, const Shape& shape);
+int permute(Graph& out, int x, const std::vector<int64_t>& order);
 int slice(Graph& out, int x, int axis, int64_t start, int64_t count);
 int cast(Graph& out, int x, DType dtype);
 int full(Graph& out, const Shape& shape, DType dtype, double value);

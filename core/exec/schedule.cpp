@@ -299,7 +299,9 @@ class Scheduler {
     const bool half = from == DType::f16 || from == DType::bf16;
     const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;
     const bool same_half = half && node.dtype == from && node.op != &ops::cast_op;
-    if (!floats && !same_half) return false;
+    // Quantised operands are read as they lie: bytes that are multiplied as i32, or become floats.
+    const bool bytes = node.op == &ops::cast_op && (from == DType::i8 || from == DType::u8) && (node.dtype == DType::i32 || node.dtype == DType::f32);
+    if (!floats && !same_half && !bytes) return false;
     if (!prologue_base_is_memory(node.inputs[0], uses[0])) return false;
     inline_into(group, id);
     return true;

@@ -121,6 +121,7 @@ class Simplifier {
       case OpKind::movement: return rewrite_movement(node);
       case OpKind::elementwise: return rewrite_elementwise(node);
       case OpKind::reduce: return rewrite_reduce(node);
+      case OpKind::contraction: return rewrite_product(node);
       default: return std::nullopt;
     }
   }
@@ -241,6 +242,53 @@ class Simplifier {
     };
     const int a = transposed(product.inputs[1]), b = transposed(product.inputs[0]);
     return make({&ops::matmul_op, {}, {a, b}, node.shape, node.dtype});
+  }
+
+  // Quantised operands: of (cast(q) s) b and a (cast(q) s), scales that are constant along the inner dimension are applied to the product. The product
+  // then reads the bytes as they lie, and the scales join its epilogue.
+  std::optional<int> rewrite_product(const IrNode& node) {
+    for (const size_t side : {size_t{0}, size_t{1}}) {
+      if (std::optional<int> scaled = scale_of_product(node, side)) return scaled;
+    }
+    return std::nullopt;
+  }
+
+  std::optional<int> scale_of_product(const IrNode& node, size_t side) {
+    if (node.op != &ops::matmul_op || node.dtype != DType::f32) return std::nullopt;
+    const int rank = node.shape.rank();
+    int axis = side == 0 ? rank - 1 : rank - 2;  // the inner dimension
+    const IrNode operand = at(node.inputs[side]);
+    const bool turned = operand.op == &ops::permute_op;
+    if (turned) axis = static_cast<int>(operand.attrs.ints[static_cast<size_t>(axis)]);
+    const IrNode product = turned ? at(operand.inputs[0]) : operand;
+    if (product.op != &ops::mul_op) return std::nullopt;
+    const int q = is_dequantised(product.inputs[0]) ? 0 : 1;
+    const int bytes = product.inputs[static_cast<size_t>(q)], scale = product.inputs[static_cast<size_t>(1 - q)];
+    if (!is_dequantised(bytes)) return std::nullopt;
+    const auto turn = [&](int id) {
+      if (!turned) return id;
+      Shape shape;
+      for (const int64_t from : operand.attrs.ints) shape.push_back(at(id).shape[static_cast<int>(from)]);
+      return make({&ops::permute_op, operand.attrs, {id}, shape, at(id).dtype});
+    };
+    int factor = -1;
+    if (is_full(scale)) {
+      factor = make_full(node.shape, node.dtype, at(scale).attrs.real);
+    } else if (at(scale).op == &ops::expand_op && at(at(scale).inputs[0]).shape[axis] == 1) {
+      factor = make({&ops::expand_op, {}, {turn(at(scale).inputs[0])}, node.shape, node.dtype});
+    } else {
+      return std::nullopt;
+    }
+    IrNode plain = node;
+    plain.inputs[side] = turn(bytes);
+    const int sums = make(std::move(plain));
+    return make({&ops::mul_op, {}, {sums, factor}, node.shape, node.dtype});
+  }
+
+  bool is_dequantised(int id) const {
+    if (at(id).op != &ops::cast_op || at(id).dtype != DType::f32) return false;
+    const DType from = at(at(id).inputs[0]).dtype;
+    return from == DType::i8 || from == DType::u8;
   }
 
   std::optional<int> rewrite_reduce(IrNode& node) {

@@ -9,7 +9,7 @@ namespace {
 
 // In order; the first that answers wins.
 const std::vector<Rewrite>& rewrites() {
-  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
+  static const std::vector<Rewrite> all = {split_conv_weight_grad, split_matmul, split_attention, split_reduction, long_sort, long_scan, sorted_scatter};
   return all;
 }
 

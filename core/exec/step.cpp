@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/base/hash.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
@@ -18,7 +17,15 @@
 namespace heddle {
 namespace {
 
-uint64_t hash_key(const std::vector<uint64_t>& key) { return hash_bytes(key.data(), key.size() * sizeof(uint64_t)); }
+// By words: a key is compared whole anyway, and is long.
+uint64_t hash_key(const std::vector<uint64_t>& key) {
+  uint64_t hash = key.size();
+  for (const uint64_t word : key) {
+    hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+    hash ^= hash >> 32;
+  }
+  return hash;
+}
 
 }  // namespace
 
@@ -27,27 +34,29 @@ uint64_t hash_key(const std::vector<uint64_t>& key) { return hash_bytes(key.data
 StepCache::StepCache() = default;
 StepCache::~StepCache() = default;
 
-std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) const {
-  const auto [begin, end] = entries_.equal_range(hash_key(key));
-  for (auto entry = begin; entry != end; ++entry) {
-    if (entry->second.key == key) return entry->second.step;
+std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) {
+  const auto [begin, end] = by_hash_.equal_range(hash_key(key));
+  for (auto at = begin; at != end; ++at) {
+    if (at->second->key != key) continue;
+    entries_.splice(entries_.begin(), entries_, at->second);
+    return at->second->step;
   }
   return nullptr;
 }
 
 void StepCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step) {
-  if (age_.size() >= max_steps) {
-    entries_.erase(age_.front());
-    age_.erase(age_.begin());
+  if (entries_.size() >= max_steps) {
+    const auto [begin, end] = by_hash_.equal_range(entries_.back().hash);
+    by_hash_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == std::prev(entries_.end()); }));
+    entries_.pop_back();
   }
-  const uint64_t hash = hash_key(key);
-  entries_.emplace(hash, Entry{key, std::move(step)});
-  age_.push_back(hash);
+  entries_.push_front({key, hash_key(key), std::move(step)});
+  by_hash_.emplace(entries_.front().hash, entries_.begin());
 }
 
 void StepCache::clear() {
+  by_hash_.clear();
   entries_.clear();
-  age_.clear();
   arena_.clear();
 }
 
@@ -78,13 +87,15 @@ class StepImpl {
     for (const LoweredKernel& kernel : lowered_) kernels_.push_back(device.kernel(kernel.source));
   }
 
-  StepResult run(const Capture& captured) {
-    const std::vector<StoragePtr> own = device_.allocate_results(plan_.own_bytes);
+  StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
+    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
     write_host_values(captured);
     submit(captured, own, arena);
-    return collect(captured, own);
+    StepResult result = collect(captured, own);
+    result.own = std::move(own);
+    return result;
   }
 
   size_t kernel_count() const { return lowered_.size(); }
@@ -118,6 +129,7 @@ class StepImpl {
 
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
+    all.reserve(captured.storages.size() + own.size() + arena.size());
     for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
@@ -287,7 +299,7 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
   return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured) { return impl_->run(captured); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <string>
 #include <unordered_map>
@@ -28,8 +29,8 @@ class Step {
   // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own.
   static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse);
   ~Step();
-  // Enqueues the step on the captured storages and host values.
-  StepResult run(DeviceContext& device, const Capture& captured);
+  // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
+  StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
 
@@ -43,7 +44,7 @@ class StepCache {
   StepCache();
   ~StepCache();
   // The step whose key equals `key`, or null.
-  std::shared_ptr<Step> find(const std::vector<uint64_t>& key) const;
+  std::shared_ptr<Step> find(const std::vector<uint64_t>& key);
   void insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step);
   void clear();
   size_t size() const;
@@ -53,11 +54,12 @@ class StepCache {
  private:
   struct Entry {
     std::vector<uint64_t> key;
+    uint64_t hash = 0;
     std::shared_ptr<Step> step;
   };
   static constexpr size_t max_steps = 256;
-  std::unordered_multimap<uint64_t, Entry> entries_;
-  std::vector<uint64_t> age_;  // hashes in order of insertion; the oldest go first
+  std::list<Entry> entries_;  // latest use first; the last goes when there are too many
+  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
 };
 

@@ -15,6 +15,7 @@ struct StepOutput {
 
 struct StepResult {
   std::vector<StepOutput> outputs;  // per output of the capture
+  std::vector<StoragePtr> own;      // what was made (or given) for this run; outputs share it
 };
 
 }  // namespace heddle

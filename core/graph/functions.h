@@ -126,6 +126,7 @@ void manual_seed(uint64_t seed);
 struct Generator {
   uint64_t seed = 0;
   uint64_t offset = 0;  // advanced by each draw
+  ~Generator() { trace::host_state_changed(); }  // compiled functions that drew from it look again
 };
 Generator& default_generator();
 Tensor uniform(const Shape& shape, double low = 0, double high = 1, DeviceContext* device = nullptr, Generator* generator = nullptr);

@@ -9,12 +9,16 @@
 namespace heddle {
 
 NodePtr build::next_key(DeviceContext& device, Generator* generator) {
-  Generator& g = generator ? *generator : default_generator();
-  HostValue key;
-  key.words = {static_cast<uint32_t>(g.seed), static_cast<uint32_t>(g.seed >> 32), static_cast<uint32_t>(g.offset),
-               static_cast<uint32_t>(g.offset >> 32)};
-  ++g.offset;
-  return make_host_leaf(device, key, Shape{4}, DType::i32);
+  const auto next = [&g = generator ? *generator : default_generator()] {
+    HostValue key;
+    key.words = {static_cast<uint32_t>(g.seed), static_cast<uint32_t>(g.seed >> 32), static_cast<uint32_t>(g.offset),
+                 static_cast<uint32_t>(g.offset >> 32)};
+    ++g.offset;
+    return key;
+  };
+  NodePtr leaf = make_host_leaf(device, next(), Shape{4}, DType::i32);
+  if (trace::any()) trace::source(leaf, next);
+  return leaf;
 }
 
 namespace {

@@ -23,6 +23,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->shape = shape;
   node->dtype = dtype;
   node->device = &device;
+  node->where = current_caller();
   node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   return node;
 }
@@ -94,6 +95,7 @@ std::string describe(const Node& node) {
     const Node& input = *node.inputs[i];
     text += fmt::format("{}{} {} {}", i == 0 ? " <- " : ", ", input.op->name, input.shape.str(), name_of(input.dtype));
   }
+  if (const std::string place = place_of(node.where); !place.empty()) text += fmt::format(" (at {})", place);
   return text;
 }
 

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/caller.h"
 #include "core/base/dtype.h"
 #include "core/base/shape.h"
 #include "core/base/view.h"
@@ -50,8 +51,14 @@ struct Node {
   std::unique_ptr<HostValue> host;  // leaf with a host value instead of storage (shape.numel() <= 4; f32 or i32)
   bool overwritten = false;         // its storage was updated in place since: the old value is gone
 
+  Caller where;  // the user's call that recorded this; a gradient node has that of its forward node. line() == 0: unknown
+
   std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
   std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates
+
+  // Scratch of capture() for nodes without a value, which one thread has: the number in the capture of that epoch.
+  uint64_t capture_epoch = 0;
+  int capture_number = 0;
 
   bool has_value() const { return storage != nullptr || host != nullptr; }
   ~Node();  // frees long chains without recursion
@@ -67,7 +74,7 @@ NodePtr make_leaf(StoragePtr storage, const View& view, DType dtype);
 // A leaf over up to four host words (f32 or i32).
 NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shape& shape, DType dtype);
 
-// "matmul (32, 128) f32" with inputs, for messages and dumps.
+// "matmul (32, 128) f32" with inputs and the user's line, for messages and dumps.
 std::string describe(const Node& node);
 
 // Whether new nodes on this thread record gradient information; see NoGradScope in tensor.h.

@@ -24,6 +24,11 @@ bool& eager_flag() {
   return eager;
 }
 
+std::string at_line(const Caller& caller) {
+  const std::string place = place_of(caller);
+  return place.empty() ? "" : " at " + place;
+}
+
 DeviceContext& device_or_default(DeviceContext* device) { return device ? *device : default_device(); }
 
 // Whether a gradient stops here: nothing is asked of what is behind a stored value.
@@ -32,8 +37,14 @@ bool begins_history(const Node& node) { return node.op == &ops::leaf_op || node.
 // A new leaf over the node's value, which is computed if it is not there yet.
 NodePtr own_leaf(const NodePtr& node) {
   if (!node->has_value()) evaluate({&node, 1});
-  if (node->host) return make_host_leaf(*node->device, *node->host, node->shape, node->dtype);
-  return make_leaf(node->storage, node->view, node->dtype);
+  if (node->host) {
+    NodePtr leaf = make_host_leaf(*node->device, *node->host, node->shape, node->dtype);
+    if (trace::any()) trace::derived(leaf, node);
+    return leaf;
+  }
+  NodePtr leaf = make_leaf(node->storage, node->view, node->dtype);
+  if (trace::any()) trace::derived(leaf, node);
+  return leaf;
 }
 
 }  // namespace
@@ -42,9 +53,11 @@ NodePtr own_leaf(const NodePtr& node) {
 
 TensorImpl::TensorImpl(NodePtr n) : node(std::move(n)) {
   if (node) ++node->handles;
+  if (trace::any()) trace::made(*this);
 }
 
 TensorImpl::~TensorImpl() {
+  if (trace::any()) trace::unmade(*this);
   if (node) --node->handles;
 }
 
@@ -75,9 +88,21 @@ Tensor Tensor::host_scalar(float value, DeviceContext* device) {
   return Tensor(make_host_leaf(device_or_default(device), host, Shape{}, DType::f32));
 }
 
+Tensor Tensor::host_scalar(std::function<float()> source, DeviceContext* device) {
+  const auto next = [source = std::move(source)] {
+    HostValue host;
+    host.words[0] = std::bit_cast<uint32_t>(source());
+    return host;
+  };
+  NodePtr leaf = make_host_leaf(device_or_default(device), next(), Shape{}, DType::f32);
+  if (trace::any()) trace::source(leaf, next);
+  return Tensor(std::move(leaf));
+}
+
 // ---- facts
 
 const NodePtr& Tensor::node() const {
+  if (trace::any()) [[unlikely]] trace::touched(*this);
   if (!impl_) throw ValueError("[tensor] this handle is empty: it was default-constructed or moved from");
   return impl_->node;
 }
@@ -88,21 +113,23 @@ DeviceContext& Tensor::device() const { return *node()->device; }
 
 // ---- observation
 
-double Tensor::item() const {
+double Tensor::item(Caller caller) const {
   if (numel() != 1) {
     throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()", shape().str()));
   }
-  return to_doubles()[0];
+  return to_doubles(caller)[0];
 }
 
-std::vector<uint8_t> Tensor::to_bytes() const {
+std::vector<uint8_t> Tensor::to_bytes(Caller caller) const {
+  const CallerScope scope(caller);
   const NodePtr& n = node();
-  if (!n->has_value()) evaluate({&n, 1});
+  if (trace::any()) trace::refuse(fmt::format("it looks at a value ({}){}", describe(*n), at_line(caller)));
+  if (!n->has_value()) evaluate({&n, 1}, "a value was looked at");
   return read_bytes(*n);
 }
 
-std::vector<double> Tensor::to_doubles() const {
-  const std::vector<uint8_t> bytes = to_bytes();
+std::vector<double> Tensor::to_doubles(Caller caller) const {
+  const std::vector<uint8_t> bytes = to_bytes(caller);
   std::vector<double> result(static_cast<size_t>(numel()));
   for (size_t i = 0; i < result.size(); ++i) result[i] = load_element(bytes.data(), dtype(), i);
   return result;
@@ -208,7 +235,7 @@ void eval(std::span<const Tensor> tensors) {
   std::vector<NodePtr> roots;
   roots.reserve(tensors.size());
   for (const Tensor& t : tensors) roots.push_back(t.node());
-  if (!roots.empty()) evaluate(roots);
+  if (!roots.empty() && Trace::current() == nullptr) evaluate(roots);
 }
 
 void eval_pending() { evaluate_pending(); }

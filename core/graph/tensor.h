@@ -18,6 +18,7 @@
 #include "core/base/error.h"
 #include "core/base/shape.h"
 #include "core/graph/node.h"
+#include "core/graph/trace.h"
 
 namespace heddle {
 
@@ -25,6 +26,28 @@ class Tensor {
  public:
   Tensor() = default;  // empty handle: defined() is false
   explicit Tensor(NodePtr node);
+  // Copies share the value. While compile() looks on, handles report what is done with them (core/graph/trace.h).
+  Tensor(const Tensor& other) : impl_(other.impl_) {
+    if (trace::any()) [[unlikely]] trace::copied(other, *this);
+  }
+  Tensor(Tensor&& other) noexcept {
+    if (trace::any()) [[unlikely]] trace::moved(other, *this);
+    impl_ = std::move(other.impl_);
+  }
+  Tensor& operator=(const Tensor& other) {
+    if (trace::any()) [[unlikely]] trace::moved(other, *this);
+    impl_ = other.impl_;
+    return *this;
+  }
+  Tensor& operator=(Tensor&& other) noexcept {
+    if (trace::any()) [[unlikely]] trace::moved(other, *this);
+    impl_ = std::move(other.impl_);
+    return *this;
+  }
+  ~Tensor() {
+    const bool watched = watched_.load(std::memory_order_relaxed);
+    if (watched || trace::any()) [[unlikely]] trace::destroyed(*this, watched);
+  }
 
   // Host data in row-major order; copies it to the device (the default device unless given). ShapeError when sizes differ.
   template <class T>
@@ -39,8 +62,13 @@ class Tensor {
   static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device = nullptr);
   // A number that may change from step to step without a new plan (learning rates); f32, rank 0.
   static Tensor host_scalar(float value, DeviceContext* device = nullptr);
+  // The same with its source, so that compile() can replay a step that makes it: called now and once in each replay.
+  static Tensor host_scalar(std::function<float()> source, DeviceContext* device = nullptr);
 
-  bool defined() const { return impl_ != nullptr; }
+  bool defined() const {
+    if (trace::any()) [[unlikely]] trace::touched(*this);
+    return impl_ != nullptr;
+  }
   const Shape& shape() const;
   DType dtype() const;
   int rank() const { return shape().rank(); }
@@ -48,17 +76,17 @@ class Tensor {
   int64_t numel() const { return shape().numel(); }
   DeviceContext& device() const;
 
-  // Observation: evaluates what is pending, waits, copies to the host.
-  double item() const;  // one element; ShapeError otherwise
+  // Observation: evaluates what is pending, waits, copies to the host. Ends a captured region; `caller` is what logs and errors name.
+  double item(Caller caller = Caller::current()) const;  // one element; ShapeError otherwise
   // All elements in row-major order, converted to T.
   template <class T>
-  std::vector<T> to_vector() const {
-    std::vector<double> wide = to_doubles();
+  std::vector<T> to_vector(Caller caller = Caller::current()) const {
+    std::vector<double> wide = to_doubles(caller);
     return std::vector<T>(wide.begin(), wide.end());
   }
-  std::vector<double> to_doubles() const;      // i64 beyond 2^53 loses digits: use to_bytes
-  std::vector<uint8_t> to_bytes() const;       // as stored, row-major, without conversion
-  std::string str() const;                     // "tensor([[1, 2], [3, 4]], f32, opencl:0)"; long ones are shortened
+  std::vector<double> to_doubles(Caller caller = Caller::current()) const;  // i64 beyond 2^53 loses digits: use to_bytes
+  std::vector<uint8_t> to_bytes(Caller caller = Caller::current()) const;   // as stored, row-major, without conversion
+  std::string str(Caller caller = Caller::current()) const;                 // "tensor([[1, 2], [3, 4]], f32, opencl:0)"; long ones are shortened
 
   // The same values on another device; observes. A tensor inside a gradient graph cannot move (GradError).
   Tensor to(DeviceContext& device) const;
@@ -83,9 +111,12 @@ class Tensor {
   const NodePtr& node() const;
   const std::shared_ptr<TensorImpl>& impl() const { return impl_; }
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  // For core/graph/trace.cpp: reports its destruction from now on.
+  void mark_watched() const { watched_.store(true, std::memory_order_relaxed); }
 
  private:
   std::shared_ptr<TensorImpl> impl_;
+  mutable std::atomic<bool> watched_{false};  // of this handle, not of its copies
 };
 
 // State shared by the copies of a Tensor.

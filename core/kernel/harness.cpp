@@ -199,14 +199,24 @@ KernelOutcome run_kernel(Device& device, const KernelSource& source, const Kerne
   return outcome;
 }
 
+void check_bounds(const KernelFile& file, const Bindings& tunables, const Bindings& constants, const KernelArrays& arrays) {
+  for (const KernelBuffer& buffer : file.buffers) {
+    const auto array = arrays.find(buffer.name);
+    if (array == arrays.end()) continue;
+    const auto [first, end] = file.bounds(buffer.name, tunables, constants);
+    if (first >= 0 && end <= static_cast<int64_t>(array->second.size())) continue;
+    throw ValueError(fmt::format("[kernel {}] these constants reach elements {} to {} of {}, which has {}; give it more elements, or check sizes, offset and strides",
+                                 file.name, first, end - 1, buffer.name, array->second.size()));
+  }
+}
+
 KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFile::Options& options,
                          const KernelRun& run) {
   KernelRun complete = run;
-  if (!complete.groups) {
-    Bindings values;
-    for (const auto& [name, value] : run.constants) values[name] = static_cast<int64_t>(value);
-    complete.groups = file.groups(options.tunables, values);
-  }
+  Bindings values;
+  for (const auto& [name, value] : run.constants) values[name] = static_cast<int64_t>(value);
+  if (!complete.groups) complete.groups = file.groups(options.tunables, values);
+  check_bounds(file, options.tunables, values, run.arrays);
   return run_kernel(device, file.instantiate(options), complete);
 }
 

@@ -270,6 +270,14 @@ KernelSource KernelFile::instantiate(const Options& options) const {
   return source;
 }
 
+std::array<int64_t, 2> KernelFile::bounds(std::string_view buffer, const Bindings& overrides, const Bindings& constant_values) const {
+  const auto found = bounds_.find(buffer);
+  if (found == bounds_.end()) return {0, 0};
+  Bindings values = tunable_values(overrides);
+  for (const auto& [key, value] : constant_values) values[key] = value;
+  return {evaluate(found->second[0], values), evaluate(found->second[1], values)};
+}
+
 std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bindings& constant_values) const {
   Bindings values = tunable_values(overrides);
   for (const auto& [key, value] : constant_values) values[key] = value;

@@ -92,6 +92,9 @@ class KernelFile {
   // The launch rule: groups per dimension for these tunables and constant values.
   std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
 
+  // Which elements of `buffer` a launch with these constants touches, as its `bounds` line says: [first, end). [0, 0) without such a line.
+  std::array<int64_t, 2> bounds(std::string_view buffer, const Bindings& tunables, const Bindings& constants) const;
+
   // Why instantiate() would refuse these tunables; empty when it takes them.
   std::string refusal(const Bindings& tunables) const;
   // False when nothing that these tunables take mentions that one: its value makes no difference.
@@ -133,6 +136,7 @@ class KernelFile {
   std::vector<std::pair<std::string, Expression>> values_;
   std::vector<Sizes> group_, grid_;  // the last one whose part is taken counts
   std::vector<bool> linear_grid_;    // of each of grid_
+  std::map<std::string, Sizes, std::less<>> bounds_;  // by buffer: first, end
   std::vector<Requirement> requires_;
 };
 

@@ -147,12 +147,14 @@ class KernelFileParser {
       read_sizes(rest, file_.group_, "group");
     } else if (kind == "grid") {
       read_grid(rest);
+    } else if (kind == "bounds") {
+      read_bounds(rest);
     } else if (kind == "require") {
       read_requirement(rest);
     } else {
       fail(fmt::format(
           "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
-          "require)",
+          "bounds, require)",
           kind));
     }
   }
@@ -297,6 +299,16 @@ class KernelFileParser {
     if (linear && split_list(after).size() > 1) fail("'grid linear' takes one count");
     read_sizes(linear ? after : rest, file_.grid_, "grid");
     file_.linear_grid_.push_back(linear);
+  }
+
+  void read_bounds(std::string_view rest) {
+    const std::string name(word(rest));
+    const auto is = [&](const KernelBuffer& b) { return b.name == name; };
+    if (std::none_of(file_.buffers.begin(), file_.buffers.end(), is)) fail(fmt::format("bounds of '{}', which is no buffer above", name));
+    std::vector<KernelFile::Sizes> one;
+    if (split_list(rest).size() != 2) fail("bounds are written 'bounds NAME FIRST, END'");
+    read_sizes(rest, one, "bounds");
+    if (!file_.bounds_.emplace(name, one[0]).second) fail(fmt::format("the bounds of '{}' are declared twice", name));
   }
 
   void read_requirement(std::string_view rest) {

@@ -35,4 +35,9 @@ int64_t matmul_wide(DType dtype, const MatmulStrides& strides, int64_t rows, int
 // Values for KernelFile::Options::tunables, and for KernelFile::groups.
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& problem);
 
+// Into how many partial products along k a product is cut before they are added up in a fixed order (core/exec/specialize_matmul.cpp); 1: as it is.
+// More than 1 where few results and a long k leave processors idle, or where a work item would loop longer than the driver allows.
+// TuningKey "matmul_parts", tunable PARTS. At most K.
+int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& problem);
+
 }  // namespace heddle

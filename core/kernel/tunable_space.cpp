@@ -27,6 +27,7 @@ const std::vector<GeneratedSpace>& generated_spaces() {
                                                      {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
                                                      {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
                                                     ""},
+                                                   {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""},
                                                    {"rows",
                                                     {{"WIDTH", 64, {1, 16, 32, 64}, "accumulators of a reduction"},
                                                      {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},

@@ -8,6 +8,7 @@
 #include "core/graph/op.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
+#include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -107,6 +108,9 @@ TEST(BadInput, Kernel) {
   expect_user_error({"kernel", "matmul", "--set", "TM"}, "NAME=VALUE");
   expect_user_error({"kernel", "matmul", "--set", "TM=x"}, "'x' is not a number");
   expect_user_error({"kernel", "matmul", "--set", "NOPE=1", "--print", "source"}, "NOPE");
+  for (const std::string& id : test::kernel_devices()) {
+    expect_user_error({"kernel", "reduce", "--const", "R=3,C=4,OFFSET=0,SR=4,SC=1", "--size", "src=1", "--device", id}, "reach elements 0 to 11 of src, which has 1");
+  }
   expect_user_error({"kernel", "matmul", "--print", "poem"}, "unknown --print 'poem'");
   expect_user_error({"kernel", "matmul", "--type", "TA=f8", "--print", "source"}, "f8");
 }

@@ -94,6 +94,31 @@ TEST_P(HarnessTest, ChecksTheCall) {
   EXPECT_EQ(error(s, r), "[kernel k] a kernel without a file needs its number of groups");
 }
 
+// Arrays that end before what a launch touches are refused, instead of read outside.
+TEST_P(HarnessTest, ChecksTheBounds) {
+  const KernelFile& file = KernelFile::builtin("reduce");
+  KernelRun r;
+  r.arrays["src"] = KernelArray::of(DType::f32, std::vector<double>(12, 1));
+  r.arrays["dst"] = KernelArray::of(DType::f32, std::vector<double>(3, 7));
+  r.constants = {{"R", 3}, {"C", 4}, {"OFFSET", 0}, {"SR", 4}, {"SC", 1}};
+  EXPECT_EQ(run(file, {}, r).arrays.at("dst").values(), (std::vector<double>{4, 4, 4}));
+  const auto refused = [&]() -> std::string {
+    try {
+      run(file, {}, r);
+    } catch (const ValueError& e) {
+      return e.what();
+    }
+    return "";
+  };
+  r.constants["OFFSET"] = 1;
+  EXPECT_EQ(refused(), "[kernel reduce] these constants reach elements 1 to 12 of src, which has 12; give it more elements, or check sizes, offset and strides");
+  r.constants["OFFSET"] = 0;
+  r.constants["SR"] = -4;
+  EXPECT_NE(refused().find("elements -8 to 3 of src"), std::string::npos);
+  r.constants["C"] = 0;  // nothing is read
+  EXPECT_EQ(run(file, {}, r).arrays.at("dst").values(), (std::vector<double>{0, 0, 0}));
+}
+
 // The compiler's message names the file of the body and the line in it.
 TEST_P(HarnessTest, CompileErrorsNameTheLine) {
   KernelSource s = source("float v = 1.0f;\nv = no_such_thing;\n");

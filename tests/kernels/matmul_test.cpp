@@ -16,6 +16,10 @@ class MatmulTest : public MatmulCase {
     return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}, {"PACK_A", 0}};
   }
   Bindings dot() const { return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 3}, {"NR", 2}, {"NB", 2}}; }
+  Bindings stream() const { return {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"WIDE", 64}, {"KU", 4}}; }
+  Bindings bytes(int64_t kind) const {
+    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}, {"PACK_A", 1}, {"INT8", kind}};
+  }
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }
 };
 
@@ -49,6 +53,41 @@ TEST_P(MatmulTest, Packed) {
 
 TEST_P(MatmulTest, Dot) { check_sizes(dot(), "NT"); }
 
+// Gathered for NT.
+TEST_P(MatmulTest, Stream) {
+  for (const char* form : {"NN", "TN", "NT"}) check_sizes(stream(), form);
+  Bindings one = stream();
+  one["KU"] = 1;
+  check(one, dense("NN", 2, 70, 13));
+}
+
+// Floats multiply them, integers hold what is deeper than KC; 131 is deeper than the 64 that is copied at a time.
+TEST_P(MatmulTest, PackedBytes) {
+  check_sizes(bytes(1), "NN", {DType::i8, DType::i8, DType::i32, DType::i32});
+  check_sizes(bytes(2), "TT", {DType::u8, DType::i8, DType::i32, DType::i32});
+}
+
+// The largest products: sums beyond what a float holds exactly.
+TEST_P(MatmulTest, PackedBytesAreExact) {
+  struct Kind {
+    DType a, b;
+    double x, y;
+    int64_t kind, depth;
+  };
+  for (const Kind& kind : {Kind{DType::i8, DType::i8, -128, -127, 1, 1024}, Kind{DType::u8, DType::u8, 255, 255, 2, 256}}) {
+    const Problem p = dense("NN", 4, 21, 2311);
+    const Types types{kind.a, kind.b, DType::i32, DType::i32};
+    KernelRun r = prepare(p, types);
+    r.arrays["lhs"] = KernelArray::of(kind.a, std::vector<double>(p.a_size, kind.x));
+    r.arrays["rhs"] = KernelArray::of(kind.b, std::vector<double>(p.b_size, kind.y));
+    Bindings t = bytes(kind.kind);
+    t["KC"] = kind.depth;
+    EXPECT_EQ(run(file_, options(t, p, types), r).arrays.at("dst").values(), std::vector<double>(4 * 21, kind.x * kind.y * 2311));
+  }
+  EXPECT_NE(file_.refusal({{"SCHEDULE", 3}, {"VW", 4}, {"PACK_A", 1}, {"KC", 2048}, {"INT8", 1}}), "");
+  EXPECT_NE(file_.refusal({{"SCHEDULE", 3}, {"VW", 4}, {"PACK_A", 1}, {"KC", 512}, {"INT8", 2}}), "");
+}
+
 TEST_P(MatmulTest, NarrowVectors) {
   for (const int64_t vw : {1, 4, 8}) {
     if (vw == 8 && !on_opencl()) continue;
@@ -68,7 +107,7 @@ TEST_P(MatmulTest, AnyStrides) {
   p.b_size = 3 * 1000;
   Bindings both = packed();
   both["PACK_A"] = 1;
-  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), both}) check(t, p);
+  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), both, stream()}) check(t, p);
 }
 
 TEST_P(MatmulTest, HalfTypes) {
@@ -79,6 +118,7 @@ TEST_P(MatmulTest, HalfTypes) {
     both["PACK_A"] = 1;
     check_sizes(both, "NT", types);
     check_sizes(dot(), "NT", types);
+    check_sizes(stream(), "NN", types);
   }
 }
 
@@ -97,7 +137,7 @@ TEST_P(MatmulTest, Hooks) {
   const Problem transposed = dense("NT", 13, 37, 21);
   const std::vector<double> bias = quarters(37, 3);
   const std::vector<double> before = quarters(13 * 37, 4);
-  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), dot()}) {
+  for (const Bindings& t : {Bindings{{"SCHEDULE", 0}}, tiles(), columns(), packed(), dot(), stream()}) {
     const Problem& q = t.at("SCHEDULE") == 4 ? transposed : p;
     KernelRun r = prepare(q, {});
     r.arrays.erase("dst");
@@ -130,11 +170,21 @@ TEST_P(MatmulTest, PickedSchedules) {
   } cases[] = {{"NT", 32, 128, 784}, {"NT", 32, 10, 64},    {"NN", 32, 64, 10},   {"NN", 32, 128, 64},
                {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},    {"NN", 1, 1, 5},
                {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}, {"NT", 97, 130, 1100},
-               {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200}};
+               {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200}, {"NN", 3, 2100, 70},  {"NN", 70, 3, 130}};
   for (const auto& c : cases) {
     const Problem p = dense(c.form, c.m, c.n, c.k);
     const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};
     check(pick_matmul(caps(), problem), p);
+  }
+}
+
+TEST_P(MatmulTest, PickedSchedulesOfBytes) {
+  for (const auto& [m, n, k] : {std::array<int64_t, 3>{65, 130, 300}, {3, 40, 20}, {1, 20, 30}, {20, 3, 9}}) {
+    const Problem p = dense("NT", m, n, k);
+    MatmulProblem problem{m, n, k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};
+    problem.a = problem.a_value = DType::u8;
+    problem.b = problem.b_value = DType::i8;
+    check(pick_matmul(caps(), problem), p, {DType::u8, DType::i8, DType::i32, DType::i32});
   }
 }
 

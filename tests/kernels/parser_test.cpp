@@ -215,7 +215,7 @@ TEST(KernelFileTest, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"tunable X 1 [1]",
        "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
-       "require)"},
+       "bounds, require)"},
       {"in", "x.hk:3: a buffer has no name"},
       {"in 3x f32", "x.hk:3: '3x' is no name for a buffer"},
       {"in a__b f32", "x.hk:3: 'a__b' is no name for a buffer"},
@@ -235,12 +235,22 @@ TEST(KernelFileTest, ErrorsNameTheLine) {
       {"group 1, 2, 3, 4", "x.hk:3: group has 4 dimensions; at most 3"},
       {"group 1,", "x.hk:3: group has an empty dimension"},
       {"grid linear 1, 2", "x.hk:3: 'grid linear' takes one count"},
+      {"bounds x 0, 1", "x.hk:3: bounds of 'x', which is no buffer above"},
       {"require 1", "x.hk:3: a requirement is written 'require condition : message'"},
   };
   for (const auto& [line, want] : cases) {
     const std::string text = std::string("// c\n/*\n") + line + "\n*/\nKERNEL\nSTORE(y, 0u, 0);\n";
     EXPECT_EQ(message<UserError>([&] { KernelFile::parse(text, "x.hk"); }), want) << line;
   }
+}
+
+TEST(KernelFileTest, BoundsOfABuffer) {
+  const auto file = [](const std::string& line) { return KernelFile::parse("// c\n/*\nin x f32\nout y f32\nconst uint N\ntune T 2 [2 4]\n" + line + "\n*/\nKERNEL\n;\n", "x.hk"); };
+  const KernelFile f = file("bounds x N - T, N * T");
+  EXPECT_EQ(f.bounds("x", {{"T", 4}}, {{"N", 3}}), (std::array<int64_t, 2>{-1, 12}));
+  EXPECT_EQ(f.bounds("y", {}, {{"N", 3}}), (std::array<int64_t, 2>{0, 0}));
+  EXPECT_EQ(message<UserError>([&] { file("bounds x N"); }), "x.hk:7: bounds are written 'bounds NAME FIRST, END'");
+  EXPECT_EQ(message<UserError>([&] { file("bounds x 0, N\nbounds x 0, N"); }), "x.hk:8: the bounds of 'x' are declared twice");
 }
 
 TEST(KernelFileTest, ErrorsOfTheFile) {

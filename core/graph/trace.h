@@ -1,0 +1,132 @@
+// Trace: what a function that compile() runs reads and changes of the tensors that were there before it.
+//
+// Purpose: compile() (core/exec/compile.h) may only skip a function if it knows all that the recorded step depends on and all that it leaves behind.
+// While a trace is active on a thread, Tensor reports every handle that is read or written, TensorImpl every state that is made, and whoever puts
+// a number of the host into the graph reports where the next one comes from.
+// Invariants: a handle that was destroyed meanwhile is forgotten; `before` is what a handle referred to when it was first touched; states keep what
+// they name alive. Thread safety: a trace belongs to its thread. Watched handles are process-wide, under a lock of their own.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+#include "core/graph/node.h"
+
+namespace heddle {
+
+class Tensor;
+struct TensorImpl;
+
+class Trace {
+ public:
+  struct Handle {
+    size_t order = 0;                    // of the first touch
+    std::shared_ptr<TensorImpl> before;  // null: it was undefined
+    bool fresh = false;                  // made meanwhile, or around a state made meanwhile: `before` says nothing
+  };
+  // A TensorImpl that was there before, as it was when first touched.
+  struct State {
+    std::shared_ptr<TensorImpl> impl;
+    NodePtr node;
+    bool requires_grad = false;
+    bool tracks = false;
+    size_t hooks = 0;
+  };
+  // What a replay does on the host instead of running the function: an effect, or the next value of a host leaf.
+  struct Action {
+    std::function<void()> effect;
+    std::function<HostValue()> source;
+  };
+
+  Trace();
+  ~Trace();
+  Trace(const Trace&) = delete;
+  Trace& operator=(const Trace&) = delete;
+  // The active trace of this thread, or null.
+  static Trace* current();
+
+  // The function cannot be skipped; the first reason is kept.
+  void refuse(std::string why);
+  const std::string& refusal() const { return refusal_; }
+
+  std::unordered_map<const Tensor*, Handle> handles;
+  std::vector<State> states;                                  // in order of first touch
+  std::unordered_map<const TensorImpl*, size_t> state_of;     // index into states
+  std::unordered_set<const TensorImpl*> made;                 // states made meanwhile
+  std::vector<Action> actions;
+  std::unordered_map<const Node*, size_t> action_of;          // host leaf -> index of its source
+  std::unordered_map<const Node*, NodePtr> derived;           // leaf made over the value of another node
+
+  // The function is done; what was learnt stays.
+  void end();
+
+  // Called by Tensor and TensorImpl.
+  void touch(const Tensor& handle);
+  void forget(const Tensor& handle) { handles.erase(&handle); }
+
+ private:
+  Trace* before_;
+  bool ended_ = false;
+  size_t touches_ = 0;
+  std::string refusal_;
+};
+
+namespace trace {
+
+// How many traces are active in the process: what a thread asks before it looks for its own.
+extern std::atomic<int> active;
+inline bool any() { return active.load(std::memory_order_relaxed) != 0; }
+
+// Slow paths of Tensor: no effect unless this thread traces.
+void touched(const Tensor& handle) noexcept;
+void moved(const Tensor& from, const Tensor& to) noexcept;   // before `to` takes over what `from` has
+void copied(const Tensor& from, const Tensor& made) noexcept;  // `made` is new
+void destroyed(const Tensor& handle, bool watched) noexcept;
+void made(const TensorImpl& impl);
+void unmade(const TensorImpl& impl) noexcept;
+void derived(const NodePtr& leaf, const NodePtr& from);
+
+// Before an effect on the host that every call of the function has (a step count): a replay runs it again.
+void effect(std::function<void()> repeat);
+// `leaf` is a host leaf whose value a replay asks for anew.
+void source(const NodePtr& leaf, std::function<HostValue()> next);
+// What happens cannot be repeated without running the function.
+void refuse(const std::string& why);
+
+// Sets `valid` to false when the handle is destroyed.
+void watch(const Tensor& handle, std::shared_ptr<std::atomic<bool>> valid);
+void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& valid);
+
+// Changes whenever state of the host that the library owns and recorded functions read (a module's training flag, an optimizer's options)
+// does: a function is run and compared again after that.
+uint64_t host_epoch();
+void host_state_changed();
+
+}  // namespace trace
+
+// A number (or flag) of the host that compiled functions read: a change is noticed at the next call. Thread safety: as T's.
+template <class T>
+class Watched {
+ public:
+  Watched(T value = {}) : value_(std::move(value)) {}
+  Watched(const Watched&) = default;
+  Watched& operator=(T value) {
+    if (!(value == value_)) trace::host_state_changed();
+    value_ = std::move(value);
+    return *this;
+  }
+  Watched& operator=(const Watched& other) { return *this = other.value_; }
+  operator const T&() const { return value_; }
+  const T& value() const { return value_; }
+  ~Watched() { trace::host_state_changed(); }
+
+ private:
+  T value_;
+};
+
+}  // namespace heddle
