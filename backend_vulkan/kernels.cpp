@@ -4,7 +4,6 @@
 
 #include "backend_vulkan/glsl_compiler.h"
 #include "core/base/error.h"
-#include "core/kernel/printer.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -12,6 +11,10 @@ namespace {
 constexpr std::string_view cache_identity = "VkPipelineCache";
 
 }  // namespace
+
+VkDescriptorType descriptor_type(Descriptor::Kind kind) {
+  return kind == Descriptor::Kind::storage ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+}
 
 Kernel::~Kernel() {
   vkDestroyPipeline(context.device(), pipeline, nullptr);
@@ -49,10 +52,12 @@ void Kernels::store_cache() const {
 
 KernelId Kernels::compile(const KernelSource& source) {
   check_kernel(source, context_.caps());
-  const std::string text = print(source, Target::glsl, print_options(context_.caps()));
+  const PrintOptions options = print_options(context_.caps());
+  const std::string text = print(source, Target::glsl, options);
   const auto words = compile_glsl_cached(text, source.name);
   auto kernel = std::make_shared<Kernel>(context_);
   kernel->signature = signature_of(source);
+  kernel->descriptors = descriptors(source, options);
   make_layout(*kernel);
   make_pipeline(*kernel, words, text);
   fresh_ = true;
@@ -62,9 +67,9 @@ KernelId Kernels::compile(const KernelSource& source) {
 }
 
 void Kernels::make_layout(Kernel& kernel) const {
-  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.signature.buffers.size());
+  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.descriptors.size());
   for (uint32_t i = 0; i < bindings.size(); ++i) {
-    bindings[i] = {i, VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, descriptor_type(kernel.descriptors[i].kind), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   }
   VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = static_cast<uint32_t>(bindings.size());

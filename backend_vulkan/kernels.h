@@ -14,6 +14,7 @@
 #include "core/base/cache_dir.h"
 #include "core/device/device.h"
 #include "core/device/validate.h"
+#include "core/kernel/printer.h"
 
 namespace heddle::vulkan {
 
@@ -25,10 +26,13 @@ struct Kernel {
 
   Context& context;
   KernelSignature signature;
+  std::vector<Descriptor> descriptors;  // binding i of the set is descriptors[i]
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkPipeline pipeline = VK_NULL_HANDLE;
 };
+
+VkDescriptorType descriptor_type(Descriptor::Kind kind);
 
 class Kernels {
  public:

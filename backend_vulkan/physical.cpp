@@ -220,7 +220,11 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.f16_arithmetic = narrow_.shaderFloat16 == VK_TRUE;
   caps.f64 = wanted_.features.shaderFloat64 == VK_TRUE;
   // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS) and leaves them when it reaches this.
-  if (info_.driver.find("llvmpipe") != std::string::npos) caps.max_loop_iterations = 65535;
+  const bool llvmpipe = info_.driver.find("llvmpipe") != std::string::npos;
+  if (llvmpipe) caps.max_loop_iterations = 65535;
+  // A texel fetch of all lanes is a handful of vector instructions there, a load from a storage buffer a loop over the lanes with a bounds check each.
+  caps.texel_loads = llvmpipe && limits.maxTexelBufferElements >= limits.maxStorageBufferRange &&
+                     limits.minTexelBufferOffsetAlignment <= caps.buffer_alignment && limits.maxPerStageDescriptorSampledImages >= 2 * caps.max_bindings;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
   caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;

@@ -6,6 +6,21 @@
 #include "core/device/validate.h"
 
 namespace heddle::vulkan {
+namespace {
+
+VkFormat texel_format(DType dtype, Descriptor::Kind kind) {
+  if (kind == Descriptor::Kind::quads) return VK_FORMAT_R32G32B32A32_UINT;
+  switch (dtype) {
+    case DType::f32: return VK_FORMAT_R32_SFLOAT;
+    case DType::i32: return VK_FORMAT_R32_SINT;
+    case DType::f16:
+    case DType::bf16: return VK_FORMAT_R16_UINT;
+    case DType::i8: return VK_FORMAT_R8_SINT;
+    default: return VK_FORMAT_R8_UINT;
+  }
+}
+
+}  // namespace
 
 Recording::Recording(Context& context, const Memory& memory, const Kernels& kernels, VkCommandPool pool,
                      std::span<const Command> commands, bool timed)
@@ -45,24 +60,29 @@ Recording::~Recording() { destroy(); }
 void Recording::destroy() {
   if (commands_) vkFreeCommandBuffers(context_.device(), command_pool_, 1, &commands_);
   vkDestroyDescriptorPool(context_.device(), sets_, nullptr);
+  for (const View& view : views_) vkDestroyBufferView(context_.device(), view.handle, nullptr);
   vkDestroyQueryPool(context_.device(), queries_, nullptr);
 }
 
 // One set per dispatch, all from one pool of exactly the size that is needed.
 void Recording::make_pool(std::span<const Command> commands) {
-  VkDescriptorPoolSize size{VK_DESCRIPTOR_TYPE_STORAGE_BUFFER, 0};
+  std::vector<VkDescriptorPoolSize> sizes;
   uint32_t sets = 0;
   for (const Command& command : commands) {
     const auto* dispatch = std::get_if<Dispatch>(&command);
     if (!dispatch || dispatch->bindings.empty()) continue;
-    size.descriptorCount += static_cast<uint32_t>(dispatch->bindings.size());
     ++sets;
+    for (const Descriptor& d : table_.find(dispatch->kernel)->descriptors) {
+      const VkDescriptorType type = descriptor_type(d.kind);
+      const auto same = std::find_if(sizes.begin(), sizes.end(), [&](const VkDescriptorPoolSize& size) { return size.type == type; });
+      same == sizes.end() ? void(sizes.push_back({type, 1})) : void(++same->descriptorCount);
+    }
   }
   if (sets == 0) return;
   VkDescriptorPoolCreateInfo info{VK_STRUCTURE_TYPE_DESCRIPTOR_POOL_CREATE_INFO};
   info.maxSets = sets;
-  info.poolSizeCount = 1;
-  info.pPoolSizes = &size;
+  info.poolSizeCount = static_cast<uint32_t>(sizes.size());
+  info.pPoolSizes = sizes.data();
   context_.check(vkCreateDescriptorPool(context_.device(), &info, nullptr, &sets_), "vkCreateDescriptorPool");
 }
 
@@ -120,6 +140,46 @@ void Recording::record(const Dispatch& dispatch) {
   if (std::find(kernels_.begin(), kernels_.end(), kernel) == kernels_.end()) kernels_.push_back(kernel);
 }
 
+// A view of whole texels; the same range of the same buffer is seen by many dispatches.
+VkBufferView Recording::view(const Binding& binding, VkFormat format, uint64_t texel) {
+  for (const View& known : views_) {
+    if (known.binding == binding && known.format == format) return known.handle;
+  }
+  VkBufferViewCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_VIEW_CREATE_INFO};
+  info.buffer = memory_.find(binding.buffer)->handle;
+  info.format = format;
+  info.offset = binding.offset;
+  info.range = std::max(binding.size / texel, uint64_t{1}) * texel;
+  VkBufferView handle = VK_NULL_HANDLE;
+  context_.check(vkCreateBufferView(context_.device(), &info, nullptr, &handle), "vkCreateBufferView");
+  views_.push_back({binding, format, handle});
+  return handle;
+}
+
+void Recording::write_set(VkDescriptorSet set, const Dispatch& dispatch, const Kernel& kernel) {
+  const size_t count = kernel.descriptors.size();
+  std::vector<VkDescriptorBufferInfo> ranges(count);
+  std::vector<VkBufferView> views(count);
+  std::vector<VkWriteDescriptorSet> writes(count, {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET});
+  for (size_t i = 0; i < count; ++i) {
+    const Descriptor& d = kernel.descriptors[i];
+    const Binding& binding = dispatch.bindings[d.buffer];
+    const DType dtype = kernel.signature.buffers[d.buffer].dtype;
+    writes[i].dstSet = set;
+    writes[i].dstBinding = static_cast<uint32_t>(i);
+    writes[i].descriptorCount = 1;
+    writes[i].descriptorType = descriptor_type(d.kind);
+    if (d.kind == Descriptor::Kind::storage) {
+      ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
+      writes[i].pBufferInfo = &ranges[i];
+    } else {
+      views[i] = view(binding, texel_format(dtype, d.kind), d.kind == Descriptor::Kind::quads ? 16 : size_of(dtype));
+      writes[i].pTexelBufferView = &views[i];
+    }
+  }
+  vkUpdateDescriptorSets(context_.device(), static_cast<uint32_t>(count), writes.data(), 0, nullptr);
+}
+
 void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
   if (!dispatch.bindings.empty()) {
     VkDescriptorSetAllocateInfo allocate{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_ALLOCATE_INFO};
@@ -128,17 +188,7 @@ void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
     allocate.pSetLayouts = &kernel.set_layout;
     VkDescriptorSet set = VK_NULL_HANDLE;
     context_.check(vkAllocateDescriptorSets(context_.device(), &allocate, &set), "vkAllocateDescriptorSets");
-    std::vector<VkDescriptorBufferInfo> ranges(dispatch.bindings.size());
-    for (size_t i = 0; i < ranges.size(); ++i) {
-      const Binding& binding = dispatch.bindings[i];
-      ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
-    }
-    VkWriteDescriptorSet write{VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET};
-    write.dstSet = set;
-    write.descriptorCount = static_cast<uint32_t>(ranges.size());  // runs on over consecutive bindings
-    write.descriptorType = VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-    write.pBufferInfo = ranges.data();
-    vkUpdateDescriptorSets(context_.device(), 1, &write, 0, nullptr);
+    write_set(set, dispatch, kernel);
     vkCmdBindDescriptorSets(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel.layout, 0, 1, &set, 0, nullptr);
   }
   if (!dispatch.constants.empty()) {

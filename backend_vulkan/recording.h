@@ -42,6 +42,8 @@ class Recording {
   void record(const Copy& copy);
   void record(const Fill& fill);
   void bind(const Dispatch& dispatch, const Kernel& kernel);
+  void write_set(VkDescriptorSet set, const Dispatch& dispatch, const Kernel& kernel);
+  VkBufferView view(const Binding& binding, VkFormat format, uint64_t texel);
   void order(std::span<const Touch> touches);
 
   Context& context_;
@@ -50,6 +52,12 @@ class Recording {
   VkCommandPool command_pool_;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkDescriptorPool sets_ = VK_NULL_HANDLE;
+  struct View {
+    Binding binding;
+    VkFormat format;
+    VkBufferView handle;
+  };
+  std::vector<View> views_;
   VkQueryPool queries_ = VK_NULL_HANDLE;
   uint32_t count_ = 0;
   uint32_t barriers_ = 0;

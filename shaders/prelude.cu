@@ -195,6 +195,11 @@ FUNC double hk_round(double x) { return ::rint(x); }
 FUNC float hk_rsqrt(float x) { return rsqrtf(x); }
 FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }
 #define rsqrt(x) hk_rsqrt(x)
+//@ VQUAD
+__device__ inline hk_vec4 hk_vquad(uint4 q) { return hk_vec4{__uint_as_float(q.x), __uint_as_float(q.y), __uint_as_float(q.z), __uint_as_float(q.w)}; }
+#define VQUAD(name, q) hk_vquad(q)
+//@ STORE_QUAD
+#define STORE_QUAD(name, i, array) { for (int hk_k = 0; hk_k < 4; ++hk_k) STORE(name, (i) + hk_k, array[hk_k]); }
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uint4

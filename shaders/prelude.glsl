@@ -110,6 +110,18 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #else
 #define VTRANSPOSE(a) { VEC hk_t[4]; UNROLL for (uint hk_i = 0u; hk_i < 4u; ++hk_i) hk_t[hk_i] = a[hk_i]; a[0] = vec4(hk_t[0].x, hk_t[1].x, hk_t[2].x, hk_t[3].x); a[1] = vec4(hk_t[0].y, hk_t[1].y, hk_t[2].y, hk_t[3].y); a[2] = vec4(hk_t[0].z, hk_t[1].z, hk_t[2].z, hk_t[3].z); a[3] = vec4(hk_t[0].w, hk_t[1].w, hk_t[2].w, hk_t[3].w); }
 #endif
+//@ HK_TEXEL_LOAD
+// Loads of buffers that are texel buffers.
+#define HK_TEXEL_LOAD_f32(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_i32(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_i8(b, i) texelFetch(b, int(i)).x
+#define HK_TEXEL_LOAD_u8(b, i) int(texelFetch(b, int(i)).x)
+#define HK_TEXEL_LOAD_bool(b, i) (texelFetch(b, int(i)).x != 0u)
+#define HK_TEXEL_LOAD_f16(b, i) unpackHalf2x16(texelFetch(b, int(i)).x).x
+#define HK_TEXEL_LOAD_bf16(b, i) uintBitsToFloat(texelFetch(b, int(i)).x << 16)
+#define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)
+#define HK_TEXEL_VLOAD_f16(b, i) HK_GATHER(HK_TEXEL_LOAD_f16, b, i)
+#define HK_TEXEL_VLOAD_bf16(b, i) HK_GATHER(HK_TEXEL_LOAD_bf16, b, i)
 //@ STREAM
 #define STREAM(name, i, array, n) \
   { for (int hk_k = 0; hk_k < (n); ++hk_k) { STORE(name, (i) + hk_k, array[hk_k]); } }
@@ -220,6 +232,13 @@ int64_t hk_mod(int64_t x, int64_t y) {
 #define atan2(y, x) hk_atan2(y, x)
 //@ fmod
 #define fmod(x, y) hk_fmod(x, y)
+//@ VQUAD
+#define VQUAD(name, q) VQUAD_##name(q)
+#define HK_VQUAD_f32(q) uintBitsToFloat(q)
+//@ STORE_QUAD
+#define STORE_QUAD(name, i, array) STORE_QUAD_##name(i, array)
+#define HK_STORE_QUAD_f32(b, i, a) b[uint(i) / 4u] = floatBitsToUint(vec4(a[0], a[1], a[2], a[3]))
+#define HK_STORE_QUAD_i32(b, i, a) b[uint(i) / 4u] = uvec4(a[0], a[1], a[2], a[3])
 //@ QUAD LOAD_QUAD QUAD_ASYNC
 // Sixteen bytes at a time.
 #define QUAD uvec4

@@ -48,6 +48,7 @@ struct Caps {
   uint64_t memory_bytes = 0;          // 0 when unknown
   uint64_t max_loop_iterations = UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
   bool unified_memory = false;
+  bool texel_loads = false;           // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers are loops over the lanes)
   bool f16_arithmetic = false;        // storage of f16 and bf16 works everywhere
   bool f64 = false;                   // f64 storage, + - * / and sqrt
   bool f64_math = false;              // exp, log, sin, ... in f64

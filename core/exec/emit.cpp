@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -79,6 +82,28 @@ void Emitter::start_over() {
 
 // ---- indices
 
+namespace {
+
+// Not a short decimal, as people write: likely computed from sizes (a mean's 1 / n). Such a number is a constant of the launch, so that another size is not
+// another kernel.
+bool is_long_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::isfinite(value) && static_cast<float>(std::strtod(text, nullptr)) != static_cast<float>(value);
+}
+
+std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].type == ConstParam::Type::f32 && values[i] == bits) return params[i].name;
+  }
+  params.push_back({fmt::format("t_f{}", params.size()), ConstParam::Type::f32});
+  values.push_back(bits);
+  return params.back().name;
+}
+
+}  // namespace
+
 std::string Emitter::constant(int64_t value) {
   if (segmented_) {  // a name for each place: two numbers that are equal in one segment may differ in the next
     constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
@@ -86,7 +111,7 @@ std::string Emitter::constant(int64_t value) {
   }
   if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
   if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
-  if (constants_.size() >= constant_limit_) return fmt::format("({})", value);
+  if (constant_params_.size() >= constant_limit_) return fmt::format("({})", value);
   const std::string name = fmt::format("t_c{}", constants_.size());
   constants_.emplace(value, name);
   constant_params_.push_back({name, ConstParam::Type::i32});
@@ -227,6 +252,10 @@ bool Emitter::can_stream(int id) const {
   return dtype != DType::boolean && !segmented_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
 }
 
+bool Emitter::only_read(SlotRef slot) const {
+  return std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::read; });
+}
+
 std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
@@ -240,7 +269,7 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
   }
   const auto known = std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
   const std::string array = known != streamed_.end() ? known->array : fmt::format("t_line{}", streamed_.size());
-  if (known == streamed_.end()) streamed_.push_back({name, array, std::string(dialect_type(dtype))});
+  if (known == streamed_.end()) streamed_.push_back({name, array, std::string(dialect_type(dtype)), size_of(dtype)});
   line(fmt::format("{}[{}] = {};", array, stream_index_, variable));
 }
 
@@ -249,6 +278,12 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
 std::string Emitter::declare(DType dtype, const std::string& expression) {
   const std::string name = fmt::format("t_v{}", next_++);
   line(fmt::format("{} {} = {};", dialect_type(dtype), name, expression));
+  return name;
+}
+
+std::string Emitter::declare_precise(DType dtype, const std::string& expression) {
+  const std::string name = fmt::format("t_v{}", next_++);
+  line(fmt::format("PRECISE {} {} = {};", dialect_type(dtype), name, expression));
   return name;
 }
 
@@ -312,7 +347,10 @@ std::string Emitter::compute(int id, const Path& path) {
 
 std::string Emitter::compute_constant(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
-  if (node.op == &ops::full_op) return dialect_literal(node.attrs.real, node.dtype);
+  if (node.op == &ops::full_op) {
+    const bool launched = node.dtype == DType::f32 && !segmented_ && is_long_number(node.attrs.real) && constant_params_.size() < constant_limit_;
+    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real)) : dialect_literal(node.attrs.real, node.dtype);
+  }
   const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
   const std::string position = print(at);
   if (is_float(node.dtype)) {
@@ -334,7 +372,34 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
   if (node.op == &ops::cast_op) return compute_cast(id, from, x[0]);
   if (node.op == &ops::where_op) return declare(node.dtype, fmt::format("{} ? {} : {}", x[0], x[1], x[2]));
   // The arithmetic type of the expression is that of its inputs; comparisons give bool.
+  if (arith(node.dtype) == DType::f32 && node.inputs.size() == 2) {
+    // x * 0, x - x and x / x are not constants; llvmpipe thinks so of a literal 0, and of what is not PRECISE.
+    const auto source = [&](int input) {
+      while (is_view_op(*graph().nodes[input].op)) input = graph().nodes[input].inputs[0];
+      return input;
+    };
+    const int ends[] = {source(node.inputs[0]), source(node.inputs[1])};
+    for (size_t i = 0; node.op->name == "mul" && i < 2; ++i) {
+      const IrNode& factor = graph().nodes[ends[i]];
+      if (factor.op == &ops::full_op && factor.attrs.real == 0) x[i] = hidden_zero(std::signbit(factor.attrs.real));
+    }
+    if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) return declare_precise(node.dtype, substitute(node.op->dialect, x, from));
+  }
   return declare(node.dtype, wrap_narrow(substitute(node.op->dialect, x, from), node.dtype));
+}
+
+std::string Emitter::hidden_zero(bool negative) {
+  const char* sign = negative ? "-" : "";
+  if (segmented_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
+  const auto known = constants_.find(0);
+  if (known == constants_.end() && constants_.size() >= constant_limit_) return fmt::format("({}0.0f)", sign);
+  std::string name = known == constants_.end() ? fmt::format("t_c{}", constants_.size()) : known->second;
+  if (known == constants_.end()) {
+    constants_.emplace(0, name);
+    constant_params_.push_back({name, ConstParam::Type::i32});
+    constant_values_.push_back(0);
+  }
+  return fmt::format("({}CAST(float, {}))", sign, name);
 }
 
 std::string Emitter::compute_cast(int id, DType from, const std::string& x) {

@@ -121,11 +121,14 @@ class Emitter final : public IndexPrinter {
   // From now on stores into buffers that the kernel does not read go to element `index` of an array each; "" ends that.
   struct Streamed {
     std::string buffer, array, type;
+    size_t bytes = 4;  // of a stored element
   };
   void stream_to(const std::string& index) { stream_index_ = index; }
   // The arrays used since start_over(), and whether a vertex's store would use one.
   const std::vector<Streamed>& streamed() const { return streamed_; }
   bool can_stream(int id) const;
+  // Whether no buffer of the slot was written before start_over().
+  bool only_read(SlotRef slot) const;
 
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
@@ -154,6 +157,8 @@ class Emitter final : public IndexPrinter {
   Index address(const std::vector<Index>& index, const View& view);
   std::string based(size_t buffer, const std::string& index) const;
   std::string declare(DType dtype, const std::string& expression);
+  std::string declare_precise(DType dtype, const std::string& expression);
+  std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
   std::string key(int id, const Path& path);
   void mark_read(int id);
   size_t buffer(SlotRef slot, DType dtype, Access access);

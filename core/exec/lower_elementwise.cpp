@@ -58,6 +58,54 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   return kernel;
 }
 
+// Loads of 16 bytes: four neighbouring elements along the innermost axis, from a place that is a multiple of four.
+std::vector<LoadSite> quad_loads(const Emitter& e, const Axis& inner) {
+  std::vector<LoadSite> found;
+  for (const LoadSite& load : e.loads()) {
+    const bool four_bytes = load.dtype == DType::f32 || load.dtype == DType::i32;
+    if (!four_bytes || !load.index.affine() || load.index.constant % 4 != 0 || load.index.coefficient(inner.variable) != 1) continue;
+    const bool aligned = std::all_of(load.index.terms.begin(), load.index.terms.end(),
+                                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
+    if (aligned && e.only_read(load.slot) && std::find(found.begin(), found.end(), load) == found.end()) found.push_back(load);
+  }
+  return found;
+}
+
+// The same four elements at a time, for drivers where the width of an access decides (llvmpipe).
+LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
+  const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), quads = tunables["QUADS"];
+  const int64_t total = extent(axes), block = 4 * lanes * quads;
+  const std::vector<LoadSite> loads = quad_loads(e, axes.back());
+  const std::string& inner = e.names[axes.back().variable];
+  e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0)) * 4;", e.group_index(), block));
+  e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", quads > 8 ? "" : "UNROLL ", quads));
+  e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * lanes));
+  e.open(fmt::format("if (t_flat < {})", e.constant(total)));
+  split_index(e, axes, "t_flat");
+  for (size_t s = 0; s < loads.size(); ++s) {
+    e.line(fmt::format("QUAD t_q{} = LOAD_QUAD({}, {});", s, e.buffer_name(loads[s]), e.print(loads[s].index)));
+    e.stage(loads[s], fmt::format("QUAD_ELEMENT({}, t_q{}, t_l)", e.buffer_name(loads[s]), s));
+  }
+  declare_streamed(e, 4);
+  e.line(fmt::format("int t_four = {};", inner));
+  e.stream_to("t_l");
+  e.open("UNROLL for (int t_l = 0; t_l < 4; ++t_l)");
+  e.line(fmt::format("int {} = t_four + t_l;", inner));
+  emit_elementwise(e);
+  e.close();
+  e.stream_to("");
+  const std::string at = e.linear_index(e.group().domain, 0);
+  for (const Emitter::Streamed& s : e.streamed()) {
+    e.line(s.bytes == 4 ? fmt::format("STORE_QUAD({}, {}, {});", s.buffer, at, s.array) : fmt::format("STREAM({}, {}, {}, 4);", s.buffer, at, s.array));
+  }
+  e.close();
+  e.close();
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
+  kernel.parallel = false;  // a segment's parts need not begin at a multiple of 16 bytes
+  kernel.loop_iterations = 5 * quads;
+  return kernel;
+}
+
 // [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what is left over at
 // either end, so that the blocks begin with a line, is stored as usual.
 void stream_row(Emitter& e, const std::string& i, bool aligned_rows) {
@@ -153,9 +201,11 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && axes.back().size % 4 == 0;
   if (turn && tunables["TILE"] != 0 && !e.segmented()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
   }
+  if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
   return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
 }
 

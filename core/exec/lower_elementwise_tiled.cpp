@@ -62,8 +62,12 @@ class LoopTiles {
   LoopTiles(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables)
       : e_(e), in_(in), turn_(turn), t_(split_axes(e, axes, turn)), width_(std::max<int64_t>(16, tunables["TILE_I"] / 16 * 16)),
         run_(std::max<int64_t>(16, tunables["TILE_Q"] / 16 * 16)) {
-    // Lines of the narrowest type: rows must begin with one.
-    stream_ = tunables["STREAM"] != 0 && t_.i.size % 64 == 0 && width_ * narrowest() % 64 == 0;
+    // Whole lines of the narrowest type. Rows that do not begin with one are written shifted by up to a line, from tiles that are a line wider.
+    const int64_t line = std::max<int64_t>(16, 64 / narrowest());
+    const bool whole = t_.i.size % 64 == 0;
+    stream_ = tunables["STREAM"] != 0 && width_ % line == 0 && (whole || t_.i.size >= width_ + line);
+    shift_ = stream_ && !whole ? line : 0;
+    pitch_ = width_ + shift_;
   }
 
   LoweredKernel run() {
@@ -72,19 +76,23 @@ class LoopTiles {
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     split_unit(e_, t_, width_, run_);
     e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", e_.constant(run_), e_.constant(t_.q.size)));
-    e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), width_));
+    e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), pitch_));
     if (stream_) declare_streamed(e_, width_);
-    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", dialect_type(turn_.loads[s].dtype), s, 16 * width_));
+    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", dialect_type(turn_.loads[s].dtype), s, 16 * pitch_));
     e_.open("for (int t_q0 = t_qb; t_q0 < t_qe; t_q0 += 16)");
     e_.line("int t_nq = min(t_qe - t_q0, 16);");
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
-    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, width_));
-    e_.open(fmt::format("if (t_nq == 16 && t_ni == {})", width_));
-    rows(true);
-    e_.close();
-    e_.open("else");
-    rows(false);
-    e_.close();
+    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, pitch_));
+    if (shift_ > 0) {
+      shifted_rows();
+    } else {
+      e_.open(fmt::format("if (t_nq == 16 && t_ni == {})", width_));
+      rows(true);
+      e_.close();
+      e_.open("else");
+      rows(false);
+      e_.close();
+    }
     e_.close();
     e_.close();
     LoweredKernel kernel = finish(e_, in_, {1, 1, 1}, units);
@@ -101,7 +109,7 @@ class LoopTiles {
     return bytes;
   }
 
-  // t_s[q * width + i] = the load at (t_ib + i, t_q0 + q).
+  // t_s[q * pitch + i] = the load at (t_ib + i, t_q0 + q).
   void fill(size_t s) {
     const LoadSite& load = turn_.loads[s];
     const std::string buffer = e_.buffer_name(load), stride = e_.constant(load.index.coefficient(t_.i.variable));
@@ -110,11 +118,11 @@ class LoopTiles {
     e_.line(fmt::format("int {} = t_q0;", t_.q_name));
     e_.line(fmt::format("int t_base = {};", e_.print(load.index)));
     e_.open("for (int t_b = 0; t_b < t_ni; t_b += 16)");
-    e_.line(fmt::format("if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}); }}", buffer, stride, stride, s, width_));
+    e_.line(fmt::format("if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}); }}", buffer, stride, stride, s, pitch_));
     e_.open("else");
     e_.line("int t_end = min(t_b + 16, t_ni);");
     e_.line(fmt::format("for (int t_r = t_b; t_r < t_end; ++t_r) {{ for (int t_c = 0; t_c < t_nq; ++t_c) {{ t_s{}[t_c * {} + t_r] = LOAD({}, t_base + t_r * {} + t_c); }} }}", s,
-                        width_, buffer, stride));
+                        pitch_, buffer, stride));
     e_.close();
     e_.close();
     e_.close();
@@ -139,11 +147,44 @@ class LoopTiles {
     e_.close();
   }
 
+  // Rows that begin anywhere in a line: a unit writes the `width` elements from its first whole line on, which the next unit leaves out. The first
+  // unit also writes what comes before that line, the last one what remains.
+  void shifted_rows() {
+    e_.open("for (int t_tq = 0; t_tq < t_nq; ++t_tq)");
+    e_.line(fmt::format("int {} = t_q0 + t_tq;", t_.q_name));
+    e_.line("int t_skew;");
+    e_.open("");
+    e_.line(fmt::format("int {} = t_ib;", t_.i_name));
+    e_.line(fmt::format("t_skew = (0 - ({})) & {};", e_.linear_index(e_.group().domain, 0), shift_ - 1));
+    e_.close();
+    e_.open(fmt::format("if (t_skew + {} <= t_ni)", width_));
+    e_.line(fmt::format("int {} = t_ib + t_skew;", t_.i_name));
+    e_.stream_to("t_l");
+    e_.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", width_));
+    e_.line("int t_ti = t_skew + t_l;");
+    e_.line(fmt::format("int {} = t_ib + t_ti;", t_.i_name));
+    emit_elementwise(e_);
+    e_.close();
+    e_.stream_to("");
+    write_streamed(e_, width_);
+    e_.close();
+    e_.open(fmt::format("if (t_ib == 0 || t_skew + {} > t_ni)", width_));
+    // Both at once where a row is one unit.
+    e_.line("int t_from = t_ib == 0 ? 0 : t_skew;");
+    e_.line(fmt::format("int t_to = t_skew + {} > t_ni ? t_ni : t_skew;", width_));
+    e_.open("VLOOP for (int t_ti = t_from; t_ti < t_to; ++t_ti)");
+    e_.line(fmt::format("int {} = t_ib + t_ti;", t_.i_name));
+    emit_elementwise(e_);
+    e_.close();
+    e_.close();
+    e_.close();
+  }
+
   Emitter& e_;
   const LowerInput& in_;
   const Turn& turn_;
   TileAxes t_;
-  int64_t width_, run_;
+  int64_t width_, run_, shift_ = 0, pitch_ = 0;
   bool stream_ = false;
 };
 

@@ -115,7 +115,7 @@ LoweredKernel lower_segment_add(const LowerInput& in) {
   launch.options.tunables = pick_segment_add(in.caps, node.dtype, rows, columns, count);
   launch.options.tunables["BASE"] = base;
   if (!base) launch.options.dropped_buffers = {"base"};
-  launch.iterations = count + 64;
+  launch.iterations = segment_iterations(launch.options.tunables, columns, count);
   return assemble(in, launch);
 }
 

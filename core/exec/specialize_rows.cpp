@@ -91,10 +91,20 @@ int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
   const int64_t count = out.nodes[index].shape[0];
   const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
   if (count == 0 || count * node.shape[0] <= 4096) return -1;
-  const int order = order_rows(out, index, false, count, caps);
-  IrNode sums{&segment_add_op, {}, {index, order, node.inputs[2]}, node.shape, node.dtype};
-  if (!zero) sums.inputs.insert(sums.inputs.begin(), base);
-  return out.add(std::move(sums));
+  // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their order.
+  const int64_t most = caps.max_loop_iterations > 1u << 30 ? count : static_cast<int64_t>(caps.max_loop_iterations) - 64;
+  int sums = zero ? -1 : base;
+  for (int64_t start = 0; start < count; start += most) {
+    const int64_t length = std::min(most, count - start);
+    const bool whole = length == count;
+    const int part = whole ? index : rewrite::slice(out, index, 0, start, length);
+    const int updates = whole ? node.inputs[2] : rewrite::slice(out, node.inputs[2], 0, start, length);
+    const int order = order_rows(out, part, false, length, caps);
+    IrNode piece{&segment_add_op, {}, {part, order, updates}, node.shape, node.dtype};
+    if (sums >= 0) piece.inputs.insert(piece.inputs.begin(), sums);
+    sums = out.add(std::move(piece));
+  }
+  return sums;
 }
 
 }  // namespace heddle

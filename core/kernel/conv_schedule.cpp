@@ -89,8 +89,8 @@ Bindings conv_weight_grad_constants(const ConvProblem& p, const ConvImages& x, c
 
 namespace {
 
-const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
-const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 32}, {"TN", 64}, {"TK", 16}, {"RM", 4}, {"RN", 4}};
+const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}};
+const Row gpu_small_tiles = {{"SCHEDULE", tiles}, {"TM", 32}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LANES", 64}};
 // lavapipe runs 8 lanes in one AVX register and has no cheap shared memory.
 const Row lavapipe_registers = {{"SCHEDULE", registers}, {"LANES", 8}, {"RM", 8}, {"RN", 2}};

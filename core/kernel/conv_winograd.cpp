@@ -56,17 +56,34 @@ int64_t blocks(const ConvProblem& p, const Block& b) {
   return p.out[0] * ceil_div(p.N, b.images) * ceil_div(tile_rows(p), b.rows) * ceil_div(tile_columns(p), b.columns);
 }
 
+// Tiles of a block that lies in the image.
+int64_t used_tiles(const ConvProblem& p, const Block& b) {
+  return std::min(b.images, p.N) * std::min(b.rows, tile_rows(p)) * std::min(b.columns, tile_columns(p));
+}
+
 // The largest with at most `most` tiles, as even as the choices allow.
 Block largest_block(const ConvProblem& p, int64_t most) {
   Block b;
   b.columns = at_least(ceil_div(tile_columns(p), ceil_div(tile_columns(p), 16)), {1, 2, 4, 7, 8, 14, 16});
   if (b.columns > most) b.columns = at_most(most, {1, 2, 4, 7, 8, 14, 16});
   const int64_t highest = std::max<int64_t>(1, most / b.columns);
-  b.rows = at_most(std::min(highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest))), {1, 2, 4, 7, 8, 14});
+  b.rows = at_least(tile_rows(p), {1, 2, 4, 7, 8, 14, 16});
+  if (b.rows > highest || b.rows < tile_rows(p)) b.rows = at_most(std::min(highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest))), {1, 2, 4, 7, 8, 14, 16});
   if (b.rows >= tile_rows(p) && b.columns >= tile_columns(p)) {
     b.images = at_most(std::min(p.N, std::max<int64_t>(1, most / b.tiles())), {1, 2, 3, 4, 6, 8, 12, 16});
   }
   return b;
+}
+
+// About half as many tiles; false for a block of one row of tiles.
+bool halve(Block& b) {
+  if (b.images == 1 && b.rows == 1) return false;
+  if (b.images > 1) {
+    b.images = at_most(b.images / 2, {1, 2, 3, 4, 6, 8});
+  } else {
+    b.rows = at_most(b.rows / 2, {1, 2, 4, 7, 8});
+  }
+  return true;
 }
 
 class WinogradRow {
@@ -79,7 +96,7 @@ class WinogradRow {
     nb_ = p_.OG > 32 ? 2 : 1;
     // Each further tile shares the transform of the kernels.
     block_ = largest_block(p_, std::min(most_tiles, most_source / (36 * cb_ * kb_)));
-    while (groups(1) < cores_ && (block_.images > 1 || block_.rows > 1)) (block_.images > 1 ? block_.images : block_.rows) /= 2;
+    while (groups(1) < cores_ && halve(block_)) {}
     double best = 0;
     for (const int64_t no : {1, 2, 4, 8, 16}) {
       if (const double time = cycles(no); best == 0 || time < best) {
@@ -95,7 +112,7 @@ class WinogradRow {
  private:
   // Tiles in registers: those that leave the fewest unused.
   int64_t rows() const {
-    const int64_t tiles = block_.tiles();
+    const int64_t tiles = used_tiles(p_, block_);
     int64_t best = 8;
     for (const int64_t mr : {8, 9, 10, 11, 12, 13, 14}) {
       if (ceil_div(tiles, mr) * mr <= ceil_div(tiles, best) * best) best = mr;
@@ -107,7 +124,7 @@ class WinogradRow {
 
   double cycles(int64_t no) const {
     const int64_t passes = std::min(no, ceil_div(p_.OG, nb_ * 32));
-    const double v = static_cast<double>(passes * nb_ * 2), c = static_cast<double>(p_.CG), t = static_cast<double>(ceil_div(block_.tiles(), rows()) * rows());
+    const double v = static_cast<double>(passes * nb_ * 2), c = static_cast<double>(p_.CG), t = static_cast<double>(ceil_div(used_tiles(p_, block_), rows()) * rows());
     const double group = c * (t * tile_transform + v * (t * tile_products + kernel_transform)) + t * v * tile_results;
     return group * static_cast<double>(ceil_div(groups(no), cores_));
   }
@@ -131,6 +148,7 @@ class WinogradWeightRow {
     const bool single = nc_ == 1 && no_ == 1;
     // Several passes share what they transform, so a part is one block; a single one adds its blocks up in the cache.
     block_ = largest_block(p_, single ? std::min<int64_t>(most, 64) : most);
+    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(block_)) {}
     const int64_t bytes = p_.G * p_.OG * p_.CG * 9 * 4, all = blocks(p_, block_);
     parts_ = std::min({all, std::max<int64_t>(2 * cores_, (int64_t{32} << 20) / bytes), int64_t{64}});
     if (single) parts_ = std::min(parts_, ceil_div(2 * cores_, p_.G));
@@ -147,7 +165,7 @@ class WinogradWeightRow {
     const int64_t part_blocks = ceil_div(blocks(p_, block_), parts_);
     const int64_t o_passes = std::min(no_, ceil_div(p_.OG, nb_ * 8)), c_passes = std::min(nc_, ceil_div(p_.CG, cb_));
     const double passes = static_cast<double>(o_passes * c_passes), o = static_cast<double>(nb_ * 8), c = static_cast<double>(cb_);
-    const double t = static_cast<double>(block_.tiles() * part_blocks);
+    const double t = static_cast<double>(used_tiles(p_, block_) * part_blocks);
     const double transformed = part_blocks <= 1 ? static_cast<double>(o_passes) * o + static_cast<double>(c_passes) * c : passes * (o + c);
     const double group = t * transformed * tile_transform + passes * o * c / 16 * (t * tile_products + kernel_transform);
     const int64_t groups = parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_);

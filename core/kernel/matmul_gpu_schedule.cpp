@@ -62,7 +62,12 @@ int64_t groups(const MatmulProblem& p, const Row& row) {
 }  // namespace
 
 void add_matmul_facts(const Caps& caps, const MatmulProblem& p, Bindings& row) {
-  if (caps.device_class == DeviceClass::cpu) return;  // the defaults of the file; each fact more is a kernel more
+  if (caps.device_class == DeviceClass::cpu) {  // the defaults of the file; each fact more is a kernel more
+    if (!caps.texel_loads) return;
+    row["A_WIDE"] = p.a_wide == 4 ? 4 : 0;
+    row["B_WIDE"] = p.b_wide == 4 ? 4 : 0;
+    return;
+  }
   const int64_t element = element_of(caps, p);
   row["A_WIDE"] = p.a_wide;
   row["B_WIDE"] = p.b_wide;

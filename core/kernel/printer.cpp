@@ -84,6 +84,11 @@ std::string all_text(const KernelSource& s) {
   return text;
 }
 
+// Types that STORE_QUAD writes 16 bytes of.
+bool quad_storable(DType t) { return t == DType::f32 || t == DType::i32; }
+
+bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
+
 uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
 
 struct Printer {
@@ -92,6 +97,7 @@ struct Printer {
   PrintOptions options;
   std::string out{};
   bool quads_ = false;  // the kernel loads 16 bytes at a time
+  bool stores_quads_ = false, vquads_ = false;
 
   bool glsl() const { return target == Target::glsl; }
 
@@ -161,6 +167,7 @@ struct Printer {
     Identifiers used = identifiers(all_text(s));
     for (const auto& b : s.buffers) {
       used.insert(fmt::format("HK_LOAD_{}", storage(b.dtype)));
+      if (options.texel_loads) used.insert("HK_TEXEL_LOAD");
       if (b.dtype == DType::f64) used.insert("F64");
       if (b.dtype == DType::i64) used.insert("I64");
     }
@@ -176,36 +183,68 @@ struct Printer {
     out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
                        s.group[2]);
     out += select_prelude(target, used);
-    quads_ = used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC");
+    quads_ = loads_quads(used);
+    stores_quads_ = used.contains("STORE_QUAD");
+    vquads_ = used.contains("VQUAD");
   }
 
+  // The block or texel buffers of buffer i.
+  void glsl_block(size_t i, const std::vector<Descriptor>& layout) {
+    const auto& b = s.buffers[i];
+    const uint64_t per_quad = 16 / size_of(b.dtype);
+    bool aliased = b.may_alias;
+    for (size_t at = s.buffers.size(); at < layout.size(); ++at) {
+      if (layout[at].buffer != i) continue;
+      aliased = true;
+      if (options.texel_loads) {
+        out += fmt::format("layout(set = 0, binding = {}) uniform usamplerBuffer hk_quads_{};\n", at, b.name);
+        out += fmt::format("#define LOAD_QUAD_{}(i) texelFetch(hk_quads_{}, int(uint(i) / {}u))\n", b.name, b.name, per_quad);
+      }
+    }
+    if (layout[i].kind == Descriptor::Kind::texels) {
+      out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", i, texel_prefix(b.dtype), b.name);
+      return;
+    }
+    // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.
+    if (quads_ && !options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4) {
+      aliased = true;
+      out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+      out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, per_quad);
+    }
+    if (stores_quads_ && b.access != Access::read && quad_storable(b.dtype)) {
+      aliased = true;
+      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+    }
+    out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
+                       b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
+  }
+
+  static std::string_view texel_prefix(DType t) { return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u"; }
+
   void buffers() {
+    const std::vector<Descriptor> layout = descriptors(s, options);
     for (size_t i = 0; i < s.buffers.size(); ++i) {
       const auto& b = s.buffers[i];
-      // Loads of 16 bytes see the same memory through a second block.
-      const bool quads = glsl() && quads_ && b.access == Access::read && size_of(b.dtype) <= 4;
-      if (quads) {
-        out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
-        out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, 16 / size_of(b.dtype));
-      }
       if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage(b.dtype));
-      if (glsl()) {
-        out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
-                           b.access == Access::read ? "readonly " : "", b.may_alias || quads ? "" : "restrict ", i,
-                           buffer_type(b.dtype), b.name);
-      }
+      const bool texels = glsl() && layout[i].kind == Descriptor::Kind::texels;
+      if (glsl()) glsl_block(i, layout);
       for (const char* verb : {"LOAD", "VLOAD"}) {
-        out += fmt::format("#define {}_{}(i) HK_{}_{}(hk_{}, i)\n", verb, b.name, verb, storage(b.dtype), b.name);
+        const char* how = texels ? "TEXEL_" : "";
+        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage(b.dtype), b.name);
         // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
         // instead.
         const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
-        out += fmt::format("#define {}2_{}(base, i) HK_{}_{}({})\n", verb, b.name, verb, storage(b.dtype),
+        out += fmt::format("#define {}2_{}(base, i) HK_{}{}_{}({})\n", verb, b.name, how, verb, storage(b.dtype),
                            fmt::format(fmt::runtime(form), b.name));
       }
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
       if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage(b.dtype), b.name);
+      if (glsl() && b.dtype == DType::f32 && vquads_) out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
+      if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
+        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage(b.dtype), b.name);
+      }
       for (const char* verb : {"STORE", "VSTORE"}) {
         out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage(b.dtype), b.name);
       }
@@ -294,7 +333,18 @@ MatrixApi matrix_api(const Caps& caps) {
 
 PrintOptions print_options(const Caps& caps) {
   // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
-  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps)};
+  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps), caps.target == Target::glsl && caps.texel_loads};
+}
+
+std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options) {
+  std::vector<Descriptor> all;
+  const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));
+  const auto texels = [&](const BufferParam& b) { return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4; };
+  for (size_t i = 0; i < source.buffers.size(); ++i) all.push_back({i, texels(source.buffers[i]) ? Descriptor::Kind::texels : Descriptor::Kind::storage});
+  for (size_t i = 0; quads && i < source.buffers.size(); ++i) {
+    if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads});
+  }
+  return all;
 }
 
 uint64_t shared_bytes(const KernelSource& source) {

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/device/device.h"
 #include "core/kernel/kernel_source.h"
@@ -23,12 +24,22 @@ struct PrintOptions {
   bool subgroup_shuffle = false;
   bool int8_dot = false;
   MatrixApi matrix = MatrixApi::none;
+  bool texel_loads = false;
 };
 PrintOptions print_options(const Caps& caps);
 
+// How GLSL sees the memory of a buffer: one entry per binding of set 0, the buffers' own first and in order. With texel_loads a buffer that is only
+// read is a uniform texel buffer of one element a texel; a kernel that loads 16 bytes at a time has a further one of uvec4 texels.
+struct Descriptor {
+  enum class Kind : uint8_t { storage, texels, quads };
+  size_t buffer = 0;  // in KernelSource::buffers
+  Kind kind = Kind::storage;
+};
+std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options);
+
 // The kernel's entry point is always called "heddle_kernel" ("main" in GLSL).
 // Interface the printed text has, which a backend relies on:
-//   GLSL:     set 0, binding i = buffers[i] (storage buffer); push constants: constants[i] at byte 4*i;
+//   GLSL:     set 0, binding i = descriptors(source, options)[i]; push constants: constants[i] at byte 4*i;
 //             local_size from source.group; GLSL 4.50, SPIR-V 1.3 / Vulkan 1.1 environment or newer.
 //   OpenCL C: arguments in order: for each buffer a `__global T*` and a `ulong` byte offset; then each constant (4 bytes each).
 //   CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then each constant (4 bytes).

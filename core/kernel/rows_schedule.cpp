@@ -48,9 +48,17 @@ Bindings pick_scan(const Caps& caps, DType dtype, int64_t outer, int64_t chunks,
   return row;
 }
 
+int64_t segment_iterations(const Bindings& tunables, int64_t columns, int64_t count) {
+  if (tunables.at("SCHEDULE") == 0) return count + 64;
+  const int64_t rows = tunables.at("ROWS"), width = std::min(columns, tunables.at("CHUNK"));
+  return 64 + rows * (1 + 2 * width) + count * (2 + width);
+}
+
 Bindings pick_segment_add(const Caps& caps, DType dtype, int64_t rows, int64_t columns, int64_t count) {
   const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 128 : 64}, {"ROWS", 16}, {"CHUNK", 1024}};
-  return tuned(caps, {"segment_add", std::string(name_of(dtype)), {rows, columns, count}}, row);
+  Bindings chosen = tuned(caps, {"segment_add", std::string(name_of(dtype)), {rows, columns, count}}, row);
+  if (static_cast<uint64_t>(segment_iterations(chosen, columns, count)) > caps.max_loop_iterations) chosen["SCHEDULE"] = 0;
+  return chosen;
 }
 
 }  // namespace heddle

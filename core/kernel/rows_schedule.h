@@ -18,6 +18,9 @@ Bindings pick_sort_merge(const Caps& caps, DType dtype, int64_t rows, int64_t ke
 int64_t scan_chunk(const Caps& caps, int64_t outer, int64_t length, int64_t inner);
 Bindings pick_scan(const Caps& caps, DType dtype, int64_t outer, int64_t chunks, int64_t inner);
 
+// Of the work item with the most, all loops together: `count` picks of one row.
+int64_t segment_iterations(const Bindings& tunables, int64_t columns, int64_t count);
+// A tuned schedule whose lanes would loop more than the driver allows gives way to one lane an element.
 Bindings pick_segment_add(const Caps& caps, DType dtype, int64_t rows, int64_t columns, int64_t count);
 
 }  // namespace heddle

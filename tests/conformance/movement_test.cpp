@@ -2,7 +2,9 @@
 // and of every dtype, against plain loops in the test.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <limits>
 #include <numeric>
 #include <set>
 
@@ -21,11 +23,12 @@ struct Forced {
 const std::vector<Forced>& schedules() {
   static const std::vector<Forced> all = {
       {"default", {}},
-      {"plain", {{"STREAM", 0}, {"TILE", 0}}},
+      {"plain", {{"STREAM", 0}, {"TILE", 0}, {"QUADS", 0}}},
       {"streamed", {{"STREAM", 1}, {"CHUNK", 2048}}},
       {"tiles", {{"STREAM", 0}, {"TILE", 1}, {"TILE_I", 32}, {"TILE_Q", 64}}},
       {"streamed tiles", {{"STREAM", 1}, {"TILE", 1}, {"TILE_I", 64}, {"TILE_Q", 16}}},
-      {"lanes", {{"LANES", 32}, {"PER_LANE", 4}, {"TILE", 0}}},
+      {"lanes", {{"LANES", 32}, {"PER_LANE", 4}, {"TILE", 0}, {"QUADS", 0}}},
+      {"quads", {{"LANES", 8}, {"QUADS", 3}, {"TILE", 0}}},
       {"small tiles", {{"TILE", 1}, {"TILE_I", 16}}},
   };
   return all;
@@ -234,6 +237,63 @@ TEST_P(Movement, SlicesAndConcatsMeet) {
   want.assign(v.begin() + 36, v.end());
   want.insert(want.end(), w.begin(), w.begin() + 12);
   EXPECT_EQ(seam.to_vector<float>(), want);
+}
+
+// Vectors of four where operands allow them (llvmpipe): aligned, shifted, broadcast and reversed loads beside each other, results of several widths.
+TEST_P(Movement, FourElementsAtATime) {
+  constexpr int64_t rows = 37, columns = 44;
+  const std::vector<float> v = numbers(rows * columns), w = numbers(columns, DType::f32, 5), u = numbers(rows, DType::f32, 9);
+  const Tensor x = tensor(v, {rows, columns}), y = tensor(w, {columns}), z = tensor(u, {rows, 1});
+  const Tensor whole = tensor(v, {rows, columns}, DType::i32);
+  const std::set<std::string> only = {"default", "plain", "quads"};
+  const auto want = [&](int64_t start, int64_t stop, const std::function<float(int64_t, int64_t)>& f) {
+    std::vector<float> out;
+    for (int64_t r = 0; r < rows; ++r) {
+      for (int64_t c = start; c < stop; ++c) out.push_back(f(r, c));
+    }
+    return out;
+  };
+  const auto at = [&](int64_t r, int64_t c) { return v[static_cast<size_t>(r * columns + c)]; };
+  expect([&] { return x * 2.0 + y + z; }, want(0, columns, [&](int64_t r, int64_t c) { return 2 * at(r, c) + w[static_cast<size_t>(c)] + u[static_cast<size_t>(r)]; }), only);
+  for (const int64_t start : {1, 4}) {  // shifted and aligned rows of a longer matrix
+    expect([&] { return slice(x, 1, {start, start + 36}) + slice(y, 0, {8, 44}); },
+           want(start, start + 36, [&](int64_t r, int64_t c) { return at(r, c) + w[static_cast<size_t>(c - start + 8)]; }), only);
+  }
+  expect([&] { return flip(x, {1}) + x; }, want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + at(r, columns - 1 - c); }), only);
+  expect([&] { return pad(slice(x, 1, {2, 41}), {{0, 0}, {3, 2}}) + x; },
+         want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + (c >= 3 && c < 42 ? at(r, c - 1) : 0); }), only);
+  expect([&] { return whole * 3 + cast(x, DType::i32); }, want(0, columns, [&](int64_t r, int64_t c) { return 4 * at(r, c); }), only);
+  for (const Forced& forced : schedules()) {
+    if (!only.contains(forced.name)) continue;
+    const ScopedTuning scope({"elementwise", "", {}}, forced.values);
+    const Tensor sums = x + z, halves = cast(sums * 0.5, DType::f16), positive = sums > 60.0, ints = cast(sums, DType::i32);
+    eval({sums, halves, positive, ints});
+    const std::vector<float> s = sums.to_vector<float>(), h = cast(halves, DType::f32).to_vector<float>(), p = cast(positive, DType::f32).to_vector<float>();
+    const std::vector<int32_t> i = ints.to_vector<int32_t>();
+    for (int64_t n = 0; n < rows * columns; ++n) {
+      const float sum = v[static_cast<size_t>(n)] + u[static_cast<size_t>(n / columns)];
+      const auto k = static_cast<size_t>(n);
+      ASSERT_EQ(s[k], sum);
+      ASSERT_EQ(h[k], sum / 2);
+      ASSERT_EQ(p[k], static_cast<float>(sum > 60));
+      ASSERT_EQ(i[k], static_cast<int32_t>(sum));
+    }
+  }
+}
+
+// What an optimizer that assumes finite numbers would fold: 0 times infinity, infinity less itself.
+TEST_P(Movement, NothingIsFoldedThatMayBeNaN) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const Tensor x = Tensor::from_vector(std::vector<float>{1, infinity, std::nanf(""), -2, 0}, {5}, &dev());
+  const auto nans = [](const Tensor& t) {
+    std::string found;
+    for (const float f : t.to_vector<float>()) found += std::isnan(f) ? 'n' : '.';
+    return found;
+  };
+  EXPECT_EQ(nans(x * 0.0), ".nn..");
+  EXPECT_EQ(nans(x * zeros({5}, DType::f32, &dev())), ".nn..");
+  EXPECT_EQ(nans(x - x), ".nn..");
+  EXPECT_EQ(nans(x / x), ".nn.n");
 }
 
 TEST_P(Movement, EmptyAndScalar) {

@@ -184,11 +184,19 @@ TEST_P(Order, IndexAdd) {
   check_index_adds(device());
   check_index_add(device(), 5, 3, 4, false);  // few: compared, not sorted
   for (const int64_t schedule : {0, 1}) {
-    // One lane a group with nested loops over many picks: llvmpipe leaves columns unwritten. The schedule is for drivers whose groups are loops.
-    if (schedule == 1 && device().caps().target != Target::opencl) continue;
     const ScopedTuning forced({"segment_add", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 32}, {"ROWS", 1}, {"CHUNK", 64}});
     check_index_adds(device());
   }
+}
+
+// More picks than llvmpipe lets one work item loop over, all of one row; and a schedule of nested loops that would meet that limit earlier.
+TEST_P(Order, IndexAddOfMorePicksThanALoopMayHave) {
+  const int64_t count = 70000, rows = 2;
+  std::vector<int32_t> at(static_cast<size_t>(count), 1);
+  at[5] = 0;
+  const std::vector<float> updates(static_cast<size_t>(count), 1.0f);
+  const Tensor sums = index_add(full({rows, 1}, 0.5, DType::f32, &device()), Tensor::from_vector(at, {count}, &device()), Tensor::from_vector(updates, {count, 1}, &device()));
+  EXPECT_EQ(sums.to_vector<float>(), (std::vector<float>{1.5f, 69999.5f}));
 }
 
 TEST_P(Order, ScatterAddOfManyPicks) {

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
+#include "core/kernel/conv_schedule.h"
 #include "core/kernel/kernel_file.h"
 #include "core/kernel/matmul_schedule.h"
 #include "core/kernel/printer.h"
@@ -66,6 +67,9 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
   Bindings wide = tiles, bytes = tiles;
   wide["A_WIDE"] = wide["B_WIDE"] = 4;
   add(wide, unit, f32, true);
+  Bindings quads = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"A_WIDE", 4}, {"B_WIDE", 4}};
+  add(quads, unit, f32, false);
+  add(quads, dots, f32, true);
   bytes["INT8"] = 1;
   bytes["A_WIDE"] = 16;
   add(bytes, unit, {{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}}, false);
@@ -176,7 +180,7 @@ std::vector<Variant> unit_variants(int64_t lanes) {
 }
 
 // What pick_matmul chooses on a large NVIDIA GPU for large, medium and small products.
-std::vector<Variant> matmul_defaults() {
+Caps hopper() {
   Caps caps;
   caps.device_class = DeviceClass::discrete_gpu;
   caps.target = Target::cuda;
@@ -186,6 +190,34 @@ std::vector<Variant> matmul_defaults() {
   caps.shared_bytes = 232448;
   caps.max_group_lanes = 1024;
   caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
+  return caps;
+}
+
+std::vector<Variant> conv_defaults() {
+  std::vector<Variant> all;
+  for (const auto kind : {ConvProblem::Kind::forward, ConvProblem::Kind::input_grad, ConvProblem::Kind::weight_grad}) {
+    for (const int64_t kernel : {1, 3}) {
+      for (const int64_t channels : {32, 512}) {
+        ConvProblem p;
+        p.kind = kind;
+        p.N = 64;
+        p.CG = p.OG = channels;
+        p.in = p.out = {1, 56, 56};
+        p.kernel = {1, kernel, kernel};
+        p.pad = {0, kernel / 2, kernel / 2};
+        p.x_w1 = p.g_w1 = true;
+        const bool weights = kind == ConvProblem::Kind::weight_grad;
+        Variant v{weights ? "conv_weight_grad" : "conv", {}};
+        v.options.tunables = weights ? pick_conv_weight_grad(hopper(), p) : pick_conv(hopper(), p);
+        all.push_back(v);
+      }
+    }
+  }
+  return all;
+}
+
+std::vector<Variant> matmul_defaults() {
+  const Caps caps = hopper();
   std::vector<Variant> all;
   for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
     for (const int64_t size : {8192, 1024, 100}) {
@@ -220,9 +252,12 @@ TEST(CompileBodies, GlslToValidSpirv) {
   const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
   const auto path =
       std::filesystem::temp_directory_path() / ("heddle_compile_test_" + std::to_string(::getpid()) + ".spv");
-  for (const auto& v : variants(4)) {
+  const auto all = variants(4);
+  for (size_t i = 0; i < 2 * all.size(); ++i) {
+    const Variant& v = all[i / 2];
     SCOPED_TRACE(v.label());
-    const auto words = compile_glsl(print(source_of(v), Target::glsl), v.body);
+    const PrintOptions options{.texel_loads = i % 2 == 1};
+    const auto words = compile_glsl(print(source_of(v), Target::glsl, options), v.body);
     ASSERT_GT(words.size(), 5u);
     EXPECT_EQ(words[0], 0x07230203u);
     if (!validator) continue;
@@ -289,15 +324,16 @@ TEST(CompileBodies, NoSpillsOnHopper) {
   std::vector<Variant> all;
   for (const auto& v : variants(4)) {
     const auto schedule = v.options.tunables.find("SCHEDULE");
-    // Known to fail: the shared tiles of convolutions spill 8 to 16 bytes ("Kernels at the machine's limit").
-    if (v.body.starts_with("conv")) continue;
-    // Shared tiles where a body has them; else a result per lane.
-    const bool tiles = v.body.starts_with("attention");
-    const bool for_cpus = schedule != v.options.tunables.end() && schedule->second != (tiles ? 1 : 0);
+    // Shared tiles where a body has them, and a result per lane.
+    const bool attention = v.body.starts_with("attention"), conv = v.body.starts_with("conv");
+    const int64_t first = attention ? 1 : 0, last = attention || conv ? 1 : 0;
+    const bool for_cpus = schedule != v.options.tunables.end() && (schedule->second < first || schedule->second > last);
     if (v.body != "matmul" && !for_cpus) all.push_back(v);
   }
   const auto defaults = matmul_defaults();
   all.insert(all.end(), defaults.begin(), defaults.end());
+  const auto convolutions = conv_defaults();
+  all.insert(all.end(), convolutions.begin(), convolutions.end());
   for (const auto& v : all) {
     SCOPED_TRACE(v.label());
     const cuda::KernelResources r = cuda::kernel_resources(print(source_of(v), Target::cuda), v.body, 90);

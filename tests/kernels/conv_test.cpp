@@ -339,6 +339,41 @@ TEST_P(ConvTest, SameBitsInEveryRun) {
 
 HEDDLE_ON_DEVICES(ConvTest);
 
+// Winograd on a CPU driver of OpenCL for 3 x 3 kernels without a stride and enough channels, if it is allowed.
+TEST(PickConv, TakesWinograd) {
+  Caps caps;
+  caps.device_class = DeviceClass::cpu;
+  caps.target = Target::opencl;
+  caps.compute_units = 2;
+  const auto schedule = [&](Kind kind, const ConvProblem& p) {
+    ConvProblem q = p;
+    q.kind = kind;
+    return (kind == Kind::weight_grad ? pick_conv_weight_grad(caps, q) : pick_conv(caps, q)).at("SCHEDULE");
+  };
+  ConvProblem p;
+  p.N = 4;
+  p.CG = p.OG = 64;
+  p.in = p.out = {1, 12, 13};
+  p.kernel = {1, 3, 3};
+  p.pad = {0, 1, 1};
+  for (const Kind kind : {Kind::forward, Kind::input_grad, Kind::weight_grad}) {
+    EXPECT_EQ(schedule(kind, p), 5);
+    ConvProblem other = p;
+    other.winograd = false;
+    EXPECT_EQ(schedule(kind, other), 2);
+    other = p;
+    other.stride = {1, 2, 1};
+    EXPECT_EQ(schedule(kind, other), 2);
+    other = p;
+    other.x = DType::f64;
+    EXPECT_EQ(schedule(kind, other), 0);
+    other = p;
+    other.N = 1;
+    other.in = other.out = {1, 2, 2};
+    EXPECT_EQ(schedule(kind, other), 2) << "too few tiles for the transforms";
+  }
+}
+
 // Whatever a device looks like, the choice is one that the file accepts.
 TEST(PickConv, IsAlwaysValid) {
   for (const DeviceClass c : {DeviceClass::cpu, DeviceClass::discrete_gpu}) {

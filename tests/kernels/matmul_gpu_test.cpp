@@ -55,6 +55,16 @@ TEST_P(MatmulGpuTest, TilesPrefetched) {
   for (const char* form : {"NN", "TT"}) check_gpu(tiles(), form);
 }
 
+// Schedule 2 with 16 bytes at a time, along k and along rows and columns; rows past the end of a tile.
+TEST_P(MatmulGpuTest, ColumnsByQuads) {
+  const Bindings narrow = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"MB", 2}}, wide = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 4}, {"NV", 1}, {"LANES", 8}};
+  for (const char* form : {"NN", "NT", "TN", "TT"}) {
+    check_gpu(narrow, form);
+    for (const Bindings& t : {narrow, wide}) check_forced(t, dense(form, 20, 44, 12), {});
+    check_forced(narrow, dense(form, 4, 4, 8), {});  // fewer columns than a lane has
+  }
+}
+
 TEST_P(MatmulGpuTest, TilesOfHalves) {
   const Bindings t = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 32}, {"TK", 16}, {"RM", 4}, {"RN", 8}, {"RUN", 4}, {"BAND", 4}};
   check_gpu(t, "NN", halves);

@@ -454,6 +454,12 @@ void add_conv(Table& table) {
   table.add("conv", "2d channels last", {x({2, 8, 7, 6}, DType::f32, Layout::flipped), x({20, 6, 3, 3}), x({20})}, [=](In t) { return relu(conv2d(t[0], t[1], t[2], last)); });
   table.add("conv", "depthwise", {x({2, 7, 9, 18}), x({7, 1, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 7, {}, {}}); });
   table.add("conv", "pointwise", {x({3, 20, 5, 7}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1]); });
+  // Sums of hundreds of products, scaled to size 1.
+  const Shape images{4, 64, 12, 13};
+  table.add("conv", "3x3 of many channels", {x(images), x({64, 64, 3, 3}), x({64})}, [](In t) { return relu(conv2d(t[0] * 0.25f, t[1] * 0.25f, t[2], {{}, {1}, {}, 1, {}, {}})); });
+  table.add("conv", "pointwise strided", {x({3, 20, 9, 8}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1], {{2}, {}, {}, 1, {}, {}}); });
+  table.add("conv_input_grad", "3x3 of many channels", {x(images), x({64, 64, 3, 3})}, [](In t) { return conv_transpose2d(t[0] * 0.25f, t[1] * 0.25f, {{}, {1}, {}, 1, {}, {}}); });
+  table.add("conv_input_grad", "pointwise strided", {x({3, 20, 5, 7}), x({20, 17, 1, 1})}, [](In t) { return conv_transpose2d(t[0], t[1], {{2}, {}, {}, 1, {}, {1}}); });
   table.add("conv", "no images", {x({0, 3, 5, 5}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1]); });
   table.add("conv", "one pixel", {x({1, 3, 1, 1}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 1, {}, {}}); });
   table.add("conv_input_grad", "2d strided, output padding", {x({2, 6, 5, 4}), x({6, 9, 3, 3}), x({9})},
@@ -471,6 +477,7 @@ void add_conv(Table& table) {
     table.add("conv_weight_grad", "2d", {x({4, 5, 17, 18}, t), x({4, 20, 9, 16}, t)},
               [=](In in) { return 0.5 * weight_grad(in, {20, 5, 3, 3}, {{2, 1}, {1, 0}, {1, 1}, 1, {}, {}}); });
   }
+  table.add("conv_weight_grad", "3x3 of many channels", {x(images), x({4, 64, 12, 13})}, [=](In t) { return 0.0625f * weight_grad(t, {64, 64, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1, {}, {}}); });
   table.add("conv_weight_grad", "1d grouped", {x({3, 6, 30}), x({3, 4, 28})}, [=](In t) { return weight_grad(t, {4, 3, 5}, {{1}, {1}, {1}, 2, {}, {}}); });
   table.add("conv_weight_grad", "depthwise, channels last", {x({2, 9, 9, 5}), x({2, 9, 9, 5})},
             [=](In t) { return weight_grad(t, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 5, ConvLayout::channels_last, {}}); });
