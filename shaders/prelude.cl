@@ -61,8 +61,15 @@ typedef long I64;
 // Clang's builtins vectorise; vload_half and vstore_half may be calls.
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_load_halff) && __has_builtin(__builtin_store_halff)
-#define HK_LOAD_f16(b, i) __builtin_load_halff(b + (i))
-#define HK_STORE_f16(b, i, v) __builtin_store_halff(v, b + (i))
+// Negations, comparisons and roundings next to a conversion LLVM moves into f16, where CPUs without such arithmetic compute element by element.
+// The highest bit of an address, 0 in a process of these CPUs, hides that a float comes from or goes to f16.
+#if defined(__x86_64__) || defined(__aarch64__)
+#define HK_HIDE(b, v) as_float(as_uint(v) ^ (uint)((size_t)(b) >> 63))
+#else
+#define HK_HIDE(b, v) (v)
+#endif
+#define HK_LOAD_f16(b, i) HK_HIDE(b, __builtin_load_halff(b + (i)))
+#define HK_STORE_f16(b, i, v) __builtin_store_halff(HK_HIDE(b, (float)(v)), b + (i))
 #endif
 #endif
 #ifndef HK_LOAD_f16

@@ -66,7 +66,9 @@ Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
 }  // namespace
 
 Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
-  return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
+  if (p.loop_lanes) return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
+  const Bindings row{{"LANES", caps.device_class == DeviceClass::cpu ? 32 : 256}, {"SUBGROUPS", 1}};
+  return tuned(caps, {"rows", "items", {p.rows, p.length}}, row);
 }
 
 Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& p) {

@@ -41,11 +41,14 @@ struct RowsProblem {
   int64_t stored_bytes = 0;  // of the largest result with an element for each of the rows' that the kernel writes and does not read
 };
 
-// Reduce groups whose lanes run along the rows (body "rows", variant "loop"). The tunables:
+// Reduce groups whose lanes run along the rows (body "rows", variants "loop" and "items"). The tunables of loops:
 //   WIDTH     accumulators of a reduction: 1, 16, 32 or 64
 //   BLOCK     rows of a unit of work
 //   PREFETCH  1: while a row is computed, the next one is on its way to the caches
 //   STREAM    1: results go past the caches, in whole lines
+// and of work items:
+//   LANES     of a group, a power of two; short rows take fewer
+//   SUBGROUPS 1: lanes exchange values where the device lets them, 0: all meet in shared memory
 Bindings pick_rows(const Caps& caps, const RowsProblem& problem);
 
 }  // namespace heddle

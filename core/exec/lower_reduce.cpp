@@ -156,9 +156,11 @@ class ReduceLowering {
 
   // ---- lanes are work items along the row; a tree in shared memory joins them
   LoweredKernel inner_lanes_items() {
+    Bindings tunables = pick_rows(in_.caps, {.rows = rows_, .length = length_});
+    exchange_ = tunables["SUBGROUPS"] != 0;
     uint32_t lanes = 1;
-    const uint32_t most = std::min<uint32_t>(in_.caps.device_class == DeviceClass::cpu ? 32 : 256, in_.caps.max_group_lanes);
-    while (lanes < most && (lanes < length_ || whole_segment())) lanes *= 2;
+    const uint32_t most = std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), in_.caps.max_group_lanes);
+    while (2 * lanes <= most && (lanes < length_ || whole_segment())) lanes *= 2;
     std::vector<SharedParam> shared;
     e_.line(fmt::format("int t_row = {};", e_.group_index()));
     e_.line("int t_lane = CAST(int, LOCAL_ID(0));");
@@ -171,7 +173,7 @@ class ReduceLowering {
         for (const std::string& text : r.declare("")) e_.line(text);
       }
       strided_loop([&] { accumulate(phase, ""); });
-      for (const Reducer& r : phase) join_in_shared(r, lanes, shared);
+      for (const Reducer& r : phase) join_lanes(r, lanes, shared);
     }
     settle_row(rows_of_.phases().size());
     e_.open("if (t_lane == 0)");
@@ -190,6 +192,15 @@ class ReduceLowering {
     split_index(e_, inner_, "t_at");
     body();
     e_.close();
+  }
+
+  // Inside subgroups by exchanging values where lanes can (the prelude knows), then in shared memory.
+  void join_lanes(const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
+    if (!exchange_ || r.group_word().empty()) return join_in_shared(r, lanes, shared);
+    const std::string array = fmt::format("t_scratch_{}", r.type());
+    if (std::none_of(shared.begin(), shared.end(), [&](const SharedParam& s) { return s.name == array; })) shared.push_back({array, std::string(r.type()), lanes});
+    e_.line(fmt::format("{}({}, {})", r.group_word(), r.own("").value, array));
+    e_.bind(r.node(), r.result(""));
   }
 
   void join_in_shared(const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
@@ -408,6 +419,7 @@ class ReduceLowering {
   std::vector<Axis> outer_, inner_;
   int64_t rows_ = 1, length_ = 1;
   bool lanes_on_rows_ = false;
+  bool exchange_ = true;  // do lanes that are work items exchange values?
   // Of loops along the rows.
   int64_t width_ = 1, block_ = 1;
   bool prefetch_ = false, stream_ = false;

@@ -75,6 +75,11 @@ std::string Reducer::join(const Slots& a, const Slots& b) const {
   return fmt::format("if ({} >= 0 && ({} < 0 || {} || (({}) && {} < {}))) {{ {} }}", b.at, a.at, beats(b.value, a.value), equal, b.at, a.at, assign(a, b));
 }
 
+std::string_view Reducer::group_word() const {
+  if (arg_ || !tree()) return "";
+  return op_ == "sum" ? "GROUP_SUM" : op_ == "max" ? "GROUP_MAX" : op_ == "min" ? "GROUP_MIN" : "";
+}
+
 std::string Reducer::combine(const std::string& a, const std::string& b) const {
   if (op_ == "sum") return fmt::format("{} + {}", a, b);
   if (op_ == "prod") return fmt::format("{} * {}", a, b);

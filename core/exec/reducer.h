@@ -19,6 +19,8 @@ class Reducer {
   int node() const { return id_; }
   // argmax and argmin: the accumulator is a value and where it stood.
   bool positional() const { return arg_; }
+  // The dialect's reduction over the lanes of a group; empty where there is none.
+  std::string_view group_word() const;
   // 32-bit registers that an accumulator takes.
   int registers() const { return (tree() ? 1 : 2) + arg_; }
   // Can lanes be joined in 32-bit shared memory? Not 64-bit types.

@@ -32,7 +32,8 @@ class Rows : public DeviceTest {
               {"streamed", {{"WIDTH", 64}, {"BLOCK", 2}, {"PREFETCH", 1}, {"STREAM", 1}}},
               {"half", {{"WIDTH", 32}, {"BLOCK", 3}, {"PREFETCH", 1}}}};
     }
-    return {{"default", {}}};
+    // lavapipe has subgroups of 8 lanes.
+    return {{"default", {}}, {"one subgroup", {{"LANES", 8}}}, {"many", {{"LANES", 128}}}, {"shared memory", {{"LANES", 64}, {"SUBGROUPS", 0}}}};
   }
 };
 
