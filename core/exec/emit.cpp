@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <cstdio>
+#include <cstdlib>
 #include <set>
 #include <utility>
 
@@ -79,6 +82,28 @@ void Emitter::start_over() {
 
 // ---- indices
 
+namespace {
+
+// Not a short decimal, as people write: likely computed from sizes (a mean's 1 / n). Such a number is a constant of the launch, so that another size is not
+// another kernel.
+bool is_long_number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.5g", value);
+  return std::isfinite(value) && static_cast<float>(std::strtod(text, nullptr)) != static_cast<float>(value);
+}
+
+std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value) {
+  const uint32_t bits = std::bit_cast<uint32_t>(value);
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (params[i].type == ConstParam::Type::f32 && values[i] == bits) return params[i].name;
+  }
+  params.push_back({fmt::format("t_f{}", params.size()), ConstParam::Type::f32});
+  values.push_back(bits);
+  return params.back().name;
+}
+
+}  // namespace
+
 std::string Emitter::constant(int64_t value) {
   if (segmented_) {  // a name for each place: two numbers that are equal in one segment may differ in the next
     constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
@@ -86,7 +111,7 @@ std::string Emitter::constant(int64_t value) {
   }
   if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
   if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
-  if (constants_.size() >= constant_limit_) return fmt::format("({})", value);
+  if (constant_params_.size() >= constant_limit_) return fmt::format("({})", value);
   const std::string name = fmt::format("t_c{}", constants_.size());
   constants_.emplace(value, name);
   constant_params_.push_back({name, ConstParam::Type::i32});
@@ -322,7 +347,10 @@ std::string Emitter::compute(int id, const Path& path) {
 
 std::string Emitter::compute_constant(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
-  if (node.op == &ops::full_op) return dialect_literal(node.attrs.real, node.dtype);
+  if (node.op == &ops::full_op) {
+    const bool launched = node.dtype == DType::f32 && !segmented_ && is_long_number(node.attrs.real) && constant_params_.size() < constant_limit_;
+    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real)) : dialect_literal(node.attrs.real, node.dtype);
+  }
   const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
   const std::string position = print(at);
   if (is_float(node.dtype)) {

@@ -136,6 +136,7 @@ bool attention_takes(const Node& node) {
   const AttentionGradient g = gradient_of(*node.op, node.shape, p);
   const AttentionSizes s = attention_sizes(p, node.inputs[0]->dtype);
   if (forward && !attention_pays(caps, s)) return false;
+  if (caps.max_loop_iterations == UINT64_MAX) return true;
   const Bindings tunables = forward ? pick_attention(caps, s) : pick_attention_gradient(caps, s, g);
   const int64_t columns = forward ? std::min(p.keys, attention_chunk(p.keys, pick_attention_splits(caps, s))) : columns_of(p, g);
   return static_cast<uint64_t>(attention_iterations(tunables, columns, std::max(p.size, p.value_size))) <= caps.max_loop_iterations;
