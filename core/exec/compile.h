@@ -205,7 +205,7 @@ class Compiled {
 
  private:
   struct Shared {
-    Shared(F function, CompileOptions options) : f(std::move(function)), function(std::move(options)) {}
+    Shared(F traced, CompileOptions options) : f(std::move(traced)), function(std::move(options)) {}
     F f;
     detail::CompiledFunction function;
   };

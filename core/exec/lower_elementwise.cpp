@@ -101,7 +101,8 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   e.close();
   e.close();
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
-  kernel.parallel = false;  // a segment's parts need not begin at a multiple of 16 bytes
+  // A segment need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
+  kernel.parallel = total < (1 << 16);
   kernel.loop_iterations = 5 * quads;
   return kernel;
 }
