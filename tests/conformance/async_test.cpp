@@ -78,8 +78,8 @@ TEST_P(Async, AFutureHoldsTheValueAsOfTheCall) {
   EXPECT_THROW(ValueFuture().item(), ValueError);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Async, testing::ValuesIn(test::kernel_devices()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Devices, Async, testing::ValuesIn(test::kernel_devices()), [](const auto& tested) {
+  std::string name = tested.param;
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;
 });
@@ -117,8 +117,8 @@ TEST_P(Slices, ARecordingInManySubmissionsComputesTheSame) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Slices, testing::ValuesIn(test::kernel_devices()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Devices, Slices, testing::ValuesIn(test::kernel_devices()), [](const auto& tested) {
+  std::string name = tested.param;
   for (char& c : name) c = c == ':' ? '_' : c;
   return name;
 });

@@ -77,7 +77,7 @@ TEST_P(CompileTest, ShapesDtypesAndLayoutsAreRecordedApart) {
       EXPECT_EQ(y.to_doubles(), sum(x * 2.0, {1}).to_doubles()) << i << " " << x.shape().str();
     }
   }
-  if (dev().caps().target != Target::none) EXPECT_GE(f.stats().replayed, 11u);
+  if (dev().caps().target != Target::none) { EXPECT_GE(f.stats().replayed, 11u); }
 }
 
 TEST_P(CompileTest, ClosedOverTensorsAreReadAgain) {
@@ -128,7 +128,7 @@ TEST_P(CompileTest, StateThatItWritesFollows) {
   for (int i = 0; i < 6; ++i) {
     f(full({3}, i, DType::f32, &dev()));
     expected = expected * 0.5 + i;
-    if (i % 2 == 1) EXPECT_EQ(h.to_doubles()[1], expected) << i;
+    if (i % 2 == 1) { EXPECT_EQ(h.to_doubles()[1], expected) << i; }
     EXPECT_EQ(count.item(), i + 1);
   }
   expect_replays(f, 3, 3);
@@ -190,9 +190,9 @@ TEST_P(CompileTest, OptimizersAndDropoutGoOnAsInALoop) {
   };
   CompileStats stats;
   EXPECT_EQ(train(dev(), true, 9, adam, nothing_between, &stats), train(dev(), false, 9, adam, nothing_between));
-  if (dev().caps().target != Target::none) EXPECT_EQ(stats.replayed, 6u) << stats.refusal;
+  if (dev().caps().target != Target::none) { EXPECT_EQ(stats.replayed, 6u) << stats.refusal; }
   EXPECT_EQ(train(dev(), true, 7, sgd, nothing_between, &stats), train(dev(), false, 7, sgd, nothing_between));
-  if (dev().caps().target != Target::none) EXPECT_GE(stats.replayed, 4u) << stats.refusal;
+  if (dev().caps().target != Target::none) { EXPECT_GE(stats.replayed, 4u) << stats.refusal; }
 }
 
 TEST_P(CompileTest, LearningRatesAndFlagsThatChangeAreSeen) {
@@ -209,10 +209,10 @@ TEST_P(CompileTest, LearningRatesAndFlagsThatChangeAreSeen) {
   };
   CompileStats stats;
   EXPECT_EQ(train(dev(), true, 10, adam, outside, &stats), train(dev(), false, 10, adam, outside));
-  if (dev().caps().target != Target::none) EXPECT_GE(stats.replayed, 3u) << stats.refusal;
+  if (dev().caps().target != Target::none) { EXPECT_GE(stats.replayed, 3u) << stats.refusal; }
   EXPECT_EQ(stats.stale, 0u);
   EXPECT_EQ(train(dev(), true, 7, scheduled, nothing_between, &stats), train(dev(), false, 7, scheduled, nothing_between));
-  if (dev().caps().target != Target::none) EXPECT_EQ(stats.replayed, 4u) << stats.refusal;
+  if (dev().caps().target != Target::none) { EXPECT_EQ(stats.replayed, 4u) << stats.refusal; }
 }
 
 TEST_P(CompileTest, ALearningRateSetInsideRunsTheFunction) {
@@ -251,7 +251,7 @@ TEST_P(CompileTest, NumbersOfTheHost) {
   plain = 1;
   for (int i = 0; i < 10; ++i) f(x, 1.0);
   EXPECT_EQ(f(x, 1.0).to_doubles()[0], 5);
-  if (dev().caps().target != Target::none) EXPECT_EQ(f.stats().stale, 1u);
+  if (dev().caps().target != Target::none) { EXPECT_EQ(f.stats().stale, 1u); }
   const auto always = compile([&](const Tensor& t) { return t * plain; }, {.check_every = 1});
   for (int i = 0; i < 5; ++i) {
     plain = i;
@@ -343,7 +343,7 @@ TEST_P(CompileTest, FourThreads) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, CompileTest, ::testing::ValuesIn(test::value_devices()),
-                         [](const auto& info) { return info.param.substr(0, info.param.find(':')); });
+                         [](const auto& tested) { return tested.param.substr(0, tested.param.find(':')); });
 
 }  // namespace
 }  // namespace heddle
