@@ -26,10 +26,4 @@ CallerScope::~CallerScope() {
   if (outermost_) present = Caller();
 }
 
-CallerOverride::CallerOverride(const Caller& caller) noexcept : before_(present) {
-  if (caller.line() != 0) present = caller;
-}
-
-CallerOverride::~CallerOverride() { present = before_; }
-
 }  // namespace heddle

@@ -1,9 +1,8 @@
-// Caller: where the user called a public function: one pointer (std::source_location), kept in every node.
+// Caller: where the user called a public function: one pointer (std::source_location), kept in every node recorded meanwhile.
 //
-// Purpose: errors, logs and profiles name the user's line, not the library's. A public function has a last parameter
-// `Caller caller = Caller::current()` and opens with `const CallerScope scope(caller);`; operators, which have no default parameters, take
-// their first operand as an `Operand` (core/graph/functions.h), whose conversion carries the place. The outermost scope of a thread wins, so what a
-// function composes itself of is its caller's. Thread safety: the present caller belongs to the thread.
+// Purpose: errors and logs name the user's line, not the library's. A public function has a last parameter `Caller caller = Caller::current()` and
+// opens with `const CallerScope scope(caller);`. So far those are the observations of a Tensor; functions that record ops do not say their place.
+// The outermost scope of a thread wins, so what a function composes itself of is its caller's. Thread safety: the present caller belongs to the thread.
 #pragma once
 
 #include <source_location>
@@ -27,18 +26,6 @@ class CallerScope {
 
  private:
   bool outermost_;
-};
-
-// What is recorded meanwhile belongs to `caller`, whatever calls are around it: gradient nodes belong to the line of their forward node.
-class CallerOverride {
- public:
-  explicit CallerOverride(const Caller& caller) noexcept;
-  ~CallerOverride();
-  CallerOverride(const CallerOverride&) = delete;
-  CallerOverride& operator=(const CallerOverride&) = delete;
-
- private:
-  Caller before_;
 };
 
 }  // namespace heddle

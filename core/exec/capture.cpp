@@ -85,8 +85,7 @@ class KeyWriter {
     key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
-    const uint64_t marks = (node.has_value() ? stored_mark : 0) | ((real | real2) != 0 ? numbers_mark : 0) |
-                           keep_marks * static_cast<uint64_t>(node.keep);
+    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | ((real | real2) != 0 ? numbers_mark : 0);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);

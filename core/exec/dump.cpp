@@ -3,11 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/exec/lower.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
 #include "core/exec/recompute.h"
-#include "core/exec/specialize.h"
 
 namespace heddle {
 namespace {
@@ -15,29 +13,13 @@ namespace {
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
   const Graph imported = import_graph(capture(roots));
   if (what == DumpWhat::graph) return imported.str();
-  Graph simplified = recompute(simplify(imported));
-  if (what == DumpWhat::simplified || device.caps().target == Target::none) return simplified.str();
-  const ScheduledGraph scheduled = schedule(specialize(simplified, device.caps()), {device.caps().max_bindings, true});
-  if (what == DumpWhat::groups) return scheduled.str();
-  const std::vector<LoweredKernel> kernels = lower(scheduled, device.caps(), lower_options(device.caps()));
-  if (what == DumpWhat::plan) return make_plan(scheduled, kernels, device.caps()).str();
+  if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
+  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
+  if (what == DumpWhat::groups) return step.scheduled.str();
+  if (what == DumpWhat::plan) return step.plan.str();
   std::string text;
-  for (const LoweredKernel& kernel : kernels) text += kernel.source.str() + "\n";
+  for (const LoweredKernel& kernel : step.kernels) text += kernel.source.str() + "\n";
   return text;
-}
-
-struct Planned {
-  Capture captured;
-  ScheduledGraph scheduled;
-  std::vector<LoweredKernel> kernels;
-};
-
-Planned plan_device(const DeviceContext& device, std::span<const NodePtr> roots) {
-  Planned p;
-  p.captured = capture(roots);
-  p.scheduled = schedule(specialize(recompute(simplify(import_graph(p.captured))), device.caps()), {device.caps().max_bindings, true});
-  p.kernels = lower(p.scheduled, device.caps(), lower_options(device.caps()));
-  return p;
 }
 
 }  // namespace
@@ -50,8 +32,8 @@ StepLedger plan_pending() {
     if (node->device != &device) throw ValueError(fmt::format("[plan] work is pending on {} and on {}; plan one device at a time", device.id(), node->device->id()));
   }
   if (device.caps().target == Target::none) throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
-  const Planned p = plan_device(device, roots);
-  return make_ledger(p.captured, p.scheduled, p.kernels, make_plan(p.scheduled, p.kernels, device.caps()));
+  const Capture captured = capture(roots);
+  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps()));
 }
 
 std::string dump_pending(DumpWhat what) {

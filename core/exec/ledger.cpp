@@ -11,25 +11,6 @@ namespace {
 
 std::string row(const char* what, uint64_t bytes) { return fmt::format("  {:<28}{:>12.3f} MB\n", what, static_cast<double>(bytes) * 1e-6); }
 
-// The kernel during which most bytes of temporaries are alive.
-int fullest_moment(const std::vector<Lifetime>& lifetimes) {
-  std::map<int, int64_t> change;
-  for (const Lifetime& life : lifetimes) {
-    change[life.first] += static_cast<int64_t>(life.bytes);
-    change[life.last + 1] -= static_cast<int64_t>(life.bytes);
-  }
-  int64_t alive = 0, most = -1;
-  int when = 0;
-  for (const auto& [time, bytes] : change) {
-    alive += bytes;
-    if (alive > most) {
-      most = alive;
-      when = time;
-    }
-  }
-  return when;
-}
-
 void count_leaves(const Capture& captured, StepLedger& ledger) {
   std::set<const Storage*> counted;
   const std::set<const Node*> overwritten(captured.overwritten.begin(), captured.overwritten.end());
@@ -42,12 +23,12 @@ void count_leaves(const Capture& captured, StepLedger& ledger) {
 
 }  // namespace
 
-StepLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
+StepLedger make_ledger(const Capture& captured, const PlannedStep& step) {
+  const auto& [scheduled, kernels, plan] = step;
   StepLedger ledger;
   count_leaves(captured, ledger);
-  const int when = fullest_moment(plan.lifetimes);
   for (const Lifetime& life : plan.lifetimes) {
-    if (life.first > when || life.last < when) continue;
+    if (life.first > plan.fullest || life.last < plan.fullest) continue;
     const int origin = scheduled.graph.nodes[static_cast<size_t>(life.vertex)].origin;
     uint64_t& kind = origin < 0 ? ledger.workspace : captured.order[static_cast<size_t>(origin)]->tracks ? ledger.activations : ledger.gradients;
     kind += life.bytes;

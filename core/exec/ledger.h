@@ -1,6 +1,6 @@
 // The memory ledger of a step: who needs how many bytes, before anything runs.
 //
-// Purpose: `heddle plan`, Step::memory(). What is held before the step is told apart by what the step does with it; temporaries by where they
+// Purpose: `heddle plan`. What is held before the step is told apart by what the step does with it; temporaries by where they
 // came from, at the moment when most of them are alive. Invariants: arena >= lower_bound; activations + gradients + workspace = lower_bound.
 // Thread safety: plain values.
 #pragma once
@@ -31,6 +31,6 @@ struct StepLedger {
   std::string str() const;
 };
 
-StepLedger make_ledger(const Capture& captured, const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
+StepLedger make_ledger(const Capture& captured, const PlannedStep& step);
 
 }  // namespace heddle

@@ -6,6 +6,10 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/exec/lower.h"
+#include "core/exec/recompute.h"
+#include "core/exec/specialize.h"
+
 namespace heddle {
 namespace {
 
@@ -23,16 +27,22 @@ uint64_t lowest_free(const std::vector<std::pair<uint64_t, uint64_t>>& taken, ui
   return offset;
 }
 
-uint64_t most_alive(const std::vector<Lifetime>& lifetimes, uint64_t alignment) {
+// Sets lower_bound and fullest.
+void find_fullest(Plan& plan, uint64_t alignment) {
   std::map<int, int64_t> change;
-  for (const Lifetime& life : lifetimes) {
+  for (const Lifetime& life : plan.lifetimes) {
     const int64_t bytes = static_cast<int64_t>(round_up(life.bytes, alignment));
     change[life.first] += bytes;
     change[life.last + 1] -= bytes;
   }
   int64_t alive = 0, most = 0;
-  for (const auto& [time, bytes] : change) most = std::max(most, alive += bytes);
-  return static_cast<uint64_t>(most);
+  for (const auto& [time, bytes] : change) {
+    alive += bytes;
+    if (alive <= most) continue;
+    most = alive;
+    plan.fullest = time;
+  }
+  plan.lower_bound = static_cast<uint64_t>(most);
 }
 
 }  // namespace
@@ -101,8 +111,18 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
   }
   const uint64_t alignment = std::max<uint64_t>(256, caps.buffer_alignment);
   plan.arena = plan_arena(plan.lifetimes, alignment, caps.max_allocation_bytes);
-  plan.lower_bound = most_alive(plan.lifetimes, alignment);
+  find_fullest(plan, alignment);
   return plan;
+}
+
+Graph prepare(const Graph& imported, const Caps& caps, bool fuse) { return specialize(fuse ? recompute(simplify(imported)) : imported, caps); }
+
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse) {
+  PlannedStep step;
+  step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse});
+  step.kernels = lower(step.scheduled, caps, lower_options(caps));
+  step.plan = make_plan(step.scheduled, step.kernels, caps);
+  return step;
 }
 
 std::string Plan::str() const {

@@ -42,10 +42,21 @@ struct Plan {
   std::map<int, size_t> own_storage;   // vertex -> index of storage made anew for each run
   std::vector<uint64_t> own_bytes;
   uint64_t lower_bound = 0;            // most bytes of temporaries alive at once
+  int fullest = 0;                     // the kernel during which they are
   std::string str() const;
 };
 
 // Throws std::logic_error when a kernel reads what nobody wrote.
 Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
+
+// A graph as specialize() leaves it, all the way: scheduled, lowered, placed.
+struct PlannedStep {
+  ScheduledGraph scheduled;
+  std::vector<LoweredKernel> kernels;
+  Plan plan;
+};
+// The captured graph as `caps` computes it best; with `fuse` false as it was recorded, but for what the device must have otherwise.
+Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true);
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true);
 
 }  // namespace heddle

@@ -8,10 +8,8 @@
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
-#include "core/exec/recompute.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
-#include "core/exec/specialize.h"
 #include "core/exec/step_result.h"
 
 namespace heddle {
@@ -91,11 +89,12 @@ class StepImpl {
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured);
-    Graph graph = specialize(fuse ? recompute(simplify(imported)) : imported, caps);
+    Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph);
-    scheduled_ = schedule(std::move(graph), {caps.max_bindings, fuse});
-    lowered_ = lower(scheduled_, caps, lower_options(caps));
-    plan_ = make_plan(scheduled_, lowered_, caps);
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
+    scheduled_ = std::move(scheduled);
+    lowered_ = std::move(kernels);
+    plan_ = std::move(plan);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
