@@ -50,6 +50,7 @@ CudaDevice::~CudaDevice() {
   }
   for (Staging& slot : free_staging_) cu().MemFreeHost(slot.memory);
   for (CUevent event : free_events_) cu().EventDestroy(event);
+  if (epoch_) cu().EventDestroy(epoch_);
   for (auto& [id, kernel] : kernels_) cu().ModuleUnload(kernel.module);
   for (auto& [id, buffer] : buffers_) cu().MemFree(buffer.memory);
   cu().StreamDestroy(stream_);

@@ -230,7 +230,7 @@ void Recording::record(const Fill& fill) {
   vkCmdFillBuffer(commands_, memory_.find(fill.dst.buffer)->handle, fill.dst.offset, fill.dst.size, fill.pattern);
 }
 
-std::vector<double> Recording::seconds() const {
+std::vector<CommandTime> Recording::times() const {
   std::vector<uint64_t> ticks(count_ + 1);
   context_.check(
       vkGetQueryPoolResults(context_.device(), queries_, 0, count_ + 1, ticks.size() * sizeof(uint64_t), ticks.data(),
@@ -238,9 +238,13 @@ std::vector<double> Recording::seconds() const {
       "vkGetQueryPoolResults");
   const uint32_t bits = context_.physical().timestamp_bits();
   const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
-  std::vector<double> result(count_);
+  std::vector<CommandTime> result(count_);
+  const double unit = context_.physical().timestamp_seconds();
+  uint64_t passed = (ticks[0] - context_.epoch(ticks[0])) & mask;
   for (uint32_t i = 0; i < count_; ++i) {
-    result[i] = static_cast<double>((ticks[i + 1] - ticks[i]) & mask) * context_.physical().timestamp_seconds();
+    const double start = static_cast<double>(passed) * unit;
+    passed += (ticks[i + 1] - ticks[i]) & mask;
+    result[i] = {start, static_cast<double>(passed) * unit};
   }
   return result;
 }

@@ -5,9 +5,11 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
+#include "core/exec/profile.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
 #include "core/exec/step_result.h"
@@ -88,6 +90,7 @@ class StepImpl {
  public:
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
     const Caps& caps = device.caps();
+    const HostSpan span("plan");
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph);
@@ -120,6 +123,8 @@ class StepImpl {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
     std::vector<std::string_view> names;  // of the dispatches
+    bool timed = false;
+    std::shared_ptr<const std::vector<KernelFacts>> facts;  // of the commands, for a profiler; null: not asked for
   };
   static constexpr size_t max_recordings = 8;
 
@@ -205,7 +210,7 @@ class StepImpl {
   // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
   struct Bound {
     std::vector<Command> list;
-    std::vector<std::string_view> names;
+    std::vector<size_t> kernels;  // of each dispatch, an index into lowered_
     StoragePtr table;
   };
 
@@ -217,7 +222,7 @@ class StepImpl {
     for (size_t k = 0; k < lowered_.size(); ++k) {
       if (!lowered_[k].segments.empty()) {
         add_segments(k, memory, list, table);
-        bound.names.resize(list.size(), lowered_[k].source.name);
+        bound.kernels.resize(list.size(), k);
         continue;
       }
       Dispatch dispatch;
@@ -227,7 +232,7 @@ class StepImpl {
       dispatch.constants = lowered_[k].constants;
       dispatch.seconds = guessed_seconds(lowered_[k], dispatch);
       list.emplace_back(std::move(dispatch));
-      bound.names.resize(list.size(), lowered_[k].source.name);
+      bound.kernels.resize(list.size(), k);
     }
     bound.table = place_table(table, list);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -242,6 +247,29 @@ class StepImpl {
     return bound;
   }
 
+  // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
+  std::shared_ptr<const std::vector<KernelFacts>> facts_of(const Bound& bound) {
+    if (kernel_facts_.empty()) kernel_facts_ = kernel_facts(scheduled_, lowered_);
+    auto facts = std::make_shared<std::vector<KernelFacts>>();
+    for (size_t i = 0; i < bound.list.size(); ++i) {
+      if (const auto* copy = std::get_if<Copy>(&bound.list[i])) {
+        const auto bytes = static_cast<double>(copy->src.size);
+        facts->push_back({.name = "copy", .ops = "copy back", .read_bytes = bytes, .written_bytes = bytes});
+        continue;
+      }
+      const size_t k = bound.kernels[i];
+      facts->push_back(kernel_facts_[k]);
+      if (lowered_[k].segments.empty()) continue;
+      double groups = 0;
+      for (const LoweredKernel::Segment& segment : lowered_[k].segments) groups += static_cast<double>(segment.groups);
+      const double share = std::get<Dispatch>(bound.list[i]).constants.at(0) / groups;
+      facts->back().read_bytes *= share;
+      facts->back().written_bytes *= share;
+      facts->back().flops *= share;
+    }
+    return facts;
+  }
+
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
     if (binding.size <= device_.caps().max_binding_bytes) return;
     throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
@@ -250,23 +278,31 @@ class StepImpl {
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
     std::vector<Binding> wanted = signature(captured, own, arena);
-    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
+    const bool profiled = Profiler::active(), timed = profiled || debug_level() >= 1;
+    auto at = std::find_if(recordings_.begin(), recordings_.end(),
+                           [&](const Recording& r) { return r.signature == wanted && r.timed == timed && (r.facts || !profiled); });
+    const HostSpan span("submit");
     auto locked = device_.lock();
     if (at == recordings_.end()) {
       Bound bound = commands(captured, own, arena);
       if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
-      const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
+      const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      const size_t launches = bound.names.size();
-      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
+      std::vector<std::string_view> names;
+      for (const size_t k : bound.kernels) names.push_back(lowered_[k].source.name);
+      const size_t launches = names.size();
+      auto facts = profiled ? facts_of(bound) : nullptr;
+      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(names), timed, std::move(facts)});
       locked.counters.recordings++;
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
+    const double submitted = profiled ? Profiler::now() : 0;
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
+    if (profiled && recordings_.back().facts) Profiler::note(device_, ticket, recordings_.back().facts, submitted);
     locked.counters.kernels += recordings_.back().names.size();
     locked.counters.submissions++;
     debug_times(locked.device, ticket, recordings_.back().names);
@@ -304,6 +340,7 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<KernelId> kernels_;
+  std::vector<KernelFacts> kernel_facts_;  // of lowered_; made when a profiler asks
   StoragePtr host_;
   std::vector<Recording> recordings_;
 };
