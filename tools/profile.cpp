@@ -4,12 +4,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <optional>
 
 #include "bench/training_step.h"
 #include "core/base/error.h"
+#include "core/exec/replay.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 #include "tools/profile_report.h"
@@ -29,13 +32,14 @@ struct ProfileOptions {
   std::string device, trace;
   int64_t steps = 10;
   size_t top = 40;
-  bool no_bounds = false, json = false;
+  bool overlap = false, no_bounds = false, json = false;
 };
 
 void add_options(CLI::App& command, ProfileOptions& o, bool device) {
   if (device) {
     add_device_option(command, o.device);
     command.add_option("--steps", o.steps, "Steps to look at")->capture_default_str();
+    command.add_flag("--overlap", o.overlap, "Record a step while the device runs the one before it also where the device is the CPU; there the two compete for its cores");
   }
   command.add_option("--trace", o.trace, "Also write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing to this file");
   command.add_option("--top", o.top, "Rows of the table")->capture_default_str();
@@ -50,20 +54,41 @@ void check(const ProfileOptions& o) {
   require_writable_folder(folder.empty() ? "." : folder);
 }
 
-void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps) {
+void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps, double untimed = 0) {
   if (!o.trace.empty()) write_file_atomically(o.trace, trace_json(profile));
-  report_profile(profile, {what, steps, o.top, !o.no_bounds, o.json});
+  report_profile(profile, {what, steps, o.top, untimed, !o.no_bounds, o.json});
   if (!o.trace.empty() && !o.json) fmt::print("{}: trace of {} kernels; open it in ui.perfetto.dev\n", o.trace, profile.runs.size());
 }
 
-// Calls step() a few times, then under a profiler.
+// What the device needs for a step when nobody takes time stamps and it never waits for the host: seconds of one of several replays in a row.
+double untimed_seconds(DeviceContext& device, const std::function<void()>& step) {
+  const Replay replay = Replay::capture(step);
+  std::vector<double> seconds;
+  constexpr int in_a_row = 3;
+  for (int round = 0; round < 6; ++round) {
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < in_a_row; ++i) replay.run();
+    device.synchronize();
+    if (round > 0) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / in_a_row);
+  }
+  std::nth_element(seconds.begin(), seconds.begin() + 2, seconds.end());
+  return seconds[2];
+}
+
+// Calls step() a few times, then under a profiler. Where the device is the CPU that also records the next step, each step is waited for: otherwise
+// the operating system takes cores from kernels for the host's work, which looks like slow kernels and gaps.
 void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::string& what, const std::function<void()>& step) {
   for (int64_t i = 0; i < warm_up; ++i) step();
   device.synchronize();
   Profiler profiler;
-  for (int64_t i = 0; i < o.steps; ++i) step();
+  const bool apart = device.caps().device_class == DeviceClass::cpu && !o.overlap;
+  for (int64_t i = 0; i < o.steps; ++i) {
+    step();
+    if (apart) device.synchronize();
+  }
   device.synchronize();
-  report(o, profiler.stop(), what, o.steps);
+  profiler.stop();
+  report(o, profiler.stop(), what, o.steps, untimed_seconds(device, step));
 }
 
 DeviceContext& kernel_device(const std::string& name) {
