@@ -75,11 +75,18 @@ double untimed_seconds(DeviceContext& device, const std::function<void()>& step)
   return seconds[2];
 }
 
+// Makes the recordings with time stamps and puts the launches on disk, before anything counts.
+void record_timed(const std::function<void()>& step) {
+  Profiler unseen;
+  step();
+  unseen.stop();
+}
+
 // Calls step() a few times, then under a profiler. Where the device is the CPU that also records the next step, each step is waited for: otherwise
 // the operating system takes cores from kernels for the host's work, which looks like slow kernels and gaps.
 void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::string& what, const std::function<void()>& step) {
   for (int64_t i = 0; i < warm_up; ++i) step();
-  device.synchronize();
+  record_timed(step);
   Profiler profiler;
   const bool apart = device.caps().device_class == DeviceClass::cpu && !o.overlap;
   for (int64_t i = 0; i < o.steps; ++i) {
@@ -152,7 +159,10 @@ int run_train(const ProfileOptions& o, TrainOptions train) {
   int64_t steps = 0;
   train.quiet = true;
   train.before_step = [&](int64_t done) {
-    if (done == warm_up) profiler.emplace();
+    if (done == warm_up - 1 || done == warm_up) {  // the first of the two makes the recordings with time stamps
+      profiler.reset();
+      profiler.emplace();
+    }
     steps = done + 1 - warm_up;
   };
   train.after_steps = [&] {
@@ -196,7 +206,7 @@ void add_profile(Cli& cli) {
   add_options(*train, all->train_options, false);
   train->footer("Nothing is saved unless --out is given.\nExample:\n  heddle profile train mnist-mlp --device opencl:0");
   train->callback([all, &cli] { cli.exit_code = run_train(all->train_options, all->train); });
-  command->footer("Example:\n  heddle profile step mlp:32 --trace step.json");
+  command->footer("Each takes --device, --trace, --json and --no-bounds; see heddle profile step --help.\nExample:\n  heddle profile step mlp:32 --trace step.json");
 }
 
 }  // namespace heddle::tools

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/exec/saved_launch.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH
@@ -112,6 +113,7 @@ Json json_of(const KernelRow& row, const BoundOf& bound) {
   Json json{{"device", row.device}, {"kernel", f.name}, {"computes", f.ops}, {"count", row.count}, {"total_seconds", row.total}, {"median_seconds", row.median}};
   json.update({{"bytes", f.bytes()}, {"read_bytes", f.read_bytes}, {"written_bytes", f.written_bytes}, {"flops", f.flops}});
   json.update({{"gbytes", per_second(f.bytes(), row.median)}, {"gflops", per_second(f.flops, row.median)}, {"where", f.places}});
+  if (!f.launch.empty()) json["repeat"] = repeat_command(f.launch, row.device);
   json["bound"] = bound.name.empty() ? Json(nullptr) : Json(bound.name);
   json["fraction"] = bound.name.empty() ? Json(nullptr) : Json(bound.fraction);
   return json;

@@ -173,7 +173,7 @@ class ProfilerState final : public SpanListener {
 
    private:
     size_t number(const std::string& device, const KernelFacts& facts) {
-      const auto found = std::find_if(profile_.kernels.begin(), profile_.kernels.end(), [&](const ProfiledKernel& k) { return k.device == device && k.facts == facts; });
+      const auto found = std::find_if(profile_.kernels.begin(), profile_.kernels.end(), [&](const ProfiledKernel& k) { return k.device == device && k.facts.same_as(facts); });
       if (found != profile_.kernels.end()) return static_cast<size_t>(found - profile_.kernels.begin());
       profile_.kernels.push_back({device, facts});
       return profile_.kernels.size() - 1;

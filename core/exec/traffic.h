@@ -22,8 +22,12 @@ struct KernelFacts {
   double read_bytes = 0, written_bytes = 0;
   double flops = 0;
   std::vector<std::string> places;  // the user's lines that it came from: "train.cpp:42"
+  std::string launch;               // id of the launch (core/exec/saved_launch.h); the first of several that do the same
   double bytes() const { return read_bytes + written_bytes; }
-  bool operator==(const KernelFacts&) const = default;
+  // Do the same; which launch it is does not matter.
+  bool same_as(const KernelFacts& o) const {
+    return source == o.source && name == o.name && read_bytes == o.read_bytes && written_bytes == o.written_bytes && flops == o.flops && ops == o.ops && places == o.places;
+  }
 };
 
 // Of every kernel, in order.
