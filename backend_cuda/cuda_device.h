@@ -57,6 +57,7 @@ class CudaDevice final : public Device {
   };
   struct PreparedDispatch {
     CUfunction function = nullptr;
+    std::string name;  // for NVTX
     unsigned groups[3] = {1, 1, 1};
     unsigned lanes[3] = {1, 1, 1};
     unsigned shared = 0;

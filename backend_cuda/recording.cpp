@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backend_cuda/cuda_device.h"
+#include "backend_cuda/nvtx.h"
 #include "core/base/error.h"
 
 namespace heddle::cuda {
@@ -26,6 +27,7 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
   const Kernel& kernel = kernels_.at(raw(d.kernel));
   PreparedDispatch out;
   out.function = kernel.function;
+  out.name = kernel.signature.name;
   out.shared = kernel.shared;
   for (int axis = 0; axis < 3; ++axis) {
     out.groups[axis] = d.groups[axis];
@@ -126,6 +128,7 @@ CUresult CudaDevice::launch(const Prepared& command, const char*& call) {
   }
   const auto& d = std::get<PreparedDispatch>(command);
   call = "cuLaunchKernel";
+  const nvtx::Range range(d.name.c_str());
   return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream_,
                            const_cast<void**>(d.arguments.data()), nullptr);
 }
@@ -172,6 +175,7 @@ Ticket CudaDevice::submit(RecordingId id) {
   last_submitted_ = recording.text;
   InFlight entry;
   try {
+    const nvtx::Range range(recording.graph ? "heddle graph" : "heddle list");
     if (recording.graph) {
       expect(cu().GraphLaunch(recording.graph, stream_), "cuGraphLaunch");
     } else {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend_vulkan/labels.h"
 #include "backend_vulkan/queue.h"
 #include "core/device/validate.h"
 
@@ -151,6 +152,7 @@ void Recording::record(const Dispatch& dispatch) {
     touches[i] = {dispatch.bindings[i], access != Access::write, access != Access::read};
   }
   order(touches);
+  const Label label(commands_, kernel->signature.name);
   if (bound_ != kernel->pipeline) {
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     bound_ = kernel->pipeline;
@@ -220,6 +222,7 @@ void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
 void Recording::record(const Copy& copy) {
   const Touch touches[] = {{copy.src, true, false}, {copy.dst, false, true}};
   order(touches);
+  const Label label(commands_, "copy");
   const VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size};
   vkCmdCopyBuffer(commands_, memory_.find(copy.src.buffer)->handle, memory_.find(copy.dst.buffer)->handle, 1, &region);
 }
@@ -227,6 +230,7 @@ void Recording::record(const Copy& copy) {
 void Recording::record(const Fill& fill) {
   const Touch touch{fill.dst, false, true};
   order({&touch, 1});
+  const Label label(commands_, "fill");
   vkCmdFillBuffer(commands_, memory_.find(fill.dst.buffer)->handle, fill.dst.offset, fill.dst.size, fill.pattern);
 }
 

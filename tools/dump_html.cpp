@@ -26,7 +26,7 @@ th { color: var(--soft); font-weight: 500; } td.n, th.n { text-align: right; fon
 td.wide { white-space: normal; min-width: 220px; }
 tr:last-child > td { border-bottom: 0; }
 details > summary { cursor: pointer; } pre { margin: 8px 0; padding: 12px; background: var(--code); border-radius: 6px; overflow: auto; max-height: 520px; font: 12px/1.4 ui-monospace, Menlo, Consolas, monospace; }
-svg { display: block; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .axis { stroke: var(--line); } svg rect.v { stroke: var(--edge); stroke-width: .6; } svg rect.v:hover { stroke: var(--text); stroke-width: 1.5; }
+svg { display: block; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .axis { stroke: var(--line); } svg rect.v { stroke: var(--edge); stroke-width: .6; } svg rect.thin { stroke: none; } svg rect.v:hover { stroke: var(--text); stroke-width: 1.5; }
 svg .live { fill: none; stroke: var(--text); stroke-width: 1.2; stroke-dasharray: 4 3; opacity: .7; }
 .legend { display: flex; gap: 18px; margin: 8px 2px; color: var(--soft); font-size: 12px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
 )";
@@ -123,8 +123,9 @@ class ArenaMap {
     const double address = block_start_.at(static_cast<size_t>(place.block)) + static_cast<double>(place.offset), bytes = static_cast<double>(life.bytes);
     const IrNode& node = graph_.nodes[static_cast<size_t>(life.vertex)];
     const std::string tip = fmt::format("{}\n{} at {}:{}\nwritten by kernel {}\nlast read by kernel {}", vertex_text(graph_, life.vertex), bytes_text(bytes), place.block, place.offset, kernel_name(life.first), kernel_name(life.last));
-    return fmt::format("<rect class=v x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" rx=1 fill=\"{}\"><title>{}</title></rect>\n", x(life.first), y(address + bytes), column_ * (life.last - life.first + 1),
-                       std::max(plot * bytes / total_, 0.6), kinds[kind_of(node)].color, escaped(tip));
+    const double tall = std::max(plot * bytes / total_, 0.6);
+    return fmt::format("<rect class=\"v{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" rx=1 fill=\"{}\"><title>{}</title></rect>\n", tall < 3 ? " thin" : "", x(life.first), y(address + bytes), column_ * (life.last - life.first + 1),
+                       tall, kinds[kind_of(node)].color, escaped(tip));
   }
 
   // Bytes alive at each kernel.
