@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/exec/lower.h"
+#include "core/exec/passes/patterns.h"
 #include "core/exec/passes/simplifier.h"
 #include "core/exec/passes/verify.h"
 #include "core/exec/recompute.h"
@@ -121,6 +122,11 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   if (!fuse) return specialize(imported, caps, PassSet::all());
   Graph graph = simplify(imported, passes);
   verify_graph(graph, imported, "simplify");
+  if (std::optional<Graph> matched = replace_patterns(graph, caps, passes)) {
+    verify_graph(*matched, imported, "patterns");
+    graph = simplify(*matched, passes.with(Pass::dead));
+    verify_graph(graph, imported, "simplify after patterns");
+  }
   if (passes.has(Pass::recompute)) {
     graph = recompute(std::move(graph));
     verify_graph(graph, imported, "recompute");

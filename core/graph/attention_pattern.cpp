@@ -26,12 +26,7 @@ struct BelowRoot : Recorded {
 };
 
 // (..., x, y) as (B, H, x, y).
-Tensor in_four(const Tensor& x) {
-  const Shape& shape = x.shape();
-  const int rank = shape.rank();
-  if (rank == 4) return x;
-  return reshape(x, Shape{rank == 3 ? shape[0] : 1, 1, shape[rank - 2], shape[rank - 1]});
-}
+Tensor in_four(const Tensor& x, int rank) { return reshape(x, shape_in_four(x.shape(), rank)); }
 
 bool looks_like_one(const Node& root) {
   if (root.op != &ops::matmul_op || root.inputs.size() != 2) return false;
@@ -62,14 +57,14 @@ std::optional<RecognisedAttention> recognise_attention(const NodePtr& root) {
   if (!terms->added.empty() && terms->added.size() + terms->hidden.size() == 1) found.added = terms->added[0];
   for (const NodePtr& bias : terms->added) {
     if (bias->tracks && !found.added) return std::nullopt;
-    const Tensor x = in_four(Tensor(bias));
+    const Tensor x = in_four(Tensor(bias), terms->rank);
     options.bias = options.bias.defined() ? options.bias + x : x;
   }
   for (const auto& hidden : terms->hidden) {
-    const Tensor x = hidden_bias(in_four(Tensor(hidden.condition)), hidden.keep, hidden.fill);
+    const Tensor x = hidden_bias(in_four(Tensor(hidden.condition), terms->rank), hidden.keep, hidden.fill);
     options.bias = options.bias.defined() ? options.bias + x : x;
   }
-  const Tensor q = in_four(Tensor(terms->queries)), k = in_four(transpose(Tensor(terms->keys))), v = in_four(Tensor(terms->values));
+  const Tensor q = in_four(Tensor(terms->queries), terms->rank), k = in_four(transpose(Tensor(terms->keys)), terms->rank), v = in_four(Tensor(terms->values), terms->rank);
   if (k.dim(0) != q.dim(0) || k.dim(1) != q.dim(1)) return std::nullopt;
   const Tensor result = scaled_dot_product_attention(q, k, v, options);
   // permute <- reshape <- slice <- the row.

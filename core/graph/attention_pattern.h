@@ -4,7 +4,7 @@
 // differentiates the fused row in its place (autograd/autograd.cpp), so that neither needs the matrix of scores. Recognised are: a softmax over the
 // last axis, the library's or written out with or without its maximum; a scale before or after the product; biases; masks by where(), of which one
 // that compares positions is causal; casts between floats. Not recognised: dropout of the weights, repeated key heads.
-// Invariants: what is found means the same up to rounding, but for a row whose keys are all hidden by -infinity: NaN by the formula, zeros here.
+// Invariants: what is found means the same up to rounding, rows of NaN included.
 // Thread safety: pure functions; recording is per thread.
 #pragma once
 
@@ -20,7 +20,7 @@
 
 namespace heddle {
 
-// `Id` names a vertex. Conditions and biases are the vertices behind broadcasting: dimensions as the scores', or 1.
+// `Id` names a vertex. Conditions and biases are the vertices behind broadcasting: dimensions as the scores', or 1; the first ones may be missing.
 template <class Id>
 struct AttentionTerms {
   struct Hidden {
@@ -34,7 +34,16 @@ struct AttentionTerms {
   std::vector<Hidden> hidden;
   std::vector<Id> added;
   std::vector<Id> inside;  // vertices that nobody needs any more
+  int rank = 4;            // of the scores
 };
+
+// The shape (B, H, x, y) of a matrix of scores of that rank, or of what broadcasts to one.
+inline Shape shape_in_four(const Shape& shape, int rank) {
+  Shape whole;
+  for (int d = shape.rank(); d < rank; ++d) whole.push_back(1);
+  for (const int64_t d : shape) whole.push_back(d);
+  return rank == 4 ? whole : Shape{rank == 3 ? whole[0] : 1, 1, whole[rank - 2], whole[rank - 1]};
+}
 
 // `Source` says, of an Id: op(id), input(id, n), attrs(id), shape(id), dtype(id).
 template <class Source>
@@ -50,6 +59,7 @@ class AttentionFinder {
     if (rank_ < 2 || rank_ > 4) return std::nullopt;
     const Id probabilities = inner(s_.input(root, 0));
     full_ = s_.shape(probabilities);
+    found_.rank = rank_;
     const std::optional<Id> scores = behind_softmax(probabilities);
     if (!scores || !read_scores(*scores, false)) return std::nullopt;
     found_.values = s_.input(root, 1);
@@ -209,7 +219,14 @@ class AttentionFinder {
     }
   }
 
-  Id unspread(Id id) const { return s_.op(id) == &ops::expand_op ? s_.input(id, 0) : id; }
+  Id unspread(Id id) const {
+    if (s_.op(id) == &ops::expand_op) id = s_.input(id, 0);
+    while (s_.op(id) == &ops::reshape_op && s_.shape(id).rank() >= 2 && s_.shape(s_.input(id, 0)).rank() < s_.shape(id).rank() &&
+           shape_in_four(s_.shape(s_.input(id, 0)), s_.shape(id).rank()) == shape_in_four(s_.shape(id), s_.shape(id).rank())) {
+      id = s_.input(id, 0);  // dimensions of size 1 in front
+    }
+    return id;
+  }
 
   // constant + queries * t + keys * s for query t and key s.
   struct Position {
