@@ -91,9 +91,10 @@ TEST(Profile, TextNamesKernelsAndGaps) {
 }
 
 TEST(Profile, TrainingLeavesNothingBehind) {
+  if (test::kernel_devices().empty()) GTEST_SKIP() << "no device runs kernels here";
   const test::TemporaryFolder folder;
-  const Finished run = run_heddle({"profile", "train", "mnist-mlp", "--device", "null:0", "--limit-steps", "9", "--no-bounds", "--json"});
-  // The null device computes zeros, which are finite.
+  const test::RunOptions options{.environment = {{"TMPDIR", folder.path()}}, .interrupt_after = {}};
+  const Finished run = run_heddle({"profile", "train", "mnist-mlp", "--device", test::kernel_devices()[0], "--limit-steps", "9", "--no-bounds", "--json"}, options);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json profile = Json::parse(run.out);
   EXPECT_EQ(profile["steps"], 6);
@@ -124,13 +125,12 @@ std::vector<std::vector<std::string>> commands_in(const std::string& text) {
   return commands;
 }
 
-// What verbose lines print is run as it stands: on every device, of a generated kernel, of a body and of a launch over many tensors.
+// What verbose lines print is run as it stands: on every device, of a product, a generated kernel and a launch over many tensors.
 TEST(Verbose, EveryLineEndsWithACommandThatRuns) {
-  const test::TemporaryFolder cache;
   for (const std::string& device : test::kernel_devices()) {
     test::RunOptions options;
-    options.environment = {{"HEDDLE_CACHE_DIR", cache / "cache"}, {"HEDDLE_DEBUG", "1"}};
-    const Finished verbose = run_heddle({"profile", "step", "cnn:4", "--device", device, "--steps", "1", "--no-bounds"}, options);
+    options.environment = {{"HEDDLE_DEBUG", "1"}};
+    const Finished verbose = run_heddle({"profile", "step", "mlp:8", "--device", device, "--steps", "1", "--no-bounds"}, options);
     ASSERT_EQ(verbose.exit_code, 0) << verbose.err;
     std::istringstream lines(verbose.err);
     for (std::string line; std::getline(lines, line);) {
@@ -155,15 +155,12 @@ TEST(Verbose, EveryLineEndsWithACommandThatRuns) {
 }
 
 TEST(Verbose, BenchPrintsTheKernelsOfACase) {
-  const test::TemporaryFolder cache;
-  test::RunOptions options;
-  options.environment = {{"HEDDLE_CACHE_DIR", cache / "cache"}};
   for (const std::string& device : test::kernel_devices()) {
-    const Finished run = run_heddle({"bench", "layernorm", "--cases", "64x256", "--device", device, "--repetitions", "10", "--verbose"}, options);
+    const Finished run = run_heddle({"bench", "layernorm", "--cases", "64x256", "--device", device, "--repetitions", "10", "--verbose"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const auto commands = commands_in(run.err);
     ASSERT_GE(commands.size(), 1u) << run.err;
-    EXPECT_EQ(run_heddle(commands[0], options).exit_code, 0);
+    EXPECT_EQ(run_heddle(commands[0]).exit_code, 0);
   }
 }
 

@@ -57,7 +57,7 @@ TEST(Profiler, CountsBytesAndOperations) {
   EXPECT_EQ(epilogue.read, 4 * (30 * 7 + 7 * 11 + 11));
   EXPECT_EQ(epilogue.written, 4 * 30 * 11);
   // A slice reads what it shows; an operand that is used twice is read once.
-  EXPECT_EQ(counted([&] { return exp(a.slice(0, 3, 8)); }).read, 4 * 5 * 7);
+  EXPECT_EQ(counted([&] { return exp(slice(a, 0, Slice{3, 8})); }).read, 4 * 5 * 7);
   EXPECT_EQ(counted([&] { return a * a; }).read, 4 * 30 * 7);
   // Rows of a table: as many as there are indices.
   const Tensor table = leaf({1000, 8}), picks = Tensor::from_vector(std::vector<int32_t>{5, 7, 5}, {3}, &null_device());
@@ -83,7 +83,7 @@ TEST(Profiler, ConvolutionsAndAttention) {
   const Sums forward = counted([&] { return conv2d(images, weights); });
   EXPECT_EQ(forward.flops, 2.0 * 2 * 5 * 7 * 6 * 3 * 9);
   const Tensor q = leaf({2, 4, 16, 8});
-  EXPECT_EQ(counted([&] { return attention(q, q, q); }).flops, 4.0 * 2 * 4 * 16 * 16 * 8);
+  EXPECT_EQ(counted([&] { return scaled_dot_product_attention(q, q, q); }).flops, 4.0 * 2 * 4 * 16 * 16 * 8);
 }
 
 // A launch over many tensors counts all of them, and one line says so.
