@@ -226,6 +226,21 @@ int64_t hk_mod(int64_t x, int64_t y) {
 #define tanh(x) hk_tanh(x)
 //@ erf
 #define erf(x) hk_erf(x)
+//@ erfc
+#define erfc(x) hk_erfc(x)
+//@ erfinv
+#define erfinv(x) hk_erfinv(x)
+//@ lgamma
+#define lgamma(x) hk_lgamma(x)
+//@ COPYSIGN
+float hk_copysign(float x, float y) { return uintBitsToFloat((floatBitsToUint(x) & 0x7fffffffu) | (floatBitsToUint(y) & 0x80000000u)); }
+#ifdef HK_HAS_F64
+double hk_copysign(double x, double y) {
+  uvec2 u = unpackDouble2x32(x);
+  return packDouble2x32(uvec2(u.x, (u.y & 0x7fffffffu) | (unpackDouble2x32(y).y & 0x80000000u)));
+}
+#endif
+#define COPYSIGN(x, y) hk_copysign(x, y)
 //@ pow
 #define pow(x, y) hk_pow(x, y)
 //@ atan2
