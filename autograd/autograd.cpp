@@ -122,6 +122,7 @@ class Walk {
   }
 
   void apply_rule(const NodePtr& node, const Tensor& g) {
+    const BackwardScope scope(node->where);
     RuleCall call{*node, Tensor(node), g, {}, {}, {}};
     bool any = false;
     for (const NodePtr& in : node->inputs) {
@@ -233,7 +234,8 @@ void check_input(const Tensor& input, size_t i) {
 }  // namespace
 
 std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                        std::span<const Tensor> cotangents) {
+                        std::span<const Tensor> cotangents, Caller caller) {
+  const CallerScope scope(caller);
   if (outputs.size() != cotangents.size()) {
     throw GradError(fmt::format("[vjp] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
@@ -249,7 +251,8 @@ std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor>
   return result;
 }
 
-void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph) {
+void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph, Caller caller) {
+  const CallerScope scope(caller);
   check_output(loss, "backward");
   if (!loss.requires_grad()) {
     throw GradError(fmt::format(
@@ -277,7 +280,8 @@ void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph) {
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> cotangents, bool create_graph, bool allow_unused) {
+                         std::span<const Tensor> cotangents, bool create_graph, bool allow_unused, Caller caller) {
+  const CallerScope scope(caller);
   if (!cotangents.empty() && cotangents.size() != outputs.size()) {
     throw GradError(fmt::format("[grad] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
@@ -303,12 +307,12 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 }
 
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& cotangent,
-                         bool create_graph, bool allow_unused) {
-  return grad(std::span(&output, 1), inputs, std::span(&cotangent, 1), create_graph, allow_unused);
+                         bool create_graph, bool allow_unused, Caller caller) {
+  return grad(std::span(&output, 1), inputs, std::span(&cotangent, 1), create_graph, allow_unused, caller);
 }
 
-Tensor grad(const Tensor& output, const Tensor& input, const Tensor& cotangent, bool create_graph) {
-  return grad(std::span(&output, 1), std::span(&input, 1), std::span(&cotangent, 1), create_graph, false)[0];
+Tensor grad(const Tensor& output, const Tensor& input, const Tensor& cotangent, bool create_graph, Caller caller) {
+  return grad(std::span(&output, 1), std::span(&input, 1), std::span(&cotangent, 1), create_graph, false, caller)[0];
 }
 
 std::string gradient_status(const OpDef& op) {

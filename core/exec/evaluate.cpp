@@ -44,7 +44,7 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
 }
 
 std::string at_line() {
-  const std::string place = place_of(current_caller());
+  const std::string place = current_place().str();
   return place.empty() ? "" : " at " + place;
 }
 

@@ -137,7 +137,9 @@ LoweredKernel lower_group(const LowerInput& in) {
   check_loops(kernel, in.caps);
   for (const Member& member : in.group.members) {
     if (member.stored) kernel.writes.push_back(member.node);
+    kernel.vertices.push_back(member.node);
   }
+  kernel.vertices.insert(kernel.vertices.end(), in.group.inlined.begin(), in.group.inlined.end());
   return kernel;
 }
 

@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
+#include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
@@ -95,6 +96,7 @@ class StepImpl {
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
@@ -114,6 +116,7 @@ class StepImpl {
 
   size_t kernel_count() const { return lowered_.size(); }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
+  const std::vector<std::vector<Place>>& places() const { return places_; }
 
  private:
   struct Recording {
@@ -303,6 +306,7 @@ class StepImpl {
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
+  std::vector<std::vector<Place>> places_;  // by kernel
   std::vector<KernelId> kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
@@ -318,5 +322,6 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
+const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
 
 }  // namespace heddle
