@@ -304,6 +304,8 @@ FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
 FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
 #undef abs
 #define abs(x) hk_abs(x)
+//@ WIDEN
+#define WIDEN(x) ((I64)(x))
 //@ IDIV IMOD
 // Dividing by 0, or the least int by -1, traps on x86.
 #define HK_INTEGER_DIVISION(T, U) \

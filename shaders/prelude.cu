@@ -186,6 +186,8 @@ FUNC double hk_mod(double x, double y) {
 }
 #endif
 #define MOD(x, y) hk_mod(x, y)
+//@ WIDEN
+#define WIDEN(x) ((I64)(x))
 //@ round
 // Overloads of the C++ kind: exp, log, sin, ... already take float or double.
 FUNC float hk_round(float x) { return rintf(x); }

@@ -182,6 +182,10 @@ int64_t hk_min(int64_t a, int64_t b) { return a < b ? a : b; }
 #endif
 #define max(a, b) hk_max(a, b)
 #define min(a, b) hk_min(a, b)
+//@ WIDEN
+// From halves: Mesa 22.3 narrows comparisons of what int64_t(int) made, and gets them wrong.
+int64_t hk_widen(int x) { return packInt2x32(ivec2(x, x >> 31)); }
+#define WIDEN(x) hk_widen(x)
 //@ IDIV IMOD
 // The sign of % is the driver's choice for negative numbers, and dividing by 0, or the least int by -1, traps on CPU drivers.
 #define HK_INTEGER_DIVISION(T) \

@@ -36,7 +36,7 @@ double inverse_erf(double x) {
   const double l = std::log1p(-x * x), t = 2 / (std::numbers::pi * 0.147) + l / 2;
   double y = std::copysign(std::sqrt(std::sqrt(t * t - l / 0.147) - t), x);
   for (int i = 0; i < 4; ++i) {
-    const double error = std::abs(x) < 0.5 ? std::erf(y) - x : std::copysign((1 - std::abs(x)) - std::erfc(std::abs(y)), x);
+    const double error = std::abs(x) < 0.5 ? std::erf(y) - x : ((1 - std::abs(x)) - std::erfc(std::abs(y))) * std::copysign(1.0, x);
     y -= error * std::exp(y * y) * std::sqrt(std::numbers::pi) / 2;
   }
   return y;
@@ -49,6 +49,10 @@ namespace bits {
 [[maybe_unused]] Wide either(Wide x, Wide y) { return x | y; }
 [[maybe_unused]] Wide one(Wide x, Wide y) { return x ^ y; }
 [[maybe_unused]] Wide quotient(Wide x, Wide y) { return y == 0 ? Wide(0) : (x - floor_mod(x, y)) / y; }
+[[maybe_unused]] Wide left(Wide x, Wide y) { return x * (Wide(1) << (y & 31)); }
+[[maybe_unused]] Wide right(Wide x, Wide y) { return x >> (y & 31); }
+double left(double x, double) { return x; }
+double right(double x, double) { return x; }
 double flip(double x) { return x; }
 double both(double x, double) { return x; }
 double either(double x, double) { return x; }
