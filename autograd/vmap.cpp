@@ -47,6 +47,7 @@ class Replay {
 
   // Undefined when the node depends on no example.
   Tensor of(const NodePtr& root) {
+    kept_.push_back(root);  // addresses in values_ stay valid
     for (const NodePtr& node : order(root)) {
       const Tensor value = apply(*node);
       values_.emplace(node.get(), value);
@@ -118,12 +119,13 @@ class Replay {
       if (result.defined()) return result;
     }
     if (op.decompose != nullptr) {
+      NodePtr simpler;
       {
         const ExampleScope scope;  // over examples, as the node itself
-        kept_.push_back(op.decompose(call.node).node());  // addresses in values_ stay valid
+        simpler = op.decompose(call.node).node();
       }
-      const Tensor result = of(kept_.back());
-      return result.defined() ? result : repeated(Tensor(kept_.back()), size_);
+      const Tensor result = of(simpler);
+      return result.defined() ? result : repeated(Tensor(simpler), size_);
     }
     throw ValueError(fmt::format("[vmap] op '{}' {} has no batching rule{}", op.name, call.node.shape.str(),
                                  row != nullptr ? fmt::format(": {}", row->reason) : "; call it outside of the mapped function, or loop over the examples"));
