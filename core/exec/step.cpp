@@ -91,7 +91,7 @@ class StepImpl {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
-    debug_graph(imported, graph);
+    debug_graph(imported, graph, caps);
     auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
