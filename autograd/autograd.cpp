@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "autograd/rules.h"
+#include "autograd/written_rows.h"
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
@@ -100,7 +101,7 @@ class Walk {
       const Tensor g = run_hooks(*node, found->second);
       cotangents_.erase(found);
       if (wanted.contains(node.get())) reached(node, g);
-      if (passes(*node) && !apply_as_attention(node, g)) apply_rule(node, g);
+      if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g)) apply_rule(node, g);
     }
   }
 
@@ -149,6 +150,12 @@ class Walk {
       add(inputs[i]->get(), cast(reshape(slope, (*inputs[i])->shape), (*inputs[i])->dtype));
     }
     return true;
+  }
+
+  bool apply_as_row(const NodePtr& node, const Tensor& g) {
+    const std::optional<autograd::WrittenRow> row = autograd::differentiate_written_row(node, g);
+    if (row && needs(*row->x)) add(row->x.get(), row->slope);
+    return row.has_value();
   }
 
   void apply_rule(const NodePtr& node, const Tensor& g) {
