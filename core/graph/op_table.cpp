@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/attention.h"
+#include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/op.h"
 #include "core/graph/primitives.h"
@@ -174,6 +175,7 @@ HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decom
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
 HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
 HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 #undef HEDDLE_PRIMITIVE
 
@@ -203,7 +205,7 @@ const OpDef* const table[] = {
     &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op,
     &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
-    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
+    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
     &ops::assign_op};
 
 }  // namespace
