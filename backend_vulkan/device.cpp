@@ -10,6 +10,7 @@
 
 #include "backend_vulkan/fault_injection.h"
 #include "core/base/error.h"
+#include "core/device/slices.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -35,12 +36,6 @@ void close_open_devices() {
     devices.swap(open_devices().devices);
   }
   for (VulkanDevice* device : devices) device->close();
-}
-
-// Desktop watchdogs end submissions of two to ten seconds; CPU drivers have none. HEDDLE_SLICE_MS overrides; 0: one submission.
-double slice_seconds(DeviceClass device_class) {
-  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, std::strtod(text, nullptr) * 1e-3);
-  return device_class == DeviceClass::cpu ? 0 : 0.2;
 }
 
 bool staging_forced() {

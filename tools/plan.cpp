@@ -7,6 +7,7 @@
 #include "bench/training_step.h"
 #include "core/base/error.h"
 #include "core/exec/dump.h"
+#include "core/exec/memory_budget.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -15,6 +16,7 @@ namespace {
 struct PlanOptions {
   std::string step, device;
   bool measure = false, json = false;
+  uint64_t budget = 0;
 };
 
 // The most memory that a step held, counted from what `before` already held that it does not use.
@@ -28,7 +30,7 @@ uint64_t measured_peak(DeviceContext& device, const bench::TrainingStep& step) {
 
 Json to_json(const PlanOptions& o, const DeviceContext& device, const StepLedger& l, uint64_t measured) {
   Json json{{"step", o.step}, {"device", device.id()}, {"parameters", l.parameters}, {"optimizer_state", l.optimizer_state}, {"inputs", l.inputs}, {"activations", l.activations}};
-  json.update({{"gradients", l.gradients}, {"workspace", l.workspace}, {"lower_bound", l.lower_bound}, {"arena", l.arena}, {"all_values", l.all_values}, {"outputs", l.outputs}});
+  json.update({{"gradients", l.gradients}, {"workspace", l.workspace}, {"lower_bound", l.lower_bound}, {"arena", l.arena}, {"all_values", l.all_values}, {"outputs", l.outputs}, {"offloaded", l.offloaded}});
   json.update({{"peak", l.peak()}, {"kernels", l.kernels}});
   if (o.measure) json["measured_peak"] = measured;
   return json;
@@ -41,6 +43,7 @@ void run(const PlanOptions& o) {
   step.record();
   eval_pending();
   StepLedger ledger;
+  set_memory_budget(device, o.budget);
   {
     const Tensor loss = step.record();
     ledger = plan_pending();
@@ -63,9 +66,10 @@ void add_plan(Cli& cli) {
   PlanOptions& o = *options;
   command->add_option("step", o.step, std::string(bench::training_step_form))->required();
   command->add_flag("--measure", o.measure, "Also run the step and print the measured peak");
+  add_budget_option(*command, o.budget);
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure");
+  command->footer("Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure\n  heddle plan gpt:4x128x12x128 --memory-budget 80MiB --measure");
   command->callback([options] { run(*options); });
 }
 

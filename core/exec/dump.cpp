@@ -11,10 +11,11 @@ namespace heddle {
 namespace {
 
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
-  const Graph imported = import_graph(capture(roots));
+  const Capture captured = capture(roots);
+  const Graph imported = import_graph(captured);
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
+  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, step_budget(device, captured));
   if (what == DumpWhat::groups) return step.scheduled.str();
   if (what == DumpWhat::plan) return step.plan.str();
   std::string text;
@@ -33,7 +34,7 @@ StepLedger plan_pending() {
   }
   if (device.caps().target == Target::none) throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
   const Capture captured = capture(roots);
-  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps()));
+  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps(), true, step_budget(device, captured)));
 }
 
 std::string dump_pending(DumpWhat what) {

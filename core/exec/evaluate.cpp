@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/pending.h"
 #include "core/exec/region.h"
 #include "core/graph/primitives.h"
@@ -73,6 +74,7 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   const bool fuse = !eager_mode();
   region.captured.key.push_back(fuse);
   region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(memory_budget(device));
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);
   if (region.step) {

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/exec/lower.h"
+#include "core/exec/offload.h"
 #include "core/exec/recompute.h"
 #include "core/exec/specialize.h"
 
@@ -117,11 +118,14 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
 
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse) { return specialize(fuse ? recompute(simplify(imported)) : imported, caps); }
 
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse) {
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, const StepBudget& budget) {
   PlannedStep step;
   step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse});
   step.kernels = lower(step.scheduled, caps, lower_options(caps));
+  const uint64_t host_bytes = fuse ? add_transfers(step.scheduled, step.kernels, caps) : 0;
   step.plan = make_plan(step.scheduled, step.kernels, caps);
+  step.plan.host_bytes = host_bytes;
+  if (fuse) fit_budget(step, budget, caps);
   return step;
 }
 

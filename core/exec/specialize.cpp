@@ -18,6 +18,7 @@ int apply(Graph& out, IrNode node, const Caps& caps) {
     for (const Rewrite rewrite : rewrites()) {
       if (const int id = rewrite(out, node, caps); id >= 0) {
         out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        out.nodes[static_cast<size_t>(id)].keep = node.keep;
         return id;
       }
     }

@@ -64,6 +64,7 @@ void StepCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
+  host_block_.reset();
 }
 
 size_t StepCache::size() const { return entries_.size(); }
@@ -74,6 +75,14 @@ std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, u
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
+}
+
+std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+  if (!host_block_ || host_block_->bytes() < bytes) {
+    host_block_.reset();
+    host_block_ = std::make_shared<HostBlock>(device, bytes);
+  }
+  return host_block_;
 }
 
 uint64_t StepCache::arena_bytes() const {
@@ -91,20 +100,28 @@ class StepImpl {
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph);
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse, step_budget(device, captured));
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device.kernels(sources);  // what is new is compiled together
+    std::vector<size_t> compiled;
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      if (lowered_[k].is_transfer()) continue;
+      sources.push_back(&lowered_[k].source);
+      compiled.push_back(k);
+    }
+    const std::vector<KernelId> ids = device.kernels(sources);  // what is new is compiled together
+    kernels_.assign(lowered_.size(), KernelId::none);
+    for (size_t i = 0; i < ids.size(); ++i) kernels_[compiled[i]] = ids[i];
   }
 
   StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
     StepResult result = collect(captured, own);
@@ -220,6 +237,11 @@ class StepImpl {
         bound.names.resize(list.size(), lowered_[k].source.name);
         continue;
       }
+      if (lowered_[k].is_transfer()) {
+        list.emplace_back(transfer(lowered_[k], bind_all(lowered_[k], lowered_[k].bindings, memory)[0]));
+        bound.names.resize(list.size(), lowered_[k].source.name);
+        continue;
+      }
       Dispatch dispatch;
       dispatch.kernel = kernels_[k];
       std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
@@ -242,6 +264,11 @@ class StepImpl {
     return bound;
   }
 
+  Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
+    const Binding there{offloaded_->buffer(), kernel.host_offset, here.size};
+    return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
+  }
+
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
     if (binding.size <= device_.caps().max_binding_bytes) return;
     throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
@@ -260,13 +287,15 @@ class StepImpl {
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
       const size_t launches = bound.names.size();
-      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
+      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory), offloaded_), std::move(bound.names)});
       locked.counters.recordings++;
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
+    for (const StoragePtr& storage : captured.storages) storage->last_use = ticket;
+    for (const StoragePtr& storage : own) storage->last_use = ticket;
     locked.counters.kernels += recordings_.back().names.size();
     locked.counters.submissions++;
     debug_times(locked.device, ticket, recordings_.back().names);
@@ -305,6 +334,7 @@ class StepImpl {
   Plan plan_;
   std::vector<KernelId> kernels_;
   StoragePtr host_;
+  std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
 };
 

@@ -71,10 +71,24 @@ void TensorImpl::set_node(NodePtr n) {
 
 Tensor::Tensor(NodePtr node) : impl_(std::make_shared<TensorImpl>(std::move(node))) {}
 
-Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device) {
+namespace {
+
+void check_count(const char* place, size_t count, const Shape& shape) {
   if (count != static_cast<size_t>(shape.numel())) {
-    throw ShapeError(fmt::format("[from_host] {} elements given, but shape {} holds {}", count, shape.str(), shape.numel()));
+    throw ShapeError(fmt::format("[{}] {} elements given, but shape {} holds {}", place, count, shape.str(), shape.numel()));
   }
+}
+
+}  // namespace
+
+Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device) {
+  check_count("from_batch", count, shape);
+  if (count == 0) return from_bytes(data, count, dtype, shape, device);
+  return Tensor(make_leaf(device_or_default(device).stage(data, count * size_of(dtype)), View::dense(shape), dtype));
+}
+
+Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device) {
+  check_count("from_host", count, shape);
   DeviceContext& target = device_or_default(device);
   const uint64_t bytes = count * size_of(dtype);
   StoragePtr storage = target.allocate(bytes);
