@@ -25,6 +25,7 @@ uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
 
 CudaDevice::CudaDevice(const Found& found)
     : caps_(found.info.caps), id_(found.info.id), sm_(found.sm), device_(found.device), cache_("cuda", found.info.caps.driver_hash) {
+  caps_.queues = wanted_queues(caps_.queues);
   check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
   CUresult result = cu().CtxSetCurrent(context_);
   if (result == CUDA_SUCCESS) result = cu().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING);

@@ -113,7 +113,6 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   caps.i64 = true;  // part of the full profile
   caps.int8_dot = has_extension(extensions, "cl_khr_integer_dot_product");
   caps.async = caps.times = caps.uploads_beside = true;
-  caps.queues = wanted_queues(1);
   caps.driver_hash = hash_string(identity);
   read_limits(device, caps);
   return caps;

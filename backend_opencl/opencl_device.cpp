@@ -29,6 +29,7 @@ OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(fou
   cl_int status = CL_SUCCESS;
   context_ = cl().CreateContext(properties, 1, &device_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
+  caps_.queues = wanted_queues(caps_.queues);
   pinned_staging_ = caps_.device_class != DeviceClass::cpu || std::getenv("HEDDLE_OPENCL_PINNED");
   queue_ = cl().CreateCommandQueue(context_, device_, 0, &status);
   if (status != CL_SUCCESS) {

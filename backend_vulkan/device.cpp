@@ -206,6 +206,15 @@ Ticket VulkanDevice::read_later(BufferId buffer, uint64_t offset, void* target, 
   return Ticket{parts().transfers.download_later(buffer, offset, static_cast<std::byte*>(target), bytes)};
 }
 
+void VulkanDevice::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  parts().transfers.upload_beside(buffer, offset, static_cast<const std::byte*>(source), bytes, static_cast<uint64_t>(after));
+}
+
+BufferId VulkanDevice::alloc_host(uint64_t bytes) {
+  Parts& p = parts();
+  return p.memory.add(p.memory.make(bytes, Residence::readback));
+}
+
 void VulkanDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   Parts& p = parts();
   const uint64_t number = known(ticket, "wait");

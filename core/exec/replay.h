@@ -33,7 +33,7 @@ class HostBlock {
 // A recording of a device with the memory it is bound to; released with its last owner.
 class KeptRecording {
  public:
-  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena, std::shared_ptr<HostBlock> host)
+  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena, std::shared_ptr<HostBlock> host = nullptr)
       : device_(device), id_(id), kernels_(kernels), arena_(std::move(arena)), host_(std::move(host)) {}
   ~KeptRecording();
   KeptRecording(const KeptRecording&) = delete;
