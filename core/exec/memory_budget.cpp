@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -57,7 +58,6 @@ void fit_budget(PlannedStep& step, const StepBudget& budget, const Caps& caps) {
   if (budget.bytes == 0) return;
   const uint64_t outputs = std::accumulate(step.plan.own_bytes.begin(), step.plan.own_bytes.end(), uint64_t{0}), fixed = budget.held + outputs;
   if (fixed + step.plan.arena.total() <= budget.bytes) return;
-  uint64_t least = step.plan.arena.total();
   if (budget.bytes > fixed) {
     // The arena is a little larger than what is alive at once, where ranges do not fit together: then the aim is lowered by as much.
     constexpr int attempts = 6;
@@ -70,15 +70,14 @@ void fit_budget(PlannedStep& step, const StepBudget& budget, const Caps& caps) {
         return;
       }
       if (!fitting.made.fits) break;
-      aim -= static_cast<int64_t>(fixed + arena - budget.bytes);
+      aim = std::min(aim, fitting.made.peak) - static_cast<int64_t>(fixed + arena - budget.bytes);
     }
   }
-  const Fitting smallest = fit(step, caps, 0);
-  if (const uint64_t arena = smallest.step.plan.arena.total(); fixed + arena <= budget.bytes) {
-    step = smallest.step;
+  Fitting smallest = fit(step, caps, 0);
+  const uint64_t least = std::min(step.plan.arena.total(), smallest.step.plan.arena.total());
+  if (fixed + least <= budget.bytes) {
+    step = std::move(smallest.step);
     return;
-  } else {
-    least = std::min(least, arena);
   }
   throw BudgetError(fmt::format("[memory budget] a budget of {} cannot be met: this step needs at least {} (it reads and updates {}, its results are {}, its temporaries {} of "
                                 "which recomputation leaves {}); a smaller batch, accumulation, 16-bit values or offload() need less",

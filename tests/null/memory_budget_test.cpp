@@ -77,14 +77,13 @@ TEST(MemoryBudget, TheGptOfTwelveBlocksIsPlannedInASecond) {
   const uint64_t fixed = free.peak() - free.arena;
   const auto seconds = [&](uint64_t budget) {
     const auto start = std::chrono::steady_clock::now();
-    step.plan(budget);
+    step.plan(budget);  // 0.03 s on a quiet machine, when the rest of planning takes 0.33 s
     return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   };
   const double without = seconds(0);
   for (const uint64_t percent : {75, 50, 35}) {
     const double with = seconds(fixed + free.arena * percent / 100);
-    RecordProperty("seconds_at_" + std::to_string(percent), std::to_string(with - without));
-    std::printf("%d %%: %.3f s above %.3f s\n", static_cast<int>(percent), with - without, without);
+    EXPECT_LT(with - without, 1.0) << percent << " % of the arena";
   }
 }
 
