@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/exec/passes/describe.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
 #include "core/exec/recompute.h"
@@ -14,8 +15,9 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
   const Capture captured = capture(roots);
   const Graph imported = import_graph(captured);
   if (what == DumpWhat::graph) return imported.str();
+  if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, step_budget(device, captured));
+  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, active_passes(), step_budget(device, captured));
   if (what == DumpWhat::groups) return step.scheduled.str();
   if (what == DumpWhat::plan) return step.plan.str();
   std::string text;
@@ -34,7 +36,7 @@ StepLedger plan_pending() {
   }
   if (device.caps().target == Target::none) throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
   const Capture captured = capture(roots);
-  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps(), true, step_budget(device, captured)));
+  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps(), true, active_passes(), step_budget(device, captured)));
 }
 
 std::string dump_pending(DumpWhat what) {

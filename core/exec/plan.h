@@ -11,6 +11,7 @@
 
 #include "core/exec/emit.h"
 #include "core/exec/memory_budget.h"
+#include "core/exec/passes/passes.h"
 
 namespace heddle {
 
@@ -57,9 +58,10 @@ struct PlannedStep {
   std::vector<LoweredKernel> kernels;
   Plan plan;
 };
-// The captured graph as `caps` computes it best; with `fuse` false as it was recorded, but for what the device must have otherwise.
-Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true);
+// The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was recorded, but for what the device
+// must have otherwise.
+Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 // Throws BudgetError when it cannot be made to fit.
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, const StepBudget& budget = {});
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(), const StepBudget& budget = {});
 
 }  // namespace heddle

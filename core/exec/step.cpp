@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
+#include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
@@ -99,11 +100,12 @@ class StepImpl {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
-    debug_graph(imported, graph);
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse, step_budget(device, captured));
+    debug_graph(imported, graph, caps);
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse, active_passes(), step_budget(device, captured));
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     std::vector<size_t> compiled;
@@ -131,6 +133,7 @@ class StepImpl {
 
   size_t kernel_count() const { return lowered_.size(); }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
+  const std::vector<std::vector<Place>>& places() const { return places_; }
 
  private:
   struct Recording {
@@ -332,6 +335,7 @@ class StepImpl {
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
+  std::vector<std::vector<Place>> places_;  // by kernel
   std::vector<KernelId> kernels_;
   StoragePtr host_;
   std::shared_ptr<HostBlock> offloaded_;
@@ -348,5 +352,6 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
+const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
 
 }  // namespace heddle

@@ -58,20 +58,43 @@ void keep(const std::pair<A, B>& results) {
 }
 }  // namespace detail
 
+namespace detail {
 template <class F, class... Arguments>
-auto checkpoint(CheckpointOptions options, F&& function, Arguments&&... arguments) {
+auto checkpointed(CheckpointOptions options, F&& function, Arguments&&... arguments) {
   auto result = [&] {
     const RecomputeScope scope(options.offload ? Keep::offload : Keep::inside);
     return std::forward<F>(function)(std::forward<Arguments>(arguments)...);
   }();
-  detail::keep(result);
+  keep(result);
   return result;
 }
+template <class... Arguments>
+inline constexpr bool tensor_first = false;
+template <class First, class... Rest>
+inline constexpr bool tensor_first<First, Rest...> = std::is_convertible_v<First, const Tensor&>;
+}  // namespace detail
 
+// With a tensor as the first argument, what the function does not place itself (a layer of the library) is placed where this call stands.
+template <class F, class... Arguments>
+auto checkpoint(CheckpointOptions options, F&& function, TensorArg first, Arguments&&... rest) {
+  const CallerScope scope(first.caller);
+  return detail::checkpointed(options, std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
+}
+template <class F, class... Arguments>
+  requires(!detail::tensor_first<Arguments...>)
+auto checkpoint(CheckpointOptions options, F&& function, Arguments&&... arguments) {
+  return detail::checkpointed(options, std::forward<F>(function), std::forward<Arguments>(arguments)...);
+}
 template <class F, class... Arguments>
   requires(!std::is_same_v<std::decay_t<F>, CheckpointOptions>)
+auto checkpoint(F&& function, TensorArg first, Arguments&&... rest) {
+  const CallerScope scope(first.caller);
+  return detail::checkpointed({}, std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
+}
+template <class F, class... Arguments>
+  requires(!std::is_same_v<std::decay_t<F>, CheckpointOptions> && !detail::tensor_first<Arguments...>)
 auto checkpoint(F&& function, Arguments&&... arguments) {
-  return checkpoint(CheckpointOptions{}, std::forward<F>(function), std::forward<Arguments>(arguments)...);
+  return detail::checkpointed({}, std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace heddle
