@@ -41,7 +41,7 @@ CudaDevice::~CudaDevice() {
   cu().StreamSynchronize(stream_);
   if (copy_stream_) cu().StreamSynchronize(copy_stream_);
   for (auto& [id, recording] : recordings_) destroy(recording);
-  for (InFlight& entry : in_flight_.entries()) {
+  for (const InFlight& entry : in_flight_.entries()) {
     cu().EventDestroy(entry.done);
     if (entry.read.memory) cu().MemFreeHost(entry.read.memory);
     for (CUevent event : entry.marks) cu().EventDestroy(event);
@@ -173,7 +173,7 @@ void CudaDevice::reclaim_staging() {
 bool CudaDevice::take_staging(uint64_t bytes, Staging& slot) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    wait_for(staged_.front().done);
+    in_flight_.wait_for(staged_.front().done);
     reclaim_staging();
   }
   auto best = free_staging_.end();
@@ -241,10 +241,10 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
-  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
+  if (in_flight_.limited()) return wait(read_later(id, offset, target, bytes), nullptr);
   expect(cu().MemcpyDtoHAsync(target, source.memory + offset, bytes, stream_), "cuMemcpyDtoHAsync");
   expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
-  retire(in_flight_.last());  // the stream is in order: what was enqueued before has finished
+  in_flight_.let_go_of_all();  // the stream is in order: what was enqueued before has finished
 }
 
 // ---- kernels ----

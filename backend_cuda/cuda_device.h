@@ -113,8 +113,6 @@ class CudaDevice final : public Device {
   Buffer& buffer(BufferId id, const char* place);
   std::string machine_code(const KernelSource& source) const;
   KernelId add(const KernelSource& source, const std::string& code);
-  // cuEventSynchronize, or with HEDDLE_TIMEOUT a look from time to time.
-  void wait_for(CUevent event);
   void load(const KernelSource& source, Kernel& kernel);
   void add(Recording& recording, const Command& command);
   PreparedDispatch prepare(const Dispatch& d);
@@ -130,10 +128,11 @@ class CudaDevice final : public Device {
   bool finished(CUevent event);
   bool take_staging(uint64_t bytes, Staging& slot);
   void reclaim_staging();
-  void retire(InFlight& entry);
-  void retire(uint64_t ticket);
-  bool retire_finished(uint64_t ticket);
-  void retire_finished();
+  // What in_flight_ asks.
+  friend class InFlightList<CudaDevice, InFlight>;
+  void let_go(InFlight& entry);
+  void block(CUevent event);
+  [[noreturn]] void give_up(double limit);
   std::vector<double> times_of(const InFlight& entry);
   void destroy(Recording& recording);
 
@@ -149,14 +148,13 @@ class CudaDevice final : public Device {
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
-  InFlightList<InFlight> in_flight_;
+  InFlightList<CudaDevice, InFlight> in_flight_{*this};
   std::deque<Staging> staged_;                                  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;
   uint64_t frees_ = 1;
-  double limit_ = timeout_seconds();
   bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;
   std::string dead_;  // why the device is lost; empty while it works

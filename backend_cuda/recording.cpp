@@ -186,7 +186,7 @@ Ticket CudaDevice::submit(RecordingId id) {
   if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
-  retire_finished();
+  in_flight_.make_room();
   last_submitted_ = recording.text;
   InFlight entry;
   try {
@@ -224,8 +224,7 @@ std::vector<double> CudaDevice::times_of(const InFlight& entry) {
   return seconds;
 }
 
-// Lets go of a submission that has finished.
-void CudaDevice::retire(InFlight& entry) {
+void CudaDevice::let_go(InFlight& entry) {
   free_events_.push_back(entry.done);
   if (entry.target) {
     std::memcpy(entry.target, entry.read.memory, entry.bytes);
@@ -236,36 +235,17 @@ void CudaDevice::retire(InFlight& entry) {
   for (CUevent event : entry.marks) expect(cu().EventDestroy(event), "cuEventDestroy");
 }
 
-void CudaDevice::retire(uint64_t ticket) {
-  in_flight_.retire(ticket, [this](InFlight& entry) { retire(entry); });
-}
+void CudaDevice::block(CUevent event) { expect(cu().EventSynchronize(event), "cuEventSynchronize"); }
 
-bool CudaDevice::retire_finished(uint64_t ticket) {
-  return in_flight_.retire_finished(ticket, [this](const InFlight& entry) { return finished(entry.done); }, [this](InFlight& entry) { retire(entry); });
-}
-
-void CudaDevice::retire_finished() {
-  constexpr size_t most = InFlightList<InFlight>::most;
-  if (in_flight_.entries().size() >= most) wait_for(in_flight_.entries()[most / 2].done);
-  retire_finished(in_flight_.last());
-}
-
-void CudaDevice::wait_for(CUevent event) {
-  if (limit_ <= 0) return expect(cu().EventSynchronize(event), "cuEventSynchronize");
-  const auto running = [this] {
-    const auto& all = in_flight_.entries();
-    return static_cast<size_t>(std::count_if(all.begin(), all.end(), [this](const InFlight& e) { return !finished(e.done); }));
-  };
-  if (wait_with_limit(limit_, [&] { return finished(event); }, running)) return;
+void CudaDevice::give_up(double limit) {
   given_up_ = true;
-  dead_ = timeout_text(limit_, last_submitted_);
+  dead_ = timeout_text(limit, last_submitted_);
   throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in a new process", id_, dead_));
 }
 
 bool CudaDevice::done(Ticket ticket) {
   activate();
-  in_flight_.check_known(ticket, "done", id_);
-  return retire_finished(raw(ticket));
+  return in_flight_.done(ticket, "done", id_);
 }
 
 // Through page-locked memory: a copy to pageable memory would wait.
@@ -274,7 +254,7 @@ Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return Ticket::none;
-  retire_finished();
+  in_flight_.make_room();
   InFlight entry;
   if (!take_staging(bytes, entry.read)) throw OutOfMemory(fmt::format("[{}] no {} bytes of page-locked memory for a read", id_, bytes));
   entry.done = take_event();
@@ -291,14 +271,7 @@ Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64
 
 void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   activate();
-  if (seconds) seconds->clear();
-  if (ticket == Ticket::none) return;
-  in_flight_.check_known(ticket, "wait", id_);
-  if (const InFlight* entry = in_flight_.find(ticket)) {
-    wait_for(entry->done);
-    retire(raw(ticket));
-  }
-  if (seconds) in_flight_.give_times(ticket, *seconds);
+  in_flight_.wait(ticket, seconds, id_);
 }
 
 }  // namespace heddle::cuda

@@ -48,7 +48,7 @@ OpenClDevice::~OpenClDevice() {
   for (auto& [id, recording] : recordings_) destroy(recording);
   for (const cl_command_queue queue : side_queues_) cl().Finish(queue);
   if (copy_queue_) cl().Finish(copy_queue_);
-  for (InFlight& entry : in_flight_.entries()) {
+  for (const InFlight& entry : in_flight_.entries()) {
     cl().ReleaseEvent(entry.done);
     for (cl_event event : entry.commands) cl().ReleaseEvent(event);
   }
@@ -148,7 +148,7 @@ void OpenClDevice::reclaim_staging() {
 std::unique_ptr<OpenClDevice::Staging> OpenClDevice::take_staging(uint64_t bytes) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    wait_for(staged_.front()->done);
+    in_flight_.wait_for(staged_.front()->done);
     reclaim_staging();
   }
   for (auto& slot : free_staging_) {
@@ -236,11 +236,11 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
-  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
+  if (in_flight_.limited()) return wait(read_later(id, offset, target, bytes), nullptr);
   join_uploads();
   expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_TRUE, offset, bytes, target, 0, nullptr, nullptr),
          "clEnqueueReadBuffer", true);
-  retire(in_flight_.last());  // the queue is in order: what was enqueued before has finished
+  in_flight_.let_go_of_all();  // the queue is in order: what was enqueued before has finished
 }
 
 // ---- kernels ----

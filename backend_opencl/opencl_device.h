@@ -105,8 +105,6 @@ class OpenClDevice final : public Device {
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
   KernelId add(const KernelSource& source, cl_program program);
-  // clWaitForEvents, or with HEDDLE_TIMEOUT a look from time to time.
-  void wait_for(cl_event event);
   Prepared prepare(const Dispatch& d);
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
@@ -120,11 +118,12 @@ class OpenClDevice final : public Device {
   void enable_profiling();
   std::unique_ptr<Staging> take_staging(uint64_t bytes);
   void reclaim_staging();
-  void retire(InFlight& entry);
-  void retire(uint64_t ticket);
-  bool retire_finished(uint64_t ticket);
-  void retire_finished();
+  // What in_flight_ asks.
+  friend class InFlightList<OpenClDevice, InFlight>;
   bool finished(cl_event event);
+  void let_go(InFlight& entry);
+  void block(cl_event event);
+  [[noreturn]] void give_up(double limit);
   void destroy(Recording& recording);
   std::vector<double> times_of(const InFlight& entry);
 
@@ -142,13 +141,12 @@ class OpenClDevice final : public Device {
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
-  InFlightList<InFlight> in_flight_;
+  InFlightList<OpenClDevice, InFlight> in_flight_{*this};
   std::deque<std::unique_ptr<Staging>> staged_;                 // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;
   uint64_t frees_ = 1;
-  double limit_ = timeout_seconds();
   double slice_seconds_ = slice_seconds(caps_.device_class);
   bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;

@@ -59,7 +59,7 @@ OpenClDevice::Prepared OpenClDevice::prepare(const Fill& f) {
 void OpenClDevice::enable_profiling() {
   if (profiling_) return;
   expect(cl().Finish(queue_), "clFinish", true);
-  retire(in_flight_.last());
+  in_flight_.let_go_of_all();
   profiling_ = true;
   cl_command_queue queue = make_queue();
   cl().ReleaseCommandQueue(queue_);
@@ -190,7 +190,7 @@ Ticket OpenClDevice::submit(RecordingId id) {
   if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
-  retire_finished();
+  in_flight_.make_room();
   join_uploads();
   last_submitted_ = recording.text;
   InFlight entry{};
@@ -231,43 +231,23 @@ std::vector<double> OpenClDevice::times_of(const InFlight& entry) {
   return seconds;
 }
 
-// Lets go of a submission that has finished.
-void OpenClDevice::retire(InFlight& entry) {
+void OpenClDevice::let_go(InFlight& entry) {
   if (entry.timed) in_flight_.keep_times(entry.ticket, times_of(entry));
   cl().ReleaseEvent(entry.done);
   for (cl_event event : entry.commands) cl().ReleaseEvent(event);
 }
 
-void OpenClDevice::retire(uint64_t ticket) {
-  in_flight_.retire(ticket, [this](InFlight& entry) { retire(entry); });
-}
+void OpenClDevice::block(cl_event event) { expect(cl().WaitForEvents(1, &event), "clWaitForEvents", true); }
 
-bool OpenClDevice::retire_finished(uint64_t ticket) {
-  return in_flight_.retire_finished(ticket, [this](const InFlight& entry) { return finished(entry.done); }, [this](InFlight& entry) { retire(entry); });
-}
-
-void OpenClDevice::retire_finished() {
-  constexpr size_t most = InFlightList<InFlight>::most;
-  if (in_flight_.entries().size() >= most) wait_for(in_flight_.entries()[most / 2].done);
-  retire_finished(in_flight_.last());
-}
-
-void OpenClDevice::wait_for(cl_event event) {
-  if (limit_ <= 0) return expect(cl().WaitForEvents(1, &event), "clWaitForEvents", true);
-  const auto running = [this] {
-    const auto& all = in_flight_.entries();
-    return static_cast<size_t>(std::count_if(all.begin(), all.end(), [this](const InFlight& e) { return !finished(e.done); }));
-  };
-  if (wait_with_limit(limit_, [&] { return finished(event); }, running)) return;
+void OpenClDevice::give_up(double limit) {
   given_up_ = true;
-  dead_ = timeout_text(limit_, last_submitted_);
+  dead_ = timeout_text(limit, last_submitted_);
   throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a checkpoint", id_, dead_));
 }
 
 bool OpenClDevice::done(Ticket ticket) {
   check_alive();
-  in_flight_.check_known(ticket, "done", id_);
-  return retire_finished(raw(ticket));
+  return in_flight_.done(ticket, "done", id_);
 }
 
 Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
@@ -275,7 +255,7 @@ Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return Ticket::none;
-  retire_finished();
+  in_flight_.make_room();
   join_uploads();
   InFlight entry{};
   expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_FALSE, offset, bytes, target, 0, nullptr, &entry.done), "clEnqueueReadBuffer");
@@ -286,14 +266,7 @@ Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint
 
 void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   check_alive();
-  if (seconds) seconds->clear();
-  if (ticket == Ticket::none) return;
-  in_flight_.check_known(ticket, "wait", id_);
-  if (const InFlight* entry = in_flight_.find(ticket)) {
-    wait_for(entry->done);
-    retire(raw(ticket));
-  }
-  if (seconds) in_flight_.give_times(ticket, *seconds);
+  in_flight_.wait(ticket, seconds, id_);
 }
 
 }  // namespace heddle::opencl

@@ -20,62 +20,6 @@ namespace heddle {
 [[noreturn]] void throw_unknown_ticket(const char* place, const std::string& device, Ticket ticket);
 [[noreturn]] void throw_freed_buffer(const std::string& device, BufferId buffer);
 
-// Entry has a field `ticket`.
-template <class Entry>
-class InFlightList {
- public:
-  static constexpr size_t most = 64;  // submissions the host may run ahead
-
-  Ticket add(Entry entry) {
-    entry.ticket = ++last_;
-    entries_.push_back(std::move(entry));
-    return Ticket{last_};
-  }
-  uint64_t last() const { return last_; }
-  std::deque<Entry>& entries() { return entries_; }
-
-  void check_known(Ticket ticket, const char* place, const std::string& device) const {
-    if (static_cast<uint64_t>(ticket) > last_) throw_unknown_ticket(place, device, ticket);
-  }
-  // Null when it has been retired.
-  Entry* find(Ticket ticket) {
-    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.ticket == static_cast<uint64_t>(ticket); });
-    return at == entries_.end() ? nullptr : &*at;
-  }
-
-  // Lets go of all up to `ticket`, which have finished: retire(entry), then out of the list.
-  template <class Retire>
-  void retire(uint64_t ticket, const Retire& retire) {
-    while (!entries_.empty() && entries_.front().ticket <= ticket) {
-      Entry entry = std::move(entries_.front());
-      entries_.pop_front();
-      retire(entry);
-    }
-  }
-  // The same for those that have finished; true when none up to `ticket` is left.
-  template <class Finished, class Retire>
-  bool retire_finished(uint64_t ticket, const Finished& finished, const Retire& retire_one) {
-    while (!entries_.empty() && entries_.front().ticket <= ticket && finished(entries_.front())) retire(entries_.front().ticket, retire_one);
-    return entries_.empty() || entries_.front().ticket > ticket;
-  }
-
-  // Times of finished timed submissions: the newest few.
-  void keep_times(uint64_t ticket, std::vector<double> seconds) {
-    times_.emplace_back(ticket, std::move(seconds));
-    if (times_.size() > most) times_.pop_front();
-  }
-  void give_times(Ticket ticket, std::vector<double>& seconds) const {
-    for (const auto& [timed, values] : times_) {
-      if (timed == static_cast<uint64_t>(ticket)) seconds = values;
-    }
-  }
-
- private:
-  std::deque<Entry> entries_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;
-  uint64_t last_ = 0;
-};
-
 // Looks from time to time whether done(); false when running() has not changed for `limit` seconds: whatever finishes meanwhile is progress.
 template <class Done, class Running>
 bool wait_with_limit(double limit, const Done& done, const Running& running) {
@@ -92,6 +36,89 @@ bool wait_with_limit(double limit, const Done& done, const Running& running) {
   }
   return true;
 }
+
+// Entry has fields `ticket` and `done`, an event. Of its owner the list asks: finished(event), let_go(entry) of one that has finished, block(event) until it has,
+// and give_up(seconds), which throws, when nothing has finished for that long.
+template <class Owner, class Entry>
+class InFlightList {
+ public:
+  explicit InFlightList(Owner& owner) : owner_(owner) {}
+
+  Ticket add(Entry entry) {
+    entry.ticket = ++last_;
+    entries_.push_back(std::move(entry));
+    return Ticket{last_};
+  }
+  const std::deque<Entry>& entries() const { return entries_; }
+  // Null when it has been let go.
+  const Entry* find(Ticket ticket) const {
+    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.ticket == static_cast<uint64_t>(ticket); });
+    return at == entries_.end() ? nullptr : &*at;
+  }
+
+  // Makes room for one more: lets go of what has finished, and waits when the host is too far ahead.
+  void make_room() {
+    constexpr size_t most = 64;
+    if (entries_.size() >= most) wait_for(entries_[most / 2].done);
+    done(Ticket{last_}, "", "");
+  }
+  // The queue is in order: everything has finished.
+  void let_go_of_all() { let_go(last_); }
+
+  bool done(Ticket ticket, const char* place, const std::string& device) {
+    check_known(ticket, place, device);
+    while (!entries_.empty() && entries_.front().ticket <= static_cast<uint64_t>(ticket) && owner_.finished(entries_.front().done)) let_go(entries_.front().ticket);
+    return entries_.empty() || entries_.front().ticket > static_cast<uint64_t>(ticket);
+  }
+
+  void wait(Ticket ticket, std::vector<double>* seconds, const std::string& device) {
+    if (seconds) seconds->clear();
+    if (ticket == Ticket::none) return;
+    check_known(ticket, "wait", device);
+    if (const Entry* entry = find(ticket)) {
+      wait_for(entry->done);
+      let_go(entry->ticket);
+    }
+    if (!seconds) return;
+    for (const auto& [timed, values] : times_) {
+      if (timed == static_cast<uint64_t>(ticket)) *seconds = values;
+    }
+  }
+
+  // With HEDDLE_TIMEOUT a look from time to time.
+  template <class Event>
+  void wait_for(Event event) {
+    if (limit_ <= 0) return owner_.block(event);
+    const auto running = [this] { return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [this](const Entry& e) { return !owner_.finished(e.done); })); };
+    if (!wait_with_limit(limit_, [&] { return owner_.finished(event); }, running)) owner_.give_up(limit_);
+  }
+  bool limited() const { return limit_ > 0; }
+
+  // Times of finished timed submissions: the newest few.
+  void keep_times(uint64_t ticket, std::vector<double> seconds) {
+    constexpr size_t most = 64;
+    times_.emplace_back(ticket, std::move(seconds));
+    if (times_.size() > most) times_.pop_front();
+  }
+
+ private:
+  void check_known(Ticket ticket, const char* place, const std::string& device) const {
+    if (static_cast<uint64_t>(ticket) > last_) throw_unknown_ticket(place, device, ticket);
+  }
+  void let_go(uint64_t ticket) {
+    while (!entries_.empty() && entries_.front().ticket <= ticket) {
+      Entry entry = std::move(entries_.front());
+      entries_.pop_front();
+      owner_.let_go(entry);
+    }
+  }
+
+  Owner& owner_;
+  double limit_ = timeout_seconds();
+  std::deque<Entry> entries_;
+  std::deque<std::pair<uint64_t, std::vector<double>>> times_;
+  uint64_t last_ = 0;
+};
 
 // "it finished nothing for 2 s (HEDDLE_TIMEOUT); last commands: ...".
 std::string timeout_text(double limit, const std::string& last_commands);

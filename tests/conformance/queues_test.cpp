@@ -190,6 +190,36 @@ TEST_P(Queues, ComputeWhatOneQueueComputes) {
   }
 }
 
+// The host hands a batch over while a step runs that does not read it, and so does one whose storage an earlier step still reads.
+TEST_P(Queues, AnUploadDoesNotWaitForTheStepThatRuns) {
+  const auto device = Registry::instance().open(GetParam());
+  if (!device->caps().async) GTEST_SKIP() << GetParam() << " works while the host waits";
+  const KernelId kernel = device->compile(mix_source());
+  constexpr uint32_t n = 1 << 16;
+  const std::vector<int32_t> ones(n, 1), batch(n, 7);
+  BufferId a = device->alloc(n * 4), out = device->alloc(n * 4), slots[2] = {device->alloc(n * 4), device->alloc(n * 4)};
+  for (const BufferId b : {a, out, slots[0], slots[1]}) device->write(b, 0, ones.data(), n * 4);
+  const auto step = [&](BufferId input) {
+    return std::vector<Command>(1500, Dispatch{kernel, {n / 16, 1, 1}, {{a, 0, n * 4}, {input, 0, n * 4}, {out, 0, n * 4}}, {n, 3}});
+  };
+  const RecordingId steps[] = {device->record(step(slots[0]), false), device->record(step(slots[1]), false)};
+  device->wait(device->submit(steps[0]));
+  const Ticket running = device->submit(steps[0]);
+  device->write_beside(slots[1], 0, batch.data(), n * 4, Ticket::none);
+  EXPECT_FALSE(device->done(running)) << "the upload waited for the step";
+  const Ticket second = device->submit(steps[1]);
+  device->write_beside(slots[0], 0, batch.data(), n * 4, running);  // may wait, but not for the second step
+  EXPECT_FALSE(device->done(second)) << "the upload waited for a step that does not read its storage";
+  device->wait(second);
+  int32_t expected = 1;  // of every element: the steps read ones, ones, sevens
+  for (const int32_t input : {1, 1, 7}) {
+    for (int i = 0; i < 1500; ++i) expected = (5 * expected + 3 + input + 3) & 16777215;
+  }
+  std::vector<int32_t> got(n);
+  device->read(out, 0, got.data(), n * 4);
+  EXPECT_EQ(got, std::vector<int32_t>(n, expected));
+}
+
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Queues);
 INSTANTIATE_TEST_SUITE_P(Devices, Queues, testing::ValuesIn(test::kernel_devices()), [](const auto& tested) {
   std::string name = tested.param;
