@@ -43,6 +43,7 @@ class CudaDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
@@ -62,6 +63,7 @@ class CudaDevice final : public Device {
   };
   struct PreparedDispatch {
     CUfunction function = nullptr;
+    std::string name;  // for NVTX
     unsigned groups[3] = {1, 1, 1};
     unsigned lanes[3] = {1, 1, 1};
     unsigned shared = 0;
@@ -133,7 +135,7 @@ class CudaDevice final : public Device {
   void let_go(InFlight& entry);
   void block(CUevent event);
   [[noreturn]] void give_up(double limit);
-  std::vector<double> times_of(const InFlight& entry);
+  std::vector<CommandTime> times_of(const InFlight& entry);
   void destroy(Recording& recording);
 
   Caps caps_;
@@ -149,6 +151,7 @@ class CudaDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<CudaDevice, InFlight> in_flight_{*this};
+  CUevent epoch_ = nullptr;  // before the first timed command; later times count from it
   std::deque<Staging> staged_;                                  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;

@@ -40,6 +40,7 @@ class OpenClDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
@@ -125,7 +126,7 @@ class OpenClDevice final : public Device {
   void block(cl_event event);
   [[noreturn]] void give_up(double limit);
   void destroy(Recording& recording);
-  std::vector<double> times_of(const InFlight& entry);
+  std::vector<CommandTime> times_of(const InFlight& entry);
 
   Caps caps_;
   std::string id_;
@@ -142,6 +143,7 @@ class OpenClDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
+  cl_ulong epoch_ = 0;  // of the device's clock: the first time stamp seen
   std::deque<std::unique_ptr<Staging>> staged_;                 // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;

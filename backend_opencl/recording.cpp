@@ -218,17 +218,18 @@ bool OpenClDevice::finished(cl_event event) {
   return state == CL_COMPLETE;
 }
 
-std::vector<double> OpenClDevice::times_of(const InFlight& entry) {
-  std::vector<double> seconds;
+std::vector<CommandTime> OpenClDevice::times_of(const InFlight& entry) {
+  std::vector<CommandTime> times;
   auto add = [&](cl_event event) {
     cl_ulong start = 0, end = 0;
     expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr), "clGetEventProfilingInfo");
     expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr), "clGetEventProfilingInfo");
-    seconds.push_back(static_cast<double>(end - start) * 1e-9);
+    if (epoch_ == 0) epoch_ = start;  // small numbers: a double keeps nanoseconds
+    times.push_back({static_cast<double>(static_cast<int64_t>(start - epoch_)) * 1e-9, static_cast<double>(static_cast<int64_t>(end - epoch_)) * 1e-9});
   };
   for (cl_event event : entry.commands) add(event);
   add(entry.done);
-  return seconds;
+  return times;
 }
 
 void OpenClDevice::let_go(InFlight& entry) {
@@ -268,5 +269,7 @@ void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   check_alive();
   in_flight_.wait(ticket, seconds, id_);
 }
+
+std::vector<CommandTime> OpenClDevice::command_times(Ticket ticket) { return in_flight_.times(ticket); }
 
 }  // namespace heddle::opencl

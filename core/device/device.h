@@ -116,6 +116,14 @@ struct Fill {
 
 using Command = std::variant<Dispatch, Copy, Fill>;
 
+// When a command ran: seconds of a clock of the device's own, the same for all its submissions.
+struct CommandTime {
+  double start = 0;
+  double end = 0;
+};
+// How long each ran.
+std::vector<double> durations(std::span<const CommandTime> times);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -161,6 +169,10 @@ class Device {
   // A buffer in page-locked host memory, for Copy commands only, in either direction; freed by free(). The default: alloc(), for devices that
   // have no memory of their own.
   virtual BufferId alloc_host(uint64_t bytes);
+
+  // ---- optional: when the commands of a timed submission ran (Caps::times), one entry per command, once wait() returned for it. Empty where the
+  // device cannot say (the default), for an untimed one, and for one that finished many submissions ago.
+  virtual std::vector<CommandTime> command_times(Ticket ticket);
 };
 
 // Caps::queues of a device that has so many: HEDDLE_QUEUES where it is set.

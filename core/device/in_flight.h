@@ -79,10 +79,7 @@ class InFlightList {
       wait_for(entry->done);
       let_go(entry->ticket);
     }
-    if (!seconds) return;
-    for (const auto& [timed, values] : times_) {
-      if (timed == static_cast<uint64_t>(ticket)) *seconds = values;
-    }
+    if (seconds) *seconds = durations(times(ticket));
   }
 
   // With HEDDLE_TIMEOUT a look from time to time.
@@ -95,10 +92,14 @@ class InFlightList {
   bool limited() const { return limit_ > 0; }
 
   // Times of finished timed submissions: the newest few.
-  void keep_times(uint64_t ticket, std::vector<double> seconds) {
+  void keep_times(uint64_t ticket, std::vector<CommandTime> times) {
     constexpr size_t most = 64;
-    times_.emplace_back(ticket, std::move(seconds));
+    times_.emplace_back(ticket, std::move(times));
     if (times_.size() > most) times_.pop_front();
+  }
+  std::vector<CommandTime> times(Ticket ticket) const {
+    const auto found = std::find_if(times_.begin(), times_.end(), [&](const auto& entry) { return entry.first == static_cast<uint64_t>(ticket); });
+    return found == times_.end() ? std::vector<CommandTime>() : found->second;
   }
 
  private:
@@ -116,7 +117,7 @@ class InFlightList {
   Owner& owner_;
   double limit_ = timeout_seconds();
   std::deque<Entry> entries_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;
+  std::deque<std::pair<uint64_t, std::vector<CommandTime>>> times_;
   uint64_t last_ = 0;
 };
 

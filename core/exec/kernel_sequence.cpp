@@ -15,7 +15,7 @@ void once(std::vector<int>& list, int value) {
 
 }  // namespace
 
-KernelFacts::KernelFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps) : units_of(kernels.size()) {
+SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps) : units_of(kernels.size()) {
   std::set<int> outlives, copied;
   for (const OutputPlan& output : scheduled.outputs) (output.copy_back ? copied : outlives).insert(output.base);
   const std::map<int, double> operations = stored_operations(scheduled);
@@ -69,7 +69,7 @@ KernelFacts::KernelFacts(const ScheduledGraph& scheduled, const std::vector<Lowe
   }
 }
 
-KernelSequence::KernelSequence(const KernelFacts& facts) {
+KernelSequence::KernelSequence(const SequenceFacts& facts) {
   for (size_t b = 0; b < facts.bases.size(); ++b) base.push_back(static_cast<int>(b));
   for (size_t k = 0; k < facts.units_of.size(); ++k) {
     Launch launch{static_cast<int>(k), -1, {}, {}};
@@ -81,13 +81,13 @@ KernelSequence::KernelSequence(const KernelFacts& facts) {
   }
 }
 
-int KernelSequence::Life::last(int version, const KernelFacts& facts, const KernelSequence& sequence) const {
+int KernelSequence::Life::last(int version, const SequenceFacts& facts, const KernelSequence& sequence) const {
   const int b = sequence.base[static_cast<size_t>(version)];
   if (version == b && facts.bases[static_cast<size_t>(b)].at_end) return static_cast<int>(alive.size()) - 1;
   return touches[static_cast<size_t>(version)].empty() ? -1 : touches[static_cast<size_t>(version)].back();
 }
 
-KernelSequence::Life KernelSequence::life(const KernelFacts& facts) const {
+KernelSequence::Life KernelSequence::life(const SequenceFacts& facts) const {
   Life life;
   life.touches.resize(base.size());
   for (size_t i = 0; i < launches.size(); ++i) {
@@ -119,11 +119,11 @@ KernelSequence::Life KernelSequence::life(const KernelFacts& facts) const {
   return life;
 }
 
-std::map<int, int> KernelSequence::repeat(const KernelFacts& facts, const std::vector<int>& units, int at, const std::map<int, int>& sources) {
+std::map<int, int> KernelSequence::repeat(const SequenceFacts& facts, const std::vector<int>& units, int at, const std::map<int, int>& sources) {
   std::map<int, int> made;
   std::vector<Launch> added;
   for (int u : units) {
-    const KernelFacts::Unit& unit = facts.units[static_cast<size_t>(u)];
+    const SequenceFacts::Unit& unit = facts.units[static_cast<size_t>(u)];
     Launch launch{-1, u, {}, {}};
     for (int b : unit.reads) {
       const auto here = made.find(b);
@@ -158,7 +158,7 @@ void KernelSequence::drop_unread() {
   }
 }
 
-std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const KernelFacts& facts, const std::vector<LoweredKernel>& kernels, Graph& graph) {
+std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const SequenceFacts& facts, const std::vector<LoweredKernel>& kernels, Graph& graph) {
   std::vector<int> vertices(sequence.base.size(), -1);  // by version, made when it is met first
   const auto vertex = [&](int version) {
     int& known = vertices[static_cast<size_t>(version)];
@@ -186,10 +186,8 @@ std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const KernelFa
     };
     bind(kernel.bindings);
     for (LoweredKernel::Segment& segment : kernel.segments) bind(segment.bindings);
+    // Names of what it computes (profiles, places): those of the originals.
     std::erase_if(kernel.writes, [&](int v) { return launch.repeated() && !written.contains(v); });
-    for (int& v : kernel.writes) {
-      if (const auto at = written.find(v); at != written.end()) v = at->second;
-    }
     list.push_back(std::move(kernel));
   }
   return list;

@@ -14,8 +14,8 @@
 namespace heddle {
 
 // What the sequence knows of the kernels it was made from; never changes.
-struct KernelFacts {
-  KernelFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
+struct SequenceFacts {
+  SequenceFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
 
   // A temporary of the step. `unit` makes it; -1 when nothing can make it again.
   struct Base {
@@ -48,7 +48,7 @@ struct Launch {
 };
 
 struct KernelSequence {
-  explicit KernelSequence(const KernelFacts& facts);
+  explicit KernelSequence(const SequenceFacts& facts);
 
   std::vector<Launch> launches;
   std::vector<int> base;            // by version; the first versions are the bases themselves
@@ -60,13 +60,13 @@ struct KernelSequence {
     int64_t peak = 0;
     int fullest = 0;                        // the first position with that many bytes
     int count = 0;                          // positions with that many
-    int last(int version, const KernelFacts& facts, const KernelSequence& sequence) const;
+    int last(int version, const SequenceFacts& facts, const KernelSequence& sequence) const;
   };
-  Life life(const KernelFacts& facts) const;
+  Life life(const SequenceFacts& facts) const;
 
   // Repeats `units`, in order, before launch `at`; what they read is the newest version among them, else `sources` (base -> version). Gives the new version of
   // every base they write.
-  std::map<int, int> repeat(const KernelFacts& facts, const std::vector<int>& units, int at, const std::map<int, int>& sources);
+  std::map<int, int> repeat(const SequenceFacts& facts, const std::vector<int>& units, int at, const std::map<int, int>& sources);
   // Launches from `at` on read `now` instead of `before`.
   void replace(int before, int now, int at);
   // Drops repetitions of which nothing is read.
@@ -74,6 +74,6 @@ struct KernelSequence {
 };
 
 // The kernels of the sequence, bound to a vertex per version; `graph` gets those that are new.
-std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const KernelFacts& facts, const std::vector<LoweredKernel>& kernels, Graph& graph);
+std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const SequenceFacts& facts, const std::vector<LoweredKernel>& kernels, Graph& graph);
 
 }  // namespace heddle

@@ -30,7 +30,6 @@ LoweredKernel transfer(int vertex, DType dtype, Access access, uint64_t offset) 
   kernel.source.buffers = {{"t_b0", dtype, access}};
   kernel.bindings = {{SlotRef::Kind::vertex, vertex}};
   kernel.host_offset = offset;
-  if (access == Access::write) kernel.writes = {vertex};
   return kernel;
 }
 
@@ -48,12 +47,12 @@ std::pair<int, int> longest_wait(const std::vector<int>& touches) {
 uint64_t add_transfers(ScheduledGraph& scheduled, std::vector<LoweredKernel>& kernels, const Caps& caps) {
   const std::set<int> marked = marked_vertices(scheduled.graph);
   if (marked.empty()) return 0;
-  const KernelFacts facts(scheduled, kernels, caps);
+  const SequenceFacts facts(scheduled, kernels, caps);
   const KernelSequence::Life life = KernelSequence(facts).life(facts);
   std::multimap<int, LoweredKernel> before;  // launches to be added, by the position they come before
   uint64_t host_bytes = 0;
   for (size_t b = 0; b < facts.bases.size(); ++b) {
-    const KernelFacts::Base& base = facts.bases[b];
+    const SequenceFacts::Base& base = facts.bases[b];
     if (!marked.contains(base.vertex) || base.unit < 0 || base.at_end || base.bytes < least_bytes) continue;
     const auto [last, next] = longest_wait(life.touches[b]);
     if (next - last < shortest) continue;

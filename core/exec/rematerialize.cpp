@@ -30,7 +30,7 @@ struct Candidate {
 
 class Search {
  public:
-  Search(const KernelFacts& facts, KernelSequence sequence) : facts_(facts), now_(std::move(sequence)) {}
+  Search(const SequenceFacts& facts, KernelSequence sequence) : facts_(facts), now_(std::move(sequence)) {}
 
   // Until at most `bytes` are alive. With `exact` the last choices are as small as will do.
   bool run(int64_t bytes, bool exact) {
@@ -58,11 +58,11 @@ class Search {
     }
   }
 
-  const KernelFacts::Base& base_of(int version) const { return facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(version)])]; }
+  const SequenceFacts::Base& base_of(int version) const { return facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(version)])]; }
   int last(int version) const { return life_.last(version, facts_, now_); }
 
   // Whether the inputs of a unit are what they were, just before launch `at`.
-  bool inputs_unchanged(const KernelFacts::Unit& unit, int at) const {
+  bool inputs_unchanged(const SequenceFacts::Unit& unit, int at) const {
     const int made = position_[unit.kernel];
     for (int slot : unit.inputs) {
       const auto writers = facts_.writers.find(slot);
@@ -99,7 +99,7 @@ class Search {
       return recipe.carried < gained;
     }
     if (unit_number < 0 || recipe.unit_set.size() >= longest_chain) return false;
-    const KernelFacts::Unit& unit = facts_.units[static_cast<size_t>(unit_number)];
+    const SequenceFacts::Unit& unit = facts_.units[static_cast<size_t>(unit_number)];
     if (!unit.repeatable || !inputs_unchanged(unit, at)) return false;
     recipe.unit_set.insert(unit_number);
     for (int input : unit.reads) {
@@ -134,7 +134,7 @@ class Search {
     const int64_t gained = bytes - out.recipe.carried;
     double cost = out.recipe.cost;
     for (int v : replaced(out.recipe, out.at, version)) {
-      const KernelFacts::Unit& unit = facts_.units[static_cast<size_t>(facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(v)])].unit)];
+      const SequenceFacts::Unit& unit = facts_.units[static_cast<size_t>(facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(v)])].unit)];
       cost -= unit.cost / static_cast<double>(unit.writes.size());
     }
     // What replaces later repetitions is nearly free, but never quite.
@@ -177,7 +177,7 @@ class Search {
     return false;
   }
 
-  const KernelFacts& facts_;
+  const SequenceFacts& facts_;
   KernelSequence now_;
   KernelSequence::Life life_;
   std::vector<std::vector<int>> versions_;  // by base, alive anywhere
@@ -187,7 +187,7 @@ class Search {
 }  // namespace
 
 Rematerialized rematerialize(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps, int64_t bytes) {
-  const KernelFacts facts(scheduled, kernels, caps);
+  const SequenceFacts facts(scheduled, kernels, caps);
   const KernelSequence start(facts);
   // Choices that aim at the limit may end in a corner that the same choices at full size avoid; those are the same for every limit, so that the least memory
   // found is a limit that can be met.

@@ -41,6 +41,7 @@ void Replay::run() const {
     for (const StoragePtr& storage : part.memory) storage->last_use = ticket;
     locked.counters.kernels += part.recording->kernels();
     locked.counters.submissions++;
+    for (const StoragePtr& storage : part.memory) storage->version++;  // any of it may have been updated in place
   }
 }
 
