@@ -32,7 +32,7 @@ TEST(OpTable, ElementwiseRowsHaveDialectAndHost) {
     SCOPED_TRACE(row->name);
     EXPECT_FALSE(row->dialect.empty());
     EXPECT_NE(row->host_float, nullptr);
-    const bool integers = row->rule == DTypeRule::numeric || row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
+    const bool integers = row->rule == DTypeRule::whole || row->rule == DTypeRule::numeric || row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
     EXPECT_EQ(row->host_int != nullptr, integers);
     EXPECT_GE(row->cost, 1);
     EXPECT_EQ(row->transcendental, row->cost >= 10);
