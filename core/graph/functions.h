@@ -12,7 +12,10 @@
 #include <utility>
 
 #include "core/graph/functions_conv.h"
+#include "core/graph/functions_image.h"
+#include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
+#include "core/graph/functions_pool.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -157,7 +160,7 @@ struct AttentionOptions {
 // elements, and f64, are computed by the unfused graph. ShapeError, DTypeError, ValueError.
 // Dao et al., "FlashAttention: fast and memory-efficient exact attention", 2022.
 Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options = {}, Caller caller = Caller::current());
-enum class Reduction { mean, sum, none };
+// More losses: core/graph/functions_losses.h.
 // logits (N, C) and integer targets (N): mean over N of -log_softmax(logits)[n, target[n]].
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, Reduction reduction = Reduction::mean, Caller caller = Caller::current());

@@ -28,6 +28,9 @@ const Functions& functions() {
     add_movement(t);
     add_nn(t);
     add_math(t);
+    add_losses(t);
+    add_pool(t);
+    add_image(t);
     return t;
   }();
   return table;

@@ -67,5 +67,8 @@ void add_reduce(Functions& table);
 void add_movement(Functions& table);
 void add_nn(Functions& table);
 void add_math(Functions& table);
+void add_losses(Functions& table);
+void add_pool(Functions& table);
+void add_image(Functions& table);
 
 }  // namespace heddle::tests

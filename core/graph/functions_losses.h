@@ -1,0 +1,75 @@
+// Losses composed of other functions: the rest of those of torch.nn.functional, and two of segmentation and detection.
+//
+// Purpose: each fuses into few kernels; gradients of any order come from the parts'. Inputs and targets have one shape unless said otherwise (losses do not
+// broadcast by accident); integers are cast to f32. Reduction::mean divides by the number of losses, none leaves one for each element (or each row, where said).
+// At kinks the gradient is that of docs/gradients.md: a hinge at 0 has 0. Errors: ShapeError, DTypeError, ValueError. Thread safety: recording is per thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "core/graph/tensor.h"
+
+namespace heddle {
+
+enum class Reduction { mean, sum, none };
+
+struct CrossEntropyOptions {
+  Reduction reduction = Reduction::mean;
+  Tensor weight;                         // (C) floating: of each class; the mean divides by the sum of the targets' weights
+  std::optional<int64_t> ignore_index;   // targets of this number give no loss and are not counted; PyTorch's default is -100
+  double label_smoothing = 0;            // in [0, 1]: that share of the target is spread evenly over the classes
+};
+// logits (N, C, ...) and class numbers (N, ...), or probabilities of logits' shape. All targets ignored: the mean is NaN, as in PyTorch.
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEntropyOptions& options, Caller caller = Caller::current());
+
+// -(y log p + (1 - y) log(1 - p)), each logarithm at least -100 as in PyTorch. From logits use bce_with_logits.
+Tensor binary_cross_entropy(const Tensor& probabilities, const Tensor& target, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// d^2 / (2 beta) where d = |x - y| < beta, else d - beta / 2; beta 0 is l1_loss.
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, double beta = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// log(1 + exp(-y x)) for y of 1 and -1.
+Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// x where y is 1, max(0, margin - x) where it is -1.
+Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// max(0, -y (a - b) + margin): y is 1 where a should rank higher.
+Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// a . b / (max(|a|, epsilon) max(|b|, epsilon)) along an axis. Shapes broadcast.
+Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 1, double epsilon = 1e-8, Caller caller = Caller::current());
+// (sum over the last axis of |a - b + epsilon|^p)^(1/p); p may be infinite. Shapes broadcast.
+Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double epsilon = 1e-6, bool keepdim = false, Caller caller = Caller::current());
+// a and b (N, D), target (N): 1 - cos(a, b) where it is 1, max(0, cos(a, b) - margin) where it is -1; also (D), (D), ().
+Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+struct TripletOptions {
+  double margin = 1, p = 2, epsilon = 1e-6;
+  bool swap = false;  // takes the nearer one of anchor-negative and positive-negative. Balntas et al., "Learning local feature descriptors with triplets", 2016
+  Reduction reduction = Reduction::mean;
+};
+// max(0, d(anchor, positive) - d(anchor, negative) + margin) of pairwise distances: one loss for each row of (N, D), or of (D).
+Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletOptions& options = {}, Caller caller = Caller::current());
+// (N, C) and class numbers (N): sum over classes i other than the target y of max(0, margin - x[y] + x[i])^p / C, p of 1 or 2.
+Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p = 1, double margin = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// (N, C) and class numbers (N, C), of each row those before the first negative one: sum over these y and the other classes i of max(0, 1 - x[y] + x[i]) / C.
+Tensor multilabel_margin_loss(const Tensor& input, const Tensor& targets, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+// Mean over the last axis of bce_with_logits: one loss for each row.
+Tensor multilabel_soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+struct PoissonOptions {
+  bool log_input = true;   // exp(x) - y x; else x - y log(x + epsilon)
+  bool stirling = false;   // adds Stirling's y log y - y + log(2 pi y) / 2 where y > 1: PyTorch's "full"
+  double epsilon = 1e-8;
+  Reduction reduction = Reduction::mean;
+};
+Tensor poisson_nll_loss(const Tensor& input, const Tensor& target, const PoissonOptions& options = {}, Caller caller = Caller::current());
+struct GaussianOptions {
+  bool constant = false;   // adds log(2 pi) / 2: PyTorch's "full"
+  double epsilon = 1e-6;   // the variance counts as at least this; its gradient is not stopped there, as in PyTorch
+  Reduction reduction = Reduction::mean;
+};
+// (log v + (x - y)^2 / v) / 2; the variance broadcasts to the input's shape.
+Tensor gaussian_nll_loss(const Tensor& input, const Tensor& target, const Tensor& variance, const GaussianOptions& options = {}, Caller caller = Caller::current());
+// alpha_t (1 - p_t)^gamma bce of logits and targets in [0, 1]; a negative alpha weighs nothing. Lin et al., "Focal loss for dense object detection", 2017.
+Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alpha = 0.25, double gamma = 2, Reduction reduction = Reduction::none,
+                          Caller caller = Caller::current());
+// 1 - (2 sum(p y) + smooth) / (sum(p) + sum(y) + smooth), sums over all axes but the first: one loss for each example. Milletari et al., "V-Net", 2016.
+Tensor dice_loss(const Tensor& probabilities, const Tensor& target, double smooth = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
+
+}  // namespace heddle
