@@ -251,21 +251,16 @@ Tensor adaptive_max(const char* op, int rank, const Tensor& x, const List& given
     const int64_t out = size[static_cast<size_t>(d)], n = y.dim(axis);
     if (n == out) continue;
     if (n % out == 0) {
-      const int64_t width = n / out;
-      y = combine(y, Sides{Side{axis, n, out, width, width, 0, 1}}, lowest, larger);
+      y = even_bins(y, axis, out, [](const Tensor& t, std::vector<int> axes) { return max(t, std::move(axes)); });
       continue;
     }
+    // Bins of different lengths: the shorter ones take their last element again.
     int64_t longest = 0;
     for (int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * n + out - 1) / out - i * n / out);
-    const Tensor number = arange(0, static_cast<double>(out), 1, DType::i32, &x.device()) * static_cast<double>(n);
-    const Tensor divisor = full_like(number, static_cast<double>(out));
-    const Tensor first = integer_quotient(number, divisor), last = integer_quotient(number + static_cast<double>(n + out - 1), divisor) - 1;
-    Tensor best;
-    for (int64_t k = 0; k < longest; ++k) {
-      const Tensor v = take(y, minimum(first + static_cast<double>(k), last), axis);
-      best = best.defined() ? larger(best, v) : v;
-    }
-    y = best;
+    const auto numbers = [&](int64_t count) { return arange(0, static_cast<double>(count), 1, DType::i32, &x.device()); };
+    const Tensor bin = unsqueeze(numbers(out), 1) * static_cast<double>(n), divisor = full_like(bin, static_cast<double>(out));
+    const Tensor first = integer_quotient(bin, divisor), last = integer_quotient(bin + static_cast<double>(n + out - 1), divisor) - 1;
+    y = max(take(y, minimum(first + unsqueeze(numbers(longest), 0), last), axis), {axis + 1});  // of (..., out, longest, ...)
   }
   return y;
 }

@@ -4,7 +4,7 @@
 // element, so that a pool fuses into one kernel; windows of many elements are taken along one dimension after the other. Lists have one entry for each spatial dimension, or
 // one for all. Size along a dimension: floor((size + 2 padding - dilation (kernel - 1) - 1) / stride) + 1, with `ceil` rounded up, as long as the last window begins inside the
 // input or the padding before it. Integers are cast to f32. A maximum's gradient goes to the first largest element of the window in row-major order, as in PyTorch
-// (global_max_pool shares it evenly); NaN propagates. Errors: ShapeError, ValueError. Thread safety: recording is per thread.
+// (adaptive and global maxima share it evenly); NaN propagates. Errors: ShapeError, ValueError. Thread safety: recording is per thread.
 #pragma once
 
 #include <cstdint>
