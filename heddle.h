@@ -7,6 +7,8 @@
 #include "core/device/context.h"
 #include "core/device/registry.h"
 #include "core/exec/compile.h"
+#include "core/exec/dump.h"
+#include "core/exec/number_guard.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"

@@ -47,6 +47,8 @@ int run(int argc, char** argv) {
     return fail("", fmt::format("{}; see heddle --help", error.what()), exit_user_error);
   } catch (const UserError& error) {
     return fail("", error.what(), exit_user_error);
+  } catch (const NumericError& error) {
+    return fail("", error.what(), exit_user_error);
   } catch (const OutOfMemory& error) {
     return fail("out of memory: ", error.what(), exit_out_of_memory);
   } catch (const DeviceLost& error) {

@@ -13,6 +13,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/exec/number_guard.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "tools/checkpoint.h"
@@ -206,7 +207,7 @@ struct Trainer::State {
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
     throw ValueError(fmt::format(
-        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high",
+        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
         std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at,
         checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
                           : std::string("no checkpoint had been written yet"),
@@ -340,6 +341,8 @@ struct Trainer::State {
                               device.info().name, with_commas(static_cast<double>(data.train.size())), data.name));
     if (options.resume) resume();
     const InterruptScope on_interrupt;
+    std::optional<NumberGuardScope> guard;
+    if (options.check_numbers) guard.emplace();
     first_step = step;
     run_start = Clock::now();
     device.reset_peak_memory();

@@ -33,6 +33,7 @@ struct TrainOptions {
   int64_t limit_steps = 0;       // stop after that many steps; 0: no limit
   int64_t limit_test = 0;        // images of the final test; 0: all
   bool resume = false;
+  bool check_numbers = false;  // core/exec/number_guard.h
   bool json = false;
 };
 

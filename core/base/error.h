@@ -11,6 +11,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/base/caller.h"
 
@@ -65,6 +66,23 @@ class DeviceUnavailable : public UserError {
   using UserError::UserError;
 };
 
+// Which operation made a NaN or an infinity (core/exec/number_guard.h).
+struct NumericFault {
+  std::string op;         // "log"; "leaf" for a tensor that came in with it
+  std::string shape;      // "(32, 10)"
+  uint64_t nan = 0, inf = 0, count = 0;
+  uint64_t first = 0;     // row-major index of the first that is not finite
+  std::string place;      // "model.cpp:17", or ""
+};
+class NumericError : public Error {
+ public:
+  NumericError(const std::string& message, NumericFault fault) : Error(message), fault_(std::move(fault)) {}
+  const NumericFault& fault() const { return fault_; }
+
+ private:
+  NumericFault fault_;
+};
+
 // Faults of a device, its driver or this library.
 class DeviceError : public Error {
  public:
@@ -114,10 +132,10 @@ class CompileError : public DeviceError {
   std::string log_;
 };
 
-// A limit of a device (largest binding, group size, constants) that a program exceeds; names the limit.
+// A limit of a device (largest binding, group size, constants) that a program exceeds; names the limit, and the place of the operation where it is known.
 class LimitError : public DeviceError {
  public:
-  using DeviceError::DeviceError;
+  explicit LimitError(const std::string& message) : DeviceError(with_place(message)) {}
 };
 
 }  // namespace heddle

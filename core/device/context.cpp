@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/exec/places.h"
 #include "core/exec/step.h"
 #include "core/graph/trace.h"
 
@@ -49,6 +50,11 @@ auto DeviceContext::with_memory(uint64_t requested, F&& take) {
                                   held.device ? fmt::format(", {} in all", held.device) : std::string()),
                       held);
   }
+}
+
+template <class F>
+auto DeviceContext::waiting(const F& wait) const {
+  return with_note(wait, [this](std::string_view text) { return steps_->places_note(text); });
 }
 
 MemoryLedger DeviceContext::ledger(uint64_t requested) const {
@@ -141,12 +147,12 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   if (bytes == 0) return;
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
-  device_->read(source.buffer, source.offset + offset, target, bytes);
+  waiting([&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
 void DeviceContext::synchronize() {
   std::lock_guard guard(mutex_);
-  if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
+  if (last_ticket_ != Ticket::none) waiting([&] { device_->wait(last_ticket_); });
 }
 
 Event DeviceContext::event() const {
@@ -167,7 +173,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   forget_finished_reads();
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
-  const Ticket ticket = device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
+  const Ticket ticket = waiting([&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   reads_.push_back(read);

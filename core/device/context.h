@@ -116,6 +116,9 @@ class DeviceContext {
  private:
   friend class Storage;
   void release(const Allocation& allocation);
+  // Waits; the error of a lost device names the lines of the program whose kernels were its last commands.
+  template <class F>
+  auto waiting(const F& wait) const;
   // take(), and once more after caches gave back what they hold; throws OutOfMemory with the ledger.
   template <class F>
   auto with_memory(uint64_t requested, F&& take);

@@ -133,7 +133,7 @@ Node* in_place_target(const Node& assign) {
 
 }  // namespace
 
-Capture capture(std::span<const NodePtr> roots) {
+Capture capture(std::span<const NodePtr> roots, bool may_overwrite) {
   Capture captured;
   Numbering number;
   for (const NodePtr& root : roots) append_topological(root, number, captured.order);
@@ -143,7 +143,7 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
-    if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
+    if (may_overwrite && node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
   KeyWriter writer(captured);

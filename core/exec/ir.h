@@ -61,8 +61,8 @@ struct Capture {
   std::vector<uint64_t> key;
 };
 
-// Collects everything `roots` need. Nodes held by a Tensor become outputs.
-Capture capture(std::span<const NodePtr> roots);
+// Collects everything `roots` need. Nodes held by a Tensor become outputs. Without `in_place` an assign gets storage of its own, and nothing is overwritten.
+Capture capture(std::span<const NodePtr> roots, bool in_place = true);
 // The captured nodes as a Graph; fused rows decomposed.
 Graph import_graph(const Capture& captured);
 

@@ -6,6 +6,8 @@
 #include <numeric>
 #include <set>
 
+#include "core/exec/plan.h"
+
 namespace heddle {
 namespace {
 
@@ -51,6 +53,7 @@ std::string StepLedger::str() const {
   text += row("together (lower bound)", lower_bound) + row("arena", arena);
   text += fmt::format("  arena / lower bound         {:>12.2f}\n  arena / all values          {:>12.2f}\n", ratio(lower_bound), ratio(all_values));
   text += "results\n" + row("outputs", outputs) + fmt::format("peak, predicted\n{}kernels{:>35}\n", row("all together", peak()), kernels);
+  if (measured > 0) text += "held when it ran\n" + row("the device's, in all", measured);
   return text;
 }
 

@@ -83,16 +83,26 @@ uint64_t StepCache::arena_bytes() const {
   return sum;
 }
 
+std::string StepCache::places_note(std::string_view text) const {
+  for (const Entry& entry : entries_) {
+    if (std::string note = entry.step->places_note(text); !note.empty()) return note;
+  }
+  return {};
+}
+
 // ---- Step
 
 class StepImpl {
  public:
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
     const Caps& caps = device.caps();
+    const LoweringScope lowering(captured);
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph);
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
+    PlannedStep planned = plan_step(std::move(graph), caps, fuse);
+    ledger_ = make_ledger(captured, planned);
+    auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
@@ -100,7 +110,7 @@ class StepImpl {
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device.kernels(sources);  // what is new is compiled together
+    kernels_ = with_note([&] { return device.kernels(sources); }, [this](std::string_view text) { return note(text, true); });  // what is new is compiled together
   }
 
   StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
@@ -109,14 +119,25 @@ class StepImpl {
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
     write_host_values(captured);
     submit(captured, own, arena);
+    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     return result;
   }
 
+  // Where the kernels that an error names were recorded (or all): core/exec/places.h.
+  std::string note(std::string_view text, bool all) const { return places_note(text, lowered_, places_, all); }
+  // The same for what makes the step large.
+  std::string note_fullest() const {
+    const auto k = static_cast<size_t>(plan_.fullest);
+    const std::string list = k < places_.size() ? list_places(places_[k]) : "";
+    return list.empty() ? "" : "; this step needs most while it computes " + list;
+  }
+
   size_t kernel_count() const { return lowered_.size(); }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
   const std::vector<std::vector<Place>>& places() const { return places_; }
+  const StepLedger& memory() const { return ledger_; }
 
  private:
   struct Recording {
@@ -247,6 +268,8 @@ class StepImpl {
 
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
     if (binding.size <= device_.caps().max_binding_bytes) return;
+    const std::vector<Place>& places = places_[static_cast<size_t>(&kernel - lowered_.data())];
+    const PlaceScope scope(places.empty() ? Place() : places.front());
     throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
                                  binding.size, device_.id(), device_.caps().max_binding_bytes));
   }
@@ -307,6 +330,7 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
+  StepLedger ledger_;
   std::vector<KernelId> kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
@@ -319,9 +343,17 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
   return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
+  try {
+    return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + impl_->note_fullest(), error.ledger());
+  }
+}
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
+const StepLedger& Step::memory() const { return impl_->memory(); }
+std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle

@@ -11,6 +11,7 @@ namespace heddle {
 namespace {
 
 thread_local bool recording_gradients = true;
+thread_local uint64_t recorded = 0;
 
 [[noreturn]] void refuse_devices(const OpDef& op, const Node& a, const Node& b) {
   throw ValueError(fmt::format("[{}] tensors live on different devices: {} on {}, {} on {}; move one with to()", op.name,
@@ -24,6 +25,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->dtype = dtype;
   node->device = &device;
   node->where = current_place();
+  node->serial = ++recorded;
   node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   return node;
 }

@@ -56,6 +56,8 @@ struct Node {
   std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
   std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates
 
+  uint64_t serial = 0;  // counts what its thread recorded
+
   // Scratch of capture() for nodes without a value, which one thread has: the number in the capture of that epoch.
   uint64_t capture_epoch = 0;
   int capture_number = 0;
