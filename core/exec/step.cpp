@@ -99,7 +99,7 @@ class StepImpl {
     const LoweringScope lowering(captured);
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
-    debug_graph(imported, graph);
+    debug_graph(imported, graph, caps);
     PlannedStep planned = plan_step(std::move(graph), caps, fuse);
     ledger_ = make_ledger(captured, planned);
     auto& [scheduled, kernels, plan] = planned;
