@@ -167,8 +167,16 @@ struct Trainer::State {
     optimizer->update();
     optimizer->zero_grad();
     keep_loss(loss.detach());
-    eval_pending();
+    try {
+      eval_pending();
+    } catch (const NumericError& error) {  // --check-numbers
+      throw NumericError(fmt::format("{}; at step {}; {}", error.what(), step + 1, last_checkpoint()), error.fault());
+    }
     ++step;
+  }
+
+  std::string last_checkpoint() const {
+    return checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors")) : "no checkpoint had been written yet";
   }
 
   void keep_loss(const Tensor& loss) {
@@ -209,9 +217,7 @@ struct Trainer::State {
     throw ValueError(fmt::format(
         "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
         std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at,
-        checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
-                          : std::string("no checkpoint had been written yet"),
-        options.lr));
+        last_checkpoint(), options.lr));
   }
 
   void show_progress() {
