@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
+#include "core/exec/once.h"
 #include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
@@ -100,29 +101,22 @@ class StepImpl {
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
-    PlannedStep planned = plan_step(std::move(graph), caps, fuse);
-    ledger_ = make_ledger(captured, planned);
-    auto& [scheduled, kernels, plan] = planned;
-    scheduled_ = std::move(scheduled);
-    lowered_ = std::move(kernels);
-    plan_ = std::move(plan);
-    places_ = kernel_places(scheduled_, lowered_, captured);
-    debug_plan(scheduled_, lowered_, plan_);
-    std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = with_note([&] { return device.kernels(sources); }, [this](std::string_view text) { return note(text, true); });  // what is new is compiled together
+    if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
+      once_.reset(new StepImpl(device, std::move(split->once), captured));
+      once_slots_ = std::move(split->slots);
+      graph = std::move(split->rest);
+    }
+    build(std::move(graph), captured, fuse);
   }
 
   StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
-    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
-    std::vector<StoragePtr> arena;
-    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
-    write_host_values(captured);
-    submit(captured, own, arena);
-    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
-    StepResult result = collect(captured, own);
-    result.own = std::move(own);
-    return result;
+    if (!once_) return run_bound(captured, given);
+    Capture bound;  // all that a run looks at
+    bound.storages = captured.storages;
+    bound.host_values = captured.host_values;
+    if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
+    bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    return run_bound(bound, given);
   }
 
   // Where the kernels that an error names were recorded (or all): core/exec/places.h.
@@ -140,6 +134,64 @@ class StepImpl {
   const StepLedger& memory() const { return ledger_; }
 
  private:
+  StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
+
+  void build(Graph graph, const Capture& captured, bool fuse) {
+    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse);
+    ledger_ = make_ledger(captured, planned);
+    auto& [scheduled, kernels, plan] = planned;
+    scheduled_ = std::move(scheduled);
+    lowered_ = std::move(kernels);
+    plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
+    debug_plan(scheduled_, lowered_, plan_);
+    std::vector<const KernelSource*> sources;
+    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
+    kernels_ = with_note([&] { return device_.kernels(sources); }, [this](std::string_view text) { return note(text, true); });  // what is new is compiled together
+  }
+
+  StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
+    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
+    std::vector<StoragePtr> arena;
+    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    write_host_values(captured);
+    submit(captured, own, arena);
+    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
+    StepResult result = collect(captured, own);
+    result.own = std::move(own);
+    for (const OutputPlan& output : scheduled_.outputs) {
+      if (output.assign_slot >= 0) captured.storages[static_cast<size_t>(output.assign_slot)]->version++;
+    }
+    return result;
+  }
+
+  // ---- what is computed once (core/exec/once.h)
+  struct Seen {
+    std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
+    uint64_t version = 0;
+  };
+
+  bool once_values_hold(const Capture& captured) const {
+    if (once_values_.empty()) return false;
+    for (size_t i = 0; i < once_slots_.size(); ++i) {
+      const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+    }
+    return true;
+  }
+
+  void compute_once_values(const Capture& captured) {
+    Capture bound;
+    bound.storages = captured.storages;
+    once_values_.clear();
+    for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
+    once_seen_.clear();
+    for (const int slot : once_slots_) {
+      const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
+      once_seen_.push_back({storage, storage->version});
+    }
+  }
+
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
@@ -326,6 +378,10 @@ class StepImpl {
   }
 
   DeviceContext& device_;
+  std::unique_ptr<StepImpl> once_;
+  std::vector<int> once_slots_;  // that it reads
+  std::vector<Seen> once_seen_;  // by once_slots_, when it ran
+  std::vector<StoragePtr> once_values_;
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
