@@ -10,9 +10,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heddle::tools {
 
@@ -35,7 +40,14 @@ struct TrainOptions {
   bool resume = false;
   bool check_numbers = false;  // core/exec/number_guard.h
   bool json = false;
+  // For `heddle profile`: no output of its own; called before each step with the number of steps that this run has done, and after the last.
+  bool quiet = false;
+  std::function<void(int64_t done)> before_step;
+  std::function<void()> after_steps;
 };
+
+// Every option of `heddle train` but --json.
+void add_train_options(CLI::App& command, TrainOptions& options);
 
 class Trainer {
  public:

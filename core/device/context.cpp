@@ -1,5 +1,7 @@
 #include "core/device/context.h"
 
+#include "core/base/host_span.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -140,6 +142,7 @@ void check_inside(const char* place, const Storage& storage, uint64_t offset, ui
 void DeviceContext::write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes) {
   check_inside("write", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("upload");
   std::lock_guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
@@ -149,12 +152,14 @@ void DeviceContext::write(Storage& storage, uint64_t offset, const void* source,
 void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {
   check_inside("read", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
   waiting([&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
 void DeviceContext::synchronize() {
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   if (last_ticket_ != Ticket::none) waiting([&] { device_->wait(last_ticket_); });
 }
@@ -200,6 +205,7 @@ bool DeviceContext::lost() const {
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
 std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+  const HostSpan span("compile");
   std::lock_guard guard(mutex_);
   std::vector<uint64_t> hashes, fresh_hashes;
   std::vector<const KernelSource*> fresh;

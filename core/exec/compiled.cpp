@@ -5,6 +5,7 @@
 #include <list>
 #include <mutex>
 
+#include "core/base/host_span.h"
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
@@ -47,6 +48,7 @@ struct CompiledFunction::State {
   bool may_replay(const Variant& v) const { return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1); }
 
   void replay(Variant& v, Invocation& invocation) {
+    const HostSpan span("replay");
     invocation.restore(v.prototype.get());
     v.program->run(invocation.results());
     ++v.replays;

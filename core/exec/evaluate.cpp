@@ -8,11 +8,13 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
 #include "core/exec/number_guard.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
+#include "core/exec/profile.h"
 #include "core/exec/region.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
@@ -73,6 +75,7 @@ std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& capt
 }  // namespace
 
 Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  const HostSpan span("capture");
   Region region{&device, capture(roots, !number_guard()), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
@@ -125,6 +128,7 @@ std::vector<NodePtr> held_pending() {
 bool anything_pending() { return !state().pending.empty(); }
 
 std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
+  if (Profiler::active()) Profiler::recording(false);
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
@@ -212,6 +216,7 @@ void note_pending(const NodePtr& node) {
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
+  if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);
   if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }
