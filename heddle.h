@@ -12,6 +12,7 @@
 #include "core/exec/compile.h"
 #include "core/exec/dump.h"
 #include "core/exec/number_guard.h"
+#include "core/exec/memory_budget.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"

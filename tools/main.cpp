@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/exec/number_guard.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

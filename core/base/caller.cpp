@@ -89,12 +89,6 @@ CallerScope::CallerScope(const Caller& caller) noexcept : before_(present) {
 
 CallerScope::~CallerScope() { present = before_; }
 
-PlaceScope::PlaceScope(const Place& place) noexcept : before_(present) {
-  if (place.known()) present = place;
-}
-
-PlaceScope::~PlaceScope() { present = before_; }
-
 BackwardScope::BackwardScope(const Place& forward) noexcept : before_(present) {
   if (forward.known()) present.caller = forward.caller;
   present.backward = true;

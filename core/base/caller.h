@@ -52,18 +52,6 @@ class CallerScope {
   Place before_;
 };
 
-// Errors thrown meanwhile name that place, of an operation that is lowered or bound later than it was recorded; an unknown place changes nothing.
-class PlaceScope {
- public:
-  explicit PlaceScope(const Place& place) noexcept;
-  ~PlaceScope();
-  PlaceScope(const PlaceScope&) = delete;
-  PlaceScope& operator=(const PlaceScope&) = delete;
-
- private:
-  Place before_;
-};
-
 // What a gradient rule records for the node of that place is marked with it; an unknown place leaves the present one.
 class BackwardScope {
  public:

@@ -11,7 +11,6 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "core/base/caller.h"
 
@@ -60,27 +59,21 @@ class IoError : public UserError {
   using UserError::UserError;
 };
 
+// A memory budget below what a step can be made to need (core/exec/memory_budget.h).
+class BudgetError : public UserError {
+ public:
+  BudgetError(const std::string& message, uint64_t needed) : UserError(message), needed_(needed) {}
+  // Bytes that would do.
+  uint64_t needed() const { return needed_; }
+
+ private:
+  uint64_t needed_;
+};
+
 // A device that was named but does not exist or whose driver is absent; says why.
 class DeviceUnavailable : public UserError {
  public:
   using UserError::UserError;
-};
-
-// Which operation made a NaN or an infinity (core/exec/number_guard.h).
-struct NumericFault {
-  std::string op;         // "log"; "leaf" for a tensor that came in with it
-  std::string shape;      // "(32, 10)"
-  uint64_t nan = 0, inf = 0, count = 0;
-  uint64_t first = 0;     // row-major index of the first that is not finite
-  std::string place;      // "model.cpp:17", or ""
-};
-class NumericError : public Error {
- public:
-  NumericError(const std::string& message, NumericFault fault) : Error(message), fault_(std::move(fault)) {}
-  const NumericFault& fault() const { return fault_; }
-
- private:
-  NumericFault fault_;
 };
 
 // Faults of a device, its driver or this library.
@@ -132,10 +125,10 @@ class CompileError : public DeviceError {
   std::string log_;
 };
 
-// A limit of a device (largest binding, group size, constants) that a program exceeds; names the limit, and the place of the operation where it is known.
+// A limit of a device (largest binding, group size, constants) that a program exceeds; names the limit.
 class LimitError : public DeviceError {
  public:
-  explicit LimitError(const std::string& message) : DeviceError(with_place(message)) {}
+  using DeviceError::DeviceError;
 };
 
 }  // namespace heddle

@@ -158,7 +158,11 @@ LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group,
     return lowered();
   } catch (const Error&) {  // again, to say where: the place is only looked for when something is wrong
     const PlaceScope scope(group_place(scheduled.graph, group));
-    return lowered();
+    try {
+      return lowered();
+    } catch (const LimitError& error) {
+      throw LimitError(with_place(error.what()));
+    }
   }
 }
 

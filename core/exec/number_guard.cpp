@@ -123,20 +123,20 @@ class Search {
  private:
   // What the bad results depend on, in the order of recording, in which inputs come first.
   std::vector<const Node*> needed() {
-    std::vector<const Node*> stack(bad_), order;
-    std::unordered_map<const Node*, bool> seen;
-    while (!stack.empty()) {
-      const Node* node = stack.back();
-      stack.pop_back();
-      if (!std::exchange(seen[node], true)) order.push_back(node);
-      else continue;
+    std::unordered_map<const Node*, bool> wanted;
+    for (const Node* node : bad_) wanted[node] = true;
+    std::vector<const Node*> order;
+    for (size_t i = region_.captured.order.size(); i-- > 0;) {
+      const Node* node = region_.captured.order[i].get();
+      if (!wanted[node]) continue;
+      order.push_back(node);
       if (node->has_value()) continue;
       for (const NodePtr& input : node->inputs) {
         ++uses_[input.get()];
-        stack.push_back(input.get());
+        wanted[input.get()] = true;
       }
     }
-    std::stable_sort(order.begin(), order.end(), [](const Node* a, const Node* b) { return a->serial < b->serial; });
+    std::reverse(order.begin(), order.end());
     return order;
   }
 

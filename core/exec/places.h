@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,20 @@ class LoweringScope {
 };
 // Of the group's anchor, or its first member with a known one, by vertex_places() of that capture; unknown outside of a scope.
 Place group_place(const Graph& graph, const Group& group);
+
+// Errors thrown meanwhile name that place, of an operation that is lowered or bound later than it was recorded; an unknown place changes nothing.
+class PlaceScope {
+ public:
+  explicit PlaceScope(const Place& place) {
+    if (!place.known()) return;
+    if (place.backward) backward_.emplace(place);
+    else forward_.emplace(place.caller);
+  }
+
+ private:
+  std::optional<BackwardScope> backward_;
+  std::optional<CallerScope> forward_;
+};
 
 // "; computes model.cpp:17, model.cpp:18": the places of those kernels whose names stand in the text, else of all if `all`; "" for none.
 std::string places_note(std::string_view text, const std::vector<LoweredKernel>& kernels, const std::vector<std::vector<Place>>& places, bool all);

@@ -69,6 +69,7 @@ void StepCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
+  host_block_.reset();
 }
 
 size_t StepCache::size() const { return entries_.size(); }
@@ -79,6 +80,14 @@ std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, u
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
+}
+
+std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+  if (!host_block_ || host_block_->bytes() < bytes) {
+    host_block_.reset();
+    host_block_ = std::make_shared<HostBlock>(device, bytes);
+  }
+  return host_block_;
 }
 
 uint64_t StepCache::arena_bytes() const {
@@ -141,7 +150,7 @@ class StepImpl {
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse);
+    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
     ledger_ = make_ledger(captured, planned);
     auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
@@ -150,14 +159,23 @@ class StepImpl {
     places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = with_note([&] { return device_.kernels(sources); }, [this](std::string_view text) { return note(text, true); });  // what is new is compiled together
+    std::vector<size_t> compiled;
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      if (lowered_[k].is_transfer()) continue;
+      sources.push_back(&lowered_[k].source);
+      compiled.push_back(k);
+    }
+    // What is new is compiled together.
+    const std::vector<KernelId> ids = with_note([&] { return device_.kernels(sources); }, [this](std::string_view text) { return note(text, true); });
+    kernels_.assign(lowered_.size(), KernelId::none);
+    for (size_t i = 0; i < ids.size(); ++i) kernels_[compiled[i]] = ids[i];
   }
 
   StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
     ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
@@ -301,6 +319,11 @@ class StepImpl {
         bound.kernels.resize(list.size(), k);
         continue;
       }
+      if (lowered_[k].is_transfer()) {
+        list.emplace_back(transfer(lowered_[k], bind_all(lowered_[k], lowered_[k].bindings, memory)[0]));
+        bound.kernels.resize(list.size(), k);
+        continue;
+      }
       Dispatch dispatch;
       dispatch.kernel = kernels_[k];
       std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
@@ -321,6 +344,11 @@ class StepImpl {
       list.emplace_back(Copy{source, target});
     }
     return bound;
+  }
+
+  Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
+    const Binding there{offloaded_->buffer(), kernel.host_offset, here.size};
+    return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
   }
 
   // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
@@ -367,8 +395,8 @@ class StepImpl {
     if (binding.size <= device_.caps().max_binding_bytes) return;
     const std::vector<Place>& places = places_[static_cast<size_t>(&kernel - lowered_.data())];
     const PlaceScope scope(places.empty() ? Place() : places.front());
-    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
+    throw LimitError(with_place(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
+                                            binding.size, device_.id(), device_.caps().max_binding_bytes)));
   }
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
@@ -384,7 +412,7 @@ class StepImpl {
       const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory));
+      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory), offloaded_);
       recordings_.push_back({std::move(wanted), std::move(kept), timed ? facts_of(bound) : nullptr});
       locked.counters.recordings++;
     } else {
@@ -393,6 +421,8 @@ class StepImpl {
     const double submitted = profiled ? Profiler::now() : 0;
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
+    for (const StoragePtr& storage : captured.storages) storage->last_use = ticket;
+    for (const StoragePtr& storage : own) storage->last_use = ticket;
     if (profiled) Profiler::note(device_, ticket, recordings_.back().facts, submitted);
     locked.counters.kernels += recordings_.back().kept->kernels();
     locked.counters.submissions++;
@@ -439,6 +469,7 @@ class StepImpl {
   std::vector<KernelId> kernels_;
   std::vector<KernelFacts> kernel_facts_;  // of lowered_; made when a profiler asks
   StoragePtr host_;
+  std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
 };
 

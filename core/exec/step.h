@@ -19,6 +19,7 @@
 namespace heddle {
 
 class DeviceContext;
+class HostBlock;
 class Storage;
 class StepImpl;
 struct Capture;
@@ -61,6 +62,8 @@ class StepCache {
   uint64_t arena_bytes() const;
   // The places of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or "".
   std::string places_note(std::string_view text) const;
+  // Page-locked memory for values that steps offload, shared likewise.
+  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
  private:
   struct Entry {
@@ -72,6 +75,7 @@ class StepCache {
   std::list<Entry> entries_;  // latest use first; the last goes when there are too many
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
+  std::shared_ptr<HostBlock> host_block_;
 };
 
 }  // namespace heddle

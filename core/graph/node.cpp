@@ -11,7 +11,6 @@ namespace heddle {
 namespace {
 
 thread_local bool recording_gradients = true;
-thread_local uint64_t recorded = 0;
 
 [[noreturn]] void refuse_devices(const OpDef& op, const Node& a, const Node& b) {
   throw ValueError(fmt::format("[{}] tensors live on different devices: {} on {}, {} on {}; move one with to()", op.name,
@@ -25,8 +24,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->dtype = dtype;
   node->device = &device;
   node->where = current_place();
-  node->serial = ++recorded;
-  node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
+  node->keep = RecomputeScope::mark();
   return node;
 }
 

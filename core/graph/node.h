@@ -32,8 +32,8 @@ struct HostValue {
 };
 
 // What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from outside. result: recorded inside,
-// but kept; it reads what is inside as it is.
-enum class Keep : uint8_t { plain, inside, result };
+// but kept; it reads what is inside as it is. offload: kept, in host memory while nothing on the device needs it for long.
+enum class Keep : uint8_t { plain, inside, result, offload };
 
 struct Node {
   const OpDef* op = nullptr;
@@ -55,8 +55,6 @@ struct Node {
 
   std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
   std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates
-
-  uint64_t serial = 0;  // counts what its thread recorded
 
   // Scratch of capture() for nodes without a value, which one thread has: the number in the capture of that epoch.
   uint64_t capture_epoch = 0;
