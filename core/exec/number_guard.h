@@ -7,7 +7,7 @@
 // anybody gets them. When one holds a NaN or an infinity, the region's operations are computed again one by one, unfused, on the same device, and a
 // NumericError names the first, in the order in which they were recorded, that made a non-finite number from finite inputs, or a NaN
 // from inputs without one, and from which the bad result has it: an infinity that nothing depends on, such as that of a masked logarithm, is no
-// fault. A NaN that came in with a tensor is reported as that tensor's. Infinities that came in as such (a mask) are no fault while they stay.
+// fault (while no Tensor holds it: what is held is a result). A NaN that came in with a tensor is reported as that tensor's. Infinities that came in as such (a mask) are no fault while they stay.
 // Invariants: nothing of a region that fails gets a value, no parameter is overwritten; its tensors stay pending. Updates in place and replays of compiled
 // functions do not happen while the guard is on, so a step takes more memory and time. Off it costs one look at a flag for each region.
 // Thread safety: the flag of all threads may be changed by any; a scope belongs to its thread.
