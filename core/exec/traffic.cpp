@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/exec/bodies.h"
+#include "core/exec/kernel_cost.h"
 
 namespace heddle {
 namespace {
@@ -55,19 +55,7 @@ class GroupFacts {
   double runs(Level level) const { return as_double(group_.domain.numel()) * (level == Level::full ? as_double(group_.inner.numel()) : 1.0); }
 
   double operations(const IrNode& node, double times) const {
-    switch (node.op->kind) {
-      case OpKind::elementwise: return times * node.op->cost;
-      case OpKind::reduce: return as_double(graph_.nodes[static_cast<size_t>(node.inputs[0])].shape.numel());
-      case OpKind::contraction: {
-        const Shape& a = graph_.nodes[static_cast<size_t>(node.inputs[0])].shape;
-        return 2 * as_double(node.shape.numel()) * as_double(a[a.rank() - 1]);
-      }
-      case OpKind::body: {
-        const BodyRow& row = body_row(*node.op);
-        return row.flops ? row.flops(graph_, node) : as_double(node.shape.numel());
-      }
-      default: return 0;
-    }
+    return node.op->kind == OpKind::elementwise ? times * node.op->cost : vertex_operations(graph_, node);
   }
 
   // At most so many different elements of the vertex are met through this path.
