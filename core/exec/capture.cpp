@@ -11,6 +11,7 @@
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
 #include "core/exec/pending.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
 
@@ -73,6 +74,7 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
+// What is a size in the key, visit_sizes() of core/exec/varying.h knows.
 class KeyWriter {
   static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 
@@ -84,15 +86,15 @@ class KeyWriter {
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
     key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
-    const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
-    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | ((real | real2) != 0 ? numbers_mark : 0);
+    const bool numbers = has_numbers(node.attrs);
+    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
-    if ((real | real2) != 0) {  // by bits: -0 is another constant than 0
-      key.push_back(real);
-      key.push_back(real2);
+    if (numbers) {
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
   }
@@ -132,6 +134,9 @@ Node* in_place_target(const Node& assign) {
 }
 
 }  // namespace
+
+// By bits: -0 is another constant than 0.
+bool has_numbers(const Attrs& attrs) { return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0; }
 
 Capture capture(std::span<const NodePtr> roots) {
   Capture captured;
@@ -177,7 +182,7 @@ bool has_kernel(const Node& node) {
 
 class Importer {
  public:
-  explicit Importer(const Capture& captured) : captured_(captured) {}
+  Importer(const Capture& captured, const std::vector<uint16_t>& varies) : captured_(captured), varies_(varies) {}
 
   Graph run() {
     graph_.storage_slots = static_cast<int>(captured_.storages.size());
@@ -186,6 +191,7 @@ class Importer {
       import(node);
       ++origin_;
     }
+    settle_sizes(graph_, !varies_.empty());
     for (size_t i = 0; i < captured_.outputs.size(); ++i) {
       graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
     }
@@ -197,6 +203,7 @@ class Importer {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
+      graph_.nodes.back().varies = known_to_vary();
     } else if (node->op->decompose && !has_kernel(*node)) {
       ids_[node.get()] = import_fused(*node);
     } else if (node->op == &ops::assign_op) {
@@ -210,10 +217,19 @@ class Importer {
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
       ir.origin = origin_;
+      ir.varies = known_to_vary();
+      if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant) ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
       ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
+  }
+
+  // Of what is imported now. A decomposition's vertices are not in the key: theirs follow from their inputs, but for numbers.
+  uint16_t known_to_vary() const {
+    const uint16_t recorded = varies_.empty() ? uint16_t{0} : varies_[static_cast<size_t>(origin_)];
+    if (!decomposing_) return recorded;
+    return varies_.empty() ? uint16_t{0} : varies::unknown;
   }
 
   int import_leaf(const Node& node) {
@@ -238,13 +254,17 @@ class Importer {
     for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
     const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
+    const bool nested = std::exchange(decomposing_, true);
     for (const NodePtr& inner : order) import(inner);
+    decomposing_ = nested;
     keep_ = before;
     kept_.push_back(value);  // addresses in ids_ stay valid
     return ids_.at(value.node().get());
   }
 
   const Capture& captured_;
+  const std::vector<uint16_t>& varies_;
+  bool decomposing_ = false;
   Graph graph_;
   std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
@@ -255,7 +275,7 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const Capture& captured) { return Importer(captured).run(); }
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).run(); }
 
 std::string Graph::str() const {
   std::string text;

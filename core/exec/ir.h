@@ -26,6 +26,7 @@ struct IrNode {
   DType dtype = DType::f32;
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/exec/recompute.h
+  uint16_t varies = 0x8000; // which sizes of it vary: core/exec/varying.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
 };
 
@@ -63,8 +64,10 @@ struct Capture {
 
 // Collects everything `roots` need. Nodes held by a Tensor become outputs.
 Capture capture(std::span<const NodePtr> roots);
-// The captured nodes as a Graph; fused rows decomposed.
-Graph import_graph(const Capture& captured);
+// Whether a node's real attributes are part of its key.
+bool has_numbers(const Attrs& attrs);
+// The captured nodes as a Graph; fused rows decomposed. `varies`: of each node of the order (core/exec/varying.h); empty: nothing does.
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies = {});
 
 // Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same results up to
 // rounding of folded constants. Returns a new graph with the same outputs.

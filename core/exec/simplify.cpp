@@ -10,6 +10,7 @@
 
 #include "core/exec/access.h"
 #include "core/exec/ir.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -53,6 +54,7 @@ class Simplifier {
       users_of_[to[i]] += users_[i];
     }
     for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[output.node], output.assign_slot});
+    settle_sizes(out_, anything_varies(in_));
     return drop_dead(std::move(out_));
   }
 
@@ -128,7 +130,7 @@ class Simplifier {
 
   std::optional<int> rewrite_movement(IrNode& node) {
     const int x = node.inputs[0];
-    if (is_view_op(*node.op) && is_full(x)) return make_full(node.shape, node.dtype, at(x).attrs.real);
+    if (is_view_op(*node.op) && is_full(x)) return with_numbers_of(node, make_full(node.shape, node.dtype, at(x).attrs.real));
     if (node.op == &ops::reshape_op || node.op == &ops::expand_op) {
       if (at(x).shape == node.shape) return x;
       if (at(x).op == node.op) {  // reshape of reshape, expand of expand
@@ -138,14 +140,17 @@ class Simplifier {
       return std::nullopt;
     }
     if (node.op == &ops::permute_op) return rewrite_permute(node);
-    if (node.op == &ops::slice_op && at(x).shape == node.shape && is_whole_slice(node)) return x;
+    if (node.op == &ops::slice_op && at(x).shape == node.shape && is_whole_slice(node) && !resizes(node, x)) return x;
     if (node.op == &ops::slice_op && at(x).op == &ops::pad_op) return slice_of_pad(node);
     if (node.op == &ops::slice_op && at(x).op == &ops::concat_op) return slice_of_part(node);
-    if (node.op == &ops::pad_op && at(x).shape == node.shape) return x;
+    if (node.op == &ops::pad_op && at(x).shape == node.shape && !resizes(node, x)) return x;
     if (node.op == &ops::concat_op && node.inputs.size() == 1) return x;
     if (node.op == &ops::concat_op) return concat_of_slices(node);
     return std::nullopt;
   }
+
+  // Whether the sizes of a node and its input are equal by chance: of another size the node does something.
+  bool resizes(const IrNode& node, int x) const { return ((node.varies ^ at(x).varies) & varies::dimensions) != 0; }
 
   // A slice that lies within one part of a concat is a slice of that part.
   std::optional<int> slice_of_part(IrNode& node) {
@@ -321,7 +326,7 @@ class Simplifier {
     if (node.op == &ops::stop_gradient_op) return node.inputs[0];
     if (node.op == &ops::cast_op) {
       if (at(node.inputs[0]).dtype == node.dtype) return node.inputs[0];
-      if (is_full(node.inputs[0])) return make_full(node.shape, node.dtype, at(node.inputs[0]).attrs.real);
+      if (is_full(node.inputs[0])) return with_numbers_of(node, make_full(node.shape, node.dtype, at(node.inputs[0]).attrs.real));
       return std::nullopt;
     }
     if (node.op == &ops::where_op) {
@@ -341,12 +346,18 @@ class Simplifier {
       v[i] = *c;
     }
     const DType in = node.inputs.empty() ? node.dtype : at(node.inputs[0]).dtype;
-    if (is_float(in)) return node.op->host_float ? std::optional(make_full(node.shape, node.dtype, node.op->host_float(v[0], v[1], v[2]))) : std::nullopt;
+    if (is_float(in)) return node.op->host_float ? std::optional(with_numbers_of(node, make_full(node.shape, node.dtype, node.op->host_float(v[0], v[1], v[2])))) : std::nullopt;
     constexpr double exact = 9007199254740992.0;  // 2^53: beyond it a double does not hold the integer
     if (!node.op->host_int || std::abs(v[0]) > exact || std::abs(v[1]) > exact) return std::nullopt;
     const int64_t value = node.op->host_int(static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1]), static_cast<int64_t>(v[2]));
     if (std::abs(static_cast<double>(value)) > exact) return std::nullopt;
-    return make_full(node.shape, node.dtype, static_cast<double>(value));
+    return with_numbers_of(node, make_full(node.shape, node.dtype, static_cast<double>(value)));
+  }
+
+  // A constant made of constants that vary does too.
+  int with_numbers_of(const IrNode& node, int made) {
+    for (int input : node.inputs) out_.nodes[static_cast<size_t>(made)].varies |= at(input).varies & varies::numbers;
+    return made;
   }
 
   std::optional<int> identity(IrNode& node) {
@@ -367,8 +378,9 @@ class Simplifier {
       }
       // Division by a power of two is a multiplication, exactly.
       int exponent = 0;
-      if (cy && *cy != 0 && std::abs(std::frexp(*cy, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *cy, node.dtype) == 1 / *cy) {
-        return make({&ops::mul_op, {}, {x, make_full(node.shape, node.dtype, 1 / *cy)}, node.shape, node.dtype});
+      const bool always = (at(y).varies & varies::numbers) == 0;
+      if (always && cy && *cy != 0 && std::abs(std::frexp(*cy, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *cy, node.dtype) == 1 / *cy) {
+        return make({&ops::mul_op, {}, {x, with_numbers_of(node, make_full(node.shape, node.dtype, 1 / *cy))}, node.shape, node.dtype});
       }
       return std::nullopt;
     }

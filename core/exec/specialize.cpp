@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 
 namespace heddle {
 namespace {
@@ -33,12 +34,16 @@ Graph specialize(Graph graph, const Caps& caps) {
   out.storage_slots = graph.storage_slots;
   out.host_slots = graph.host_slots;
   AttentionPairs pairs(graph, caps);
+  const bool any = anything_varies(graph);
+  size_t settled = 0;
   std::vector<int> to(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     IrNode node = std::move(graph.nodes[i]);
     for (int& input : node.inputs) input = to[static_cast<size_t>(input)];
     to[i] = pairs.replace(out, i, node);
     if (to[i] < 0) to[i] = apply(out, std::move(node), caps);
+    settle_sizes(out, any, settled);
+    settled = out.nodes.size();
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;

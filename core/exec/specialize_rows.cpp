@@ -4,6 +4,7 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/kernel/rows_schedule.h"
 
@@ -90,7 +91,8 @@ int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
   const int base = node.inputs[0], index = node.inputs[1];
   const int64_t count = out.nodes[index].shape[0];
   const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
-  if (count == 0 || count * node.shape[0] <= 4096) return -1;
+  const bool varies = dimension_varies(out.nodes[index], 0) || dimension_varies(node, 0);
+  if (count == 0 || (!varies && count * node.shape[0] <= 4096)) return -1;
   // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their order.
   const int64_t most = caps.max_loop_iterations > 1u << 30 ? count : static_cast<int64_t>(caps.max_loop_iterations) - 64;
   int sums = zero ? -1 : base;

@@ -86,9 +86,9 @@ uint64_t StepCache::arena_bytes() const {
 
 class StepImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
-    const Graph imported = import_graph(captured);
+    const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph);
     auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
@@ -311,8 +311,8 @@ class StepImpl {
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
 Step::~Step() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
