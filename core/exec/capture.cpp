@@ -79,7 +79,11 @@ class KeyWriter {
   static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 
  public:
-  explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
+  // `written`: storages that are updated in place; they are bound whole.
+  KeyWriter(Capture& capture, std::span<Node* const> written) : capture_(capture) {
+    capture_.key.reserve(capture.order.size() * 8);
+    find_bases(written);
+  }
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
@@ -101,11 +105,35 @@ class KeyWriter {
 
   int storage_slot(const StoragePtr& storage) {
     const auto [at, fresh] = slots_.try_emplace(storage.get(), static_cast<int>(capture_.storages.size()));
-    if (fresh) capture_.storages.push_back(storage);
+    if (fresh) {
+      const auto base = bases_.find(storage.get());
+      capture_.storages.push_back(storage);
+      capture_.bases.push_back(base == bases_.end() ? 0 : base->second);
+    }
     return at->second;
   }
 
  private:
+  // A batch of a data set on the device is a view at an offset: the part of it that a binding can take is no part of the plan, so that all batches share one.
+  void find_bases(std::span<Node* const> written) {
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host || node->view.offset == 0) continue;
+      bases_.try_emplace(node->storage.get(), UINT64_MAX);
+    }
+    if (bases_.empty()) return;
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host) continue;
+      const auto base = bases_.find(node->storage.get());
+      if (base == bases_.end()) continue;
+      const int64_t first = node->view.extent().first * static_cast<int64_t>(size_of(node->dtype));
+      const uint64_t step = std::max<uint64_t>(64, node->device->caps().buffer_alignment);
+      base->second = std::min(base->second, static_cast<uint64_t>(std::max<int64_t>(0, first)) / step * step);
+    }
+    for (const Node* target : written) {
+      if (target != nullptr) bases_.erase(target->storage.get());
+    }
+  }
+
   void leaf(const Node& node) {
     std::vector<uint64_t>& key = capture_.key;
     if (node.host) {
@@ -113,10 +141,12 @@ class KeyWriter {
       key.push_back(~uint64_t{0});
       return;
     }
-    key.push_back(static_cast<uint64_t>(storage_slot(node.storage)));
-    key.push_back(static_cast<uint64_t>(node.view.offset));
-    if (!node.view.is_dense()) {
-      for (int d = 0; d < node.view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(node.view.strides[d]));
+    const int slot = storage_slot(node.storage);
+    key.push_back(static_cast<uint64_t>(slot));
+    const View view = capture_.view(node, static_cast<size_t>(slot));
+    key.push_back(static_cast<uint64_t>(view.offset));
+    if (!view.is_dense()) {
+      for (int d = 0; d < view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(view.strides[d]));
     } else {
       key.push_back(~uint64_t{1});
     }
@@ -124,6 +154,7 @@ class KeyWriter {
 
   Capture& capture_;
   std::unordered_map<const Storage*, int> slots_;
+  std::unordered_map<const Storage*, uint64_t> bases_;  // of storages with a view that does not begin at their start
 };
 
 // The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.
@@ -151,7 +182,7 @@ Capture capture(std::span<const NodePtr> roots) {
     if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
-  KeyWriter writer(captured);
+  KeyWriter writer(captured, in_place);
   for (const NodePtr& node : captured.order) writer.node(*node, number);
 
   std::unordered_set<const Node*> unheld_roots;
@@ -240,7 +271,7 @@ class Importer {
     } else {
       const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
       leaf.slot = static_cast<int>(at - captured_.storages.begin());
-      leaf.view = node.view;
+      leaf.view = captured_.view(node, static_cast<size_t>(leaf.slot));
     }
     graph_.leaves.push_back(leaf);
     return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});

@@ -56,10 +56,25 @@ struct Capture {
   std::vector<NodePtr> order;              // topological, leaves included
   std::vector<NodePtr> outputs;            // nodes to give a value
   std::vector<StoragePtr> storages;        // by slot
+  std::vector<uint64_t> bases;             // by slot: the first byte that is bound; leaves' offsets in `key` and in the plan count from it
   std::vector<HostValue> host_values;      // by host slot
   std::vector<int> assign_slots;           // per output: slot written in place, or -1
   std::vector<Node*> overwritten;          // leaves whose memory the outputs overwrite
   std::vector<uint64_t> key;
+
+  // A leaf's view, counted from what is bound of its slot's storage.
+  View view(const Node& leaf, size_t slot) const {
+    View view = leaf.view;
+    view.offset -= static_cast<int64_t>(bases[slot] / size_of(leaf.dtype));
+    return view;
+  }
+  // What is bound of a slot's storage.
+  Binding binding(size_t slot) const {
+    Binding whole = storages[slot]->binding();
+    whole.offset += bases[slot];
+    whole.size -= bases[slot];
+    return whole;
+  }
 };
 
 // Collects everything `roots` need. Nodes held by a Tensor become outputs.

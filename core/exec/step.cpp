@@ -70,7 +70,10 @@ size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block) arena_[block].reset();
+  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
+    arena_[block].reset();
+    for (Entry& entry : entries_) entry.step->forget_recordings();
+  }
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
@@ -105,11 +108,20 @@ class StepImpl {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
+      recordings_.clear();
+      arena_ = arena;
+    }
     write_host_values(captured);
     submit(captured, own, arena);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     return result;
+  }
+
+  void forget_recordings() {
+    recordings_.clear();
+    arena_.clear();
   }
 
   size_t kernel_count() const { return lowered_.size(); }
@@ -132,7 +144,7 @@ class StepImpl {
   }
 
   Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
+    if (slot.kind == SlotRef::Kind::input) return captured.binding(static_cast<size_t>(slot.index));
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
     if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
@@ -144,7 +156,7 @@ class StepImpl {
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
     all.reserve(captured.storages.size() + own.size() + arena.size());
-    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
+    for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
     return all;
@@ -283,11 +295,16 @@ class StepImpl {
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
+      View view = output.view;
       if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
-      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (base.leaf >= 0) {
+        const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
+        storage = captured.storages[slot];
+        view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
+      }
       else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
       else storage = assigned_storage(output.base, captured);
-      result.outputs.push_back({std::move(storage), output.view});
+      result.outputs.push_back({std::move(storage), view});
     }
     return result;
   }
@@ -306,6 +323,7 @@ class StepImpl {
   std::vector<KernelId> kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
+  std::vector<StoragePtr> arena_;  // of the recordings
 };
 
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
@@ -316,6 +334,7 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
 }
 
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 

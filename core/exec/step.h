@@ -31,6 +31,8 @@ class Step {
   ~Step();
   // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
   StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // Gives back the arena that recordings are bound to; the next run records anew.
+  void forget_recordings();
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
 

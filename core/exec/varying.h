@@ -52,10 +52,10 @@ void visit_sizes(const Capture& captured, const F& visit) {
     at += 2;
     for (int d = 0; d < node.shape.rank(); ++d) visit(i, at++, static_cast<uint16_t>(1u << d));
     if (node.has_value()) {
-      ++at;  // the storage, or that it is a host value
+      const auto slot = static_cast<size_t>(captured.key[at++]);  // the storage's, or that it is a host value
       if (node.host) continue;
       visit(i, at++, varies::offset);
-      const int strides = node.view.is_dense() ? 0 : node.view.shape.rank();
+      const int strides = captured.view(node, slot).is_dense() ? 0 : node.view.shape.rank();
       for (int d = 0; d < strides; ++d) visit(i, at++, varies::numbers);
       at += strides == 0 ? 1 : 0;
       continue;
