@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
+#include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
 #include "core/exec/segments.h"
@@ -93,11 +94,12 @@ class StepImpl {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
-    debug_graph(imported, graph);
+    debug_graph(imported, graph, caps);
     auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
@@ -126,6 +128,7 @@ class StepImpl {
 
   size_t kernel_count() const { return lowered_.size(); }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
+  const std::vector<std::vector<Place>>& places() const { return places_; }
 
  private:
   struct Recording {
@@ -320,6 +323,7 @@ class StepImpl {
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
+  std::vector<std::vector<Place>> places_;  // by kernel
   std::vector<KernelId> kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
@@ -337,5 +341,6 @@ StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<
 void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
+const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/caller.h"
 #include "core/device/device.h"
 #include "core/exec/varying.h"
 
@@ -35,6 +36,8 @@ class Step {
   void forget_recordings();
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
+  // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/exec/places.h).
+  const std::vector<std::vector<Place>>& places() const;
 
  private:
   explicit Step(std::unique_ptr<StepImpl> impl);
