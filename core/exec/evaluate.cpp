@@ -72,7 +72,9 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  const DynamicShapes mode = dynamic_shapes();
+  // Whoever forces schedules means those sizes.
+  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
   region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
   region.captured.key.push_back(active_passes().bits());

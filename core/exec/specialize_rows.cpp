@@ -24,11 +24,13 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   const Shape shape = out.nodes[x].shape;
   const int last = shape.rank() - 1;
   const int64_t length = shape[last], block = sort_block(caps);
-  if (length <= block) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
+  // Of another length there would be merges: then there is always one.
+  bool merges = dimension_varies(out.nodes[x], last);
+  if (length <= block && !merges) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
   int64_t run = std::min(block, kept), runs = ceil_div(length, block);
   int64_t count = (runs - 1) * run + std::min(length - (runs - 1) * block, run);
   int at = out.add({&ops::argsort_op, ints({descending, run, block}), {x}, shape.with(last, count), DType::i32});
-  while (runs > 1) {
+  for (; runs > 1 || merges; merges = false) {
     const int64_t merged = std::min(2 * run, kept), pairs = ceil_div(runs, 2);
     const int64_t from = count;
     count = (pairs - 1) * merged + std::min(from - (pairs - 1) * 2 * run, merged);
@@ -70,7 +72,7 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
 int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::argsort_op || node.attrs.ints.size() > 2 || node.shape.numel() == 0) return -1;
   const Shape& shape = out.nodes[node.inputs[0]].shape;
-  if (shape[shape.rank() - 1] <= sort_block(caps)) return -1;
+  if (shape[shape.rank() - 1] <= sort_block(caps) && !dimension_varies(out.nodes[node.inputs[0]], shape.rank() - 1)) return -1;
   return order_rows(out, node.inputs[0], node.attrs.ints[0] != 0, node.attrs.ints[1], caps);
 }
 
