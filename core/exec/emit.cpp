@@ -54,9 +54,15 @@ std::string dialect_literal(double value, DType dtype) {
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
     : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented),
       varying_(!segmented && group_varies(scheduled, group)) {
-  for (const Member& member : group.members) {
-    for (int input : graph().nodes[member.node].inputs) mark_read(input);
+}
+
+bool Emitter::is_read(int id) {
+  if (read_.empty()) {
+    for (const Member& member : group_.members) {
+      for (int input : graph().nodes[member.node].inputs) mark_read(input);
+    }
   }
+  return read_.contains(id);
 }
 
 void Emitter::mark_read(int id) {
@@ -439,7 +445,7 @@ std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
   const bool same = arith(from) == arith(node.dtype);
   std::string text = same ? x : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
   const bool half = node.dtype == DType::f16 || node.dtype == DType::bf16;
-  if (half && !read_.contains(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
+  if (half && !is_read(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
   if (half) {
     uses_round_ = true;
     text = fmt::format("{}({})", node.dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);

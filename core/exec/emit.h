@@ -168,6 +168,7 @@ class Emitter final : public IndexPrinter {
   std::string known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value);
   std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
   std::string key(int id, const Path& path);
+  bool is_read(int id);
   void mark_read(int id);
   size_t buffer(SlotRef slot, DType dtype, Access access);
   SlotRef location(int id) const;
@@ -180,7 +181,7 @@ class Emitter final : public IndexPrinter {
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};
   std::map<int, std::string> bound_;
-  std::set<int> read_;  // vertices whose value something in this kernel computes with
+  std::set<int> read_;  // vertices whose value something in this kernel computes with; empty until somebody asks
   std::vector<Index> printed_;
   std::vector<LoadSite> loads_;
   std::vector<std::pair<LoadSite, std::string>> staged_;

@@ -196,7 +196,8 @@ Tensor slice(const Tensor& x, std::span<const Slice> ranges, Caller caller) {
     resolved.push_back(at < ranges.size() ? resolve(ranges[at], size) : Range{0, 1, size});
     whole = whole && resolved.back().count == size && resolved.back().step > 0;
   }
-  if (whole) return x;
+  // A parameter's slice stays one also where it is whole: positions of the longest text are then the same graph as those of shorter ones.
+  if (whole && !x.requires_grad()) return x;
   return is_batch(x, resolved) ? batch_of(x, resolved[0]) : slice_node(x, resolved);
 }
 
