@@ -103,7 +103,10 @@ std::vector<StoragePtr> DeviceContext::allocate_results(const std::vector<uint64
 
 void DeviceContext::copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to) {
   std::vector<Command> commands;
-  for (const auto& [from, to] : from_to) commands.emplace_back(Copy{from->binding(), to->binding()});
+  for (const auto& [from, to] : from_to) {
+    commands.emplace_back(Copy{from->binding(), to->binding()});
+    to->version++;
+  }
   if (commands.empty()) return;
   std::lock_guard guard(mutex_);
   const RecordingId recording = device_->record(commands, false);
@@ -134,6 +137,7 @@ void DeviceContext::write(Storage& storage, uint64_t offset, const void* source,
   std::lock_guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
+  storage.version++;
 }
 
 void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {

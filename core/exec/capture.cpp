@@ -14,6 +14,7 @@
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -70,6 +71,13 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
       "[eval] a {} {} {} was overwritten in place (assign or optimizer step) before this result was computed from it; evaluate the result "
       "earlier, or keep a copy of the old value",
       node.op->name, node.shape.str(), name_of(node.dtype)));
+}
+
+[[noreturn]] void throw_example(const Node& node) {
+  throw ValueError(fmt::format(
+      "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
+      "outside is not mapped; return it from the function",
+      node.shape.str(), name_of(node.dtype)));
 }
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
@@ -179,6 +187,7 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
+    if (is_example(node)) throw_example(node);
     if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 

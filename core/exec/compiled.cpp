@@ -9,6 +9,7 @@
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
 #include "core/exec/program.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle::detail {
@@ -161,7 +162,7 @@ CompileStats CompiledFunction::stats() const {
 void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable = grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
-  if (Trace::current() != nullptr || eager_mode() || differentiable) return invocation.run();
+  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable) return invocation.run();
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {
     if (t->impl() && !t->impl()->node->has_value()) evaluate({&t->impl()->node, 1});

@@ -16,6 +16,7 @@
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -207,6 +208,7 @@ void evaluate_pending() {
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
+  if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
   thread.pending.push_back(node);

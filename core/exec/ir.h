@@ -26,6 +26,7 @@ struct IrNode {
   DType dtype = DType::f32;
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/exec/recompute.h
+  bool once = false;        // may be computed by the first run and kept: core/exec/once.h
   uint16_t varies = 0x8000; // which sizes of it vary: core/exec/varying.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
 };

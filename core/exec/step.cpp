@@ -7,6 +7,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
+#include "core/exec/once.h"
 #include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
@@ -95,7 +96,41 @@ class StepImpl {
     const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
+    if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
+      once_.reset(new StepImpl(device, std::move(split->once), captured));
+      once_slots_ = std::move(split->slots);
+      graph = std::move(split->rest);
+    }
+    build(std::move(graph), captured, fuse);
+  }
+
+  StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
+    if (!once_) return run_bound(captured, given);
+    Capture bound;  // all that a run looks at
+    bound.storages = captured.storages;
+    bound.bases = captured.bases;
+    bound.host_values = captured.host_values;
+    if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
+    bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    bound.bases.resize(bound.storages.size(), 0);
+    return run_bound(bound, given);
+  }
+
+  void forget_recordings() {
+    if (once_) once_->forget_recordings();
+    recordings_.clear();
+    arena_.clear();
+  }
+
+  size_t kernel_count() const { return lowered_.size(); }
+  uint64_t arena_bytes() const { return plan_.arena.total(); }
+  const std::vector<std::vector<Place>>& places() const { return places_; }
+
+ private:
+  StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
+
+  void build(Graph graph, const Capture& captured, bool fuse) {
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse);
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
@@ -103,10 +138,10 @@ class StepImpl {
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
     for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device.kernels(sources);  // what is new is compiled together
+    kernels_ = device_.kernels(sources);  // what is new is compiled together
   }
 
-  StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
+  StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
@@ -118,19 +153,41 @@ class StepImpl {
     submit(captured, own, arena);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
+    for (const OutputPlan& output : scheduled_.outputs) {
+      if (output.assign_slot >= 0) captured.storages[static_cast<size_t>(output.assign_slot)]->version++;
+    }
     return result;
   }
 
-  void forget_recordings() {
-    recordings_.clear();
-    arena_.clear();
+  // ---- what is computed once (core/exec/once.h)
+  struct Seen {
+    std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
+    uint64_t version = 0, base = 0;
+  };
+
+  bool once_values_hold(const Capture& captured) const {
+    if (once_values_.empty()) return false;
+    for (size_t i = 0; i < once_slots_.size(); ++i) {
+      const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
+      const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
+    }
+    return true;
   }
 
-  size_t kernel_count() const { return lowered_.size(); }
-  uint64_t arena_bytes() const { return plan_.arena.total(); }
-  const std::vector<std::vector<Place>>& places() const { return places_; }
+  void compute_once_values(const Capture& captured) {
+    Capture bound;
+    bound.storages = captured.storages;
+    bound.bases = captured.bases;
+    once_values_.clear();
+    for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
+    once_seen_.clear();
+    for (const int slot : once_slots_) {
+      const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
+      once_seen_.push_back({storage, storage->version, captured.bases[static_cast<size_t>(slot)]});
+    }
+  }
 
- private:
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
@@ -320,6 +377,10 @@ class StepImpl {
   }
 
   DeviceContext& device_;
+  std::unique_ptr<StepImpl> once_;
+  std::vector<int> once_slots_;  // that it reads
+  std::vector<Seen> once_seen_;  // by once_slots_, when it ran
+  std::vector<StoragePtr> once_values_;
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
