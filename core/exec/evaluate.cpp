@@ -8,10 +8,13 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
+#include "core/exec/profile.h"
 #include "core/exec/region.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
@@ -70,6 +73,7 @@ void run_reference(DeviceContext& device, const Capture& captured) {
 }  // namespace
 
 Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  const HostSpan span("capture");
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
@@ -78,6 +82,7 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
   region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(memory_budget(device));
   region.captured.key.push_back(active_passes().bits());
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);
@@ -126,6 +131,7 @@ std::vector<NodePtr> held_pending() {
 bool anything_pending() { return !state().pending.empty(); }
 
 std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
+  if (Profiler::active()) Profiler::recording(false);
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
@@ -211,6 +217,7 @@ void note_pending(const NodePtr& node) {
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
+  if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);
   if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }

@@ -19,6 +19,7 @@
 namespace heddle {
 
 class DeviceContext;
+class HostBlock;
 class Storage;
 class StepImpl;
 
@@ -57,6 +58,8 @@ class StepCache {
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const;
+  // Page-locked memory for values that steps offload, shared likewise.
+  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
  private:
   struct Entry {
@@ -69,6 +72,7 @@ class StepCache {
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
   ShapeFamilies families_;
+  std::shared_ptr<HostBlock> host_block_;
 };
 
 }  // namespace heddle

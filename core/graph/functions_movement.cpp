@@ -8,6 +8,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -70,7 +71,7 @@ Shape inferred(const Tensor& x, const std::vector<int64_t>& shape) {
 // Rows of a dense value that lie side by side are a value too: a batch of a data set on the device is no operation, so all batches have one plan.
 bool is_batch(const Tensor& x, const std::vector<Range>& ranges) {
   const Node& node = *x.node();
-  if (!node.has_value() || node.host || node.tracks || node.overwritten || trace::any() || node.device->caps().target == Target::none) return false;
+  if (!node.has_value() || node.host || node.tracks || node.overwritten || trace::any() || ExampleScope::active() || node.device->caps().target == Target::none) return false;
   View from_start = node.view;
   from_start.offset = 0;
   if (!from_start.is_dense() || ranges[0].step != 1 || ranges[0].count == 0) return false;
