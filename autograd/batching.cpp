@@ -48,6 +48,10 @@ BatchTable make_table() {
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
   table[&ops::assign_op].reason = "every example would write another value";
+  for (const char* name : {"loop", "loop_result", "loop_arg"}) {
+    const OpDef* op = find_op(name);
+    if (op != nullptr) table[op].reason = "a scan runs one body for all; map inside of its body, or loop over the examples";
+  }
   return table;
 }
 

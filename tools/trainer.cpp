@@ -9,10 +9,13 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/exec/number_guard.h"
+#include "core/exec/memory_budget.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "tools/checkpoint.h"
@@ -160,6 +163,8 @@ struct Trainer::State {
   // Records one step and hands it to the device; does not wait.
   void submit_step() {
     if (options.before_step) options.before_step(step - first_step);
+    std::optional<MemoryBudget> budget;
+    if (options.memory_budget > 0) budget.emplace(options.memory_budget);
     batch = upload(host_batch, device);
     const Tensor loss = cross_entropy(model(batch.images), batch.labels);
     backward(loss);
@@ -167,8 +172,16 @@ struct Trainer::State {
     optimizer->update();
     optimizer->zero_grad();
     keep_loss(loss.detach());
-    eval_pending();
+    try {
+      eval_pending();
+    } catch (const NumericError& error) {  // --check-numbers
+      throw NumericError(fmt::format("{}; at step {}; {}", error.what(), step + 1, last_checkpoint()), error.fault());
+    }
     ++step;
+  }
+
+  std::string last_checkpoint() const {
+    return checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors")) : "no checkpoint had been written yet";
   }
 
   void keep_loss(const Tensor& loss) {
@@ -207,11 +220,9 @@ struct Trainer::State {
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
     throw ValueError(fmt::format(
-        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high",
+        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
         std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at,
-        checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
-                          : std::string("no checkpoint had been written yet"),
-        options.lr));
+        last_checkpoint(), options.lr));
   }
 
   void show_progress() {
@@ -342,6 +353,8 @@ struct Trainer::State {
                               device.info().name, with_commas(static_cast<double>(data.train.size())), data.name));
     if (options.resume) resume();
     const InterruptScope on_interrupt;
+    std::optional<NumberGuardScope> guard;
+    if (options.check_numbers) guard.emplace();
     first_step = step;
     run_start = Clock::now();
     device.reset_peak_memory();

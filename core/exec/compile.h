@@ -44,6 +44,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/exec/ledger.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -51,6 +52,7 @@ namespace heddle {
 struct CompileOptions {
   std::string name = "compiled function";  // in log lines
   int check_every = 64;                    // replays after which f runs again for comparison at the latest; 1: f runs at every call
+  uint64_t memory_budget = 0;              // bytes (core/exec/memory_budget.h); 0: what counts for the calling thread
 };
 
 struct CompileStats {
@@ -81,6 +83,7 @@ class CompiledFunction {
   ~CompiledFunction();
   void call(Invocation& invocation);
   CompileStats stats() const;
+  StepLedger memory() const;
 
  private:
   struct State;
@@ -202,6 +205,9 @@ class Compiled {
     if constexpr (!std::is_void_v<R>) return std::move(*invocation.result);
   }
   CompileStats stats() const { return shared_->function.stats(); }
+  // What the step that ran last (recorded; on the last of several devices) needs, for what, and what its device held meanwhile. Before the first call,
+  // record the work and ask plan_pending() (core/exec/dump.h). ValueError when nothing has run that has a plan.
+  StepLedger memory() const { return shared_->function.memory(); }
 
  private:
   struct Shared {

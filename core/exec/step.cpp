@@ -69,16 +69,28 @@ void StepCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
+  host_block_.reset();
 }
 
 size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block) arena_[block].reset();
+  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
+    arena_[block].reset();
+    for (Entry& entry : entries_) entry.step->forget_recordings();
+  }
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
+}
+
+std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+  if (!host_block_ || host_block_->bytes() < bytes) {
+    host_block_.reset();
+    host_block_ = std::make_shared<HostBlock>(device, bytes);
+  }
+  return host_block_;
 }
 
 uint64_t StepCache::arena_bytes() const {
@@ -87,14 +99,22 @@ uint64_t StepCache::arena_bytes() const {
   return sum;
 }
 
+std::string StepCache::places_note(std::string_view text) const {
+  for (const Entry& entry : entries_) {
+    if (std::string note = entry.step->places_note(text); !note.empty()) return note;
+  }
+  return {};
+}
+
 // ---- Step
 
 class StepImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
+    const LoweringScope lowering(captured);
     const HostSpan span("plan");
-    const Graph imported = import_graph(captured);
+    const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
     if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
@@ -109,37 +129,71 @@ class StepImpl {
     if (!once_) return run_bound(captured, given);
     Capture bound;  // all that a run looks at
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     bound.host_values = captured.host_values;
     if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
     bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    bound.bases.resize(bound.storages.size(), 0);
     return run_bound(bound, given);
+  }
+
+  // Where the kernels that an error names were recorded (or all): core/exec/places.h.
+  std::string note(std::string_view text, bool all) const { return places_note(text, lowered_, places_, all); }
+  // The same for what makes the step large.
+  std::string note_fullest() const {
+    const auto k = static_cast<size_t>(plan_.fullest);
+    const std::string list = k < places_.size() ? list_places(places_[k]) : "";
+    return list.empty() ? "" : "; this step needs most while it computes " + list;
+  }
+
+  void forget_recordings() {
+    if (once_) once_->forget_recordings();
+    recordings_.clear();
+    arena_.clear();
   }
 
   size_t kernel_count() const { return lowered_.size(); }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
   const std::vector<std::vector<Place>>& places() const { return places_; }
+  const StepLedger& memory() const { return ledger_; }
 
  private:
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse);
+    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    ledger_ = make_ledger(captured, planned);
+    auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device_.kernels(sources);  // what is new is compiled together
+    std::vector<size_t> compiled;
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      if (lowered_[k].is_transfer()) continue;
+      sources.push_back(&lowered_[k].source);
+      compiled.push_back(k);
+    }
+    // What is new is compiled together.
+    const std::vector<KernelId> ids = with_note([&] { return device_.kernels(sources); }, [this](std::string_view text) { return note(text, true); });
+    kernels_.assign(lowered_.size(), KernelId::none);
+    for (size_t i = 0; i < ids.size(); ++i) kernels_[compiled[i]] = ids[i];
   }
 
   StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
+      recordings_.clear();
+      arena_ = arena;
+    }
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
+    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -151,14 +205,15 @@ class StepImpl {
   // ---- what is computed once (core/exec/once.h)
   struct Seen {
     std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
-    uint64_t version = 0;
+    uint64_t version = 0, base = 0;
   };
 
   bool once_values_hold(const Capture& captured) const {
     if (once_values_.empty()) return false;
     for (size_t i = 0; i < once_slots_.size(); ++i) {
       const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
-      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+      const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
     }
     return true;
   }
@@ -166,12 +221,13 @@ class StepImpl {
   void compute_once_values(const Capture& captured) {
     Capture bound;
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     once_values_.clear();
     for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
     once_seen_.clear();
     for (const int slot : once_slots_) {
       const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
-      once_seen_.push_back({storage, storage->version});
+      once_seen_.push_back({storage, storage->version, captured.bases[static_cast<size_t>(slot)]});
     }
   }
 
@@ -191,7 +247,7 @@ class StepImpl {
   }
 
   Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
+    if (slot.kind == SlotRef::Kind::input) return captured.binding(static_cast<size_t>(slot.index));
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
     if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
@@ -203,7 +259,7 @@ class StepImpl {
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
     all.reserve(captured.storages.size() + own.size() + arena.size());
-    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
+    for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
     return all;
@@ -280,6 +336,11 @@ class StepImpl {
         bound.kernels.resize(list.size(), k);
         continue;
       }
+      if (lowered_[k].is_transfer()) {
+        list.emplace_back(transfer(lowered_[k], bind_all(lowered_[k], lowered_[k].bindings, memory)[0]));
+        bound.kernels.resize(list.size(), k);
+        continue;
+      }
       Dispatch dispatch;
       dispatch.kernel = kernels_[k];
       std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
@@ -300,6 +361,11 @@ class StepImpl {
       list.emplace_back(Copy{source, target});
     }
     return bound;
+  }
+
+  Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
+    const Binding there{offloaded_->buffer(), kernel.host_offset, here.size};
+    return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
   }
 
   // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
@@ -344,8 +410,10 @@ class StepImpl {
 
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
     if (binding.size <= device_.caps().max_binding_bytes) return;
-    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
+    const std::vector<Place>& places = places_[static_cast<size_t>(&kernel - lowered_.data())];
+    const PlaceScope scope(places.empty() ? Place() : places.front());
+    throw LimitError(with_place(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
+                                            binding.size, device_.id(), device_.caps().max_binding_bytes)));
   }
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
@@ -361,7 +429,7 @@ class StepImpl {
       const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory));
+      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory), offloaded_);
       recordings_.push_back({std::move(wanted), std::move(kept), timed ? facts_of(bound) : nullptr});
       locked.counters.recordings++;
     } else {
@@ -370,6 +438,8 @@ class StepImpl {
     const double submitted = profiled ? Profiler::now() : 0;
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
+    for (const StoragePtr& storage : captured.storages) storage->last_use = ticket;
+    for (const StoragePtr& storage : own) storage->last_use = ticket;
     if (profiled) Profiler::note(device_, ticket, recordings_.back().facts, submitted);
     locked.counters.kernels += recordings_.back().kept->kernels();
     locked.counters.submissions++;
@@ -387,11 +457,16 @@ class StepImpl {
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
+      View view = output.view;
       if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
-      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (base.leaf >= 0) {
+        const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
+        storage = captured.storages[slot];
+        view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
+      }
       else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
       else storage = assigned_storage(output.base, captured);
-      result.outputs.push_back({std::move(storage), output.view});
+      result.outputs.push_back({std::move(storage), view});
     }
     return result;
   }
@@ -412,22 +487,34 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
+  StepLedger ledger_;
   std::vector<KernelId> kernels_;
   std::vector<KernelFacts> kernel_facts_;  // of lowered_; made when a profiler asks
   StoragePtr host_;
+  std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
+  std::vector<StoragePtr> arena_;  // of the recordings
 };
 
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
 Step::~Step() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
+  try {
+    return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + impl_->note_fullest(), error.ledger());
+  }
+}
+void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
+const StepLedger& Step::memory() const { return impl_->memory(); }
+std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle

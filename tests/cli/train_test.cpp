@@ -203,6 +203,9 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
   EXPECT_TRUE(files().empty());
+  const Finished checked = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--check-numbers"});
+  EXPECT_EQ(checked.exit_code, 2);
+  for (const char* part : {"[check_numbers] '", "its inputs: ", "(trainer.cpp:", "at step 2; no checkpoint had been written yet"}) EXPECT_TRUE(contains(checked.err, part));
 }
 
 TEST_F(Train, ImpossibleNumbers) {
@@ -268,6 +271,15 @@ TEST_F(Train, EvalRefusesForeignFiles) {
 }
 
 class TrainOnDevice : public Train, public testing::WithParamInterface<const char*> {};
+
+TEST_P(TrainOnDevice, ABudgetChangesNothingButMemory) {
+  const std::string id = GetParam();
+  if (!available(id)) GTEST_SKIP() << id << " is not available";
+  const Finished refused = train({"--device", id, "--epochs", "1", "--memory-budget", "100KiB"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "needs at least 2 MiB")) << refused.err;
+  EXPECT_EQ(train({"--device", id, "--epochs", "1", "--memory-budget", "2MiB"}).exit_code, 0);
+}
 
 // Everything a script relies on, on a device with kernels: the same seed gives the same losses, the first ones those of
 // the reference.
