@@ -97,6 +97,7 @@ void add_elementwise_rules(RuleTable& table) {
 
 void add_reasons(RuleTable& table) {
   table[&ops::leaf_op].reason = "a leaf: its gradient is collected in grad()";
+  table[&ops::loop_arg_op].reason = "an argument of a loop's body: the loop passes its gradient on";
   table[&ops::full_op].reason = "a constant";
   table[&ops::iota_op].reason = "a constant";
   table[&ops::argmax_op].reason = "its result is an integer index";

@@ -71,6 +71,12 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
       node.op->name, node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_escaped(const Node& node) {
+  throw ValueError(fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry or slice): the function is recorded once and has no values; "
+                               "return what you need as a result, and use cond, where or while_loop for decisions",
+                               node.shape.str(), name_of(node.dtype)));
+}
+
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
 class KeyWriter {
@@ -95,6 +101,12 @@ class KeyWriter {
       key.push_back(real2);
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
+    if (node.op == &ops::loop_op) {
+      const std::vector<uint64_t>& body = as_loop(node).body->key;
+      key.push_back(node.inputs.size());
+      key.push_back(body.size());
+      key.insert(key.end(), body.begin(), body.end());
+    }
   }
 
   int storage_slot(const StoragePtr& storage) {
@@ -143,6 +155,7 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
+    if (node.op == &ops::loop_arg_op) throw_escaped(node);
     if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
@@ -177,28 +190,35 @@ bool has_kernel(const Node& node) {
 
 class Importer {
  public:
-  explicit Importer(const Capture& captured) : captured_(captured) {}
-
-  Graph run() {
-    graph_.storage_slots = static_cast<int>(captured_.storages.size());
-    graph_.host_slots = static_cast<int>(captured_.host_values.size());
-    for (const NodePtr& node : captured_.order) {
+  // The graph of a step.
+  explicit Importer(const Capture& captured) : captured_(&captured) {
+    graph_.storage_slots = static_cast<int>(captured.storages.size());
+    graph_.host_slots = static_cast<int>(captured.host_values.size());
+    for (const NodePtr& node : captured.order) {
       import(node);
       ++origin_;
     }
-    for (size_t i = 0; i < captured_.outputs.size(); ++i) {
-      graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
-    }
-    return std::move(graph_);
+    for (size_t i = 0; i < captured.outputs.size(); ++i) graph_.outputs.push_back({id_of(captured.outputs[i]), captured.assign_slots[i]});
   }
+
+  // A loop's body.
+  explicit Importer(const LoopBody& body) : origin_(-1) {
+    graph_.storage_slots = static_cast<int>(body.args.size());
+    for (const NodePtr& node : body.order) import(node);
+  }
+
+  int id_of(const NodePtr& node) const { return ids_.at(node.get()); }
+  Graph take() { return std::move(graph_); }
 
  private:
   void import(const NodePtr& node) {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
+    } else if (node->op == &ops::loop_arg_op) {
+      ids_[node.get()] = add_leaf(*node, {next_argument_++, -1, View::dense(node->shape)});
     } else if (node->op->decompose && !has_kernel(*node)) {
-      ids_[node.get()] = import_fused(*node);
+      ids_[node.get()] = import_fused(node);
     } else if (node->op == &ops::assign_op) {
       ids_[node.get()] = ids_.at(node->inputs[1].get());
     } else {
@@ -209,53 +229,61 @@ class Importer {
         store_element(raw.data(), node->dtype, 0, node->attrs.real);
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
+      if (node->op == &ops::loop_op) ir.loop = import_loop(as_loop(*node));
       ir.origin = origin_;
-      ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
+      if (captured_) ir.keep = node->keep == Keep::plain ? keep_ : node->keep;  // a body is kept or computed again as a whole
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
   }
 
-  int import_leaf(const Node& node) {
-    LeafInfo leaf;
-    if (node.host) {
-      leaf.host_slot = next_host_++;
-      leaf.view = View::dense(node.shape);
-    } else {
-      const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
-      leaf.slot = static_cast<int>(at - captured_.storages.begin());
-      leaf.view = node.view;
-    }
+  static std::shared_ptr<const IrLoop> import_loop(const LoopNode& node) {
+    Importer inner(*node.body);
+    auto loop = std::make_shared<IrLoop>();
+    loop->shape = LoopShape::of(node);
+    for (const NodePtr& value : node.body->order) loop->of_order.push_back(inner.id_of(value));
+    for (int c = 0; c < loop->shape.carries; ++c) loop->next.push_back(inner.id_of(node.body->results[static_cast<size_t>(c)]));
+    loop->body = inner.take();
+    return loop;
+  }
+
+  int add_leaf(const Node& node, const LeafInfo& leaf) {
     graph_.leaves.push_back(leaf);
     return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});
   }
 
-  int import_fused(const Node& node) {
+  int import_leaf(const Node& node) {
+    if (node.host) return add_leaf(node, {-1, next_host_++, View::dense(node.shape)});
+    const auto at = std::find(captured_->storages.begin(), captured_->storages.end(), node.storage);
+    return add_leaf(node, {static_cast<int>(at - captured_->storages.begin()), -1, node.view});
+  }
+
+  int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
-    const Tensor value = node.op->decompose(node);
+    const Tensor value = node->op->decompose(*node);
     Numbering seen;
     std::vector<NodePtr> order;
     for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
-    const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
+    const Keep before = std::exchange(keep_, node->keep == Keep::plain ? keep_ : node->keep);
     for (const NodePtr& inner : order) import(inner);
     keep_ = before;
     kept_.push_back(value);  // addresses in ids_ stay valid
     return ids_.at(value.node().get());
   }
 
-  const Capture& captured_;
+  const Capture* captured_ = nullptr;  // of a step
   Graph graph_;
   std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
-  int next_host_ = 0;
-  int origin_ = 0;           // the recorded node that is imported now
+  int next_host_ = 0, next_argument_ = 0;
+  int origin_ = 0;           // the recorded node that is imported now; of a body none
   Keep keep_ = Keep::plain;  // of the node whose decomposition is imported
 };
 
 }  // namespace
 
-Graph import_graph(const Capture& captured) { return Importer(captured).run(); }
+Graph import_graph(const Capture& captured) { return Importer(captured).take(); }
 
 std::string Graph::str() const {
   std::string text;
@@ -270,6 +298,7 @@ std::string Graph::str() const {
       text += leaf.slot >= 0 ? fmt::format(" input {} {}", leaf.slot, leaf.view.is_dense() ? "" : leaf.view.str())
                              : fmt::format(" host value {}", leaf.host_slot);
     }
+    if (node.loop) text += fmt::format(" {} times {{\n{}  }}", node.loop->shape.length, node.loop->body.str());
     text += '\n';
   }
   for (const IrOutput& output : outputs) {

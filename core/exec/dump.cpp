@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/exec/loop.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
 #include "core/exec/recompute.h"
@@ -10,16 +11,32 @@
 namespace heddle {
 namespace {
 
+// The body of a loop stands in its place, once.
+std::string sources(const std::vector<LoweredKernel>& kernels) {
+  std::string text;
+  for (const LoweredKernel& kernel : kernels) {
+    if (kernel.loop) text += fmt::format("// {} times:\n{}// to here\n", kernel.loop->length, sources(kernel.loop->body.kernels));
+    else text += kernel.source.str() + "\n";
+  }
+  return text;
+}
+
+// The groups or plan of the step and of the bodies of its loops.
+std::string with_bodies(const PlannedStep& step, DumpWhat what) {
+  std::string text = what == DumpWhat::groups ? step.scheduled.str() : step.plan.str();
+  for (const LoweredKernel& kernel : step.kernels) {
+    if (kernel.loop) text += fmt::format("body of a loop of {} iterations\n{}", kernel.loop->length, with_bodies(kernel.loop->body, what));
+  }
+  return text;
+}
+
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
   const Graph imported = import_graph(capture(roots));
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
   const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
-  if (what == DumpWhat::groups) return step.scheduled.str();
-  if (what == DumpWhat::plan) return step.plan.str();
-  std::string text;
-  for (const LoweredKernel& kernel : step.kernels) text += kernel.source.str() + "\n";
-  return text;
+  if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(step, what);
+  return sources(step.kernels);
 }
 
 }  // namespace

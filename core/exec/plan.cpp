@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/recompute.h"
 #include "core/exec/specialize.h"
@@ -119,7 +120,7 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse) { return speci
 
 PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse) {
   PlannedStep step;
-  step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse});
+  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse), {caps.max_bindings, fuse});
   step.kernels = lower(step.scheduled, caps, lower_options(caps));
   step.plan = make_plan(step.scheduled, step.kernels, caps);
   return step;

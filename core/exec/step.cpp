@@ -5,23 +5,16 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/exec/commands.h"
 #include "core/exec/debug.h"
+#include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
-#include "core/exec/segments.h"
 #include "core/exec/step_result.h"
 
 namespace heddle {
 namespace {
-
-// For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a slow integrated GPU does.
-double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
-  double bytes = 0, lanes = 1;
-  for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
-  for (int axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
-  return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(kernel.loop_iterations, 1)) / 1e9);
-}
 
 // By words: a key is compared whole anyway, and is long.
 uint64_t hash_key(const std::vector<uint64_t>& key) {
@@ -96,9 +89,7 @@ class StepImpl {
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     debug_plan(scheduled_, lowered_, plan_);
-    std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device.kernels(sources);  // what is new is compiled together
+    kernels_ = compile_kernels(device, lowered_);
   }
 
   StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
@@ -112,16 +103,26 @@ class StepImpl {
     return result;
   }
 
-  size_t kernel_count() const { return lowered_.size(); }
+  size_t kernel_count() const {
+    size_t launches = 0;
+    for (const LoweredKernel& kernel : lowered_) launches += launches_of(kernel);
+    return launches;
+  }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
 
  private:
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
-    std::vector<std::string_view> names;  // of the dispatches
+    std::vector<std::string_view> names;  // of the commands
   };
   static constexpr size_t max_recordings = 8;
+  // Memory that a recording is bound to.
+  struct Memory {
+    const Capture& captured;
+    const std::vector<StoragePtr>& own;
+    const std::vector<StoragePtr>& arena;
+  };
 
   // All host values of the step in one small write.
   void write_host_values(const Capture& captured) {
@@ -131,13 +132,13 @@ class StepImpl {
     device_.write(*host_, 0, captured.host_values.data(), bytes);
   }
 
-  Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
+  Binding bind(SlotRef slot, const Memory& memory) const {
+    if (slot.kind == SlotRef::Kind::input) return memory.captured.storages[static_cast<size_t>(slot.index)]->binding();
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
-    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
+    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return memory.own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
     const Placement& place = plan_.arena.placements[life];
-    const Binding block = arena[static_cast<size_t>(place.block)]->binding();
+    const Binding block = memory.arena[static_cast<size_t>(place.block)]->binding();
     return {block.buffer, block.offset + place.offset, plan_.lifetimes[life].bytes};
   }
 
@@ -150,102 +151,21 @@ class StepImpl {
     return all;
   }
 
-  // Memory that a recording is bound to.
-  struct Memory {
-    const Capture& captured;
-    const std::vector<StoragePtr>& own;
-    const std::vector<StoragePtr>& arena;
-  };
-
-  std::vector<Binding> bind_all(const LoweredKernel& kernel, const std::vector<SlotRef>& slots, const Memory& memory) const {
-    std::vector<Binding> bindings;
-    for (const SlotRef& slot : slots) {
-      bindings.push_back(bind(slot, memory.captured, memory.own, memory.arena));
-      check_binding(bindings.back(), kernel);
+  Bound commands(const Memory& memory) const {
+    CommandBuilder builder(device_, kernels_);
+    const Binding host = host_ ? host_->binding() : Binding{};
+    for (const LoweredKernel& kernel : lowered_) {
+      builder.add(kernel, host, [&](const std::vector<SlotRef>& slots) {
+        std::vector<Binding> bindings;
+        for (const SlotRef& slot : slots) bindings.push_back(bind(slot, memory));
+        return bindings;
+      });
     }
-    return bindings;
-  }
-
-  // The launches of kernel k over its segments; their tables are appended to `table`, where the dispatches' last bindings say.
-  void add_segments(size_t k, const Memory& memory, std::vector<Command>& list, std::vector<int32_t>& table) const {
-    const LoweredKernel& kernel = lowered_[k];
-    std::vector<std::vector<Binding>> bound;
-    for (const LoweredKernel::Segment& segment : kernel.segments) bound.push_back(bind_all(kernel, segment.bindings, memory));
-    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
-    for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
-      table.resize((table.size() + alignment - 1) / alignment * alignment, 0);
-      const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
-      Dispatch dispatch;
-      dispatch.kernel = kernels_[k];
-      const auto groups = fold_groups(launch.groups, device_.caps());
-      std::copy(groups.begin(), groups.end(), dispatch.groups);
-      dispatch.bindings = launch.covers;
-      dispatch.bindings.push_back({BufferId::none, table.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
-      dispatch.constants = {static_cast<uint32_t>(launch.groups)};
-      dispatch.seconds = guessed_seconds(kernel, dispatch);
-      table.insert(table.end(), rows.begin(), rows.end());
-      list.emplace_back(std::move(dispatch));
-    }
-  }
-
-  // Uploads the tables and points the dispatches that read them at where they came to lie.
-  StoragePtr place_table(const std::vector<int32_t>& table, std::vector<Command>& list) const {
-    if (table.empty()) return nullptr;
-    StoragePtr storage = device_.allocate(table.size() * sizeof(int32_t));
-    device_.write(*storage, 0, table.data(), table.size() * sizeof(int32_t));
-    for (Command& command : list) {
-      auto* dispatch = std::get_if<Dispatch>(&command);
-      if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
-      dispatch->bindings.back().buffer = storage->binding().buffer;
-      dispatch->bindings.back().offset += storage->binding().offset;
-    }
-    return storage;
-  }
-
-  // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
-  struct Bound {
-    std::vector<Command> list;
-    std::vector<std::string_view> names;
-    StoragePtr table;
-  };
-
-  Bound commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    Bound bound;
-    std::vector<Command>& list = bound.list;
-    std::vector<int32_t> table;
-    const Memory memory{captured, own, arena};
-    for (size_t k = 0; k < lowered_.size(); ++k) {
-      if (!lowered_[k].segments.empty()) {
-        add_segments(k, memory, list, table);
-        bound.names.resize(list.size(), lowered_[k].source.name);
-        continue;
-      }
-      Dispatch dispatch;
-      dispatch.kernel = kernels_[k];
-      std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
-      dispatch.bindings = bind_all(lowered_[k], lowered_[k].bindings, memory);
-      dispatch.constants = lowered_[k].constants;
-      dispatch.seconds = guessed_seconds(lowered_[k], dispatch);
-      list.emplace_back(std::move(dispatch));
-      bound.names.resize(list.size(), lowered_[k].source.name);
-    }
-    bound.table = place_table(table, list);
     for (const OutputPlan& output : scheduled_.outputs) {
       if (!output.copy_back || output.view.shape.numel() == 0) continue;
-      const SlotRef from{SlotRef::Kind::vertex, output.base};
-      Binding target = captured.storages[static_cast<size_t>(output.assign_slot)]->binding();
-      Binding source = bind(from, captured, own, arena);
-      // Either may be the larger one: the target may be the front of a larger storage.
-      source.size = target.size = std::min(source.size, target.size);
-      list.emplace_back(Copy{source, target});
+      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory), memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding(), "copy");
     }
-    return bound;
-  }
-
-  void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
-    if (binding.size <= device_.caps().max_binding_bytes) return;
-    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
+    return builder.take();
   }
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
@@ -253,21 +173,20 @@ class StepImpl {
     auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
     auto locked = device_.lock();
     if (at == recordings_.end()) {
-      Bound bound = commands(captured, own, arena);
+      Bound bound = commands({captured, own, arena});
       if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
       const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      const size_t launches = bound.names.size();
-      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
+      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, bound.launches, std::move(memory)), std::move(bound.names)});
       locked.counters.recordings++;
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
-    locked.counters.kernels += recordings_.back().names.size();
+    locked.counters.kernels += recordings_.back().kept->kernels();
     locked.counters.submissions++;
     debug_times(locked.device, ticket, recordings_.back().names);
     if (Replay::capturing()) {
@@ -303,7 +222,7 @@ class StepImpl {
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
-  std::vector<KernelId> kernels_;
+  KernelTable kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
 };

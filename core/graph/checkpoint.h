@@ -29,6 +29,19 @@ class RecomputeScope {
   static bool active();
 };
 
+// While alive, nothing is marked: the body of a loop is marked as a whole, by its loop.
+class RecomputePause {
+ public:
+  RecomputePause();
+  ~RecomputePause() { end(); }
+  RecomputePause(const RecomputePause&) = delete;
+  RecomputePause& operator=(const RecomputePause&) = delete;
+  void end();
+
+ private:
+  int before_;
+};
+
 namespace detail {
 // Takes the mark off, unless an outer checkpoint goes on.
 void keep(const Tensor& result);
