@@ -8,6 +8,7 @@
 #include "core/device/registry.h"
 #include "core/exec/compile.h"
 #include "core/graph/checkpoint.h"
+#include "core/graph/control.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"
 #include "data/batcher.h"

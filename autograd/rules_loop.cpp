@@ -177,11 +177,16 @@ void loop_gradient(RuleCall& call) { LoopGradient(call).run(); }
 // vjp() hands the cotangents of its results to the loop.
 void passed_on(RuleCall&) {}
 
+void refuse(RuleCall& call) {
+  throw GradError("[while_loop] the gradient of a " + call.node.shape.str() + " tensor is asked for, but a loop of unknown length keeps nothing for it; set WhileOptions::max_iterations");
+}
+
 }  // namespace
 
 void add_loop_rules(RuleTable& table) {
   table[&ops::loop_op].rule = loop_gradient;
   table[&ops::loop_result_op].rule = passed_on;
+  table[&ops::while_result_op].rule = refuse;
 }
 
 }  // namespace heddle::autograd

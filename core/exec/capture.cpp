@@ -219,8 +219,8 @@ class Importer {
       ids_[node.get()] = add_leaf(*node, {next_argument_++, -1, View::dense(node->shape)});
     } else if (node->op->decompose && !has_kernel(*node)) {
       ids_[node.get()] = import_fused(node);
-    } else if (node->op == &ops::assign_op) {
-      ids_[node.get()] = ids_.at(node->inputs[1].get());
+    } else if (node->op->kind == OpKind::effect) {
+      ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
       IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.

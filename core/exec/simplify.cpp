@@ -327,6 +327,7 @@ class Simplifier {
     }
     if (node.op == &ops::where_op) {
       const std::optional<double> c = constant(node.inputs[0]);
+      if (node.inputs[1] == node.inputs[2]) return node.inputs[1];
       return c ? std::optional(node.inputs[*c != 0 ? 1 : 2]) : std::nullopt;
     }
     if (std::optional<int> folded = fold(node)) return folded;

@@ -15,6 +15,7 @@ namespace {
 Tensor number_of_iteration(BodyTrace* loop) {
   if (loop == nullptr) return {};
   const Tensor outer = number_of_iteration(loop->outer());
+  if (loop->length() == 0) return outer;
   return outer.defined() ? outer * static_cast<double>(loop->length()) + loop->iteration() : loop->iteration();
 }
 

@@ -203,7 +203,7 @@ Tensor BodyTrace::iteration() {
   return Tensor(iteration_);
 }
 
-BodyTrace::Closed BodyTrace::close(const std::vector<NodePtr>& results) {
+BodyTrace::Closed BodyTrace::close(const std::vector<NodePtr>& results, bool hoist) {
   end();
   if (iteration_) args_.push_back(iteration_);
   const auto is_argument = [&](const Node& node) { return node.op == &ops::loop_arg_op && inside_.contains(&node); };
@@ -216,7 +216,7 @@ BodyTrace::Closed BodyTrace::close(const std::vector<NodePtr>& results) {
   }
   const auto is_captured = [&](const Node& node) {
     const bool costs_nothing = node.op->kind == OpKind::constant || is_view_op(*node.op);
-    return !varies.contains(&node) && (is_end(node) || !costs_nothing);
+    return !varies.contains(&node) && (is_end(node) || (hoist && !costs_nothing));
   };
   const std::vector<NodePtr> order = nodes_below(results, [&](const Node& node) { return is_end(node) || is_captured(node); });
 

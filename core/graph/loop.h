@@ -63,7 +63,7 @@ std::vector<NodePtr> nodes_below(std::span<const NodePtr> roots, const std::func
 // While alive, what this thread records belongs to a body: it is not pending and never evaluated. Traces nest.
 class BodyTrace {
  public:
-  // length: of the loop, for random numbers.
+  // length: of the loop, for random numbers; 0: no loop, but a branch.
   BodyTrace(DeviceContext& device, int64_t length);
   ~BodyTrace();
   BodyTrace(const BodyTrace&) = delete;
@@ -79,12 +79,12 @@ class BodyTrace {
   BodyTrace* outer() const { return outer_; }
 
   // The results as a closed body. `captured`: what it reads from outside, its last arguments in that order. What no argument goes into is computed
-  // outside, once, unless it costs nothing (constants and views). Ends the trace.
+  // outside, once, unless it costs nothing (constants and views), or `hoist` is false: then it stays inside. Ends the trace.
   struct Closed {
     std::shared_ptr<const LoopBody> body;
     std::vector<NodePtr> captured;
   };
-  Closed close(const std::vector<NodePtr>& results);
+  Closed close(const std::vector<NodePtr>& results, bool hoist = true);
   // For note_pending(). What an inner body leaves to be computed outside of it is inside of this one.
   void note(const NodePtr& node) {
     for (BodyTrace* trace = this; trace != nullptr; trace = trace->outer_) trace->inside_.insert(node.get());

@@ -144,6 +144,7 @@ HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decom
 HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
 HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
+HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
 HEDDLE_PRIMITIVE(loop, loop, -1, "a body repeated: scan, cond and while_loop are made of it")
 HEDDLE_PRIMITIVE(loop_result, loop, 1, "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
@@ -175,7 +176,7 @@ const OpDef* const table[] = {
     &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
-    &ops::assign_op, &ops::loop_op, &ops::loop_result_op};
+    &ops::assign_op, &ops::while_result_op, &ops::loop_op, &ops::loop_result_op};
 
 }  // namespace
 

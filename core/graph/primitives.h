@@ -36,6 +36,7 @@
 //   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
 //   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
 //   assign         effect       target, value     -                                       value; writes it into the target's storage
+//   while_result   effect       x..., value   -                                       value, which no gradient passes; x: what of its history has one
 //   loop_arg, loop, loop_result   leaf, loop, loop                                        see core/graph/loop.h
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
@@ -53,7 +54,7 @@ namespace heddle::ops {
   X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(conv) X(conv_input_grad)              \
   X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
   X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)                   \
-  X(loop_arg) X(loop) X(loop_result)
+  X(loop_arg) X(loop) X(loop_result) X(while_result)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;
 HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

@@ -27,7 +27,7 @@ HostArray compute(const Node& node, reference::Inputs in) {
     case OpKind::random: return reference::random_uniform(node, in);
     case OpKind::fused: return reference::fused(node, in);
     case OpKind::loop: break;  // run_loop()
-    case OpKind::effect: return *in[1];  // assign: the value; the caller writes it where it belongs
+    case OpKind::effect: return *in.back();  // the value; the caller writes it where it belongs
   }
   return read_value(node);
 }
