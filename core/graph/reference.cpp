@@ -128,7 +128,7 @@ class Evaluator {
     const LoopBody& body = *loop.body;
     std::vector<const Node*> asking;
     for (const Node* node : order_) {
-      if (node->op == &ops::loop_result_op && node->inputs[0].get() == &loop) asking.push_back(node);
+      if (node->op == &ops::loop_result_op && !node->has_value() && node->inputs[0].get() == &loop) asking.push_back(node);
     }
     for (const Node* ask : asking) results_.insert_or_assign(ask, reference::blank(ask->shape, ask->dtype));
     std::vector<HostArray> carries;
