@@ -31,6 +31,7 @@ struct ScanOptions {
   std::optional<int64_t> length;  // needed where there are no xs
   bool reverse = false;           // from the last slice to the first; ys[i] belongs to xs[i] all the same
   bool checkpoint_body = false;   // the gradient keeps the carries alone and computes the body again
+  DeviceContext* device = nullptr;  // where there are neither carries nor xs; null: the default device
 };
 
 // carry = init; for each i: (carry, y) = f(carry, x[i] of each of xs); gives the last carry and all y. xs are cut along axis 0 and have one length. f keeps the

@@ -27,9 +27,9 @@ int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& options) {
   return xs[0].dim(0);
 }
 
-DeviceContext& device_of(const std::vector<Tensor>& init, const std::vector<Tensor>& xs) {
+DeviceContext& device_of(const std::vector<Tensor>& init, const std::vector<Tensor>& xs, DeviceContext* given) {
   const Tensor* first = !init.empty() ? &init[0] : !xs.empty() ? &xs[0] : nullptr;
-  DeviceContext& device = first ? first->device() : default_device();
+  DeviceContext& device = first ? first->device() : build::device_of(given);
   for (const std::vector<Tensor>* list : {&init, &xs}) {
     for (const Tensor& t : *list) {
       if (&t.device() != &device) throw ValueError(fmt::format("[scan] tensors live on different devices: {} and {}; move one with to()", device.id(), t.device().id()));
@@ -80,7 +80,7 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
     if (!xs[i].defined()) throw ValueError(fmt::format("[scan] xs {} is undefined", i));
   }
   LoopShape shape{length_of(xs, options), static_cast<int>(init.size()), static_cast<int>(xs.size()), options.reverse, options.checkpoint_body};
-  DeviceContext& device = device_of(init, xs);
+  DeviceContext& device = device_of(init, xs, options.device);
 
   BodyTrace trace(device, shape.length);
   std::vector<Tensor> carry, slices;
