@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "autograd/rules.h"
+#include "core/exec/passes/passes.h"
+#include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
 
@@ -100,7 +103,7 @@ class Walk {
       cotangents_.erase(found);
       if (wanted.contains(node.get())) reached(node, g);
       if (node->op == &ops::loop_result_op) parts_[node->inputs[0].get()].emplace_back(node, g);
-      else if (passes(*node)) apply_rule(node, g);
+      else if (passes(*node) && !apply_as_attention(node, g)) apply_rule(node, g);
     }
   }
 
@@ -126,7 +129,32 @@ class Walk {
     return g;
   }
 
+  // A product that ends an attention which the user wrote out gets the gradient of the fused row, and so no cotangent reaches its scores; the planner
+  // computes the row itself from then on. False when it is none.
+  bool apply_as_attention(const NodePtr& node, const Tensor& g) {
+    if (node->op != &ops::matmul_op || !active_passes().has(Pass::attention)) return false;
+    const std::optional<RecognisedAttention> found = recognise_attention(node);
+    if (!found) return false;
+    const AttentionProblem p = attention_problem(*found->packed.node());
+    // The row's result is (B, T, H, E), then logarithms that nobody sees.
+    const Tensor result = permute(reshape(g, Shape{p.batch, p.heads, p.queries, p.value_size}), {0, 2, 1, 3});
+    RuleCall call{*found->packed.node(), found->packed, pad(reshape(result, Shape{p.results()}), {{0, p.logarithms()}}), {}, {}, {}};
+    for (const NodePtr& in : found->packed.node()->inputs) call.in.emplace_back(in);
+    call.wanted.assign(call.in.size(), false);
+    call.result.resize(call.in.size());
+    const std::array<const NodePtr*, 4> inputs{&found->queries, &found->keys, &found->values, &found->added};
+    for (size_t i = 0; i < std::min(inputs.size(), call.in.size()); ++i) call.wanted[i] = *inputs[i] && needs(**inputs[i]);
+    find_gradient(ops::attention_op)->rule(call);
+    for (size_t i = 0; i < std::min(inputs.size(), call.in.size()); ++i) {
+      if (!call.wanted[i] || !call.result[i].defined()) continue;
+      const Tensor slope = i == 1 ? transpose(call.result[i]) : call.result[i];
+      add(inputs[i]->get(), cast(reshape(slope, (*inputs[i])->shape), (*inputs[i])->dtype));
+    }
+    return true;
+  }
+
   void apply_rule(const NodePtr& node, const Tensor& g) {
+    const BackwardScope scope(node->where);
     RuleCall call{*node, Tensor(node), g, {}, {}, {}};
     bool any = false;
     for (const NodePtr& in : node->inputs) {
@@ -240,7 +268,8 @@ void check_input(const Tensor& input, size_t i) {
 }  // namespace
 
 std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                        std::span<const Tensor> cotangents) {
+                        std::span<const Tensor> cotangents, Caller caller) {
+  const CallerScope scope(caller);
   if (outputs.size() != cotangents.size()) {
     throw GradError(fmt::format("[vjp] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
@@ -256,7 +285,8 @@ std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor>
   return result;
 }
 
-void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph) {
+void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph, Caller caller) {
+  const CallerScope scope(caller);
   check_output(loss, "backward");
   if (!loss.requires_grad()) {
     throw GradError(fmt::format(
@@ -284,7 +314,8 @@ void backward(const Tensor& loss, const Tensor& cotangent, bool create_graph) {
 }
 
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
-                         std::span<const Tensor> cotangents, bool create_graph, bool allow_unused) {
+                         std::span<const Tensor> cotangents, bool create_graph, bool allow_unused, Caller caller) {
+  const CallerScope scope(caller);
   if (!cotangents.empty() && cotangents.size() != outputs.size()) {
     throw GradError(fmt::format("[grad] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
@@ -310,12 +341,12 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
 }
 
 std::vector<Tensor> grad(const Tensor& output, std::span<const Tensor> inputs, const Tensor& cotangent,
-                         bool create_graph, bool allow_unused) {
-  return grad(std::span(&output, 1), inputs, std::span(&cotangent, 1), create_graph, allow_unused);
+                         bool create_graph, bool allow_unused, Caller caller) {
+  return grad(std::span(&output, 1), inputs, std::span(&cotangent, 1), create_graph, allow_unused, caller);
 }
 
-Tensor grad(const Tensor& output, const Tensor& input, const Tensor& cotangent, bool create_graph) {
-  return grad(std::span(&output, 1), std::span(&input, 1), std::span(&cotangent, 1), create_graph, false)[0];
+Tensor grad(const Tensor& output, const Tensor& input, const Tensor& cotangent, bool create_graph, Caller caller) {
+  return grad(std::span(&output, 1), std::span(&input, 1), std::span(&cotangent, 1), create_graph, false, caller)[0];
 }
 
 std::string gradient_status(const OpDef& op) {

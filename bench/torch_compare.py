@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
-"""The cases of `heddle bench` in PyTorch, beside Heddle's figures.
+"""The cases of `heddle bench` in PyTorch, in turns with Heddle.
 
-  heddle bench matmul softmax --json > heddle.json
-  python3 bench/torch_compare.py heddle.json [--device cuda] [--json]
+  python3 bench/torch_compare.py --heddle build/bin/heddle --device opencl:0 step --cases mlp:32 --compile
+  python3 bench/torch_compare.py --heddle build/bin/heddle --device null:0 dispatch --cases record_per_op,replay_per_step
+  python3 bench/torch_compare.py --heddle build/bin/heddle matmul
 
-Reads lines of JSON as `heddle bench --json` prints them (with `--list --json`, which measures nothing, only PyTorch's column is filled; "-" is standard
-input). Each case runs eagerly in PyTorch on random data of the same shape and dtype, with gradients off unless the case is one: warm-up, then at least ten
-repetitions of some milliseconds; medians. The ratio is PyTorch seconds / Heddle seconds: above 1, Heddle is faster. The two programs do not take turns, so
-compare on an idle machine. Exit code: 0, or 2 with one line when PyTorch or the file is missing.
+Each case runs in rounds: Heddle (a process of its own, `heddle bench --json`), PyTorch eager and, with --compile, torch.compile, one after the other, so that
+whatever else the machine does meets all of them. PyTorch computes on random data of the same shapes and dtype, gradients off unless the case is one: warm-up,
+then at least ten repetitions of some milliseconds. Printed are the medians of the rounds and the ratios PyTorch seconds / Heddle seconds (above 1, Heddle is
+faster) with their range over the rounds. PyTorch's optimizers are the fused ones. Exit code: 0, or 2 with one line when PyTorch or heddle is missing.
 """
 import argparse
 import json
+import os
 import statistics
+import subprocess
 import sys
 import time
 
@@ -146,6 +149,105 @@ class Cases:
         return run
 
 
+    def dispatch(self, case, dtype):
+        """The graph of bench/host_time.cpp, op by op: seconds of one op (record_per_op) or of the whole step."""
+        torch = self.torch
+        if case not in ("record_per_op", "replay_per_step"):
+            return None
+        inputs = [self.random([64 + c], dtype) for c in range(200)]
+        operations = [torch.add, torch.sub, torch.mul, torch.maximum, torch.minimum]
+
+        def run():
+            results = []
+            for c, x in enumerate(inputs):
+                t, code = x, c
+                for _ in range(5):
+                    t = operations[code % 5](t, x)
+                    code //= 5
+                results.append(t)
+            return results
+
+        run.operations = 1000 if case == "record_per_op" else 1
+        return run
+
+    def step(self, case, dtype):
+        """Forward, backward and update of bench/training_step.cpp's models."""
+        torch, functional = self.torch, self.torch.nn.functional
+        kind, rest = case.split(":")
+        size = sizes(rest)
+        optimizer_of, classes = torch.optim.Adam, 10
+        if kind == "mlp":
+            model, x = mlp(torch), self.random([size[0], 784], dtype)
+        elif kind == "cnn":
+            model, x = cnn(torch), self.random([size[0], 1, 28, 28], dtype)
+        elif kind == "gpt":
+            model, x = gpt(torch, *size[1:]), torch.randint(256, size[:2], device=self.device)
+            optimizer_of, classes = torch.optim.AdamW, 256
+        else:
+            return None
+        model.to(self.device)
+        labels = torch.randint(classes, [x.numel() if kind == "gpt" else size[0]], device=self.device)
+        optimizer = optimizer_of(model.parameters(), lr=1e-3, fused=True)
+
+        def loss():
+            return functional.cross_entropy(model(x).reshape(-1, classes), labels)
+
+        def step_of(loss):
+            def run():
+                optimizer.zero_grad()
+                loss().backward()
+                optimizer.step()
+
+            return run
+
+        run = step_of(loss)
+        run.compiled = lambda: [step_of(torch.compile(loss)), torch.compile(run)]  # the model alone, as most people do, and all of the step
+        return run
+
+
+def mlp(torch):
+    nn = torch.nn
+    return nn.Sequential(nn.Linear(784, 128), nn.ReLU(), nn.Linear(128, 64), nn.ReLU(), nn.Linear(64, 10))
+
+
+def cnn(torch):
+    nn, layers, channels = torch.nn, [], 1
+    for width in (16, 32, 64):
+        layers += [nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
+        channels = width
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+def gpt(torch, length, layers, width):
+    nn, functional, heads = torch.nn, torch.nn.functional, width // 32
+
+    class Block(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.ln_1, self.ln_2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.grow, self.shrink = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            b, t, _ = x.shape
+            q, k, v = self.qkv(self.ln_1(x)).view(b, t, 3, heads, 32).permute(2, 0, 3, 1, 4)
+            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.proj(mixed.transpose(1, 2).reshape(b, t, width))
+            return x + self.shrink(functional.gelu(self.grow(self.ln_2(x)), approximate="none"))
+
+    class Gpt(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.wte, self.wpe = nn.Embedding(256, width), nn.Embedding(length, width)
+            self.h, self.ln_f = nn.Sequential(*(Block() for _ in range(layers))), nn.LayerNorm(width)
+
+        def forward(self, tokens):
+            x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
+            return self.ln_f(self.h(x)) @ self.wte.weight.T
+
+    return Gpt()
+
+
 def measure(torch, call, repetitions, device):
     finish = torch.cuda.synchronize if device.startswith("cuda") else (lambda: None)
 
@@ -159,55 +261,91 @@ def measure(torch, call, repetitions, device):
     for _ in range(3):
         seconds = once(1)
     calls = max(1, min(2000, int(8e-3 / max(seconds, 1e-7))))
-    return statistics.median(once(calls) for _ in range(repetitions))
+    return statistics.median(once(calls) for _ in range(repetitions)) / getattr(call, "operations", 1)
 
 
-def read_rows(path):
+def run_heddle(options, arguments):
+    command = [options.heddle, "bench", options.family, "--json", *arguments]
     try:
-        with (sys.stdin if path == "-" else open(path, encoding="utf-8")) as file:
-            rows = [json.loads(line) for line in file if line.strip()]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
     except OSError as error:
-        fail(f"{path}: {error.strerror}")
-    except json.JSONDecodeError as error:
-        fail(f"{path}: is no output of heddle bench --json: {error}")
-    return [row for row in rows if isinstance(row, dict) and "bench" in row and "case" in row]
+        fail(f"{options.heddle}: {error.strerror}; --heddle names the program")
+    if done.returncode != 0:
+        fail(f"{' '.join(command)}: {(done.stderr.strip() or done.stdout.strip()).splitlines()[-1]}")
+    return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+
+
+def compare(torch, options, case, dtype, calls):
+    """Seconds of each contender, one entry a round."""
+    rounds = {name: [] for name in ("heddle", *calls)}
+    target = ["--device", options.device] if options.device else []
+    for _ in range(options.rounds):
+        rows = run_heddle(options, ["--cases", case, "--dtype", dtype, "--repetitions", str(options.repetitions), *target])
+        rounds["heddle"].append(rows[0]["seconds"])
+        for name, call in calls.items():
+            rounds[name].append(measure(torch, call, options.repetitions, options.torch_device))
+    return rounds, rows[0]["device"]
+
+
+def contenders(torch, options, call):
+    if not call:
+        return {}
+    calls = {"eager": call}
+    if options.compile:
+        ways = call.compiled() if hasattr(call, "compiled") else [torch.compile(call)]
+        calls["compile"] = min(ways, key=lambda way: measure(torch, way, 10, options.torch_device))
+    return calls
+
+
+def report(options, family, case, dtype, device, rounds):
+    medians = {name: statistics.median(values) for name, values in rounds.items()}
+    ratios = {name: [theirs / ours for theirs, ours in zip(rounds[name], rounds["heddle"])] for name in rounds if name != "heddle"}
+    if options.json:
+        print(json.dumps({"bench": family, "case": case, "dtype": dtype, "device": device, "seconds": medians,
+                          "ratios": {name: {"median": statistics.median(r), "low": min(r), "high": max(r)} for name, r in ratios.items()}}), flush=True)
+        return
+    line = f"{family + ' ' + case + ' ' + dtype:<40} {device:<10} {medians['heddle'] * 1e6:>11.1f}"
+    for name, r in ratios.items():
+        line += f"  {name} {medians[name] * 1e6:.1f}: {statistics.median(r):.2f} ({min(r):.2f}-{max(r):.2f})"
+    print(line, flush=True)
+
+
+def parse_options():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("family", help="a family of heddle bench: step, dispatch, matmul, ...")
+    parser.add_argument("--cases", help="sizes, separated by commas; default: heddle bench's own list")
+    parser.add_argument("--dtype", default="f32")
+    parser.add_argument("--heddle", default="heddle", help="the program; default: the one on the PATH")
+    parser.add_argument("--device", help="Heddle's device")
+    parser.add_argument("--torch-device", default="cpu", help="PyTorch's device: cpu or cuda")
+    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)), help="PyTorch's threads; default: all cores")
+    parser.add_argument("--compile", action="store_true", help="torch.compile as well (needs a C++ compiler)")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--repetitions", type=int, default=15, help="in each round")
+    parser.add_argument("--json", action="store_true", help="print lines of JSON instead of a table")
+    options = parser.parse_args()
+    if options.repetitions < 10 or options.rounds < 1:
+        fail(f"{options.rounds} rounds of {options.repetitions} repetitions, expected at least one of 10")
+    return options
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("file", help="lines of JSON from heddle bench --json")
-    parser.add_argument("--device", default="cpu", help="PyTorch's device: cpu or cuda")
-    parser.add_argument("--threads", type=int, help="PyTorch's threads; default: its own choice")
-    parser.add_argument("--repetitions", type=int, default=15)
-    parser.add_argument("--json", action="store_true", help="print lines of JSON instead of a table")
-    options = parser.parse_args()
-    if options.repetitions < 10:
-        fail(f"{options.repetitions} repetitions, expected at least 10")
-    rows = read_rows(options.file)
+    options = parse_options()
     try:
         import torch
     except ImportError as error:
-        fail(f"PyTorch cannot be imported ({error}); install it, e.g. pip install torch --index-url https://download.pytorch.org/whl/cpu")
-    if options.threads:
-        torch.set_num_threads(options.threads)
-    if options.device.startswith("cuda") and not torch.cuda.is_available():
+        fail(f"PyTorch cannot be imported ({error}); install it, e.g. pip install torch")
+    torch.set_num_threads(options.threads)
+    if options.torch_device.startswith("cuda") and not torch.cuda.is_available():
         fail("PyTorch sees no CUDA device")
-    cases = Cases(torch, options.device)
+    rows = run_heddle(options, ["--list", "--dtype", options.dtype, *(["--cases", options.cases] if options.cases else [])])
+    cases = Cases(torch, options.torch_device)
     if not options.json:
-        print(f"PyTorch {torch.__version__} on {options.device}, {torch.get_num_threads()} threads")
-        print(f"{'case':<42} {'device':<10} {'Heddle us':>11} {'PyTorch us':>11} {'ratio':>6}")
+        print(f"PyTorch {torch.__version__} on {options.torch_device}, {options.threads} threads; microseconds, then PyTorch / Heddle (range over {options.rounds} rounds)")
     for row in rows:
-        call = cases.find(row["bench"], row["case"], row.get("dtype", "f32"))
-        theirs = measure(torch, call, options.repetitions, options.device) if call else None
-        ours = row.get("seconds")
-        ratio = theirs / ours if theirs and ours else None
-        if options.json:
-            print(json.dumps({"bench": row["bench"], "case": row["case"], "dtype": row.get("dtype"), "device": row.get("device"), "seconds": ours,
-                              "torch_seconds": theirs, "ratio": ratio}), flush=True)
-            continue
-        name = f"{row['bench']} {row['case']} {row.get('dtype', '')}"
-        micro = lambda s: f"{s * 1e6:.1f}" if s else "-"
-        print(f"{name:<42} {row.get('device', '-'):<10} {micro(ours):>11} {micro(theirs):>11} {f'{ratio:.2f}' if ratio else '-':>6}", flush=True)
+        calls = contenders(torch, options, cases.find(row["bench"], row["case"], row["dtype"]))
+        rounds, device = compare(torch, options, row["case"], row["dtype"], calls)
+        report(options, row["bench"], row["case"], row["dtype"], device, rounds)
 
 
 if __name__ == "__main__":

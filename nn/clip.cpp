@@ -45,7 +45,8 @@ std::vector<Tensor> gradients_of(std::span<const Tensor> parameters) {
 
 }  // namespace
 
-Tensor global_norm(std::span<const Tensor> tensors, double order) {
+Tensor global_norm(std::span<const Tensor> tensors, double order, Caller caller) {
+  const CallerScope scope(caller);
   check_order(order);
   const NoGradScope no_grad;
   std::vector<Tensor> parts;
@@ -61,7 +62,8 @@ Tensor global_norm(std::span<const Tensor> tensors, double order) {
   return order == 2 ? sqrt(total) : total;
 }
 
-Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order, bool error_if_nonfinite) {
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order, bool error_if_nonfinite, Caller caller) {
+  const CallerScope scope(caller);
   if (!(max_norm >= 0)) throw ValueError(fmt::format("[clip_grad_norm] max_norm is {}; it must not be negative", max_norm));
   const NoGradScope no_grad;
   const Tensor norm = global_norm(gradients_of(parameters), order);
@@ -75,7 +77,8 @@ Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, doubl
   return norm;
 }
 
-void clip_grad_value(std::span<const Tensor> parameters, double limit) {
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Caller caller) {
+  const CallerScope scope(caller);
   if (!(limit >= 0)) throw ValueError(fmt::format("[clip_grad_value] the limit is {}; it must not be negative", limit));
   const NoGradScope no_grad;
   for (Tensor parameter : parameters) {

@@ -18,12 +18,13 @@
 namespace heddle::nn {
 
 // The norm of order 1, 2 or infinity of all elements of all tensors together, rank 0; 0 (on the default device) without any tensor.
-Tensor global_norm(std::span<const Tensor> tensors, double order = 2);
+Tensor global_norm(std::span<const Tensor> tensors, double order = 2, Caller caller = Caller::current());
 
 // Scales the gradients of `parameters` so that their norm is at most max_norm; returns the norm before. Parameters without a gradient are left out.
-Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order = 2, bool error_if_nonfinite = false);
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order = 2, bool error_if_nonfinite = false,
+                      Caller caller = Caller::current());
 
 // Clamps every element of every gradient to [-limit, limit]. NaN stays NaN.
-void clip_grad_value(std::span<const Tensor> parameters, double limit);
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Caller caller = Caller::current());
 
 }  // namespace heddle::nn

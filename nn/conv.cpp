@@ -33,9 +33,9 @@ Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in
 }
 
 Tensor Convolution::forward(const Tensor& x) {
-  using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&);
+  using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&, Caller);
   static constexpr Function forward[] = {&conv1d, &conv2d, &conv3d}, backward[] = {&conv_transpose1d, &conv_transpose2d, &conv_transpose3d};
-  return (transposed_ ? backward : forward)[rank_ - 1](x, weight, bias, options);
+  return (transposed_ ? backward : forward)[rank_ - 1](x, weight, bias, options, Caller::current());
 }
 
 }  // namespace heddle::nn

@@ -52,6 +52,14 @@ Tensor Flatten::forward(const Tensor& x) {
   return reshape(x, flat);
 }
 
+Tensor ReLU::forward(const Tensor& x) { return heddle::relu(x); }
+Tensor GELU::forward(const Tensor& x) { return heddle::gelu(x); }
+Tensor SiLU::forward(const Tensor& x) { return heddle::silu(x); }
+Tensor Tanh::forward(const Tensor& x) { return heddle::tanh(x); }
+Tensor Sigmoid::forward(const Tensor& x) { return heddle::sigmoid(x); }
+Tensor Softplus::forward(const Tensor& x) { return heddle::softplus(x); }
+Tensor Softmax::forward(const Tensor& x) { return softmax(x, axis_); }
+
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
   for (const auto& layer : *layers_) y = layer->forward(y);

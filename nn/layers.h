@@ -47,25 +47,25 @@ class Flatten : public Module {
 };
 
 // The elementwise functions of core as modules.
-#define HEDDLE_ACTIVATION(Class, call)                        \
-  class Class : public Module {                               \
-   public:                                                    \
-    Class() : Module(#Class) {}                               \
-    Tensor forward(const Tensor& x) override { return call; } \
+#define HEDDLE_ACTIVATION(Class)               \
+  class Class : public Module {                \
+   public:                                     \
+    Class() : Module(#Class) {}                \
+    Tensor forward(const Tensor& x) override;  \
   };
-HEDDLE_ACTIVATION(ReLU, heddle::relu(x))
-HEDDLE_ACTIVATION(GELU, heddle::gelu(x))
-HEDDLE_ACTIVATION(SiLU, heddle::silu(x))
-HEDDLE_ACTIVATION(Tanh, heddle::tanh(x))
-HEDDLE_ACTIVATION(Sigmoid, heddle::sigmoid(x))
-HEDDLE_ACTIVATION(Softplus, heddle::softplus(x))
+HEDDLE_ACTIVATION(ReLU)
+HEDDLE_ACTIVATION(GELU)
+HEDDLE_ACTIVATION(SiLU)
+HEDDLE_ACTIVATION(Tanh)
+HEDDLE_ACTIVATION(Sigmoid)
+HEDDLE_ACTIVATION(Softplus)
 #undef HEDDLE_ACTIVATION
 
 // Softmax along an axis.
 class Softmax : public Module {
  public:
   explicit Softmax(int axis = -1) : Module("Softmax"), axis_(axis) {}
-  Tensor forward(const Tensor& x) override { return softmax(x, axis_); }
+  Tensor forward(const Tensor& x) override;
 
  private:
   int axis_;

@@ -39,7 +39,11 @@ class Module {
 
   // Networks with one input override this; others declare the calls that they need.
   virtual Tensor forward(const Tensor& x);
-  Tensor operator()(const Tensor& x) { return forward(x); }
+  // Notes where the call stands; forward() called by itself does not, and a layer of the library then gives a place in the library.
+  Tensor operator()(const Tensor& x, Caller caller = Caller::current()) {
+    const CallerScope scope(caller);
+    return forward(x);
+  }
 
   // "Linear"; the class name that the constructor gave.
   const std::string& kind() const;

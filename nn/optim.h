@@ -35,9 +35,9 @@ class Optimizer {
   Optimizer& operator=(const Optimizer&) = delete;
 
   // Records the update; gradients are read, not cleared.
-  void update();
+  void update(Caller caller = Caller::current());
   // update() and run everything pending; returns when it is enqueued.
-  void step();
+  void step(Caller caller = Caller::current());
   // Drops the gradients of all parameters.
   void zero_grad();
 

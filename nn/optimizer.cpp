@@ -91,7 +91,8 @@ void Optimizer::make_states(std::vector<Slot*> slots) const {
   }
 }
 
-void Optimizer::update() {
+void Optimizer::update(Caller caller) {
+  const CallerScope scope(caller);
   const NoGradScope no_grad;
   std::vector<Slot*> slots;
   for (Slot& slot : slots_) {
@@ -164,7 +165,8 @@ const Tensor& Optimizer::number(double value, const Tensor& like) {
   return wide;
 }
 
-void Optimizer::step() {
+void Optimizer::step(Caller caller) {
+  const CallerScope scope(caller);
   update();
   eval_pending();
 }

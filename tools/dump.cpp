@@ -18,22 +18,23 @@
 namespace heddle::tools {
 namespace {
 
-constexpr std::array<std::pair<std::string_view, DumpWhat>, 5> views = {{{"graph", DumpWhat::graph},
+constexpr std::array<std::pair<std::string_view, DumpWhat>, 6> views = {{{"graph", DumpWhat::graph},
                                                                          {"simplified", DumpWhat::simplified},
                                                                          {"groups", DumpWhat::groups},
                                                                          {"source", DumpWhat::source},
-                                                                         {"plan", DumpWhat::plan}}};
+                                                                         {"plan", DumpWhat::plan},
+                                                                         {"passes", DumpWhat::passes}}};
 
 struct DumpOptions {
   std::string recipe, device, what = "groups";
   int64_t batch = 32;
-  bool json = false;
+  bool json = false, passes = false;
 };
 
 DumpWhat parse_what(const std::string& name) {
   const auto found = std::find_if(views.begin(), views.end(), [&](const auto& v) { return v.first == name; });
   if (found == views.end())
-    throw ValueError(fmt::format("[dump] unknown view '{}'; known: graph, simplified, groups, source, plan", name));
+    throw ValueError(fmt::format("[dump] unknown view '{}'; known: graph, simplified, groups, source, plan, passes", name));
   return found->second;
 }
 
@@ -61,13 +62,13 @@ std::string dump_training_step(const DumpOptions& o, DumpWhat what, DeviceContex
 
 void run(const DumpOptions& o) {
   check_recipe(o.recipe);
-  const DumpWhat what = parse_what(o.what);
+  const DumpWhat what = o.passes ? DumpWhat::passes : parse_what(o.what);
   if (o.batch < 1 || o.batch > 1 << 20)
     throw ValueError(fmt::format("[dump] --batch is {}, expected 1 to {}", o.batch, 1 << 20));
   DeviceContext& device = open_device(o.device, false);
   const std::string text = dump_training_step(o, what, device);
   if (o.json) {
-    print_json({{"recipe", o.recipe}, {"device", device.id()}, {"what", o.what}, {"text", text}});
+    print_json({{"recipe", o.recipe}, {"device", device.id()}, {"what", o.passes ? "passes" : o.what}, {"text", text}});
   } else {
     fmt::print("{}", text);
   }
@@ -77,12 +78,13 @@ void run(const DumpOptions& o) {
 
 void add_dump(Cli& cli) {
   CLI::App* command =
-      cli.app.add_subcommand("dump", "Print a training step: its graph, groups, kernel sources or memory plan");
+      cli.app.add_subcommand("dump", "Print a training step: its graph, passes, groups, kernel sources or memory plan");
   auto options = std::make_shared<DumpOptions>();
   DumpOptions& o = *options;
   command->add_option("recipe", o.recipe, "mnist-mlp (with Adam)")->required();
-  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source or plan")
+  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source, plan or passes")
       ->capture_default_str();
+  command->add_flag("--passes", o.passes, "What each pass changed, in order: the same as --what passes");
   command->add_option("--batch", o.batch, "Images in the step")->capture_default_str();
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);

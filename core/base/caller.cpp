@@ -1,15 +1,61 @@
 #include "core/base/caller.h"
 
-#include <string_view>
+#include <array>
+#include <cstdint>
+#include <vector>
 
 namespace heddle {
 namespace {
 
-thread_local Caller present;
+enum class Owner : uint8_t { user, library, standard };
+
+// How the compiler was told the path of this file, without "core/base/caller.cpp": what all files of the library begin with.
+constexpr std::string_view sources_root() {
+  constexpr std::string_view here = __FILE__, name = "core/base/caller.cpp";
+  return here.substr(0, here.size() - name.size());
+}
+
+Owner owner_of_path(std::string_view path) {
+  if (path.find("/include/c++/") != std::string_view::npos) return Owner::standard;
+  if (path.ends_with("core/graph/checkpoint.h")) return Owner::library;  // calls the user's function, wherever it is installed
+  if (!path.starts_with(sources_root())) return Owner::user;
+  path.remove_prefix(sources_root().size());
+  if (path.starts_with("nn/models/")) return Owner::user;
+  for (const std::string_view folder : {"core/", "autograd/", "nn/", "io/", "data/"}) {
+    if (path.starts_with(folder)) return Owner::library;
+  }
+  return Owner::user;
+}
+
+// Names of files are constants of a translation unit, so their addresses tell them apart: what was found out once is looked up.
+Owner owner_of(const Caller& caller) noexcept {
+  struct Known {
+    const char* file = nullptr;
+    Owner owner = Owner::user;
+  };
+  thread_local std::array<Known, 64> known{};
+  const char* file = caller.file_name();
+  const auto address = reinterpret_cast<uintptr_t>(file);
+  Known& entry = known[(address >> 3 ^ address >> 9) % known.size()];
+  if (entry.file != file) entry = {file, owner_of_path(file)};
+  return entry.owner;
+}
+
+thread_local Place present;
 
 }  // namespace
 
-Caller current_caller() noexcept { return present; }
+std::string Place::str() const {
+  const std::string text = place_of(caller);
+  return text.empty() || !backward ? text : text + " (backward)";
+}
+
+bool Place::operator==(const Place& other) const {
+  return backward == other.backward && caller.line() == other.caller.line() &&
+         (caller.file_name() == other.caller.file_name() || std::string_view(caller.file_name()) == other.caller.file_name());
+}
+
+Place current_place() noexcept { return present; }
 
 std::string place_of(const Caller& caller) {
   if (caller.line() == 0) return {};
@@ -18,12 +64,36 @@ std::string place_of(const Caller& caller) {
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)) + ":" + std::to_string(caller.line());
 }
 
-CallerScope::CallerScope(const Caller& caller) noexcept : outermost_(present.line() == 0) {
-  if (outermost_) present = caller;
+std::string list_places(std::span<const Place> places, size_t most) {
+  std::vector<std::string> users, others;
+  for (const Place& place : places) {
+    if (place.known()) (owner_of(place.caller) == Owner::user ? users : others).push_back(place.str());
+  }
+  const std::vector<std::string>& shown = users.empty() ? others : users;
+  std::string text;
+  for (size_t i = 0; i < shown.size() && i < most; ++i) text += (i == 0 ? "" : ", ") + shown[i];
+  if (shown.size() > most) text += " and " + std::to_string(shown.size() - most) + " more";
+  return text;
 }
 
-CallerScope::~CallerScope() {
-  if (outermost_) present = Caller();
+std::string with_place(const std::string& message) {
+  if (!present.known() || owner_of(present.caller) != Owner::user) return message;
+  const std::string suffix = " (" + present.str() + ")";
+  return message.ends_with(suffix) ? message : message + suffix;
 }
+
+CallerScope::CallerScope(const Caller& caller) noexcept : before_(present) {
+  const Owner owner = owner_of(caller);
+  if (owner == Owner::user || (owner == Owner::library && !present.known())) present.caller = caller;
+}
+
+CallerScope::~CallerScope() { present = before_; }
+
+BackwardScope::BackwardScope(const Place& forward) noexcept : before_(present) {
+  if (forward.known()) present.caller = forward.caller;
+  present.backward = true;
+}
+
+BackwardScope::~BackwardScope() { present = before_; }
 
 }  // namespace heddle

@@ -1,21 +1,45 @@
-// Caller: where the user called a public function: one pointer (std::source_location), kept in every node recorded meanwhile.
+// Caller, Place: where in the user's program an operation was recorded.
 //
-// Purpose: errors and logs name the user's line, not the library's. A public function has a last parameter `Caller caller = Caller::current()` and
-// opens with `const CallerScope scope(caller);`. So far those are the observations of a Tensor; functions that record ops do not say their place.
-// The outermost scope of a thread wins, so what a function composes itself of is its caller's. Thread safety: the present caller belongs to the thread.
+// Purpose: errors, logs and profiles name the line of the user's own code that is nearest to an operation. A public function that records ends with a
+// parameter `Caller caller = Caller::current()` and opens with `const CallerScope scope(caller);`. Functions of tensors alone, and operators, take their
+// first operand as a TensorArg (core/graph/tensor.h) instead: it notes the place and they stay values that can be called with tensors.
+// A place in the library never replaces one that is there, so what a function composes itself of, or a module's forward(), is its caller's; a place in
+// any other file does, so a user's module or checkpointed function names its own lines. Files of the library are those below core/, autograd/, nn/, io/ and
+// data/ of its sources, but for nn/models/, which are programs written with it; a place in the C++ standard library (a std::function that calls one)
+// counts for nothing.
+// Invariants: functions written in headers pass their caller's place on. Outside of any scope there is no place (line() == 0).
+// Thread safety: the present place belongs to the thread.
 #pragma once
 
 #include <source_location>
+#include <span>
 #include <string>
+#include <string_view>
 
 namespace heddle {
 
 using Caller = std::source_location;
 
-// Where the present outermost public call of this thread was written; line() == 0 outside of one.
-Caller current_caller() noexcept;
-// "train.cpp:42" (the file without its folders), or "" for an unknown place.
+// Where a node was recorded. backward: by a gradient rule, for the operation at that place.
+struct Place {
+  Caller caller;
+  bool backward = false;
+
+  bool known() const { return caller.line() != 0; }
+  // "train.cpp:42" or "train.cpp:42 (backward)" (the file without its folders); "" for an unknown place.
+  std::string str() const;
+  bool operator==(const Place& other) const;  // one line of one file
+};
+
+// The nearest place of the user's code that this thread is in a public call of.
+Place current_place() noexcept;
+inline Caller current_caller() noexcept { return current_place().caller; }
+// "train.cpp:42", or "" for an unknown place.
 std::string place_of(const Caller& caller);
+// "train.cpp:42, train.cpp:43 (backward) and 3 more"; places of the library itself only where there are no others.
+std::string list_places(std::span<const Place> places, size_t most = 4);
+// The message with " (train.cpp:42)" behind it, where a public call is under way; as it is where that place is the library's own or stands there already.
+std::string with_place(const std::string& message);
 
 class CallerScope {
  public:
@@ -25,7 +49,19 @@ class CallerScope {
   CallerScope& operator=(const CallerScope&) = delete;
 
  private:
-  bool outermost_;
+  Place before_;
+};
+
+// What a gradient rule records for the node of that place is marked with it; an unknown place leaves the present one.
+class BackwardScope {
+ public:
+  explicit BackwardScope(const Place& forward) noexcept;
+  ~BackwardScope();
+  BackwardScope(const BackwardScope&) = delete;
+  BackwardScope& operator=(const BackwardScope&) = delete;
+
+ private:
+  Place before_;
 };
 
 }  // namespace heddle

@@ -2,8 +2,8 @@
 //
 // Purpose: every failure a caller can meet is one of these types, so that a program can tell a mistake in its
 // own call (ShapeError, DTypeError, ValueError) from a fault of the machine (OutOfMemory, DeviceLost, ...).
-// Invariants: `what()` is one line that starts with the place in brackets, e.g.
-//   "[matmul] inner dimensions differ: a is (32, 784), b is (128, 10)".
+// Invariants: `what()` is one line that starts with the function in brackets and ends with the user's line, where it is known, e.g.
+//   "[matmul] inner dimensions differ: a is (32, 784), b is (128, 10) (model.cpp:17)".
 // Thread safety: plain values.
 #pragma once
 
@@ -11,6 +11,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "core/base/caller.h"
 
 namespace heddle {
 
@@ -20,10 +22,11 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Faults in the caller's input: the command line turns these into one line and exit code 2.
+// Faults in the caller's input: the command line turns these into one line and exit code 2. The place of the public call under way is put behind
+// the message (core/base/caller.h).
 class UserError : public Error {
  public:
-  using Error::Error;
+  explicit UserError(const std::string& message) : Error(with_place(message)) {}
 };
 
 // Shapes that do not fit an op.

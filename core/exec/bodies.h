@@ -28,6 +28,9 @@ LoweredKernel lower_attention(const LowerInput& in);
 LoweredKernel lower_attention_gradient(const LowerInput& in);
 bool attention_accepts(const IrNode& node, size_t input, const View& view);
 bool attention_takes(const Node& node);
+struct AttentionProblem;
+// The same of a row that is no node yet: `problem` as attention_problem() reads it, `dtype` of the queries.
+bool attention_takes(const OpDef& op, const Shape& shape, const AttentionProblem& problem, DType dtype, const Caps& caps);
 LoweredKernel lower_conv(const LowerInput& in);  // and its two gradients
 LoweredKernel lower_sort_blocks(const LowerInput& in);
 LoweredKernel lower_sort_merge(const LowerInput& in);

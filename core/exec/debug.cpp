@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "core/exec/loop.h"
+#include "core/exec/passes/describe.h"
 
 namespace heddle {
 
@@ -18,9 +19,9 @@ int debug_level() {
   return level;
 }
 
-void debug_graph(const Graph& before, const Graph& after) {
+void debug_graph(const Graph& before, const Graph& after, const Caps& caps) {
   if (debug_level() < 3) return;
-  fmt::print(stderr, "heddle: graph as recorded\n{}heddle: graph simplified\n{}", before.str(), after.str());
+  fmt::print(stderr, "heddle: graph as recorded\n{}heddle: graph simplified\n{}heddle: passes\n{}", before.str(), after.str(), describe_passes(before, caps));
 }
 
 void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {

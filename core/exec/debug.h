@@ -1,5 +1,5 @@
 // HEDDLE_DEBUG: what a person sees of a step on stderr. 1: device time of each kernel of each step; 2: groups and memory plan of each new step;
-// 3: its graph before and after simplification; 4: the source of each kernel.
+// 3: its graph before and after, and what each pass did; 4: the source of each kernel.
 // Thread safety: the level is read once; output goes line by line to stderr.
 #pragma once
 
@@ -10,7 +10,7 @@
 namespace heddle {
 
 int debug_level();
-void debug_graph(const Graph& before, const Graph& after);
+void debug_graph(const Graph& before, const Graph& after, const Caps& caps);
 void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
 // At level 1 and above waits for the submission and prints its times.
 void debug_times(Device& device, Ticket ticket, const std::vector<std::string_view>& kernels);

@@ -4,6 +4,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/loop.h"
+#include "core/exec/passes/describe.h"
 #include "core/exec/pending.h"
 #include "core/exec/plan.h"
 #include "core/exec/recompute.h"
@@ -33,6 +34,7 @@ std::string with_bodies(const PlannedStep& step, DumpWhat what) {
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
   const Graph imported = import_graph(capture(roots));
   if (what == DumpWhat::graph) return imported.str();
+  if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
   const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
   if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(step, what);

@@ -8,9 +8,9 @@
 
 namespace heddle {
 
-enum class DumpWhat { graph, simplified, groups, source, plan };
+enum class DumpWhat { graph, simplified, groups, source, plan, passes };
 
-// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, or its memory plan. A device that takes no
+// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, its memory plan, or what each pass did. A device that takes no
 // kernels (reference) only has graphs.
 std::string dump_pending(DumpWhat what);
 

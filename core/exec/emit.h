@@ -32,6 +32,7 @@ struct LoweredKernel {
   std::vector<SlotRef> bindings;      // parallel to source.buffers
   std::vector<uint32_t> constants;    // parallel to source.constants
   std::vector<int> writes;            // vertices it stores
+  std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/exec/places.h)
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
   bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/exec/horizontal.h may join it with others
 

@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
 #include "core/exec/region.h"
 #include "core/graph/loop.h"
@@ -45,7 +46,7 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
 }
 
 std::string at_line() {
-  const std::string place = place_of(current_caller());
+  const std::string place = current_place().str();
   return place.empty() ? "" : " at " + place;
 }
 
@@ -74,6 +75,7 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   const bool fuse = !eager_mode();
   region.captured.key.push_back(fuse);
   region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(active_passes().bits());
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);
   if (region.step) {

@@ -151,6 +151,7 @@ class HorizontalFusion {
       LoweredKernel& other = segmented_[batch[i]];
       kernel.segments.push_back(std::move(other.segments[0]));
       kernel.writes.insert(kernel.writes.end(), other.writes.begin(), other.writes.end());
+      kernel.vertices.insert(kernel.vertices.end(), other.vertices.begin(), other.vertices.end());
       kernel.loop_iterations = std::max(kernel.loop_iterations, other.loop_iterations);
     }
     return kernel;

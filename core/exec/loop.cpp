@@ -29,8 +29,8 @@ struct Output {
 class LoopPlanner {
  public:
   // `inputs` of the loop and everything that is added are vertices of `out`.
-  LoopPlanner(Graph& out, const IrNode& node, std::vector<int> inputs, const Caps& caps, bool fuse)
-      : out_(out), source_(*node.loop), shape_(source_.shape), inputs_(std::move(inputs)), caps_(caps), fuse_(fuse), origin_(node.origin),
+  LoopPlanner(Graph& out, const IrNode& node, std::vector<int> inputs, const Caps& caps, bool fuse, PassSet passes)
+      : out_(out), source_(*node.loop), shape_(source_.shape), inputs_(std::move(inputs)), caps_(caps), fuse_(fuse), passes_(passes), origin_(node.origin),
         body_(source_.body), planned_(std::make_shared<PlannedLoop>()) {
     planned_->length = shape_.length;
     planned_->reverse = shape_.reverse;
@@ -128,7 +128,7 @@ class LoopPlanner {
 
   void plan_body() {
     for (const Output& output : outputs_) body_.outputs.push_back({output.vertex, 0});
-    Graph prepared = prepare(body_, caps_, fuse_);
+    Graph prepared = prepare(body_, caps_, fuse_, passes_);
     std::vector<Output> merged;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];
@@ -148,7 +148,7 @@ class LoopPlanner {
     prepared.outputs.clear();
     for (size_t o = 0; o < outputs_.size(); ++o) prepared.outputs.push_back({outputs_[o].vertex, output_slot(o)});
     for (const Output& output : outputs_) values_.push_back(prepared.nodes[static_cast<size_t>(output.vertex)]);
-    planned_->body = plan_step(std::move(prepared), caps_, fuse_);
+    planned_->body = plan_step(std::move(prepared), caps_, fuse_, passes_);
     for (const OutputPlan& output : planned_->body.scheduled.outputs) {
       if (output.copy_back || !output.view.is_dense()) throw std::logic_error("[plan] an output of a loop's body is not where it belongs");
     }
@@ -299,6 +299,7 @@ class LoopPlanner {
   std::vector<int> inputs_;
   const Caps& caps_;
   bool fuse_;
+  PassSet passes_;
   int origin_;
   Graph body_;
   std::shared_ptr<PlannedLoop> planned_;
@@ -313,7 +314,7 @@ class LoopPlanner {
 
 }  // namespace
 
-Graph plan_loops(Graph graph, const Caps& caps, bool fuse) {
+Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes) {
   std::map<int, std::vector<int>> asking;  // by loop
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].op == &ops::loop_result_op) asking[graph.nodes[i].inputs[0]].push_back(static_cast<int>(i));
@@ -335,7 +336,7 @@ Graph plan_loops(Graph graph, const Caps& caps, bool fuse) {
     const std::vector<int>& results = asking[static_cast<int>(i)];
     std::vector<std::vector<int64_t>> wanted;
     for (int result : results) wanted.push_back(graph.nodes[static_cast<size_t>(result)].attrs.ints);
-    const std::vector<int> made = LoopPlanner(out, node, node.inputs, caps, fuse).run(wanted);
+    const std::vector<int> made = LoopPlanner(out, node, node.inputs, caps, fuse, passes).run(wanted);
     for (size_t r = 0; r < results.size(); ++r) to[static_cast<size_t>(results[r])] = made[r];
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});

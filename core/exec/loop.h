@@ -57,7 +57,7 @@ struct PlannedLoop {
 };
 
 // Loops of `graph` get their plans. With `fuse` false as the graph around them: one kernel a vertex.
-Graph plan_loops(Graph graph, const Caps& caps, bool fuse);
+Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes);
 
 // Launches of a kernel: 1, or those of a loop.
 size_t launches_of(const LoweredKernel& kernel);

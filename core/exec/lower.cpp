@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 #include <stdexcept>
 
 #include "core/base/error.h"
@@ -138,7 +139,9 @@ LoweredKernel lower_group(const LowerInput& in) {
   check_loops(kernel, in.caps);
   for (const Member& member : in.group.members) {
     if (member.stored) kernel.writes.push_back(member.node);
+    kernel.vertices.push_back(member.node);
   }
+  kernel.vertices.insert(kernel.vertices.end(), in.group.inlined.begin(), in.group.inlined.end());
   return kernel;
 }
 
@@ -156,7 +159,10 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
   }
   std::vector<LoweredKernel> ordered;
   std::vector<const Group*> ordered_groups;
-  for (size_t k : order_for_memory(scheduled, kernels)) {
+  std::vector<size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (options.order) order = order_for_memory(scheduled, kernels);
+  for (size_t k : order) {
     ordered.push_back(std::move(kernels[k]));
     ordered_groups.push_back(groups[k]);
   }

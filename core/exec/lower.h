@@ -16,6 +16,8 @@ struct LowerOptions {
   bool loop_lanes = false;
   // Kernels of one text become one launch (core/exec/horizontal.h).
   bool horizontal = true;
+  // Kernels in the order that needs least memory (core/exec/kernel_order.h); else as they were scheduled.
+  bool order = true;
   // Lower a group as one of many segments; set by fuse_horizontally().
   bool segmented = false;
 };

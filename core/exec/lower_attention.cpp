@@ -128,13 +128,13 @@ class AttentionLowering {
 }  // namespace
 
 // Where a driver ends long loops in silence, long rows are left to the unfused graph.
-bool attention_takes(const Node& node) {
-  const AttentionProblem p = attention_problem(node);
-  if (!attention_has_kernel(p, node.inputs[0]->dtype)) return false;
-  const Caps& caps = node.device->caps();
-  const bool forward = node.op == &ops::attention_op;
-  const AttentionGradient g = gradient_of(*node.op, node.shape, p);
-  const AttentionSizes s = attention_sizes(p, node.inputs[0]->dtype);
+bool attention_takes(const Node& node) { return attention_takes(*node.op, node.shape, attention_problem(node), node.inputs[0]->dtype, node.device->caps()); }
+
+bool attention_takes(const OpDef& op, const Shape& shape, const AttentionProblem& p, DType dtype, const Caps& caps) {
+  if (!attention_has_kernel(p, dtype)) return false;
+  const bool forward = &op == &ops::attention_op;
+  const AttentionGradient g = gradient_of(op, shape, p);
+  const AttentionSizes s = attention_sizes(p, dtype);
   if (forward && !attention_pays(caps, s)) return false;
   if (caps.max_loop_iterations == UINT64_MAX) return true;
   const Bindings tunables = forward ? pick_attention(caps, s) : pick_attention_gradient(caps, s, g);

@@ -8,6 +8,9 @@
 
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
+#include "core/exec/passes/patterns.h"
+#include "core/exec/passes/simplifier.h"
+#include "core/exec/passes/verify.h"
 #include "core/exec/recompute.h"
 #include "core/exec/specialize.h"
 
@@ -116,12 +119,31 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
   return plan;
 }
 
-Graph prepare(const Graph& imported, const Caps& caps, bool fuse) { return specialize(fuse ? recompute(simplify(imported)) : imported, caps); }
+Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes) {
+  if (!fuse) return specialize(imported, caps, PassSet::all());
+  Graph graph = simplify(imported, passes);
+  verify_graph(graph, imported, "simplify");
+  if (std::optional<Graph> matched = replace_patterns(graph, caps, passes)) {
+    verify_graph(*matched, imported, "patterns");
+    graph = simplify(*matched, passes.with(Pass::dead));
+    verify_graph(graph, imported, "simplify after patterns");
+  }
+  if (passes.has(Pass::recompute)) {
+    graph = recompute(std::move(graph));
+    verify_graph(graph, imported, "recompute");
+  }
+  graph = specialize(std::move(graph), caps, passes);
+  verify_graph(graph, imported, "specialize");
+  return graph;
+}
 
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse) {
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes) {
   PlannedStep step;
-  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse), {caps.max_bindings, fuse});
-  step.kernels = lower(step.scheduled, caps, lower_options(caps));
+  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings)});
+  LowerOptions options = lower_options(caps);
+  options.order = passes.has(Pass::order);
+  options.horizontal = passes.has(Pass::horizontal);
+  step.kernels = lower(step.scheduled, caps, options);
   step.plan = make_plan(step.scheduled, step.kernels, caps);
   return step;
 }

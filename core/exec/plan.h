@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/exec/emit.h"
+#include "core/exec/passes/passes.h"
 
 namespace heddle {
 
@@ -55,8 +56,9 @@ struct PlannedStep {
   std::vector<LoweredKernel> kernels;
   Plan plan;
 };
-// The captured graph as `caps` computes it best; with `fuse` false as it was recorded, but for what the device must have otherwise.
-Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true);
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true);
+// The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was recorded, but for what the device
+// must have otherwise.
+Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 
 }  // namespace heddle

@@ -76,7 +76,7 @@ class Scheduler {
     for (int id = static_cast<int>(graph().nodes.size()); id-- > 0;) {
       if (is_anchored(id)) place(id);
     }
-    if (limits_.fuse) merge_siblings();
+    if (limits_.fuse && limits_.siblings) merge_siblings();
     demote_self_hazards();
     order_groups();
     return std::move(out_);

@@ -70,6 +70,7 @@ extern const OpDef join_op;
 struct ScheduleLimits {
   uint32_t max_bindings = 8;
   bool fuse = true;  // false: one kernel a vertex (eager mode and tests)
+  bool siblings = true;  // updates that read the same memory are one kernel
 };
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits);

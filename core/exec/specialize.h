@@ -8,9 +8,11 @@
 
 #include "core/device/device.h"
 #include "core/exec/ir.h"
+#include "core/exec/passes/passes.h"
 
 namespace heddle {
 
-Graph specialize(Graph graph, const Caps& caps);
+// `passes`: those of stage device are looked at; what a limit of the device demands happens all the same.
+Graph specialize(Graph graph, const Caps& caps, PassSet passes = active_passes());
 
 }  // namespace heddle

@@ -9,6 +9,7 @@
 #include "core/exec/debug.h"
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
+#include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/replay.h"
 #include "core/exec/step_result.h"
@@ -83,11 +84,12 @@ class StepImpl {
     const Caps& caps = device.caps();
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
-    debug_graph(imported, graph);
+    debug_graph(imported, graph, caps);
     auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     kernels_ = compile_kernels(device, lowered_);
   }
@@ -109,6 +111,7 @@ class StepImpl {
     return launches;
   }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
+  const std::vector<std::vector<Place>>& places() const { return places_; }
 
  private:
   struct Recording {
@@ -222,6 +225,7 @@ class StepImpl {
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
+  std::vector<std::vector<Place>> places_;  // by kernel
   KernelTable kernels_;
   StoragePtr host_;
   std::vector<Recording> recordings_;
@@ -237,5 +241,6 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
+const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
 
 }  // namespace heddle

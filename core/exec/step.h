@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/caller.h"
 #include "core/device/device.h"
 
 namespace heddle {
@@ -33,6 +34,8 @@ class Step {
   StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
+  // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/exec/places.h).
+  const std::vector<std::vector<Place>>& places() const;
 
  private:
   explicit Step(std::unique_ptr<StepImpl> impl);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <tuple>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -59,14 +60,32 @@ void keep(const std::pair<A, B>& results) {
 }
 }  // namespace detail
 
+namespace detail {
 template <class F, class... Arguments>
-auto checkpoint(F&& function, Arguments&&... arguments) {
+auto checkpointed(F&& function, Arguments&&... arguments) {
   auto result = [&] {
     const RecomputeScope scope;
     return std::forward<F>(function)(std::forward<Arguments>(arguments)...);
   }();
-  detail::keep(result);
+  keep(result);
   return result;
+}
+template <class... Arguments>
+inline constexpr bool tensor_first = false;
+template <class First, class... Rest>
+inline constexpr bool tensor_first<First, Rest...> = std::is_convertible_v<First, const Tensor&>;
+}  // namespace detail
+
+// With a tensor as the first argument, what the function does not place itself (a layer of the library) is placed where this call stands.
+template <class F, class... Arguments>
+auto checkpoint(F&& function, TensorArg first, Arguments&&... rest) {
+  const CallerScope scope(first.caller);
+  return detail::checkpointed(std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
+}
+template <class F, class... Arguments>
+  requires(!detail::tensor_first<Arguments...>)
+auto checkpoint(F&& function, Arguments&&... arguments) {
+  return detail::checkpointed(std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace heddle

@@ -37,14 +37,17 @@ struct ScanOptions {
 // carry = init; for each i: (carry, y) = f(carry, x[i] of each of xs); gives the last carry and all y. xs are cut along axis 0 and have one length. f keeps the
 // shapes and dtypes of the carries. Length 0 gives init and empty ys. As jax.lax.scan.
 // Every iteration launches the same kernels. For the gradient the values that it reads are stacked, length times as long as one iteration's.
-Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs, const ScanOptions& options = {});
+Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs, const ScanOptions& options = {},
+             Caller caller = Caller::current());
 
 // then_branch(operands) where `predicate` (bool, one element) is true, else else_branch(operands). Both give the same number of tensors, of equal shapes and
 // dtypes. Both branches are computed and one is selected, as in jax.lax.cond under vmap; a constant predicate (full, or a bool of the host) runs one alone.
 // No NaN or infinity of the other branch reaches values or gradients, of any order, neither through operands nor through what a branch captures.
 using Branch = std::function<std::vector<Tensor>(const std::vector<Tensor>& operands)>;
-std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands = {});
-std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands = {});
+std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands = {},
+                         Caller caller = Caller::current());
+std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands = {},
+                         Caller caller = Caller::current());
 
 struct WhileOptions {
   // With it the loop is a scan of so many iterations, of which those after the condition's end keep the carry: one region, differentiable, and the work of all
@@ -60,6 +63,7 @@ struct WhileResult {
 // while (condition(carry)) carry = body(carry); the condition is a bool of one element.
 using WhileCondition = std::function<Tensor(const std::vector<Tensor>& carry)>;
 using WhileBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& carry)>;
-WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init, const WhileOptions& options = {});
+WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init, const WhileOptions& options = {},
+                       Caller caller = Caller::current());
 
 }  // namespace heddle

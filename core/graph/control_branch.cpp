@@ -137,13 +137,15 @@ void end_history(std::vector<Tensor>& carry, const std::vector<Tensor>& begun) {
 
 }  // namespace
 
-std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands) {
+std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands, Caller caller) {
+  const CallerScope scope(caller);
   const Branch& taken = predicate ? then_branch : else_branch;
   if (!taken) throw ValueError(fmt::format("[cond] the {} branch is an empty function", predicate ? "then" : "else"));
   return taken(operands);
 }
 
-std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands) {
+std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands, Caller caller) {
+  const CallerScope scope(caller);
   check_predicate(predicate, "cond", "predicate");
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].defined()) throw ValueError(fmt::format("[cond] operand {} is undefined", i));
@@ -158,7 +160,8 @@ std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, con
   return results;
 }
 
-WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init, const WhileOptions& options) {
+WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init, const WhileOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   if (!condition || !body) throw ValueError("[while_loop] the condition or the body is an empty function");
   if (init.empty()) throw ValueError("[while_loop] there are no carries: a condition of nothing never changes");
   for (size_t c = 0; c < init.size(); ++c) {

@@ -71,7 +71,8 @@ Scanned nothing(const std::vector<Tensor>& init, const std::vector<Tensor>& ys, 
 
 }  // namespace
 
-Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs, const ScanOptions& options) {
+Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs, const ScanOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   if (!f) throw ValueError("[scan] the body is an empty function");
   for (size_t c = 0; c < init.size(); ++c) {
     if (!init[c].defined()) throw ValueError(fmt::format("[scan] carry {} is undefined", c));

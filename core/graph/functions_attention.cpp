@@ -83,7 +83,8 @@ DType common_dtype(const Tensor& q, const Tensor& k, const Tensor& v) {
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options) {
+Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tensor& v, const AttentionOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   build::check_device(q, k, name);
   build::check_device(q, v, name);
   check_shapes(q, k, v);

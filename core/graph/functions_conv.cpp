@@ -177,16 +177,28 @@ ConvAttrs::ConvAttrs(const Attrs& attrs) : channels_last(attrs.ints[0] != 0), gr
   padding.assign(at + 2 * rank, at + 3 * rank);
 }
 
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) { return convolve("conv1d", 1, x, weight, bias, options, false); }
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) { return convolve("conv2d", 2, x, weight, bias, options, false); }
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) { return convolve("conv3d", 3, x, weight, bias, options, false); }
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
+  return convolve("conv1d", 1, x, weight, bias, options, false);
+}
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
+  return convolve("conv2d", 2, x, weight, bias, options, false);
+}
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
+  return convolve("conv3d", 3, x, weight, bias, options, false);
+}
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   return convolve("conv_transpose1d", 1, x, weight, bias, options, true);
 }
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   return convolve("conv_transpose2d", 2, x, weight, bias, options, true);
 }
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options) {
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+  const CallerScope scope(caller);
   return convolve("conv_transpose3d", 3, x, weight, bias, options, true);
 }
 

@@ -32,23 +32,29 @@ struct ConvOptions {
 };
 
 // `bias` is (O), or undefined for none.
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {});
-inline Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) { return conv1d(x, weight, Tensor(), options); }
-inline Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) { return conv2d(x, weight, Tensor(), options); }
-inline Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) { return conv3d(x, weight, Tensor(), options); }
-inline Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) {
-  return conv_transpose1d(x, weight, Tensor(), options);
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
+inline Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv1d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) {
-  return conv_transpose2d(x, weight, Tensor(), options);
+inline Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv2d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}) {
-  return conv_transpose3d(x, weight, Tensor(), options);
+inline Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv3d(x, weight, Tensor(), options, caller);
+}
+inline Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv_transpose1d(x, weight, Tensor(), options, caller);
+}
+inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv_transpose2d(x, weight, Tensor(), options, caller);
+}
+inline Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+  return conv_transpose3d(x, weight, Tensor(), options, caller);
 }
 
 // The three primitives (primitives.h) with checked attributes, for the gradient rules: each one's gradients are the other two.

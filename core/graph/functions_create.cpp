@@ -28,20 +28,31 @@ void check_arange(double start, double stop, double step, DType dtype) {
 
 }  // namespace
 
-Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device) {
+Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
   Attrs attrs;
   attrs.real = value;
   return Tensor(make_node_on(build::device_of(device), ops::full_op, std::move(attrs), shape, dtype));
 }
 
-Tensor zeros(const Shape& shape, DType dtype, DeviceContext* device) { return full(shape, 0, dtype, device); }
-Tensor ones(const Shape& shape, DType dtype, DeviceContext* device) { return full(shape, 1, dtype, device); }
-Tensor full_like(const Tensor& x, double value) { return full(x.shape(), value, x.dtype(), &x.device()); }
-Tensor zeros_like(const Tensor& x) { return full_like(x, 0); }
-Tensor ones_like(const Tensor& x) { return full_like(x, 1); }
+Tensor zeros(const Shape& shape, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
+  return full(shape, 0, dtype, device);
+}
+Tensor ones(const Shape& shape, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
+  return full(shape, 1, dtype, device);
+}
+Tensor full_like(const Tensor& x, double value, Caller caller) {
+  const CallerScope scope(caller);
+  return full(x.shape(), value, x.dtype(), &x.device());
+}
+Tensor zeros_like(TensorArg x) { return full_like(x.tensor, 0, x.caller); }
+Tensor ones_like(TensorArg x) { return full_like(x.tensor, 1, x.caller); }
 
 // NumPy's rule: ceil((stop - start) / step) elements.
-Tensor arange(double start, double stop, double step, DType dtype, DeviceContext* device) {
+Tensor arange(double start, double stop, double step, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
   check_arange(start, stop, step, dtype);
   const double count = std::ceil((stop - start) / step);
   if (count >= 0x1p62) throw ValueError(fmt::format("[arange] {} elements from {} to {} by {} are too many", count, start, stop, step));
@@ -49,7 +60,8 @@ Tensor arange(double start, double stop, double step, DType dtype, DeviceContext
 }
 
 // The second half counts down from `stop`, so that both ends are exact.
-Tensor linspace(double start, double stop, int64_t count, DType dtype, DeviceContext* device) {
+Tensor linspace(double start, double stop, int64_t count, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
   if (count < 0) throw ValueError(fmt::format("[linspace] the count is {}; it must not be negative", count));
   if (!std::isfinite(start) || !std::isfinite(stop)) throw ValueError(fmt::format("[linspace] the ends {} and {} must be finite", start, stop));
   if (!is_float(dtype)) throw DTypeError(fmt::format("[linspace] needs a floating dtype, not {}; use arange() for integers", name_of(dtype)));
@@ -64,7 +76,8 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, DeviceCon
   return cast(where(up < down, up * step + start, stop - down * step), dtype);
 }
 
-Tensor eye(int64_t rows, int64_t columns, DType dtype, DeviceContext* device) {
+Tensor eye(int64_t rows, int64_t columns, DType dtype, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
   if (columns == -1) columns = rows;
   if (rows < 0 || columns < 0) throw ValueError(fmt::format("[eye] the shape ({}, {}) has a negative dimension", rows, columns));
   DeviceContext& target = build::device_of(device);

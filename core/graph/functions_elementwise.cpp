@@ -120,23 +120,41 @@ void check_device(const Tensor& x, const Tensor& y, const char* op) {
 }  // namespace build
 
 #define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
-  Tensor name(const Tensor& x) { return build::unary(ops::name##_op, x); }
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc)                                          \
-  Tensor name(const Tensor& x, const Tensor& y) { return build::binary(ops::name##_op, x, y); } \
-  Tensor name(const Tensor& x, double y) { return build::binary(ops::name##_op, x, y); }        \
-  Tensor name(double x, const Tensor& y) { return build::binary(ops::name##_op, x, y); }
+  Tensor name(TensorArg x) {                               \
+    const CallerScope scope(x.caller);                     \
+    return build::unary(ops::name##_op, x.tensor);         \
+  }
+#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+  Tensor name(TensorArg x, const Tensor& y) {               \
+    const CallerScope scope(x.caller);                      \
+    return build::binary(ops::name##_op, x.tensor, y);      \
+  }                                                         \
+  Tensor name(TensorArg x, double y) {                      \
+    const CallerScope scope(x.caller);                      \
+    return build::binary(ops::name##_op, x.tensor, y);      \
+  }                                                         \
+  Tensor name(double x, TensorArg y) {                      \
+    const CallerScope scope(y.caller);                      \
+    return build::binary(ops::name##_op, x, y.tensor);      \
+  }
 #include "core/graph/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 
-Tensor cast(const Tensor& x, DType dtype) {
+Tensor cast(const Tensor& x, DType dtype, Caller caller) {
+  const CallerScope scope(caller);
   if (x.dtype() == dtype) return x;
   return build::record(ops::cast_op, {&x}, {}, x.shape(), dtype);
 }
 
-Tensor stop_gradient(const Tensor& x) { return build::record(ops::stop_gradient_op, {&x}, {}, x.shape(), x.dtype()); }
+Tensor stop_gradient(TensorArg argument) {
+  const CallerScope scope(argument.caller);
+  const Tensor& x = argument.tensor;
+  return build::record(ops::stop_gradient_op, {&x}, {}, x.shape(), x.dtype());
+}
 
-Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
+Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y, Caller caller) {
+  const CallerScope scope(caller);
   build::check_device(condition, x, "where");
   build::check_device(x, y, "where");
   const DType t = promote(x.dtype(), y.dtype());
@@ -148,28 +166,31 @@ Tensor where(const Tensor& condition, const Tensor& x, const Tensor& y) {
   return build::record(ops::where_op, {&c, &a, &b}, {}, shape, t);
 }
 
-Tensor where(const Tensor& condition, const Tensor& x, double y) {
+Tensor where(const Tensor& condition, const Tensor& x, double y, Caller caller) {
+  const CallerScope scope(caller);
   return where(condition, x, build::constant_like(x, y, build::number_dtype(y, x.dtype())));
 }
 
-Tensor where(const Tensor& condition, double x, const Tensor& y) {
+Tensor where(const Tensor& condition, double x, const Tensor& y, Caller caller) {
+  const CallerScope scope(caller);
   return where(condition, build::constant_like(y, x, build::number_dtype(x, y.dtype())), y);
 }
 
-Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high) {
+Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high, Caller caller) {
+  const CallerScope scope(caller);
   if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
   const Tensor raised = low ? maximum(x, *low) : x;
   return high ? minimum(raised, *high) : raised;
 }
 
-Tensor operator-(const Tensor& x) { return neg(x); }
-Tensor operator!(const Tensor& x) { return logical_not(x); }
+Tensor operator-(TensorArg x) { return neg(x); }
+Tensor operator!(TensorArg x) { return logical_not(x); }
 
-#define HEDDLE_OPERATOR(symbol, name)                                                \
-  Tensor operator symbol(const Tensor& x, const Tensor& y) { return name(x, y); } \
-  Tensor operator symbol(const Tensor& x, double y) { return name(x, y); }        \
-  Tensor operator symbol(double x, const Tensor& y) { return name(x, y); }
+#define HEDDLE_OPERATOR(symbol, name)                                             \
+  Tensor operator symbol(TensorArg x, TensorArg y) { return name(x, y.tensor); } \
+  Tensor operator symbol(TensorArg x, double y) { return name(x, y); }           \
+  Tensor operator symbol(double x, TensorArg y) { return name(x, y); }
 HEDDLE_OPERATOR(+, add)
 HEDDLE_OPERATOR(-, sub)
 HEDDLE_OPERATOR(*, mul)

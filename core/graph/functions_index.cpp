@@ -56,7 +56,8 @@ Tensor cut_to(const Tensor& source, const Shape& shape) {
 
 }  // namespace
 
-Tensor take(const Tensor& x, const Tensor& indices, int axis) {
+Tensor take(const Tensor& x, const Tensor& indices, int axis, Caller caller) {
+  const CallerScope scope(caller);
   check_index_dtype(indices, "take");
   const int at = normalize_axis(axis, x.rank(), "take");
   refuse_empty_axis(x, at, indices, "take");
@@ -67,7 +68,8 @@ Tensor take(const Tensor& x, const Tensor& indices, int axis) {
   return record(ops::take_op, {&x, &indices}, Attrs{{at}}, shape, x.dtype());
 }
 
-Tensor gather(const Tensor& x, int axis, const Tensor& indices) {
+Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller) {
+  const CallerScope scope(caller);
   check_index_dtype(indices, "gather");
   const int at = normalize_axis(axis, x.rank(), "gather");
   bool fits = indices.rank() == x.rank();
@@ -81,7 +83,9 @@ Tensor gather(const Tensor& x, int axis, const Tensor& indices) {
   return record(ops::gather_op, {&x, &indices}, Attrs{{at}}, indices.shape(), x.dtype());
 }
 
-Tensor embedding(const Tensor& weight, const Tensor& indices) {
+Tensor embedding(TensorArg argument, const Tensor& indices) {
+  const CallerScope scope(argument.caller);
+  const Tensor& weight = argument.tensor;
   if (weight.rank() != 2) {
     throw ShapeError(fmt::format("[embedding] the weight must be (rows, width), not {}", weight.shape().str()));
   }
@@ -89,7 +93,8 @@ Tensor embedding(const Tensor& weight, const Tensor& indices) {
   return take(weight, indices, 0);
 }
 
-Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype) {
+Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype, Caller caller) {
+  const CallerScope scope(caller);
   check_index_dtype(indices, "one_hot");
   if (classes <= 0) throw ValueError(fmt::format("[one_hot] the number of classes is {}; it must be positive", classes));
   Shape shape = indices.shape();
@@ -135,7 +140,8 @@ Tensor add_by_order(const Tensor& x, int at, const Tensor& indices, const Tensor
 
 }  // namespace
 
-Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source) {
+Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, Caller caller) {
+  const CallerScope scope(caller);
   const int at = normalize_axis(axis, x.rank(), "scatter_add");
   build::check_device(x, indices, "scatter_add");
   build::check_device(x, source, "scatter_add");
@@ -146,7 +152,9 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tenso
   return few ? add_by_comparison(x, at, indices, source) : add_by_order(x, at, indices, source);
 }
 
-Tensor index_add(const Tensor& x, const Tensor& indices, const Tensor& source) {
+Tensor index_add(TensorArg argument, const Tensor& indices, const Tensor& source) {
+  const CallerScope scope(argument.caller);
+  const Tensor& x = argument.tensor;
   check_index_dtype(indices, "index_add");
   bool fits = x.rank() >= 1 && indices.rank() == 1 && source.rank() == x.rank();
   if (fits) fits = source.shape() == x.shape().with(0, indices.shape()[0]);

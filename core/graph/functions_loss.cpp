@@ -49,39 +49,51 @@ std::pair<Tensor, Tensor> paired(const Tensor& x, const Tensor& y, const char* o
 
 }  // namespace
 
-Tensor softmax(const Tensor& x, int axis) { return softmax_row(ops::softmax_op, x, axis); }
-Tensor log_softmax(const Tensor& x, int axis) { return softmax_row(ops::log_softmax_op, x, axis); }
+Tensor softmax(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  return softmax_row(ops::softmax_op, x, axis);
+}
+Tensor log_softmax(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  return softmax_row(ops::log_softmax_op, x, axis);
+}
 
 // Half-precision logits give f32 losses: a loss of 16 bits has too few digits to sum.
-Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction) {
+Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   check_targets(logits, targets, "cross_entropy", "logits");
   const Tensor in = build::widen(build::as_float(logits));
   const Tensor losses = record(ops::cross_entropy_op, {&in, &targets}, {}, targets.shape(), in.dtype());
   return reduce(losses, reduction);
 }
 
-Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, Reduction reduction) {
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   check_targets(log_probabilities, targets, "nll_loss", "log probabilities");
   const Tensor picked = gather(build::as_float(log_probabilities), 1, unsqueeze(targets, 1));
   return reduce(-reshape(picked, targets.shape()), reduction);
 }
 
-Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   const auto [x, y] = paired(input, target, "mse_loss", "input");
   return reduce(square(x - y), reduction);
 }
 
-Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   const auto [x, y] = paired(input, target, "l1_loss", "input");
   return reduce(abs(x - y), reduction);
 }
 
-Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction) {
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   const auto [x, y] = paired(logits, target, "bce_with_logits", "logits");
   return reduce(softplus(x) - x * y, reduction);
 }
 
-Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduction reduction) {
+Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}; it must be positive", delta));
   const auto [x, y] = paired(input, target, "huber_loss", "input");
   const Tensor distance = abs(x - y);
@@ -89,7 +101,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduc
 }
 
 // 0 * log 0 counts as 0; the inner where keeps the logarithm's gradient finite there.
-Tensor kl_div(const Tensor& log_input, const Tensor& target, Reduction reduction) {
+Tensor kl_div(const Tensor& log_input, const Tensor& target, Reduction reduction, Caller caller) {
+  const CallerScope scope(caller);
   const auto [x, y] = paired(log_input, target, "kl_div", "log_input");
   const Tensor entropy = y * log(where(eq(y, 0.0), 1.0, y));
   return reduce(entropy - y * x, reduction);

@@ -57,7 +57,9 @@ Tensor product(const Tensor& a, const Tensor& b) {
 
 }  // namespace
 
-Tensor matmul(const Tensor& a, const Tensor& b) {
+Tensor matmul(TensorArg left_operand, const Tensor& b) {
+  const CallerScope scope(left_operand.caller);
+  const Tensor& a = left_operand.tensor;
   build::check_device(a, b, "matmul");
   if (a.rank() == 0 || b.rank() == 0) {
     throw ShapeError(fmt::format("[matmul] needs vectors or matrices: a is {}, b is {}; use * for scalars", a.shape().str(), b.shape().str()));

@@ -90,7 +90,8 @@ void check_concat(std::span<const Tensor> parts, int axis) {
 
 }  // namespace
 
-Tensor reshape(const Tensor& x, const Shape& shape) {
+Tensor reshape(const Tensor& x, const Shape& shape, Caller caller) {
+  const CallerScope scope(caller);
   if (x.shape() == shape) return x;
   if (x.numel() != shape.numel()) {
     throw ShapeError(fmt::format("[reshape] {} has {} elements, {} has {}", x.shape().str(), x.numel(), shape.str(), shape.numel()));
@@ -98,9 +99,13 @@ Tensor reshape(const Tensor& x, const Shape& shape) {
   return record(ops::reshape_op, {&x}, {}, shape, x.dtype());
 }
 
-Tensor reshape(const Tensor& x, std::vector<int64_t> shape) { return reshape(x, inferred(x, shape)); }
+Tensor reshape(const Tensor& x, std::vector<int64_t> shape, Caller caller) {
+  const CallerScope scope(caller);
+  return reshape(x, inferred(x, shape));
+}
 
-Tensor permute(const Tensor& x, std::vector<int> order) {
+Tensor permute(const Tensor& x, std::vector<int> order, Caller caller) {
+  const CallerScope scope(caller);
   const int rank = x.rank();
   std::vector<bool> seen(static_cast<size_t>(rank));
   const auto refuse = [&] {
@@ -118,7 +123,8 @@ Tensor permute(const Tensor& x, std::vector<int> order) {
   return record(ops::permute_op, {&x}, Attrs{{order.begin(), order.end()}}, shape, x.dtype());
 }
 
-Tensor transpose(const Tensor& x, int axis0, int axis1) {
+Tensor transpose(const Tensor& x, int axis0, int axis1, Caller caller) {
+  const CallerScope scope(caller);
   const int a = normalize_axis(axis0, x.rank(), "transpose");
   const int b = normalize_axis(axis1, x.rank(), "transpose");
   std::vector<int> order(static_cast<size_t>(x.rank()));
@@ -127,7 +133,8 @@ Tensor transpose(const Tensor& x, int axis0, int axis1) {
   return permute(x, std::move(order));
 }
 
-Tensor expand(const Tensor& x, const Shape& shape) {
+Tensor expand(const Tensor& x, const Shape& shape, Caller caller) {
+  const CallerScope scope(caller);
   const Shape& from = x.shape();
   const int extra = shape.rank() - from.rank();
   bool fits = extra >= 0;
@@ -138,7 +145,8 @@ Tensor expand(const Tensor& x, const Shape& shape) {
   return build::broadcast(x, shape);
 }
 
-Tensor squeeze(const Tensor& x, std::optional<int> axis) {
+Tensor squeeze(const Tensor& x, std::optional<int> axis, Caller caller) {
+  const CallerScope scope(caller);
   if (axis) {
     const int at = normalize_axis(*axis, x.rank(), "squeeze");
     if (x.shape()[at] != 1) {
@@ -153,11 +161,13 @@ Tensor squeeze(const Tensor& x, std::optional<int> axis) {
   return reshape(x, shape);
 }
 
-Tensor unsqueeze(const Tensor& x, int axis) {
+Tensor unsqueeze(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
   return reshape(x, x.shape().inserted(normalize_axis(axis, x.rank() + 1, "unsqueeze"), 1));
 }
 
-Tensor slice(const Tensor& x, std::span<const Slice> ranges) {
+Tensor slice(const Tensor& x, std::span<const Slice> ranges, Caller caller) {
+  const CallerScope scope(caller);
   if (static_cast<int>(ranges.size()) > x.rank()) {
     throw ShapeError(fmt::format("[slice] {} ranges given for {}; at most one per axis", ranges.size(), x.shape().str()));
   }
@@ -172,20 +182,23 @@ Tensor slice(const Tensor& x, std::span<const Slice> ranges) {
   return whole ? x : slice_node(x, resolved);
 }
 
-Tensor slice(const Tensor& x, int axis, Slice range) {
+Tensor slice(const Tensor& x, int axis, Slice range, Caller caller) {
+  const CallerScope scope(caller);
   const int at = normalize_axis(axis, x.rank(), "slice");
   std::array<Slice, Shape::max_rank> ranges{};
   ranges[static_cast<size_t>(at)] = range;
   return slice(x, std::span<const Slice>(ranges.data(), static_cast<size_t>(at) + 1));
 }
 
-Tensor flip(const Tensor& x, std::vector<int> axes) {
+Tensor flip(const Tensor& x, std::vector<int> axes, Caller caller) {
+  const CallerScope scope(caller);
   axes = normalize_axes(std::move(axes), x.rank(), "flip");
   if (axes.empty()) return x;
   return record(ops::flip_op, {&x}, Attrs{{axes.begin(), axes.end()}}, x.shape(), x.dtype());
 }
 
-Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, double value) {
+Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, double value, Caller caller) {
+  const CallerScope scope(caller);
   if (static_cast<int>(amounts.size()) > x.rank()) {
     throw ShapeError(fmt::format("[pad] amounts for {} axes given, but the shape is {}", amounts.size(), x.shape().str()));
   }
@@ -211,7 +224,8 @@ Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, do
   return shape == x.shape() ? x : record(ops::pad_op, {&x}, std::move(attrs), shape, x.dtype());
 }
 
-Tensor concat(std::span<const Tensor> parts, int axis) {
+Tensor concat(std::span<const Tensor> parts, int axis, Caller caller) {
+  const CallerScope scope(caller);
   if (parts.empty()) throw ValueError("[concat] needs at least one tensor");
   const int at = normalize_axis(axis, parts[0].rank(), "concat");
   check_concat(parts, at);
@@ -228,7 +242,8 @@ Tensor concat(std::span<const Tensor> parts, int axis) {
   return Tensor(make_node(ops::concat_op, std::move(nodes), Attrs{{at}}, parts[0].shape().with(at, size), t));
 }
 
-std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis) {
+std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis, Caller caller) {
+  const CallerScope scope(caller);
   const int at = normalize_axis(axis, x.rank(), "split");
   int64_t total = 0;
   bool negative = false;

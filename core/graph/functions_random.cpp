@@ -58,7 +58,8 @@ Generator& default_generator() {
 
 void manual_seed(uint64_t seed) { default_generator() = {seed, 0}; }
 
-Tensor uniform(const Shape& shape, double low, double high, DeviceContext* device, Generator* generator) {
+Tensor uniform(const Shape& shape, double low, double high, DeviceContext* device, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
   if (!(low <= high) || std::isinf(low) || std::isinf(high)) {
     throw ValueError(fmt::format("[uniform] the range [{}, {}) is empty or infinite", low, high));
   }
@@ -68,7 +69,8 @@ Tensor uniform(const Shape& shape, double low, double high, DeviceContext* devic
 }
 
 // Box-Muller; 1 - u lies in (0, 1], where the logarithm is finite.
-Tensor normal(const Shape& shape, double mean, double stddev, DeviceContext* device, Generator* generator) {
+Tensor normal(const Shape& shape, double mean, double stddev, DeviceContext* device, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
   if (!(stddev >= 0) || std::isinf(stddev)) throw ValueError(fmt::format("[normal] the standard deviation is {}; it must be finite and not negative", stddev));
   DeviceContext& target = build::device_of(device);
   const Tensor radius = sqrt(log(1.0 - draw(shape, target, generator)) * -2.0);
@@ -78,12 +80,14 @@ Tensor normal(const Shape& shape, double mean, double stddev, DeviceContext* dev
   return mean == 0 ? scaled : scaled + mean;
 }
 
-Tensor bernoulli(const Shape& shape, double p, DeviceContext* device, Generator* generator) {
+Tensor bernoulli(const Shape& shape, double p, DeviceContext* device, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
   check_probability(p, "bernoulli");
   return cast(draw(shape, build::device_of(device), generator) < p, DType::f32);
 }
 
-Tensor dropout(const Tensor& x, double p, bool training, Generator* generator) {
+Tensor dropout(const Tensor& x, double p, bool training, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
   check_probability(p, "dropout");
   if (!is_float(x.dtype())) throw DTypeError(fmt::format("[dropout] needs a floating tensor, not {}; cast it first", name_of(x.dtype())));
   if (!training || p == 0) return x;

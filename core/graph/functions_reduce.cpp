@@ -82,26 +82,42 @@ Tensor wide_mean(const Tensor& x, const std::vector<int>& axes, bool keepdim) {
 
 }  // namespace
 
-Tensor sum(const Tensor& x, std::vector<int> axes, bool keepdim) {
+Tensor sum(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
   return reduce(ops::sum_op, as_sum_type(x), normalize_axes(std::move(axes), x.rank(), "sum"), keepdim);
 }
 
-Tensor prod(const Tensor& x, std::vector<int> axes, bool keepdim) {
+Tensor prod(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
   return reduce(ops::prod_op, as_sum_type(x), normalize_axes(std::move(axes), x.rank(), "prod"), keepdim);
 }
 
-Tensor max(const Tensor& x, std::vector<int> axes, bool keepdim) { return extremum(ops::max_op, x, std::move(axes), keepdim); }
-Tensor min(const Tensor& x, std::vector<int> axes, bool keepdim) { return extremum(ops::min_op, x, std::move(axes), keepdim); }
-Tensor argmax(const Tensor& x, std::optional<int> axis, bool keepdim) { return index_of(ops::argmax_op, x, axis, keepdim); }
-Tensor argmin(const Tensor& x, std::optional<int> axis, bool keepdim) { return index_of(ops::argmin_op, x, axis, keepdim); }
+Tensor max(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
+  return extremum(ops::max_op, x, std::move(axes), keepdim);
+}
+Tensor min(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
+  return extremum(ops::min_op, x, std::move(axes), keepdim);
+}
+Tensor argmax(const Tensor& x, std::optional<int> axis, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
+  return index_of(ops::argmax_op, x, axis, keepdim);
+}
+Tensor argmin(const Tensor& x, std::optional<int> axis, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
+  return index_of(ops::argmin_op, x, axis, keepdim);
+}
 
 // Half precision is summed in f32 and rounded once: a sum of f16 may exceed 65504 where the mean does not.
-Tensor mean(const Tensor& x, std::vector<int> axes, bool keepdim) {
+Tensor mean(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
   const Tensor in = build::as_float(x);
   return cast(wide_mean(build::widen(in), normalize_axes(std::move(axes), x.rank(), "mean"), keepdim), in.dtype());
 }
 
-Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correction) {
+Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {
+  const CallerScope scope(caller);
   axes = normalize_axes(std::move(axes), x.rank(), "var");
   const Tensor in = build::as_float(x);
   const Tensor wide = build::widen(in);
@@ -113,7 +129,8 @@ Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correcti
   return cast((reduce(ops::sum_op, centred * centred, axes, keepdim) - excess) * (1 / freedom), in.dtype());
 }
 
-Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim) {
+Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
   axes = normalize_axes(std::move(axes), x.rank(), "logsumexp");
   Tensor in = build::as_float(x);
   const Shape result = keepdim ? kept(x.shape(), axes) : dropped(x.shape(), axes);

@@ -61,15 +61,28 @@ Ordered ordered(const LastAxis& last) {
 
 }  // namespace
 
-Tensor cumsum(const Tensor& x, int axis, bool exclusive, bool reverse) { return scan(ops::cumsum_op, x, axis, exclusive, reverse); }
-Tensor cumprod(const Tensor& x, int axis, bool exclusive, bool reverse) { return scan(ops::cumprod_op, x, axis, exclusive, reverse); }
+Tensor cumsum(const Tensor& x, int axis, bool exclusive, bool reverse, Caller caller) {
+  const CallerScope scope(caller);
+  return scan(ops::cumsum_op, x, axis, exclusive, reverse);
+}
+Tensor cumprod(const Tensor& x, int axis, bool exclusive, bool reverse, Caller caller) {
+  const CallerScope scope(caller);
+  return scan(ops::cumprod_op, x, axis, exclusive, reverse);
+}
 
-Tensor argsort(const Tensor& x, int axis, bool descending) {
+Tensor argsort(const Tensor& x, int axis, bool descending, Caller caller) {
+  const CallerScope scope(caller);
   const LastAxis last = order_last(x, axis, descending, {}, "argsort");
   return cast(permute(last.indices, last.back), DType::i64);
 }
 
-Ordered sort(const Tensor& x, int axis, bool descending) { return ordered(order_last(x, axis, descending, {}, "sort")); }
-Ordered topk(const Tensor& x, int64_t k, int axis, bool largest) { return ordered(order_last(x, axis, largest, k, "topk")); }
+Ordered sort(const Tensor& x, int axis, bool descending, Caller caller) {
+  const CallerScope scope(caller);
+  return ordered(order_last(x, axis, descending, {}, "sort"));
+}
+Ordered topk(const Tensor& x, int64_t k, int axis, bool largest, Caller caller) {
+  const CallerScope scope(caller);
+  return ordered(order_last(x, axis, largest, k, "topk"));
+}
 
 }  // namespace heddle

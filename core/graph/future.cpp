@@ -52,7 +52,9 @@ double ValueFuture::item() const {
   return to_doubles()[0];
 }
 
-ValueFuture read_async(const Tensor& tensor) {
+ValueFuture read_async(TensorArg argument) {
+  const CallerScope scope(argument.caller);
+  const Tensor& tensor = argument.tensor;
   const NodePtr& node = tensor.node();
   if (!node->has_value()) evaluate({&node, 1});
   auto state = std::make_shared<ValueFuture::State>();

@@ -33,13 +33,13 @@ class ValueFuture {
   }
 
  private:
-  friend ValueFuture read_async(const Tensor& tensor);
+  friend ValueFuture read_async(TensorArg tensor);
   struct State;
   const State& state(const char* place) const;
   std::shared_ptr<const State> state_;
 };
 
 // Evaluates the tensor (enqueued, not waited for) and starts reading it.
-ValueFuture read_async(const Tensor& tensor);
+ValueFuture read_async(TensorArg tensor);
 
 }  // namespace heddle

@@ -23,7 +23,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->shape = shape;
   node->dtype = dtype;
   node->device = &device;
-  node->where = current_caller();
+  node->where = current_place();
   node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   return node;
 }
@@ -95,7 +95,7 @@ std::string describe(const Node& node) {
     const Node& input = *node.inputs[i];
     text += fmt::format("{}{} {} {}", i == 0 ? " <- " : ", ", input.op->name, input.shape.str(), name_of(input.dtype));
   }
-  if (const std::string place = place_of(node.where); !place.empty()) text += fmt::format(" (at {})", place);
+  if (const std::string place = node.where.str(); !place.empty()) text += fmt::format(" (at {})", place);
   return text;
 }
 

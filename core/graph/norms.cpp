@@ -56,7 +56,8 @@ Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tens
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps, Caller caller) {
+  const CallerScope scope(caller);
   const int first = x.rank() - shape.rank();
   bool fits = shape.rank() > 0 && first >= 0;
   for (int d = 0; fits && d < shape.rank(); ++d) fits = x.dim(first + d) == shape[d];
@@ -70,7 +71,8 @@ Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, con
   return cast(scaled(normalized(build::widen(in), axes, eps), weight, bias, first), in.dtype());
 }
 
-Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
+Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, Caller caller) {
+  const CallerScope scope(caller);
   if (x.rank() == 0) throw ShapeError("[rms_norm] a scalar has no axis; reshape it to (1)");
   check_parameter(weight, Shape{x.dim(-1)}, x, "rms_norm", "weight");
   check_eps(eps, "rms_norm");
@@ -79,16 +81,19 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps) {
   return cast(scaled(y, weight, {}, x.rank() - 1), in.dtype());
 }
 
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, Caller caller) {
+  const CallerScope scope(caller);
   return grouped(x, groups, weight, bias, eps, "group_norm");
 }
 
-Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, double eps, Caller caller) {
+  const CallerScope scope(caller);
   return grouped(x, std::max<int64_t>(1, channels_of(x, "instance_norm")), weight, bias, eps, "instance_norm");
 }
 
 Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, const Tensor& weight, const Tensor& bias, bool training, double momentum,
-                  double eps) {
+                  double eps, Caller caller) {
+  const CallerScope scope(caller);
   const Shape channels{channels_of(x, "batch_norm")};
   for (const auto& [parameter, name] : {std::pair{&weight, "weight"}, {&bias, "bias"}}) check_parameter(*parameter, channels, x, "batch_norm", name);
   check_parameter(running_mean, channels, x, "batch_norm", "running_mean");

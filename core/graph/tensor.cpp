@@ -71,7 +71,8 @@ void TensorImpl::set_node(NodePtr n) {
 
 Tensor::Tensor(NodePtr node) : impl_(std::make_shared<TensorImpl>(std::move(node))) {}
 
-Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device) {
+Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
   if (count != static_cast<size_t>(shape.numel())) {
     throw ShapeError(fmt::format("[from_host] {} elements given, but shape {} holds {}", count, shape.str(), shape.numel()));
   }
@@ -114,6 +115,7 @@ DeviceContext& Tensor::device() const { return *node()->device; }
 // ---- observation
 
 double Tensor::item(Caller caller) const {
+  const CallerScope scope(caller);
   if (numel() != 1) {
     throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()", shape().str()));
   }
@@ -129,29 +131,32 @@ std::vector<uint8_t> Tensor::to_bytes(Caller caller) const {
 }
 
 std::vector<double> Tensor::to_doubles(Caller caller) const {
+  const CallerScope scope(caller);
   const std::vector<uint8_t> bytes = to_bytes(caller);
   std::vector<double> result(static_cast<size_t>(numel()));
   for (size_t i = 0; i < result.size(); ++i) result[i] = load_element(bytes.data(), dtype(), i);
   return result;
 }
 
-Tensor Tensor::to(DeviceContext& target) const {
+Tensor Tensor::to(DeviceContext& target, Caller caller) const {
+  const CallerScope scope(caller);
   if (&target == &device()) return *this;
   if (node()->tracks && grad_mode()) {
     throw GradError(fmt::format("[to] a {} tensor on {} is part of a gradient graph and cannot move to {}; detach() it first, or "
                                 "move parameters before training",
                                 shape().str(), device().id(), target.id()));
   }
-  const std::vector<uint8_t> bytes = to_bytes();
+  const std::vector<uint8_t> bytes = to_bytes(caller);
   return from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
 }
 
-Tensor Tensor::to(std::string_view device_id) const { return to(heddle::device(device_id)); }
-Tensor Tensor::to(DType dtype) const { return cast(*this, dtype); }
+Tensor Tensor::to(std::string_view device_id, Caller caller) const { return to(heddle::device(device_id), caller); }
+Tensor Tensor::to(DType dtype, Caller caller) const { return cast(*this, dtype, caller); }
 
 // ---- assign
 
-void Tensor::assign(const Tensor& value) {
+void Tensor::assign(const Tensor& value, Caller caller) {
+  const CallerScope scope(caller);
   if (value.shape() != shape()) {
     throw ShapeError(fmt::format("[assign] the tensor is {}, the value {}", shape().str(), value.shape().str()));
   }
@@ -216,7 +221,8 @@ void Tensor::zero_grad() {
   impl_->grad = Tensor();
 }
 
-Tensor Tensor::detach() const {
+Tensor Tensor::detach(Caller caller) const {
+  const CallerScope scope(caller);
   return node()->has_value() ? Tensor(own_leaf(node())) : stop_gradient(*this);
 }
 
@@ -231,14 +237,18 @@ void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {
 
 // ---- evaluation and modes
 
-void eval(std::span<const Tensor> tensors) {
+void eval(std::span<const Tensor> tensors, Caller caller) {
+  const CallerScope scope(caller);
   std::vector<NodePtr> roots;
   roots.reserve(tensors.size());
   for (const Tensor& t : tensors) roots.push_back(t.node());
   if (!roots.empty() && Trace::current() == nullptr) evaluate(roots);
 }
 
-void eval_pending() { evaluate_pending(); }
+void eval_pending(Caller caller) {
+  const CallerScope scope(caller);
+  evaluate_pending();
+}
 
 bool eager_mode() { return eager_flag(); }
 

@@ -51,15 +51,16 @@ class Tensor {
 
   // Host data in row-major order; copies it to the device (the default device unless given). ShapeError when sizes differ.
   template <class T>
-  static Tensor from_host(std::span<const T> data, const Shape& shape, DeviceContext* device = nullptr) {
-    return from_bytes(data.data(), data.size(), dtype_of<T>::value, shape, device);
+  static Tensor from_host(std::span<const T> data, const Shape& shape, DeviceContext* device = nullptr, Caller caller = Caller::current()) {
+    return from_bytes(data.data(), data.size(), dtype_of<T>::value, shape, device, caller);
   }
   template <class T>
-  static Tensor from_vector(const std::vector<T>& data, const Shape& shape, DeviceContext* device = nullptr) {
-    return from_host(std::span<const T>(data), shape, device);
+  static Tensor from_vector(const std::vector<T>& data, const Shape& shape, DeviceContext* device = nullptr, Caller caller = Caller::current()) {
+    return from_host(std::span<const T>(data), shape, device, caller);
   }
   // `count` elements of dtype as stored (f16 and bf16 as 16-bit patterns).
-  static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device = nullptr);
+  static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device = nullptr,
+                           Caller caller = Caller::current());
   // A number that may change from step to step without a new plan (learning rates); f32, rank 0.
   static Tensor host_scalar(float value, DeviceContext* device = nullptr);
   // The same with its source, so that compile() can replay a step that makes it: called now and once in each replay.
@@ -89,13 +90,13 @@ class Tensor {
   std::string str(Caller caller = Caller::current()) const;                 // "tensor([[1, 2], [3, 4]], f32, opencl:0)"; long ones are shortened
 
   // The same values on another device; observes. A tensor inside a gradient graph cannot move (GradError).
-  Tensor to(DeviceContext& device) const;
-  Tensor to(std::string_view device_id) const;
-  Tensor to(DType dtype) const;  // cast
+  Tensor to(DeviceContext& device, Caller caller = Caller::current()) const;
+  Tensor to(std::string_view device_id, Caller caller = Caller::current()) const;
+  Tensor to(DType dtype, Caller caller = Caller::current()) const;  // cast
 
   // Replaces this tensor's value (same shape and dtype, same device): all copies of this handle see it. Pending readers of the
   // old value still get the old one. In place where nobody else shares the memory.
-  void assign(const Tensor& value);
+  void assign(const Tensor& value, Caller caller = Caller::current());
 
   // Autograd. backward() and grads live in autograd/autograd.h; the state lives here.
   Tensor& set_requires_grad(bool on = true);  // leaf of floating dtype only: GradError otherwise
@@ -104,7 +105,7 @@ class Tensor {
   Tensor grad() const;                        // undefined until backward()
   void set_grad(const Tensor& grad);
   void zero_grad();                           // drops the gradient
-  Tensor detach() const;                      // same value, no gradient
+  Tensor detach(Caller caller = Caller::current()) const;  // same value, no gradient
   // Called with the gradient of this tensor when backward() has it complete; may return a replacement.
   void register_hook(std::function<Tensor(const Tensor& grad)> hook);
 
@@ -117,6 +118,14 @@ class Tensor {
  private:
   std::shared_ptr<TensorImpl> impl_;
   mutable std::atomic<bool> watched_{false};  // of this handle, not of its copies
+};
+
+// A tensor as the argument of a function that records, with the place where the call stands (core/base/caller.h). Made by the call itself: such a
+// function is called with a Tensor, and converts to std::function<Tensor(const Tensor&)>.
+struct TensorArg {
+  TensorArg(const Tensor& value, Caller where = Caller::current()) : tensor(value), caller(where) {}
+  const Tensor& tensor;
+  Caller caller;
 };
 
 // State shared by the copies of a Tensor.
@@ -134,10 +143,12 @@ struct TensorImpl {
 };
 
 // Evaluates these tensors (and everything else this thread holds pending on their devices); returns when it is enqueued.
-void eval(std::span<const Tensor> tensors);
-inline void eval(std::initializer_list<Tensor> tensors) { eval(std::span<const Tensor>(tensors.begin(), tensors.size())); }
+void eval(std::span<const Tensor> tensors, Caller caller = Caller::current());
+inline void eval(std::initializer_list<Tensor> tensors, Caller caller = Caller::current()) {
+  eval(std::span<const Tensor>(tensors.begin(), tensors.size()), caller);
+}
 // Evaluates everything this thread holds pending on every device.
-void eval_pending();
+void eval_pending(Caller caller = Caller::current());
 
 // While alive, operations on this thread record no gradient information.
 class NoGradScope {

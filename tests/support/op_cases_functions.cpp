@@ -96,7 +96,8 @@ void add_chains(Table& table) {
 // ---- order and running sums
 
 void add_order(Table& table) {
-  const auto add_scans = [&](std::string_view op, Tensor (*f)(const Tensor&, int, bool, bool), double low, double high) {
+  const auto add_scans = [&](std::string_view op, Tensor (*scan)(const Tensor&, int, bool, bool, Caller), double low, double high) {
+    const auto f = [scan](const Tensor& t, int axis, bool exclusive, bool reverse) { return scan(t, axis, exclusive, reverse, Caller::current()); };
     table.add(op, "axis 1", {range({7, 33}, low, high)}, [=](In t) { return f(t[0], 1, false, false); });
     table.add(op, "axis 0 exclusive", {range({33, 7}, low, high)}, [=](In t) { return f(t[0], 0, true, false); });
     table.add(op, "axis 1 reverse", {range({2, 40, 3}, low, high)}, [=](In t) { return f(t[0], 1, false, true); });
@@ -120,9 +121,10 @@ void add_order(Table& table) {
 
 // ---- reductions
 
-using Reduce = Tensor (*)(const Tensor&, std::vector<int>, bool);
+using Reduce = Tensor (*)(const Tensor&, std::vector<int>, bool, Caller);
 
-void add_reduction(Table& table, std::string_view op, Reduce f, const std::vector<DType>& types) {
+void add_reduction(Table& table, std::string_view op, Reduce reduce, const std::vector<DType>& types) {
+  const auto f = [reduce](const Tensor& t, std::vector<int> axes, bool keepdim) { return reduce(t, std::move(axes), keepdim, Caller::current()); };
   const bool empty_allowed = op == "sum" || op == "prod" || op == "mean" || op == "logsumexp";
   const double low = op == "prod" ? 0.8 : -2, high = op == "prod" ? 1.2 : 2;
   // The forms are those of one template; sum goes through all of them, the others through every third.
@@ -173,14 +175,14 @@ void add_reductions(Table& table) {
   add_reduction(table, "min", &min, all);
   add_reduction(table, "mean", &mean, some);
   add_reduction(table, "logsumexp", &logsumexp, some);
-  add_reduction(table, "var", [](const Tensor& t, std::vector<int> axes, bool keep) { return var(t, std::move(axes), keep, 0); }, some);
+  add_reduction(table, "var", [](const Tensor& t, std::vector<int> axes, bool keep, Caller) { return var(t, std::move(axes), keep, 0); }, some);
   table.add("var", "with Bessel's correction", {x({9, 33})}, [](In t) { return var(t[0], {1}); });
 
-  using Arg = Tensor (*)(const Tensor&, std::optional<int>, bool);
+  using Arg = Tensor (*)(const Tensor&, std::optional<int>, bool, Caller);
   const std::pair<std::string_view, Arg> args[] = {{"argmax", &argmax}, {"argmin", &argmin}};
   for (const auto& [op, f] : args) {
     const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, std::optional<int> axis, bool keepdim) {
-      OpCase& c = table.add(op, form, {std::move(in)}, [f, axis, keepdim](In t) { return f(t[0], axis, keepdim); });
+      OpCase& c = table.add(op, form, {std::move(in)}, [f, axis, keepdim](In t) { return f(t[0], axis, keepdim, Caller::current()); });
       c.wide_integers = true;
       c.differentiable = false;
     };
@@ -380,10 +382,10 @@ void add_attention(Table& table) {
 // ---- softmax and losses
 
 void add_losses(Table& table) {
-  const std::pair<std::string_view, Tensor (*)(const Tensor&, int)> rows[] = {{"softmax", &softmax}, {"log_softmax", &log_softmax}};
+  const std::pair<std::string_view, Tensor (*)(const Tensor&, int, Caller)> rows[] = {{"softmax", &softmax}, {"log_softmax", &log_softmax}};
   for (const auto& [op, f] : rows) {
     const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, int axis) -> OpCase& {
-      return table.add(op, form, {std::move(in)}, [f, axis](In t) { return f(t[0], axis); });
+      return table.add(op, form, {std::move(in)}, [f, axis](In t) { return f(t[0], axis, Caller::current()); });
     };
     add("", range({33, 65}, -9, 9), -1);
     add("first axis", range({33, 9}, -9, 9), 0);

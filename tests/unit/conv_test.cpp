@@ -24,7 +24,7 @@ Tensor quarters(const Shape& shape, int64_t seed) {
   return Tensor::from_vector(values, shape, &reference());
 }
 
-using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&);
+using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&, Caller);
 const std::map<std::string, Function> functions = {{"conv1d", &conv1d},           {"conv2d", &conv2d},           {"conv3d", &conv3d}, {"conv_transpose1d", &conv_transpose1d},
                                                    {"conv_transpose2d", &conv_transpose2d}, {"conv_transpose3d", &conv_transpose3d}};
 
@@ -38,7 +38,7 @@ TEST(Conv, ValuesAndGradientsOfPyTorch) {
     Tensor x = quarters(Shape(c["x"].get<std::vector<int64_t>>()), 5), w = quarters(Shape(c["w"].get<std::vector<int64_t>>()), 7);
     Tensor b = quarters(Shape(c["db"]["shape"].get<std::vector<int64_t>>()), 3);
     for (Tensor* t : {&x, &w, &b}) t->set_requires_grad();
-    const Tensor y = functions.at(c["op"].get<std::string>())(x, w, b, options);
+    const Tensor y = functions.at(c["op"].get<std::string>())(x, w, b, options, Caller::current());
     ASSERT_EQ(y.shape(), Shape(c["y"]["shape"].get<std::vector<int64_t>>())) << c["op"];
     const std::vector<Tensor> gradients = grad(sum(y * quarters(y.shape(), 11)), {x, w, b});
     EXPECT_EQ(y.to_doubles(), c["y"]["data"].get<std::vector<double>>()) << c["op"];

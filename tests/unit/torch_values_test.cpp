@@ -36,14 +36,14 @@ Tensor tensor_of(const nlohmann::json& array, DeviceContext& device) {
 }
 
 // "cross_entropy sum" -> the reduction of its last word.
-template <Tensor (*f)(const Tensor&, const Tensor&, Reduction)>
+template <Tensor (*f)(const Tensor&, const Tensor&, Reduction, Caller)>
 void add_loss(std::map<std::string, std::function<Tensor(In)>>& calls, const std::string& name) {
-  calls[name + " mean"] = [](In t) { return f(t[0], t[1], Reduction::mean); };
-  calls[name + " sum"] = [](In t) { return f(t[0], t[1], Reduction::sum); };
-  calls[name + " none"] = [](In t) { return f(t[0], t[1], Reduction::none); };
+  calls[name + " mean"] = [](In t) { return f(t[0], t[1], Reduction::mean, Caller::current()); };
+  calls[name + " sum"] = [](In t) { return f(t[0], t[1], Reduction::sum, Caller::current()); };
+  calls[name + " none"] = [](In t) { return f(t[0], t[1], Reduction::none, Caller::current()); };
 }
 
-Tensor huber(const Tensor& x, const Tensor& y, Reduction r) { return huber_loss(x, y, 0.7, r); }
+Tensor huber(const Tensor& x, const Tensor& y, Reduction r, Caller caller) { return huber_loss(x, y, 0.7, r, caller); }
 
 std::map<std::string, std::function<Tensor(In)>> function_calls(DeviceContext& device) {
   std::map<std::string, std::function<Tensor(In)>> calls{

@@ -1,0 +1,192 @@
+// The place of the user's code that each node keeps: which line of this file, from every kind of call.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "autograd/autograd.h"
+#include "core/base/caller.h"
+#include "core/graph/checkpoint.h"
+#include "core/graph/functions.h"
+#include "core/graph/norms.h"
+#include "nn/layers.h"
+#include "nn/models/gpt.h"
+#include "nn/optim.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& reference() { return device("reference:0"); }
+Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
+
+std::string here(unsigned line = std::source_location::current().line()) { return "place_test.cpp:" + std::to_string(line); }
+std::string place(const Tensor& t) { return t.node()->where.str(); }
+
+// Places of all nodes below a tensor that something computes.
+std::vector<std::string> places_below(const Tensor& t) {
+  std::vector<std::string> all;
+  std::vector<NodePtr> stack{t.node()};
+  while (!stack.empty()) {
+    const NodePtr node = stack.back();
+    stack.pop_back();
+    if (!node->has_value()) all.push_back(node->where.str());
+    stack.insert(stack.end(), node->inputs.begin(), node->inputs.end());
+  }
+  return all;
+}
+
+TEST(Place, FunctionsAndOperatorsNameTheirLine) {
+  const Tensor x = f32({4, 3}), w = f32({3, 2});
+  EXPECT_EQ(place(x), "place_test.cpp:19");  // inside f32()
+  EXPECT_EQ(place(exp(x)), here());
+  EXPECT_EQ(place(add(x, x)), here());
+  EXPECT_EQ(place(add(x, 2)), here());
+  EXPECT_EQ(place(sub(2.0, x)), here());
+  EXPECT_EQ(place(x + x), here());
+  EXPECT_EQ(place(x * 2), here());
+  EXPECT_EQ(place(1 - x), here());
+  EXPECT_EQ(place(-x), here());
+  EXPECT_EQ(place(!(x > 0.0)), here());
+  EXPECT_EQ(place(x == x), here());
+  EXPECT_EQ(place(x != 1), here());
+  EXPECT_EQ(place((x < x) && (x > x)), here());
+  EXPECT_EQ(place(matmul(x, w)), here());
+  EXPECT_EQ(place(sum(x, {0})), here());
+  EXPECT_EQ(place(reshape(x, {2, -1})), here());
+  EXPECT_EQ(place(concat({x, x}, 0)), here());
+  EXPECT_EQ(place(split(x, {1, 3}, 0)[1]), here());
+  EXPECT_EQ(place(topk(x, 2).indices), here());
+  EXPECT_EQ(place(where(x > 0.0, x, 1.0)), here());
+  EXPECT_EQ(place(stop_gradient(x)), here());
+  EXPECT_EQ(place(ones_like(x)), here());
+  EXPECT_EQ(place(layer_norm(x, {3})), here());
+  EXPECT_EQ(place(conv1d(f32({1, 2, 8}), f32({2, 2, 3}))), here());
+  EXPECT_EQ(place(dropout(x, 0.5)), here());
+  EXPECT_EQ(place(uniform({3}, 0, 1, &reference())), here());
+  EXPECT_EQ(place(x.to(DType::f16)), here());
+  EXPECT_EQ(place(Tensor::from_vector<float>({1, 2}, {2}, &reference())), here());
+  Tensor target = f32({3});
+  target.assign(f32({3}) + 1);
+  EXPECT_EQ(place(target), here(__LINE__ - 1));
+}
+
+TEST(Place, EachLineOfAnExpressionIsItsOwn) {
+  const Tensor x = f32({4});
+  const Tensor y = relu(x) +
+                   exp(x);
+  EXPECT_EQ(place(Tensor(y.node()->inputs[0])), here(__LINE__ - 2));
+  EXPECT_EQ(place(Tensor(y.node()->inputs[1])), here(__LINE__ - 2));
+}
+
+TEST(Place, WhatAFunctionIsComposedOfIsItsCallers) {
+  Tensor x = Tensor::from_vector<float>({1, 2, 3, 4}, {2, 2}, &reference());
+  eval({x});
+  const Tensor y = var(x, {1});
+  for (const std::string& p : places_below(y)) EXPECT_TRUE(p == here(__LINE__ - 1) || p == here(__LINE__ - 3)) << p;
+}
+
+TEST(Place, FunctionsAreStillValues) {
+  const std::function<Tensor(const Tensor&)> f = relu;
+  const std::function<Tensor(const Tensor&, const Tensor&)> g = matmul;
+  const Tensor x = f32({2, 2});
+  EXPECT_EQ(f(x).shape(), x.shape());
+  EXPECT_EQ(g(x, x).shape(), x.shape());
+  EXPECT_EQ(place(f(x)), "");  // called by the standard library: nobody's place
+  const CallerScope scope(Caller::current());
+  EXPECT_EQ(place(f(x)), here(__LINE__ - 1));
+}
+
+struct Net : nn::Module {
+  nn::Linear fc = add("fc", nn::Linear(3, 2, true, &reference()));
+  nn::Sequential tail = add("tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.1)));
+  Tensor forward(const Tensor& x) override {
+    const Tensor y = fc(x);
+    return tail(y) * 2;
+  }
+};
+constexpr unsigned fc_line = __LINE__ - 4, tail_line = __LINE__ - 3;
+
+TEST(Place, TheUsersModuleNamesItsOwnLinesNotTheTrainingLoops) {
+  Net net;
+  const Tensor y = net(f32({5, 3}));
+  EXPECT_EQ(place(y), here(tail_line));
+  const std::vector<std::string> all = places_below(y);
+  EXPECT_NE(std::find(all.begin(), all.end(), here(fc_line)), all.end());
+  for (const std::string& p : all) EXPECT_TRUE(p.starts_with("place_test.cpp:") || p.empty()) << p;
+  EXPECT_EQ(std::count(all.begin(), all.end(), here(__LINE__ - 5)), 0);
+}
+
+TEST(Place, ModelsOfTheLibraryAreProgramsWrittenWithIt) {
+  nn::Gpt model({.vocabulary = 8, .context = 4, .layers = 1, .heads = 1, .width = 4}, &reference());
+  const Tensor y = model(zeros({1, 4}, DType::i32, &reference()));
+  EXPECT_TRUE(place(y).starts_with("gpt.cpp:")) << place(y);
+}
+
+TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
+  nn::Sequential net(nn::Linear(3, 2, true, &reference()), nn::Tanh());
+  const Tensor y = net(f32({5, 3}));
+  EXPECT_EQ(place(y), here(__LINE__ - 1));
+  const Tensor z = checkpoint(nn::Tanh(), y);
+  EXPECT_EQ(place(z), here(__LINE__ - 1));
+  const Tensor own = checkpoint([](const Tensor& t) { return exp(t); }, y);
+  EXPECT_EQ(place(own), here(__LINE__ - 1));
+}
+
+TEST(Place, GradientsAreMarkedWithTheLineTheyAreTheGradientOf) {
+  Tensor w = f32({3}).detach();
+  w.set_requires_grad();
+  const Tensor y = exp(w) * w;
+  const Tensor loss = sum(y);
+  const Tensor g = grad(loss, w);
+  const std::vector<std::string> all = places_below(g);
+  EXPECT_NE(std::find(all.begin(), all.end(), here(__LINE__ - 4) + " (backward)"), all.end());
+  EXPECT_NE(std::find(all.begin(), all.end(), here(__LINE__ - 4) + " (backward)"), all.end());
+  EXPECT_EQ(current_place().str(), "");
+}
+
+TEST(Place, HooksNameTheirOwnLine) {
+  Tensor w = f32({3}).detach();
+  w.set_requires_grad();
+  w.register_hook([](const Tensor& g) { return g * 3; });
+  const unsigned line = __LINE__ - 1;
+  backward(sum(exp(w)));
+  EXPECT_TRUE(place(w.grad()).starts_with(here(line))) << place(w.grad());
+}
+
+TEST(Place, OptimizersNameTheLineOfTheUpdate) {
+  Tensor w = f32({3}).detach();
+  w.set_requires_grad();
+  nn::SGD sgd({w}, {.lr = 0.1});
+  backward(sum(w * w));
+  sgd.update();
+  EXPECT_EQ(place(w), here(__LINE__ - 1));
+}
+
+TEST(Place, ErrorsEndWithIt) {
+  const auto text = [](const std::function<void()>& f) -> std::string {
+    try {
+      f();
+    } catch (const UserError& e) {
+      return e.what();
+    }
+    return "nothing";
+  };
+  const Tensor a = f32({2, 3}), b = f32({2, 3});
+  EXPECT_EQ(text([&] { matmul(a, b); }), "[matmul] inner dimensions differ: a is (2, 3), b is (2, 3); did you mean transpose(b)? (" + here() + ")");
+  EXPECT_EQ(text([&] { a + f32({2, 2}); }), 
+            "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be equal or one of them 1) (" + here(__LINE__ - 1) + ")");
+  Net net;
+  EXPECT_TRUE(text([&] { net(f32({1, 4})); }).ends_with("(" + here(fc_line) + ")"));
+  EXPECT_EQ(text([] { throw ValueError("[mine] no call is under way"); }), "[mine] no call is under way");
+}
+
+TEST(Place, ListsShowTheUsersPlacesFirstAndCountTheRest) {
+  std::vector<Place> places(6);
+  EXPECT_EQ(list_places(places), "");
+  places[2].caller = Caller::current();
+  places[4] = {Caller::current(), true};
+  EXPECT_EQ(list_places(places), here(__LINE__ - 2) + ", " + here(__LINE__ - 1) + " (backward)");
+  EXPECT_EQ(list_places(places, 1), here(__LINE__ - 3) + " and 1 more");
+}
+
+}  // namespace
+}  // namespace heddle
