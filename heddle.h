@@ -2,6 +2,9 @@
 #pragma once
 
 #include "autograd/autograd.h"
+#include "autograd/custom.h"
+#include "autograd/transforms.h"
+#include "autograd/vmap.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/device/context.h"

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include "autograd/rules.h"
+#include "autograd/written_rows.h"
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
@@ -36,7 +37,8 @@ bool passes(const Node& node) {
 }
 
 // The differentiable nodes under `outputs`, inputs before users. Iterative: chains may be as long as memory allows.
-std::vector<NodePtr> topological(std::span<const Tensor> outputs) {
+// Nothing is asked of what is behind `stops`.
+std::vector<NodePtr> topological(std::span<const Tensor> outputs, const std::unordered_set<const Node*>& stops) {
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
   struct Frame {
@@ -49,7 +51,7 @@ std::vector<NodePtr> topological(std::span<const Tensor> outputs) {
     stack.push_back({output.node(), 0});
     while (!stack.empty()) {
       Frame& top = stack.back();
-      const size_t inputs = top.next == 0 && !passes(*top.node) ? 0 : top.node->inputs.size();
+      const size_t inputs = top.next == 0 && (stops.contains(top.node.get()) || !passes(*top.node)) ? 0 : top.node->inputs.size();
       if (top.next >= inputs) {
         order.push_back(std::move(top.node));
         stack.pop_back();
@@ -73,7 +75,8 @@ void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view
 // The walk of one vjp: cotangents by node, complete when the node's turn comes.
 class Walk {
  public:
-  Walk(std::span<const Tensor> outputs, std::span<const Tensor> cotangents) : order_(topological(outputs)) {
+  Walk(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::unordered_set<const Node*> stops = {})
+      : stops_(std::move(stops)), order_(topological(outputs, stops_)) {
     for (size_t i = 0; i < outputs.size(); ++i) add(outputs[i].node().get(), cotangents[i]);
   }
 
@@ -103,11 +106,12 @@ class Walk {
       cotangents_.erase(found);
       if (wanted.contains(node.get())) reached(node, g);
       if (node->op == &ops::loop_result_op) parts_[node->inputs[0].get()].emplace_back(node, g);
-      else if (passes(*node) && !apply_as_attention(node, g)) apply_rule(node, g);
+      else if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g)) apply_rule(node, g);
     }
   }
 
  private:
+  bool passes(const Node& node) const { return !stops_.contains(&node) && heddle::passes(node); }
   bool needs(const Node& node) const { return is_float(node.dtype) && needed_.contains(&node); }
 
   void add(const Node* node, const Tensor& g) {
@@ -153,6 +157,12 @@ class Walk {
     return true;
   }
 
+  bool apply_as_row(const NodePtr& node, const Tensor& g) {
+    const std::optional<autograd::WrittenRow> row = autograd::differentiate_written_row(node, g);
+    if (row && needs(*row->x)) add(row->x.get(), row->slope);
+    return row.has_value();
+  }
+
   void apply_rule(const NodePtr& node, const Tensor& g) {
     const BackwardScope scope(node->where);
     RuleCall call{*node, Tensor(node), g, {}, {}, {}};
@@ -179,6 +189,7 @@ class Walk {
     }
   }
 
+  std::unordered_set<const Node*> stops_;
   std::vector<NodePtr> order_;
   std::unordered_set<const Node*> needed_;
   std::unordered_map<const Node*, Tensor> cotangents_;
@@ -274,7 +285,12 @@ std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor>
     throw GradError(fmt::format("[vjp] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
   for (size_t i = 0; i < outputs.size(); ++i) check_cotangent(*outputs[i].node(), cotangents[i], "vjp");
-  Walk walk(outputs, cotangents);
+  return autograd::vjp_until(outputs, inputs, cotangents, {});
+}
+
+std::vector<Tensor> autograd::vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                        std::span<const Tensor> cotangents, std::unordered_set<const Node*> stops) {
+  Walk walk(outputs, cotangents, std::move(stops));
   for (const Tensor& input : inputs) walk.want(input.node().get());
   std::vector<Tensor> result(inputs.size());
   walk.run([&](const NodePtr& node, const Tensor& g) {

@@ -174,8 +174,8 @@ class LoopGradient {
 
 void loop_gradient(RuleCall& call) { LoopGradient(call).run(); }
 
-// vjp() hands the cotangents of its results to the loop.
-void passed_on(RuleCall&) {}
+// vjp() hands the cotangents of its results to the loop; who asks the rule itself is a transform that does not know loops.
+void passed_on(RuleCall&) { throw GradError("[jvp] loops (scan, while_loop) have no forward-mode derivative; use vjp() or grad()"); }
 
 void refuse(RuleCall& call) {
   throw GradError("[while_loop] the gradient of a " + call.node.shape.str() + " tensor is asked for, but a loop of unknown length keeps nothing for it; set WhileOptions::max_iterations");

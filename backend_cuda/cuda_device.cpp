@@ -1,5 +1,6 @@
 // Errors, memory and kernels of CudaDevice; recordings and completion stand in recording.cpp.
 #include "backend_cuda/cuda_device.h"
+#include "backend_cuda/nvtx.h"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,7 @@ uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
 
 CudaDevice::CudaDevice(const Found& found)
     : caps_(found.info.caps), id_(found.info.id), sm_(found.sm), device_(found.device), cache_("cuda", found.info.caps.driver_hash) {
+  nvtx::active();
   check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
   CUresult result = cu().CtxSetCurrent(context_);
   if (result == CUDA_SUCCESS) result = cu().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
@@ -50,6 +52,7 @@ CudaDevice::~CudaDevice() {
   }
   for (Staging& slot : free_staging_) cu().MemFreeHost(slot.memory);
   for (CUevent event : free_events_) cu().EventDestroy(event);
+  if (epoch_) cu().EventDestroy(epoch_);
   for (auto& [id, kernel] : kernels_) cu().ModuleUnload(kernel.module);
   for (auto& [id, buffer] : buffers_) cu().MemFree(buffer.memory);
   cu().StreamDestroy(stream_);

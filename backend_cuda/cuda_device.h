@@ -40,6 +40,7 @@ class CudaDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 
@@ -56,6 +57,7 @@ class CudaDevice final : public Device {
   };
   struct PreparedDispatch {
     CUfunction function = nullptr;
+    std::string name;  // for NVTX
     unsigned groups[3] = {1, 1, 1};
     unsigned lanes[3] = {1, 1, 1};
     unsigned shared = 0;
@@ -120,7 +122,7 @@ class CudaDevice final : public Device {
   void reclaim_staging();
   void retire(uint64_t ticket);
   void retire_finished();
-  std::vector<double> times_of(const InFlight& entry);
+  std::vector<CommandTime> times_of(const InFlight& entry);
   void destroy(Recording& recording);
 
   Caps caps_;
@@ -134,7 +136,8 @@ class CudaDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   std::deque<InFlight> in_flight_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;  // of finished timed submissions
+  CUevent epoch_ = nullptr;  // before the first timed command; later times count from it
+  std::deque<std::pair<uint64_t, std::vector<CommandTime>>> times_;  // of finished timed submissions
   std::deque<Staging> staged_;                                  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;

@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "backend_cuda/cuda_device.h"
+#include "backend_cuda/nvtx.h"
 #include "core/base/error.h"
 
 namespace heddle::cuda {
@@ -26,6 +27,7 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
   const Kernel& kernel = kernels_.at(raw(d.kernel));
   PreparedDispatch out;
   out.function = kernel.function;
+  out.name = kernel.signature.name;
   out.shared = kernel.shared;
   for (int axis = 0; axis < 3; ++axis) {
     out.groups[axis] = d.groups[axis];
@@ -126,6 +128,7 @@ CUresult CudaDevice::launch(const Prepared& command, const char*& call) {
   }
   const auto& d = std::get<PreparedDispatch>(command);
   call = "cuLaunchKernel";
+  const nvtx::Range range(d.name.c_str());
   return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream_,
                            const_cast<void**>(d.arguments.data()), nullptr);
 }
@@ -149,6 +152,10 @@ void CudaDevice::launch_list(const Recording& recording, InFlight& entry) {
     entry.marks.push_back(event);
     expect(cu().EventRecord(event, stream_), "cuEventRecord");
   };
+  if (recording.timed && !epoch_) {
+    expect(cu().EventCreate(&epoch_, CU_EVENT_DEFAULT), "cuEventCreate");
+    expect(cu().EventRecord(epoch_, stream_), "cuEventRecord");
+  }
   for (const Prepared& command : recording.commands) {
     if (recording.timed) mark();
     const char* call = "";
@@ -168,6 +175,7 @@ Ticket CudaDevice::submit(RecordingId id) {
   last_submitted_ = recording.text;
   InFlight entry;
   try {
+    const nvtx::Range range(recording.graph ? "heddle graph" : "heddle list");
     if (recording.graph) {
       expect(cu().GraphLaunch(recording.graph, stream_), "cuGraphLaunch");
     } else {
@@ -194,14 +202,21 @@ bool CudaDevice::finished(CUevent event) {
   return true;
 }
 
-std::vector<double> CudaDevice::times_of(const InFlight& entry) {
-  std::vector<double> seconds;
-  for (size_t i = 0; i + 1 < entry.marks.size(); ++i) {
+// The driver gives differences as floats of milliseconds: short ones are exact, so only the first one counts from the epoch.
+std::vector<CommandTime> CudaDevice::times_of(const InFlight& entry) {
+  const auto elapsed = [this](CUevent from, CUevent to) {
     float milliseconds = 0;
-    expect(cu().EventElapsedTime(&milliseconds, entry.marks[i], entry.marks[i + 1]), "cuEventElapsedTime");
-    seconds.push_back(milliseconds * 1e-3);
+    expect(cu().EventElapsedTime(&milliseconds, from, to), "cuEventElapsedTime");
+    return milliseconds * 1e-3;
+  };
+  std::vector<CommandTime> times;
+  double at = elapsed(epoch_, entry.marks[0]);
+  for (size_t i = 0; i + 1 < entry.marks.size(); ++i) {
+    const double start = at;
+    at += elapsed(entry.marks[i], entry.marks[i + 1]);
+    times.push_back({start, at});
   }
-  return seconds;
+  return times;
 }
 
 // Lets go of all submissions up to `ticket`, which have finished.
@@ -289,10 +304,12 @@ void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
     retire(raw(ticket));
     break;
   }
-  if (!seconds) return;
-  for (auto& [timed, values] : times_) {
-    if (timed == raw(ticket)) *seconds = values;
-  }
+  if (seconds) *seconds = durations(command_times(ticket));
+}
+
+std::vector<CommandTime> CudaDevice::command_times(Ticket ticket) {
+  const auto found = std::find_if(times_.begin(), times_.end(), [&](const auto& entry) { return entry.first == raw(ticket); });
+  return found == times_.end() ? std::vector<CommandTime>() : found->second;
 }
 
 }  // namespace heddle::cuda

@@ -403,17 +403,18 @@ bool OpenClDevice::finished(cl_event event) {
   return state == CL_COMPLETE;
 }
 
-std::vector<double> OpenClDevice::times_of(const InFlight& entry) {
-  std::vector<double> seconds;
+std::vector<CommandTime> OpenClDevice::times_of(const InFlight& entry) {
+  std::vector<CommandTime> times;
   auto add = [&](cl_event event) {
     cl_ulong start = 0, end = 0;
     expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr), "clGetEventProfilingInfo");
     expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr), "clGetEventProfilingInfo");
-    seconds.push_back(static_cast<double>(end - start) * 1e-9);
+    if (epoch_ == 0) epoch_ = start;  // small numbers: a double keeps nanoseconds
+    times.push_back({static_cast<double>(static_cast<int64_t>(start - epoch_)) * 1e-9, static_cast<double>(static_cast<int64_t>(end - epoch_)) * 1e-9});
   };
   for (cl_event event : entry.commands) add(event);
   add(entry.done);
-  return seconds;
+  return times;
 }
 
 // Lets go of all submissions up to `ticket`, which have finished.
@@ -491,10 +492,12 @@ void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
     retire(raw(ticket));
     break;
   }
-  if (!seconds) return;
-  for (auto& [timed, values] : times_) {
-    if (timed == raw(ticket)) *seconds = values;
-  }
+  if (seconds) *seconds = durations(command_times(ticket));
+}
+
+std::vector<CommandTime> OpenClDevice::command_times(Ticket ticket) {
+  const auto found = std::find_if(times_.begin(), times_.end(), [&](const auto& entry) { return entry.first == raw(ticket); });
+  return found == times_.end() ? std::vector<CommandTime>() : found->second;
 }
 
 }  // namespace heddle::opencl

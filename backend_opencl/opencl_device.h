@@ -36,6 +36,7 @@ class OpenClDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 
@@ -106,7 +107,7 @@ class OpenClDevice final : public Device {
   void retire_finished();
   bool finished(cl_event event);
   void destroy(Recording& recording);
-  std::vector<double> times_of(const InFlight& entry);
+  std::vector<CommandTime> times_of(const InFlight& entry);
 
   Caps caps_;
   std::string id_;
@@ -119,7 +120,8 @@ class OpenClDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   std::deque<InFlight> in_flight_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;  // of finished timed submissions
+  cl_ulong epoch_ = 0;  // of the device's clock: the first time stamp seen
+  std::deque<std::pair<uint64_t, std::vector<CommandTime>>> times_;  // of finished timed submissions
   std::deque<std::unique_ptr<Staging>> staged_;                 // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;

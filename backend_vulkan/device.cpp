@@ -188,7 +188,7 @@ void VulkanDevice::keep_times(const Recording& recording) {
   timed_.erase(waiting);
   if (gone()) return;
   try {
-    times_[recording.last_ticket] = recording.seconds();
+    times_[recording.last_ticket] = recording.times();
   } catch (const DeviceLost&) {
     return;  // release() must not throw; the next call will
   }
@@ -215,13 +215,18 @@ void VulkanDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   Parts& p = parts();
   const uint64_t number = known(ticket, "wait");
   p.queue.wait(number);
-  if (!seconds) return;
-  seconds->clear();
+  if (seconds) *seconds = durations(command_times(ticket));
+}
+
+std::vector<CommandTime> VulkanDevice::command_times(Ticket ticket) {
+  Parts& p = parts();
+  const uint64_t number = known(ticket, "command_times");
   if (const auto waiting = timed_.find(number); waiting != timed_.end()) {
     if (const auto recording = waiting->second.lock()) keep_times(*recording);
     p.context.guard();
   }
-  if (const auto found = times_.find(number); found != times_.end()) *seconds = found->second;
+  const auto found = times_.find(number);
+  return found == times_.end() ? std::vector<CommandTime>() : found->second;
 }
 
 }  // namespace heddle::vulkan

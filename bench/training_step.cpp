@@ -55,9 +55,10 @@ Tensor TrainingStep::record() const {
 TrainingStep make_training_step(const std::string& text, DeviceContext& device) {
   manual_seed(1);
   const size_t colon = text.find(':');
-  const std::string model = text.substr(0, colon), sizes = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool sized = colon != std::string::npos;
+  const std::string model = text.substr(0, colon), sizes = sized ? text.substr(colon + 1) : model == "mnist-mlp" ? "32" : "";
   const auto parse = [&](size_t count) { return parse_sizes("step", sizes, count, training_step_form); };
-  if (model == "mlp") return mlp(parse(1)[0], device);
+  if (model == "mlp" || model == "mnist-mlp") return mlp(parse(1)[0], device);
   if (model == "cnn") return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
   if (model == "gpt" || model == "gpt-checkpoint") return gpt(parse(4), model != "gpt", device);
   throw ValueError(fmt::format("[step] unknown training step '{}'; expected {}", text, training_step_form));

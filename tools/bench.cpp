@@ -13,6 +13,8 @@
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
+#include "core/exec/profile.h"
+#include "core/exec/saved_launch.h"
 #include "bench/suites.h"
 #include "tools/bench_report.h"
 #endif
@@ -24,7 +26,7 @@ struct BenchOptions {
   std::vector<std::string> families, cases, peers, devices, dtypes;
   std::string suite, plot;
   int repetitions = 15;
-  bool loop = false, list = false, compare_tuning = false, json = false;
+  bool loop = false, list = false, compare_tuning = false, verbose = false, json = false;
 };
 
 #ifdef HEDDLE_HAS_BENCH
@@ -40,6 +42,7 @@ std::vector<bench::Case> cases_of(const BenchOptions& o) {
     });
     return cases;
   }
+  if (o.cases.empty() && std::find(o.families.begin(), o.families.end(), "kernel") != o.families.end()) throw ValueError("[bench] kernel needs --cases with the id that a verbose line printed");
   if (o.families.empty()) throw ValueError("[bench] name a family or a --suite; see heddle bench --help");
   for (const std::string& name : o.families) {
     const bench::Family& family = bench::find_family(name);
@@ -73,11 +76,29 @@ void list(const std::vector<bench::Case>& cases, bool json) {
   }
 }
 
+// Device times of three more evaluations.
+void show_kernels(const bench::Case& c, DeviceContext& device) {
+  const bench::Workload workload = c.make({device, {}});
+  const auto evaluate = [&] {
+    const std::vector<Tensor> results = workload.run();
+    if (results.empty()) eval_pending();
+    else eval(std::span<const Tensor>(results));
+  };
+  evaluate();
+  Profiler profiler;
+  for (int i = 0; i < 3; ++i) evaluate();
+  for (const KernelRow& row : profiler.stop().rows()) {
+    fmt::print(stderr, "  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6, row.facts.name,
+               row.facts.source == 0 ? "" : repeat_command(row.facts.launch, device.id()));
+  }
+}
+
 // One case that fails is an error; in a suite it is a line, and the others are measured.
 bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds, const bench::Options& options, const BenchOptions& o, std::vector<bench::Row>& rows) {
   try {
     rows.push_back(bench::measure_case(c, device, bounds, options));
     report_row(rows.back(), o.json);
+    if (o.verbose && !c.host && c.family != "kernel") show_kernels(c, device);
     return true;
   } catch (const Error& error) {
     if (o.suite.empty()) throw;
@@ -159,6 +180,7 @@ void add_bench(Cli& cli) {
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
   command->add_option("--plot", o.plot, "Write a roofline of all rows to this SVG file");
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
+  command->add_flag("--verbose", o.verbose, "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
   add_json_option(*command, o.json);
   command->footer("Example:\n  heddle bench matmul softmax --peers onednn --json");

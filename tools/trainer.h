@@ -10,9 +10,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heddle::tools {
 
@@ -34,7 +39,14 @@ struct TrainOptions {
   int64_t limit_test = 0;        // images of the final test; 0: all
   bool resume = false;
   bool json = false;
+  // For `heddle profile`: no output of its own; called before each step with the number of steps that this run has done, and after the last.
+  bool quiet = false;
+  std::function<void(int64_t done)> before_step;
+  std::function<void()> after_steps;
 };
+
+// Every option of `heddle train` but --json.
+void add_train_options(CLI::App& command, TrainOptions& options);
 
 class Trainer {
  public:

@@ -1,5 +1,7 @@
 #include "core/device/context.h"
 
+#include "core/base/host_span.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -103,7 +105,10 @@ std::vector<StoragePtr> DeviceContext::allocate_results(const std::vector<uint64
 
 void DeviceContext::copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to) {
   std::vector<Command> commands;
-  for (const auto& [from, to] : from_to) commands.emplace_back(Copy{from->binding(), to->binding()});
+  for (const auto& [from, to] : from_to) {
+    commands.emplace_back(Copy{from->binding(), to->binding()});
+    to->version++;
+  }
   if (commands.empty()) return;
   std::lock_guard guard(mutex_);
   const RecordingId recording = device_->record(commands, false);
@@ -131,20 +136,24 @@ void check_inside(const char* place, const Storage& storage, uint64_t offset, ui
 void DeviceContext::write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes) {
   check_inside("write", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("upload");
   std::lock_guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
+  storage.version++;
 }
 
 void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {
   check_inside("read", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
   device_->read(source.buffer, source.offset + offset, target, bytes);
 }
 
 void DeviceContext::synchronize() {
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
 }
@@ -190,6 +199,7 @@ bool DeviceContext::lost() const {
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
 std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+  const HostSpan span("compile");
   std::lock_guard guard(mutex_);
   std::vector<uint64_t> hashes, fresh_hashes;
   std::vector<const KernelSource*> fresh;

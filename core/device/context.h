@@ -37,7 +37,7 @@ class Storage {
   // The bytes asked for; the binding's size is that, rounded up to 4.
   uint64_t bytes() const { return allocation_.bytes; }
   Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
-  // Counts in-place updates; a reader that remembers an older version must not use the contents.
+  // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the contents. Under the device's lock.
   uint64_t version = 0;
 
  private:

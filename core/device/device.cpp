@@ -28,6 +28,14 @@ Ticket Device::read_later(BufferId buffer, uint64_t offset, void* target, uint64
   return Ticket::none;
 }
 
+std::vector<CommandTime> Device::command_times(Ticket) { return {}; }
+
+std::vector<double> durations(std::span<const CommandTime> times) {
+  std::vector<double> seconds;
+  for (const CommandTime& time : times) seconds.push_back(time.end - time.start);
+  return seconds;
+}
+
 std::string_view name_of(DeviceClass c) {
   switch (c) {
     case DeviceClass::cpu: return "cpu";

@@ -114,6 +114,14 @@ struct Fill {
 
 using Command = std::variant<Dispatch, Copy, Fill>;
 
+// When a command ran: seconds of a clock of the device's own, the same for all its submissions.
+struct CommandTime {
+  double start = 0;
+  double end = 0;
+};
+// How long each ran.
+std::vector<double> durations(std::span<const CommandTime> times);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -153,6 +161,10 @@ class Device {
   // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live until then, also when the
   // device is lost meanwhile. Ticket::none: they are there already (the default).
   virtual Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
+
+  // ---- optional: when the commands of a timed submission ran (Caps::times), one entry per command, once wait() returned for it. Empty where the
+  // device cannot say (the default), for an untimed one, and for one that finished many submissions ago.
+  virtual std::vector<CommandTime> command_times(Ticket ticket);
 };
 
 }  // namespace heddle

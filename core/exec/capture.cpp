@@ -13,6 +13,7 @@
 #include "core/exec/pending.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -75,6 +76,13 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
   throw ValueError(fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry or slice): the function is recorded once and has no values; "
                                "return what you need as a result, and use cond, where or while_loop for decisions",
                                node.shape.str(), name_of(node.dtype)));
+}
+
+[[noreturn]] void throw_example(const Node& node) {
+  throw ValueError(fmt::format(
+      "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
+      "outside is not mapped; return it from the function",
+      node.shape.str(), name_of(node.dtype)));
 }
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
@@ -156,6 +164,7 @@ Capture capture(std::span<const NodePtr> roots) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
     if (node.op == &ops::loop_arg_op) throw_escaped(node);
+    if (is_example(node)) throw_example(node);
     if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 

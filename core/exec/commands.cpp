@@ -52,7 +52,7 @@ void CommandBuilder::push(Dispatch dispatch, const LoweredKernel& kernel) {
   dispatch.kernel = kernels_.at(&kernel);
   dispatch.seconds = guessed_seconds(kernel, dispatch);
   bound_.list.emplace_back(std::move(dispatch));
-  bound_.names.push_back(kernel.source.name);
+  bound_.kernels.push_back(&kernel);
   ++bound_.launches;
 }
 
@@ -67,7 +67,7 @@ void CommandBuilder::add(const LoweredKernel& kernel, const Binding& host, const
   push(std::move(dispatch), kernel);
 }
 
-// The launches over the kernel's segments; their tables are appended to table_, where the dispatches' last bindings say.
+// The launches over the kernel's segments; their tables are appended to bound_.rows, where the dispatches' last bindings say.
 void CommandBuilder::add_segments(const LoweredKernel& kernel, const Bind& bind) {
   std::vector<std::vector<Binding>> bound;
   for (const LoweredKernel::Segment& segment : kernel.segments) {
@@ -76,16 +76,16 @@ void CommandBuilder::add_segments(const LoweredKernel& kernel, const Bind& bind)
   }
   const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
   for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
-    table_.resize((table_.size() + alignment - 1) / alignment * alignment, 0);
+    bound_.rows.resize((bound_.rows.size() + alignment - 1) / alignment * alignment, 0);
     const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
     Dispatch dispatch;
     const auto groups = fold_groups(launch.groups, device_.caps());
     std::copy(groups.begin(), groups.end(), dispatch.groups);
     dispatch.bindings = launch.covers;
-    dispatch.bindings.push_back({BufferId::none, table_.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
+    dispatch.bindings.push_back({BufferId::none, bound_.rows.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
     dispatch.constants = {static_cast<uint32_t>(launch.groups)};
     push(std::move(dispatch), kernel);
-    table_.insert(table_.end(), rows.begin(), rows.end());
+    bound_.rows.insert(bound_.rows.end(), rows.begin(), rows.end());
   }
 }
 
@@ -94,8 +94,7 @@ void CommandBuilder::add_loop(const LoweredKernel& kernel, const Binding& host, 
   const PlannedLoop& loop = *kernel.loop;
   for (const PlannedLoop::Fill& fill : loop.fills) {
     Binding row = outer[static_cast<size_t>(fill.to)];
-    copy({outer[static_cast<size_t>(fill.from)].buffer, outer[static_cast<size_t>(fill.from)].offset, fill.bytes}, {row.buffer, row.offset + fill.offset, fill.bytes},
-         "loop_first_carry");
+    copy({outer[static_cast<size_t>(fill.from)].buffer, outer[static_cast<size_t>(fill.from)].offset, fill.bytes}, {row.buffer, row.offset + fill.offset, fill.bytes});
   }
   for (int64_t iteration = 0; iteration < loop.length; ++iteration) {
     for (const LoweredKernel& inner : loop.body.kernels) {
@@ -104,17 +103,17 @@ void CommandBuilder::add_loop(const LoweredKernel& kernel, const Binding& host, 
   }
 }
 
-void CommandBuilder::copy(Binding source, Binding target, std::string_view name) {
+void CommandBuilder::copy(Binding source, Binding target) {
   // Either may be the larger one: the target may be the front of a larger storage.
   source.size = target.size = std::min(source.size, target.size);
   bound_.list.emplace_back(Copy{source, target});
-  bound_.names.push_back(name);
+  bound_.kernels.push_back(nullptr);
 }
 
 Bound CommandBuilder::take() {
-  if (table_.empty()) return std::move(bound_);
-  bound_.table = device_.allocate(table_.size() * sizeof(int32_t));
-  device_.write(*bound_.table, 0, table_.data(), table_.size() * sizeof(int32_t));
+  if (bound_.rows.empty()) return std::move(bound_);
+  bound_.table = device_.allocate(bound_.rows.size() * sizeof(int32_t));
+  device_.write(*bound_.table, 0, bound_.rows.data(), bound_.rows.size() * sizeof(int32_t));
   for (Command& command : bound_.list) {
     auto* dispatch = std::get_if<Dispatch>(&command);
     if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;

@@ -1,11 +1,10 @@
 // From kernels to the commands of a recording: launches with their memory, over segments and iterations.
 //
 // Purpose: a planned kernel is one launch, or a few over the segments of a table (core/exec/segments.h), or those of all iterations of a loop. Invariants: commands
-// come in the order of the calls; `names` has one entry a command. Thread safety: a builder belongs to its thread, with the device locked.
+// come in the order of the calls; `kernels` has one entry a command. Thread safety: a builder belongs to its thread, with the device locked.
 #pragma once
 
 #include <functional>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -22,9 +21,10 @@ KernelTable compile_kernels(DeviceContext& device, const std::vector<LoweredKern
 // What a recording is made of: the table belongs to launches over many segments.
 struct Bound {
   std::vector<Command> list;
-  std::vector<std::string_view> names;
+  std::vector<const LoweredKernel*> kernels;  // of each command; null: a copy
+  std::vector<int32_t> rows;                  // of all tables
   StoragePtr table;
-  size_t launches = 0;  // commands that are dispatches
+  size_t launches = 0;                        // commands that are dispatches
 };
 
 class CommandBuilder {
@@ -34,7 +34,7 @@ class CommandBuilder {
   // `host`: where the step's host values lie.
   void add(const LoweredKernel& kernel, const Binding& host, const Bind& bind);
   // As many bytes as the smaller of both has.
-  void copy(Binding source, Binding target, std::string_view name);
+  void copy(Binding source, Binding target);
   // Uploads the table.
   Bound take();
 
@@ -47,7 +47,6 @@ class CommandBuilder {
   DeviceContext& device_;
   const KernelTable& kernels_;
   Bound bound_;
-  std::vector<int32_t> table_;
 };
 
 }  // namespace heddle

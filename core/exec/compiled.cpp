@@ -5,10 +5,12 @@
 #include <list>
 #include <mutex>
 
+#include "core/base/host_span.h"
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
 #include "core/exec/program.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle::detail {
@@ -43,6 +45,7 @@ struct CompiledFunction::State {
   bool may_replay(const Variant& v) const { return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1); }
 
   void replay(Variant& v, Invocation& invocation) {
+    const HostSpan span("replay");
     invocation.restore(v.prototype.get());
     v.program->run(invocation.results());
     ++v.replays;
@@ -161,7 +164,7 @@ CompileStats CompiledFunction::stats() const {
 void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable = grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
-  if (Trace::current() != nullptr || eager_mode() || differentiable) return invocation.run();
+  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable) return invocation.run();
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {
     if (t->impl() && !t->impl()->node->has_value()) evaluate({&t->impl()->node, 1});

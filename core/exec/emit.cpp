@@ -405,7 +405,8 @@ std::string Emitter::hidden_zero(bool negative) {
 std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
   const IrNode& node = graph().nodes[id];
   const bool same = arith(from) == arith(node.dtype);
-  std::string text = same ? x : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
+  const bool widened = arith(node.dtype) == DType::i64 && is_integer(from);
+  std::string text = same ? x : widened ? fmt::format("WIDEN({})", x) : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
   const bool half = node.dtype == DType::f16 || node.dtype == DType::bf16;
   if (half && !read_.contains(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
   if (half) {

@@ -8,15 +8,18 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
+#include "core/exec/profile.h"
 #include "core/exec/region.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -70,6 +73,7 @@ void run_reference(DeviceContext& device, const Capture& captured) {
 }  // namespace
 
 Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  const HostSpan span("capture");
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
@@ -122,6 +126,7 @@ std::vector<NodePtr> held_pending() {
 bool anything_pending() { return !state().pending.empty(); }
 
 std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
+  if (Profiler::active()) Profiler::recording(false);
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
@@ -205,8 +210,10 @@ void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
   if (BodyTrace* body = BodyTrace::current()) return body->note(node);
+  if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
+  if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);
   if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }

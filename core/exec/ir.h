@@ -30,6 +30,7 @@ struct IrNode {
   DType dtype = DType::f32;
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/exec/recompute.h
+  bool once = false;        // may be computed by the first run and kept: core/exec/once.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
   std::shared_ptr<const IrLoop> loop;          // a loop as it was recorded
   std::shared_ptr<const PlannedLoop> planned;  // a loop whose body has its plan (core/exec/loop.h)

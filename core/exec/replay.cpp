@@ -36,6 +36,7 @@ void Replay::run() const {
     device.remember(locked.device.submit(part.recording->id()));
     locked.counters.kernels += part.recording->kernels();
     locked.counters.submissions++;
+    for (const StoragePtr& storage : part.memory) storage->version++;  // any of it may have been updated in place
   }
 }
 

@@ -5,13 +5,17 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/commands.h"
 #include "core/exec/debug.h"
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
+#include "core/exec/once.h"
 #include "core/exec/places.h"
 #include "core/exec/plan.h"
+#include "core/exec/profile.h"
 #include "core/exec/replay.h"
+#include "core/exec/saved_launch.h"
 #include "core/exec/step_result.h"
 
 namespace heddle {
@@ -58,6 +62,7 @@ void StepCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
+  host_block_.reset();
 }
 
 size_t StepCache::size() const { return entries_.size(); }
@@ -68,6 +73,14 @@ std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, u
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
+}
+
+std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+  if (!host_block_ || host_block_->bytes() < bytes) {
+    host_block_.reset();
+    host_block_ = std::make_shared<HostBlock>(device, bytes);
+  }
+  return host_block_;
 }
 
 uint64_t StepCache::arena_bytes() const {
@@ -82,27 +95,26 @@ class StepImpl {
  public:
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
     const Caps& caps = device.caps();
+    const HostSpan span("plan");
     const Graph imported = import_graph(captured);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), caps, fuse);
-    scheduled_ = std::move(scheduled);
-    lowered_ = std::move(kernels);
-    plan_ = std::move(plan);
-    places_ = kernel_places(scheduled_, lowered_, captured);
-    debug_plan(scheduled_, lowered_, plan_);
-    kernels_ = compile_kernels(device, lowered_);
+    if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
+      once_.reset(new StepImpl(device, std::move(split->once), captured));
+      once_slots_ = std::move(split->slots);
+      graph = std::move(split->rest);
+    }
+    build(std::move(graph), captured, fuse);
   }
 
   StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
-    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
-    std::vector<StoragePtr> arena;
-    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
-    write_host_values(captured);
-    submit(captured, own, arena);
-    StepResult result = collect(captured, own);
-    result.own = std::move(own);
-    return result;
+    if (!once_) return run_bound(captured, given);
+    Capture bound;  // all that a run looks at
+    bound.storages = captured.storages;
+    bound.host_values = captured.host_values;
+    if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
+    bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    return run_bound(bound, given);
   }
 
   size_t kernel_count() const {
@@ -114,18 +126,66 @@ class StepImpl {
   const std::vector<std::vector<Place>>& places() const { return places_; }
 
  private:
+  StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
+
+  void build(Graph graph, const Capture& captured, bool fuse) {
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    scheduled_ = std::move(scheduled);
+    lowered_ = std::move(kernels);
+    plan_ = std::move(plan);
+    places_ = kernel_places(scheduled_, lowered_, captured);
+    debug_plan(scheduled_, lowered_, plan_);
+    kernels_ = compile_kernels(device_, lowered_);
+  }
+
+  StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
+    std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
+    std::vector<StoragePtr> arena;
+    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
+    write_host_values(captured);
+    submit(captured, own, arena);
+    StepResult result = collect(captured, own);
+    result.own = std::move(own);
+    for (const OutputPlan& output : scheduled_.outputs) {
+      if (output.assign_slot >= 0) captured.storages[static_cast<size_t>(output.assign_slot)]->version++;
+    }
+    return result;
+  }
+
+  // ---- what is computed once (core/exec/once.h)
+  struct Seen {
+    std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
+    uint64_t version = 0;
+  };
+
+  bool once_values_hold(const Capture& captured) const {
+    if (once_values_.empty()) return false;
+    for (size_t i = 0; i < once_slots_.size(); ++i) {
+      const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+    }
+    return true;
+  }
+
+  void compute_once_values(const Capture& captured) {
+    Capture bound;
+    bound.storages = captured.storages;
+    once_values_.clear();
+    for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
+    once_seen_.clear();
+    for (const int slot : once_slots_) {
+      const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
+      once_seen_.push_back({storage, storage->version});
+    }
+  }
+
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
-    std::vector<std::string_view> names;  // of the commands
+    std::shared_ptr<const std::vector<KernelFacts>> facts;  // of the commands; null: not timed
   };
   static constexpr size_t max_recordings = 8;
-  // Memory that a recording is bound to.
-  struct Memory {
-    const Capture& captured;
-    const std::vector<StoragePtr>& own;
-    const std::vector<StoragePtr>& arena;
-  };
 
   // All host values of the step in one small write.
   void write_host_values(const Capture& captured) {
@@ -134,6 +194,13 @@ class StepImpl {
     if (!host_) host_ = device_.allocate(bytes);
     device_.write(*host_, 0, captured.host_values.data(), bytes);
   }
+
+  // Memory that a recording is bound to.
+  struct Memory {
+    const Capture& captured;
+    const std::vector<StoragePtr>& own;
+    const std::vector<StoragePtr>& arena;
+  };
 
   Binding bind(SlotRef slot, const Memory& memory) const {
     if (slot.kind == SlotRef::Kind::input) return memory.captured.storages[static_cast<size_t>(slot.index)]->binding();
@@ -166,32 +233,93 @@ class StepImpl {
     }
     for (const OutputPlan& output : scheduled_.outputs) {
       if (!output.copy_back || output.view.shape.numel() == 0) continue;
-      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory), memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding(), "copy");
+      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory), memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding());
     }
     return builder.take();
   }
 
+  // Of the kernels of a plan and of the bodies of its loops, which have the places of the loop.
+  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const std::function<std::vector<std::string>(size_t)>& places) {
+    const std::vector<KernelFacts> facts = kernel_facts(scheduled, kernels);
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (kernels[k].loop) {
+        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels, [&, here = places(k)](size_t) { return here; });
+        continue;
+      }
+      KernelFacts& known = kernel_facts_[&kernels[k]] = facts[k];
+      known.places = places(k);
+    }
+  }
+
+  // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
+  std::shared_ptr<const std::vector<KernelFacts>> facts_of(const Bound& bound) {
+    if (kernel_facts_.empty()) {
+      add_facts(scheduled_, lowered_, [&](size_t k) {
+        std::vector<std::string> places;
+        for (const Place& place : places_[k]) places.push_back(place.str());
+        return places;
+      });
+    }
+    auto facts = std::make_shared<std::vector<KernelFacts>>();
+    for (size_t i = 0; i < bound.list.size(); ++i) {
+      if (const auto* copy = std::get_if<Copy>(&bound.list[i])) {
+        const auto bytes = static_cast<double>(copy->src.size);
+        facts->push_back({.name = "copy", .ops = "copy back", .read_bytes = bytes, .written_bytes = bytes});
+        continue;
+      }
+      const LoweredKernel& kernel = *bound.kernels[i];
+      const auto& dispatch = std::get<Dispatch>(bound.list[i]);
+      facts->push_back(kernel_facts_.at(&kernel));
+      if (!kernel.segments.empty()) take_share(kernel, dispatch, facts->back());
+      facts->back().launch = save_launch(kernel.source, dispatch, table_of(bound, dispatch, kernel), facts->back());
+    }
+    return facts;
+  }
+
+  static void take_share(const LoweredKernel& kernel, const Dispatch& dispatch, KernelFacts& facts) {
+    double groups = 0;
+    for (const LoweredKernel::Segment& segment : kernel.segments) groups += static_cast<double>(segment.groups);
+    const double share = dispatch.constants.at(0) / groups;
+    facts.read_bytes *= share;
+    facts.written_bytes *= share;
+    facts.flops *= share;
+  }
+
+  // The rows that a launch over segments reads, its last binding; none for others.
+  static std::span<const int32_t> table_of(const Bound& bound, const Dispatch& dispatch, const LoweredKernel& kernel) {
+    if (kernel.segments.empty()) return {};
+    const Binding& binding = dispatch.bindings.back();
+    return std::span(bound.rows).subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
+  }
+
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
     std::vector<Binding> wanted = signature(captured, own, arena);
-    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
+    const bool profiled = Profiler::active(), timed = profiled || debug_level() >= 1;
+    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted && (r.facts != nullptr) == timed; });
+    const HostSpan span("submit");
     auto locked = device_.lock();
     if (at == recordings_.end()) {
       Bound bound = commands({captured, own, arena});
       if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
-      const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
+      const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, bound.launches, std::move(memory)), std::move(bound.names)});
+      auto kept = std::make_shared<KeptRecording>(device_, id, bound.launches, std::move(memory), offloaded_);
+      recordings_.push_back({std::move(wanted), std::move(kept), timed ? facts_of(bound) : nullptr});
       locked.counters.recordings++;
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
+    const double submitted = profiled ? Profiler::now() : 0;
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
+    for (const StoragePtr& storage : captured.storages) storage->last_use = ticket;
+    for (const StoragePtr& storage : own) storage->last_use = ticket;
+    if (profiled) Profiler::note(device_, ticket, recordings_.back().facts, submitted);
     locked.counters.kernels += recordings_.back().kept->kernels();
     locked.counters.submissions++;
-    debug_times(locked.device, ticket, recordings_.back().names);
+    if (recordings_.back().facts) debug_times(device_.id(), locked.device, ticket, *recordings_.back().facts);
     if (Replay::capturing()) {
       std::vector<StoragePtr> memory = captured.storages;
       memory.insert(memory.end(), own.begin(), own.end());
@@ -222,12 +350,18 @@ class StepImpl {
   }
 
   DeviceContext& device_;
+  std::unique_ptr<StepImpl> once_;
+  std::vector<int> once_slots_;  // that it reads
+  std::vector<Seen> once_seen_;  // by once_slots_, when it ran
+  std::vector<StoragePtr> once_values_;
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
   KernelTable kernels_;
+  std::unordered_map<const LoweredKernel*, KernelFacts> kernel_facts_;  // made when a profiler asks
   StoragePtr host_;
+  std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
 };
 

@@ -6,6 +6,7 @@
 #include "core/graph/build.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 
@@ -31,6 +32,7 @@ NodePtr build::next_key(DeviceContext& device, Generator* generator) {
   };
   NodePtr leaf = make_host_leaf(device, next(), Shape{4}, DType::i32);
   if (trace::any()) trace::source(leaf, next);
+  ExampleScope::note_key(leaf);
   const Tensor iteration = number_of_iteration(BodyTrace::current());
   if (!iteration.defined()) return leaf;
   // The highest word counts the iterations: no program draws 2^32 times under one seed.

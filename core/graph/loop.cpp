@@ -5,6 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/access.h"
+#include "core/graph/custom.h"
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
 
@@ -18,6 +19,10 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
   NodePtr made;
   if (node.op == &ops::loop_op) {
     made = make_loop(device, as_loop(node).body, std::move(inputs), LoopShape::of(node));
+  } else if (const std::shared_ptr<const CustomRule> rule = node.op == &ops::custom_op ? find_custom_rule(node) : nullptr) {
+    std::vector<Tensor> others;
+    for (size_t i = 1; i < inputs.size(); ++i) others.emplace_back(inputs[i]);
+    made = make_custom(Tensor(inputs[0]), others, rule).node();
   } else {
     made = inputs.empty() ? make_node_on(device, *node.op, node.attrs, node.shape, node.dtype) : make_node(*node.op, std::move(inputs), node.attrs, node.shape, node.dtype);
   }

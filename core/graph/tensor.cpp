@@ -10,6 +10,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -166,6 +167,11 @@ void Tensor::assign(const Tensor& value, Caller caller) {
   if (value.node() == node()) return;
   if (node()->tracks && !impl_->requires_grad) {
     throw GradError(fmt::format("[assign] a {} tensor that was computed inside a gradient graph cannot be assigned; detach() it", shape().str()));
+  }
+  if (ExampleScope::active() && depends_on_example(value.node())) {
+    throw ValueError(fmt::format("[assign] the value for a {} tensor depends on an example of vmap: every example would write another one; return it from the "
+                                 "mapped function (batch_norm: give it no running statistics, or evaluate)",
+                                 shape().str()));
   }
   NodePtr assigned = make_node(ops::assign_op, {node(), value.node()}, {}, shape(), dtype());
   if (impl_->requires_grad) {

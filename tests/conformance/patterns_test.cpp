@@ -7,7 +7,10 @@
 #include <limits>
 
 #include "core/exec/passes/passes.h"
+#include "core/exec/compile.h"
 #include "heddle.h"
+#include "nn/conv.h"
+#include "nn/norm.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -69,6 +72,15 @@ std::vector<Case> cases() {
       {"three dimensions", {{3, 6, 4}, {3, 9, 4}, {3, 9, 5}}, [](const auto& x) { return matmul(softmax(scores(x)), x[2]); }},
       {"two dimensions", {{6, 4}, {9, 4}, {9, 5}}, [](const auto& x) { return matmul(softmax(matmul(x[0] / 3.0, transpose(x[1]))), x[2]); }, DType::f32, 2e-5, true},
       {"one matrix for all", {{2, 6, 6}}, [](const auto& x) { return matmul(softmax(matmul(x[0], transpose(x[0]))), x[0]); }},
+      {"softmax", {{5, 9}}, [](const auto& x) { const Tensor e = exp(x[0]); return e / sum(e, {-1}, true); }},
+      {"log softmax, first axis", {{5, 9}}, [](const auto& x) { const Tensor e = exp(x[0]); return log(e / sum(e, {0}, true)); }},
+      {"layer norm", {{5, 9}}, [](const auto& x) { const Tensor m = mean(x[0], {-1}, true); return (x[0] - m) / sqrt(mean(x[0] * x[0], {-1}, true) - m * m + 1e-3); }, DType::f32, 1e-4},
+      {"layer norm with var()", {{5, 9}}, [](const auto& x) { return (x[0] - mean(x[0], {-1}, true)) / sqrt(var(x[0], {-1}, true, 0) + 1e-3); }, DType::f32, 1e-4},
+      {"norm over two axes", {{4, 5, 3}}, [](const auto& x) { const Tensor m = mean(x[0], {0, 2}, true); return (x[0] - m) / sqrt(mean(x[0] * x[0], {0, 2}, true) - m * m + 1e-3); }, DType::f32, 1e-4},
+      {"rms norm", {{5, 9}}, [](const auto& x) { return x[0] / sqrt(mean(x[0] * x[0], {-1}, true) + 1e-3); }, DType::f32, 1e-4},
+      {"gelu", {{5, 9}}, [](const auto& x) { return 0.5 * x[0] * (1.0 + erf(x[0] / std::sqrt(2.0))); }},
+      {"gelu tanh", {{5, 9}}, [](const auto& x) { return 0.5 * x[0] * (1.0 + tanh(0.7978845608028654 * (x[0] + 0.044715 * pow(x[0], 3.0)))); }, DType::f32, 1e-4},
+      {"silu", {{5, 9}}, [](const auto& x) { return x[0] / (1.0 + exp(-x[0])); }},
       {"f16", qkv, [](const auto& x) { return matmul(softmax(scores(x)), x[2]); }, DType::f16, 4e-3},
   };
 }
@@ -99,6 +111,57 @@ INSTANTIATE_TEST_SUITE_P(Devices, Patterns, testing::ValuesIn(test::value_device
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });
+
+// Exponentials beyond f32, and a mean that is large beside the spread: what was recognised keeps digits that the formula loses.
+TEST(PatternsKeepDigits, SoftmaxAndVariance) {
+  for (const std::string& id : test::kernel_devices()) {
+    const NoGradScope no_grad;
+    const Tensor x = Tensor::from_vector(std::vector<float>{1000, 1001, 1002}, {1, 3}, &device(id));
+    // In functions of their own: what is held is not replaced.
+    const auto soft = [&] { const Tensor e = exp(x); return e / sum(e, {-1}, true); };
+    const auto norm = [&] { const Tensor m = mean(x, {-1}, true); return (x - m) / sqrt(mean(x * x, {-1}, true) - m * m + 1e-5); };
+    const Tensor weights = soft();
+    EXPECT_NEAR(weights.to_doubles()[2], 0.66524096, 1e-6) << id;
+    const Tensor normed = norm();
+    const std::vector<double> y = normed.to_doubles();
+    EXPECT_NEAR(y[0], -1.2247357, 1e-5) << id;
+  }
+}
+
+// The folded network against the one that was written, also after the parameters changed, and as a compiled function.
+TEST(BatchNormFolding, AgreesWithTheUnfoldedNetwork) {
+  for (const std::string& id : test::kernel_devices()) {
+    DeviceContext& d = device(id);
+    manual_seed(3);
+    nn::Conv2d conv(3, 6, {3, 3}, {.groups = 3}, true, &d);
+    nn::BatchNorm first(6, 1e-5, 0.1, true, &d), second(5, 1e-5, 0.1, true, &d);
+    nn::Linear linear(6, 5, true, &d);
+    const Tensor x = numbers({4, 3, 7, 6}, 1, d);
+    const auto forward = [&] { return second(linear(mean(relu(first(conv(x))), {2, 3}))); };
+    for (int i = 0; i < 3; ++i) forward();  // running statistics
+    eval_pending();
+    first.eval();
+    second.eval();
+    const NoGradScope no_grad;
+    const auto compiled = compile([&](const Tensor&) { return forward(); });
+    for (int round = 0; round < 3; ++round) {
+      std::vector<double> want;
+      {
+        const PassScope off("-batch-norm");
+        want = forward().to_doubles();
+      }
+      for (int repeat = 0; repeat < 3; ++repeat) {
+        const std::vector<double> got = forward().to_doubles(), replayed = compiled(x).to_doubles();
+        for (size_t i = 0; i < want.size(); ++i) {
+          EXPECT_NEAR(got[i], want[i], 2e-5 * (1 + std::abs(want[i]))) << id << " round " << round << " element " << i;
+          EXPECT_NEAR(replayed[i], want[i], 2e-5 * (1 + std::abs(want[i]))) << id << " compiled, round " << round << " element " << i;
+        }
+      }
+      if (round == 0) first.running_var.assign(first.running_var * 1.7);       // in place
+      if (round == 1) conv.load_state_dict({{"weight", conv.weight * 0.5}, {"bias", conv.bias + 1.0}});
+    }
+  }
+}
 
 }  // namespace
 }  // namespace heddle

@@ -1,7 +1,9 @@
 // The cuda backend's host side over a driver in host memory (fake_libcuda.h), with the real NVRTC: what runs where no GPU is.
 // The executable links the fake as libcuda.so.1, so that the backend's dlopen of that name finds it.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -9,6 +11,7 @@
 
 #include "backend_cuda/nvrtc.h"
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/device/registry.h"
 #include "tests/fake_cuda/fake_libcuda.h"
 
@@ -265,6 +268,24 @@ TEST_F(FakeCuda, ALostDeviceStaysDeadAndSaysWhat) {
   device->release(recording);
   device->release(kernel);
 }
+
+#ifdef HEDDLE_FAKE_NVTX
+// Before the backend looks: this program runs with a tool that listens to NVTX.
+[[gnu::constructor(200)]] void start_with_a_tool() { setenv("NVTX_INJECTION64_PATH", HEDDLE_FAKE_NVTX, 0); }
+
+TEST_F(FakeCuda, ToolsOfTheVendorSeeRanges) {
+  const RecordingId graph = record({mix(a, b, out, 1)}), list = record({mix(a, b, out, 2)}, true);
+  device->wait(device->submit(graph));
+  device->wait(device->submit(list));
+  { const HostSpan span("plan"); }
+  void* tool = dlopen(HEDDLE_FAKE_NVTX, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(tool, nullptr) << "NVTX did not load the tool";
+  const std::string heard = reinterpret_cast<const char* (*)()>(dlsym(tool, "fake_nvtx_heard"))();
+  for (const char* range : {"+heddle graph\n", "+heddle list\n+mix\n-\n", "+plan\n-\n"}) EXPECT_NE(heard.find(range), std::string::npos) << range << " is not in:\n" << heard;
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), '+'), std::count(heard.begin(), heard.end(), '-'));
+  dlclose(tool);
+}
+#endif
 
 }  // namespace
 }  // namespace heddle

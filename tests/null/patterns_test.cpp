@@ -1,7 +1,10 @@
 // Operations that are written out become the library's: the same kernels, in the same number. Needs no device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
+#include <limits>
 
 #include "core/exec/passes/passes.h"
 #include "core/exec/passes/simplifier.h"
@@ -9,6 +12,8 @@
 #include "core/exec/plan.h"
 #include "core/graph/primitives.h"
 #include "heddle.h"
+#include "nn/conv.h"
+#include "nn/norm.h"
 
 namespace heddle {
 namespace {
@@ -65,6 +70,12 @@ Projections projections(int64_t batch, int64_t heads, int64_t queries, int64_t k
 Tensor places(int64_t count, int axis) { return unsqueeze(arange(0, static_cast<double>(count), 1, DType::i32, &null_device()), axis); }
 
 // ---- attention
+std::string fmt_names(const Planned& p) {
+  std::string text;
+  for (const std::string& name : p.names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
+
 TEST(AttentionPattern, EveryWayToWriteItIsTheLibrarysKernel) {
   const Projections p = projections(2, 3, 40, 40, 16);
   const Planned library = planned([&] { return scaled_dot_product_attention(p.q, p.k, p.v); });
@@ -180,6 +191,164 @@ TEST(AttentionPattern, ThreeAndTwoDimensions) {
   EXPECT_EQ(kernels_named(planned([&] { return matmul(softmax(matmul(a, transpose(b))), c); }), "attention"), 1);
   const Tensor h = leaf({2, 2, 40, 16}, DType::f16);
   EXPECT_EQ(kernels_named(planned([&] { return matmul(softmax(matmul(h, transpose(h)) * 0.25), h); }), "attention"), 1);
+}
+
+// ---- rows
+struct Pair {
+  const char* name;
+  std::function<Tensor(const Tensor&)> written, library;
+  bool same_text = true;  // else: as many kernels
+  size_t more_with_gradient = 0;
+};
+
+// Forward, and with the gradient recorded through the written form.
+void expect_same(const Pair& pair, const Shape& shape, DType dtype = DType::f32) {
+  SCOPED_TRACE(pair.name);
+  Tensor x = leaf(shape, dtype);
+  const Planned library = planned([&] { return pair.library(x); }), written = planned([&] { return pair.written(x); });
+  if (pair.same_text) {
+    EXPECT_TRUE(written == library) << fmt_names(written) << " against " << fmt_names(library);
+  } else {
+    EXPECT_EQ(written.names.size(), library.names.size()) << fmt_names(written) << " against " << fmt_names(library);
+  }
+  x.set_requires_grad(true);
+  const Tensor g = leaf(pair.library(x).shape());
+  const auto loss = [&](const std::function<Tensor(const Tensor&)>& f) { return [&, f] { return sum(f(x) * g); }; };
+  const Planned by_hand = planned_gradient(loss(pair.written), {x}), by_library = planned_gradient(loss(pair.library), {x});
+  EXPECT_LE(by_hand.names.size(), by_library.names.size() + pair.more_with_gradient) << fmt_names(by_hand) << " against " << fmt_names(by_library);
+}
+
+Tensor root_mean(const Tensor& x) { return mean(x * x, {-1}, true); }
+Tensor scaled_rows(const Tensor& centred, const Tensor& variance) { return centred / sqrt(variance + 1e-5); }
+
+TEST(RowPatterns, SoftmaxIsTheLibrarys) {
+  for (const int axis : {-1, 0}) {
+    SCOPED_TRACE(axis);
+    const auto soft = [axis](const Tensor& x) { return softmax(x, axis); };
+    const auto log_soft = [axis](const Tensor& x) { return log_softmax(x, axis); };
+    const auto total = [axis](const Tensor& e) { return sum(e, {axis}, true); };
+    const auto shifted = [axis](const Tensor& x) { return x - max(x, {axis}, true); };
+    const Pair pairs[] = {
+        {"softmax", [=](const Tensor& x) { const Tensor e = exp(shifted(x)); return e / total(e); }, soft},
+        {"softmax without maximum", [=](const Tensor& x) { const Tensor e = exp(x); return e / total(e); }, soft},
+        {"log of softmax", [=](const Tensor& x) { const Tensor e = exp(shifted(x)); return log(e / total(e)); }, log_soft},
+        {"log softmax", [=](const Tensor& x) { const Tensor s = shifted(x); return s - log(total(exp(s))); }, log_soft},
+        {"log softmax without maximum", [=](const Tensor& x) { return x - log(total(exp(x))); }, log_soft},
+    };
+    for (const Pair& pair : pairs) expect_same(pair, {6, 9});
+  }
+}
+
+TEST(RowPatterns, NormsAreTheLibrarys) {
+  const auto layer = [](const Tensor& x) { return layer_norm(x, Shape{x.dim(-1)}); };
+  const Pair pairs[] = {
+      {"layer norm", [](const Tensor& x) { const Tensor c = x - mean(x, {-1}, true); return scaled_rows(c, mean(c * c, {-1}, true)); }, layer},
+      {"inverse root", [](const Tensor& x) { const Tensor c = x - mean(x, {-1}, true); return c * (1.0 / sqrt(mean(c * c, {-1}, true) + 1e-5)); }, layer},
+      {"square", [](const Tensor& x) { const Tensor c = x - mean(x, {-1}, true); return scaled_rows(c, mean(square(c), {-1}, true)); }, layer, false},
+      {"var()", [](const Tensor& x) { return scaled_rows(x - mean(x, {-1}, true), var(x, {-1}, true, 0)); }, layer},
+      {"mean of squares", [](const Tensor& x) { const Tensor m = mean(x, {-1}, true); return scaled_rows(x - m, mean(x * x, {-1}, true) - m * m); }, layer},
+      {"rms norm", [](const Tensor& x) { return x / sqrt(root_mean(x) + 1e-6); }, [](const Tensor& x) { return rms_norm(x); }},
+  };
+  for (const Pair& pair : pairs) expect_same(pair, {6, 9});
+}
+
+TEST(RowPatterns, SwitchedOffTheyStayAsWritten) {
+  const Tensor x = leaf({6, 9}), e = exp(x), y = e / sum(e, {-1}, true);
+  const auto divisions = [&](PassSet passes) {
+    const Graph graph = simplify(import_graph(capture(held_pending())), passes);
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.op == &ops::div_op; });
+  };
+  EXPECT_EQ(divisions(PassSet::all()), 0);
+  EXPECT_EQ(divisions(PassSet::all().without(Pass::softmax)), 1);
+}
+
+// ---- activations
+TEST(ActivationPatterns, AreOneOperation) {
+  const auto tanh_form = [](const Tensor& x, const Tensor& u) { return 0.5 * x * (1.0 + tanh(u)); };
+  const double k = std::sqrt(2 / std::acos(-1.0));
+  const Pair pairs[] = {
+      {"erf", [](const Tensor& x) { return 0.5 * x * (1.0 + erf(x / std::sqrt(2.0))); }, [](const Tensor& x) { return gelu(x); }},
+      {"erf, half last", [](const Tensor& x) { return x * (erf(x * std::sqrt(0.5)) + 1.0) * 0.5; }, [](const Tensor& x) { return gelu(x); }},
+      {"tanh", [=](const Tensor& x) { return tanh_form(x, k * (x + 0.044715 * pow(x, 3.0))); }, [](const Tensor& x) { return gelu_tanh(x); }},
+      {"tanh, products", [=](const Tensor& x) { return tanh_form(x, (x + 0.044715 * x * x * x) * k); }, [](const Tensor& x) { return gelu_tanh(x); }},
+      {"tanh, x taken out", [=](const Tensor& x) { return tanh_form(x, k * x * (1.0 + 0.044715 * x * x)); }, [](const Tensor& x) { return gelu_tanh(x); }, true, 1},
+      {"silu", [](const Tensor& x) { return x * sigmoid(x); }, [](const Tensor& x) { return silu(x); }},
+      {"silu, divided", [](const Tensor& x) { return x / (1.0 + exp(-x)); }, [](const Tensor& x) { return silu(x); }},
+      {"silu, sigmoid by hand", [](const Tensor& x) { return x * (1.0 / (1.0 + exp(-x))); }, [](const Tensor& x) { return silu(x); }},
+      {"sigmoid", [](const Tensor& x) { return 1.0 / (exp(-x) + 1.0); }, [](const Tensor& x) { return sigmoid(x); }},
+  };
+  for (const Pair& pair : pairs) expect_same(pair, {6, 9});
+  for (const Pair& pair : pairs) {
+    for (const DType half : {DType::f16, DType::bf16}) {
+      const Tensor x = leaf({6, 9}, half);
+      EXPECT_TRUE(planned([&] { return pair.written(x); }) == planned([&] { return pair.library(x); })) << pair.name << " " << name_of(half);
+    }
+  }
+  const Tensor x = leaf({6, 9});
+  for (const double other : {0.79, 0.8}) EXPECT_FALSE(planned([&] { return tanh_form(x, other * (x + 0.044715 * x * x * x)); }) == planned([&] { return gelu_tanh(x); }));
+  EXPECT_FALSE(planned([&] { return x * sigmoid(x * 2.0); }) == planned([&] { return silu(x); }));
+}
+
+// ---- normalisations behind convolutions and products
+TEST(BatchNormFolding, IsPartOfTheWeightsAndComputedOnce) {
+  const Tensor x = leaf({2, 3, 8, 8});
+  nn::Conv2d conv(3, 4, {3, 3}, {}, true, &null_device());
+  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  norm.eval();
+  eval_pending();
+  const NoGradScope no_grad;
+  const auto kernels = [&] {
+    const uint64_t before = null_device().counters().kernels;
+    const Tensor y = relu(norm(conv(x)));
+    eval_pending();
+    return null_device().counters().kernels - before;
+  };
+  const uint64_t first = kernels();
+  EXPECT_GT(first, 1u);
+  EXPECT_EQ(kernels(), 1u);
+  EXPECT_EQ(kernels(), 1u);
+  norm.weight.assign(norm.weight * 2.0);
+  eval_pending();
+  EXPECT_EQ(kernels(), first) << "the weights changed";
+  EXPECT_EQ(kernels(), 1u);
+  const PassScope off("-batch-norm");
+  EXPECT_GT(kernels(), 1u);
+  EXPECT_GT(kernels(), 1u);
+}
+
+TEST(BatchNormFolding, BehindALinearLayerToo) {
+  const Tensor x = leaf({5, 6});
+  nn::Linear linear(6, 4, true, &null_device());
+  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  norm.eval();
+  eval_pending();
+  const NoGradScope no_grad;
+  const auto kernels = [&] {
+    const uint64_t before = null_device().counters().kernels;
+    const Tensor y = relu(norm(linear(x)));
+    eval_pending();
+    return null_device().counters().kernels - before;
+  };
+  kernels();
+  EXPECT_EQ(kernels(), 1u);
+}
+
+TEST(BatchNormFolding, NotWhereTheResultIsReadOrTheStatisticsAreTheBatchs) {
+  nn::Conv2d conv(3, 4, {3, 3}, {}, true, &null_device());
+  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  const Tensor x = leaf({2, 3, 8, 8});
+  eval_pending();
+  const auto folded = [&](const std::function<Tensor()>& make) {
+    const Tensor y = make();
+    const Graph graph = prepare(import_graph(capture(held_pending())), null_device().caps());
+    return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.once; });
+  };
+  EXPECT_FALSE(folded([&] { return norm(conv(x)); })) << "training";
+  eval_pending();
+  norm.eval();
+  EXPECT_TRUE(folded([&] { return norm(conv(x)); }));
+  const Tensor held = conv(x);
+  EXPECT_FALSE(folded([&] { return norm(held); })) << "somebody reads the convolution";
 }
 
 }  // namespace

@@ -102,6 +102,8 @@ void FaultyDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   inner_->wait(ticket, seconds);
 }
 
+std::vector<CommandTime> FaultyDevice::command_times(Ticket ticket) { return inner_->command_times(ticket); }
+
 bool FaultyDevice::done(Ticket ticket) {
   alive(Call::wait);
   return inner_->done(ticket);

@@ -52,6 +52,7 @@ class FaultyDevice final : public Device {
   void release(RecordingId recording) override { inner_->release(recording); }
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
 

@@ -1,7 +1,7 @@
 // Rules for elementwise vertices: constants, identities, casts.
 #include <cmath>
 
-#include "core/exec/passes/simplifier.h"
+#include "core/exec/passes/rules_patterns.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -99,9 +99,13 @@ std::optional<int> cast_of_cast(Simplifier& graph, IrNode& node) {
 }  // namespace
 
 std::span<const Rule> elementwise_rules() {
-  static constexpr Rule rules[] = {{Pass::fold, fold_cast},       {Pass::fold, fold_choice}, {Pass::fold, fold},
-                                   {Pass::casts, cast_of_cast}, {Pass::identities, identity}};
-  return rules;
+  static const std::vector<Rule> all = [] {
+    std::vector<Rule> rules{{Pass::fold, fold_cast}, {Pass::fold, fold_choice}, {Pass::fold, fold}, {Pass::casts, cast_of_cast}, {Pass::identities, identity}};
+    rules.insert(rules.end(), row_rules().begin(), row_rules().end());
+    rules.insert(rules.end(), activation_rules().begin(), activation_rules().end());
+    return rules;
+  }();
+  return all;
 }
 
 }  // namespace heddle
