@@ -10,6 +10,7 @@
 #include "core/device/context.h"
 #include "core/device/registry.h"
 #include "core/exec/compile.h"
+#include "core/exec/memory_budget.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/control.h"
 #include "core/graph/functions.h"

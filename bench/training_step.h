@@ -13,7 +13,7 @@
 
 namespace heddle::bench {
 
-inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH";
+inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...";
 
 struct TrainingStep {
   std::shared_ptr<nn::Module> model;

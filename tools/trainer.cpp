@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/exec/memory_budget.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "tools/checkpoint.h"
@@ -160,6 +162,8 @@ struct Trainer::State {
   // Records one step and hands it to the device; does not wait.
   void submit_step() {
     if (options.before_step) options.before_step(step - first_step);
+    std::optional<MemoryBudget> budget;
+    if (options.memory_budget > 0) budget.emplace(options.memory_budget);
     batch = upload(host_batch, device);
     const Tensor loss = cross_entropy(model(batch.images), batch.labels);
     backward(loss);

@@ -36,6 +36,7 @@ struct TrainOptions {
   uint64_t seed = 1;
   int64_t checkpoint_every = 0;  // steps; 0: only after each epoch
   int64_t limit_steps = 0;       // stop after that many steps; 0: no limit
+  uint64_t memory_budget = 0;    // bytes of a step (core/exec/memory_budget.h); 0: none
   int64_t limit_test = 0;        // images of the final test; 0: all
   bool resume = false;
   bool json = false;

@@ -23,7 +23,7 @@ double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
 void collect(const std::vector<LoweredKernel>& kernels, std::vector<const LoweredKernel*>& all) {
   for (const LoweredKernel& kernel : kernels) {
     if (kernel.loop) collect(kernel.loop->body.kernels, all);
-    else all.push_back(&kernel);
+    else if (!kernel.is_transfer()) all.push_back(&kernel);
   }
 }
 
@@ -101,6 +101,12 @@ void CommandBuilder::add_loop(const LoweredKernel& kernel, const Binding& host, 
       add(inner, host, [&](const std::vector<SlotRef>& slots) { return loop.bind(slots, iteration, outer, host); });
     }
   }
+}
+
+void CommandBuilder::transfer(const Copy& copy) {
+  bound_.list.emplace_back(copy);
+  bound_.kernels.push_back(nullptr);
+  ++bound_.launches;
 }
 
 void CommandBuilder::copy(Binding source, Binding target) {

@@ -24,7 +24,7 @@ struct Bound {
   std::vector<const LoweredKernel*> kernels;  // of each command; null: a copy
   std::vector<int32_t> rows;                  // of all tables
   StoragePtr table;
-  size_t launches = 0;                        // commands that are dispatches
+  size_t launches = 0;                        // of kernels, and transfers
 };
 
 class CommandBuilder {
@@ -35,6 +35,8 @@ class CommandBuilder {
   void add(const LoweredKernel& kernel, const Binding& host, const Bind& bind);
   // As many bytes as the smaller of both has.
   void copy(Binding source, Binding target);
+  // To or from memory of the host.
+  void transfer(const Copy& copy);
   // Uploads the table.
   Bound take();
 

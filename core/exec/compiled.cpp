@@ -4,11 +4,13 @@
 #include <cstdio>
 #include <list>
 #include <mutex>
+#include <optional>
 
 #include "core/base/host_span.h"
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/program.h"
 #include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
@@ -171,9 +173,12 @@ void CompiledFunction::call(Invocation& invocation) {
   }
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
+  std::optional<MemoryBudget> budget;
+  if (state.options.memory_budget > 0) budget.emplace(state.options.memory_budget);
   std::vector<uint64_t> key = invocation.key;
   key.push_back(grad_mode());
   key.push_back(tuning_state());
+  key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const auto found = state.find(key, invocation.arguments);
   if (found != state.variants.end() && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);

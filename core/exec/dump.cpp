@@ -33,11 +33,12 @@ std::string with_bodies(const PlannedStep& step, DumpWhat what) {
 }
 
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
-  const Graph imported = import_graph(capture(roots));
+  const Capture captured = capture(roots);
+  const Graph imported = import_graph(captured);
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
+  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, active_passes(), step_budget(device, captured));
   if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(step, what);
   return sources(step.kernels);
 }
@@ -68,7 +69,7 @@ PendingPlan plan_pending_in_full() {
   const Capture captured = capture(roots);
   PendingPlan plan{.device = device.id(), .recorded = import_graph(captured)};
   plan.prepared = prepare(plan.recorded, device.caps());
-  plan.step = plan_step(plan.prepared, device.caps());
+  plan.step = plan_step(plan.prepared, device.caps(), true, active_passes(), step_budget(device, captured));
   plan.kernels = kernel_facts(plan.step.scheduled, plan.step.kernels);
   const std::vector<std::vector<Place>> places = kernel_places(plan.step.scheduled, plan.step.kernels, captured);
   for (size_t k = 0; k < plan.kernels.size(); ++k) {

@@ -31,10 +31,15 @@ struct LoweredKernel {
   uint32_t groups[3] = {1, 1, 1};
   std::vector<SlotRef> bindings;      // parallel to source.buffers
   std::vector<uint32_t> constants;    // parallel to source.constants
-  std::vector<int> writes;            // vertices it stores
+  std::vector<int> writes;            // vertices it stores; of a kernel that the planner repeats, those that the original stores
   std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/exec/places.h)
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
   bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/exec/horizontal.h may join it with others
+
+  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the step's host memory (core/exec/offload.h).
+  static constexpr uint64_t no_transfer = ~uint64_t{0};
+  uint64_t host_offset = no_transfer;
+  bool is_transfer() const { return host_offset != no_transfer; }
 
   // A launch over many segments (core/exec/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
   struct Segment {

@@ -11,6 +11,7 @@
 #include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
 #include "core/exec/profile.h"
@@ -79,6 +80,7 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   const bool fuse = !eager_mode();
   region.captured.key.push_back(fuse);
   region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(memory_budget(device));
   region.captured.key.push_back(active_passes().bits());
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);

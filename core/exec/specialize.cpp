@@ -35,6 +35,7 @@ int apply(Graph& out, IrNode node, const Caps& caps, PassSet passes) {
       if (!passes.has(row.pass) && !could_meet_loop_limit(out, node, caps)) continue;
       if (const int id = row.apply(out, node, caps); id >= 0) {
         out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        out.nodes[static_cast<size_t>(id)].keep = node.keep;
         return id;
       }
     }

@@ -225,6 +225,10 @@ class StepImpl {
     CommandBuilder builder(device_, kernels_);
     const Binding host = host_ ? host_->binding() : Binding{};
     for (const LoweredKernel& kernel : lowered_) {
+      if (kernel.is_transfer()) {
+        builder.transfer(transfer(kernel, bind(kernel.bindings[0], memory)));
+        continue;
+      }
       builder.add(kernel, host, [&](const std::vector<SlotRef>& slots) {
         std::vector<Binding> bindings;
         for (const SlotRef& slot : slots) bindings.push_back(bind(slot, memory));

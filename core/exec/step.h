@@ -18,6 +18,7 @@
 namespace heddle {
 
 class DeviceContext;
+class HostBlock;
 class Storage;
 class StepImpl;
 struct Capture;
@@ -54,6 +55,8 @@ class StepCache {
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const;
+  // Page-locked memory for values that steps offload, shared likewise.
+  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
  private:
   struct Entry {
@@ -65,6 +68,7 @@ class StepCache {
   std::list<Entry> entries_;  // latest use first; the last goes when there are too many
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
+  std::shared_ptr<HostBlock> host_block_;
 };
 
 }  // namespace heddle

@@ -92,7 +92,7 @@ NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, s
   }
   node->tracks = node->tracks && grad_mode();
   node->where = current_place();
-  node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
+  node->keep = RecomputeScope::mark();
   node->inputs = std::move(inputs);
   node->body = std::move(body);
   if (BodyTrace* trace = BodyTrace::current()) trace->note(node);

@@ -114,6 +114,16 @@ Ticket FaultyDevice::read_later(BufferId buffer, uint64_t offset, void* target, 
   return inner_->read_later(buffer, offset, target, bytes);
 }
 
+void FaultyDevice::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  pass(Call::write);
+  inner_->write_beside(buffer, offset, source, bytes, after);
+}
+
+BufferId FaultyDevice::alloc_host(uint64_t bytes) {
+  pass(Call::alloc);
+  return inner_->alloc_host(bytes);
+}
+
 void register_faulty(const std::string& inner_id) {
   static std::string registered;
   if (registered == inner_id) return;
