@@ -221,6 +221,11 @@ class StepImpl {
     return all;
   }
 
+  Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
+    const Binding there{offloaded_->buffer(), kernel.host_offset, here.size};
+    return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
+  }
+
   Bound commands(const Memory& memory) const {
     CommandBuilder builder(device_, kernels_);
     const Binding host = host_ ? host_->binding() : Binding{};
