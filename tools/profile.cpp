@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -54,25 +53,16 @@ void check(const ProfileOptions& o) {
   require_writable_folder(folder.empty() ? "." : folder);
 }
 
-void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps, double untimed = 0) {
+void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps, double wall, double untimed) {
   if (!o.trace.empty()) write_file_atomically(o.trace, trace_json(profile));
-  report_profile(profile, {what, steps, o.top, untimed, !o.no_bounds, o.json});
+  report_profile(profile, {what, steps, o.top, wall, untimed, !o.no_bounds, o.json});
   if (!o.trace.empty() && !o.json) fmt::print("{}: trace of {} kernels; open it in ui.perfetto.dev\n", o.trace, profile.runs.size());
 }
 
-// What the device needs for a step when nobody takes time stamps and it never waits for the host: seconds of one of several replays in a row.
-double untimed_seconds(DeviceContext& device, const std::function<void()>& step) {
-  const Replay replay = Replay::capture(step);
-  std::vector<double> seconds;
-  constexpr int in_a_row = 3;
-  for (int round = 0; round < 6; ++round) {
-    const auto start = std::chrono::steady_clock::now();
-    for (int i = 0; i < in_a_row; ++i) replay.run();
-    device.synchronize();
-    if (round > 0) seconds.push_back(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / in_a_row);
-  }
-  std::nth_element(seconds.begin(), seconds.begin() + 2, seconds.end());
-  return seconds[2];
+double seconds_of(const std::function<void()>& work) {
+  const auto start = std::chrono::steady_clock::now();
+  work();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Makes the recordings with time stamps and puts the launches on disk, before anything counts.
@@ -83,19 +73,32 @@ void record_timed(const std::function<void()>& step) {
 }
 
 // Calls step() a few times, then under a profiler. Where the device is the CPU that also records the next step, each step is waited for: otherwise
-// the operating system takes cores from kernels for the host's work, which looks like slow kernels and gaps.
+// the operating system takes cores from kernels for the host's work, which looks like slow kernels and gaps. Each such step takes turns with a replay without
+// time stamps (which a profiler does not see), so that both meet the machine in the same state; a trace would show the pauses, so there the replays come after.
 void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::string& what, const std::function<void()>& step) {
   for (int64_t i = 0; i < warm_up; ++i) step();
+  const Replay untimed = Replay::capture(step);
   record_timed(step);
+  const auto replay = [&] {
+    untimed.run();
+    device.synchronize();
+  };
+  replay();
+  const bool apart = device.caps().device_class == DeviceClass::cpu && !o.overlap, in_turns = apart && o.trace.empty();
+  double replayed = 0, wall = 0;
   Profiler profiler;
-  const bool apart = device.caps().device_class == DeviceClass::cpu && !o.overlap;
   for (int64_t i = 0; i < o.steps; ++i) {
-    step();
-    if (apart) device.synchronize();
+    wall += seconds_of([&] {
+      step();
+      if (apart || i + 1 == o.steps) device.synchronize();
+    });
+    if (in_turns) replayed += seconds_of(replay);
   }
-  device.synchronize();
   profiler.stop();
-  report(o, profiler.stop(), what, o.steps, untimed_seconds(device, step));
+  if (!in_turns) {
+    for (int64_t i = 0; i < o.steps; ++i) replayed += seconds_of(replay);
+  }
+  report(o, profiler.stop(), what, o.steps, wall, replayed / static_cast<double>(o.steps));
 }
 
 DeviceContext& kernel_device(const std::string& name) {
@@ -170,7 +173,7 @@ int run_train(const ProfileOptions& o, TrainOptions train) {
   };
   const int code = Trainer(train).run();
   if (!profiler) throw ValueError(fmt::format("[profile] the run ended within its first {} steps, which do not count", warm_up));
-  report(o, profiler->stop(), "train " + train.recipe, steps);
+  report(o, profiler->stop(), "train " + train.recipe, steps, profiler->stop().seconds, 0);
   return code;
 }
 

@@ -100,7 +100,7 @@ void print_table(const Profile& profile, const ProfileText& text, Roofs& roofs) 
   line("kernels", kernels, fmt::format("{:.0f} launches a step", static_cast<double>(profile.runs.size()) / steps));
   line("gaps", device - kernels, "between the kernels of a submission");
   line("device time", device, fmt::format("first start to last end of {} submissions; {:.3f} ms a step", profile.submissions.size(), device / steps * 1e3));
-  line("wall time", profile.seconds, fmt::format("{:.3f} ms a step, with recording and time stamps", profile.seconds / steps * 1e3));
+  line("wall time", text.wall, fmt::format("{:.3f} ms a step, with recording and time stamps", text.wall / steps * 1e3));
   if (text.untimed > 0) {
     fmt::print("{:<16} {:>10.3f} ms a step, replayed without time stamps; the kernels of a step add up to {:.1f} % of it\n", "untimed", text.untimed * 1e3,
                100 * kernels / steps / text.untimed);
@@ -123,7 +123,7 @@ void print_json_rows(const Profile& profile, const ProfileText& text, Roofs& roo
   Json rows = Json::array();
   for (const KernelRow& row : profile.rows()) rows.push_back(json_of(row, text.bounds ? roofs.bound_of(row) : BoundOf{}));
   Json json{{"what", text.what}, {"steps", text.steps}, {"submissions", profile.submissions.size()}, {"launches", profile.runs.size()}, {"dropped", profile.dropped}};
-  json.update({{"kernel_seconds", profile.kernel_seconds()}, {"device_seconds", profile.device_seconds()}, {"wall_seconds", profile.seconds}});
+  json.update({{"kernel_seconds", profile.kernel_seconds()}, {"device_seconds", profile.device_seconds()}, {"wall_seconds", text.wall}});
   if (text.untimed > 0) json["untimed_step_seconds"] = text.untimed;
   json["kernels"] = std::move(rows);
   print_json(json);

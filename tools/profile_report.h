@@ -15,6 +15,7 @@ struct ProfileText {
   std::string what;  // "step gpt:4x128x12x128"
   int64_t steps = 1; // that the profile covers
   size_t top = 40;   // rows of the table
+  double wall = 0;     // seconds of the steps together
   double untimed = 0;  // seconds of one step, replayed without time stamps; 0: not measured
   bool bounds = true;
   bool json = false;

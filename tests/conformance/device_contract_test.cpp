@@ -459,22 +459,33 @@ TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
   const BufferId x = make(std::vector<int32_t>(n, 0)), y = dev().alloc(n * 4);
   const Dispatch work{kernel, {groups_for(n), 1, 1}, {{x, 0, n * 4}}, {n}};
   const RecordingId timed = record({work, work, Copy{{x, 0, n * 4}, {y, 0, n * 4}}, Fill{{y, 0, 4}, 1}}, true);
+  double finished = -1e300;
   for (int round = 0; round < 3; ++round) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> seconds{-1.0};
-    dev().wait(dev().submit(timed), &seconds);
+    const Ticket ticket = dev().submit(timed);
+    dev().wait(ticket, &seconds);
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ASSERT_EQ(seconds.size(), 4u);
     for (const double s : seconds) EXPECT_GE(s, 0.0);
     const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
     EXPECT_GT(sum, 0.0);
     EXPECT_LE(sum, wall * 1.05 + 1e-4);
+    const std::vector<CommandTime> times = dev().command_times(ticket);
+    if (times.empty()) continue;  // a device that knows how long, but not when
+    ASSERT_EQ(times.size(), 4u);
+    for (size_t i = 0; i < times.size(); ++i) {
+      EXPECT_NEAR(times[i].end - times[i].start, seconds[i], 1e-9);
+      EXPECT_GE(times[i].start, i == 0 ? finished : times[i - 1].end) << "one after the other, also from one submission to the next";
+    }
+    finished = times.back().end;
   }
   EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 6));
   std::vector<double> seconds{-1.0};
   const RecordingId plain = record({work});
   dev().wait(dev().submit(plain), &seconds);
   EXPECT_TRUE(seconds.empty()) << "an untimed recording has no times";
+  EXPECT_TRUE(dev().command_times(dev().submit(plain)).empty());
 }
 
 TEST_P(DeviceContract, CompileErrorCarriesTheLog) {
