@@ -12,6 +12,7 @@
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {

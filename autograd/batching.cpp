@@ -2,6 +2,7 @@
 
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {

@@ -4,6 +4,7 @@
 
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {

@@ -21,7 +21,7 @@ namespace {
 // Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
 bool is_anchor_kind(const IrNode& node) {
   return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op->kind == OpKind::body || node.op->kind == OpKind::loop || node.op == &join_op;
+         node.op->kind == OpKind::body || is_loop(*node.op) || node.op == &join_op;
 }
 
 // Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
@@ -170,7 +170,7 @@ class Scheduler {
 
   // ---- grouping, users before producers
   void place(int id) {
-    if (at(id).op->kind == OpKind::loop) return place_in_loop(id);
+    if (is_loop(*at(id).op)) return place_in_loop(id);
     if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);

@@ -5,7 +5,7 @@
 //   ints = {0, c}   carry c after the last iteration (before the first, there is no loop: length > 0)
 //   ints = {1, k}   the value of body.order[k] in every iteration, stacked along a new first axis, in the order of the slices
 // So any value of a body can be asked for later; a gradient asks for those it reads. The loop node itself has no value (shape {0}).
-//   loop   kind loop   inputs: first carries, arrays whose slices along axis 0 the body reads, tensors from outside
+//   loop   inputs: first carries, arrays whose slices along axis 0 the body reads, tensors from outside
 //          ints = {length, carries, slices, reverse, checkpoint}   reverse: from the last slice to the first
 // Invariants: a body is immutable and refers to nothing but its placeholders; args come in the order of the loop's inputs; the first `carries` results are
 // the next carries and have their shapes and dtypes. Thread safety: recording is per thread; bodies are read only.
@@ -23,6 +23,12 @@
 #include "core/graph/tensor.h"
 
 namespace heddle {
+
+// Rows of kind leaf (loop_arg) and effect (the others). while_result: its last input, which no gradient passes; the others are what of its history has one.
+namespace ops {
+extern const OpDef loop_arg_op, loop_op, loop_result_op, while_result_op;
+}
+inline bool is_loop(const OpDef& op) { return &op == &ops::loop_op || &op == &ops::loop_result_op; }
 
 struct LoopBody {
   std::vector<NodePtr> args;

@@ -31,8 +31,7 @@ enum class OpKind : uint8_t {
   body,         // one hand-written body of shaders/: its lowering stands in core/exec/bodies.cpp
   random,       // counter-based bits
   fused,        // has a decomposition into the kinds above
-  effect,       // assign
-  loop          // a body that is repeated, and its results: core/graph/loop.h
+  effect        // assign
 };
 std::string_view name_of(OpKind kind);
 

@@ -13,6 +13,7 @@
 #include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/op.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -179,8 +180,8 @@ HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] f
 HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
-HEDDLE_PRIMITIVE(loop, loop, -1, "a body repeated: scan, cond and while_loop are made of it")
-HEDDLE_PRIMITIVE(loop_result, loop, 1, "a carry after the last iteration, or a value of the body from every iteration")
+HEDDLE_PRIMITIVE(loop, effect, -1, "a body repeated: scan, cond and while_loop are made of it")
+HEDDLE_PRIMITIVE(loop_result, effect, 1, "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
 #define HEDDLE_ROW(name, arity, rule, cost, dialect, doc)                                                         \
@@ -244,7 +245,6 @@ std::string_view name_of(OpKind kind) {
     case OpKind::random: return "random";
     case OpKind::fused: return "fused";
     case OpKind::effect: return "effect";
-    case OpKind::loop: return "loop";
   }
   return "?";
 }

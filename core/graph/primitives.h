@@ -36,8 +36,6 @@
 //   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
 //   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
 //   assign         effect       target, value     -                                       value; writes it into the target's storage
-//   while_result   effect       x..., value   -                                       value, which no gradient passes; x: what of its history has one
-//   loop_arg, loop, loop_result   leaf, loop, loop                                        see core/graph/loop.h
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
 // scatter_rows ignores indices outside [0, R).
@@ -53,8 +51,7 @@ namespace heddle::ops {
   X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
   X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(conv) X(conv_input_grad)              \
   X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
-  X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)                   \
-  X(loop_arg) X(loop) X(loop_result) X(while_result)
+  X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;
 HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE

@@ -26,7 +26,6 @@ HostArray compute(const Node& node, reference::Inputs in) {
     case OpKind::body: return reference::body(node, in);
     case OpKind::random: return reference::random_uniform(node, in);
     case OpKind::fused: return reference::fused(node, in);
-    case OpKind::loop: break;  // run_loop()
     case OpKind::effect: return *in.back();  // the value; the caller writes it where it belongs
   }
   return read_value(node);
