@@ -52,6 +52,10 @@ BatchTable make_table() {
   for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op}) table[op].reason = "loops are not mapped; call vmap in the body of the scan, or give the carries a batch axis";
   table[&ops::while_result_op].reason = "the lengths of unbounded loops would differ between examples";
   table[&ops::assign_op].reason = "every example would write another value";
+  for (const char* name : {"loop", "loop_result", "loop_arg"}) {
+    const OpDef* op = find_op(name);
+    if (op != nullptr) table[op].reason = "a scan runs one body for all; map inside of its body, or loop over the examples";
+  }
   return table;
 }
 

@@ -104,6 +104,7 @@ class Push {
     if (linear_in(op, 0)) return linear(*node, in, t);
     if (&op == &ops::custom_op) return custom(*node, in, t);
     if (op.kind == OpKind::body && op.decompose != nullptr) return of(decomposed(*node));
+    if (op.name.starts_with("loop")) throw GradError("[jvp] a scan has no forward mode; use reverse mode (grad, vjp, jacrev)");
     return transposed_rule(*node, Tensor(node), in, t);
   }
 

@@ -98,7 +98,7 @@ void print_table(const Profile& profile, const ProfileText& text, Roofs& roofs) 
   const double steps = static_cast<double>(std::max<int64_t>(text.steps, 1));
   fmt::print("\n");
   line("kernels", kernels, fmt::format("{:.0f} launches a step", static_cast<double>(profile.runs.size()) / steps));
-  line("gaps", device - kernels, "between the kernels of a submission");
+  line("gaps", std::max(0.0, device - kernels), "between the kernels of a submission");
   line("device time", device, fmt::format("first start to last end of {} submissions; {:.3f} ms a step", profile.submissions.size(), device / steps * 1e3));
   line("wall time", text.wall, fmt::format("{:.3f} ms a step, with recording and time stamps", text.wall / steps * 1e3));
   if (text.untimed > 0) {

@@ -76,6 +76,20 @@ TEST(ForwardMode, AgreesWithReverseModeToSecondOrder) {
   }
 }
 
+// Every tangent has the dtype of its value; half precision is where rules slip. push() checks it at each node.
+TEST(ForwardMode, KeepsHalfPrecision) {
+  for (const DType dtype : {DType::f16, DType::bf16}) {
+    for (const GradientCase& c : all_cases()) {
+      SCOPED_TRACE(c.name);
+      const List x = make_inputs(c, dtype, reference());
+      const auto f = [&](const List& in) { return c.f(in); };
+      const auto [value, tangent] = jvp(f, x, weights(x, 10));
+      EXPECT_EQ(tangent.dtype(), value.dtype());
+      EXPECT_EQ(vmap([&](const List& in) { return grad([&](const List& t) { return sum(c.f(t)); })(in); }, {std::nullopt}, {0}, {Randomness::same, 2})(x)[0].dtype(), dtype);
+    }
+  }
+}
+
 // d/dx of x^2 sin x at 2 is 4 sin 2 + 4 cos 2; some texts print 2.805.
 TEST(Transforms, DerivativeOfSquareTimesSine) {
   const auto f = [](const Tensor& x) { return square(x) * sin(x); };
