@@ -78,7 +78,10 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  region.captured.key.push_back(fuse);
+  // Whoever forces schedules means those sizes.
+  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
+  region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
   region.captured.key.push_back(memory_budget(device));
   region.captured.key.push_back(active_passes().bits());
@@ -87,7 +90,8 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   if (region.step) {
     locked.counters.step_hits++;
   } else {
-    region.step = Step::compile(device, region.captured, fuse);
+    const std::vector<uint16_t> varies = device.steps().families().note(region.captured, mode);
+    region.step = Step::compile(device, region.captured, fuse, varies);
     device.steps().insert(region.captured.key, region.step);
     locked.counters.steps_compiled++;
   }

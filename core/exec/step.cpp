@@ -69,7 +69,10 @@ size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block) arena_[block].reset();
+  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
+    arena_[block].reset();
+    for (Entry& entry : entries_) entry.step->forget_recordings();
+  }
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
@@ -93,10 +96,10 @@ uint64_t StepCache::arena_bytes() const {
 
 class StepImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
     const HostSpan span("plan");
-    const Graph imported = import_graph(captured);
+    const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
     if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
@@ -111,10 +114,18 @@ class StepImpl {
     if (!once_) return run_bound(captured, given);
     Capture bound;  // all that a run looks at
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     bound.host_values = captured.host_values;
     if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
     bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    bound.bases.resize(bound.storages.size(), 0);
     return run_bound(bound, given);
+  }
+
+  void forget_recordings() {
+    if (once_) once_->forget_recordings();
+    recordings_.clear();
+    arena_.clear();
   }
 
   size_t kernel_count() const {
@@ -142,6 +153,10 @@ class StepImpl {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
+      recordings_.clear();
+      arena_ = arena;
+    }
     if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
@@ -156,14 +171,15 @@ class StepImpl {
   // ---- what is computed once (core/exec/once.h)
   struct Seen {
     std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
-    uint64_t version = 0;
+    uint64_t version = 0, base = 0;
   };
 
   bool once_values_hold(const Capture& captured) const {
     if (once_values_.empty()) return false;
     for (size_t i = 0; i < once_slots_.size(); ++i) {
       const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
-      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+      const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
     }
     return true;
   }
@@ -171,12 +187,13 @@ class StepImpl {
   void compute_once_values(const Capture& captured) {
     Capture bound;
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     once_values_.clear();
     for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
     once_seen_.clear();
     for (const int slot : once_slots_) {
       const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
-      once_seen_.push_back({storage, storage->version});
+      once_seen_.push_back({storage, storage->version, captured.bases[static_cast<size_t>(slot)]});
     }
   }
 
@@ -203,7 +220,7 @@ class StepImpl {
   };
 
   Binding bind(SlotRef slot, const Memory& memory) const {
-    if (slot.kind == SlotRef::Kind::input) return memory.captured.storages[static_cast<size_t>(slot.index)]->binding();
+    if (slot.kind == SlotRef::Kind::input) return memory.captured.binding(static_cast<size_t>(slot.index));
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
     if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return memory.own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
@@ -215,7 +232,7 @@ class StepImpl {
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
     all.reserve(captured.storages.size() + own.size() + arena.size());
-    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
+    for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
     return all;
@@ -342,11 +359,16 @@ class StepImpl {
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
+      View view = output.view;
       if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
-      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (base.leaf >= 0) {
+        const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
+        storage = captured.storages[slot];
+        view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
+      }
       else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
       else storage = assigned_storage(output.base, captured);
-      result.outputs.push_back({std::move(storage), output.view});
+      result.outputs.push_back({std::move(storage), view});
     }
     return result;
   }
@@ -372,16 +394,18 @@ class StepImpl {
   StoragePtr host_;
   std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
+  std::vector<StoragePtr> arena_;  // of the recordings
 };
 
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
 Step::~Step() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
