@@ -10,6 +10,8 @@
 #include "core/device/context.h"
 #include "core/device/registry.h"
 #include "core/exec/compile.h"
+#include "core/exec/dump.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/control.h"

@@ -10,6 +10,7 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
@@ -201,7 +202,7 @@ Capture capture(std::span<const NodePtr> roots) {
     if (node.overwritten) throw_overwritten(node);
     if (node.op == &ops::loop_arg_op) throw_escaped(node);
     if (is_example(node)) throw_example(node);
-    if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
+    if (!number_guard() && node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
   KeyWriter writer(captured, in_place);

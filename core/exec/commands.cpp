@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/caller.h"
 #include "core/base/error.h"
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
@@ -43,8 +44,8 @@ KernelTable compile_kernels(DeviceContext& device, const std::vector<LoweredKern
 void CommandBuilder::check(const std::vector<Binding>& bindings, const LoweredKernel& kernel) const {
   for (const Binding& binding : bindings) {
     if (binding.size <= device_.caps().max_binding_bytes) continue;
-    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
+    throw LimitError(with_place(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
+                                 binding.size, device_.id(), device_.caps().max_binding_bytes)));
   }
 }
 

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "core/exec/loop.h"
+#include "core/exec/plan.h"
 
 namespace heddle {
 namespace {
@@ -55,6 +56,7 @@ std::string StepLedger::str() const {
   text += fmt::format("  arena / lower bound         {:>12.2f}\n  arena / all values          {:>12.2f}\n", ratio(lower_bound), ratio(all_values));
   if (offloaded > 0) text += "in host memory\n" + row("offloaded", offloaded);
   text += "results\n" + row("outputs", outputs) + fmt::format("peak, predicted\n{}kernels{:>35}\n", row("all together", peak()), kernels);
+  if (measured > 0) text += "held when it ran\n" + row("the device's, in all", measured);
   return text;
 }
 

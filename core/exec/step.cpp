@@ -92,12 +92,20 @@ uint64_t StepCache::arena_bytes() const {
   return sum;
 }
 
+std::string StepCache::places_note(std::string_view text) const {
+  for (const Entry& entry : entries_) {
+    if (std::string note = entry.step->places_note(text); !note.empty()) return note;
+  }
+  return {};
+}
+
 // ---- Step
 
 class StepImpl {
  public:
   StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
+    const LoweringScope lowering(captured);
     const HostSpan span("plan");
     const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
@@ -122,6 +130,15 @@ class StepImpl {
     return run_bound(bound, given);
   }
 
+  // Where the kernels that an error names were recorded (or all): core/exec/places.h.
+  std::string note(std::string_view text, bool all) const { return places_note(text, lowered_, places_, all); }
+  // The same for what makes the step large.
+  std::string note_fullest() const {
+    const auto k = static_cast<size_t>(plan_.fullest);
+    const std::string list = k < places_.size() ? list_places(places_[k]) : "";
+    return list.empty() ? "" : "; this step needs most while it computes " + list;
+  }
+
   void forget_recordings() {
     if (once_) once_->forget_recordings();
     recordings_.clear();
@@ -135,18 +152,21 @@ class StepImpl {
   }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
   const std::vector<std::vector<Place>>& places() const { return places_; }
+  const StepLedger& memory() const { return ledger_; }
 
  private:
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    ledger_ = make_ledger(captured, planned);
+    auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
-    kernels_ = compile_kernels(device_, lowered_);
+    kernels_ = with_note([&] { return compile_kernels(device_, lowered_); }, [this](std::string_view text) { return note(text, true); });
   }
 
   StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
@@ -160,6 +180,7 @@ class StepImpl {
     if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
+    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -246,7 +267,9 @@ class StepImpl {
   Bound commands(const Memory& memory) const {
     CommandBuilder builder(device_, kernels_);
     const Binding host = host_ ? host_->binding() : Binding{};
-    for (const LoweredKernel& kernel : lowered_) {
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      const LoweredKernel& kernel = lowered_[k];
+      const PlaceScope scope(places_[k].empty() ? Place() : places_[k].front());
       if (kernel.is_transfer()) {
         builder.transfer(transfer(kernel, bind(kernel.bindings[0], memory)));
         continue;
@@ -389,6 +412,7 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
+  StepLedger ledger_;
   KernelTable kernels_;
   std::unordered_map<const LoweredKernel*, KernelFacts> kernel_facts_;  // made when a profiler asks
   StoragePtr host_;
@@ -404,10 +428,18 @@ std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captur
   return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
+  try {
+    return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + impl_->note_fullest(), error.ledger());
+  }
+}
 void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
+const StepLedger& Step::memory() const { return impl_->memory(); }
+std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle
