@@ -14,6 +14,7 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
 #include "core/graph/checkpoint.h"
+#include "core/graph/control.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"
 #include "data/batcher.h"

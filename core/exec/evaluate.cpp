@@ -17,6 +17,7 @@
 #include "core/exec/pending.h"
 #include "core/exec/profile.h"
 #include "core/exec/region.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
@@ -219,6 +220,7 @@ void evaluate_pending() {
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
+  if (BodyTrace* body = BodyTrace::current()) return body->note(node);
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <set>
 
+#include "core/exec/loop.h"
 #include "core/exec/plan.h"
 
 namespace heddle {
@@ -43,7 +44,7 @@ StepLedger make_ledger(const Capture& captured, const PlannedStep& step) {
     const bool stored = node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant;
     if (stored) ledger.all_values += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
   }
-  ledger.kernels = kernels.size();
+  for (const LoweredKernel& kernel : kernels) ledger.kernels += launches_of(kernel);
   return ledger;
 }
 

@@ -137,6 +137,7 @@ LoweredKernel lower_by_kind(const LowerInput& in) {
     case GroupKind::reduce: kernel = lower_reduce(in); break;
     case GroupKind::matmul: kernel = lower_matmul(in); break;
     case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::loop: kernel = lower_loop(in); break;
     case GroupKind::body: kernel = body_row(*in.scheduled.graph.nodes[in.group.anchor].op).lower(in); break;
   }
   return kernel;
