@@ -14,7 +14,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/reference.h"
 #include "nn/nn.h"
-#include "tests/support/devices.h"
+#include "tests/support/device_test.h"
 
 namespace heddle {
 namespace {
@@ -26,11 +26,7 @@ class NumberGuard : public testing::TestWithParam<std::string> {
   DeviceContext& dev() const { return device(GetParam()); }
   Tensor vector(const std::vector<float>& values) const { return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &dev()); }
 };
-INSTANTIATE_TEST_SUITE_P(Devices, NumberGuard, testing::ValuesIn(test::value_devices()), [](const auto& info) {
-  std::string name = info.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Devices, NumberGuard, testing::ValuesIn(test::value_devices()), tests::device_test_name);
 
 std::string line(unsigned number) { return "number_guard_test.cpp:" + std::to_string(number); }
 
