@@ -28,6 +28,8 @@ const Functions& functions() {
     add_movement(t);
     add_nn(t);
     add_math(t);
+    add_shape(t);
+    add_einsum(t);
     return t;
   }();
   return table;

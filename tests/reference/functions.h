@@ -67,5 +67,7 @@ void add_reduce(Functions& table);
 void add_movement(Functions& table);
 void add_nn(Functions& table);
 void add_math(Functions& table);
+void add_shape(Functions& table);
+void add_einsum(Functions& table);
 
 }  // namespace heddle::tests
