@@ -159,9 +159,11 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
   }
   check_bias("bilinear", bias, weight.dim(0));
   const int64_t n = build::product(a.shape(), 0, a.rank() - 1);
-  const Tensor half = tensordot(reshape(a, Shape{n, a.dim(-1)}), weight, {1}, {1});             // (n, out, m)
-  const Tensor product = squeeze(matmul(half, reshape(b, Shape{n, b.dim(-1), 1})), 2);  // (n, out)
-  const Tensor result = reshape(product, a.shape().with(a.rank() - 1, weight.dim(0)));
+  DType t = promote(promote(a.dtype(), b.dtype()), weight.dtype());
+  if (t == DType::boolean) t = DType::i32;
+  const Tensor half = tensordot(reshape(widen(a), Shape{n, a.dim(-1)}), widen(weight), {1}, {1});  // (n, out, m), not rounded to half precision
+  const Tensor product = squeeze(matmul(half, reshape(widen(b), Shape{n, b.dim(-1), 1})), 2);      // (n, out)
+  const Tensor result = cast(reshape(product, a.shape().with(a.rank() - 1, weight.dim(0))), t);
   return bias.defined() ? result + bias : result;
 }
 
