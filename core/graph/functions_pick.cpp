@@ -189,12 +189,11 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& indices, double value, C
   return scatter_into(x, at, indices, full(indices.shape(), value, number_of("scatter", x, value).dtype(), &x.device()));
 }
 
-Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate, Caller caller) {
+Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, Caller caller) {
   const CallerScope scope(caller);
   check_dtypes("index_put", x, values);
   const int count = static_cast<int>(indices.size());
   if (count < 1 || count > x.rank()) throw ShapeError(fmt::format("[index_put] one tensor of indices for each leading axis written; got {} for {}", count, x.shape().str()));
-  if (accumulate && x.dtype() == DType::boolean) throw DTypeError("[index_put] bool has no addition; cast() to an integer dtype first");
   Shape picks;
   for (const Tensor& index : indices) {
     check_index_dtype(index, "index_put");
@@ -217,7 +216,6 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   }
   const Tensor flat = reshape(where(inside, place, full(picks, -1, DType::i32, &x.device())), Shape{n});
   const Tensor source = reshape(build::broadcast(values, written), Shape{n, width}), table = reshape(x, Shape{rows, width});
-  if (accumulate) return reshape(index_add(table, flat, source), x.shape());
   const Tensor pick = reshape(last_pick(reshape(flat, Shape{1, n, 1}), rows), Shape{rows});
   return reshape(where(reshape(pick >= 0, Shape{rows, 1}), take(source, maximum(pick, 0), 0), table), x.shape());
 }

@@ -76,7 +76,6 @@ TEST(PickFunctions, RefuseBadCalls) {
       {[&] { scatter(x, 0, whole({2, 3}), whole({2, 3})); }, "[scatter] the values must have x's dtype; got i32 for f32"},
       {[&] { index_put(x, {}, of({})); }, "[index_put] one tensor of indices for each leading axis written; got 0 for (4, 3)"},
       {[&] { index_put(x, {whole({2})}, of({4})); }, "[index_put] values broadcast to the elements written; got (4) for (2, 3)"},
-      {[&] { index_put(of({2}, DType::boolean), {whole({1})}, of({1}, DType::boolean), true); }, "[index_put] bool has no addition"},
       {[&] { index_fill(whole({3}), 0, whole({1}), 0.5); }, "[index_fill] the value must fit the dtype; got 0.5 for i32"},
       {[&] { masked_fill(x, whole({3}), 1); }, "[masked_fill] the mask is bool; got (3) i32"},
       {[&] { masked_fill(x, of({5, 4, 3}, DType::boolean), 1); }, "[masked_fill] mask and value broadcast to x; got x (4, 3), mask (5, 4, 3)"},
@@ -130,7 +129,6 @@ TEST(PickFunctions, LastWriteWinsAndOutsideIsLeftOut) {
   EXPECT_EQ(scatter(x, 0, ints({1, 1, 7, -1}), ints({5, 6, 7, 8})).to_vector<int>(), (std::vector<int>{0, 6, 0, 0}));
   EXPECT_EQ(put_along_axis(x, ints({1, 1, 7, -1}), ints({5, 6, 7, 8}), 0).to_vector<int>(), (std::vector<int>{0, 6, 0, 8}));
   EXPECT_EQ(index_put(x, {ints({1, 1, 7, -1, -5})}, ints({5, 6, 7, 8, 9})).to_vector<int>(), (std::vector<int>{0, 6, 0, 8}));
-  EXPECT_EQ(index_put(x, {ints({1, 1, 7, -1, -5})}, ints({5, 6, 7, 8, 9}), true).to_vector<int>(), (std::vector<int>{0, 11, 0, 8}));
 }
 
 TEST(PickFunctions, NaNInOrderedSets) {
