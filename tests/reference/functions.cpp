@@ -28,6 +28,7 @@ const Functions& functions() {
     add_movement(t);
     add_nn(t);
     add_math(t);
+    add_statistics(t);
     return t;
   }();
   return table;
