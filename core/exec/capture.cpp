@@ -10,6 +10,7 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
@@ -73,6 +74,12 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
       node.op->name, node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_escaped(const Node& node) {
+  throw ValueError(fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry or slice): the function is recorded once and has no values; "
+                               "return what you need as a result, and use cond, where or while_loop for decisions",
+                               node.shape.str(), name_of(node.dtype)));
+}
+
 [[noreturn]] void throw_example(const Node& node) {
   throw ValueError(fmt::format(
       "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
@@ -109,6 +116,12 @@ class KeyWriter {
       key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
+    if (node.op == &ops::loop_op) {
+      const std::vector<uint64_t>& body = as_loop(node).body->key;
+      key.push_back(node.inputs.size());
+      key.push_back(body.size());
+      key.insert(key.end(), body.begin(), body.end());
+    }
   }
 
   int storage_slot(const StoragePtr& storage) {
@@ -187,8 +200,9 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
+    if (node.op == &ops::loop_arg_op) throw_escaped(node);
     if (is_example(node)) throw_example(node);
-    if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
+    if (!number_guard() && node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
   KeyWriter writer(captured, in_place);
@@ -222,21 +236,26 @@ bool has_kernel(const Node& node) {
 
 class Importer {
  public:
-  Importer(const Capture& captured, const std::vector<uint16_t>& varies) : captured_(captured), varies_(varies) {}
-
-  Graph run() {
-    graph_.storage_slots = static_cast<int>(captured_.storages.size());
-    graph_.host_slots = static_cast<int>(captured_.host_values.size());
-    for (const NodePtr& node : captured_.order) {
+  // The graph of a step.
+  Importer(const Capture& captured, const std::vector<uint16_t>& varying) : captured_(&captured), varies_(varying) {
+    graph_.storage_slots = static_cast<int>(captured.storages.size());
+    graph_.host_slots = static_cast<int>(captured.host_values.size());
+    for (const NodePtr& node : captured.order) {
       import(node);
       ++origin_;
     }
     settle_sizes(graph_, !varies_.empty());
-    for (size_t i = 0; i < captured_.outputs.size(); ++i) {
-      graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
-    }
-    return std::move(graph_);
+    for (size_t i = 0; i < captured.outputs.size(); ++i) graph_.outputs.push_back({id_of(captured.outputs[i]), captured.assign_slots[i]});
   }
+
+  // A loop's body.
+  explicit Importer(const LoopBody& body) : origin_(-1) {
+    graph_.storage_slots = static_cast<int>(body.args.size());
+    for (const NodePtr& node : body.order) import(node);
+  }
+
+  int id_of(const NodePtr& node) const { return ids_.at(node.get()); }
+  Graph take() { return std::move(graph_); }
 
  private:
   void import(const NodePtr& node) {
@@ -244,10 +263,12 @@ class Importer {
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
       graph_.nodes.back().varies = known_to_vary();
+    } else if (node->op == &ops::loop_arg_op) {
+      ids_[node.get()] = add_leaf(*node, {next_argument_++, -1, View::dense(node->shape)});
     } else if (node->op->decompose && !has_kernel(*node)) {
-      ids_[node.get()] = import_fused(*node);
-    } else if (node->op == &ops::assign_op) {
-      ids_[node.get()] = ids_.at(node->inputs[1].get());
+      ids_[node.get()] = import_fused(node);
+    } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op) {
+      ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
       IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
@@ -256,10 +277,11 @@ class Importer {
         store_element(raw.data(), node->dtype, 0, node->attrs.real);
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
+      if (node->op == &ops::loop_op) ir.loop = import_loop(as_loop(*node));
       ir.origin = origin_;
       ir.varies = known_to_vary();
       if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant) ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
-      ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
+      if (captured_) ir.keep = node->keep == Keep::plain ? keep_ : node->keep;  // a body is kept or computed again as a whole
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
@@ -272,28 +294,36 @@ class Importer {
     return varies_.empty() ? uint16_t{0} : varies::unknown;
   }
 
-  int import_leaf(const Node& node) {
-    LeafInfo leaf;
-    if (node.host) {
-      leaf.host_slot = next_host_++;
-      leaf.view = View::dense(node.shape);
-    } else {
-      const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
-      leaf.slot = static_cast<int>(at - captured_.storages.begin());
-      leaf.view = captured_.view(node, static_cast<size_t>(leaf.slot));
-    }
+  static std::shared_ptr<const IrLoop> import_loop(const LoopNode& node) {
+    Importer inner(*node.body);
+    auto loop = std::make_shared<IrLoop>();
+    loop->shape = LoopShape::of(node);
+    for (const NodePtr& value : node.body->order) loop->of_order.push_back(inner.id_of(value));
+    for (int c = 0; c < loop->shape.carries; ++c) loop->next.push_back(inner.id_of(node.body->results[static_cast<size_t>(c)]));
+    loop->body = inner.take();
+    return loop;
+  }
+
+  int add_leaf(const Node& node, const LeafInfo& leaf) {
     graph_.leaves.push_back(leaf);
     return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});
   }
 
-  int import_fused(const Node& node) {
+  int import_leaf(const Node& node) {
+    if (node.host) return add_leaf(node, {-1, next_host_++, View::dense(node.shape)});
+    const auto at = std::find(captured_->storages.begin(), captured_->storages.end(), node.storage);
+    const int slot = static_cast<int>(at - captured_->storages.begin());
+    return add_leaf(node, {slot, -1, captured_->view(node, static_cast<size_t>(slot))});
+  }
+
+  int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
-    const Tensor value = node.op->decompose(node);
+    const Tensor value = node->op->decompose(*node);
     Numbering seen;
     std::vector<NodePtr> order;
     for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
-    const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
+    const Keep before = std::exchange(keep_, node->keep == Keep::plain ? keep_ : node->keep);
     const bool nested = std::exchange(decomposing_, true);
     for (const NodePtr& inner : order) import(inner);
     decomposing_ = nested;
@@ -302,20 +332,20 @@ class Importer {
     return ids_.at(value.node().get());
   }
 
-  const Capture& captured_;
-  const std::vector<uint16_t>& varies_;
+  const Capture* captured_ = nullptr;  // of a step
+  const std::vector<uint16_t> varies_;
   bool decomposing_ = false;
   Graph graph_;
   std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
-  int next_host_ = 0;
-  int origin_ = 0;           // the recorded node that is imported now
+  int next_host_ = 0, next_argument_ = 0;
+  int origin_ = 0;           // the recorded node that is imported now; of a body none
   Keep keep_ = Keep::plain;  // of the node whose decomposition is imported
 };
 
 }  // namespace
 
-Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).run(); }
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).take(); }
 
 std::string Graph::str() const {
   std::string text;
@@ -330,6 +360,7 @@ std::string Graph::str() const {
       text += leaf.slot >= 0 ? fmt::format(" input {} {}", leaf.slot, leaf.view.is_dense() ? "" : leaf.view.str())
                              : fmt::format(" host value {}", leaf.host_slot);
     }
+    if (node.loop) text += fmt::format(" {} times {{\n{}  }}", node.loop->shape.length, node.loop->body.str());
     text += '\n';
   }
   for (const IrOutput& output : outputs) {

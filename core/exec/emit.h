@@ -50,6 +50,9 @@ struct LoweredKernel {
   };
   std::vector<Segment> segments;
 
+  // A loop (core/exec/loop.h): no kernel of its own; `bindings` are its operands and results, and the source names their access.
+  std::shared_ptr<const PlannedLoop> loop;
+
   // Calls visit(slot, access) for every binding, of all segments.
   template <class F>
   void for_each_binding(const F& visit) const {

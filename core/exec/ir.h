@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/loop.h"
 #include "core/graph/node.h"
 
 namespace heddle {
@@ -17,6 +18,9 @@ struct LeafInfo {
   int host_slot = -1;   // index among the step's host values
   View view;            // in elements of the node's dtype
 };
+
+struct IrLoop;
+struct PlannedLoop;
 
 struct IrNode {
   const OpDef* op = nullptr;
@@ -29,6 +33,8 @@ struct IrNode {
   bool once = false;        // may be computed by the first run and kept: core/exec/once.h
   uint16_t varies = 0x8000; // which sizes of it vary: core/exec/varying.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
+  std::shared_ptr<const IrLoop> loop;          // a loop as it was recorded
+  std::shared_ptr<const PlannedLoop> planned;  // a loop whose body has its plan (core/exec/loop.h)
 };
 
 // A value somebody asked for.
@@ -50,6 +56,15 @@ struct Graph {
   }
   // One line a vertex: "%12 = add (32, 128) f32 %3 %11".
   std::string str() const;
+};
+
+// What a loop repeats, imported: argument i of the body is the leaf of slot i. Which values it has to store is not said (no outputs): the vertices that ask
+// the loop for results do, as long as passes may still drop or copy them.
+struct IrLoop {
+  Graph body;
+  std::vector<int> of_order;  // LoopBody::order -> vertex; arguments first
+  std::vector<int> next;      // the next carries
+  LoopShape shape;
 };
 
 // Captured pending work on one device: the nodes to compute, and what identifies its structure.

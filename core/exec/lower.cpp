@@ -10,6 +10,7 @@
 #include "core/exec/bodies.h"
 #include "core/exec/horizontal.h"
 #include "core/exec/kernel_order.h"
+#include "core/exec/places.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -136,6 +137,7 @@ LoweredKernel lower_by_kind(const LowerInput& in) {
     case GroupKind::reduce: kernel = lower_reduce(in); break;
     case GroupKind::matmul: kernel = lower_matmul(in); break;
     case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::loop: kernel = lower_loop(in); break;
     case GroupKind::body: kernel = body_row(*in.scheduled.graph.nodes[in.group.anchor].op).lower(in); break;
   }
   return kernel;
@@ -165,6 +167,29 @@ LoweredKernel lower_group(const LowerInput& in) {
   return kernel;
 }
 
+namespace {
+
+// What a device refuses is refused with the place of the operation.
+LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps, const LowerOptions& options) {
+  const auto lowered = [&] {
+    check_extents(scheduled.graph, group);
+    check_types(scheduled.graph, group, caps);
+    return lower_group({scheduled, group, caps, options});
+  };
+  try {
+    return lowered();
+  } catch (const Error&) {  // again, to say where: the place is only looked for when something is wrong
+    const PlaceScope scope(group_place(scheduled.graph, group));
+    try {
+      return lowered();
+    } catch (const LimitError& error) {
+      throw LimitError(with_place(error.what()));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
   std::vector<LoweredKernel> kernels;
   std::vector<const Group*> groups;
@@ -172,9 +197,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
     bool any = false;
     for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
     if (!any || group.kind == GroupKind::join) continue;
-    check_extents(scheduled.graph, group);
-    check_types(scheduled.graph, group, caps);
-    kernels.push_back(lower_group({scheduled, group, caps, options}));
+    kernels.push_back(checked_lower(scheduled, group, caps, options));
     groups.push_back(&group);
   }
   std::vector<LoweredKernel> ordered;

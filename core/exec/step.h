@@ -14,6 +14,7 @@
 
 #include "core/base/caller.h"
 #include "core/device/device.h"
+#include "core/exec/ledger.h"
 #include "core/exec/varying.h"
 
 namespace heddle {
@@ -39,6 +40,10 @@ class Step {
   uint64_t arena_bytes() const;
   // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/exec/places.h).
   const std::vector<std::vector<Place>>& places() const;
+  // What it needs, for what, and what was held when it ran last.
+  const StepLedger& memory() const;
+  // "; computes model.cpp:17": the places of the kernels that an error's text names, or "".
+  std::string places_note(std::string_view text) const;
 
  private:
   explicit Step(std::unique_ptr<StepImpl> impl);
@@ -58,6 +63,8 @@ class StepCache {
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const;
+  // The places of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or "".
+  std::string places_note(std::string_view text) const;
   // Page-locked memory for values that steps offload, shared likewise.
   std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 

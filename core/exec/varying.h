@@ -66,6 +66,7 @@ void visit_sizes(const Capture& captured, const F& visit) {
       visit(i, at++, varies::numbers);
     }
     at += node.inputs.size();
+    if (node.op == &ops::loop_op) at += 2 + as_loop(node).body->key.size();
   }
 }
 

@@ -54,6 +54,7 @@ std::optional<int> divide(Simplifier& graph, IrNode& node, const std::optional<d
 
 std::optional<int> identity(Simplifier& graph, IrNode& node) {
   if (node.op == &ops::cast_op && graph.at(node.inputs[0]).dtype == node.dtype) return node.inputs[0];
+  if (node.op == &ops::where_op && node.inputs[1] == node.inputs[2]) return node.inputs[1];
   if (node.inputs.size() != 2) return std::nullopt;
   const int x = node.inputs[0], y = node.inputs[1];
   const std::optional<double> cx = graph.constant(x), cy = graph.constant(y);

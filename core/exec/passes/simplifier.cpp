@@ -18,6 +18,7 @@ std::vector<uint64_t> structure(const IrNode& node) {
   for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
   key.push_back(node.inputs.size());
   for (int i : node.inputs) key.push_back(static_cast<uint64_t>(i));
+  key.push_back(reinterpret_cast<uint64_t>(node.loop.get()));
   return key;
 }
 
