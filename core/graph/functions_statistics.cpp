@@ -174,7 +174,7 @@ Tensor histogram(const Tensor& x, int64_t bins, double low, double high, Caller 
   if (!(low < high) || std::isinf(low) || std::isinf(high)) throw ValueError(fmt::format("[histogram] the range [{}, {}] is empty or infinite", low, high));
   const Tensor in = widen(as_float(x));
   const auto count = static_cast<double>(bins);
-  const Tensor bin = minimum(floor((in - low) * (count / (high - low))), count - 1);
+  const Tensor bin = minimum(floor((in - low) / (high - low) * count), count - 1);  // in this order edges that are short fractions stay exact
   const Tensor place = cast(where(in >= low && in <= high, bin, count), DType::i32);  // the bin behind the last is none
   return cast(counted("histogram", place, ones(x.shape(), DType::i32, &x.device()), bins), DType::i64);
 }
