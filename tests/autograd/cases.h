@@ -33,6 +33,8 @@ std::vector<GradientCase> elementwise_cases();
 std::vector<GradientCase> function_cases();
 // Attention, which is a part of those.
 std::vector<GradientCase> attention_cases();
+// Loops and branches, which are too.
+std::vector<GradientCase> control_cases();
 
 // Random leaves for a case that collect gradients.
 std::vector<Tensor> make_inputs(const GradientCase& c, DType dtype, DeviceContext& device);

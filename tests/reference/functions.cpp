@@ -30,6 +30,7 @@ const Functions& functions() {
     add_math(t);
     add_shape(t);
     add_einsum(t);
+    add_statistics(t);
     return t;
   }();
   return table;

@@ -69,5 +69,6 @@ void add_nn(Functions& table);
 void add_math(Functions& table);
 void add_shape(Functions& table);
 void add_einsum(Functions& table);
+void add_statistics(Functions& table);
 
 }  // namespace heddle::tests
