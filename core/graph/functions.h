@@ -12,7 +12,11 @@
 #include <utility>
 
 #include "core/graph/functions_conv.h"
+#include "core/graph/functions_distributions.h"
+#include "core/graph/functions_einsum.h"
 #include "core/graph/functions_math.h"
+#include "core/graph/functions_shape.h"
+#include "core/graph/functions_statistics.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {

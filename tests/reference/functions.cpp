@@ -28,6 +28,9 @@ const Functions& functions() {
     add_movement(t);
     add_nn(t);
     add_math(t);
+    add_shape(t);
+    add_einsum(t);
+    add_statistics(t);
     return t;
   }();
   return table;

@@ -67,5 +67,8 @@ void add_reduce(Functions& table);
 void add_movement(Functions& table);
 void add_nn(Functions& table);
 void add_math(Functions& table);
+void add_shape(Functions& table);
+void add_einsum(Functions& table);
+void add_statistics(Functions& table);
 
 }  // namespace heddle::tests
