@@ -56,7 +56,9 @@ int64_t pieces_of(const Reduction& r, DType dtype, const Machine& m) {
   const int64_t groups = r.columns ? ceil_div(rows, m.loops ? 1024 : m.lanes) : rows;
   const int64_t least = r.columns ? 64 : m.loops ? 8192 : 64 * m.lanes;
   int64_t pieces = 1;
-  if (r.length >= 4 * least && !r.varies) {
+  // Lengths that vary stay one kernel while a chain of that many additions is exact enough.
+  constexpr int64_t longest_varying = 4096;
+  if (r.length >= 4 * least && (!r.varies || r.length > longest_varying)) {
     if (groups < 4 * m.units) pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / (256 * (m.loops ? 32 : m.lanes)));
     if (r.columns) pieces = std::max(pieces, r.length / longest_chain);
     pieces = std::min(pieces, r.length / least);

@@ -248,6 +248,14 @@ std::vector<GradientCase> function_cases() {
   return t;
 }
 
+std::vector<GradientCase> loop_free_cases(bool rows) {
+  std::vector<GradientCase> cases = rows ? elementwise_cases() : std::vector<GradientCase>{};
+  for (GradientCase& c : function_cases()) {
+    if (!c.loops) cases.push_back(std::move(c));
+  }
+  return cases;
+}
+
 std::vector<Tensor> make_inputs(const GradientCase& c, DType dtype, DeviceContext& device) {
   std::vector<Tensor> made;
   for (size_t i = 0; i < c.shapes.size(); ++i) {
