@@ -12,6 +12,7 @@
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -21,8 +22,8 @@ using autograd::find_gradient;
 using autograd::GradientRow;
 using autograd::RuleCall;
 
-// A leaf, and a value written by assign, begin a history; nothing is asked of what is behind them.
-bool begins_history(const Node& node) { return node.op == &ops::leaf_op || node.op == &ops::assign_op; }
+// A leaf, an argument of a loop's body, and a value written by assign begin a history; nothing is asked of what is behind them.
+bool begins_history(const Node& node) { return node.op->kind == OpKind::leaf || node.op == &ops::assign_op; }
 
 // Can a cotangent pass from this node to its inputs?
 bool passes(const Node& node) {
@@ -96,12 +97,17 @@ class Walk {
     }
     for (auto it = order_.rbegin(); it != order_.rend(); ++it) {
       const NodePtr& node = *it;
+      if (node->op == &ops::loop_op) {
+        if (parts_.contains(node.get()) && needed_.contains(node.get())) apply_rule(node, {});
+        continue;
+      }
       const auto found = cotangents_.find(node.get());
       if (found == cotangents_.end() || !needed_.contains(node.get())) continue;
       const Tensor g = run_hooks(*node, found->second);
       cotangents_.erase(found);
       if (wanted.contains(node.get())) reached(node, g);
-      if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g)) apply_rule(node, g);
+      if (node->op == &ops::loop_result_op) parts_[node->inputs[0].get()].emplace_back(node, g);
+      else if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g)) apply_rule(node, g);
     }
   }
 
@@ -169,6 +175,7 @@ class Walk {
     }
     if (!any) return;
     call.result.resize(node->inputs.size());
+    if (const auto parts = parts_.find(node.get()); parts != parts_.end()) call.parts = std::move(parts->second);
     find_gradient(*node->op)->rule(call);
     for (size_t i = 0; i < call.result.size(); ++i) {
       const Tensor& r = call.result[i];
@@ -187,6 +194,7 @@ class Walk {
   std::vector<NodePtr> order_;
   std::unordered_set<const Node*> needed_;
   std::unordered_map<const Node*, Tensor> cotangents_;
+  std::unordered_map<const Node*, std::vector<std::pair<NodePtr, Tensor>>> parts_;  // by loop: its results' cotangents
 };
 
 // The cotangent to start from: the given one, or 1 for a tensor with one element.

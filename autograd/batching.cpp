@@ -2,6 +2,7 @@
 
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {
@@ -47,6 +48,9 @@ BatchTable make_table() {
   add_attention_batching(table);
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
+  table[&ops::loop_arg_op].reason = "it is a carry or slice of a loop around vmap";
+  for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op}) table[op].reason = "loops are not mapped; call vmap in the body of the scan, or give the carries a batch axis";
+  table[&ops::while_result_op].reason = "the lengths of unbounded loops would differ between examples";
   table[&ops::assign_op].reason = "every example would write another value";
   for (const char* name : {"loop", "loop_result", "loop_arg"}) {
     const OpDef* op = find_op(name);

@@ -11,6 +11,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "core/graph/node.h"
@@ -26,6 +27,8 @@ struct RuleCall {
   std::vector<Tensor> in;
   std::vector<bool> wanted;    // per input: is its cotangent asked for?
   std::vector<Tensor> result;  // per input; undefined means zero
+  // Of a loop, which has no value itself: the results that were asked of it (core/graph/loop.h) and their cotangents.
+  std::vector<std::pair<NodePtr, Tensor>> parts = {};
 
   bool wants(size_t i) const { return wanted[i]; }
 };
@@ -54,6 +57,7 @@ void add_contraction_rules(RuleTable& table);
 void add_fused_rules(RuleTable& table);
 void add_attention_rules(RuleTable& table);
 void add_scan_rules(RuleTable& table);
+void add_loop_rules(RuleTable& table);
 void add_custom_rules(RuleTable& table);
 void add_reasons(RuleTable& table);
 

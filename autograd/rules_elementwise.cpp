@@ -4,6 +4,7 @@
 
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {
@@ -97,6 +98,7 @@ void add_elementwise_rules(RuleTable& table) {
 
 void add_reasons(RuleTable& table) {
   table[&ops::leaf_op].reason = "a leaf: its gradient is collected in grad()";
+  table[&ops::loop_arg_op].reason = "an argument of a loop's body: the loop passes its gradient on";
   table[&ops::full_op].reason = "a constant";
   table[&ops::iota_op].reason = "a constant";
   table[&ops::argmax_op].reason = "its result is an integer index";

@@ -11,3 +11,4 @@
 #include "nn/module.h"
 #include "nn/norm.h"
 #include "nn/optim.h"
+#include "nn/recurrent.h"

@@ -7,7 +7,9 @@
 #include <memory>
 #include <vector>
 
+#include "bench/shapes.h"
 #include "core/base/error.h"
+#include "core/exec/dynamic_shapes.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 
@@ -26,6 +28,7 @@ struct BenchOptions {
   std::vector<std::string> families, cases, peers, devices, dtypes;
   std::string suite, plot;
   int repetitions = 15;
+  bench::ShapesRequest shapes;
   bool loop = false, list = false, compare_tuning = false, verbose = false, json = false;
 };
 
@@ -107,8 +110,29 @@ bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds,
   }
 }
 
+// One line a length as it comes, then the verdict: whether compilation ended with the third length.
+int run_shapes(const BenchOptions& o) {
+  for (DeviceContext* device : open_devices(o.devices, false)) {
+    uint64_t late = 0;
+    const std::vector<bench::ShapeStep> steps = bench::run_shapes(o.shapes, *device, [&](const bench::ShapeStep& s) {
+      if (!o.json) {
+        fmt::print("{:>3}  length {:>5}  compiled {:>3}  plans {:>2}  kernels {:>4}  {:>9.2f} ms  planning {:>7.2f} ms  memory {:>8.2f} MB  loss {:.4f}\n", s.number, s.length, s.compiled,
+                   s.planned, s.kernels, 1e3 * s.seconds, 1e3 * s.planning_seconds, static_cast<double>(s.live_bytes) * 1e-6, s.loss);
+      } else {
+        print_json({{"bench", "shapes"}, {"device", device->id()}, {"number", s.number}, {"length", s.length}, {"compiled", s.compiled}, {"plans", s.planned}, {"kernels", s.kernels},
+                    {"seconds", s.seconds}, {"planning_seconds", s.planning_seconds}, {"live_bytes", s.live_bytes}, {"loss", s.loss}});
+      }
+    });
+    for (const bench::ShapeStep& s : steps) late += s.number > 3 ? s.compiled : 0;
+    if (!o.json) fmt::print("{}: {} kernels compiled after the third length\n", device->id(), late);
+  }
+  return 0;
+}
+
 int run(const BenchOptions& o) {
   if (o.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", o.repetitions));
+  if (o.families == std::vector<std::string>{"shapes"}) return run_shapes(o);
+  if (dynamic_shapes() == DynamicShapes::automatic) set_dynamic_shapes(DynamicShapes::never);  // a case is measured as a program of its own would run it
   bench::check_peers(o.peers);
   const std::vector<bench::Case> cases = cases_of(o);
   if (o.list) {
@@ -154,7 +178,7 @@ int run(const BenchOptions& o) {
 std::string families_text() {
   std::vector<std::string> lines;
   for (const bench::Family& family : bench::families()) lines.push_back(fmt::format("{} ({})", family.name, family.form));
-  return fmt::format("Any of: {}", fmt::join(lines, "; "));
+  return fmt::format("Any of: {}; shapes (a GPT over random sequence lengths: kernels compiled for each)", fmt::join(lines, "; "));
 }
 std::string suites_text() { return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", ")); }
 #else
@@ -182,6 +206,10 @@ void add_bench(Cli& cli) {
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
   command->add_flag("--verbose", o.verbose, "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
+  command->add_option("--lengths", o.shapes.lengths, "shapes: how many random sequence lengths")->capture_default_str();
+  command->add_option("--shortest", o.shapes.shortest, "shapes: the shortest")->capture_default_str();
+  command->add_option("--longest", o.shapes.longest, "shapes: the longest")->capture_default_str();
+  command->add_option("--model", o.shapes.model, "shapes: gpt (a training step) or gpt-forward")->capture_default_str();
   add_json_option(*command, o.json);
   command->footer("Example:\n  heddle bench matmul softmax --peers onednn --json");
   command->callback([options, &cli] { cli.exit_code = run(*options); });

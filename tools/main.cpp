@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/exec/number_guard.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -46,6 +47,8 @@ int run(int argc, char** argv) {
     if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help
     return fail("", fmt::format("{}; see heddle --help", error.what()), exit_user_error);
   } catch (const UserError& error) {
+    return fail("", error.what(), exit_user_error);
+  } catch (const NumericError& error) {
     return fail("", error.what(), exit_user_error);
   } catch (const OutOfMemory& error) {
     return fail("out of memory: ", error.what(), exit_out_of_memory);

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/exec/dump.h"
 #include "core/exec/memory_budget.h"
+#include "core/exec/step.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -76,6 +77,8 @@ void run(const PlanOptions& o) {
   step.record();
   eval_pending();
   StepLedger ledger;
+  device.synchronize();
+  device.steps().clear();  // the first step had an arena without a budget
   set_memory_budget(device, o.budget);
   {
     const Tensor loss = step.record();
@@ -84,6 +87,7 @@ void run(const PlanOptions& o) {
   }
   Measured measured;
   if (o.measure) measured = {measured_peak(device, step), measured_seconds(device, step)};
+  device.synchronize();  // lavapipe may still compile for what was submitted, and crashes when the process ends under it
   if (o.json) return print_json(to_json(o, device, ledger, measured));
   fmt::print("{} on {}\n{}", o.step, device.id(), ledger.str());
   if (o.measure) {

@@ -39,6 +39,7 @@ void add_train_options(CLI::App& command, TrainOptions& o) {
   command.add_option("--limit-steps", o.limit_steps, "Stop after that many steps of the run; 0: no limit")
       ->capture_default_str();
   command.add_option("--limit-test", o.limit_test, "Test on that many images only; 0: all")->capture_default_str();
+  command.add_flag("--check-numbers", o.check_numbers, "Stop at the first operation that makes a NaN or an infinity, and name it; slower");
   add_budget_option(command, o.memory_budget);
   command.add_flag("--resume", o.resume, "Go on from checkpoint.safetensors in --out");
 }

@@ -14,6 +14,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
@@ -171,8 +172,16 @@ struct Trainer::State {
     optimizer->update();
     optimizer->zero_grad();
     keep_loss(loss.detach());
-    eval_pending();
+    try {
+      eval_pending();
+    } catch (const NumericError& error) {  // --check-numbers
+      throw NumericError(fmt::format("{}; at step {}; {}", error.what(), step + 1, last_checkpoint()), error.fault());
+    }
     ++step;
+  }
+
+  std::string last_checkpoint() const {
+    return checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors")) : "no checkpoint had been written yet";
   }
 
   void keep_loss(const Tensor& loss) {
@@ -211,11 +220,9 @@ struct Trainer::State {
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
     throw ValueError(fmt::format(
-        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high",
+        "[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
         std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at,
-        checkpoint_exists ? fmt::format("the last good checkpoint is {}", path("checkpoint.safetensors"))
-                          : std::string("no checkpoint had been written yet"),
-        options.lr));
+        last_checkpoint(), options.lr));
   }
 
   void show_progress() {
@@ -346,6 +353,8 @@ struct Trainer::State {
                               device.info().name, with_commas(static_cast<double>(data.train.size())), data.name));
     if (options.resume) resume();
     const InterruptScope on_interrupt;
+    std::optional<NumberGuardScope> guard;
+    if (options.check_numbers) guard.emplace();
     first_step = step;
     run_start = Clock::now();
     device.reset_peak_memory();

@@ -39,6 +39,7 @@ struct TrainOptions {
   uint64_t memory_budget = 0;    // bytes of a step (core/exec/memory_budget.h); 0: none
   int64_t limit_test = 0;        // images of the final test; 0: all
   bool resume = false;
+  bool check_numbers = false;  // core/exec/number_guard.h
   bool json = false;
   // For `heddle profile`: no output of its own; called before each step with the number of steps that this run has done, and after the last.
   bool quiet = false;

@@ -11,6 +11,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/exec/places.h"
 #include "core/exec/step.h"
 #include "core/graph/trace.h"
 
@@ -54,6 +55,16 @@ auto DeviceContext::with_memory(uint64_t requested, F&& take) {
                       held);
   }
 }
+
+namespace {
+
+// Waits; the error of a lost device names the lines of the program whose kernels were its last commands.
+template <class F>
+auto waiting(const StepCache& steps, const F& wait) {
+  return with_note(wait, [&](std::string_view text) { return steps.places_note(text); });
+}
+
+}  // namespace
 
 MemoryLedger DeviceContext::ledger(uint64_t requested) const {
   std::lock_guard guard(mutex_);
@@ -181,13 +192,13 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
-  device_->read(source.buffer, source.offset + offset, target, bytes);
+  waiting(*steps_, [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
 void DeviceContext::synchronize() {
   const HostSpan span("wait");
   std::lock_guard guard(mutex_);
-  if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
+  if (last_ticket_ != Ticket::none) waiting(*steps_, [&] { device_->wait(last_ticket_); });
 }
 
 Event DeviceContext::event() const {
@@ -208,7 +219,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   forget_finished_reads();
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
-  const Ticket ticket = device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
+  const Ticket ticket = waiting(*steps_, [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   storage.last_use = ticket;

@@ -10,7 +10,9 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
@@ -72,6 +74,12 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
       node.op->name, node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_escaped(const Node& node) {
+  throw ValueError(fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry or slice): the function is recorded once and has no values; "
+                               "return what you need as a result, and use cond, where or while_loop for decisions",
+                               node.shape.str(), name_of(node.dtype)));
+}
+
 [[noreturn]] void throw_example(const Node& node) {
   throw ValueError(fmt::format(
       "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
@@ -81,37 +89,72 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
+// What is a size in the key, visit_sizes() of core/exec/varying.h knows.
 class KeyWriter {
   static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 
  public:
-  explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
+  // `written`: storages that are updated in place; they are bound whole.
+  KeyWriter(Capture& capture, std::span<Node* const> written) : capture_(capture) {
+    capture_.key.reserve(capture.order.size() * 8);
+    find_bases(written);
+  }
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
     key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
-    const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
-    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | ((real | real2) != 0 ? numbers_mark : 0);
+    const bool numbers = has_numbers(node.attrs);
+    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
-    if ((real | real2) != 0) {  // by bits: -0 is another constant than 0
-      key.push_back(real);
-      key.push_back(real2);
+    if (numbers) {
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
+    if (node.op == &ops::loop_op) {
+      const std::vector<uint64_t>& body = as_loop(node).body->key;
+      key.push_back(node.inputs.size());
+      key.push_back(body.size());
+      key.insert(key.end(), body.begin(), body.end());
+    }
   }
 
   int storage_slot(const StoragePtr& storage) {
     const auto [at, fresh] = slots_.try_emplace(storage.get(), static_cast<int>(capture_.storages.size()));
-    if (fresh) capture_.storages.push_back(storage);
+    if (fresh) {
+      const auto base = bases_.find(storage.get());
+      capture_.storages.push_back(storage);
+      capture_.bases.push_back(base == bases_.end() ? 0 : base->second);
+    }
     return at->second;
   }
 
  private:
+  // A batch of a data set on the device is a view at an offset: the part of it that a binding can take is no part of the plan, so that all batches share one.
+  void find_bases(std::span<Node* const> written) {
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host || node->view.offset == 0) continue;
+      bases_.try_emplace(node->storage.get(), UINT64_MAX);
+    }
+    if (bases_.empty()) return;
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host) continue;
+      const auto base = bases_.find(node->storage.get());
+      if (base == bases_.end()) continue;
+      const int64_t first = node->view.extent().first * static_cast<int64_t>(size_of(node->dtype));
+      const uint64_t step = std::max<uint64_t>(64, node->device->caps().buffer_alignment);
+      base->second = std::min(base->second, static_cast<uint64_t>(std::max<int64_t>(0, first)) / step * step);
+    }
+    for (const Node* target : written) {
+      if (target != nullptr) bases_.erase(target->storage.get());
+    }
+  }
+
   void leaf(const Node& node) {
     std::vector<uint64_t>& key = capture_.key;
     if (node.host) {
@@ -119,10 +162,12 @@ class KeyWriter {
       key.push_back(~uint64_t{0});
       return;
     }
-    key.push_back(static_cast<uint64_t>(storage_slot(node.storage)));
-    key.push_back(static_cast<uint64_t>(node.view.offset));
-    if (!node.view.is_dense()) {
-      for (int d = 0; d < node.view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(node.view.strides[d]));
+    const int slot = storage_slot(node.storage);
+    key.push_back(static_cast<uint64_t>(slot));
+    const View view = capture_.view(node, static_cast<size_t>(slot));
+    key.push_back(static_cast<uint64_t>(view.offset));
+    if (!view.is_dense()) {
+      for (int d = 0; d < view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(view.strides[d]));
     } else {
       key.push_back(~uint64_t{1});
     }
@@ -130,6 +175,7 @@ class KeyWriter {
 
   Capture& capture_;
   std::unordered_map<const Storage*, int> slots_;
+  std::unordered_map<const Storage*, uint64_t> bases_;  // of storages with a view that does not begin at their start
 };
 
 // The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.
@@ -141,6 +187,9 @@ Node* in_place_target(const Node& assign) {
 
 }  // namespace
 
+// By bits: -0 is another constant than 0.
+bool has_numbers(const Attrs& attrs) { return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0; }
+
 Capture capture(std::span<const NodePtr> roots) {
   Capture captured;
   Numbering number;
@@ -151,11 +200,12 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
+    if (node.op == &ops::loop_arg_op) throw_escaped(node);
     if (is_example(node)) throw_example(node);
-    if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
+    if (!number_guard() && node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
-  KeyWriter writer(captured);
+  KeyWriter writer(captured, in_place);
   for (const NodePtr& node : captured.order) writer.node(*node, number);
 
   std::unordered_set<const Node*> unheld_roots;
@@ -186,30 +236,39 @@ bool has_kernel(const Node& node) {
 
 class Importer {
  public:
-  explicit Importer(const Capture& captured) : captured_(captured) {}
-
-  Graph run() {
-    graph_.storage_slots = static_cast<int>(captured_.storages.size());
-    graph_.host_slots = static_cast<int>(captured_.host_values.size());
-    for (const NodePtr& node : captured_.order) {
+  // The graph of a step.
+  Importer(const Capture& captured, const std::vector<uint16_t>& varying) : captured_(&captured), varies_(varying) {
+    graph_.storage_slots = static_cast<int>(captured.storages.size());
+    graph_.host_slots = static_cast<int>(captured.host_values.size());
+    for (const NodePtr& node : captured.order) {
       import(node);
       ++origin_;
     }
-    for (size_t i = 0; i < captured_.outputs.size(); ++i) {
-      graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
-    }
-    return std::move(graph_);
+    settle_sizes(graph_, !varies_.empty());
+    for (size_t i = 0; i < captured.outputs.size(); ++i) graph_.outputs.push_back({id_of(captured.outputs[i]), captured.assign_slots[i]});
   }
+
+  // A loop's body.
+  explicit Importer(const LoopBody& body) : origin_(-1) {
+    graph_.storage_slots = static_cast<int>(body.args.size());
+    for (const NodePtr& node : body.order) import(node);
+  }
+
+  int id_of(const NodePtr& node) const { return ids_.at(node.get()); }
+  Graph take() { return std::move(graph_); }
 
  private:
   void import(const NodePtr& node) {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
+      graph_.nodes.back().varies = known_to_vary();
+    } else if (node->op == &ops::loop_arg_op) {
+      ids_[node.get()] = add_leaf(*node, {next_argument_++, -1, View::dense(node->shape)});
     } else if (node->op->decompose && !has_kernel(*node)) {
-      ids_[node.get()] = import_fused(*node);
-    } else if (node->op == &ops::assign_op) {
-      ids_[node.get()] = ids_.at(node->inputs[1].get());
+      ids_[node.get()] = import_fused(node);
+    } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op) {
+      ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
       IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
@@ -218,53 +277,75 @@ class Importer {
         store_element(raw.data(), node->dtype, 0, node->attrs.real);
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
+      if (node->op == &ops::loop_op) ir.loop = import_loop(as_loop(*node));
       ir.origin = origin_;
-      ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
+      ir.varies = known_to_vary();
+      if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant) ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
+      if (captured_) ir.keep = node->keep == Keep::plain ? keep_ : node->keep;  // a body is kept or computed again as a whole
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
   }
 
-  int import_leaf(const Node& node) {
-    LeafInfo leaf;
-    if (node.host) {
-      leaf.host_slot = next_host_++;
-      leaf.view = View::dense(node.shape);
-    } else {
-      const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
-      leaf.slot = static_cast<int>(at - captured_.storages.begin());
-      leaf.view = node.view;
-    }
+  // Of what is imported now. A decomposition's vertices are not in the key: theirs follow from their inputs, but for numbers.
+  uint16_t known_to_vary() const {
+    const uint16_t recorded = varies_.empty() ? uint16_t{0} : varies_[static_cast<size_t>(origin_)];
+    if (!decomposing_) return recorded;
+    return varies_.empty() ? uint16_t{0} : varies::unknown;
+  }
+
+  static std::shared_ptr<const IrLoop> import_loop(const LoopNode& node) {
+    Importer inner(*node.body);
+    auto loop = std::make_shared<IrLoop>();
+    loop->shape = LoopShape::of(node);
+    for (const NodePtr& value : node.body->order) loop->of_order.push_back(inner.id_of(value));
+    for (int c = 0; c < loop->shape.carries; ++c) loop->next.push_back(inner.id_of(node.body->results[static_cast<size_t>(c)]));
+    loop->body = inner.take();
+    return loop;
+  }
+
+  int add_leaf(const Node& node, const LeafInfo& leaf) {
     graph_.leaves.push_back(leaf);
     return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});
   }
 
-  int import_fused(const Node& node) {
+  int import_leaf(const Node& node) {
+    if (node.host) return add_leaf(node, {-1, next_host_++, View::dense(node.shape)});
+    const auto at = std::find(captured_->storages.begin(), captured_->storages.end(), node.storage);
+    const int slot = static_cast<int>(at - captured_->storages.begin());
+    return add_leaf(node, {slot, -1, captured_->view(node, static_cast<size_t>(slot))});
+  }
+
+  int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
-    const Tensor value = node.op->decompose(node);
+    const Tensor value = node->op->decompose(*node);
     Numbering seen;
     std::vector<NodePtr> order;
     for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
-    const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
+    const Keep before = std::exchange(keep_, node->keep == Keep::plain ? keep_ : node->keep);
+    const bool nested = std::exchange(decomposing_, true);
     for (const NodePtr& inner : order) import(inner);
+    decomposing_ = nested;
     keep_ = before;
     kept_.push_back(value);  // addresses in ids_ stay valid
     return ids_.at(value.node().get());
   }
 
-  const Capture& captured_;
+  const Capture* captured_ = nullptr;  // of a step
+  const std::vector<uint16_t> varies_;
+  bool decomposing_ = false;
   Graph graph_;
   std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
-  int next_host_ = 0;
-  int origin_ = 0;           // the recorded node that is imported now
+  int next_host_ = 0, next_argument_ = 0;
+  int origin_ = 0;           // the recorded node that is imported now; of a body none
   Keep keep_ = Keep::plain;  // of the node whose decomposition is imported
 };
 
 }  // namespace
 
-Graph import_graph(const Capture& captured) { return Importer(captured).run(); }
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).take(); }
 
 std::string Graph::str() const {
   std::string text;
@@ -279,6 +360,7 @@ std::string Graph::str() const {
       text += leaf.slot >= 0 ? fmt::format(" input {} {}", leaf.slot, leaf.view.is_dense() ? "" : leaf.view.str())
                              : fmt::format(" host value {}", leaf.host_slot);
     }
+    if (node.loop) text += fmt::format(" {} times {{\n{}  }}", node.loop->shape.length, node.loop->body.str());
     text += '\n';
   }
   for (const IrOutput& output : outputs) {

@@ -44,6 +44,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/exec/ledger.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -82,6 +83,7 @@ class CompiledFunction {
   ~CompiledFunction();
   void call(Invocation& invocation);
   CompileStats stats() const;
+  StepLedger memory() const;
 
  private:
   struct State;
@@ -203,6 +205,9 @@ class Compiled {
     if constexpr (!std::is_void_v<R>) return std::move(*invocation.result);
   }
   CompileStats stats() const { return shared_->function.stats(); }
+  // What the step that ran last (recorded; on the last of several devices) needs, for what, and what its device held meanwhile. Before the first call,
+  // record the work and ask plan_pending() (core/exec/dump.h). ValueError when nothing has run that has a plan.
+  StepLedger memory() const { return shared_->function.memory(); }
 
  private:
   struct Shared {

@@ -10,8 +10,10 @@
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
 #include "core/exec/program.h"
+#include "core/exec/step.h"
 #include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
@@ -38,6 +40,7 @@ struct CompiledFunction::State {
   mutable std::mutex mutex;
   std::list<Variant> variants;  // latest use first
   CompileStats stats;
+  std::shared_ptr<const Step> latest;  // of the calls that ran f
 
   // A confirmed recorded step for this call, or the end.
   std::list<Variant>::iterator find(const std::vector<uint64_t>& key, const std::vector<const Tensor*>& arguments) {
@@ -59,6 +62,7 @@ struct CompiledFunction::State {
     Trace trace;
     invocation.run();
     trace.end();
+    if (number_guard()) trace.refuse("numbers are checked");
     ++stats.recorded;
     const std::vector<Tensor*> results = invocation.results();
     const std::vector<const Tensor*> handles(results.begin(), results.end());
@@ -80,7 +84,7 @@ struct CompiledFunction::State {
   }
 
   // Computes everything; the program of it, or null with a refusal.
-  static std::unique_ptr<Program> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace, const std::vector<const Tensor*>& arguments,
+  std::unique_ptr<Program> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace, const std::vector<const Tensor*>& arguments,
                                                  const std::vector<const Tensor*>& results) {
     if (lists.size() > 1) trace.refuse("it computes on several devices");
     std::unique_ptr<Program> program;
@@ -92,6 +96,7 @@ struct CompiledFunction::State {
         if (!region.step) trace.refuse(fmt::format("{} takes no kernels", region.device->id()));
         program = make_program(trace, region, arguments, results);
         run_region(region);
+        if (region.step) latest = region.step;
       }
     } catch (...) {
       put_back(std::span(lists).subspan(done));
@@ -163,6 +168,12 @@ CompileStats CompiledFunction::stats() const {
   return stats;
 }
 
+StepLedger CompiledFunction::memory() const {
+  const std::lock_guard guard(state_->mutex);
+  if (!state_->latest) throw ValueError(fmt::format("[memory] {} has not run a step that has a plan; call it first", state_->options.name));
+  return state_->latest->memory();
+}
+
 void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable = grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
@@ -180,12 +191,12 @@ void CompiledFunction::call(Invocation& invocation) {
   key.push_back(tuning_state());
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const auto found = state.find(key, invocation.arguments);
-  if (found != state.variants.end() && state.may_replay(*found)) {
+  if (found != state.variants.end() && !number_guard() && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);
     state.replay(*found, invocation);
   } else {
     if (found != state.variants.end()) found->program->release();
-    state.record(invocation, std::move(key), found);
+    state.record(invocation, std::move(key), number_guard() ? state.variants.end() : found);  // a call that is checked says nothing of the recorded step
   }
 }
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/exec/loop.h"
 #include "core/exec/passes/describe.h"
 #include "core/exec/saved_launch.h"
 
@@ -30,6 +31,11 @@ void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel
   fmt::print(stderr, "heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
   if (debug_level() < 4) return;
   for (const LoweredKernel& kernel : kernels) {
+    if (kernel.loop) {
+      fmt::print(stderr, "heddle: {} times\n", kernel.loop->length);
+      debug_plan(kernel.loop->body.scheduled, kernel.loop->body.kernels, kernel.loop->body.plan);
+      continue;
+    }
     const std::string size = kernel.segments.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} segments", kernel.segments.size());
     fmt::print(stderr, "heddle: kernel, {}\n{}\n", size, kernel.source.str());
   }

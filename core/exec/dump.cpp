@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/exec/loop.h"
 #include "core/exec/passes/describe.h"
 #include "core/exec/pending.h"
 #include "core/exec/places.h"
@@ -12,6 +13,25 @@
 namespace heddle {
 namespace {
 
+// The body of a loop stands in its place, once.
+std::string sources(const std::vector<LoweredKernel>& kernels) {
+  std::string text;
+  for (const LoweredKernel& kernel : kernels) {
+    if (kernel.loop) text += fmt::format("// {} times:\n{}// to here\n", kernel.loop->length, sources(kernel.loop->body.kernels));
+    else text += kernel.source.str() + "\n";
+  }
+  return text;
+}
+
+// The groups or plan of the step and of the bodies of its loops.
+std::string with_bodies(const PlannedStep& step, DumpWhat what) {
+  std::string text = what == DumpWhat::groups ? step.scheduled.str() : step.plan.str();
+  for (const LoweredKernel& kernel : step.kernels) {
+    if (kernel.loop) text += fmt::format("body of a loop of {} iterations\n{}", kernel.loop->length, with_bodies(kernel.loop->body, what));
+  }
+  return text;
+}
+
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
   const Capture captured = capture(roots);
   const Graph imported = import_graph(captured);
@@ -19,11 +39,8 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
   if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
   const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, active_passes(), step_budget(device, captured));
-  if (what == DumpWhat::groups) return step.scheduled.str();
-  if (what == DumpWhat::plan) return step.plan.str();
-  std::string text;
-  for (const LoweredKernel& kernel : step.kernels) text += kernel.source.str() + "\n";
-  return text;
+  if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(step, what);
+  return sources(step.kernels);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "core/exec/ledger.h"
+#include "core/exec/plan.h"
 #include "core/exec/traffic.h"
 
 namespace heddle {

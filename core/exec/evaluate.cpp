@@ -11,11 +11,13 @@
 #include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
 #include "core/exec/profile.h"
 #include "core/exec/region.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
@@ -60,14 +62,16 @@ void note_break(DeviceContext& device, const Region& region, const char* why) {
   fmt::print(stderr, "heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
 }
 
-void run_reference(DeviceContext& device, const Capture& captured) {
+std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& captured) {
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
-  for (size_t i = 0; i < values.size(); ++i) {
-    const std::vector<uint8_t> bytes = host_array_to_bytes(values[i]);
+  std::vector<StepOutput> outputs;
+  for (const HostArray& value : values) {
+    const std::vector<uint8_t> bytes = host_array_to_bytes(value);
     StoragePtr storage = device.allocate(bytes.size());
     if (!bytes.empty()) device.write(*storage, 0, bytes.data(), bytes.size());
-    give_value(*captured.outputs[i], std::move(storage), View::dense(values[i].shape));
+    outputs.push_back({std::move(storage), View::dense(value.shape)});
   }
+  return outputs;
 }
 
 }  // namespace
@@ -77,7 +81,10 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  region.captured.key.push_back(fuse);
+  // Whoever forces schedules means those sizes.
+  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
+  region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
   region.captured.key.push_back(memory_budget(device));
   region.captured.key.push_back(active_passes().bits());
@@ -86,7 +93,8 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   if (region.step) {
     locked.counters.step_hits++;
   } else {
-    region.step = Step::compile(device, region.captured, fuse);
+    const std::vector<uint16_t> varies = device.steps().families().note(region.captured, mode);
+    region.step = Step::compile(device, region.captured, fuse, varies);
     device.steps().insert(region.captured.key, region.step);
     locked.counters.steps_compiled++;
   }
@@ -101,15 +109,15 @@ StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, con
 void run_region(Region& region) {
   Capture& captured = region.captured;
   if (captured.outputs.empty()) return;
-  if (!region.step) return run_reference(*region.device, captured);
-  StepResult result = run_step(*region.device, *region.step, captured);
-  for (Node* node : captured.overwritten) {
-    node->overwritten = true;
-    node->storage.reset();
+  std::vector<StepOutput> outputs = region.step ? run_step(*region.device, *region.step, captured).outputs : run_reference(*region.device, captured);
+  if (number_guard()) check_numbers(region, outputs);
+  if (region.step) {
+    for (Node* node : captured.overwritten) {
+      node->overwritten = true;
+      node->storage.reset();
+    }
   }
-  for (size_t i = 0; i < result.outputs.size(); ++i) {
-    give_value(*captured.outputs[i], std::move(result.outputs[i].storage), result.outputs[i].view);
-  }
+  for (size_t i = 0; i < outputs.size(); ++i) give_value(*captured.outputs[i], std::move(outputs[i].storage), outputs[i].view);
 }
 
 PendingPause::PendingPause() { ++state().paused; }
@@ -192,6 +200,8 @@ void evaluate(std::span<const NodePtr> roots, const char* why) {
       Region region = prepare_region(*list.front()->device, list);
       run_region(region);
       if (why != nullptr) note_break(*region.device, region, why);
+    } catch (const NumericError&) {  // the values are at fault, and stay so
+      if (!failure) failure = std::current_exception();
     } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when somebody looks
       if (!failure) failure = std::current_exception();
     } catch (...) {
@@ -210,6 +220,7 @@ void evaluate_pending() {
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
+  if (BodyTrace* body = BodyTrace::current()) return body->note(node);
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);

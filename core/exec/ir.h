@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/loop.h"
 #include "core/graph/node.h"
 
 namespace heddle {
@@ -18,6 +19,9 @@ struct LeafInfo {
   View view;            // in elements of the node's dtype
 };
 
+struct IrLoop;
+struct PlannedLoop;
+
 struct IrNode {
   const OpDef* op = nullptr;
   Attrs attrs;
@@ -27,7 +31,10 @@ struct IrNode {
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/exec/recompute.h
   bool once = false;        // may be computed by the first run and kept: core/exec/once.h
+  uint16_t varies = 0x8000; // which sizes of it vary: core/exec/varying.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
+  std::shared_ptr<const IrLoop> loop;          // a loop as it was recorded
+  std::shared_ptr<const PlannedLoop> planned;  // a loop whose body has its plan (core/exec/loop.h)
 };
 
 // A value somebody asked for.
@@ -51,21 +58,47 @@ struct Graph {
   std::string str() const;
 };
 
+// What a loop repeats, imported: argument i of the body is the leaf of slot i. Which values it has to store is not said (no outputs): the vertices that ask
+// the loop for results do, as long as passes may still drop or copy them.
+struct IrLoop {
+  Graph body;
+  std::vector<int> of_order;  // LoopBody::order -> vertex; arguments first
+  std::vector<int> next;      // the next carries
+  LoopShape shape;
+};
+
 // Captured pending work on one device: the nodes to compute, and what identifies its structure.
 struct Capture {
   std::vector<NodePtr> order;              // topological, leaves included
   std::vector<NodePtr> outputs;            // nodes to give a value
   std::vector<StoragePtr> storages;        // by slot
+  std::vector<uint64_t> bases;             // by slot: the first byte that is bound; leaves' offsets in `key` and in the plan count from it
   std::vector<HostValue> host_values;      // by host slot
   std::vector<int> assign_slots;           // per output: slot written in place, or -1
   std::vector<Node*> overwritten;          // leaves whose memory the outputs overwrite
   std::vector<uint64_t> key;
+
+  // A leaf's view, counted from what is bound of its slot's storage.
+  View view(const Node& leaf, size_t slot) const {
+    View view = leaf.view;
+    view.offset -= static_cast<int64_t>(bases[slot] / size_of(leaf.dtype));
+    return view;
+  }
+  // What is bound of a slot's storage.
+  Binding binding(size_t slot) const {
+    Binding whole = storages[slot]->binding();
+    whole.offset += bases[slot];
+    whole.size -= bases[slot];
+    return whole;
+  }
 };
 
 // Collects everything `roots` need. Nodes held by a Tensor become outputs.
 Capture capture(std::span<const NodePtr> roots);
-// The captured nodes as a Graph; fused rows decomposed.
-Graph import_graph(const Capture& captured);
+// Whether a node's real attributes are part of its key.
+bool has_numbers(const Attrs& attrs);
+// The captured nodes as a Graph; fused rows decomposed. `varies`: of each node of the order (core/exec/varying.h); empty: nothing does.
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies = {});
 
 // Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same results up to
 // rounding of folded constants. Returns a new graph with the same outputs.

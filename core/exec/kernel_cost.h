@@ -11,8 +11,8 @@
 
 namespace heddle {
 
-// Operations of one vertex: two per multiply and add of a product; elements times the row's cost for the rest.
-double vertex_operations(const Graph& graph, int vertex);
+// Operations of one vertex, each element computed once: as core/exec/traffic.h counts them.
+double vertex_operations(const Graph& graph, const IrNode& node);
 // By vertex that a kernel stores: operations of the group that stores it.
 std::map<int, double> stored_operations(const ScheduledGraph& scheduled);
 // A launch that touches `bytes` and computes `operations`.

@@ -32,7 +32,7 @@ SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<
     const LoweredKernel& kernel = kernels[k];
     const int segments = static_cast<int>(kernel.segments.size());
     for (int s = segments == 0 ? -1 : 0; s < std::max(segments, 0); ++s) {
-      Unit unit{k, s, {}, {}, {}, 0, !kernel.is_transfer()};
+      Unit unit{k, s, {}, {}, {}, 0, !kernel.is_transfer() && !kernel.loop};
       const std::vector<SlotRef>& slots = s < 0 ? kernel.bindings : kernel.segments[static_cast<size_t>(s)].bindings;
       double bytes = 0, computed = 0;
       for (size_t b = 0; b < slots.size(); ++b) {

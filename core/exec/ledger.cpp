@@ -6,6 +6,9 @@
 #include <numeric>
 #include <set>
 
+#include "core/exec/loop.h"
+#include "core/exec/plan.h"
+
 namespace heddle {
 namespace {
 
@@ -41,7 +44,7 @@ StepLedger make_ledger(const Capture& captured, const PlannedStep& step) {
     const bool stored = node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant;
     if (stored) ledger.all_values += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
   }
-  ledger.kernels = kernels.size();
+  for (const LoweredKernel& kernel : kernels) ledger.kernels += launches_of(kernel);
   return ledger;
 }
 
@@ -53,6 +56,7 @@ std::string StepLedger::str() const {
   text += fmt::format("  arena / lower bound         {:>12.2f}\n  arena / all values          {:>12.2f}\n", ratio(lower_bound), ratio(all_values));
   if (offloaded > 0) text += "in host memory\n" + row("offloaded", offloaded);
   text += "results\n" + row("outputs", outputs) + fmt::format("peak, predicted\n{}kernels{:>35}\n", row("all together", peak()), kernels);
+  if (measured > 0) text += "held when it ran\n" + row("the device's, in all", measured);
   return text;
 }
 

@@ -1,16 +1,18 @@
 // The memory ledger of a step: who needs how many bytes, before anything runs.
 //
-// Purpose: `heddle plan`. What is held before the step is told apart by what the step does with it; temporaries by where they
+// Purpose: `heddle plan`, plan_pending() (core/exec/dump.h: before anything runs) and Compiled::memory(). What is held before the step is told apart by what the step does with it; temporaries by where they
 // came from, at the moment when most of them are alive. Invariants: arena >= lower_bound; activations + gradients + workspace = lower_bound.
 // Thread safety: plain values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
-#include "core/exec/plan.h"
-
 namespace heddle {
+
+struct Capture;
+struct PlannedStep;
 
 struct StepLedger {
   // Held before the step, in bytes.
@@ -26,6 +28,7 @@ struct StepLedger {
   uint64_t all_values = 0;       // what storing every value of the graph would take
   uint64_t offloaded = 0;        // page-locked host memory for values that wait there
   uint64_t outputs = 0;          // values that outlive the step
+  uint64_t measured = 0;         // most that the device held in all, other tensors included, when this step was submitted; 0: not yet
   size_t kernels = 0;            // launches, before those that share a text are spread over blocks of memory
   // Held before, outputs and arena together.
   uint64_t peak() const { return parameters + optimizer_state + inputs + outputs + arena; }

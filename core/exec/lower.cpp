@@ -10,6 +10,7 @@
 #include "core/exec/bodies.h"
 #include "core/exec/horizontal.h"
 #include "core/exec/kernel_order.h"
+#include "core/exec/places.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -67,7 +68,8 @@ std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
 
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
   LoweredKernel kernel;
-  kernel.parallel = true;
+  kernel.parallel = !emitter.varying();
+  kernel.sized = emitter.varying() && emitter.overflowed();
   kernel.source.name = emitter.kernel_name();
   kernel.source.buffers = emitter.buffers();
   kernel.source.constants = emitter.constant_params();
@@ -126,15 +128,36 @@ void check_loops(const LoweredKernel& kernel, const Caps& caps) {
 
 }  // namespace
 
-LoweredKernel lower_group(const LowerInput& in) {
+namespace {
+
+LoweredKernel lower_by_kind(const LowerInput& in) {
   LoweredKernel kernel;
   switch (in.group.kind) {
     case GroupKind::elementwise: kernel = lower_elementwise(in); break;
     case GroupKind::reduce: kernel = lower_reduce(in); break;
     case GroupKind::matmul: kernel = lower_matmul(in); break;
     case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::loop: kernel = lower_loop(in); break;
     case GroupKind::body: kernel = body_row(*in.scheduled.graph.nodes[in.group.anchor].op).lower(in); break;
   }
+  return kernel;
+}
+
+// A table holds more numbers than the constants of a launch: a kernel of one segment.
+LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) {
+  LowerOptions options = in.options;
+  options.segmented = true;
+  LoweredKernel other = lower_by_kind({in.scheduled, in.group, in.caps, options});
+  if (other.source.buffers.size() > in.caps.max_bindings || other.segments[0].constants.size() > most_segment_numbers) return kernel;
+  other.parallel = false;
+  return other;
+}
+
+}  // namespace
+
+LoweredKernel lower_group(const LowerInput& in) {
+  LoweredKernel kernel = lower_by_kind(in);
+  if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce)) kernel = with_numbers_in_table(in, std::move(kernel));
   check_loops(kernel, in.caps);
   for (const Member& member : in.group.members) {
     if (member.stored) kernel.writes.push_back(member.node);
@@ -144,6 +167,29 @@ LoweredKernel lower_group(const LowerInput& in) {
   return kernel;
 }
 
+namespace {
+
+// What a device refuses is refused with the place of the operation.
+LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps, const LowerOptions& options) {
+  const auto lowered = [&] {
+    check_extents(scheduled.graph, group);
+    check_types(scheduled.graph, group, caps);
+    return lower_group({scheduled, group, caps, options});
+  };
+  try {
+    return lowered();
+  } catch (const Error&) {  // again, to say where: the place is only looked for when something is wrong
+    const PlaceScope scope(group_place(scheduled.graph, group));
+    try {
+      return lowered();
+    } catch (const LimitError& error) {
+      throw LimitError(with_place(error.what()));
+    }
+  }
+}
+
+}  // namespace
+
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
   std::vector<LoweredKernel> kernels;
   std::vector<const Group*> groups;
@@ -151,9 +197,7 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
     bool any = false;
     for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
     if (!any || group.kind == GroupKind::join) continue;
-    check_extents(scheduled.graph, group);
-    check_types(scheduled.graph, group, caps);
-    kernels.push_back(lower_group({scheduled, group, caps, options}));
+    kernels.push_back(checked_lower(scheduled, group, caps, options));
     groups.push_back(&group);
   }
   std::vector<LoweredKernel> ordered;

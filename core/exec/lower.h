@@ -36,6 +36,7 @@ struct LowerInput {
 LoweredKernel lower_group(const LowerInput& in);
 LoweredKernel lower_elementwise(const LowerInput& in);
 LoweredKernel lower_reduce(const LowerInput& in);
+LoweredKernel lower_loop(const LowerInput& in);
 LoweredKernel lower_matmul(const LowerInput& in);  // and one per body: core/exec/bodies.h
 
 // ---- shared by them

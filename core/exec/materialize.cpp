@@ -32,7 +32,7 @@ class Materializer {
     for (size_t i = 0; i < in_.nodes.size(); ++i) {
       IrNode node = std::move(in_.nodes[i]);
       for (int& input : node.inputs) input = to[input];
-      const bool operands = node.op->kind == OpKind::contraction || node.op->kind == OpKind::body;
+      const bool operands = node.op->kind == OpKind::contraction || node.op->kind == OpKind::body || node.op == &ops::loop_op;
       if (operands) {
         for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = in_memory(node, n);
       }
@@ -57,7 +57,7 @@ class Materializer {
     const IrNode& base = at(id);
     const bool leaf = base.leaf >= 0 && out_.graph.leaves[base.leaf].slot >= 0;
     const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce || base.op->kind == OpKind::contraction ||
-                        base.op->kind == OpKind::body || base.op == &join_op;
+                        base.op->kind == OpKind::body || base.op == &ops::loop_result_op || base.op == &join_op;
     if (!leaf && !stored) return {id, std::nullopt};
     return {id, compose(out_.graph, views, leaf ? out_.graph.leaves[base.leaf].view : View::dense(base.shape))};
   }
@@ -123,6 +123,7 @@ class Materializer {
     const int id = node.inputs[n];
     const Chain chain = follow(id);
     if (!chain.view || is_scalar_arithmetic(chain.base)) return copy(id);
+    if (node.op == &ops::loop_op) return chain.view->is_dense() ? id : copy(id);
     if (node.op->kind != OpKind::body) return id;
     const BodyRow& row = body_row(*node.op);
     const bool fits = (!row.dense_operands || chain.view->is_dense()) && (!row.accepts || row.accepts(node, n, *chain.view));

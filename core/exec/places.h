@@ -6,9 +6,13 @@
 // Invariants: places of a kernel are in the order of its vertices, each once, all known. Thread safety: pure functions.
 #pragma once
 
+#include <functional>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "core/base/caller.h"
+#include "core/base/error.h"
 #include "core/exec/emit.h"
 
 namespace heddle {
@@ -17,5 +21,51 @@ namespace heddle {
 std::vector<Place> vertex_places(const Graph& graph, const Capture& captured);
 // Of each kernel, parallel to `kernels`.
 std::vector<std::vector<Place>> kernel_places(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Capture& captured);
+
+// While alive, the thread lowers what was captured there: errors of lowering name places.
+class LoweringScope {
+ public:
+  explicit LoweringScope(const Capture& captured);
+  ~LoweringScope();
+  LoweringScope(const LoweringScope&) = delete;
+  LoweringScope& operator=(const LoweringScope&) = delete;
+
+ private:
+  const Capture* before_;
+};
+// Of the group's anchor, or its first member with a known one, by vertex_places() of that capture; unknown outside of a scope.
+Place group_place(const Graph& graph, const Group& group);
+
+// Errors thrown meanwhile name that place, of an operation that is lowered or bound later than it was recorded; an unknown place changes nothing.
+class PlaceScope {
+ public:
+  explicit PlaceScope(const Place& place) {
+    if (!place.known()) return;
+    if (place.backward) backward_.emplace(place);
+    else forward_.emplace(place.caller);
+  }
+
+ private:
+  std::optional<BackwardScope> backward_;
+  std::optional<CallerScope> forward_;
+};
+
+// "; computes model.cpp:17, model.cpp:18": the places of those kernels whose names stand in the text, else of all if `all`; "" for none.
+std::string places_note(std::string_view text, const std::vector<LoweredKernel>& kernels, const std::vector<std::vector<Place>>& places, bool all);
+
+// f(); a kernel that was refused, and the loss of the device, are thrown on with note(the text) behind their text.
+template <class F>
+auto with_note(const F& f, const std::function<std::string(std::string_view)>& note) {
+  const auto text = [&](const std::exception& error) { return error.what() + note(error.what()); };
+  try {
+    return f();
+  } catch (const CompileError& error) {
+    throw CompileError(text(error), error.log());
+  } catch (const DeviceTimeout& error) {
+    throw DeviceTimeout(text(error));
+  } catch (const DeviceLost& error) {
+    throw DeviceLost(text(error));
+  }
+}
 
 }  // namespace heddle

@@ -1,4 +1,5 @@
 #include "core/exec/schedule.h"
+#include "core/exec/varying.h"
 
 #include <fmt/format.h>
 
@@ -21,7 +22,7 @@ namespace {
 // Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
 bool is_anchor_kind(const IrNode& node) {
   return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op->kind == OpKind::body || node.op == &join_op;
+         node.op->kind == OpKind::body || is_loop(*node.op) || node.op == &join_op;
 }
 
 // Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
@@ -61,6 +62,7 @@ class Scheduler {
   Scheduler(Graph graph, const ScheduleLimits& limits) : limits_(limits) {
     Materialized made = materialize(std::move(graph), limits.max_bindings);
     out_.graph = std::move(made.graph);
+    settle_sizes(out_.graph, anything_varies(out_.graph));
     out_.placed = std::move(made.placed);
     out_.outputs = std::move(made.outputs);
   }
@@ -170,6 +172,7 @@ class Scheduler {
 
   // ---- grouping, users before producers
   void place(int id) {
+    if (is_loop(*at(id).op)) return place_in_loop(id);
     if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);
@@ -188,6 +191,22 @@ class Scheduler {
     group.members.push_back({id, level, true});
     group_of_[id] = static_cast<int>(groups_.size());
     groups_.push_back(std::move(group));
+  }
+
+  // A loop and all its results are one group.
+  void place_in_loop(int id) {
+    const int loop = at(id).op == &ops::loop_op ? id : at(id).inputs[0];
+    if (group_of_[loop] < 0) {
+      group_of_[loop] = static_cast<int>(groups_.size());
+      Group group;
+      group.kind = GroupKind::loop;
+      group.anchor = loop;
+      group.members.push_back({loop, Level::element, false});
+      groups_.push_back(std::move(group));
+    }
+    if (id == loop) return;
+    group_of_[id] = group_of_[loop];
+    insert(groups_[static_cast<size_t>(group_of_[loop])], id, Level::element, true);
   }
 
   Shape reduced_shape(const IrNode& node) const {
@@ -221,7 +240,7 @@ class Scheduler {
   }
 
   bool try_join(int id, int g, bool only) {
-    if (groups_[g].kind == GroupKind::join) return false;
+    if (groups_[g].kind == GroupKind::join || groups_[g].kind == GroupKind::loop) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
     if (uses.empty()) return false;
     Group joined = groups_[g];
@@ -660,7 +679,7 @@ std::vector<bool> find_free_nodes(const Graph& graph) {
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) { return Scheduler(std::move(graph), limits).run(); }
 
 std::string ScheduledGraph::str() const {
-  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body", "join"};
+  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body", "join", "loop"};
   static constexpr const char* levels[] = {"", " row", " full"};
   std::string text;
   for (size_t g = 0; g < groups.size(); ++g) {

@@ -16,8 +16,8 @@
 
 namespace heddle {
 
-// join: no kernel; a vertex whose parts are written by the kernels of other groups.
-enum class GroupKind : uint8_t { elementwise, reduce, matmul, body, join };
+// join: no kernel; a vertex whose parts are written by the kernels of other groups. loop: a loop and its results.
+enum class GroupKind : uint8_t { elementwise, reduce, matmul, body, join, loop };
 
 // Where in a group's kernel a value is computed. element: once per element of `domain` (elementwise groups, and after a matmul);
 // row: once per element of `domain` of a reduce group; full: once per element of domain x inner of a reduce group.
@@ -35,7 +35,7 @@ struct Group {
   Shape inner;                  // reduce: the reduced dimensions, without those of size 1
   std::vector<Member> members;  // ascending by node; what is computed here at the group's own index
   std::vector<int> inlined;     // computed here at other indices, for one consumer; ascending
-  int anchor = -1;              // the matmul, the body's vertex, or one of the reductions
+  int anchor = -1;              // the matmul, the body's vertex, the loop, or one of the reductions
   const Member* find(int node) const;
 };
 

@@ -6,7 +6,9 @@
 
 #include "core/base/error.h"
 #include "core/base/host_span.h"
+#include "core/exec/commands.h"
 #include "core/exec/debug.h"
+#include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/once.h"
 #include "core/exec/places.h"
@@ -14,19 +16,10 @@
 #include "core/exec/profile.h"
 #include "core/exec/replay.h"
 #include "core/exec/saved_launch.h"
-#include "core/exec/segments.h"
 #include "core/exec/step_result.h"
 
 namespace heddle {
 namespace {
-
-// For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a slow integrated GPU does.
-double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
-  double bytes = 0, lanes = 1;
-  for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
-  for (int axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
-  return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(kernel.loop_iterations, 1)) / 1e9);
-}
 
 // By words: a key is compared whole anyway, and is long.
 uint64_t hash_key(const std::vector<uint64_t>& key) {
@@ -76,7 +69,10 @@ size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block) arena_[block].reset();
+  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
+    arena_[block].reset();
+    for (Entry& entry : entries_) entry.step->forget_recordings();
+  }
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
@@ -96,14 +92,22 @@ uint64_t StepCache::arena_bytes() const {
   return sum;
 }
 
+std::string StepCache::places_note(std::string_view text) const {
+  for (const Entry& entry : entries_) {
+    if (std::string note = entry.step->places_note(text); !note.empty()) return note;
+  }
+  return {};
+}
+
 // ---- Step
 
 class StepImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
+    const LoweringScope lowering(captured);
     const HostSpan span("plan");
-    const Graph imported = import_graph(captured);
+    const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
     if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
@@ -118,45 +122,65 @@ class StepImpl {
     if (!once_) return run_bound(captured, given);
     Capture bound;  // all that a run looks at
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     bound.host_values = captured.host_values;
     if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
     bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    bound.bases.resize(bound.storages.size(), 0);
     return run_bound(bound, given);
   }
 
-  size_t kernel_count() const { return lowered_.size(); }
+  // Where the kernels that an error names were recorded (or all): core/exec/places.h.
+  std::string note(std::string_view text, bool all) const { return places_note(text, lowered_, places_, all); }
+  // The same for what makes the step large.
+  std::string note_fullest() const {
+    const auto k = static_cast<size_t>(plan_.fullest);
+    const std::string list = k < places_.size() ? list_places(places_[k]) : "";
+    return list.empty() ? "" : "; this step needs most while it computes " + list;
+  }
+
+  void forget_recordings() {
+    if (once_) once_->forget_recordings();
+    recordings_.clear();
+    arena_.clear();
+  }
+
+  size_t kernel_count() const {
+    size_t launches = 0;
+    for (const LoweredKernel& kernel : lowered_) launches += launches_of(kernel);
+    return launches;
+  }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
   const std::vector<std::vector<Place>>& places() const { return places_; }
+  const StepLedger& memory() const { return ledger_; }
 
  private:
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    ledger_ = make_ledger(captured, planned);
+    auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
-    std::vector<const KernelSource*> sources;
-    std::vector<size_t> compiled;
-    for (size_t k = 0; k < lowered_.size(); ++k) {
-      if (lowered_[k].is_transfer()) continue;
-      sources.push_back(&lowered_[k].source);
-      compiled.push_back(k);
-    }
-    const std::vector<KernelId> ids = device_.kernels(sources);  // what is new is compiled together
-    kernels_.assign(lowered_.size(), KernelId::none);
-    for (size_t i = 0; i < ids.size(); ++i) kernels_[compiled[i]] = ids[i];
+    kernels_ = with_note([&] { return compile_kernels(device_, lowered_); }, [this](std::string_view text) { return note(text, true); });
   }
 
   StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
+      recordings_.clear();
+      arena_ = arena;
+    }
     if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
+    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -168,14 +192,15 @@ class StepImpl {
   // ---- what is computed once (core/exec/once.h)
   struct Seen {
     std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
-    uint64_t version = 0;
+    uint64_t version = 0, base = 0;
   };
 
   bool once_values_hold(const Capture& captured) const {
     if (once_values_.empty()) return false;
     for (size_t i = 0; i < once_slots_.size(); ++i) {
       const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
-      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+      const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
     }
     return true;
   }
@@ -183,12 +208,13 @@ class StepImpl {
   void compute_once_values(const Capture& captured) {
     Capture bound;
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     once_values_.clear();
     for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
     once_seen_.clear();
     for (const int slot : once_slots_) {
       const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
-      once_seen_.push_back({storage, storage->version});
+      once_seen_.push_back({storage, storage->version, captured.bases[static_cast<size_t>(slot)]});
     }
   }
 
@@ -207,25 +233,6 @@ class StepImpl {
     device_.write(*host_, 0, captured.host_values.data(), bytes);
   }
 
-  Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
-    if (slot.kind == SlotRef::Kind::host) return host_->binding();
-    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
-    const size_t life = plan_.temporaries.at(slot.index);
-    const Placement& place = plan_.arena.placements[life];
-    const Binding block = arena[static_cast<size_t>(place.block)]->binding();
-    return {block.buffer, block.offset + place.offset, plan_.lifetimes[life].bytes};
-  }
-
-  std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    std::vector<Binding> all;
-    all.reserve(captured.storages.size() + own.size() + arena.size());
-    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
-    for (const StoragePtr& s : own) all.push_back(s->binding());
-    for (const StoragePtr& s : arena) all.push_back(s->binding());
-    return all;
-  }
-
   // Memory that a recording is bound to.
   struct Memory {
     const Capture& captured;
@@ -233,95 +240,23 @@ class StepImpl {
     const std::vector<StoragePtr>& arena;
   };
 
-  std::vector<Binding> bind_all(const LoweredKernel& kernel, const std::vector<SlotRef>& slots, const Memory& memory) const {
-    std::vector<Binding> bindings;
-    for (const SlotRef& slot : slots) {
-      bindings.push_back(bind(slot, memory.captured, memory.own, memory.arena));
-      check_binding(bindings.back(), kernel);
-    }
-    return bindings;
+  Binding bind(SlotRef slot, const Memory& memory) const {
+    if (slot.kind == SlotRef::Kind::input) return memory.captured.binding(static_cast<size_t>(slot.index));
+    if (slot.kind == SlotRef::Kind::host) return host_->binding();
+    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return memory.own[at->second]->binding();
+    const size_t life = plan_.temporaries.at(slot.index);
+    const Placement& place = plan_.arena.placements[life];
+    const Binding block = memory.arena[static_cast<size_t>(place.block)]->binding();
+    return {block.buffer, block.offset + place.offset, plan_.lifetimes[life].bytes};
   }
 
-  // The launches of kernel k over its segments; their tables are appended to `table`, where the dispatches' last bindings say.
-  void add_segments(size_t k, const Memory& memory, std::vector<Command>& list, std::vector<int32_t>& table) const {
-    const LoweredKernel& kernel = lowered_[k];
-    std::vector<std::vector<Binding>> bound;
-    for (const LoweredKernel::Segment& segment : kernel.segments) bound.push_back(bind_all(kernel, segment.bindings, memory));
-    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
-    for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
-      table.resize((table.size() + alignment - 1) / alignment * alignment, 0);
-      const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
-      Dispatch dispatch;
-      dispatch.kernel = kernels_[k];
-      const auto groups = fold_groups(launch.groups, device_.caps());
-      std::copy(groups.begin(), groups.end(), dispatch.groups);
-      dispatch.bindings = launch.covers;
-      dispatch.bindings.push_back({BufferId::none, table.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
-      dispatch.constants = {static_cast<uint32_t>(launch.groups)};
-      dispatch.seconds = guessed_seconds(kernel, dispatch);
-      table.insert(table.end(), rows.begin(), rows.end());
-      list.emplace_back(std::move(dispatch));
-    }
-  }
-
-  // Uploads the tables and points the dispatches that read them at where they came to lie.
-  StoragePtr place_table(const std::vector<int32_t>& table, std::vector<Command>& list) const {
-    if (table.empty()) return nullptr;
-    StoragePtr storage = device_.allocate(table.size() * sizeof(int32_t));
-    device_.write(*storage, 0, table.data(), table.size() * sizeof(int32_t));
-    for (Command& command : list) {
-      auto* dispatch = std::get_if<Dispatch>(&command);
-      if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
-      dispatch->bindings.back().buffer = storage->binding().buffer;
-      dispatch->bindings.back().offset += storage->binding().offset;
-    }
-    return storage;
-  }
-
-  // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
-  struct Bound {
-    std::vector<Command> list;
-    std::vector<size_t> kernels;  // of each dispatch, an index into lowered_
-    std::vector<int32_t> rows;    // of all tables
-    StoragePtr table;
-  };
-
-  Bound commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    Bound bound;
-    std::vector<Command>& list = bound.list;
-    std::vector<int32_t>& table = bound.rows;
-    const Memory memory{captured, own, arena};
-    for (size_t k = 0; k < lowered_.size(); ++k) {
-      if (!lowered_[k].segments.empty()) {
-        add_segments(k, memory, list, table);
-        bound.kernels.resize(list.size(), k);
-        continue;
-      }
-      if (lowered_[k].is_transfer()) {
-        list.emplace_back(transfer(lowered_[k], bind_all(lowered_[k], lowered_[k].bindings, memory)[0]));
-        bound.kernels.resize(list.size(), k);
-        continue;
-      }
-      Dispatch dispatch;
-      dispatch.kernel = kernels_[k];
-      std::copy(std::begin(lowered_[k].groups), std::end(lowered_[k].groups), dispatch.groups);
-      dispatch.bindings = bind_all(lowered_[k], lowered_[k].bindings, memory);
-      dispatch.constants = lowered_[k].constants;
-      dispatch.seconds = guessed_seconds(lowered_[k], dispatch);
-      list.emplace_back(std::move(dispatch));
-      bound.kernels.resize(list.size(), k);
-    }
-    bound.table = place_table(table, list);
-    for (const OutputPlan& output : scheduled_.outputs) {
-      if (!output.copy_back || output.view.shape.numel() == 0) continue;
-      const SlotRef from{SlotRef::Kind::vertex, output.base};
-      Binding target = captured.storages[static_cast<size_t>(output.assign_slot)]->binding();
-      Binding source = bind(from, captured, own, arena);
-      // Either may be the larger one: the target may be the front of a larger storage.
-      source.size = target.size = std::min(source.size, target.size);
-      list.emplace_back(Copy{source, target});
-    }
-    return bound;
+  std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+    std::vector<Binding> all;
+    all.reserve(captured.storages.size() + own.size() + arena.size());
+    for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
+    for (const StoragePtr& s : own) all.push_back(s->binding());
+    for (const StoragePtr& s : arena) all.push_back(s->binding());
+    return all;
   }
 
   Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
@@ -329,13 +264,50 @@ class StepImpl {
     return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
   }
 
+  Bound commands(const Memory& memory) const {
+    CommandBuilder builder(device_, kernels_);
+    const Binding host = host_ ? host_->binding() : Binding{};
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      const LoweredKernel& kernel = lowered_[k];
+      const PlaceScope scope(places_[k].empty() ? Place() : places_[k].front());
+      if (kernel.is_transfer()) {
+        builder.transfer(transfer(kernel, bind(kernel.bindings[0], memory)));
+        continue;
+      }
+      builder.add(kernel, host, [&](const std::vector<SlotRef>& slots) {
+        std::vector<Binding> bindings;
+        for (const SlotRef& slot : slots) bindings.push_back(bind(slot, memory));
+        return bindings;
+      });
+    }
+    for (const OutputPlan& output : scheduled_.outputs) {
+      if (!output.copy_back || output.view.shape.numel() == 0) continue;
+      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory), memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding());
+    }
+    return builder.take();
+  }
+
+  // Of the kernels of a plan and of the bodies of its loops, which have the places of the loop.
+  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const std::function<std::vector<std::string>(size_t)>& places) {
+    const std::vector<KernelFacts> facts = kernel_facts(scheduled, kernels);
+    for (size_t k = 0; k < kernels.size(); ++k) {
+      if (kernels[k].loop) {
+        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels, [&, here = places(k)](size_t) { return here; });
+        continue;
+      }
+      KernelFacts& known = kernel_facts_[&kernels[k]] = facts[k];
+      known.places = places(k);
+    }
+  }
+
   // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
   std::shared_ptr<const std::vector<KernelFacts>> facts_of(const Bound& bound) {
     if (kernel_facts_.empty()) {
-      kernel_facts_ = kernel_facts(scheduled_, lowered_);
-      for (size_t k = 0; k < kernel_facts_.size() && k < places_.size(); ++k) {
-        for (const Place& place : places_[k]) kernel_facts_[k].places.push_back(place.str());
-      }
+      add_facts(scheduled_, lowered_, [&](size_t k) {
+        std::vector<std::string> places;
+        for (const Place& place : places_[k]) places.push_back(place.str());
+        return places;
+      });
     }
     auto facts = std::make_shared<std::vector<KernelFacts>>();
     for (size_t i = 0; i < bound.list.size(); ++i) {
@@ -344,11 +316,11 @@ class StepImpl {
         facts->push_back({.name = "copy", .ops = "copy back", .read_bytes = bytes, .written_bytes = bytes});
         continue;
       }
-      const size_t k = bound.kernels[i];
+      const LoweredKernel& kernel = *bound.kernels[i];
       const auto& dispatch = std::get<Dispatch>(bound.list[i]);
-      facts->push_back(kernel_facts_[k]);
-      if (!lowered_[k].segments.empty()) take_share(lowered_[k], dispatch, facts->back());
-      facts->back().launch = save_launch(lowered_[k].source, dispatch, table_of(bound, dispatch, lowered_[k]), facts->back());
+      facts->push_back(kernel_facts_.at(&kernel));
+      if (!kernel.segments.empty()) take_share(kernel, dispatch, facts->back());
+      facts->back().launch = save_launch(kernel.source, dispatch, table_of(bound, dispatch, kernel), facts->back());
     }
     return facts;
   }
@@ -369,12 +341,6 @@ class StepImpl {
     return std::span(bound.rows).subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
   }
 
-  void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
-    if (binding.size <= device_.caps().max_binding_bytes) return;
-    throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes));
-  }
-
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
     std::vector<Binding> wanted = signature(captured, own, arena);
     const bool profiled = Profiler::active(), timed = profiled || debug_level() >= 1;
@@ -382,13 +348,13 @@ class StepImpl {
     const HostSpan span("submit");
     auto locked = device_.lock();
     if (at == recordings_.end()) {
-      Bound bound = commands(captured, own, arena);
+      Bound bound = commands({captured, own, arena});
       if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
       const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory), offloaded_);
+      auto kept = std::make_shared<KeptRecording>(device_, id, bound.launches, std::move(memory), offloaded_);
       recordings_.push_back({std::move(wanted), std::move(kept), timed ? facts_of(bound) : nullptr});
       locked.counters.recordings++;
     } else {
@@ -416,11 +382,16 @@ class StepImpl {
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
+      View view = output.view;
       if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
-      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (base.leaf >= 0) {
+        const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
+        storage = captured.storages[slot];
+        view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
+      }
       else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
       else storage = assigned_storage(output.base, captured);
-      result.outputs.push_back({std::move(storage), output.view});
+      result.outputs.push_back({std::move(storage), view});
     }
     return result;
   }
@@ -441,23 +412,34 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
-  std::vector<KernelId> kernels_;
-  std::vector<KernelFacts> kernel_facts_;  // of lowered_; made when a profiler asks
+  StepLedger ledger_;
+  KernelTable kernels_;
+  std::unordered_map<const LoweredKernel*, KernelFacts> kernel_facts_;  // made when a profiler asks
   StoragePtr host_;
   std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
+  std::vector<StoragePtr> arena_;  // of the recordings
 };
 
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
 Step::~Step() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
+  try {
+    return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
+  } catch (const OutOfMemory& error) {
+    throw OutOfMemory(error.what() + impl_->note_fullest(), error.ledger());
+  }
+}
+void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
+const StepLedger& Step::memory() const { return impl_->memory(); }
+std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle

@@ -14,6 +14,8 @@
 
 #include "core/base/caller.h"
 #include "core/device/device.h"
+#include "core/exec/ledger.h"
+#include "core/exec/varying.h"
 
 namespace heddle {
 
@@ -21,22 +23,27 @@ class DeviceContext;
 class HostBlock;
 class Storage;
 class StepImpl;
-struct Capture;
 
 // What one run of a step gives: a storage and a view per output of the capture.
 struct StepResult;
 
 class Step {
  public:
-  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own.
-  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse);
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/exec/varying.h.
+  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies);
   ~Step();
   // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
   StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // Gives back the arena that recordings are bound to; the next run records anew.
+  void forget_recordings();
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
   // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/exec/places.h).
   const std::vector<std::vector<Place>>& places() const;
+  // What it needs, for what, and what was held when it ran last.
+  const StepLedger& memory() const;
+  // "; computes model.cpp:17": the places of the kernels that an error's text names, or "".
+  std::string places_note(std::string_view text) const;
 
  private:
   explicit Step(std::unique_ptr<StepImpl> impl);
@@ -52,9 +59,12 @@ class StepCache {
   void insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step);
   void clear();
   size_t size() const;
+  ShapeFamilies& families() { return families_; }
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const;
+  // The places of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or "".
+  std::string places_note(std::string_view text) const;
   // Page-locked memory for values that steps offload, shared likewise.
   std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
@@ -68,6 +78,7 @@ class StepCache {
   std::list<Entry> entries_;  // latest use first; the last goes when there are too many
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
+  ShapeFamilies families_;
   std::shared_ptr<HostBlock> host_block_;
 };
 

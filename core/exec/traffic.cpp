@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "core/exec/bodies.h"
+#include "core/exec/kernel_cost.h"
 
 namespace heddle {
 namespace {
@@ -55,19 +55,7 @@ class GroupFacts {
   double runs(Level level) const { return as_double(group_.domain.numel()) * (level == Level::full ? as_double(group_.inner.numel()) : 1.0); }
 
   double operations(const IrNode& node, double times) const {
-    switch (node.op->kind) {
-      case OpKind::elementwise: return times * node.op->cost;
-      case OpKind::reduce: return as_double(graph_.nodes[static_cast<size_t>(node.inputs[0])].shape.numel());
-      case OpKind::contraction: {
-        const Shape& a = graph_.nodes[static_cast<size_t>(node.inputs[0])].shape;
-        return 2 * as_double(node.shape.numel()) * as_double(a[a.rank() - 1]);
-      }
-      case OpKind::body: {
-        const BodyRow& row = body_row(*node.op);
-        return row.flops ? row.flops(graph_, node) : as_double(node.shape.numel());
-      }
-      default: return 0;
-    }
+    return node.op->kind == OpKind::elementwise ? times * node.op->cost : vertex_operations(graph_, node);
   }
 
   // At most so many different elements of the vertex are met through this path.
@@ -84,14 +72,29 @@ class GroupFacts {
     return use.operand ? count : std::min(count, static_cast<int64_t>(runs(use.level)));
   }
 
+  // From the first to the last byte of some views, and what is met of each, added up.
+  struct Stretch {
+    int64_t begin = INT64_MAX, end = 0, met = 0;
+    void add(const View& view, int64_t bytes, int64_t more) {
+      const auto [first, last] = view.extent();
+      begin = std::min(begin, first * bytes);
+      end = std::max(end, (last + 1) * bytes);
+      met += more;
+    }
+  };
+
   void read(KernelFacts& facts) const {
     std::map<int, int64_t> elements;
     for (const Use& use : external_uses(graph_, group_, scheduled_.free_nodes)) elements[use.node] += met(use);
+    std::map<int, Stretch> storages;  // of leaves, by slot: views of one storage may overlap
     for (const auto& [id, count] : elements) {
       const IrNode& node = graph_.nodes[static_cast<size_t>(id)];
-      const int64_t most = node.leaf >= 0 ? distinct(graph_.leaves[static_cast<size_t>(node.leaf)].view) : node.shape.numel();
-      facts.read_bytes += as_double(std::min(count, most)) * static_cast<double>(size_of(node.dtype));
+      const LeafInfo* leaf = node.leaf >= 0 ? &graph_.leaves[static_cast<size_t>(node.leaf)] : nullptr;
+      const int64_t bytes = static_cast<int64_t>(size_of(node.dtype)), met = bytes * std::min(count, leaf ? distinct(leaf->view) : node.shape.numel());
+      if (leaf && leaf->slot >= 0) storages[leaf->slot].add(leaf->view, bytes, met);
+      else facts.read_bytes += as_double(met);
     }
+    for (const auto& [slot, stretch] : storages) facts.read_bytes += as_double(std::min(stretch.met, stretch.end - stretch.begin));
   }
 
   const ScheduledGraph& scheduled_;

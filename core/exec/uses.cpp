@@ -103,8 +103,9 @@ class Walker {
     if (group_.kind == GroupKind::join) return {};  // no kernel reads anything
     for (const Member& member : group_.members) {
       const IrNode& node = graph_.nodes[member.node];
+      if (node.op == &ops::loop_result_op) continue;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        operand_ = member.node == group_.anchor && (group_.kind == GroupKind::matmul || group_.kind == GroupKind::body);
+        operand_ = member.node == group_.anchor && (group_.kind == GroupKind::matmul || group_.kind == GroupKind::body || group_.kind == GroupKind::loop);
         level_ = node.op->kind == OpKind::reduce ? Level::full : member.level;
         visit(node.inputs[i], member_path(graph_, group_, member, static_cast<int>(i)));
       }
@@ -197,7 +198,7 @@ const Member* Group::find(int node) const {
 Path member_path(const Graph& graph, const Group& group, const Member& member, int input) {
   const IrNode& node = graph.nodes[member.node];
   const Shape& shape = graph.nodes[node.inputs[input]].shape;
-  if (member.node == group.anchor && (group.kind == GroupKind::matmul || group.kind == GroupKind::body)) return Path::domain(shape);
+  if (member.node == group.anchor && (group.kind == GroupKind::matmul || group.kind == GroupKind::body || group.kind == GroupKind::loop)) return Path::domain(shape);
   // Elementwise: the inputs have the member's own shape.
   if (node.op->kind != OpKind::reduce) return Path::over(shape, member.level == Level::full ? joined(group.domain, group.inner) : group.domain);
   // The input of a reduction: kept dimensions run over the outer variables, reduced ones over the inner variables.

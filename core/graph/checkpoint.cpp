@@ -16,6 +16,17 @@ RecomputeScope::~RecomputeScope() {
 }
 Keep RecomputeScope::mark() { return outermost; }
 
+RecomputePause::RecomputePause() : before_(depth), mark_(outermost) {
+  depth = 0;
+  outermost = Keep::plain;
+}
+void RecomputePause::end() {
+  if (before_ < 0) return;
+  depth = before_;
+  outermost = mark_;
+  before_ = -1;
+}
+
 void detail::keep(const Tensor& result) {
   if (result.defined() && depth == 0 && result.node()->keep == Keep::inside) result.node()->keep = Keep::result;
 }

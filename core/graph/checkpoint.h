@@ -33,6 +33,20 @@ class RecomputeScope {
   static bool active() { return mark() != Keep::plain; }
 };
 
+// While alive, nothing is marked: the body of a loop is marked as a whole, by its loop.
+class RecomputePause {
+ public:
+  RecomputePause();
+  ~RecomputePause() { end(); }
+  RecomputePause(const RecomputePause&) = delete;
+  RecomputePause& operator=(const RecomputePause&) = delete;
+  void end();
+
+ private:
+  int before_;
+  Keep mark_;
+};
+
 struct CheckpointOptions {
   bool offload = false;  // keep what gradients need in host memory instead of computing it again
 };

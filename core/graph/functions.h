@@ -12,10 +12,14 @@
 #include <utility>
 
 #include "core/graph/functions_conv.h"
+#include "core/graph/functions_distributions.h"
+#include "core/graph/functions_einsum.h"
 #include "core/graph/functions_image.h"
 #include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
 #include "core/graph/functions_pool.h"
+#include "core/graph/functions_shape.h"
+#include "core/graph/functions_statistics.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {

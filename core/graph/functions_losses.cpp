@@ -185,23 +185,6 @@ Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& targe
   return reduce(relu(margin - target * (x - y)), reduction, dtype);
 }
 
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double epsilon, Caller caller) {
-  const CallerScope scope(caller);
-  check("cosine_similarity", "epsilon", epsilon, epsilon > 0, "positive");
-  const Shape shape = broadcast_shapes(a.shape(), b.shape(), "cosine_similarity");
-  const int at = normalize_axis(axis, shape.rank(), "cosine_similarity");
-  const auto [x, y, dtype] = wide("cosine_similarity", a, b);
-  return cast(cosine(expand(x, shape), expand(y, shape), at, epsilon), dtype);
-}
-
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p, double epsilon, bool keepdim, Caller caller) {
-  const CallerScope scope(caller);
-  check("pairwise_distance", "p", p, p > 0, "positive");
-  if (broadcast_shapes(a.shape(), b.shape(), "pairwise_distance").rank() == 0) throw ShapeError("[pairwise_distance] scalars have no axis to measure along; reshape them to (1)");
-  const auto [x, y, dtype] = wide("pairwise_distance", a, b);
-  return cast(distance(x, y, p, epsilon, keepdim), dtype);
-}
-
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   const auto [x, y, dtype] = paired("cosine_embedding_loss", a, b, "a", "b");

@@ -33,10 +33,6 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
 // max(0, -y (a - b) + margin): y is 1 where a should rank higher.
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
-// a . b / (max(|a|, epsilon) max(|b|, epsilon)) along an axis. Shapes broadcast.
-Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis = 1, double epsilon = 1e-8, Caller caller = Caller::current());
-// (sum over the last axis of |a - b + epsilon|^p)^(1/p); p may be infinite. Shapes broadcast.
-Tensor pairwise_distance(const Tensor& a, const Tensor& b, double p = 2, double epsilon = 1e-6, bool keepdim = false, Caller caller = Caller::current());
 // a and b (N, D), target (N): 1 - cos(a, b) where it is 1, max(0, cos(a, b) - margin) where it is -1; also (D), (D), ().
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin = 0, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
 struct TripletOptions {

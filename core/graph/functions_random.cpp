@@ -4,10 +4,23 @@
 #include <cmath>
 
 #include "core/graph/build.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/transform.h"
 
 namespace heddle {
+
+namespace {
+
+// Of nested loops the number among all iterations; undefined outside of a loop.
+Tensor number_of_iteration(BodyTrace* loop) {
+  if (loop == nullptr) return {};
+  const Tensor outer = number_of_iteration(loop->outer());
+  if (loop->length() == 0) return outer;
+  return outer.defined() ? outer * static_cast<double>(loop->length()) + loop->iteration() : loop->iteration();
+}
+
+}  // namespace
 
 NodePtr build::next_key(DeviceContext& device, Generator* generator) {
   const auto next = [&g = generator ? *generator : default_generator()] {
@@ -20,7 +33,11 @@ NodePtr build::next_key(DeviceContext& device, Generator* generator) {
   NodePtr leaf = make_host_leaf(device, next(), Shape{4}, DType::i32);
   if (trace::any()) trace::source(leaf, next);
   ExampleScope::note_key(leaf);
-  return leaf;
+  const Tensor iteration = number_of_iteration(BodyTrace::current());
+  if (!iteration.defined()) return leaf;
+  // The highest word counts the iterations: no program draws 2^32 times under one seed.
+  const Tensor highest = cast(eq(arange(0, 4, 1, DType::i32, &device), 3.0), DType::i32);
+  return (Tensor(leaf) + highest * iteration).node();
 }
 
 namespace {

@@ -13,6 +13,7 @@
 #include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/op.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -138,6 +139,7 @@ namespace ops {
 // Constant-initialised: usable from other static initialisers.
 #define HEDDLE_PRIMITIVE(name, kind, arity, ...) constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, __VA_ARGS__);
 HEDDLE_PRIMITIVE(leaf, leaf, 0, "a value that is there")
+HEDDLE_PRIMITIVE(loop_arg, leaf, 0, "what a loop's body is given: a carry, a slice, or a tensor from outside")
 HEDDLE_PRIMITIVE(full, constant, 0, "every element is one number")
 HEDDLE_PRIMITIVE(iota, constant, 0, "start + step * index along one axis")
 HEDDLE_PRIMITIVE(cast, elementwise, 1, "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
@@ -177,6 +179,9 @@ HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompo
 HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
 HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
+HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
+HEDDLE_PRIMITIVE(loop, effect, -1, "a body repeated: scan, cond and while_loop are made of it")
+HEDDLE_PRIMITIVE(loop_result, effect, 1, "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
 #define HEDDLE_ROW(name, arity, rule, cost, dialect, doc)                                                         \
@@ -194,7 +199,7 @@ HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 namespace {
 
 const OpDef* const table[] = {
-    &ops::leaf_op, &ops::full_op, &ops::iota_op,
+    &ops::leaf_op, &ops::loop_arg_op, &ops::full_op, &ops::iota_op,
 #define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
 #define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
 #include "core/graph/elementwise.inc"
@@ -206,7 +211,7 @@ const OpDef* const table[] = {
     &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
-    &ops::assign_op};
+    &ops::assign_op, &ops::while_result_op, &ops::loop_op, &ops::loop_result_op};
 
 }  // namespace
 

@@ -244,7 +244,16 @@ std::vector<GradientCase> function_cases() {
   add_convolutions(t);
   add_losses(t);
   for (GradientCase& c : attention_cases()) t.push_back(std::move(c));
+  for (GradientCase& c : control_cases()) t.push_back(std::move(c));
   return t;
+}
+
+std::vector<GradientCase> loop_free_cases(bool rows) {
+  std::vector<GradientCase> cases = rows ? elementwise_cases() : std::vector<GradientCase>{};
+  for (GradientCase& c : function_cases()) {
+    if (!c.loops) cases.push_back(std::move(c));
+  }
+  return cases;
 }
 
 std::vector<Tensor> make_inputs(const GradientCase& c, DType dtype, DeviceContext& device) {

@@ -203,6 +203,9 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
   EXPECT_TRUE(files().empty());
+  const Finished checked = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--check-numbers"});
+  EXPECT_EQ(checked.exit_code, 2);
+  for (const char* part : {"[check_numbers] '", "its inputs: ", "(trainer.cpp:", "at step 2; no checkpoint had been written yet"}) EXPECT_TRUE(contains(checked.err, part));
 }
 
 TEST_F(Train, ImpossibleNumbers) {

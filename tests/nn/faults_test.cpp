@@ -207,6 +207,35 @@ TEST_F(FaultyTraining, ALostDeviceTakesNobodyWithIt) {
   EXPECT_EQ(run(dev()).weights, whole.weights);
 }
 
+TEST_F(FaultyTraining, FaultsNameTheLinesOfTheKernels) {
+  start_afresh();
+  const Tensor x = Tensor::from_vector(std::vector<float>{1, 2, 3}, {3}, &dev());
+  const auto text_of = [](const auto& f) -> std::string {
+    try {
+      f();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing was thrown";
+  };
+  const Tensor y = exp(x * 5.25) + 1.125;
+  const std::string line = fmt::format("; computes faults_test.cpp:{}", __LINE__ - 1);
+  faults().reset({Call::compile, 1, Fault::error});
+  const std::string refused = text_of([&] { y.to_bytes(); });
+  EXPECT_NE(refused.find(line), std::string::npos) << refused;
+  faults().reset({Call::read, 1, Fault::lost});
+  const std::string lost = text_of([&] { y.to_bytes(); });
+  EXPECT_NE(lost.find("last commands: "), std::string::npos) << lost;
+  EXPECT_NE(lost.find(line), std::string::npos) << lost;
+  // A value that is used after its device was lost.
+  EXPECT_NE(text_of([&] { (y * 2.0).to_bytes(); }).find("the device was lost"), std::string::npos);
+  start_afresh();
+  const Tensor z = Tensor::from_vector(std::vector<float>{1, 2, 3}, {3}, &dev()) * 2.5;
+  faults().reset({Call::submit, 1, Fault::timeout});
+  const std::string late = text_of([&] { z.to_bytes(); });
+  EXPECT_NE(late.find(fmt::format("; computes faults_test.cpp:{}", __LINE__ - 3)), std::string::npos) << late;
+}
+
 TEST_F(FaultyTraining, AFailedTensorDoesNotStandInTheWayOfOthers) {
   start_afresh();
   const Tensor x = Tensor::from_vector(std::vector<float>{1, 2, 3}, {3}, &dev());

@@ -31,6 +31,9 @@ const Functions& functions() {
     add_losses(t);
     add_pool(t);
     add_image(t);
+    add_shape(t);
+    add_einsum(t);
+    add_statistics(t);
     return t;
   }();
   return table;

@@ -70,5 +70,8 @@ void add_math(Functions& table);
 void add_losses(Functions& table);
 void add_pool(Functions& table);
 void add_image(Functions& table);
+void add_shape(Functions& table);
+void add_einsum(Functions& table);
+void add_statistics(Functions& table);
 
 }  // namespace heddle::tests

@@ -32,8 +32,6 @@ void add_losses(Functions& t) {
   t["smooth_l1_loss"] = one([](Inputs in, const Arguments& a) { return smooth_l1_loss(in[0], in[1], a.real("beta", 1), reduction(a)); });
   t["hinge_embedding_loss"] = one([](Inputs in, const Arguments& a) { return hinge_embedding_loss(in[0], in[1], a.real("margin", 1), reduction(a)); });
   t["margin_ranking_loss"] = one([](Inputs in, const Arguments& a) { return margin_ranking_loss(in[0], in[1], in[2], a.real("margin"), reduction(a)); });
-  t["cosine_similarity"] = one([](Inputs in, const Arguments& a) { return cosine_similarity(in[0], in[1], a.axis("axis", 1)); });
-  t["pairwise_distance"] = one([](Inputs in, const Arguments& a) { return pairwise_distance(in[0], in[1], a.real("p", 2), 1e-6, a.flag("keepdim")); });
   t["cosine_embedding_loss"] = one([](Inputs in, const Arguments& a) { return cosine_embedding_loss(in[0], in[1], in[2], a.real("margin"), reduction(a)); });
   t["triplet_margin_loss"] = one([](Inputs in, const Arguments& a) {
     return triplet_margin_loss(in[0], in[1], in[2], {.margin = a.real("margin", 1), .p = a.real("p", 2), .swap = a.flag("swap"), .reduction = reduction(a)});

@@ -4,7 +4,7 @@ import torch
 from generate import near, whole
 
 F = torch.nn.functional
-REAL = ("f32", "f16", "bf16")
+REAL = ("f32", "f16")
 LINEAR = {3: "linear", 4: "bilinear", 5: "trilinear"}
 
 

@@ -13,7 +13,7 @@ void alive(Call call) {
 }
 
 [[noreturn]] void throw_fault(Call call, Fault fault) {
-  const std::string text = fmt::format("[faulty:0] {}: the fault that the test asked for", name_of(call));
+  const std::string text = fmt::format("[faulty:0] {}: the fault that the test asked for{}{}", name_of(call), faults().commands.empty() ? "" : "; last commands:", faults().commands);
   if (fault == Fault::lost || fault == Fault::timeout) faults().dead = true;
   if (fault == Fault::lost) throw DeviceLost(text);
   if (fault == Fault::timeout) throw DeviceTimeout(text);
@@ -84,15 +84,23 @@ void FaultyDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
 
 KernelId FaultyDevice::compile(const KernelSource& source) {
   pass(Call::compile);
-  return inner_->compile(source);
+  const KernelId kernel = inner_->compile(source);
+  names_[kernel] = source.name;
+  return kernel;
 }
 
 RecordingId FaultyDevice::record(std::span<const Command> commands, bool timed) {
   pass(Call::record);
-  return inner_->record(commands, timed);
+  const RecordingId recording = inner_->record(commands, timed);
+  std::string& text = commands_[recording];
+  for (const Command& command : commands) {
+    if (const auto* dispatch = std::get_if<Dispatch>(&command)) text += " " + names_[dispatch->kernel];
+  }
+  return recording;
 }
 
 Ticket FaultyDevice::submit(RecordingId recording) {
+  faults().commands = commands_[recording];
   pass(Call::submit);
   return inner_->submit(recording);
 }

@@ -7,6 +7,7 @@
 // device's lock, and is changed only while nothing runs.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
@@ -32,8 +33,9 @@ struct Faults {
   FaultPlan plan;
   uint64_t seen[7] = {};  // by Call, since reset()
   bool dead = false;
+  std::string commands;  // kernels of the latest submission, for the text of the fault
   uint64_t& count(Call call) { return seen[static_cast<size_t>(call)]; }
-  void reset(const FaultPlan& next = {}) { *this = Faults{next, {}, false}; }
+  void reset(const FaultPlan& next = {}) { *this = Faults{next, {}, false, {}}; }
 };
 Faults& faults();
 
@@ -49,7 +51,10 @@ class FaultyDevice final : public Device {
   KernelId compile(const KernelSource& source) override;
   void release(KernelId kernel) override { inner_->release(kernel); }
   RecordingId record(std::span<const Command> commands, bool timed) override;
-  void release(RecordingId recording) override { inner_->release(recording); }
+  void release(RecordingId recording) override {
+    commands_.erase(recording);
+    inner_->release(recording);
+  }
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
   std::vector<CommandTime> command_times(Ticket ticket) override;
@@ -60,6 +65,8 @@ class FaultyDevice final : public Device {
 
  private:
   std::unique_ptr<Device> inner_;
+  std::map<KernelId, std::string> names_;
+  std::map<RecordingId, std::string> commands_;
 };
 
 // Makes "faulty:0" the device `inner_id` with faults. Once per process; later calls with the same id do nothing.

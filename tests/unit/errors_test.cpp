@@ -184,5 +184,42 @@ TEST(Errors, Attention) {
   EXPECT_EQ(refused([](O& o) { o.scale = INFINITY; }), (Refusal{"ValueError", "[scaled_dot_product_attention] scale is inf; it must be finite"}));
 }
 
+TEST(Errors, Statistics) {
+  EXPECT_REFUSAL("ShapeError", "[any] axis 2 is out of range for 2 dimensions", any(f32({2, 3}), {2}));
+  EXPECT_REFUSAL("ShapeError", "[norm] axis 1 is given twice", norm(f32({2, 3}), 2, {1, -1}));
+  EXPECT_REFUSAL("ValueError", "[norm] p is NaN; it must be a number or an infinity", norm(f32({2}), NAN));
+  EXPECT_REFUSAL("ShapeError", "[norm] axis 1 of (2, 0) has no elements, and norm of nothing is undefined; check for an empty batch", norm(f32({2, 0}), INFINITY, {1}));
+  EXPECT_REFUSAL("ShapeError", "[aminmax] axis 0 of (0, 3) has no elements, and aminmax of nothing is undefined; check for an empty batch", aminmax(f32({0, 3})));
+  EXPECT_REFUSAL("ShapeError", "[median] a scalar has no axis; reshape it to (1)", median(f32({})));
+  EXPECT_REFUSAL("ValueError", "[kthvalue] k is 0, and axis 1 of (2, 3) has 3 elements; k counts from 1", kthvalue(f32({2, 3}), 0));
+  EXPECT_REFUSAL("ValueError", "[quantile] q is 1.5; it must be between 0 and 1", quantile(f32({3}), 1.5));
+  EXPECT_REFUSAL("ValueError", "[quantile] no q is given", quantile(f32({3}), std::vector<double>{}));
+  EXPECT_REFUSAL("ValueError", "[histogram] the number of bins is 0; it must be positive", histogram(f32({3}), 0, 0, 1));
+  EXPECT_REFUSAL("ValueError", "[histogram] the range [1, 1] is empty or infinite", histogram(f32({3}), 4, 1, 1));
+  EXPECT_REFUSAL("DTypeError", "[bincount] x is f32; it must be an integer tensor; histogram() counts floats", bincount(f32({3}), 4));
+  EXPECT_REFUSAL("ShapeError", "[bincount] x is (3), weights (2); they must be the same", bincount(i32({3}), f32({2}), 4));
+  EXPECT_REFUSAL("ValueError", "[bincount] the length is 0; it must be positive", bincount(i32({3}), 0));
+  EXPECT_REFUSAL("ShapeError", "[cummax] axis 3 is out of range for 1 dimension", cummax(f32({3}), 3));
+  EXPECT_REFUSAL("ValueError", "[diff] it is to be taken -1 times; that must not be negative", diff(f32({3}), -1));
+  EXPECT_REFUSAL("ShapeError", "[trapezoid] x is (2), y (3); x must have y's shape or be (3)", trapezoid(f32({3}), f32({2})));
+  EXPECT_REFUSAL("ShapeError", "[cov] x is (2, 3, 4); it must be (variables, observations) or (observations)", cov(f32({2, 3, 4})));
+}
+
+TEST(Errors, Distributions) {
+  EXPECT_REFUSAL("ValueError", "[randint] the range [3, 3) is empty", randint(3, 3, {2}, &reference()));
+  EXPECT_REFUSAL("ValueError", "[randint] the range [0, 2199023255552) is too wide; at most 2^40 numbers", randint(0, int64_t{1} << 41, {2}, &reference()));
+  EXPECT_REFUSAL("ValueError", "[randperm] the count is -1; it must not be negative", randperm(-1, &reference()));
+  EXPECT_REFUSAL("ValueError", "[exponential] the rate is 0; it must be finite and positive", exponential({2}, 0, &reference()));
+  EXPECT_REFUSAL("ValueError", "[gumbel] the location is nan; it must be finite", gumbel({2}, NAN, 1, &reference()));
+  EXPECT_REFUSAL("ValueError", "[laplace] the scale is -1; it must be finite and positive", laplace({2}, 0, -1, &reference()));
+  EXPECT_REFUSAL("ValueError", "[truncated_normal] the range [2, 1] is empty", truncated_normal({2}, 0, 1, 2, 1, &reference()));
+  EXPECT_REFUSAL("ValueError", "[truncated_normal] nearly nothing of mean 0 and deviation 1 lies in [8, 9]", truncated_normal({2}, 0, 1, 8, 9, &reference()));
+  EXPECT_REFUSAL("ValueError", "[multinomial] 4 different classes of 3 are asked for; replacement = true draws a class more than once", multinomial(f32({2, 3}), 4));
+  EXPECT_REFUSAL("ValueError", "[multinomial] the count is 0; it must be positive", multinomial(f32({3}), 0));
+  EXPECT_REFUSAL("DTypeError", "[categorical] needs floating logits, not i32; cast them first", categorical(i32({3})));
+  EXPECT_REFUSAL("ShapeError", "[categorical] axis 1 of (3, 0) has no classes", categorical(f32({3, 0})));
+  EXPECT_REFUSAL("ValueError", "[gumbel_softmax] the temperature is 0; it must be finite and positive", gumbel_softmax(f32({3}), 0));
+}
+
 }  // namespace
 }  // namespace heddle

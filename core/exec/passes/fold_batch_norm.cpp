@@ -28,7 +28,7 @@ class Fold {
       const int term = term_of(link);
       if (term < 0 || !is_stored_value(term, 16)) return -1;
     }
-    if (!is_stored_value(weight(), 4)) return -1;
+    if (!is_stored_value(weight(), 4) || is_quantised(weight())) return -1;
     return build(chain);
   }
 
@@ -92,6 +92,13 @@ class Fold {
     if (node.op->kind == OpKind::constant) return true;
     if (depth == 0 || (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::movement)) return false;
     return std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return is_stored_value(input, depth - 1); });
+  }
+
+  // Weights of fewer bits stay as they are: the product reads them so, and a copy in f32 would take the memory that they save.
+  bool is_quantised(int id) const {
+    const IrNode& node = site_.at(id);
+    if (node.op == &ops::cast_op) return true;
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return is_quantised(input); });
   }
 
   // ---- y = anchor * scale + shift, as two vertices of one value a channel

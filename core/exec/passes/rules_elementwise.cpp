@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/exec/passes/rules_patterns.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -45,13 +46,15 @@ std::optional<int> divide(Simplifier& graph, IrNode& node, const std::optional<d
   if (is(divisor, 1)) return x;
   // Division by a power of two is a multiplication, exactly.
   int exponent = 0;
-  const bool exact = divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
+  const bool always = (graph.at(node.inputs[1]).varies & varies::numbers) == 0;
+  const bool exact = always && divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
   if (!exact) return std::nullopt;
   return graph.make({&ops::mul_op, {}, {x, graph.make_full(node.shape, node.dtype, 1 / *divisor)}, node.shape, node.dtype});
 }
 
 std::optional<int> identity(Simplifier& graph, IrNode& node) {
   if (node.op == &ops::cast_op && graph.at(node.inputs[0]).dtype == node.dtype) return node.inputs[0];
+  if (node.op == &ops::where_op && node.inputs[1] == node.inputs[2]) return node.inputs[1];
   if (node.inputs.size() != 2) return std::nullopt;
   const int x = node.inputs[0], y = node.inputs[1];
   const std::optional<double> cx = graph.constant(x), cy = graph.constant(y);

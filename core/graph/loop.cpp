@@ -1,0 +1,255 @@
+#include "core/graph/loop.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "core/base/error.h"
+#include "core/exec/access.h"
+#include "core/graph/custom.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+thread_local BodyTrace* present = nullptr;
+
+// `node` over other inputs.
+NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContext& device) {
+  NodePtr made;
+  if (node.op == &ops::loop_op) {
+    made = make_loop(device, as_loop(node).body, std::move(inputs), LoopShape::of(node));
+  } else if (const std::shared_ptr<const CustomRule> rule = node.op == &ops::custom_op ? find_custom_rule(node) : nullptr) {
+    std::vector<Tensor> others;
+    for (size_t i = 1; i < inputs.size(); ++i) others.emplace_back(inputs[i]);
+    made = make_custom(Tensor(inputs[0]), others, rule).node();
+  } else {
+    made = inputs.empty() ? make_node_on(device, *node.op, node.attrs, node.shape, node.dtype) : make_node(*node.op, std::move(inputs), node.attrs, node.shape, node.dtype);
+  }
+  made->where = node.where;
+  if (made->keep == Keep::plain) made->keep = node.keep;
+  return made;
+}
+
+void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& key) {
+  key.push_back(reinterpret_cast<uint64_t>(node.op));
+  key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 | static_cast<uint64_t>(node.shape.rank()) << 40 |
+                static_cast<uint64_t>(node.inputs.size()) << 20 | node.attrs.ints.size());
+  for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
+  for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
+  key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
+  key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
+  for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(body.index.at(input.get())));
+  if (node.op != &ops::loop_op) return;
+  const std::vector<uint64_t>& inner = as_loop(node).body->key;
+  key.push_back(inner.size());
+  key.insert(key.end(), inner.begin(), inner.end());
+}
+
+std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::vector<NodePtr>& others, std::vector<NodePtr> results) {
+  auto body = std::make_shared<LoopBody>();
+  body->order = args;
+  body->args = std::move(args);
+  for (const NodePtr& node : others) {
+    if (node->op != &ops::loop_arg_op) body->order.push_back(node);
+  }
+  body->results = std::move(results);
+  for (size_t i = 0; i < body->order.size(); ++i) body->index.emplace(body->order[i].get(), static_cast<int>(i));
+  body->key.push_back(body->args.size());
+  for (const NodePtr& node : body->order) write_key(*node, *body, body->key);
+  for (const NodePtr& result : body->results) body->key.push_back(static_cast<uint64_t>(body->index.at(result.get())));
+  return body;
+}
+
+}  // namespace
+
+// From the users to their inputs, so that no chain of destructors is long.
+LoopBody::~LoopBody() {
+  results.clear();
+  while (!order.empty()) order.pop_back();
+}
+
+const LoopNode& as_loop(const Node& node) { return static_cast<const LoopNode&>(node); }
+
+LoopShape LoopShape::of(const Node& loop) {
+  const std::vector<int64_t>& ints = loop.attrs.ints;
+  return {ints[0], static_cast<int>(ints[1]), static_cast<int>(ints[2]), ints[3] != 0, ints[4] != 0};
+}
+
+NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, std::vector<NodePtr> inputs, const LoopShape& shape) {
+  auto node = std::make_shared<LoopNode>();
+  node->op = &ops::loop_op;
+  node->attrs.ints = {shape.length, shape.carries, shape.slices, shape.reverse, shape.checkpoint};
+  node->shape = Shape{0};
+  node->dtype = DType::f32;
+  node->device = &device;
+  for (const NodePtr& input : inputs) {
+    if (input->device != &device) {
+      throw ValueError("[scan] tensors live on different devices: a " + input->shape.str() + " tensor on " + input->device->id() + ", the loop on " + device.id() +
+                       "; move one with to()");
+    }
+    node->tracks = node->tracks || (input->tracks && is_float(input->dtype));
+  }
+  node->tracks = node->tracks && grad_mode();
+  node->where = current_place();
+  node->keep = RecomputeScope::mark();
+  node->inputs = std::move(inputs);
+  node->body = std::move(body);
+  if (BodyTrace* trace = BodyTrace::current()) trace->note(node);
+  return node;
+}
+
+Tensor loop_carry(const NodePtr& loop, int carry) {
+  const Node& result = *as_loop(*loop).body->results[static_cast<size_t>(carry)];
+  return Tensor(make_node(ops::loop_result_op, {loop}, {{0, carry}}, result.shape, result.dtype));
+}
+
+Tensor loop_stack(const NodePtr& loop, int index) {
+  const LoopShape shape = LoopShape::of(*loop);
+  const Node& value = *as_loop(*loop).body->order[static_cast<size_t>(index)];
+  Shape stacked{shape.length};
+  for (int64_t d : value.shape) stacked.push_back(d);
+  if (value.op == &ops::loop_arg_op && index >= shape.carries) {
+    const Tensor given(loop->inputs[static_cast<size_t>(index)]);
+    return index < shape.carries + shape.slices ? given : expand(unsqueeze(given, 0), stacked);
+  }
+  return Tensor(make_node(ops::loop_result_op, {loop}, {{1, index}}, stacked, value.dtype));
+}
+
+std::vector<NodePtr> call_body(const LoopBody& body, std::span<const NodePtr> args) {
+  std::vector<NodePtr> made(args.begin(), args.end());
+  for (size_t i = args.size(); i < body.order.size(); ++i) {
+    const Node& node = *body.order[i];
+    std::vector<NodePtr> inputs;
+    for (const NodePtr& input : node.inputs) inputs.push_back(made[static_cast<size_t>(body.index.at(input.get()))]);
+    made.push_back(record_again(node, std::move(inputs), *node.device));
+  }
+  return made;
+}
+
+// Without recursion.
+std::vector<NodePtr> nodes_below(std::span<const NodePtr> roots, const std::function<bool(const Node&)>& stop) {
+  struct Frame {
+    NodePtr node;
+    size_t next;
+  };
+  std::vector<NodePtr> order;
+  std::unordered_set<const Node*> seen;
+  std::vector<Frame> stack;
+  for (const NodePtr& root : roots) {
+    if (!seen.insert(root.get()).second) continue;
+    stack.push_back({root, 0});
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      const size_t inputs = top.next == 0 && stop(*top.node) ? 0 : top.node->inputs.size();
+      if (top.next >= inputs) {
+        order.push_back(std::move(top.node));
+        stack.pop_back();
+        continue;
+      }
+      const NodePtr& input = top.node->inputs[top.next++];
+      if (seen.insert(input.get()).second) stack.push_back({input, 0});
+    }
+  }
+  return order;
+}
+
+std::vector<NodePtr> substitute(std::span<const NodePtr> roots, const std::unordered_map<const Node*, NodePtr>& to) {
+  std::unordered_map<const Node*, NodePtr> now;
+  for (const NodePtr& node : nodes_below(roots, [&](const Node& n) { return to.contains(&n) || n.has_value(); })) {
+    if (const auto other = to.find(node.get()); other != to.end()) {
+      now.emplace(node.get(), other->second);
+      continue;
+    }
+    std::vector<NodePtr> inputs;
+    bool same = true;
+    if (!node->has_value()) {
+      for (const NodePtr& input : node->inputs) {
+        inputs.push_back(now.at(input.get()));
+        same = same && inputs.back() == input;
+      }
+    }
+    now.emplace(node.get(), same ? node : record_again(*node, std::move(inputs), *node->device));
+  }
+  std::vector<NodePtr> result;
+  for (const NodePtr& root : roots) result.push_back(now.at(root.get()));
+  return result;
+}
+
+// ---- tracing
+
+BodyTrace::BodyTrace(DeviceContext& device, int64_t length) : device_(device), length_(length), outer_(present) { present = this; }
+
+BodyTrace::~BodyTrace() { end(); }
+
+void BodyTrace::end() {
+  if (!ended_) present = outer_;
+  marks_.end();
+  ended_ = true;
+}
+
+BodyTrace* BodyTrace::current() { return present; }
+
+Tensor BodyTrace::argument(const Shape& shape, DType dtype) {
+  NodePtr node = make_node_on(device_, ops::loop_arg_op, {}, shape, dtype);
+  node->tracks = grad_mode() && is_float(dtype);
+  args_.push_back(node);
+  return Tensor(node);
+}
+
+Tensor BodyTrace::iteration() {
+  if (iteration_ == nullptr) {
+    iteration_ = std::make_shared<Node>();
+    iteration_->op = &ops::loop_arg_op;
+    iteration_->dtype = DType::i32;
+    iteration_->device = &device_;
+    note(iteration_);
+  }
+  return Tensor(iteration_);
+}
+
+BodyTrace::Closed BodyTrace::close(const std::vector<NodePtr>& results, bool hoist) {
+  end();
+  if (iteration_) args_.push_back(iteration_);
+  const auto is_argument = [&](const Node& node) { return node.op == &ops::loop_arg_op && inside_.contains(&node); };
+  const auto is_end = [&](const Node& node) { return is_argument(node) || node.has_value() || !inside_.contains(&node); };
+  // What depends on an argument is computed by every iteration.
+  std::unordered_set<const Node*> varies;
+  for (const NodePtr& node : nodes_below(results, is_end)) {
+    const auto varying = [&](const NodePtr& input) { return varies.contains(input.get()); };
+    if (is_end(*node) ? is_argument(*node) : std::any_of(node->inputs.begin(), node->inputs.end(), varying)) varies.insert(node.get());
+  }
+  const auto is_captured = [&](const Node& node) {
+    const bool costs_nothing = node.op->kind == OpKind::constant || is_view_op(*node.op);
+    return !varies.contains(&node) && (is_end(node) || (hoist && !costs_nothing));
+  };
+  const std::vector<NodePtr> order = nodes_below(results, [&](const Node& node) { return is_end(node) || is_captured(node); });
+
+  // The body belongs to nobody: a trace of its own keeps it from being pending, and modes of the moment from marking it.
+  BodyTrace unnoticed(device_, length_);
+  const NoGradScope no_gradients;
+  Closed closed;
+  std::vector<NodePtr> captured_args, others;
+  std::unordered_map<const Node*, NodePtr> to;
+  for (const NodePtr& node : order) {
+    NodePtr now = node;
+    if (is_captured(*node)) {
+      closed.captured.push_back(node);
+      now = unnoticed.argument(node->shape, node->dtype).node();
+      captured_args.push_back(now);
+    } else if (!is_argument(*node)) {
+      std::vector<NodePtr> inputs;
+      for (const NodePtr& input : node->inputs) inputs.push_back(to.at(input.get()));
+      now = record_again(*node, std::move(inputs), device_);
+      others.push_back(now);
+    }
+    to.emplace(node.get(), now);
+  }
+  std::vector<NodePtr> mapped;
+  for (const NodePtr& result : results) mapped.push_back(to.at(result.get()));
+  args_.insert(args_.end(), captured_args.begin(), captured_args.end());
+  closed.body = make_body(args_, others, std::move(mapped));
+  return closed;
+}
+
+}  // namespace heddle

@@ -1,0 +1,176 @@
+// Which lines of this file the kernels of a step name, through the passes; and the ledger of a compiled function.
+#include "core/exec/places.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "autograd/autograd.h"
+#include "core/exec/compile.h"
+#include "core/exec/dump.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+#include "core/exec/step.h"
+#include "core/graph/functions.h"
+#include "nn/nn.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& null() { return device("null:0"); }
+Tensor given(const Shape& shape) {
+  Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null());
+  return x;
+}
+std::string line(unsigned number) { return "places_test.cpp:" + std::to_string(number); }
+
+// The places of each kernel of what is pending, as texts.
+std::vector<std::vector<std::string>> pending_places() {
+  const std::vector<NodePtr> roots = held_pending();
+  const Capture captured = capture(roots);
+  const PlannedStep step = plan_step(prepare(import_graph(captured), null().caps()), null().caps());
+  std::vector<std::vector<std::string>> all;
+  for (const std::vector<Place>& places : kernel_places(step.scheduled, step.kernels, captured)) {
+    all.emplace_back();
+    for (const Place& place : places) all.back().push_back(place.str());
+  }
+  return all;
+}
+
+TEST(Places, AFusedKernelNamesAllItsLines) {
+  const Tensor x = given({4, 8});
+  const Tensor a = exp(x) * 2;
+  const Tensor y = softmax(a);
+  const auto places = pending_places();
+  ASSERT_FALSE(places.empty());
+  std::vector<std::string> all;
+  for (const auto& kernel : places) all.insert(all.end(), kernel.begin(), kernel.end());
+  EXPECT_NE(std::find(all.begin(), all.end(), line(__LINE__ - 6)), all.end());
+  EXPECT_NE(std::find(all.begin(), all.end(), line(__LINE__ - 6)), all.end());
+  eval_pending();
+}
+
+TEST(Places, KernelsThatPassesMakeForThemselvesNameWhomTheyServe) {
+  const Tensor x = given({1 << 20});
+  const Tensor s = sum(x * x);  // in two stages
+  const unsigned at = __LINE__ - 1;
+  const auto places = pending_places();
+  EXPECT_GE(places.size(), 2u);
+  for (const auto& kernel : places) EXPECT_EQ(kernel, std::vector<std::string>{line(at)});
+  eval_pending();
+}
+
+TEST(Places, EveryKernelOfATrainingStepHasOne) {
+  nn::Sequential model(nn::Linear(16, 8, true, &null()), nn::ReLU(), nn::Linear(8, 4, true, &null()));
+  nn::Adam adam(model.parameters());
+  const Tensor x = given({5, 16});
+  const Tensor target = zeros({5}, DType::i64, &null());
+  const auto step = [&] {
+    const Tensor y = model(x);
+    const unsigned forward = __LINE__ - 1;
+    const Tensor loss = cross_entropy(y, target);
+    backward(loss);
+    adam.update();
+    adam.zero_grad();
+    return forward;
+  };
+  step();
+  eval_pending();
+  const unsigned forward = step();
+  bool backwards = false;
+  for (const auto& kernel : pending_places()) {
+    EXPECT_FALSE(kernel.empty());
+    for (const std::string& place : kernel) {
+      EXPECT_TRUE(place.starts_with("places_test.cpp:")) << place;
+      backwards = backwards || place == line(forward) + " (backward)";
+    }
+  }
+  EXPECT_TRUE(backwards);
+  eval_pending();
+}
+
+TEST(Places, TheSameStructureFromAnotherLineIsTheSameStep) {
+  const Tensor x = given({33});
+  const auto before = null().counters();
+  { eval({tanh(x) * 1.625}); }
+  { eval({tanh(x) * 1.625}); }
+  const auto after = null().counters();
+  EXPECT_EQ(after.steps_compiled - before.steps_compiled, 1u);
+  EXPECT_EQ(after.step_hits - before.step_hits, 1u);
+}
+
+TEST(Places, WhatADeviceRefusesNamesTheOperation) {
+  const Tensor x = given({4});
+  std::string text;
+  try {
+    const Tensor wide = cast(x, DType::f64);
+    const Tensor y = wide + 1;
+    y.to_vector<double>();
+  } catch (const Error& e) {
+    text = e.what();
+  }
+  if (text.empty()) GTEST_SKIP() << "null:0 has f64";
+  EXPECT_TRUE(text.ends_with("(" + line(__LINE__ - 7) + ")") || text.ends_with("(" + line(__LINE__ - 6) + ")")) << text;
+}
+
+TEST(Places, NotesNameTheKernelsOfAText) {
+  std::vector<LoweredKernel> kernels(2);
+  kernels[0].source.name = "add";
+  kernels[1].source.name = "add_many";
+  const Place first{Caller::current(), false};
+  const Place second{Caller::current(), true};
+  const std::vector<std::vector<Place>> places{{first}, {second}};
+  EXPECT_EQ(places_note("last commands: add_many, x", kernels, places, true), "; computes " + second.str());
+  EXPECT_EQ(places_note("last commands: add", kernels, places, false), "; computes " + first.str());
+  EXPECT_EQ(places_note("nothing known", kernels, places, false), "");
+  EXPECT_EQ(places_note("nothing known", kernels, places, true), "; computes " + first.str() + ", " + second.str());
+}
+
+TEST(Places, TheLedgerOfACompiledFunction) {
+  Tensor w = given({256});
+  eval({w});
+  auto f = compile([&](const Tensor& x) {
+    w.assign(w * 0.5 + x);
+    return sum(w * x);
+  });
+  EXPECT_THROW(f.memory(), ValueError);
+  f(given({256}));
+  const StepLedger ledger = f.memory();
+  EXPECT_EQ(ledger.inputs + ledger.optimizer_state + ledger.parameters, 2u * 1024);
+  EXPECT_GE(ledger.kernels, 1u);
+  EXPECT_GE(ledger.measured, 2u * 1024);
+  EXPECT_NE(ledger.str().find("held when it ran"), std::string::npos);
+  const Tensor y = w * 3;
+  EXPECT_EQ(plan_pending().measured, 0u);
+  EXPECT_GE(plan_pending().outputs, 1024u);
+}
+
+// ---- what compile() says of a function that it cannot repeat
+
+TEST(BadInput, AFunctionThatComputesNothingIsRefusedInWords) {
+  const auto f = compile([](const Tensor&) {}, {.name = "my step"});
+  try {
+    f(given({3}));
+    FAIL() << "not refused";
+  } catch (const ValueError& e) {
+    EXPECT_STREQ(e.what(), "[compile] my step returns no tensor and changes none: there is nothing to compute; return a result, or assign() to a tensor");
+  }
+}
+
+TEST(BadInput, HiddenStateThatChangedIsFoundAndSaid) {
+  double hidden = 2;
+  const auto f = compile([&](const Tensor& x) { return x * hidden; }, {.name = "my step"});
+  const Tensor x = given({3});
+  for (int i = 0; i < 4; ++i) f(x);
+  EXPECT_GE(f.stats().replayed, 1u);
+  hidden = 3;
+  testing::internal::CaptureStderr();
+  for (int i = 0; i < 10; ++i) f(x);
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(f.stats().stale, 1u);
+  EXPECT_NE(said.find("my step does something else than"), std::string::npos) << said;
+  EXPECT_NE(said.find("a number, flag or pointer of its closure has changed. Hold it in Watched<T>, pass it as an argument"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace heddle
