@@ -11,6 +11,7 @@
 #include "core/exec/bodies.h"
 #include "core/exec/materialize.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -241,6 +242,7 @@ class Scheduler {
 
   bool try_join(int id, int g, bool only) {
     if (groups_[g].kind == GroupKind::join || groups_[g].kind == GroupKind::loop) return false;
+    if (limits_.counted_loops && !may_loop_together(id, groups_[g])) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
     if (uses.empty()) return false;
     Group joined = groups_[g];
@@ -253,6 +255,15 @@ class Scheduler {
       default: break;
     }
     return ok && accept(std::move(joined), id, g);
+  }
+
+  // Loops of a user's text run once for an element: inside a loop over elements their iterations multiply.
+  bool may_loop_together(int id, const Group& group) const {
+    const bool elementwise = at(id).op->kind == OpKind::elementwise && group.kind == GroupKind::elementwise;
+    if (elementwise) return true;
+    const auto loops = [&](int vertex) { return loops_of(*at(vertex).op) > 0; };
+    return !loops(id) && std::none_of(group.members.begin(), group.members.end(), [&](const Member& m) { return loops(m.node); }) &&
+           std::none_of(group.inlined.begin(), group.inlined.end(), loops);
   }
 
   std::vector<Use> uses_of(int id, const Group& group) const {
@@ -313,7 +324,7 @@ class Scheduler {
   bool join_prologue(Group& group, int id, const std::vector<Use>& uses) const {
     const IrNode& node = at(id);
     // Up to two batch dimensions always fit the body's two batch loops, whatever the views below the function.
-    if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1 || node.op == &copy_op || node.op->cost > 2) return false;
+    if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1 || node.op == &copy_op || as_user(*node.op) != nullptr || node.op->cost > 2) return false;
     const DType from = at(node.inputs[0]).dtype;
     const bool half = from == DType::f16 || from == DType::bf16;
     const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;
