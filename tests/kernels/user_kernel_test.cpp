@@ -142,7 +142,7 @@ TEST_P(UserKernels, Derivatives) {
 // Like a built-in: one kernel with its neighbours.
 TEST_P(UserKernels, Fuses) {
   const Tensor x = f32({0.5, 1, 2, 3, 4, 5}, {2, 3}), row = f32({1, 2, 3}, {3});
-  const Tensor y = lambert_w()(x + row) * 2.0 + tanh(row), total = sum(square(lambert_w()(x)), {1});
+  const Tensor y = lambert_w()(x + row) * 2.0 + abs(row), total = sum(square(lambert_w()(x)), {1});
   const Tensor y2 = y + 1.0;
   if (!on_reference()) {
     const bool loops_alone = device().caps().max_loop_iterations < UINT64_MAX;
@@ -152,7 +152,7 @@ TEST_P(UserKernels, Fuses) {
   const std::vector<double> a{0.5, 1, 2, 3, 4, 5};
   for (size_t i = 0; i < 6; ++i) {
     const double r = static_cast<double>(i % 3 + 1);
-    expected.push_back(newton_w(a[i] + r) * 2 + std::tanh(r) + 1);
+    expected.push_back(newton_w(a[i] + r) * 2 + r + 1);
     squares[i / 3] += newton_w(a[i]) * newton_w(a[i]);
   }
   expect_close(y2.to_doubles(), expected, 1e-6, "chain");
