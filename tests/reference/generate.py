@@ -61,8 +61,8 @@ class Input:
 
     def with_values(self, kind, dtype):
         """The same with some elements of a floating input replaced."""
-        if dtype not in FLOATS or not self.shape and kind != "extreme":
-            return self
+        if dtype not in FLOATS or not self.grad or not self.shape and kind != "extreme":
+            return self  # what takes no gradient may be labels
         values = self.draw(np.random.Generator(np.random.Philox(7)), dtype).copy().reshape(-1)
         places = {"nan": [(0.4, np.nan)], "infinite": [(0.1, np.inf), (0.8, -np.inf)],
                   "extreme": [(k / len(EXTREMES), v) for k, v in enumerate(EXTREMES)]}[kind]
@@ -123,7 +123,7 @@ class Family:
         variants = [("empty", [i.without(axis, size) for i in inputs]) for axis, size in axes_of(inputs)]
         variants += [(kind, [i.with_values(kind, i.dtype or dtype) for i in inputs]) for kind in ("nan", "infinite", "extreme")]
         for n, (kind, some) in enumerate(variants):
-            if kind != "empty" and (op in CRASHES or not any((i.dtype or dtype) in FLOATS for i in some) or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
+            if kind != "empty" and (op in CRASHES or not any(i.grad and (i.dtype or dtype) in FLOATS for i in some) or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
                 continue
             before = set(self.tensors)
             try:

@@ -22,6 +22,14 @@ List moved(const List& x, const List& by, double step) {
   return at;
 }
 
+// What cancels in a sum of products: the scale of its rounding.
+double terms(const List& a, const List& b) {
+  List sizes_a, sizes_b;
+  for (const Tensor& t : a) sizes_a.push_back(abs(t));
+  for (const Tensor& t : b) sizes_b.push_back(abs(t));
+  return inner(sizes_a, sizes_b).item();
+}
+
 std::string close(const char* what, double found, double expected, double scale, double tolerance) {
   if (std::abs(found - expected) <= tolerance * (1 + scale)) return "";  // false for NaN
   return fmt::format("{}: {:.12g} instead of {:.12g}", what, found, expected);
@@ -57,14 +65,14 @@ Verdict forward_mode(const StoredCase& stored) {
   const List g = pull(u);
   const double forward = inner(dy, u).item(), reverse = inner(g, v).item();
   if (!std::isfinite(reverse)) return std::isfinite(forward) ? "forward mode is finite, reverse mode is not" : std::string();
-  const double scale = sum(abs(g[0] * v[0])).item() + std::abs(reverse);
-  if (std::string wrong = close("forward mode", forward, reverse, scale, 1e-9); !wrong.empty()) return wrong;
+  if (std::string wrong = close("forward mode", forward, reverse, terms(g, v), 1e-9); !wrong.empty()) return wrong;
 
   const auto loss = [&](const List& in) { return inner(s.smooth_outputs(in), u); };
-  const double mixed = inner(hvp(loss, x, v), w).item();
+  const List product = hvp(loss, x, v);
+  const double mixed = inner(product, w).item();
   const double twice = inner(grad([&](const List& in) { return inner(grad(loss)(in), v); })(x), w).item();
   if (!std::isfinite(twice)) return std::isfinite(mixed) ? "forward over reverse is finite, reverse over reverse is not" : std::string();
-  return close("forward over reverse", mixed, twice, std::abs(twice) + scale, 1e-8);
+  return close("forward over reverse", mixed, twice, terms(product, w), 1e-8);
 }
 
 HEDDLE_PROPERTY(SecondOrder, second_order);
