@@ -12,6 +12,7 @@ constexpr std::string_view unsorted = "the boundaries are no longer sorted: any 
 constexpr std::string_view weight_matrix = "a product with weights, whose zeros meet the NaN or infinity; PyTorch picks elements";
 constexpr std::string_view order_of_products = "infinities times 0 and sums of both infinities depend on the order of the products";
 constexpr std::string_view outside = "a gradient outside of the function's domain, or at a pole: PyTorch gives NaN or a number of its own";
+constexpr std::string_view schedule = "some schedules multiply zeros of the border or between pixels: 0 * NaN; which, depends on the device";
 constexpr std::string_view padding = "zeros of the border are skipped, not multiplied: no 0 * infinity";
 constexpr std::string_view keeps_nan = "a NaN stays one, as in NumPy; PyTorch gives 0";
 constexpr std::string_view mean_of_nothing = "the mean of nothing is NaN as for all losses; PyTorch gives 0 for this one";
@@ -47,6 +48,12 @@ constexpr std::array table{
     Exemption{"conv1d", "StoredValues", "infinite", padding},
     Exemption{"conv2d", "StoredValues", "infinite", padding},
     Exemption{"conv3d", "StoredValues", "infinite", padding},
+    Exemption{"conv_transpose1d", "KernelValues", "nan", schedule},
+    Exemption{"conv_transpose1d", "KernelValues", "infinite", schedule},
+    Exemption{"conv_transpose2d", "KernelValues", "nan", schedule},
+    Exemption{"conv_transpose2d", "KernelValues", "infinite", schedule},
+    Exemption{"conv_transpose3d", "KernelValues", "nan", schedule},
+    Exemption{"conv_transpose3d", "KernelValues", "infinite", schedule},
     Exemption{"conv2d", "StoredValues", "empty", "without input channels the bias is left; PyTorch gives no output channels"},
     Exemption{"conv3d", "StoredValues", "empty", "without input channels the bias is left; PyTorch gives no output channels"},
     Exemption{"einsum", "StoredValues", "infinite", order_of_products},
