@@ -138,7 +138,7 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
 
 PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes) {
   PlannedStep step;
-  step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings)});
+  step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings), passes.has(Pass::cheap)});
   LowerOptions options = lower_options(caps);
   options.order = passes.has(Pass::order);
   options.horizontal = passes.has(Pass::horizontal);
