@@ -2,11 +2,15 @@
 #pragma once
 
 #include "autograd/autograd.h"
+#include "autograd/custom.h"
+#include "autograd/transforms.h"
+#include "autograd/vmap.h"
 #include "core/base/dtype.h"
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/device/registry.h"
 #include "core/exec/compile.h"
+#include "core/exec/memory_budget.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"

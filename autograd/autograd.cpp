@@ -37,7 +37,8 @@ bool passes(const Node& node) {
 }
 
 // The differentiable nodes under `outputs`, inputs before users. Iterative: chains may be as long as memory allows.
-std::vector<NodePtr> topological(std::span<const Tensor> outputs) {
+// Nothing is asked of what is behind `stops`.
+std::vector<NodePtr> topological(std::span<const Tensor> outputs, const std::unordered_set<const Node*>& stops) {
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
   struct Frame {
@@ -50,7 +51,7 @@ std::vector<NodePtr> topological(std::span<const Tensor> outputs) {
     stack.push_back({output.node(), 0});
     while (!stack.empty()) {
       Frame& top = stack.back();
-      const size_t inputs = top.next == 0 && !passes(*top.node) ? 0 : top.node->inputs.size();
+      const size_t inputs = top.next == 0 && (stops.contains(top.node.get()) || !passes(*top.node)) ? 0 : top.node->inputs.size();
       if (top.next >= inputs) {
         order.push_back(std::move(top.node));
         stack.pop_back();
@@ -74,7 +75,8 @@ void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view
 // The walk of one vjp: cotangents by node, complete when the node's turn comes.
 class Walk {
  public:
-  Walk(std::span<const Tensor> outputs, std::span<const Tensor> cotangents) : order_(topological(outputs)) {
+  Walk(std::span<const Tensor> outputs, std::span<const Tensor> cotangents, std::unordered_set<const Node*> stops = {})
+      : stops_(std::move(stops)), order_(topological(outputs, stops_)) {
     for (size_t i = 0; i < outputs.size(); ++i) add(outputs[i].node().get(), cotangents[i]);
   }
 
@@ -104,6 +106,7 @@ class Walk {
   }
 
  private:
+  bool passes(const Node& node) const { return !stops_.contains(&node) && heddle::passes(node); }
   bool needs(const Node& node) const { return is_float(node.dtype) && needed_.contains(&node); }
 
   void add(const Node* node, const Tensor& g) {
@@ -180,6 +183,7 @@ class Walk {
     }
   }
 
+  std::unordered_set<const Node*> stops_;
   std::vector<NodePtr> order_;
   std::unordered_set<const Node*> needed_;
   std::unordered_map<const Node*, Tensor> cotangents_;
@@ -274,7 +278,12 @@ std::vector<Tensor> vjp(std::span<const Tensor> outputs, std::span<const Tensor>
     throw GradError(fmt::format("[vjp] {} outputs but {} cotangents", outputs.size(), cotangents.size()));
   }
   for (size_t i = 0; i < outputs.size(); ++i) check_cotangent(*outputs[i].node(), cotangents[i], "vjp");
-  Walk walk(outputs, cotangents);
+  return autograd::vjp_until(outputs, inputs, cotangents, {});
+}
+
+std::vector<Tensor> autograd::vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                                        std::span<const Tensor> cotangents, std::unordered_set<const Node*> stops) {
+  Walk walk(outputs, cotangents, std::move(stops));
   for (const Tensor& input : inputs) walk.want(input.node().get());
   std::vector<Tensor> result(inputs.size());
   walk.run([&](const NodePtr& node, const Tensor& g) {

@@ -7,8 +7,10 @@
 // Thread safety: the table is made on first use and then only read.
 #pragma once
 
+#include <span>
 #include <string_view>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "core/graph/node.h"
@@ -39,6 +41,10 @@ using RuleTable = std::unordered_map<const OpDef*, GradientRow>;
 // The row of that op, or null when nobody wrote one.
 const GradientRow* find_gradient(const OpDef& op);
 
+// vjp() that asks nothing of what is behind the nodes `stops`, which may be among the inputs.
+std::vector<Tensor> vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> cotangents,
+                              std::unordered_set<const Node*> stops);
+
 // Each adds its rows; called once.
 void add_elementwise_rules(RuleTable& table);
 void add_reduce_rules(RuleTable& table);
@@ -48,6 +54,7 @@ void add_contraction_rules(RuleTable& table);
 void add_fused_rules(RuleTable& table);
 void add_attention_rules(RuleTable& table);
 void add_scan_rules(RuleTable& table);
+void add_custom_rules(RuleTable& table);
 void add_reasons(RuleTable& table);
 
 }  // namespace heddle::autograd

@@ -1,3 +1,7 @@
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
@@ -20,19 +24,32 @@ void running_sum(RuleCall& call) {
   call.result[0] = cumsum(call.g, d.axis, d.exclusive, !d.reverse);
 }
 
-// sum of g y / x the other way, where x is not 0. The results from the first zero of a row on are 0; those that hold this zero and no other
-// depend on it, by the product of the rest. Nothing depends on what follows it.
+// x moved by k places along the axis, away from its beginning in the direction of the sums; `border` moves in.
+Tensor moved(const Tensor& x, const Direction& d, int64_t k, double border) {
+  const int64_t n = x.dim(d.axis);
+  if (d.reverse) k = -k;
+  k = std::clamp<int64_t>(k, -n, n);
+  std::vector<std::pair<int64_t, int64_t>> around(static_cast<size_t>(x.rank()));
+  around[static_cast<size_t>(d.axis)] = {std::max<int64_t>(k, 0), std::max<int64_t>(-k, 0)};
+  const int64_t start = k >= 0 ? 0 : -k;
+  return slice(pad(x, around, border), d.axis, {start, start + n, 1});
+}
+
+// dL/dx_i is the product of what stands before i, times s_i: the sum over j >= i of g_j and the product of what stands between i and j. s is the recurrence
+// s_i = g_i + x_{i+1} s_{i+1}, solved by doubling. No division, so that zeros are right, and so are their higher derivatives.
 void running_product(RuleCall& call) {
   const Direction d = direction_of(call);
-  const Tensor &x = call.in[0], &g = call.g;
-  const Tensor zero = eq(x, 0.0);
-  const Tensor so_far = cumsum(cast(zero, DType::f32), d.axis, false, d.reverse);
-  const Tensor first = zero && eq(so_far, 1.0);
-  const Tensor held = d.exclusive ? cumsum(cast(zero, DType::f32), d.axis, true, d.reverse) : so_far;
-  const Tensor rest = cumprod(where(first, 1.0, x), d.axis, d.exclusive, d.reverse);
-  const Tensor at_zero = cumsum(g * where(eq(held, 1.0), rest, 0.0), d.axis, d.exclusive, !d.reverse);
-  const Tensor elsewhere = cumsum(g * call.out, d.axis, d.exclusive, !d.reverse) / where(zero, 1.0, x);
-  call.result[0] = where(first, at_zero, where(zero, 0.0, elsewhere));
+  const bool half = call.node.dtype == DType::f16 || call.node.dtype == DType::bf16;
+  const Tensor x = half ? cast(call.in[0], DType::f32) : call.in[0];
+  const Tensor before = cumprod(x, d.axis, true, d.reverse);
+  Tensor s = half ? cast(call.g, DType::f32) : call.g;
+  if (d.exclusive) s = moved(s, d, -1, 0);  // element i is in the results behind it alone
+  Tensor factor = moved(x, d, -1, 0);
+  for (int64_t k = 1; k < x.dim(d.axis); k *= 2) {
+    s = s + factor * moved(s, d, -k, 0);
+    if (2 * k < x.dim(d.axis)) factor = factor * moved(factor, d, -k, 0);
+  }
+  call.result[0] = cast(before * s, call.node.dtype);
 }
 
 }  // namespace

@@ -48,7 +48,8 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   caps.unified_memory = caps.device_class == DeviceClass::integrated_gpu;
   caps.f16_arithmetic = sm >= 53;
   caps.f64 = caps.f64_math = caps.i64 = true;
-  caps.async = caps.times = true;
+  caps.async = caps.times = caps.uploads_beside = true;
+  caps.queues = 2;
   caps.int8_dot = sm >= 61;
   if (sm >= 80) {  // what the MMA macros of shaders/prelude.cu are written for
     caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";

@@ -1,5 +1,6 @@
 // Errors, memory and kernels of CudaDevice; recordings and completion stand in recording.cpp.
 #include "backend_cuda/cuda_device.h"
+#include "backend_cuda/nvtx.h"
 
 #include <fmt/format.h>
 
@@ -25,6 +26,8 @@ uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
 
 CudaDevice::CudaDevice(const Found& found)
     : caps_(found.info.caps), id_(found.info.id), sm_(found.sm), device_(found.device), cache_("cuda", found.info.caps.driver_hash) {
+  caps_.queues = wanted_queues(caps_.queues);
+  nvtx::active();
   check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
   CUresult result = cu().CtxSetCurrent(context_);
   if (result == CUDA_SUCCESS) result = cu().StreamCreate(&stream_, CU_STREAM_NON_BLOCKING);
@@ -38,8 +41,9 @@ CudaDevice::~CudaDevice() {
   if (given_up_) return;
   cu().CtxSetCurrent(context_);
   cu().StreamSynchronize(stream_);
+  if (copy_stream_) cu().StreamSynchronize(copy_stream_);
   for (auto& [id, recording] : recordings_) destroy(recording);
-  for (InFlight& entry : in_flight_) {
+  for (const InFlight& entry : in_flight_.entries()) {
     cu().EventDestroy(entry.done);
     if (entry.read.memory) cu().MemFreeHost(entry.read.memory);
     for (CUevent event : entry.marks) cu().EventDestroy(event);
@@ -50,10 +54,24 @@ CudaDevice::~CudaDevice() {
   }
   for (Staging& slot : free_staging_) cu().MemFreeHost(slot.memory);
   for (CUevent event : free_events_) cu().EventDestroy(event);
+  if (epoch_) cu().EventDestroy(epoch_);
   for (auto& [id, kernel] : kernels_) cu().ModuleUnload(kernel.module);
-  for (auto& [id, buffer] : buffers_) cu().MemFree(buffer.memory);
+  for (auto& [id, buffer] : buffers_) release(buffer);
+  for (const CUstream stream : side_streams_) cu().StreamDestroy(stream);
+  if (copy_stream_) cu().StreamDestroy(copy_stream_);
   cu().StreamDestroy(stream_);
   cu().DevicePrimaryCtxRelease(device_);
+}
+
+CUstream CudaDevice::make_stream() {
+  CUstream stream = nullptr;
+  expect(cu().StreamCreate(&stream, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  return stream;
+}
+
+void CudaDevice::release(const Buffer& buffer) {
+  if (buffer.host) cu().MemFreeHost(reinterpret_cast<void*>(static_cast<uintptr_t>(buffer.memory)));
+  else cu().MemFree(buffer.memory);
 }
 
 // ---- errors ----
@@ -85,16 +103,7 @@ void CudaDevice::expect(CUresult result, const char* call) {
   throw DeviceError(text);
 }
 
-HandleLookup CudaDevice::lookup() const {
-  return {[this](BufferId id) {
-            auto found = buffers_.find(raw(id));
-            return found == buffers_.end() ? nullptr : &found->second.bytes;
-          },
-          [this](KernelId id) {
-            auto found = kernels_.find(raw(id));
-            return found == kernels_.end() ? nullptr : &found->second.signature;
-          }};
-}
+HandleLookup CudaDevice::lookup() const { return lookup_in(buffers_, kernels_); }
 
 CudaDevice::Buffer& CudaDevice::buffer(BufferId id, const char* place) {
   auto found = buffers_.find(raw(id));
@@ -113,18 +122,29 @@ BufferId CudaDevice::alloc(uint64_t bytes) {
     throw OutOfMemory(fmt::format("[{}] cuMemAlloc of {} bytes: {}", id_, bytes, result_text(result)));
   }
   expect(result, "cuMemAlloc");
-  buffers_[++next_id_] = {memory, bytes};
+  buffers_[++next_id_] = {memory, bytes, false};
   return BufferId{next_id_};
 }
 
 void CudaDevice::free(BufferId id) {
   auto found = buffers_.find(raw(id));
   if (found == buffers_.end()) return;
-  CUdeviceptr memory = found->second.memory;
+  const Buffer buffer = found->second;
   buffers_.erase(found);
   ++frees_;
   drain();
-  cu().MemFree(memory);
+  release(buffer);
+}
+
+BufferId CudaDevice::alloc_host(uint64_t bytes) {
+  activate();
+  check_allocation(bytes, caps_);
+  void* memory = nullptr;
+  const CUresult result = cu().MemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory(fmt::format("[{}] cuMemHostAlloc of {} bytes: {}", id_, bytes, result_text(result)));
+  expect(result, "cuMemHostAlloc");
+  buffers_[++next_id_] = {reinterpret_cast<uintptr_t>(memory), bytes, true};
+  return BufferId{next_id_};
 }
 
 // Waits until nothing uses what is about to be given back: rare, because core's allocator keeps its blocks. Never throws, as
@@ -134,6 +154,7 @@ void CudaDevice::drain() {
   CUresult result = cu().CtxSetCurrent(context_);
   if (!dead_.empty()) return;
   if (result == CUDA_SUCCESS) result = cu().StreamSynchronize(stream_);
+  if (result == CUDA_SUCCESS && copy_stream_) result = cu().StreamSynchronize(copy_stream_);
   if (result != CUDA_SUCCESS) dead_ = fmt::format("cuStreamSynchronize: {}; last commands: {}", result_text(result), last_submitted_);
 }
 
@@ -155,7 +176,7 @@ void CudaDevice::reclaim_staging() {
 bool CudaDevice::take_staging(uint64_t bytes, Staging& slot) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    wait_for(staged_.front().done);
+    in_flight_.wait_for(staged_.front().done);
     reclaim_staging();
   }
   auto best = free_staging_.end();
@@ -187,10 +208,28 @@ void CudaDevice::write(BufferId id, uint64_t offset, const void* source, uint64_
     expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
     return;
   }
+  upload(stream_, target.memory + offset, source, bytes, slot);
+}
+
+// On a stream of its own, which waits for the submission that still needed the old bytes; the main stream waits for it from here on.
+void CudaDevice::write_beside(BufferId id, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  activate();
+  Buffer& target = buffer(id, "write");
+  check_access("write", &target.bytes, offset, bytes);
+  if (bytes == 0) return;
+  Staging slot;
+  if (bytes > max_staged_bytes || !take_staging(bytes, slot)) return write(id, offset, source, bytes);
+  if (!copy_stream_) copy_stream_ = make_stream();
+  if (const InFlight* earlier = in_flight_.find(after)) expect(cu().StreamWaitEvent(copy_stream_, earlier->done, 0), "cuStreamWaitEvent");
+  upload(copy_stream_, target.memory + offset, source, bytes, slot);
+  expect(cu().StreamWaitEvent(stream_, staged_.back().done, 0), "cuStreamWaitEvent");
+}
+
+void CudaDevice::upload(CUstream stream, CUdeviceptr target, const void* source, uint64_t bytes, Staging slot) {
   std::memcpy(slot.memory, source, bytes);
   slot.done = take_event();
-  CUresult result = cu().MemcpyHtoDAsync(target.memory + offset, slot.memory, bytes, stream_);
-  if (result == CUDA_SUCCESS) result = cu().EventRecord(slot.done, stream_);
+  CUresult result = cu().MemcpyHtoDAsync(target, slot.memory, bytes, stream);
+  if (result == CUDA_SUCCESS) result = cu().EventRecord(slot.done, stream);
   if (result != CUDA_SUCCESS) {
     // Nothing tells when a copy that was enqueued without its event is over, so the memory is given up, not reused.
     free_events_.push_back(slot.done);
@@ -205,10 +244,10 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
-  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
+  if (in_flight_.limited()) return wait(read_later(id, offset, target, bytes), nullptr);
   expect(cu().MemcpyDtoHAsync(target, source.memory + offset, bytes, stream_), "cuMemcpyDtoHAsync");
   expect(cu().StreamSynchronize(stream_), "cuStreamSynchronize");
-  retire(next_ticket_);  // the stream is in order: what was enqueued before has finished
+  in_flight_.let_go_of_all();  // the stream is in order: what was enqueued before has finished
 }
 
 // ---- kernels ----

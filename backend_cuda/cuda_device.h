@@ -1,7 +1,8 @@
 // CudaDevice: the device contract on the CUDA driver API, with kernels compiled by NVRTC.
 //
 // Purpose: one stream in the device's primary context. A recording is captured into a CUDA graph, so that a submit is one
-// cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches.
+// cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches. Independent commands are captured on further
+// streams (core/device/branches.h), so that the graph has branches; uploads of batches have a stream of their own (write_beside).
 // Invariants: the stream is in order, so commands need no barriers. The sources of writes are copied to page-locked memory
 // that is kept until the write has finished; what is in flight is bounded (max_in_flight, max_staged_bytes). Memory and modules
 // are given back only after the stream has drained.
@@ -17,7 +18,9 @@
 
 #include "backend_cuda/caps.h"
 #include "core/base/cache_dir.h"
+#include "core/device/branches.h"
 #include "core/device/device.h"
+#include "core/device/in_flight.h"
 #include "core/device/validate.h"
 
 namespace heddle::cuda {
@@ -40,13 +43,17 @@ class CudaDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
+  BufferId alloc_host(uint64_t bytes) override;
 
  private:
   struct Buffer {
     CUdeviceptr memory = 0;
     uint64_t bytes = 0;
+    bool host = false;  // page-locked host memory, at the same address for both sides
   };
   struct Kernel {
     CUmodule module = nullptr;
@@ -56,6 +63,7 @@ class CudaDevice final : public Device {
   };
   struct PreparedDispatch {
     CUfunction function = nullptr;
+    std::string name;  // for NVTX
     unsigned groups[3] = {1, 1, 1};
     unsigned lanes[3] = {1, 1, 1};
     unsigned shared = 0;
@@ -66,6 +74,7 @@ class CudaDevice final : public Device {
   struct PreparedCopy {
     CUdeviceptr src, dst;
     size_t bytes;
+    bool host;  // one side is host memory
   };
   struct PreparedFill {
     CUdeviceptr dst;
@@ -75,6 +84,7 @@ class CudaDevice final : public Device {
   using Prepared = std::variant<PreparedDispatch, PreparedCopy, PreparedFill>;
   struct Recording {
     std::vector<Prepared> commands;  // not resized once made: arguments point into its elements
+    Branches branches;
     CUgraphExec graph = nullptr;     // null: the list is launched
     std::vector<BufferId> buffers;
     uint64_t checked_at = 0;         // value of frees_ when all buffers were last known to be alive
@@ -105,22 +115,27 @@ class CudaDevice final : public Device {
   Buffer& buffer(BufferId id, const char* place);
   std::string machine_code(const KernelSource& source) const;
   KernelId add(const KernelSource& source, const std::string& code);
-  // cuEventSynchronize, or with HEDDLE_TIMEOUT a look from time to time.
-  void wait_for(CUevent event);
   void load(const KernelSource& source, Kernel& kernel);
   void add(Recording& recording, const Command& command);
   PreparedDispatch prepare(const Dispatch& d);
   void capture(Recording& recording);
-  CUresult launch(const Prepared& command, const char*& call);
+  CUresult capture_branches(const Recording& recording, const char*& call);
+  CUresult launch(const Prepared& command, CUstream stream, const char*& call);
+  CUstream make_stream();
+  void upload(CUstream stream, CUdeviceptr target, const void* source, uint64_t bytes, Staging slot);
+  // Gives memory back once nothing uses it.
+  void release(const Buffer& buffer);
   void launch_list(const Recording& recording, InFlight& entry);
-  void check_buffers(Recording& recording);
   CUevent take_event();
   bool finished(CUevent event);
   bool take_staging(uint64_t bytes, Staging& slot);
   void reclaim_staging();
-  void retire(uint64_t ticket);
-  void retire_finished();
-  std::vector<double> times_of(const InFlight& entry);
+  // What in_flight_ asks.
+  friend class InFlightList<CudaDevice, InFlight>;
+  void let_go(InFlight& entry);
+  void block(CUevent event);
+  [[noreturn]] void give_up(double limit);
+  std::vector<CommandTime> times_of(const InFlight& entry);
   void destroy(Recording& recording);
 
   Caps caps_;
@@ -129,20 +144,20 @@ class CudaDevice final : public Device {
   CUdevice device_;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
+  CUstream copy_stream_ = nullptr;      // of write_beside(), made when it is first called
+  std::vector<CUstream> side_streams_;  // of captures with branches
   DiskCache cache_;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
-  std::deque<InFlight> in_flight_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;  // of finished timed submissions
+  InFlightList<CudaDevice, InFlight> in_flight_{*this};
+  CUevent epoch_ = nullptr;  // before the first timed command; later times count from it
   std::deque<Staging> staged_;                                  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;
-  uint64_t next_ticket_ = 0;
   uint64_t frees_ = 1;
-  double limit_ = timeout_seconds();
   bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;
   std::string dead_;  // why the device is lost; empty while it works

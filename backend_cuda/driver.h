@@ -34,10 +34,12 @@ namespace heddle::cuda {
   F(MemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2", CUdeviceptr, const void*, size_t, CUstream)                              \
   F(MemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2", void*, CUdeviceptr, size_t, CUstream)                                    \
   F(MemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2", CUdeviceptr, CUdeviceptr, size_t, CUstream)                              \
+  F(MemcpyAsync, "cuMemcpyAsync", CUdeviceptr, CUdeviceptr, size_t, CUstream)                                         \
   F(MemsetD32Async, "cuMemsetD32Async", CUdeviceptr, unsigned, size_t, CUstream)                                      \
   F(StreamCreate, "cuStreamCreate", CUstream*, unsigned)                                                              \
   F(StreamDestroy, "cuStreamDestroy_v2", CUstream)                                                                    \
   F(StreamSynchronize, "cuStreamSynchronize", CUstream)                                                               \
+  F(StreamWaitEvent, "cuStreamWaitEvent", CUstream, CUevent, unsigned)                                                \
   F(StreamBeginCapture, "cuStreamBeginCapture_v2", CUstream, CUstreamCaptureMode)                                     \
   F(StreamEndCapture, "cuStreamEndCapture", CUstream, CUgraph*)                                                       \
   F(GraphInstantiate, "cuGraphInstantiateWithFlags", CUgraphExec*, CUgraph, unsigned long long)                       \

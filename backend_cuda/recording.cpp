@@ -2,18 +2,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
-#include <thread>
 
 #include "backend_cuda/cuda_device.h"
+#include "backend_cuda/nvtx.h"
 #include "core/base/error.h"
 
 namespace heddle::cuda {
 namespace {
-
-constexpr size_t max_in_flight = 64;  // submissions the host may run ahead
-constexpr size_t kept_times = 64;     // finished timed submissions whose times are remembered
 
 template <class Id>
 uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
@@ -26,6 +22,7 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
   const Kernel& kernel = kernels_.at(raw(d.kernel));
   PreparedDispatch out;
   out.function = kernel.function;
+  out.name = kernel.signature.name;
   out.shared = kernel.shared;
   for (int axis = 0; axis < 3; ++axis) {
     out.groups[axis] = d.groups[axis];
@@ -38,8 +35,8 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
 
 void CudaDevice::add(Recording& recording, const Command& command) {
   if (auto* c = std::get_if<Copy>(&command)) {
-    recording.commands.emplace_back(PreparedCopy{buffers_.at(raw(c->src.buffer)).memory + c->src.offset,
-                                              buffers_.at(raw(c->dst.buffer)).memory + c->dst.offset, c->src.size});
+    const Buffer &src = buffers_.at(raw(c->src.buffer)), &dst = buffers_.at(raw(c->dst.buffer));
+    recording.commands.emplace_back(PreparedCopy{src.memory + c->src.offset, dst.memory + c->dst.offset, c->src.size, src.host || dst.host});
   } else if (auto* f = std::get_if<Fill>(&command)) {
     recording.commands.emplace_back(
         PreparedFill{buffers_.at(raw(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
@@ -65,6 +62,8 @@ RecordingId CudaDevice::record(std::span<const Command> commands, bool timed) {
   for (const Command& command : commands) add(recording, command);
   if (timed || commands.empty()) return id;  // events between the commands need the list
   try {
+    recording.branches = spread(commands, handles, caps_.queues);
+    while (side_streams_.size() + 1 < recording.branches.queues) side_streams_.push_back(make_stream());
     capture(recording);
   } catch (...) {
     release(id);
@@ -78,8 +77,12 @@ void CudaDevice::capture(Recording& recording) {
   if (cu().StreamBeginCapture(stream_, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL) != CUDA_SUCCESS) return;
   CUresult result = CUDA_SUCCESS;
   const char* call = "";
-  for (const Prepared& command : recording.commands) {
-    if (result == CUDA_SUCCESS) result = launch(command, call);
+  if (recording.branches.queues > 1) {
+    result = capture_branches(recording, call);
+  } else {
+    for (const Prepared& command : recording.commands) {
+      if (result == CUDA_SUCCESS) result = launch(command, stream_, call);
+    }
   }
   CUgraph graph = nullptr;
   CUresult ended = cu().StreamEndCapture(stream_, &graph);  // always: it gives the stream back
@@ -88,6 +91,38 @@ void CudaDevice::capture(Recording& recording) {
   if (result != CUDA_SUCCESS) recording.graph = nullptr;
   if (graph) expect(cu().GraphDestroy(graph), "cuGraphDestroy");
   if (means_lost(result)) lost(result, "capture of a recording");
+}
+
+// The side streams fork from the main one and join it at the end; events, inside the capture, become the graph's edges.
+CUresult CudaDevice::capture_branches(const Recording& recording, const char*& call) {
+  const Branches& branches = recording.branches;
+  const auto stream = [&](uint32_t q) { return q == 0 ? stream_ : side_streams_[q - 1]; };
+  std::vector<CUevent> events(recording.commands.size() + 1, nullptr);  // by command; the last one is the fork
+  CUresult result = CUDA_SUCCESS;
+  const auto mark = [&](CUevent& event, CUstream on) {
+    if (result == CUDA_SUCCESS) result = cu().EventCreate(&event, CU_EVENT_DISABLE_TIMING);
+    if (result == CUDA_SUCCESS) result = cu().EventRecord(event, on);
+  };
+  const auto wait = [&](CUstream waits, CUevent event) {
+    if (result == CUDA_SUCCESS) result = cu().StreamWaitEvent(waits, event, 0);
+  };
+  mark(events.back(), stream_);
+  for (uint32_t q = 1; q < branches.queues; ++q) {
+    if (branches.last[q] > 0) wait(stream(q), events.back());
+  }
+  for (size_t i = 0; i < recording.commands.size() && result == CUDA_SUCCESS; ++i) {
+    const uint32_t q = branches.queue[i];
+    for (size_t w : branches.waits[i]) wait(stream(q), events[w]);
+    if (result == CUDA_SUCCESS) result = launch(recording.commands[i], stream(q), call);
+    if (branches.awaited[i] || (q > 0 && branches.last[q] == i + 1)) mark(events[i], stream(q));
+  }
+  for (uint32_t q = 1; q < branches.queues; ++q) {
+    if (branches.last[q] > 0) wait(stream_, events[branches.last[q] - 1]);
+  }
+  for (CUevent event : events) {
+    if (event) cu().EventDestroy(event);
+  }
+  return result;
 }
 
 void CudaDevice::destroy(Recording& recording) {
@@ -102,31 +137,21 @@ void CudaDevice::release(RecordingId id) {
   recordings_.erase(found);
 }
 
-// Pointers are captured by value: after a free(), a recording that used the buffer must not run again.
-void CudaDevice::check_buffers(Recording& recording) {
-  if (recording.checked_at == frees_) return;
-  for (BufferId id : recording.buffers) {
-    if (!buffers_.contains(raw(id))) {
-      throw DeviceError(fmt::format("[submit] {}: the recording uses buffer {}, which was freed", id_, raw(id)));
-    }
-  }
-  recording.checked_at = frees_;
-}
-
 // ---- submission ----
 
-CUresult CudaDevice::launch(const Prepared& command, const char*& call) {
+CUresult CudaDevice::launch(const Prepared& command, CUstream stream, const char*& call) {
   if (auto* c = std::get_if<PreparedCopy>(&command)) {
-    call = "cuMemcpyDtoDAsync";
-    return cu().MemcpyDtoDAsync(c->dst, c->src, c->bytes, stream_);
+    call = c->host ? "cuMemcpyAsync" : "cuMemcpyDtoDAsync";
+    return (c->host ? cu().MemcpyAsync : cu().MemcpyDtoDAsync)(c->dst, c->src, c->bytes, stream);
   }
   if (auto* f = std::get_if<PreparedFill>(&command)) {
     call = "cuMemsetD32Async";
-    return cu().MemsetD32Async(f->dst, f->pattern, f->words, stream_);
+    return cu().MemsetD32Async(f->dst, f->pattern, f->words, stream);
   }
   const auto& d = std::get<PreparedDispatch>(command);
   call = "cuLaunchKernel";
-  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream_,
+  const nvtx::Range range(d.name.c_str());
+  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream,
                            const_cast<void**>(d.arguments.data()), nullptr);
 }
 
@@ -149,10 +174,14 @@ void CudaDevice::launch_list(const Recording& recording, InFlight& entry) {
     entry.marks.push_back(event);
     expect(cu().EventRecord(event, stream_), "cuEventRecord");
   };
+  if (recording.timed && !epoch_) {
+    expect(cu().EventCreate(&epoch_, CU_EVENT_DEFAULT), "cuEventCreate");
+    expect(cu().EventRecord(epoch_, stream_), "cuEventRecord");
+  }
   for (const Prepared& command : recording.commands) {
     if (recording.timed) mark();
     const char* call = "";
-    CUresult result = launch(command, call);
+    CUresult result = launch(command, stream_, call);
     expect(result, call);
   }
   if (recording.timed) mark();
@@ -163,11 +192,12 @@ Ticket CudaDevice::submit(RecordingId id) {
   auto found = recordings_.find(raw(id));
   if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
   Recording& recording = found->second;
-  check_buffers(recording);
-  retire_finished();
+  check_recorded_buffers(recording, buffers_, frees_, id_);
+  in_flight_.make_room();
   last_submitted_ = recording.text;
   InFlight entry;
   try {
+    const nvtx::Range range(recording.graph ? "heddle graph" : "heddle list");
     if (recording.graph) {
       expect(cu().GraphLaunch(recording.graph, stream_), "cuGraphLaunch");
     } else {
@@ -180,9 +210,7 @@ Ticket CudaDevice::submit(RecordingId id) {
     if (entry.done) cu().EventDestroy(entry.done);
     throw;
   }
-  entry.ticket = ++next_ticket_;
-  in_flight_.push_back(std::move(entry));
-  return Ticket{next_ticket_};
+  return in_flight_.add(std::move(entry));
 }
 
 // ---- completion ----
@@ -194,65 +222,45 @@ bool CudaDevice::finished(CUevent event) {
   return true;
 }
 
-std::vector<double> CudaDevice::times_of(const InFlight& entry) {
-  std::vector<double> seconds;
-  for (size_t i = 0; i + 1 < entry.marks.size(); ++i) {
+// The driver gives differences as floats of milliseconds: short ones are exact, so only the first one counts from the epoch.
+std::vector<CommandTime> CudaDevice::times_of(const InFlight& entry) {
+  const auto elapsed = [this](CUevent from, CUevent to) {
     float milliseconds = 0;
-    expect(cu().EventElapsedTime(&milliseconds, entry.marks[i], entry.marks[i + 1]), "cuEventElapsedTime");
-    seconds.push_back(milliseconds * 1e-3);
+    expect(cu().EventElapsedTime(&milliseconds, from, to), "cuEventElapsedTime");
+    return milliseconds * 1e-3;
+  };
+  std::vector<CommandTime> times;
+  double at = elapsed(epoch_, entry.marks[0]);
+  for (size_t i = 0; i + 1 < entry.marks.size(); ++i) {
+    const double start = at;
+    at += elapsed(entry.marks[i], entry.marks[i + 1]);
+    times.push_back({start, at});
   }
-  return seconds;
+  return times;
 }
 
-// Lets go of all submissions up to `ticket`, which have finished.
-void CudaDevice::retire(uint64_t ticket) {
-  while (!in_flight_.empty() && in_flight_.front().ticket <= ticket) {
-    InFlight entry = std::move(in_flight_.front());
-    in_flight_.pop_front();
-    free_events_.push_back(entry.done);
-    if (entry.target) {
-      std::memcpy(entry.target, entry.read.memory, entry.bytes);
-      free_staging_.push_back(entry.read);
-    }
-    if (entry.marks.empty()) continue;
-    times_.emplace_back(entry.ticket, times_of(entry));
-    if (times_.size() > kept_times) times_.pop_front();
-    for (CUevent event : entry.marks) expect(cu().EventDestroy(event), "cuEventDestroy");
+void CudaDevice::let_go(InFlight& entry) {
+  free_events_.push_back(entry.done);
+  if (entry.target) {
+    std::memcpy(entry.target, entry.read.memory, entry.bytes);
+    free_staging_.push_back(entry.read);
   }
+  if (entry.marks.empty()) return;
+  in_flight_.keep_times(entry.ticket, times_of(entry));
+  for (CUevent event : entry.marks) expect(cu().EventDestroy(event), "cuEventDestroy");
 }
 
-void CudaDevice::retire_finished() {
-  if (in_flight_.size() >= max_in_flight) {
-    wait_for(in_flight_[max_in_flight / 2].done);
-  }
-  while (!in_flight_.empty() && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
-}
+void CudaDevice::block(CUevent event) { expect(cu().EventSynchronize(event), "cuEventSynchronize"); }
 
-void CudaDevice::wait_for(CUevent event) {
-  if (limit_ <= 0) return expect(cu().EventSynchronize(event), "cuEventSynchronize");
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point progress = Clock::now();
-  size_t running = in_flight_.size();
-  for (auto pause = std::chrono::microseconds(1); !finished(event); pause = std::min(2 * pause, std::chrono::microseconds(500))) {
-    const auto unfinished = static_cast<size_t>(std::count_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& e) { return !finished(e.done); }));
-    if (unfinished != running) {  // whatever finishes before it is progress
-      running = unfinished;
-      progress = Clock::now();
-    }
-    if (std::chrono::duration<double>(Clock::now() - progress).count() > limit_) {
-      given_up_ = true;
-      dead_ = fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT); last commands: {}", limit_, last_submitted_.empty() ? "none" : last_submitted_);
-      throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in a new process", id_, dead_));
-    }
-    std::this_thread::sleep_for(pause);
-  }
+void CudaDevice::give_up(double limit) {
+  given_up_ = true;
+  dead_ = timeout_text(limit, last_submitted_);
+  throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in a new process", id_, dead_));
 }
 
 bool CudaDevice::done(Ticket ticket) {
   activate();
-  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[done] {}: ticket {} was never given out", id_, raw(ticket)));
-  while (!in_flight_.empty() && in_flight_.front().ticket <= raw(ticket) && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
-  return in_flight_.empty() || in_flight_.front().ticket > raw(ticket);
+  return in_flight_.done(ticket, "done", id_);
 }
 
 // Through page-locked memory: a copy to pageable memory would wait.
@@ -261,7 +269,7 @@ Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return Ticket::none;
-  retire_finished();
+  in_flight_.make_room();
   InFlight entry;
   if (!take_staging(bytes, entry.read)) throw OutOfMemory(fmt::format("[{}] no {} bytes of page-locked memory for a read", id_, bytes));
   entry.done = take_event();
@@ -273,26 +281,14 @@ Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64
   }
   entry.target = target;
   entry.bytes = bytes;
-  entry.ticket = ++next_ticket_;
-  in_flight_.push_back(std::move(entry));
-  return Ticket{next_ticket_};
+  return in_flight_.add(std::move(entry));
 }
 
 void CudaDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   activate();
-  if (seconds) seconds->clear();
-  if (ticket == Ticket::none) return;
-  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[wait] {}: ticket {} was never given out", id_, raw(ticket)));
-  for (InFlight& entry : in_flight_) {
-    if (entry.ticket != raw(ticket)) continue;
-    wait_for(entry.done);
-    retire(raw(ticket));
-    break;
-  }
-  if (!seconds) return;
-  for (auto& [timed, values] : times_) {
-    if (timed == raw(ticket)) *seconds = values;
-  }
+  in_flight_.wait(ticket, seconds, id_);
 }
+
+std::vector<CommandTime> CudaDevice::command_times(Ticket ticket) { return in_flight_.times(ticket); }
 
 }  // namespace heddle::cuda

@@ -112,7 +112,7 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   caps.f64_math = caps.f64;
   caps.i64 = true;  // part of the full profile
   caps.int8_dot = has_extension(extensions, "cl_khr_integer_dot_product");
-  caps.async = caps.times = true;
+  caps.async = caps.times = caps.uploads_beside = true;
   caps.driver_hash = hash_string(identity);
   read_limits(device, caps);
   return caps;

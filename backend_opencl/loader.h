@@ -20,7 +20,7 @@ namespace heddle::opencl {
   F(CreateProgramWithBinary) F(BuildProgram) F(GetProgramInfo) F(GetProgramBuildInfo) F(ReleaseProgram)            \
   F(CreateKernel) F(ReleaseKernel) F(SetKernelArg) F(GetKernelWorkGroupInfo) F(EnqueueNDRangeKernel)               \
   F(EnqueueReadBuffer) F(EnqueueWriteBuffer) F(EnqueueCopyBuffer) F(EnqueueFillBuffer)                             \
-  F(EnqueueMarkerWithWaitList) F(WaitForEvents) F(GetEventInfo) F(GetEventProfilingInfo) F(ReleaseEvent) F(Flush) F(Finish)
+  F(EnqueueMarkerWithWaitList) F(EnqueueMapBuffer) F(RetainEvent) F(WaitForEvents) F(GetEventInfo) F(GetEventProfilingInfo) F(ReleaseEvent) F(Flush) F(Finish)
 
 struct Api {
 #define HEDDLE_CL_POINTER(name) decltype(&::cl##name) name = nullptr;

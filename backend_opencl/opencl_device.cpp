@@ -1,11 +1,11 @@
+// Errors, memory and kernels of OpenClDevice; recordings and completion stand in recording.cpp.
 #include "backend_opencl/opencl_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <chrono>
+#include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "backend_opencl/status.h"
@@ -16,10 +16,8 @@
 namespace heddle::opencl {
 namespace {
 
-constexpr size_t max_in_flight = 64;               // submissions the host may run ahead
 constexpr uint64_t max_staged_bytes = 64ull << 20;  // copies of written data that wait in the queue
 constexpr uint64_t direct_write_bytes = 16ull << 20;  // above this a write waits instead of being copied
-constexpr size_t kept_times = 64;                  // finished timed submissions whose times are remembered
 
 template <class Id>
 uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
@@ -31,6 +29,8 @@ OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(fou
   cl_int status = CL_SUCCESS;
   context_ = cl().CreateContext(properties, 1, &device_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
+  caps_.queues = wanted_queues(caps_.queues);
+  pinned_staging_ = caps_.device_class != DeviceClass::cpu || std::getenv("HEDDLE_OPENCL_PINNED");
   queue_ = cl().CreateCommandQueue(context_, device_, 0, &status);
   if (status != CL_SUCCESS) {
     cl().ReleaseContext(context_);
@@ -46,18 +46,35 @@ OpenClDevice::~OpenClDevice() {
   }
   cl().Finish(queue_);
   for (auto& [id, recording] : recordings_) destroy(recording);
-  for (InFlight& entry : in_flight_) {
+  for (const cl_command_queue queue : side_queues_) cl().Finish(queue);
+  if (copy_queue_) cl().Finish(copy_queue_);
+  for (const InFlight& entry : in_flight_.entries()) {
     cl().ReleaseEvent(entry.done);
     for (cl_event event : entry.commands) cl().ReleaseEvent(event);
   }
-  for (auto& slot : staged_) cl().ReleaseEvent(slot->done);
+  for (cl_event event : uploads_) cl().ReleaseEvent(event);
+  for (auto& slot : staged_) {
+    cl().ReleaseEvent(slot->done);
+    free_staging_.push_back(std::move(slot));
+  }
+  staged_.clear();
+  free_staging_.clear();
   for (auto& [id, kernel] : kernels_) {
     cl().ReleaseKernel(kernel.kernel);
     cl().ReleaseProgram(kernel.program);
   }
   for (auto& [id, buffer] : buffers_) cl().ReleaseMemObject(buffer.memory);
+  for (const cl_command_queue queue : side_queues_) cl().ReleaseCommandQueue(queue);
+  if (copy_queue_) cl().ReleaseCommandQueue(copy_queue_);
   cl().ReleaseCommandQueue(queue_);
   cl().ReleaseContext(context_);
+}
+
+cl_command_queue OpenClDevice::make_queue() {
+  cl_int status = CL_SUCCESS;
+  cl_command_queue queue = cl().CreateCommandQueue(context_, device_, profiling_ ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
+  expect(status, "clCreateCommandQueue");
+  return queue;
 }
 
 // ---- errors ----
@@ -80,16 +97,7 @@ void OpenClDevice::expect(cl_int status, const char* call, bool waiting) {
   throw DeviceError(text);
 }
 
-HandleLookup OpenClDevice::lookup() const {
-  return {[this](BufferId id) {
-            auto found = buffers_.find(raw(id));
-            return found == buffers_.end() ? nullptr : &found->second.bytes;
-          },
-          [this](KernelId id) {
-            auto found = kernels_.find(raw(id));
-            return found == kernels_.end() ? nullptr : &found->second.signature;
-          }};
-}
+HandleLookup OpenClDevice::lookup() const { return lookup_in(buffers_, kernels_); }
 
 OpenClDevice::Buffer& OpenClDevice::buffer(BufferId id, const char* place) {
   auto found = buffers_.find(raw(id));
@@ -99,11 +107,16 @@ OpenClDevice::Buffer& OpenClDevice::buffer(BufferId id, const char* place) {
 
 // ---- memory ----
 
-BufferId OpenClDevice::alloc(uint64_t bytes) {
+BufferId OpenClDevice::alloc(uint64_t bytes) { return create(bytes, CL_MEM_READ_WRITE); }
+
+// What drivers take from page-locked memory.
+BufferId OpenClDevice::alloc_host(uint64_t bytes) { return create(bytes, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR); }
+
+BufferId OpenClDevice::create(uint64_t bytes, cl_mem_flags flags) {
   check_alive();
   check_allocation(bytes, caps_);
   cl_int status = CL_SUCCESS;
-  cl_mem memory = cl().CreateBuffer(context_, CL_MEM_READ_WRITE, bytes, nullptr, &status);
+  cl_mem memory = cl().CreateBuffer(context_, flags, bytes, nullptr, &status);
   if (status == CL_OUT_OF_RESOURCES) status = CL_MEM_OBJECT_ALLOCATION_FAILURE;
   if (status == CL_MEM_OBJECT_ALLOCATION_FAILURE || status == CL_OUT_OF_HOST_MEMORY) {
     throw OutOfMemory(fmt::format("[{}] clCreateBuffer of {} bytes: {}", id_, bytes, status_text(status)));
@@ -135,7 +148,7 @@ void OpenClDevice::reclaim_staging() {
 std::unique_ptr<OpenClDevice::Staging> OpenClDevice::take_staging(uint64_t bytes) {
   reclaim_staging();
   while (!staged_.empty() && staged_bytes_ + bytes > max_staged_bytes) {
-    wait_for(staged_.front()->done);
+    in_flight_.wait_for(staged_.front()->done);
     reclaim_staging();
   }
   for (auto& slot : free_staging_) {
@@ -146,10 +159,26 @@ std::unique_ptr<OpenClDevice::Staging> OpenClDevice::take_staging(uint64_t bytes
     return taken;
   }
   if (free_staging_.size() > 16) free_staging_.clear();
-  auto fresh = std::make_unique<Staging>();
-  fresh->capacity = std::max<uint64_t>(bytes, 256);
-  fresh->memory = std::make_unique_for_overwrite<char[]>(fresh->capacity);
-  return fresh;
+  return std::make_unique<Staging>(*this, std::max<uint64_t>(bytes, 256));
+}
+
+// Page-locked where the device has memory of its own: a buffer that the driver allocates for the host, mapped for good.
+OpenClDevice::Staging::Staging(OpenClDevice& device, uint64_t bytes) : capacity(bytes) {
+  if (device.pinned_staging_) {
+    cl_int status = CL_SUCCESS;
+    pinned = cl().CreateBuffer(device.context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &status);
+    if (status == CL_SUCCESS) {
+      memory = static_cast<char*>(cl().EnqueueMapBuffer(device.queue_, pinned, CL_TRUE, CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status));
+      if (status == CL_SUCCESS) return;
+      cl().ReleaseMemObject(std::exchange(pinned, nullptr));
+    }
+  }
+  pageable = std::make_unique_for_overwrite<char[]>(bytes);
+  memory = pageable.get();
+}
+
+OpenClDevice::Staging::~Staging() {
+  if (pinned) cl().ReleaseMemObject(pinned);  // also ends the mapping
 }
 
 void OpenClDevice::write(BufferId id, uint64_t offset, const void* source, uint64_t bytes) {
@@ -158,16 +187,48 @@ void OpenClDevice::write(BufferId id, uint64_t offset, const void* source, uint6
   check_access("write", &target.bytes, offset, bytes);
   if (bytes == 0) return;
   if (bytes > direct_write_bytes) {
+    join_uploads();
     expect(cl().EnqueueWriteBuffer(queue_, target.memory, CL_TRUE, offset, bytes, source, 0, nullptr, nullptr),
            "clEnqueueWriteBuffer", true);
     return;
   }
+  join_uploads();
+  upload(queue_, target.memory, offset, source, bytes, nullptr);
+}
+
+// Through staging memory, so that the host can go on.
+cl_event OpenClDevice::upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes, cl_event after) {
   std::unique_ptr<Staging> slot = take_staging(bytes);
-  std::memcpy(slot->memory.get(), source, bytes);
-  expect(cl().EnqueueWriteBuffer(queue_, target.memory, CL_FALSE, offset, bytes, slot->memory.get(), 0, nullptr, &slot->done),
-         "clEnqueueWriteBuffer");
+  std::memcpy(slot->memory, source, bytes);
+  expect(cl().EnqueueWriteBuffer(queue, target, CL_FALSE, offset, bytes, slot->memory, after ? 1 : 0, after ? &after : nullptr, &slot->done), "clEnqueueWriteBuffer");
   staged_bytes_ += slot->capacity;
   staged_.push_back(std::move(slot));
+  return staged_.back()->done;
+}
+
+// On a queue of its own; what is enqueued on the others afterwards waits for it (join_uploads).
+void OpenClDevice::write_beside(BufferId id, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  if (!caps_.uploads_beside || bytes > direct_write_bytes) return write(id, offset, source, bytes);
+  check_alive();
+  Buffer& target = buffer(id, "write");
+  check_access("write", &target.bytes, offset, bytes);
+  if (bytes == 0) return;
+  if (!copy_queue_) copy_queue_ = make_queue();
+  const InFlight* earlier = in_flight_.find(after);
+  cl_event done = upload(copy_queue_, target.memory, offset, source, bytes, earlier ? earlier->done : nullptr);
+  expect(cl().RetainEvent(done), "clRetainEvent");
+  uploads_.push_back(done);
+  expect(cl().Flush(copy_queue_), "clFlush");
+}
+
+// The main queue goes on when uploads on the other one have arrived; nothing is enqueued for those that have.
+void OpenClDevice::join_uploads() {
+  std::vector<cl_event> waiting;
+  for (cl_event event : std::exchange(uploads_, {})) finished(event) ? void(cl().ReleaseEvent(event)) : waiting.push_back(event);
+  if (waiting.empty()) return;
+  const cl_int status = cl().EnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(waiting.size()), waiting.data(), nullptr);
+  for (cl_event event : waiting) cl().ReleaseEvent(event);
+  expect(status, "clEnqueueMarkerWithWaitList");
 }
 
 void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
@@ -175,10 +236,11 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
   Buffer& source = buffer(id, "read");
   check_access("read", &source.bytes, offset, bytes);
   if (bytes == 0) return;
-  if (limit_ > 0) return wait(read_later(id, offset, target, bytes), nullptr);
+  if (in_flight_.limited()) return wait(read_later(id, offset, target, bytes), nullptr);
+  join_uploads();
   expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_TRUE, offset, bytes, target, 0, nullptr, nullptr),
          "clEnqueueReadBuffer", true);
-  retire(next_ticket_);  // the queue is in order: what was enqueued before has finished
+  in_flight_.let_go_of_all();  // the queue is in order: what was enqueued before has finished
 }
 
 // ---- kernels ----
@@ -241,260 +303,6 @@ void OpenClDevice::release(KernelId id) {
   cl().ReleaseKernel(found->second.kernel);
   cl().ReleaseProgram(found->second.program);
   kernels_.erase(found);
-}
-
-// ---- recordings ----
-
-OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
-  const Kernel& kernel = kernels_.at(raw(d.kernel));
-  PreparedDispatch out;
-  for (int axis = 0; axis < 3; ++axis) {
-    out.local[axis] = kernel.signature.group[axis];
-    out.global[axis] = out.local[axis] * d.groups[axis];
-  }
-  cl_int status = CL_SUCCESS;
-  out.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
-  expect(status, "clCreateKernel");
-  cl_uint index = 0;
-  auto argument = [&](size_t bytes, const void* value) {
-    if (status == CL_SUCCESS) status = cl().SetKernelArg(out.kernel, index++, bytes, value);
-  };
-  for (const Binding& b : d.bindings) {
-    cl_ulong offset = b.offset;
-    argument(sizeof(cl_mem), &buffers_.at(raw(b.buffer)).memory);
-    argument(sizeof offset, &offset);
-  }
-  for (const uint32_t& constant : d.constants) argument(sizeof constant, &constant);
-  if (status != CL_SUCCESS) {
-    cl().ReleaseKernel(out.kernel);
-    throw DeviceError(fmt::format("[record] {}: clSetKernelArg {} of kernel {}: {}", id_, index - 1, kernel.signature.name,
-                                  status_text(status)));
-  }
-  return out;
-}
-
-OpenClDevice::Prepared OpenClDevice::prepare(const Copy& c) {
-  return PreparedCopy{buffers_.at(raw(c.src.buffer)).memory, buffers_.at(raw(c.dst.buffer)).memory, c.src.offset, c.dst.offset,
-                      c.src.size};
-}
-
-OpenClDevice::Prepared OpenClDevice::prepare(const Fill& f) {
-  return PreparedFill{buffers_.at(raw(f.dst.buffer)).memory, f.dst.offset, f.dst.size, f.pattern};
-}
-
-void OpenClDevice::enable_profiling() {
-  if (profiling_) return;
-  expect(cl().Finish(queue_), "clFinish", true);
-  retire(next_ticket_);
-  cl_int status = CL_SUCCESS;
-  cl_command_queue queue = cl().CreateCommandQueue(context_, device_, CL_QUEUE_PROFILING_ENABLE, &status);
-  expect(status, "clCreateCommandQueue");
-  cl().ReleaseCommandQueue(queue_);
-  queue_ = queue;
-  profiling_ = true;
-}
-
-RecordingId OpenClDevice::record(std::span<const Command> commands, bool timed) {
-  check_alive();
-  HandleLookup handles = lookup();
-  check_commands(commands, caps_, handles);
-  if (timed) enable_profiling();
-  Recording recording;
-  recording.timed = timed;
-  recording.checked_at = frees_;
-  recording.text = describe_last(commands, handles);
-  try {
-    for (const Command& command : commands) {
-      recording.commands.push_back(std::visit([this](const auto& c) { return prepare(c); }, command));
-    }
-  } catch (...) {
-    destroy(recording);
-    throw;
-  }
-  recording.buffers = buffers_of(commands);
-  recordings_[++next_id_] = std::move(recording);
-  return RecordingId{next_id_};
-}
-
-void OpenClDevice::destroy(Recording& recording) {
-  for (Prepared& command : recording.commands) {
-    if (auto* dispatch = std::get_if<PreparedDispatch>(&command)) cl().ReleaseKernel(dispatch->kernel);
-  }
-}
-
-void OpenClDevice::release(RecordingId id) {
-  auto found = recordings_.find(raw(id));
-  if (found == recordings_.end()) return;
-  destroy(found->second);
-  recordings_.erase(found);
-}
-
-// Arguments are plain handles: after a free(), a recording that used the buffer must not run again.
-void OpenClDevice::check_buffers(Recording& recording) {
-  if (recording.checked_at == frees_) return;
-  for (BufferId id : recording.buffers) {
-    if (!buffers_.contains(raw(id))) {
-      throw DeviceError(fmt::format("[submit] {}: the recording uses buffer {}, which was freed", id_, raw(id)));
-    }
-  }
-  recording.checked_at = frees_;
-}
-
-void OpenClDevice::enqueue(const Prepared& command, cl_event* event) {
-  if (auto* d = std::get_if<PreparedDispatch>(&command)) {
-    expect(cl().EnqueueNDRangeKernel(queue_, d->kernel, 3, nullptr, d->global, d->local, 0, nullptr, event),
-           "clEnqueueNDRangeKernel");
-  } else if (auto* c = std::get_if<PreparedCopy>(&command)) {
-    expect(cl().EnqueueCopyBuffer(queue_, c->src, c->dst, c->src_offset, c->dst_offset, c->bytes, 0, nullptr, event),
-           "clEnqueueCopyBuffer");
-  } else {
-    const auto& f = std::get<PreparedFill>(command);
-    expect(cl().EnqueueFillBuffer(queue_, f.dst, &f.pattern, sizeof f.pattern, f.offset, f.bytes, 0, nullptr, event),
-           "clEnqueueFillBuffer");
-  }
-}
-
-// Enqueues the commands; entry.done is the event of the last one, entry.commands those of the others when timed.
-void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry) {
-  if (recording.commands.empty()) {
-    expect(cl().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &entry.done), "clEnqueueMarkerWithWaitList");
-    return;
-  }
-  for (size_t i = 0; i + 1 < recording.commands.size(); ++i) {
-    cl_event event = nullptr;
-    enqueue(recording.commands[i], recording.timed ? &event : nullptr);
-    entry.begun = true;
-    if (recording.timed) entry.commands.push_back(event);
-  }
-  enqueue(recording.commands.back(), &entry.done);
-}
-
-Ticket OpenClDevice::submit(RecordingId id) {
-  check_alive();
-  auto found = recordings_.find(raw(id));
-  if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
-  Recording& recording = found->second;
-  check_buffers(recording);
-  retire_finished();
-  last_submitted_ = recording.text;
-  InFlight entry{};
-  try {
-    enqueue_all(recording, entry);
-  } catch (const DeviceError& error) {
-    for (cl_event event : entry.commands) cl().ReleaseEvent(event);
-    if (entry.done) cl().ReleaseEvent(entry.done);
-    // What is updated in place may be half updated.
-    if (entry.begun && dead_.empty()) dead_ = fmt::format("a submission stopped halfway: {}", error.what());
-    throw;
-  }
-  entry.timed = recording.timed && !recording.commands.empty();
-  entry.ticket = ++next_ticket_;
-  in_flight_.push_back(std::move(entry));
-  expect(cl().Flush(queue_), "clFlush");
-  return Ticket{next_ticket_};
-}
-
-// ---- completion ----
-
-bool OpenClDevice::finished(cl_event event) {
-  cl_int state = CL_QUEUED;
-  expect(cl().GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr), "clGetEventInfo");
-  if (state < 0) lost(state, "execution of a command");
-  return state == CL_COMPLETE;
-}
-
-std::vector<double> OpenClDevice::times_of(const InFlight& entry) {
-  std::vector<double> seconds;
-  auto add = [&](cl_event event) {
-    cl_ulong start = 0, end = 0;
-    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr), "clGetEventProfilingInfo");
-    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr), "clGetEventProfilingInfo");
-    seconds.push_back(static_cast<double>(end - start) * 1e-9);
-  };
-  for (cl_event event : entry.commands) add(event);
-  add(entry.done);
-  return seconds;
-}
-
-// Lets go of all submissions up to `ticket`, which have finished.
-void OpenClDevice::retire(uint64_t ticket) {
-  while (!in_flight_.empty() && in_flight_.front().ticket <= ticket) {
-    InFlight entry = std::move(in_flight_.front());
-    in_flight_.pop_front();
-    if (entry.timed) {
-      times_.emplace_back(entry.ticket, times_of(entry));
-      if (times_.size() > kept_times) times_.pop_front();
-    }
-    cl().ReleaseEvent(entry.done);
-    for (cl_event event : entry.commands) cl().ReleaseEvent(event);
-  }
-}
-
-void OpenClDevice::retire_finished() {
-  if (in_flight_.size() >= max_in_flight) {
-    wait_for(in_flight_[max_in_flight / 2].done);
-  }
-  while (!in_flight_.empty() && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
-}
-
-void OpenClDevice::wait_for(cl_event event) {
-  if (limit_ <= 0) return expect(cl().WaitForEvents(1, &event), "clWaitForEvents", true);
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point progress = Clock::now();
-  size_t running = in_flight_.size();
-  for (auto pause = std::chrono::microseconds(1); !finished(event); pause = std::min(2 * pause, std::chrono::microseconds(500))) {
-    // Whatever finishes before it is progress.
-    const auto unfinished = static_cast<size_t>(std::count_if(in_flight_.begin(), in_flight_.end(), [&](const InFlight& e) { return !finished(e.done); }));
-    if (unfinished != running) {
-      running = unfinished;
-      progress = Clock::now();
-    }
-    if (std::chrono::duration<double>(Clock::now() - progress).count() > limit_) {
-      given_up_ = true;
-      dead_ = fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT); last commands: {}", limit_, last_submitted_.empty() ? "none" : last_submitted_);
-      throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a "
-                                      "checkpoint", id_, dead_));
-    }
-    std::this_thread::sleep_for(pause);
-  }
-}
-
-bool OpenClDevice::done(Ticket ticket) {
-  check_alive();
-  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[done] {}: ticket {} was never given out", id_, raw(ticket)));
-  while (!in_flight_.empty() && in_flight_.front().ticket <= raw(ticket) && finished(in_flight_.front().done)) retire(in_flight_.front().ticket);
-  return in_flight_.empty() || in_flight_.front().ticket > raw(ticket);
-}
-
-Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint64_t bytes) {
-  check_alive();
-  Buffer& source = buffer(id, "read");
-  check_access("read", &source.bytes, offset, bytes);
-  if (bytes == 0) return Ticket::none;
-  retire_finished();
-  InFlight entry{};
-  expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_FALSE, offset, bytes, target, 0, nullptr, &entry.done), "clEnqueueReadBuffer");
-  entry.ticket = ++next_ticket_;
-  in_flight_.push_back(std::move(entry));
-  expect(cl().Flush(queue_), "clFlush");
-  return Ticket{next_ticket_};
-}
-
-void OpenClDevice::wait(Ticket ticket, std::vector<double>* seconds) {
-  check_alive();
-  if (seconds) seconds->clear();
-  if (ticket == Ticket::none) return;
-  if (raw(ticket) > next_ticket_) throw DeviceError(fmt::format("[wait] {}: ticket {} was never given out", id_, raw(ticket)));
-  for (InFlight& entry : in_flight_) {
-    if (entry.ticket != raw(ticket)) continue;
-    wait_for(entry.done);
-    retire(raw(ticket));
-    break;
-  }
-  if (!seconds) return;
-  for (auto& [timed, values] : times_) {
-    if (timed == raw(ticket)) *seconds = values;
-  }
 }
 
 }  // namespace heddle::opencl

@@ -1,8 +1,9 @@
 // OpenClDevice: the device contract on an OpenCL 1.2+ driver.
 //
 // Purpose: one in-order command queue. A recording is a prepared list: every dispatch owns a cl_kernel whose arguments are
-// set once, so that a submit is one clEnqueueNDRangeKernel per dispatch and one flush.
-// Invariants: the queue is in order, so commands need no barriers and released objects live until the commands that
+// set once, so that a submit is one clEnqueueNDRangeKernel per dispatch and one flush. With Caps::queues above 1, independent commands of a recording run on further
+// in-order queues between a marker and another one on the main queue (core/device/branches.h). Uploads of batches have a queue of their own (write_beside).
+// Invariants: the queues are in order, so commands need no barriers and released objects live until the commands that
 // use them have finished (the API retains them). The sources of writes are copied to staging memory that is kept until the
 // write's event has completed; what is in flight is bounded (max_in_flight, max_staged_bytes).
 // Thread safety: none (see core/device/device.h).
@@ -14,7 +15,10 @@
 
 #include "backend_opencl/caps.h"
 #include "backend_opencl/program.h"
+#include "core/device/branches.h"
 #include "core/device/device.h"
+#include "core/device/in_flight.h"
+#include "core/device/slices.h"
 #include "core/device/validate.h"
 
 namespace heddle::opencl {
@@ -36,8 +40,11 @@ class OpenClDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
+  BufferId alloc_host(uint64_t bytes) override;
 
  private:
   struct Buffer {
@@ -53,6 +60,7 @@ class OpenClDevice final : public Device {
     cl_kernel kernel;  // its own, arguments set
     size_t global[3];
     size_t local[3];
+    double seconds;    // a guess
   };
   struct PreparedCopy {
     cl_mem src, dst;
@@ -70,6 +78,7 @@ class OpenClDevice final : public Device {
     uint64_t checked_at = 0;         // value of frees_ when they were last known to be alive
     bool timed = false;
     std::string text;                // its last commands, for errors
+    Branches branches;               // with one queue: the list as it is
   };
   struct InFlight {
     uint64_t ticket;
@@ -79,7 +88,13 @@ class OpenClDevice final : public Device {
     bool begun;                      // at least one command was enqueued
   };
   struct Staging {
-    std::unique_ptr<char[]> memory;
+    Staging(OpenClDevice& device, uint64_t bytes);
+    ~Staging();
+    Staging(const Staging&) = delete;
+    Staging& operator=(const Staging&) = delete;
+    cl_mem pinned = nullptr;
+    std::unique_ptr<char[]> pageable;
+    char* memory = nullptr;
     uint64_t capacity = 0;
     cl_event done = nullptr;
   };
@@ -91,42 +106,50 @@ class OpenClDevice final : public Device {
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
   KernelId add(const KernelSource& source, cl_program program);
-  // clWaitForEvents, or with HEDDLE_TIMEOUT a look from time to time.
-  void wait_for(cl_event event);
   Prepared prepare(const Dispatch& d);
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
-  void enqueue(const Prepared& command, cl_event* event);
+  BufferId create(uint64_t bytes, cl_mem_flags flags);
+  cl_command_queue make_queue();
+  cl_event upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes, cl_event after);
+  void join_uploads();
+  void enqueue(const Prepared& command, cl_command_queue queue, const std::vector<cl_event>& after, cl_event* event);
   void enqueue_all(const Recording& recording, InFlight& entry);
-  void check_buffers(Recording& recording);
+  void enqueue_branches(const Recording& recording, InFlight& entry);
   void enable_profiling();
   std::unique_ptr<Staging> take_staging(uint64_t bytes);
   void reclaim_staging();
-  void retire(uint64_t ticket);
-  void retire_finished();
+  // What in_flight_ asks.
+  friend class InFlightList<OpenClDevice, InFlight>;
   bool finished(cl_event event);
+  void let_go(InFlight& entry);
+  void block(cl_event event);
+  [[noreturn]] void give_up(double limit);
   void destroy(Recording& recording);
-  std::vector<double> times_of(const InFlight& entry);
+  std::vector<CommandTime> times_of(const InFlight& entry);
 
   Caps caps_;
   std::string id_;
   cl_device_id device_;
   cl_context context_ = nullptr;
   cl_command_queue queue_ = nullptr;
+  cl_command_queue copy_queue_ = nullptr;      // of write_beside(), made when it is first called
+  std::vector<cl_command_queue> side_queues_;  // of recordings with branches
+  std::vector<cl_event> uploads_;              // on the copy queue, of which the main one does not know
+  bool pinned_staging_ = false;
   bool profiling_ = false;
   std::unique_ptr<ProgramBuilder> builder_;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
-  std::deque<InFlight> in_flight_;
-  std::deque<std::pair<uint64_t, std::vector<double>>> times_;  // of finished timed submissions
+  InFlightList<OpenClDevice, InFlight> in_flight_{*this};
+  cl_ulong epoch_ = 0;  // of the device's clock: the first time stamp seen
   std::deque<std::unique_ptr<Staging>> staged_;                 // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;
-  uint64_t next_ticket_ = 0;
   uint64_t frees_ = 1;
-  double limit_ = timeout_seconds();
+  double slice_seconds_ = slice_seconds(caps_.device_class);
   bool given_up_ = false;  // its work may never end: nothing it uses can be given back
   std::string last_submitted_;
   std::string dead_;  // why the device is lost; empty while it works

@@ -42,6 +42,8 @@ class Context {
   [[noreturn]] void timed_out(double seconds);
   // Its work may never end: nothing it uses can be given back.
   bool given_up() const { return given_up_; }
+  // The time stamp that all later ones are counted from: the first that is given here.
+  uint64_t epoch(uint64_t first) { return epoch_ == 0 ? epoch_ = first : epoch_; }
   // What the newest submission does, for the text of DeviceLost.
   void set_last_work(std::shared_ptr<const std::string> work) { last_work_ = std::move(work); }
 
@@ -51,6 +53,7 @@ class Context {
   VkQueue queue_ = VK_NULL_HANDLE;
   std::atomic<bool> lost_ = false;
   bool given_up_ = false;
+  uint64_t epoch_ = 0;
   std::mutex lost_mutex_;    // kernels are compiled by several threads
   std::string lost_reason_;  // written once, before lost_
   std::shared_ptr<const std::string> last_work_;

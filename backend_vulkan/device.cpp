@@ -10,6 +10,7 @@
 
 #include "backend_vulkan/fault_injection.h"
 #include "core/base/error.h"
+#include "core/device/slices.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -35,12 +36,6 @@ void close_open_devices() {
     devices.swap(open_devices().devices);
   }
   for (VulkanDevice* device : devices) device->close();
-}
-
-// Desktop watchdogs end submissions of two to ten seconds; CPU drivers have none. HEDDLE_SLICE_MS overrides; 0: one submission.
-double slice_seconds(DeviceClass device_class) {
-  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, std::strtod(text, nullptr) * 1e-3);
-  return device_class == DeviceClass::cpu ? 0 : 0.2;
 }
 
 bool staging_forced() {
@@ -188,7 +183,7 @@ void VulkanDevice::keep_times(const Recording& recording) {
   timed_.erase(waiting);
   if (gone()) return;
   try {
-    times_[recording.last_ticket] = recording.seconds();
+    times_[recording.last_ticket] = recording.times();
   } catch (const DeviceLost&) {
     return;  // release() must not throw; the next call will
   }
@@ -211,17 +206,31 @@ Ticket VulkanDevice::read_later(BufferId buffer, uint64_t offset, void* target, 
   return Ticket{parts().transfers.download_later(buffer, offset, static_cast<std::byte*>(target), bytes)};
 }
 
+void VulkanDevice::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  parts().transfers.upload_beside(buffer, offset, static_cast<const std::byte*>(source), bytes, static_cast<uint64_t>(after));
+}
+
+BufferId VulkanDevice::alloc_host(uint64_t bytes) {
+  Parts& p = parts();
+  return p.memory.add(p.memory.make(bytes, Residence::readback));
+}
+
 void VulkanDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   Parts& p = parts();
   const uint64_t number = known(ticket, "wait");
   p.queue.wait(number);
-  if (!seconds) return;
-  seconds->clear();
+  if (seconds) *seconds = durations(command_times(ticket));
+}
+
+std::vector<CommandTime> VulkanDevice::command_times(Ticket ticket) {
+  Parts& p = parts();
+  const uint64_t number = known(ticket, "command_times");
   if (const auto waiting = timed_.find(number); waiting != timed_.end()) {
     if (const auto recording = waiting->second.lock()) keep_times(*recording);
     p.context.guard();
   }
-  if (const auto found = times_.find(number); found != times_.end()) *seconds = found->second;
+  const auto found = times_.find(number);
+  return found == times_.end() ? std::vector<CommandTime>() : found->second;
 }
 
 }  // namespace heddle::vulkan

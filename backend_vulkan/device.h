@@ -36,8 +36,11 @@ class VulkanDevice final : public Device {
   void release(RecordingId recording) override;
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
+  BufferId alloc_host(uint64_t bytes) override;
 
   // Waits for all work and gives everything back; afterwards the device counts as lost. Also called when the process
   // ends, before the driver's own exit handlers run.
@@ -71,7 +74,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Parts> parts_;
   uint64_t next_recording_ = 1;
   std::map<uint64_t, std::weak_ptr<Recording>> timed_;  // ticket -> recording whose times were not read yet
-  std::map<uint64_t, std::vector<double>> times_;       // ticket -> times of finished submissions, the newest few
+  std::map<uint64_t, std::vector<CommandTime>> times_;       // ticket -> times of finished submissions, the newest few
 };
 
 }  // namespace heddle::vulkan

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -58,6 +59,14 @@ bool has_validation_layer() {
   return false;
 }
 
+bool has_debug_utils() {
+  uint32_t count = 0;
+  if (vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr) < 0) return false;
+  std::vector<VkExtensionProperties> extensions(count);
+  if (vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data()) < 0) return false;
+  return std::any_of(extensions.begin(), extensions.end(), [](const auto& e) { return std::strcmp(e.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0; });
+}
+
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
   VkDebugUtilsMessengerCreateInfoEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_MESSENGER_CREATE_INFO_EXT};
   info.messageSeverity =
@@ -68,7 +77,7 @@ VkDebugUtilsMessengerCreateInfoEXT messenger_info() {
 }
 
 // Creates the VkInstance; the layer's own extensions are enabled with it when `validation` asks for it.
-VkResult create(Validation validation, VkInstance* handle) {
+VkResult create(Validation validation, bool debug_utils, VkInstance* handle) {
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pApplicationName = "heddle";
   application.pEngineName = "heddle";
@@ -83,12 +92,13 @@ VkResult create(Validation validation, VkInstance* handle) {
   features.pEnabledValidationFeatures = &sync;
   VkDebugUtilsMessengerCreateInfoEXT messenger = messenger_info();
   messenger.pNext = &features;
+  info.enabledExtensionCount = debug_utils ? 1 : 0;
+  info.ppEnabledExtensionNames = extensions;
   if (validation != Validation::off) {
     info.pNext = &messenger;
     info.enabledLayerCount = 1;
     info.ppEnabledLayerNames = &validation_layer;
     info.enabledExtensionCount = 2;
-    info.ppEnabledExtensionNames = extensions;
   }
   return vkCreateInstance(&info, nullptr, handle);
 }
@@ -125,7 +135,8 @@ Instance make() {
     }
     validation = Validation::off;
   }
-  const VkResult result = create(validation, &made.handle);
+  made.debug_utils = has_debug_utils() || validation != Validation::off;
+  const VkResult result = create(validation, made.debug_utils, &made.handle);
   if (result == VK_ERROR_INCOMPATIBLE_DRIVER) {
     made.reason = "the Vulkan loader found no driver (vkCreateInstance: VK_ERROR_INCOMPATIBLE_DRIVER)";
   } else if (result < 0) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "backend_vulkan/glsl_compiler.h"
+#include "backend_vulkan/labels.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 
@@ -144,6 +145,7 @@ void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, 
         text);
   }
   context_.check(result, "vkCreateComputePipelines");
+  name_object(context_, VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(kernel.pipeline), kernel.signature.name);
 }
 
 std::shared_ptr<Kernel> Kernels::find(KernelId id) const {

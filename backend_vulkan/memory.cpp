@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "backend_vulkan/labels.h"
 #include "core/base/error.h"
 #include "core/device/validate.h"
 
@@ -66,6 +67,7 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
     vkFreeMemory(context_.device(), made.memory, nullptr);
     throw;
   }
+  if (labels_available()) name_object(context_, VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(made.handle), fmt::format("heddle, {} bytes", bytes));
   live_bytes_ += bytes;
   return made;
 }

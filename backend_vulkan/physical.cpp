@@ -315,6 +315,7 @@ void Physical::judge() {
   }
   info_.available = info_.reason.empty();
   info_.caps.async = true;
+  info_.caps.uploads_beside = info_.caps.unified_memory;
   info_.caps.times = timestamp_bits_ > 0;
 }
 

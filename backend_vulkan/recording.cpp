@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "backend_vulkan/labels.h"
 #include "backend_vulkan/queue.h"
 #include "core/device/validate.h"
 
@@ -151,6 +152,7 @@ void Recording::record(const Dispatch& dispatch) {
     touches[i] = {dispatch.bindings[i], access != Access::write, access != Access::read};
   }
   order(touches);
+  const Label label(commands_, kernel->signature.name);
   if (bound_ != kernel->pipeline) {
     vkCmdBindPipeline(commands_, VK_PIPELINE_BIND_POINT_COMPUTE, kernel->pipeline);
     bound_ = kernel->pipeline;
@@ -220,6 +222,7 @@ void Recording::bind(const Dispatch& dispatch, const Kernel& kernel) {
 void Recording::record(const Copy& copy) {
   const Touch touches[] = {{copy.src, true, false}, {copy.dst, false, true}};
   order(touches);
+  const Label label(commands_, "copy");
   const VkBufferCopy region{copy.src.offset, copy.dst.offset, copy.src.size};
   vkCmdCopyBuffer(commands_, memory_.find(copy.src.buffer)->handle, memory_.find(copy.dst.buffer)->handle, 1, &region);
 }
@@ -227,10 +230,11 @@ void Recording::record(const Copy& copy) {
 void Recording::record(const Fill& fill) {
   const Touch touch{fill.dst, false, true};
   order({&touch, 1});
+  const Label label(commands_, "fill");
   vkCmdFillBuffer(commands_, memory_.find(fill.dst.buffer)->handle, fill.dst.offset, fill.dst.size, fill.pattern);
 }
 
-std::vector<double> Recording::seconds() const {
+std::vector<CommandTime> Recording::times() const {
   std::vector<uint64_t> ticks(count_ + 1);
   context_.check(
       vkGetQueryPoolResults(context_.device(), queries_, 0, count_ + 1, ticks.size() * sizeof(uint64_t), ticks.data(),
@@ -238,9 +242,13 @@ std::vector<double> Recording::seconds() const {
       "vkGetQueryPoolResults");
   const uint32_t bits = context_.physical().timestamp_bits();
   const uint64_t mask = bits >= 64 ? ~0ull : (1ull << bits) - 1;
-  std::vector<double> result(count_);
+  std::vector<CommandTime> result(count_);
+  const double unit = context_.physical().timestamp_seconds();
+  uint64_t passed = (ticks[0] - context_.epoch(ticks[0])) & mask;
   for (uint32_t i = 0; i < count_; ++i) {
-    result[i] = static_cast<double>((ticks[i + 1] - ticks[i]) & mask) * context_.physical().timestamp_seconds();
+    const double start = static_cast<double>(passed) * unit;
+    passed += (ticks[i + 1] - ticks[i]) & mask;
+    result[i] = {start, static_cast<double>(passed) * unit};
   }
   return result;
 }

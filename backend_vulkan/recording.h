@@ -27,8 +27,8 @@ class Recording {
   // One or more command buffers, to be submitted one by one in this order: a watchdog counts each submission by itself.
   const std::vector<VkCommandBuffer>& slices() const { return slices_; }
   bool timed() const { return queries_ != VK_NULL_HANDLE; }
-  // Device seconds per command of the newest submission, which must have finished.
-  std::vector<double> seconds() const;
+  // When each command of the newest submission ran, which must have finished.
+  std::vector<CommandTime> times() const;
   // Its last few commands, for the text of DeviceLost.
   const std::shared_ptr<const std::string>& summary() const { return summary_; }
   uint32_t barriers() const { return barriers_; }

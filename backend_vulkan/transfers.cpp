@@ -42,6 +42,15 @@ void Transfers::upload(BufferId id, uint64_t offset, const std::byte* source, ui
   }
 }
 
+void Transfers::upload_beside(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes, uint64_t after) {
+  const Buffer& target = memory_.get(id, offset, bytes, "write");
+  if (bytes == 0) return;
+  const Touch touch{{id, offset, bytes}, false, true};
+  const bool pending = open_ && open_hazards_.conflict({&touch, 1});  // an earlier write, not yet submitted
+  if (!target.mapped || pending || after > queue_.completed()) return upload(id, offset, source, bytes);
+  std::memcpy(target.mapped + offset, source, bytes);
+}
+
 void Transfers::copy(VkBuffer source, uint64_t source_offset, const Binding& target, VkBuffer target_handle) {
   const VkCommandBuffer commands = begin();
   const Touch touch{target, false, true};

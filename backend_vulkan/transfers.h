@@ -24,6 +24,9 @@ class Transfers {
   ~Transfers();
 
   void upload(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes);
+  // As upload(); nothing enqueued after ticket `after` touches the bytes. Where memory is mapped and that submission has finished they are written in place, while
+  // later ones run. Else they ride in front of the next submission.
+  void upload_beside(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes, uint64_t after);
   // Waits for everything enqueued before.
   void download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
   // As download(), but does not wait: `target` is filled by whoever finds the returned ticket complete.

@@ -30,12 +30,12 @@ TrainingStep mlp(int64_t batch, DeviceContext& device) {
                     {batch, 784}, device);
 }
 
-TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, DeviceContext& device) {
+TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, bool offload, DeviceContext& device) {
   const int64_t batch = size[0], length = size[1], layers = size[2], width = size[3];
   if (width % head_width != 0) throw ValueError(fmt::format("[step] the width {} is not a multiple of {}, the size of a head", width, head_width));
   TrainingStep step;
   step.model = std::make_shared<nn::Gpt>(
-      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint}, &device);
+      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint, .offload = offload}, &device);
   const Tensor tokens = reshape(labels(batch * length, bytes_vocabulary, 3, device), {batch, length}), next = labels(batch * length, bytes_vocabulary, 4, device);
   step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
   step.loss = [model = step.model, tokens, next] { return cross_entropy(reshape((*model)(tokens), {-1, bytes_vocabulary}), next); };
@@ -55,11 +55,12 @@ Tensor TrainingStep::record() const {
 TrainingStep make_training_step(const std::string& text, DeviceContext& device) {
   manual_seed(1);
   const size_t colon = text.find(':');
-  const std::string model = text.substr(0, colon), sizes = colon == std::string::npos ? "" : text.substr(colon + 1);
+  const bool sized = colon != std::string::npos;
+  const std::string model = text.substr(0, colon), sizes = sized ? text.substr(colon + 1) : model == "mnist-mlp" ? "32" : "";
   const auto parse = [&](size_t count) { return parse_sizes("step", sizes, count, training_step_form); };
-  if (model == "mlp") return mlp(parse(1)[0], device);
+  if (model == "mlp" || model == "mnist-mlp") return mlp(parse(1)[0], device);
   if (model == "cnn") return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
-  if (model == "gpt" || model == "gpt-checkpoint") return gpt(parse(4), model != "gpt", device);
+  if (model == "gpt" || model == "gpt-checkpoint" || model == "gpt-offload") return gpt(parse(4), model == "gpt-checkpoint", model == "gpt-offload", device);
   throw ValueError(fmt::format("[step] unknown training step '{}'; expected {}", text, training_step_form));
 }
 

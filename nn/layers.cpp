@@ -62,7 +62,7 @@ Tensor Softmax::forward(const Tensor& x) { return softmax(x, axis_); }
 
 Tensor Sequential::forward(const Tensor& x) {
   Tensor y = x;
-  for (const auto& layer : *layers_) y = layer->forward(y);
+  for (const auto& layer : *layers_) y = (*layer)(y);
   return y;
 }
 

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "core/graph/custom.h"
+
 namespace heddle::nn {
 namespace {
 
@@ -29,6 +31,66 @@ Module::Module(std::string kind) : state_(std::make_shared<State>()) { state_->k
 
 Tensor Module::forward(const Tensor&) {
   throw ValueError(fmt::format("[module] {} has no forward(x); a module with one input overrides it", state_->kind));
+}
+
+Tensor Module::with_hooks(const Tensor& given) {
+  Tensor x = given;
+  // Copies: a hook may register or remove another.
+  for (const auto& [number, hook] : std::map(state_->before)) {
+    if (const Tensor other = hook(*this, x); other.defined()) x = other;
+  }
+  Tensor y = forward(x);
+  for (const auto& [number, hook] : std::map(state_->after)) {
+    if (const Tensor other = hook(*this, x, y); other.defined()) y = other;
+  }
+  if (state_->backward.empty() || !y.requires_grad()) return y;
+  // The hooks belong to the graph, not to a handle of y, which may be gone by then.
+  auto rule = std::make_shared<CustomRule>();
+  rule->name = "backward hook";
+  rule->arguments = 1;
+  rule->vjp = [module = Module(state_)](std::span<const Tensor>, const Tensor& cotangent) { return std::vector<Tensor>{module.run_backward_hooks(cotangent)}; };
+  rule->jvp = [](std::span<const Tensor>, std::span<const Tensor> tangents) { return tangents[0]; };
+  return make_custom(y, std::span(&y, 1), std::move(rule));
+}
+
+Tensor Module::run_backward_hooks(const Tensor& cotangent) const {
+  Tensor g = cotangent;
+  Module handle(state_);
+  for (const auto& [number, hook] : std::map(state_->backward)) {
+    const Tensor other = hook(handle, g);
+    if (!other.defined()) continue;
+    if (other.shape() != g.shape() || other.dtype() != g.dtype()) {
+      throw GradError(fmt::format("[hook] a backward hook of {} gave {} {} for a gradient of {} {}; both must be the same", kind(), other.shape().str(), name_of(other.dtype()),
+                                  g.shape().str(), name_of(g.dtype())));
+    }
+    g = other;
+  }
+  return g;
+}
+
+size_t Module::register_forward_pre_hook(PreHook hook) {
+  trace::host_state_changed();
+  state_->before.emplace(++state_->hooks, std::move(hook));
+  return state_->hooks;
+}
+
+size_t Module::register_forward_hook(ForwardHook hook) {
+  trace::host_state_changed();
+  state_->after.emplace(++state_->hooks, std::move(hook));
+  return state_->hooks;
+}
+
+size_t Module::register_backward_hook(BackwardHook hook) {
+  trace::host_state_changed();
+  state_->backward.emplace(++state_->hooks, std::move(hook));
+  return state_->hooks;
+}
+
+void Module::remove_hook(size_t number) {
+  trace::host_state_changed();
+  if (state_->before.erase(number) + state_->after.erase(number) + state_->backward.erase(number) != 1) {
+    throw ValueError(fmt::format("[module] {} has no hook with the number {}; was it removed already?", state_->kind, number));
+  }
 }
 
 const std::string& Module::kind() const { return state_->kind; }

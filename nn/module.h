@@ -39,11 +39,21 @@ class Module {
 
   // Networks with one input override this; others declare the calls that they need.
   virtual Tensor forward(const Tensor& x);
-  // Notes where the call stands; forward() called by itself does not, and a layer of the library then gives a place in the library.
+  // forward(), with the hooks around it. Notes where the call stands; forward() called by itself does not, and a layer of the library then gives a place in the library.
   Tensor operator()(const Tensor& x, Caller caller = Caller::current()) {
     const CallerScope scope(caller);
-    return forward(x);
+    return hooked() ? with_hooks(x) : forward(x);
   }
+
+  // Hooks run when this module is called as module(x), in the order of registration; what one returns (a defined tensor) goes on instead. `module` is a
+  // handle without its class. Each registration gives a number for remove_hook().
+  using PreHook = std::function<Tensor(Module& module, const Tensor& x)>;                    // before forward
+  using ForwardHook = std::function<Tensor(Module& module, const Tensor& x, const Tensor& y)>;  // after it
+  using BackwardHook = std::function<Tensor(Module& module, const Tensor& gradient)>;        // with the gradient of the result, in each backward pass
+  size_t register_forward_pre_hook(PreHook hook);
+  size_t register_forward_hook(ForwardHook hook);
+  size_t register_backward_hook(BackwardHook hook);
+  void remove_hook(size_t number);  // ValueError for an unknown one
 
   // "Linear"; the class name that the constructor gave.
   const std::string& kind() const;
@@ -97,8 +107,15 @@ class Module {
     NamedTensors parameters;
     NamedTensors buffers;
     std::vector<std::pair<std::string, Module>> children;
+    size_t hooks = 0;  // registered so far
+    std::map<size_t, PreHook> before;
+    std::map<size_t, ForwardHook> after;
+    std::map<size_t, BackwardHook> backward;
   };
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  bool hooked() const { return !state_->before.empty() || !state_->after.empty() || !state_->backward.empty(); }
+  Tensor with_hooks(const Tensor& x);
+  Tensor run_backward_hooks(const Tensor& cotangent) const;
   void attach(const std::string& name, const Module& child);
   void check_name(const std::string& name) const;
   void collect(const std::string& prefix, NamedTensors State::*list, NamedTensors& into) const;

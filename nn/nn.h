@@ -3,6 +3,7 @@
 
 #include "nn/clip.h"
 #include "nn/conv.h"
+#include "nn/functional.h"
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/models/cnn.h"

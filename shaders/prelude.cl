@@ -304,6 +304,8 @@ FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
 FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
 #undef abs
 #define abs(x) hk_abs(x)
+//@ WIDEN
+#define WIDEN(x) ((I64)(x))
 //@ IDIV IMOD
 // Dividing by 0, or the least int by -1, traps on x86.
 #define HK_INTEGER_DIVISION(T, U) \
@@ -417,6 +419,37 @@ FUNC double hk_tan(double x) { return tan(x); }
 #endif
 #undef tan
 #define tan(x) hk_tan(x)
+//@ erfc
+#ifdef HK_HAS_F64
+FUNC double hk_erfc(double x) { return erfc(x); }
+#endif
+#undef erfc
+#define erfc(x) hk_erfc(x)
+//@ erfinv
+#ifdef HK_HAS_F64
+// Newton's steps from Winitzki's approximation.
+FUNC double hk_erfinv(double x) {
+  double l = log1p(-x * x);
+  double t = 4.3307467508 + 0.5 * l;
+  double y = sqrt(sqrt(t * t - l / 0.147) - t);
+  double a = x < 0.0 ? -x : x;
+  for (int i = 0; i < 4; ++i) {
+    double error = a < 0.5 ? erf(y) - a : (1.0 - a) - erfc(y);
+    y -= error * exp(y * y) * 0.88622692545275801;
+  }
+  y = x < 0.0 ? -y : y;
+  return a == 1.0 ? x * INFINITY : y;
+}
+#endif
+#define erfinv(x) hk_erfinv(x)
+//@ lgamma
+#ifdef HK_HAS_F64
+FUNC double hk_lgamma(double x) { return lgamma(x); }
+#endif
+#undef lgamma
+#define lgamma(x) hk_lgamma(x)
+//@ COPYSIGN
+#define COPYSIGN(x, y) copysign(x, y)
 //@ pow
 #ifdef HK_HAS_F64
 FUNC double hk_pow(double x, double y) { return pow(x, y); }

@@ -186,11 +186,17 @@ FUNC double hk_mod(double x, double y) {
 }
 #endif
 #define MOD(x, y) hk_mod(x, y)
+//@ WIDEN
+#define WIDEN(x) ((I64)(x))
 //@ round
 // Overloads of the C++ kind: exp, log, sin, ... already take float or double.
 FUNC float hk_round(float x) { return rintf(x); }
 FUNC double hk_round(double x) { return ::rint(x); }
 #define round(x) hk_round(x)
+//@ COPYSIGN
+FUNC float hk_copysign(float x, float y) { return copysignf(x, y); }
+FUNC double hk_copysign(double x, double y) { return ::copysign(x, y); }
+#define COPYSIGN(x, y) hk_copysign(x, y)
 //@ rsqrt
 FUNC float hk_rsqrt(float x) { return rsqrtf(x); }
 FUNC double hk_rsqrt(double x) { return ::rsqrt(x); }

@@ -182,6 +182,10 @@ int64_t hk_min(int64_t a, int64_t b) { return a < b ? a : b; }
 #endif
 #define max(a, b) hk_max(a, b)
 #define min(a, b) hk_min(a, b)
+//@ WIDEN
+// From halves: Mesa 22.3 narrows comparisons of what int64_t(int) made, and gets them wrong.
+int64_t hk_widen(int x) { return packInt2x32(ivec2(x, x >> 31)); }
+#define WIDEN(x) hk_widen(x)
 //@ IDIV IMOD
 // The sign of % is the driver's choice for negative numbers, and dividing by 0, or the least int by -1, traps on CPU drivers.
 #define HK_INTEGER_DIVISION(T) \
@@ -226,6 +230,21 @@ int64_t hk_mod(int64_t x, int64_t y) {
 #define tanh(x) hk_tanh(x)
 //@ erf
 #define erf(x) hk_erf(x)
+//@ erfc
+#define erfc(x) hk_erfc(x)
+//@ erfinv
+#define erfinv(x) hk_erfinv(x)
+//@ lgamma
+#define lgamma(x) hk_lgamma(x)
+//@ COPYSIGN
+float hk_copysign(float x, float y) { return uintBitsToFloat((floatBitsToUint(x) & 0x7fffffffu) | (floatBitsToUint(y) & 0x80000000u)); }
+#ifdef HK_HAS_F64
+double hk_copysign(double x, double y) {
+  uvec2 u = unpackDouble2x32(x);
+  return packDouble2x32(uvec2(u.x, (u.y & 0x7fffffffu) | (unpackDouble2x32(y).y & 0x80000000u)));
+}
+#endif
+#define COPYSIGN(x, y) hk_copysign(x, y)
 //@ pow
 #define pow(x, y) hk_pow(x, y)
 //@ atan2

@@ -7,12 +7,16 @@
 #include <memory>
 #include <vector>
 
+#include "bench/shapes.h"
 #include "core/base/error.h"
+#include "core/exec/dynamic_shapes.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
+#include "core/exec/profile.h"
+#include "core/exec/saved_launch.h"
 #include "bench/suites.h"
 #include "tools/bench_report.h"
 #endif
@@ -24,7 +28,8 @@ struct BenchOptions {
   std::vector<std::string> families, cases, peers, devices, dtypes;
   std::string suite, plot;
   int repetitions = 15;
-  bool loop = false, list = false, compare_tuning = false, json = false;
+  bench::ShapesRequest shapes;
+  bool loop = false, list = false, compare_tuning = false, verbose = false, json = false;
 };
 
 #ifdef HEDDLE_HAS_BENCH
@@ -40,6 +45,7 @@ std::vector<bench::Case> cases_of(const BenchOptions& o) {
     });
     return cases;
   }
+  if (o.cases.empty() && std::find(o.families.begin(), o.families.end(), "kernel") != o.families.end()) throw ValueError("[bench] kernel needs --cases with the id that a verbose line printed");
   if (o.families.empty()) throw ValueError("[bench] name a family or a --suite; see heddle bench --help");
   for (const std::string& name : o.families) {
     const bench::Family& family = bench::find_family(name);
@@ -73,11 +79,29 @@ void list(const std::vector<bench::Case>& cases, bool json) {
   }
 }
 
+// Device times of three more evaluations.
+void show_kernels(const bench::Case& c, DeviceContext& device) {
+  const bench::Workload workload = c.make({device, {}});
+  const auto evaluate = [&] {
+    const std::vector<Tensor> results = workload.run();
+    if (results.empty()) eval_pending();
+    else eval(std::span<const Tensor>(results));
+  };
+  evaluate();
+  Profiler profiler;
+  for (int i = 0; i < 3; ++i) evaluate();
+  for (const KernelRow& row : profiler.stop().rows()) {
+    fmt::print(stderr, "  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6, row.facts.name,
+               row.facts.source == 0 ? "" : repeat_command(row.facts.launch, device.id()));
+  }
+}
+
 // One case that fails is an error; in a suite it is a line, and the others are measured.
 bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds, const bench::Options& options, const BenchOptions& o, std::vector<bench::Row>& rows) {
   try {
     rows.push_back(bench::measure_case(c, device, bounds, options));
     report_row(rows.back(), o.json);
+    if (o.verbose && !c.host && c.family != "kernel") show_kernels(c, device);
     return true;
   } catch (const Error& error) {
     if (o.suite.empty()) throw;
@@ -86,8 +110,29 @@ bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds,
   }
 }
 
+// One line a length as it comes, then the verdict: whether compilation ended with the third length.
+int run_shapes(const BenchOptions& o) {
+  for (DeviceContext* device : open_devices(o.devices, false)) {
+    uint64_t late = 0;
+    const std::vector<bench::ShapeStep> steps = bench::run_shapes(o.shapes, *device, [&](const bench::ShapeStep& s) {
+      if (!o.json) {
+        fmt::print("{:>3}  length {:>5}  compiled {:>3}  plans {:>2}  kernels {:>4}  {:>9.2f} ms  planning {:>7.2f} ms  memory {:>8.2f} MB  loss {:.4f}\n", s.number, s.length, s.compiled,
+                   s.planned, s.kernels, 1e3 * s.seconds, 1e3 * s.planning_seconds, static_cast<double>(s.live_bytes) * 1e-6, s.loss);
+      } else {
+        print_json({{"bench", "shapes"}, {"device", device->id()}, {"number", s.number}, {"length", s.length}, {"compiled", s.compiled}, {"plans", s.planned}, {"kernels", s.kernels},
+                    {"seconds", s.seconds}, {"planning_seconds", s.planning_seconds}, {"live_bytes", s.live_bytes}, {"loss", s.loss}});
+      }
+    });
+    for (const bench::ShapeStep& s : steps) late += s.number > 3 ? s.compiled : 0;
+    if (!o.json) fmt::print("{}: {} kernels compiled after the third length\n", device->id(), late);
+  }
+  return 0;
+}
+
 int run(const BenchOptions& o) {
   if (o.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", o.repetitions));
+  if (o.families == std::vector<std::string>{"shapes"}) return run_shapes(o);
+  if (dynamic_shapes() == DynamicShapes::automatic) set_dynamic_shapes(DynamicShapes::never);  // a case is measured as a program of its own would run it
   bench::check_peers(o.peers);
   const std::vector<bench::Case> cases = cases_of(o);
   if (o.list) {
@@ -133,7 +178,7 @@ int run(const BenchOptions& o) {
 std::string families_text() {
   std::vector<std::string> lines;
   for (const bench::Family& family : bench::families()) lines.push_back(fmt::format("{} ({})", family.name, family.form));
-  return fmt::format("Any of: {}", fmt::join(lines, "; "));
+  return fmt::format("Any of: {}; shapes (a GPT over random sequence lengths: kernels compiled for each)", fmt::join(lines, "; "));
 }
 std::string suites_text() { return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", ")); }
 #else
@@ -159,7 +204,12 @@ void add_bench(Cli& cli) {
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
   command->add_option("--plot", o.plot, "Write a roofline of all rows to this SVG file");
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
+  command->add_flag("--verbose", o.verbose, "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
+  command->add_option("--lengths", o.shapes.lengths, "shapes: how many random sequence lengths")->capture_default_str();
+  command->add_option("--shortest", o.shapes.shortest, "shapes: the shortest")->capture_default_str();
+  command->add_option("--longest", o.shapes.longest, "shapes: the longest")->capture_default_str();
+  command->add_option("--model", o.shapes.model, "shapes: gpt (a training step) or gpt-forward")->capture_default_str();
   add_json_option(*command, o.json);
   command->footer("Example:\n  heddle bench matmul softmax --peers onednn --json");
   command->callback([options, &cli] { cli.exit_code = run(*options); });

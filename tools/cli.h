@@ -35,6 +35,7 @@ void add_devices(Cli& cli);
 void add_ops(Cli& cli);
 void add_dump(Cli& cli);
 void add_plan(Cli& cli);
+void add_profile(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);
 void add_tune(Cli& cli);
@@ -44,6 +45,8 @@ void add_version(Cli& cli);
 // --device and --json, with the same words everywhere.
 void add_device_option(CLI::App& command, std::string& device);
 void add_json_option(CLI::App& command, bool& json);
+// --memory-budget 512MiB: bytes, with or without a unit.
+void add_budget_option(CLI::App& command, uint64_t& bytes);
 // Opens the named device, or the default one, and makes it the default of this process. `computes`: refuse the null
 // device.
 DeviceContext& open_device(const std::string& name, bool computes);

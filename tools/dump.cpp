@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <memory>
 #include <string_view>
 #include <utility>
-#include <vector>
 
-#include "autograd/autograd.h"
+#include "bench/training_step.h"
 #include "core/base/error.h"
+#include "io/atomic_file.h"
 #include "tools/cli.h"
-#include "tools/mnist_mlp.h"
+#include "tools/dump_draw.h"
 
 namespace heddle::tools {
 namespace {
@@ -26,8 +27,7 @@ constexpr std::array<std::pair<std::string_view, DumpWhat>, 6> views = {{{"graph
                                                                          {"passes", DumpWhat::passes}}};
 
 struct DumpOptions {
-  std::string recipe, device, what = "groups";
-  int64_t batch = 32;
+  std::string step, device, what = "groups", format = "text", out;
   bool json = false, passes = false;
 };
 
@@ -38,57 +38,50 @@ DumpWhat parse_what(const std::string& name) {
   return found->second;
 }
 
-// What is pending when one training step is recorded. A first step has run before, so that the optimizer has its state.
-std::string dump_training_step(const DumpOptions& o, DumpWhat what, DeviceContext& device) {
-  nn::Sequential model = make_mnist_mlp(1, device);
-  nn::Adam optimizer(model.parameters(), nn::AdamOptions{});
-  const data::Batch host{o.batch, std::vector<float>(static_cast<size_t>(o.batch) * 784, 0.5f),
-                         std::vector<int32_t>(static_cast<size_t>(o.batch), 3)};
-  Tensor loss;
-  const auto record = [&] {
-    const DeviceBatch batch = upload(host, device);
-    loss = cross_entropy(model(batch.images), batch.labels);
-    backward(loss);
-    optimizer.update();
-    optimizer.zero_grad();
-  };
-  record();
-  eval_pending();
-  record();
-  std::string text = dump_pending(what);
-  eval_pending();
-  return text;
+std::string render(const DumpOptions& o, DumpWhat what, const DeviceContext& device) {
+  if (o.format == "text") return dump_pending(what);
+  const PendingPlan plan = plan_pending_in_full();
+  const std::string title = fmt::format("{} on {}", o.step, device.id());
+  if (o.format == "html") return step_html(plan, title);
+  if (what == DumpWhat::graph) return graph_dot(plan.recorded, title);
+  if (what == DumpWhat::simplified) return graph_dot(plan.prepared, title);
+  return kernels_dot(plan, title);
 }
 
 void run(const DumpOptions& o) {
-  check_recipe(o.recipe);
   const DumpWhat what = o.passes ? DumpWhat::passes : parse_what(o.what);
-  if (o.batch < 1 || o.batch > 1 << 20)
-    throw ValueError(fmt::format("[dump] --batch is {}, expected 1 to {}", o.batch, 1 << 20));
-  DeviceContext& device = open_device(o.device, false);
-  const std::string text = dump_training_step(o, what, device);
-  if (o.json) {
-    print_json({{"recipe", o.recipe}, {"device", device.id()}, {"what", o.passes ? "passes" : o.what}, {"text", text}});
-  } else {
-    fmt::print("{}", text);
+  if (o.format != "text" && o.format != "dot" && o.format != "html") throw ValueError(fmt::format("[dump] unknown format '{}'; known: text, dot, html", o.format));
+  if (!o.out.empty()) {
+    const std::string folder = std::filesystem::path(o.out).parent_path().string();
+    require_writable_folder(folder.empty() ? "." : folder);
   }
+  DeviceContext& device = open_device(o.device, false);
+  const bench::TrainingStep step = bench::make_training_step(o.step, device);
+  // The first step makes the optimizer's state; the second is the one that all later ones are.
+  step.record();
+  eval_pending();
+  const Tensor loss = step.record();
+  const std::string text = render(o, what, device);
+  if (!o.out.empty()) write_file_atomically(o.out, text);
+  if (o.json) print_json({{"step", o.step}, {"device", device.id()}, {"what", o.passes ? "passes" : o.what}, {"format", o.format}, {"text", text}});
+  else if (o.out.empty()) fmt::print("{}", text);
+  else fmt::print("{}: {} bytes\n", o.out, text.size());
 }
 
 }  // namespace
 
 void add_dump(Cli& cli) {
-  CLI::App* command =
-      cli.app.add_subcommand("dump", "Print a training step: its graph, passes, groups, kernel sources or memory plan");
+  CLI::App* command = cli.app.add_subcommand("dump", "Print a training step: its graph, passes, groups, kernel sources or memory plan");
   auto options = std::make_shared<DumpOptions>();
   DumpOptions& o = *options;
-  command->add_option("recipe", o.recipe, "mnist-mlp (with Adam)")->required();
-  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source, plan or passes")
-      ->capture_default_str();
+  command->add_option("step", o.step, std::string(bench::training_step_form))->required();
+  command->add_option("--what", o.what, "graph (as recorded), simplified, groups, source, plan or passes; dot draws kernels but for the first two, html shows everything")->capture_default_str();
   command->add_flag("--passes", o.passes, "What each pass changed, in order: the same as --what passes");
-  command->add_option("--batch", o.batch, "Images in the step")->capture_default_str();
+  command->add_option("--format", o.format, "text, dot (for Graphviz) or html (one file with the arena as a picture)")->capture_default_str();
+  command->add_option("--out", o.out, "Write to this file instead of standard output");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle dump mnist-mlp --what source --device opencl:0");
+  command->footer("Example:\n  heddle dump gpt:4x128x2x128 --format html --out step.html --device opencl:0");
   command->callback([options] { run(*options); });
 }
 

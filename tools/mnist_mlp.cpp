@@ -35,8 +35,8 @@ data::Split load_images(const std::string& folder) {
 }
 
 DeviceBatch upload(const data::Batch& batch, DeviceContext& device) {
-  return {Tensor::from_vector(batch.images, {batch.size, side * side}, &device),
-          Tensor::from_vector(batch.labels, {batch.size}, &device)};
+  return {Tensor::from_batch(std::span<const float>(batch.images), {batch.size, side * side}, &device),
+          Tensor::from_batch(std::span<const int32_t>(batch.labels), {batch.size}, &device)};
 }
 
 Evaluation evaluate_images(nn::Module& model, const data::ImageSet& set, DeviceContext& device, int64_t limit) {

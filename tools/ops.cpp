@@ -34,6 +34,8 @@ bool takes(const OpDef& row, DType dtype) {
       return is_float(dtype);
     case DTypeRule::numeric:
       return dtype != DType::boolean;
+    case DTypeRule::whole:
+      return dtype != DType::boolean && !is_float(dtype);
     case DTypeRule::logical:
       return dtype == DType::boolean;
     default:

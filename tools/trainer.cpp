@@ -9,10 +9,12 @@
 #include <filesystem>
 #include <limits>
 #include <numbers>
+#include <optional>
 #include <vector>
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/exec/memory_budget.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "tools/checkpoint.h"
@@ -136,7 +138,7 @@ struct Trainer::State {
         device(open_device(o.device, true)),
         model(make_mnist_mlp(o.seed, device)),
         optimizer(make_optimizer(o, model.parameters())),
-        progress(o.json),
+        progress(o.json || o.quiet),
         total_steps(batcher.batches_per_epoch() * o.epochs),
         losses(zeros({window_steps}, DType::f32, &device)) {}
 
@@ -159,6 +161,9 @@ struct Trainer::State {
 
   // Records one step and hands it to the device; does not wait.
   void submit_step() {
+    if (options.before_step) options.before_step(step - first_step);
+    std::optional<MemoryBudget> budget;
+    if (options.memory_budget > 0) budget.emplace(options.memory_budget);
     batch = upload(host_batch, device);
     const Tensor loss = cross_entropy(model(batch.images), batch.labels);
     backward(loss);
@@ -303,6 +308,7 @@ struct Trainer::State {
     if (!std::isfinite(test.loss)) stop_at_bad_loss(step, test.loss);
     write_checkpoint();
     save_safetensors(path("model.safetensors"), model.state_dict(), {{"recipe", options.recipe}});
+    if (options.quiet) return 0;
     options.json ? report_json(test, peak) : report_text(test, peak);
     return 0;
   }
@@ -346,6 +352,7 @@ struct Trainer::State {
     for (int64_t epoch = step / batcher.batches_per_epoch(); step < last_step(); ++epoch) {
       if (!train_epoch(epoch)) break;
     }
+    if (options.after_steps) options.after_steps();
     return interrupted != 0 ? finish_interrupted() : finish();
   }
 };

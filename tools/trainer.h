@@ -10,9 +10,14 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+
+namespace CLI {
+class App;
+}
 
 namespace heddle::tools {
 
@@ -31,10 +36,18 @@ struct TrainOptions {
   uint64_t seed = 1;
   int64_t checkpoint_every = 0;  // steps; 0: only after each epoch
   int64_t limit_steps = 0;       // stop after that many steps; 0: no limit
+  uint64_t memory_budget = 0;    // bytes of a step (core/exec/memory_budget.h); 0: none
   int64_t limit_test = 0;        // images of the final test; 0: all
   bool resume = false;
   bool json = false;
+  // For `heddle profile`: no output of its own; called before each step with the number of steps that this run has done, and after the last.
+  bool quiet = false;
+  std::function<void(int64_t done)> before_step;
+  std::function<void()> after_steps;
 };
+
+// Every option of `heddle train` but --json.
+void add_train_options(CLI::App& command, TrainOptions& options);
 
 class Trainer {
  public:

@@ -59,6 +59,17 @@ class IoError : public UserError {
   using UserError::UserError;
 };
 
+// A memory budget below what a step can be made to need (core/exec/memory_budget.h).
+class BudgetError : public UserError {
+ public:
+  BudgetError(const std::string& message, uint64_t needed) : UserError(message), needed_(needed) {}
+  // Bytes that would do.
+  uint64_t needed() const { return needed_; }
+
+ private:
+  uint64_t needed_;
+};
+
 // A device that was named but does not exist or whose driver is absent; says why.
 class DeviceUnavailable : public UserError {
  public:

@@ -1,5 +1,7 @@
 #include "core/device/context.h"
 
+#include "core/base/host_span.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -22,6 +24,7 @@ DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
 }
 
 DeviceContext::~DeviceContext() {
+  staged_.clear();
   steps_.reset();  // steps hold recordings and storages of this device
   for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
 }
@@ -30,6 +33,7 @@ DeviceContext::~DeviceContext() {
 void DeviceContext::give_back_caches() {
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
   steps_->clear();
+  staged_.clear();
   allocator_.trim();
 }
 
@@ -134,21 +138,54 @@ void check_inside(const char* place, const Storage& storage, uint64_t offset, ui
 void DeviceContext::write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes) {
   check_inside("write", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("upload");
   std::lock_guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
   storage.version++;
 }
 
+StoragePtr DeviceContext::stage(const void* source, uint64_t bytes) {
+  constexpr ptrdiff_t kept_of_a_size = 3;
+  constexpr size_t kept_in_all = 24;
+  constexpr uint64_t kept_bytes = 256 << 20;
+  std::lock_guard guard(mutex_);
+  const auto same = [&](const StoragePtr& s) { return s->bytes() == bytes; };
+  const auto done = [&](const StoragePtr& s) { return s->last_use == Ticket::none || device_->done(s->last_use); };
+  const auto at = std::find_if(staged_.begin(), staged_.end(), [&](const StoragePtr& s) { return same(s) && s.use_count() == 1; });
+  StoragePtr storage;
+  if (at != staged_.end() && (done(*at) || std::count_if(staged_.begin(), staged_.end(), same) >= kept_of_a_size)) {
+    storage = std::move(*at);
+    staged_.erase(at);
+  } else {
+    storage = allocate(bytes);
+    storage->last_use = last_ticket_;  // what was freed may still be read
+    uint64_t kept = 0;
+    for (const StoragePtr& s : staged_) kept += s->bytes();
+    for (; !staged_.empty() && (staged_.size() >= kept_in_all || kept + bytes > kept_bytes); staged_.erase(staged_.begin())) kept -= staged_.front()->bytes();
+  }
+  const Binding target = storage->binding();
+  device_->write_beside(target.buffer, target.offset, source, bytes, storage->last_use);
+  staged_.push_back(storage);
+  return storage;
+}
+
+void DeviceContext::set_memory_budget(uint64_t bytes) {
+  memory_budget_.store(bytes, std::memory_order_relaxed);
+  trace::host_state_changed();
+}
+
 void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {
   check_inside("read", storage, offset, bytes);
   if (bytes == 0) return;
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
   device_->read(source.buffer, source.offset + offset, target, bytes);
 }
 
 void DeviceContext::synchronize() {
+  const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
 }
@@ -174,6 +211,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   const Ticket ticket = device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
+  storage.last_use = ticket;
   reads_.push_back(read);
   last_ticket_ = ticket;
   return read;
@@ -194,6 +232,7 @@ bool DeviceContext::lost() const {
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
 std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+  const HostSpan span("compile");
   std::lock_guard guard(mutex_);
   std::vector<uint64_t> hashes, fresh_hashes;
   std::vector<const KernelSource*> fresh;

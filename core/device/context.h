@@ -5,6 +5,7 @@
 // Device below is only ever called with the lock held.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,6 +40,8 @@ class Storage {
   Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
   // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the contents. Under the device's lock.
   uint64_t version = 0;
+  // The latest submission that touches it (set under the device's lock).
+  Ticket last_use = Ticket::none;
 
  private:
   DeviceContext& device_;
@@ -77,6 +80,9 @@ class DeviceContext {
   // Copies whole storages of equal size on the device, in queue order; returns when done.
   void copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to);
   void write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes);
+  // Storage that holds a batch: uploaded while earlier steps run, where the device can (Caps::uploads_beside). The last few of a size are kept and
+  // used in turn, so a loop meets the same addresses again. bytes > 0.
+  StoragePtr stage(const void* source, uint64_t bytes);
   void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
   // Waits until everything submitted so far has finished.
   void synchronize();
@@ -95,6 +101,10 @@ class DeviceContext {
   KernelId kernel(const KernelSource& source);
   // The same of several, those that are new compiled together.
   std::vector<KernelId> kernels(const std::vector<const KernelSource*>& sources);
+
+  // Bytes that a planned step may hold on this device, see core/exec/memory_budget.h; 0: no limit.
+  void set_memory_budget(uint64_t bytes);
+  uint64_t memory_budget() const { return memory_budget_.load(std::memory_order_relaxed); }
 
   AllocatorStats memory() const;
   // Who holds the memory, as OutOfMemory says it.
@@ -130,6 +140,8 @@ class DeviceContext {
   std::unordered_map<uint64_t, KernelId> kernels_;
   DeviceCounters counters_;
   std::unique_ptr<StepCache> steps_;
+  std::vector<StoragePtr> staged_;  // of stage(); oldest use first
+  std::atomic<uint64_t> memory_budget_{0};
   Ticket last_ticket_ = Ticket::none;
 };
 

@@ -1,6 +1,9 @@
 #include "core/device/device.h"
 
+#include <algorithm>
 #include <cstdlib>
+
+#include "core/device/slices.h"
 
 namespace heddle {
 
@@ -26,6 +29,30 @@ bool Device::done(Ticket) { return true; }
 Ticket Device::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
   read(buffer, offset, target, bytes);
   return Ticket::none;
+}
+
+void Device::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket) { write(buffer, offset, source, bytes); }
+
+BufferId Device::alloc_host(uint64_t bytes) { return alloc(bytes); }
+
+double slice_seconds(DeviceClass device_class) {
+  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, std::strtod(text, nullptr) * 1e-3);
+  return device_class == DeviceClass::cpu ? 0 : 0.2;
+}
+
+uint32_t wanted_queues(uint32_t own) {
+  constexpr long most = 8;
+  const char* text = std::getenv("HEDDLE_QUEUES");
+  const long asked = text ? std::strtol(text, nullptr, 10) : 0;
+  return asked > 0 ? static_cast<uint32_t>(std::min(asked, most)) : own;
+}
+
+std::vector<CommandTime> Device::command_times(Ticket) { return {}; }
+
+std::vector<double> durations(std::span<const CommandTime> times) {
+  std::vector<double> seconds;
+  for (const CommandTime& time : times) seconds.push_back(time.end - time.start);
+  return seconds;
 }
 
 std::string_view name_of(DeviceClass c) {

@@ -1,4 +1,4 @@
-// Device: the contract between core and a backend. Eleven calls; a backend is one class that implements them.
+// Device: the contract between core and a backend. Eleven calls, and some with defaults; a backend is one class that implements them.
 //
 // Purpose: everything above this line is free of Vulkan, OpenCL and CUDA. A device never learns an op's name: it
 // compiles KernelSources and runs commands on flat byte ranges of buffers.
@@ -60,6 +60,8 @@ struct Caps {
   bool int8_dot = false;
   bool async = false;                 // submit() returns before the work is done
   bool times = false;                 // wait() of a timed recording gives device times
+  uint32_t queues = 1;                // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
+  bool uploads_beside = false;        // write_beside() copies while submissions run
   std::string matrix_units;           // e.g. "16x16x16 f16 f32"; empty when none
   uint64_t driver_hash = 0;           // changes with device, driver and its version: part of every disk-cache key
 };
@@ -114,6 +116,14 @@ struct Fill {
 
 using Command = std::variant<Dispatch, Copy, Fill>;
 
+// When a command ran: seconds of a clock of the device's own, the same for all its submissions.
+struct CommandTime {
+  double start = 0;
+  double end = 0;
+};
+// How long each ran.
+std::vector<double> durations(std::span<const CommandTime> times);
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -153,6 +163,19 @@ class Device {
   // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live until then, also when the
   // device is lost meanwhile. Ticket::none: they are there already (the default).
   virtual Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
+  // write() into bytes that nothing enqueued after `after` touches (the caller's promise): it may overtake what was submitted after that ticket. What
+  // is enqueued afterwards sees the bytes, as after write(). `source` may be reused as soon as the call returns. The default: write().
+  virtual void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after);
+  // A buffer in page-locked host memory, for Copy commands only, in either direction; freed by free(). The default: alloc(), for devices that
+  // have no memory of their own.
+  virtual BufferId alloc_host(uint64_t bytes);
+
+  // ---- optional: when the commands of a timed submission ran (Caps::times), one entry per command, once wait() returned for it. Empty where the
+  // device cannot say (the default), for an untimed one, and for one that finished many submissions ago.
+  virtual std::vector<CommandTime> command_times(Ticket ticket);
 };
+
+// Caps::queues of a device that has so many: HEDDLE_QUEUES where it is set.
+uint32_t wanted_queues(uint32_t own);
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "core/base/host_span.h"
 #include "core/device/context.h"
 
 namespace heddle {
@@ -14,6 +15,7 @@ bool Event::done() const {
 }
 
 void Event::wait() const {
+  const HostSpan span("wait");
   using Clock = std::chrono::steady_clock;
   constexpr auto spinning = std::chrono::microseconds(30);
   const Clock::time_point start = Clock::now();

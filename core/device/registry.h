@@ -17,7 +17,7 @@
 
 namespace heddle {
 
-inline constexpr int backend_abi_version = 2;
+inline constexpr int backend_abi_version = 3;
 
 class Backend {
  public:

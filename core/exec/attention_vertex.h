@@ -10,6 +10,8 @@ namespace heddle {
 
 AttentionProblem attention_problem(const Graph& graph, const IrNode& node);
 // What a schedule depends on. `dtype` is that of the queries.
+// With nominal sizes in place of those that vary (core/exec/varying.h).
+AttentionSizes nominal_sizes(const Graph& graph, const IrNode& node, AttentionSizes sizes);
 AttentionSizes attention_sizes(const AttentionProblem& problem, DType dtype);
 
 }  // namespace heddle

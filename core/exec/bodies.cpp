@@ -5,13 +5,36 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/exec/attention_vertex.h"
+#include "core/exec/conv_problem.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
 namespace {
 
+// The products that a row of attention computes, each 2 flops for every pair of a query and a key and element of a head; half of them with a causal mask.
+double attention_flops(const Graph& graph, const IrNode& node) {
+  const AttentionProblem p = attention_problem(graph, node);
+  const double pairs = static_cast<double>(p.batch * p.heads) * static_cast<double>(p.queries) * static_cast<double>(p.keys) * (p.causal ? 0.5 : 1.0);
+  const auto products = [&](int of_size, int of_value_size) { return 2 * pairs * static_cast<double>(of_size * p.size + of_value_size * p.value_size); };
+  if (node.op == &ops::attention_query_gradient_op) return products(2, 1);
+  if (node.op == &ops::attention_key_gradient_op) return products(2, 2);
+  if (node.op == &attention_gradients_op) return products(3, 2);
+  return products(1, 1);
+}
+
+// The direct sum's, whatever algorithm computes it.
+double conv_flops(const Graph& graph, const IrNode& node) {
+  const ConvProblem p = conv_problem(graph, node);
+  double flops = 2.0 * static_cast<double>(p.N * p.G * p.CG * p.OG);
+  const Extent3& positions = p.kind == ConvProblem::Kind::input_grad ? p.in : p.out;
+  for (size_t d = 0; d < 3; ++d) flops *= static_cast<double>(positions[d] * p.kernel[d]);
+  return flops;
+}
+
 BodyRow attention_row(const OpDef& op) {
-  return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes};
+  return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes,
+          .flops = attention_flops};
 }
 
 const BodyRow rows[] = {
@@ -26,9 +49,9 @@ const BodyRow rows[] = {
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
-    {.op = &ops::conv_op, .lower = lower_conv, .epilogue = true},
-    {.op = &ops::conv_input_grad_op, .lower = lower_conv, .epilogue = true},
-    {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .epilogue = true},
+    {.op = &ops::conv_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
+    {.op = &ops::conv_input_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
+    {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
 };
 
 }  // namespace

@@ -17,6 +17,8 @@ struct BodyRow {
   bool (*accepts)(const IrNode& node, size_t input, const View& view) = nullptr;
   // Whether there is a kernel for this node; others are decomposed at import. Null: for all.
   bool (*takes)(const Node& node) = nullptr;
+  // Floating-point operations of one result, for profiles (core/exec/traffic.h). Null: one per element.
+  double (*flops)(const Graph& graph, const IrNode& node) = nullptr;
   bool epilogue = false;        // elementwise work on the result may join the group: `lower` prints it with print_epilogue()
 };
 

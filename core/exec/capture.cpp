@@ -11,8 +11,10 @@
 #include "core/exec/bodies.h"
 #include "core/exec/ir.h"
 #include "core/exec/pending.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -71,39 +73,75 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
       node.op->name, node.shape.str(), name_of(node.dtype)));
 }
 
+[[noreturn]] void throw_example(const Node& node) {
+  throw ValueError(fmt::format(
+      "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
+      "outside is not mapped; return it from the function",
+      node.shape.str(), name_of(node.dtype)));
+}
+
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
+// What is a size in the key, visit_sizes() of core/exec/varying.h knows.
 class KeyWriter {
   static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 
  public:
-  explicit KeyWriter(Capture& capture) : capture_(capture) { capture_.key.reserve(capture.order.size() * 8); }
+  // `written`: storages that are updated in place; they are bound whole.
+  KeyWriter(Capture& capture, std::span<Node* const> written) : capture_(capture) {
+    capture_.key.reserve(capture.order.size() * 8);
+    find_bases(written);
+  }
 
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
     key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
-    const uint64_t real = std::bit_cast<uint64_t>(node.attrs.real), real2 = std::bit_cast<uint64_t>(node.attrs.real2);
-    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | ((real | real2) != 0 ? numbers_mark : 0);
+    const bool numbers = has_numbers(node.attrs);
+    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
-    if ((real | real2) != 0) {  // by bits: -0 is another constant than 0
-      key.push_back(real);
-      key.push_back(real2);
+    if (numbers) {
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
+      key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
     }
     for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(number.at(*input)));
   }
 
   int storage_slot(const StoragePtr& storage) {
     const auto [at, fresh] = slots_.try_emplace(storage.get(), static_cast<int>(capture_.storages.size()));
-    if (fresh) capture_.storages.push_back(storage);
+    if (fresh) {
+      const auto base = bases_.find(storage.get());
+      capture_.storages.push_back(storage);
+      capture_.bases.push_back(base == bases_.end() ? 0 : base->second);
+    }
     return at->second;
   }
 
  private:
+  // A batch of a data set on the device is a view at an offset: the part of it that a binding can take is no part of the plan, so that all batches share one.
+  void find_bases(std::span<Node* const> written) {
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host || node->view.offset == 0) continue;
+      bases_.try_emplace(node->storage.get(), UINT64_MAX);
+    }
+    if (bases_.empty()) return;
+    for (const NodePtr& node : capture_.order) {
+      if (!node->has_value() || node->host) continue;
+      const auto base = bases_.find(node->storage.get());
+      if (base == bases_.end()) continue;
+      const int64_t first = node->view.extent().first * static_cast<int64_t>(size_of(node->dtype));
+      const uint64_t step = std::max<uint64_t>(64, node->device->caps().buffer_alignment);
+      base->second = std::min(base->second, static_cast<uint64_t>(std::max<int64_t>(0, first)) / step * step);
+    }
+    for (const Node* target : written) {
+      if (target != nullptr) bases_.erase(target->storage.get());
+    }
+  }
+
   void leaf(const Node& node) {
     std::vector<uint64_t>& key = capture_.key;
     if (node.host) {
@@ -111,10 +149,12 @@ class KeyWriter {
       key.push_back(~uint64_t{0});
       return;
     }
-    key.push_back(static_cast<uint64_t>(storage_slot(node.storage)));
-    key.push_back(static_cast<uint64_t>(node.view.offset));
-    if (!node.view.is_dense()) {
-      for (int d = 0; d < node.view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(node.view.strides[d]));
+    const int slot = storage_slot(node.storage);
+    key.push_back(static_cast<uint64_t>(slot));
+    const View view = capture_.view(node, static_cast<size_t>(slot));
+    key.push_back(static_cast<uint64_t>(view.offset));
+    if (!view.is_dense()) {
+      for (int d = 0; d < view.shape.rank(); ++d) key.push_back(static_cast<uint64_t>(view.strides[d]));
     } else {
       key.push_back(~uint64_t{1});
     }
@@ -122,6 +162,7 @@ class KeyWriter {
 
   Capture& capture_;
   std::unordered_map<const Storage*, int> slots_;
+  std::unordered_map<const Storage*, uint64_t> bases_;  // of storages with a view that does not begin at their start
 };
 
 // The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.
@@ -133,6 +174,9 @@ Node* in_place_target(const Node& assign) {
 
 }  // namespace
 
+// By bits: -0 is another constant than 0.
+bool has_numbers(const Attrs& attrs) { return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0; }
+
 Capture capture(std::span<const NodePtr> roots) {
   Capture captured;
   Numbering number;
@@ -143,10 +187,11 @@ Capture capture(std::span<const NodePtr> roots) {
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const Node& node = *captured.order[i];
     if (node.overwritten) throw_overwritten(node);
+    if (is_example(node)) throw_example(node);
     if (node.op == &ops::assign_op && !node.has_value()) in_place[i] = in_place_target(node);
   }
 
-  KeyWriter writer(captured);
+  KeyWriter writer(captured, in_place);
   for (const NodePtr& node : captured.order) writer.node(*node, number);
 
   std::unordered_set<const Node*> unheld_roots;
@@ -177,7 +222,7 @@ bool has_kernel(const Node& node) {
 
 class Importer {
  public:
-  explicit Importer(const Capture& captured) : captured_(captured) {}
+  Importer(const Capture& captured, const std::vector<uint16_t>& varies) : captured_(captured), varies_(varies) {}
 
   Graph run() {
     graph_.storage_slots = static_cast<int>(captured_.storages.size());
@@ -186,6 +231,7 @@ class Importer {
       import(node);
       ++origin_;
     }
+    settle_sizes(graph_, !varies_.empty());
     for (size_t i = 0; i < captured_.outputs.size(); ++i) {
       graph_.outputs.push_back({ids_.at(captured_.outputs[i].get()), captured_.assign_slots[i]});
     }
@@ -197,6 +243,7 @@ class Importer {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
       ids_[node.get()] = import_leaf(*node);
+      graph_.nodes.back().varies = known_to_vary();
     } else if (node->op->decompose && !has_kernel(*node)) {
       ids_[node.get()] = import_fused(*node);
     } else if (node->op == &ops::assign_op) {
@@ -210,10 +257,19 @@ class Importer {
         ir.attrs.real = load_element(raw.data(), node->dtype, 0);
       }
       ir.origin = origin_;
+      ir.varies = known_to_vary();
+      if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant) ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
       ir.keep = node->keep == Keep::plain ? keep_ : node->keep;
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
+  }
+
+  // Of what is imported now. A decomposition's vertices are not in the key: theirs follow from their inputs, but for numbers.
+  uint16_t known_to_vary() const {
+    const uint16_t recorded = varies_.empty() ? uint16_t{0} : varies_[static_cast<size_t>(origin_)];
+    if (!decomposing_) return recorded;
+    return varies_.empty() ? uint16_t{0} : varies::unknown;
   }
 
   int import_leaf(const Node& node) {
@@ -224,7 +280,7 @@ class Importer {
     } else {
       const auto at = std::find(captured_.storages.begin(), captured_.storages.end(), node.storage);
       leaf.slot = static_cast<int>(at - captured_.storages.begin());
-      leaf.view = node.view;
+      leaf.view = captured_.view(node, static_cast<size_t>(leaf.slot));
     }
     graph_.leaves.push_back(leaf);
     return graph_.add({&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(graph_.leaves.size()) - 1});
@@ -238,13 +294,17 @@ class Importer {
     for (const auto& [known, id] : ids_) seen.add(*known, id);
     append_topological(value.node(), seen, order);
     const Keep before = std::exchange(keep_, node.keep == Keep::plain ? keep_ : node.keep);
+    const bool nested = std::exchange(decomposing_, true);
     for (const NodePtr& inner : order) import(inner);
+    decomposing_ = nested;
     keep_ = before;
     kept_.push_back(value);  // addresses in ids_ stay valid
     return ids_.at(value.node().get());
   }
 
   const Capture& captured_;
+  const std::vector<uint16_t>& varies_;
+  bool decomposing_ = false;
   Graph graph_;
   std::unordered_map<Node*, int> ids_;
   std::vector<Tensor> kept_;
@@ -255,7 +315,7 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const Capture& captured) { return Importer(captured).run(); }
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).run(); }
 
 std::string Graph::str() const {
   std::string text;

@@ -51,6 +51,7 @@ namespace heddle {
 struct CompileOptions {
   std::string name = "compiled function";  // in log lines
   int check_every = 64;                    // replays after which f runs again for comparison at the latest; 1: f runs at every call
+  uint64_t memory_budget = 0;              // bytes (core/exec/memory_budget.h); 0: what counts for the calling thread
 };
 
 struct CompileStats {

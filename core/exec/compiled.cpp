@@ -4,11 +4,15 @@
 #include <cstdio>
 #include <list>
 #include <mutex>
+#include <optional>
 
+#include "core/base/host_span.h"
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/program.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle::detail {
@@ -43,6 +47,7 @@ struct CompiledFunction::State {
   bool may_replay(const Variant& v) const { return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1); }
 
   void replay(Variant& v, Invocation& invocation) {
+    const HostSpan span("replay");
     invocation.restore(v.prototype.get());
     v.program->run(invocation.results());
     ++v.replays;
@@ -161,16 +166,19 @@ CompileStats CompiledFunction::stats() const {
 void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
   const bool differentiable = grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
-  if (Trace::current() != nullptr || eager_mode() || differentiable) return invocation.run();
+  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable) return invocation.run();
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {
     if (t->impl() && !t->impl()->node->has_value()) evaluate({&t->impl()->node, 1});
   }
   State& state = *state_;
   const std::lock_guard guard(state.mutex);
+  std::optional<MemoryBudget> budget;
+  if (state.options.memory_budget > 0) budget.emplace(state.options.memory_budget);
   std::vector<uint64_t> key = invocation.key;
   key.push_back(grad_mode());
   key.push_back(tuning_state());
+  key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const auto found = state.find(key, invocation.arguments);
   if (found != state.variants.end() && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);

@@ -1,12 +1,14 @@
 #include "core/exec/debug.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
 
 #include "core/exec/passes/describe.h"
+#include "core/exec/saved_launch.h"
 
 namespace heddle {
 
@@ -33,12 +35,17 @@ void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel
   }
 }
 
-void debug_times(Device& device, Ticket ticket, const std::vector<std::string_view>& kernels) {
+void debug_times(const std::string& id, Device& device, Ticket ticket, const std::vector<KernelFacts>& kernels) {
   if (debug_level() < 1) return;
   std::vector<double> seconds;
   device.wait(ticket, &seconds);
-  fmt::print(stderr, "heddle: step of {} kernels, {:.1f} us on the device\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0));
-  for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) fmt::print(stderr, "  {:9.1f} us  {}\n", 1e6 * seconds[k], kernels[k]);
+  fmt::print(stderr, "heddle: step of {} kernels, {:.1f} us on {}\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0), id);
+  for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) {
+    const KernelFacts& f = kernels[k];
+    const double rate = seconds[k] > 0 ? f.bytes() / seconds[k] * 1e-9 : 0;
+    fmt::print(stderr, "  {:9.1f} us {:8.3f} MB {:6.1f} GB/s  {}{}{}{}  {}\n", 1e6 * seconds[k], f.bytes() * 1e-6, rate, f.name, f.places.empty() ? "" : "  (",
+               fmt::join(f.places, ", "), f.places.empty() ? "" : ")", f.source == 0 ? "" : repeat_command(f.launch, id));
+  }
 }
 
 }  // namespace heddle

@@ -6,13 +6,14 @@
 #include "core/device/device.h"
 #include "core/exec/lower.h"
 #include "core/exec/plan.h"
+#include "core/exec/traffic.h"
 
 namespace heddle {
 
 int debug_level();
 void debug_graph(const Graph& before, const Graph& after, const Caps& caps);
 void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan);
-// At level 1 and above waits for the submission and prints its times.
-void debug_times(Device& device, Ticket ticket, const std::vector<std::string_view>& kernels);
+// At level 1 and above waits for the submission and prints its times, each line with the command that repeats that kernel alone.
+void debug_times(const std::string& id, Device& device, Ticket ticket, const std::vector<KernelFacts>& kernels);
 
 }  // namespace heddle

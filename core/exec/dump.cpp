@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "core/exec/passes/describe.h"
 #include "core/exec/pending.h"
+#include "core/exec/places.h"
 #include "core/exec/plan.h"
 #include "core/exec/recompute.h"
 
@@ -12,11 +13,12 @@ namespace heddle {
 namespace {
 
 std::string dump_device(const DeviceContext& device, std::span<const NodePtr> roots, DumpWhat what) {
-  const Graph imported = import_graph(capture(roots));
+  const Capture captured = capture(roots);
+  const Graph imported = import_graph(captured);
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps());
+  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, active_passes(), step_budget(device, captured));
   if (what == DumpWhat::groups) return step.scheduled.str();
   if (what == DumpWhat::plan) return step.plan.str();
   std::string text;
@@ -26,16 +28,38 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
 
 }  // namespace
 
-StepLedger plan_pending() {
-  const std::vector<NodePtr> roots = held_pending();
+namespace {
+
+// What is pending, all of it on one device with kernels.
+std::vector<NodePtr> roots_to_plan() {
+  std::vector<NodePtr> roots = held_pending();
   if (roots.empty()) throw ValueError("[plan] nothing is pending");
   const DeviceContext& device = *roots[0]->device;
   for (const NodePtr& node : roots) {
     if (node->device != &device) throw ValueError(fmt::format("[plan] work is pending on {} and on {}; plan one device at a time", device.id(), node->device->id()));
   }
   if (device.caps().target == Target::none) throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
+  return roots;
+}
+
+}  // namespace
+
+StepLedger plan_pending() { return plan_pending_in_full().ledger; }
+
+PendingPlan plan_pending_in_full() {
+  const std::vector<NodePtr> roots = roots_to_plan();
+  const DeviceContext& device = *roots[0]->device;
   const Capture captured = capture(roots);
-  return make_ledger(captured, plan_step(prepare(import_graph(captured), device.caps()), device.caps()));
+  PendingPlan plan{.device = device.id(), .recorded = import_graph(captured)};
+  plan.prepared = prepare(plan.recorded, device.caps());
+  plan.step = plan_step(plan.prepared, device.caps(), true, active_passes(), step_budget(device, captured));
+  plan.kernels = kernel_facts(plan.step.scheduled, plan.step.kernels);
+  const std::vector<std::vector<Place>> places = kernel_places(plan.step.scheduled, plan.step.kernels, captured);
+  for (size_t k = 0; k < plan.kernels.size(); ++k) {
+    for (const Place& place : places[k]) plan.kernels[k].places.push_back(place.str());
+  }
+  plan.ledger = make_ledger(captured, plan.step);
+  return plan;
 }
 
 std::string dump_pending(DumpWhat what) {

@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/emit_text.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -51,10 +52,17 @@ std::string dialect_literal(double value, DType dtype) {
 }
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented) {
-  for (const Member& member : group.members) {
-    for (int input : graph().nodes[member.node].inputs) mark_read(input);
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented),
+      varying_(!segmented && group_varies(scheduled, group)) {
+}
+
+bool Emitter::is_read(int id) {
+  if (read_.empty()) {
+    for (const Member& member : group_.members) {
+      for (int input : graph().nodes[member.node].inputs) mark_read(input);
+    }
   }
+  return read_.contains(id);
 }
 
 void Emitter::mark_read(int id) {
@@ -77,6 +85,8 @@ void Emitter::start_over() {
   constant_params_.clear();
   constant_values_.clear();
   constants_.clear();
+  coefficients_.clear();
+  overflowed_ = false;
   next_ = 0;
 }
 
@@ -92,9 +102,9 @@ bool is_long_number(double value) {
   return std::isfinite(value) && static_cast<float>(std::strtod(text, nullptr)) != static_cast<float>(value);
 }
 
-std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value) {
+std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value, bool shared) {
   const uint32_t bits = std::bit_cast<uint32_t>(value);
-  for (size_t i = 0; i < params.size(); ++i) {
+  for (size_t i = 0; i < params.size() && shared; ++i) {
     if (params[i].type == ConstParam::Type::f32 && values[i] == bits) return params[i].name;
   }
   params.push_back({fmt::format("t_f{}", params.size()), ConstParam::Type::f32});
@@ -109,6 +119,7 @@ std::string Emitter::constant(int64_t value) {
     constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
     return fmt::format("t_c{}", constant_values_.size() - 1);
   }
+  if (varying_) return named(value);
   if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
   if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
   if (constant_params_.size() >= constant_limit_) return fmt::format("({})", value);
@@ -119,16 +130,35 @@ std::string Emitter::constant(int64_t value) {
   return name;
 }
 
+// A constant of its own, whatever its value.
+std::string Emitter::named(int64_t value) {
+  if (constant_params_.size() >= constant_limit_) {
+    overflowed_ = true;
+    return fmt::format("({})", value);
+  }
+  constant_params_.push_back({fmt::format("t_number{}", constant_params_.size()), ConstParam::Type::i32});
+  constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
+  return constant_params_.back().name;
+}
+
+// Strides along one dimension are equal because shapes are, hardly ever by chance.
+std::string Emitter::known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value) {
+  const auto [entry, fresh] = known.try_emplace({variable, value});
+  if (fresh) entry->second = named(value);
+  return entry->second;
+}
+
 std::string Emitter::print(const Index& index) {
   printed_.push_back(index);
   std::string text;
   const auto add = [&](const std::string& term) { text += text.empty() ? term : " + " + term; };
   for (const auto& [variable, coefficient] : index.terms) {
     if (names[variable].empty()) continue;
-    add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], constant(coefficient)));
+    const auto factor = [&, v = variable, c = coefficient] { return varying_ ? known_number(coefficients_, v, c) : constant(c); };
+    add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], factor()));
   }
   if (!index.opaque.empty()) add(index.opaque);
-  if (index.constant != 0) add(constant(index.constant));
+  if (index.constant != 0) add(varying_ ? known_number(coefficients_, -1, index.constant) : constant(index.constant));
   return text.empty() ? "0" : text;
 }
 
@@ -234,7 +264,8 @@ std::string Emitter::load(int id, const Path& path) {
     if (site == loads_.back()) return declare(node.dtype, text);
   }
   std::string index;
-  if (segmented_) {  // the offset has a name also where it is 0: in another segment it may not be
+  const bool moves = node.leaf >= 0 && (node.varies & varies::offset) != 0;
+  if (segmented_ || moves) {  // the offset has a name also where it is 0: in another segment, or at another place, it may not be
     const std::string offset = constant(at.constant);
     Index rest = at;
     rest.constant = 0;
@@ -348,8 +379,15 @@ std::string Emitter::compute(int id, const Path& path) {
 std::string Emitter::compute_constant(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
   if (node.op == &ops::full_op) {
-    const bool launched = node.dtype == DType::f32 && !segmented_ && is_long_number(node.attrs.real) && constant_params_.size() < constant_limit_;
-    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real)) : dialect_literal(node.attrs.real, node.dtype);
+    const bool number_varies = varying_ && (node.varies & varies::numbers) != 0;
+    const bool wanted = node.dtype == DType::f32 && (number_varies || (!segmented_ && is_long_number(node.attrs.real)));
+    if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64)) return fmt::format("CAST({}, {})", dialect_type(node.dtype), named(static_cast<int64_t>(node.attrs.real)));
+    if (segmented_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0) {
+      return fmt::format("AS_FLOAT(CAST(uint, {}))", constant(std::bit_cast<int32_t>(static_cast<float>(node.attrs.real))));
+    }
+    overflowed_ = overflowed_ || (number_varies && constant_params_.size() >= constant_limit_);
+    const bool launched = wanted && constant_params_.size() < constant_limit_;
+    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_) : dialect_literal(node.attrs.real, node.dtype);
   }
   const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
   const std::string position = print(at);
@@ -390,7 +428,7 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
 
 std::string Emitter::hidden_zero(bool negative) {
   const char* sign = negative ? "-" : "";
-  if (segmented_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
+  if (segmented_ || varying_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
   const auto known = constants_.find(0);
   if (known == constants_.end() && constants_.size() >= constant_limit_) return fmt::format("({}0.0f)", sign);
   std::string name = known == constants_.end() ? fmt::format("t_c{}", constants_.size()) : known->second;
@@ -405,9 +443,10 @@ std::string Emitter::hidden_zero(bool negative) {
 std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
   const IrNode& node = graph().nodes[id];
   const bool same = arith(from) == arith(node.dtype);
-  std::string text = same ? x : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
+  const bool widened = arith(node.dtype) == DType::i64 && is_integer(from);
+  std::string text = same ? x : widened ? fmt::format("WIDEN({})", x) : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
   const bool half = node.dtype == DType::f16 || node.dtype == DType::bf16;
-  if (half && !read_.contains(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
+  if (half && !is_read(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
   if (half) {
     uses_round_ = true;
     text = fmt::format("{}({})", node.dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);

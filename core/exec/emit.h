@@ -3,8 +3,8 @@
 // Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks down the graph from
 // there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per vertex and index. The same emitter serves
 // elementwise and reduce groups and matmul epilogues.
-// Invariants: all names it makes start with `t_`. The text depends on structure and not on sizes: sizes, strides and offsets become launch
-// constants (literals only when the 32 constants are used up). Thread safety: one emitter is used by one thread.
+// Invariants: all names it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
+// constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all. Thread safety: one emitter is used by one thread.
 #pragma once
 
 #include <map>
@@ -31,10 +31,16 @@ struct LoweredKernel {
   uint32_t groups[3] = {1, 1, 1};
   std::vector<SlotRef> bindings;      // parallel to source.buffers
   std::vector<uint32_t> constants;    // parallel to source.constants
-  std::vector<int> writes;            // vertices it stores
+  std::vector<int> writes;            // vertices it stores; of a kernel that the planner repeats, those that the original stores
   std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/exec/places.h)
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
+  bool sized = false;                 // sizes vary, and one of them is in the text
   bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/exec/horizontal.h may join it with others
+
+  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the step's host memory (core/exec/offload.h).
+  static constexpr uint64_t no_transfer = ~uint64_t{0};
+  uint64_t host_offset = no_transfer;
+  bool is_transfer() const { return host_offset != no_transfer; }
 
   // A launch over many segments (core/exec/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
   struct Segment {
@@ -68,6 +74,10 @@ class Emitter final : public IndexPrinter {
   // between them becomes a local that is read from the segment's row, and every buffer starts at a base.
   Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented = false);
   bool segmented() const { return segmented_; }
+  // Whether the text must not depend on sizes (core/exec/varying.h): each place has a number of its own, also where it is 0 or 1.
+  bool varying() const { return varying_; }
+  // Whether a number became text because the constants were used up.
+  bool overflowed() const { return overflowed_; }
   // The number of this work group (of its segment), as an int expression.
   std::string group_index() const { return segmented_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
 
@@ -159,8 +169,11 @@ class Emitter final : public IndexPrinter {
   std::string based(size_t buffer, const std::string& index) const;
   std::string declare(DType dtype, const std::string& expression);
   std::string declare_precise(DType dtype, const std::string& expression);
+  std::string named(int64_t value);
+  std::string known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value);
   std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
   std::string key(int id, const Path& path);
+  bool is_read(int id);
   void mark_read(int id);
   size_t buffer(SlotRef slot, DType dtype, Access access);
   SlotRef location(int id) const;
@@ -173,7 +186,7 @@ class Emitter final : public IndexPrinter {
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};
   std::map<int, std::string> bound_;
-  std::set<int> read_;  // vertices whose value something in this kernel computes with
+  std::set<int> read_;  // vertices whose value something in this kernel computes with; empty until somebody asks
   std::vector<Index> printed_;
   std::vector<LoadSite> loads_;
   std::vector<std::pair<LoadSite, std::string>> staged_;
@@ -185,6 +198,8 @@ class Emitter final : public IndexPrinter {
   std::vector<ConstParam> constant_params_;
   std::vector<uint32_t> constant_values_;
   std::map<int64_t, std::string> constants_;
+  std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
+  bool varying_ = false, overflowed_ = false;
   LaneSplit split_;
   int next_ = 0;
   bool uses_philox_ = false, uses_round_ = false;

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/exec/emit_text.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -25,7 +26,8 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
   std::string inside;
   for (int d = 0; d < in.rank(); ++d) {
     const int64_t before = node.attrs.ints[d];
-    if (in[d] == node.shape[d]) {
+    const bool by_chance = dimension_varies(node, d) != dimension_varies(graph().nodes[node.inputs[0]], d);
+    if (in[d] == node.shape[d] && !by_chance) {
       inner.base.push_back(index[d]);
       continue;
     }

@@ -8,14 +8,18 @@
 #include <unordered_set>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/passes/passes.h"
 #include "core/exec/pending.h"
+#include "core/exec/profile.h"
 #include "core/exec/region.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/tensor.h"
+#include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -69,18 +73,24 @@ void run_reference(DeviceContext& device, const Capture& captured) {
 }  // namespace
 
 Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  const HostSpan span("capture");
   Region region{&device, capture(roots), nullptr};
   if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
   const bool fuse = !eager_mode();
-  region.captured.key.push_back(fuse);
+  // Whoever forces schedules means those sizes.
+  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
+  region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(memory_budget(device));
   region.captured.key.push_back(active_passes().bits());
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);
   if (region.step) {
     locked.counters.step_hits++;
   } else {
-    region.step = Step::compile(device, region.captured, fuse);
+    const std::vector<uint16_t> varies = device.steps().families().note(region.captured, mode);
+    region.step = Step::compile(device, region.captured, fuse, varies);
     device.steps().insert(region.captured.key, region.step);
     locked.counters.steps_compiled++;
   }
@@ -121,6 +131,7 @@ std::vector<NodePtr> held_pending() {
 bool anything_pending() { return !state().pending.empty(); }
 
 std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
+  if (Profiler::active()) Profiler::recording(false);
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
   std::unordered_set<const Node*> known;
@@ -203,8 +214,10 @@ void evaluate_pending() {
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
+  if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
+  if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);
   if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
 }

@@ -9,19 +9,19 @@
 #include <stdexcept>
 
 #include "core/exec/kernel_order.h"
+#include "core/exec/varying.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t most_temporary_bytes = 64 << 10;  // that a joined kernel may write
 constexpr int64_t most_waiting_bytes = 4 << 20;     // of temporaries that kernels may keep alive while they wait for others to join
-constexpr size_t most_numbers = 96;                 // in a row of the table
 
 class HorizontalFusion {
  public:
   HorizontalFusion(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels, const std::vector<const Group*>& groups, const Caps& caps,
                    const LowerOptions& options)
-      : scheduled_(scheduled), kernels_(std::move(kernels)), groups_(groups), caps_(caps), options_(options) {
+      : varies_(anything_varies(scheduled.graph)), scheduled_(scheduled), kernels_(std::move(kernels)), groups_(groups), caps_(caps), options_(options) {
     options_.segmented = true;
   }
 
@@ -49,7 +49,7 @@ class HorizontalFusion {
       for (size_t k : members) {
         segmented_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
         const KernelSource& source = segmented_[k].source;
-        if (source.buffers.size() > caps_.max_bindings || segmented_[k].segments[0].constants.size() > most_numbers) continue;
+        if (source.buffers.size() > caps_.max_bindings || segmented_[k].segments[0].constants.size() > most_segment_numbers) continue;
         by_text[source.str()].push_back(k);
       }
     }
@@ -120,7 +120,9 @@ class HorizontalFusion {
         left[static_cast<size_t>(c)] -= batch.size();
         at_hand[static_cast<size_t>(c)] = 0;
       }
-      out_.push_back(batch.size() == 1 ? std::move(kernels_[batch[0]]) : joined(batch));
+      // Who waits for whom is a matter of sizes: where they vary, one alone has the text of many.
+      const bool alone = batch.size() == 1 && (c < 0 || !varies_);
+      out_.push_back(alone ? std::move(kernels_[batch[0]]) : joined(batch));
       for (size_t k : batch) {
         alive.run(k);
         for (size_t later : dependencies.after[k]) {
@@ -157,6 +159,7 @@ class HorizontalFusion {
     return kernel;
   }
 
+  const bool varies_;
   const ScheduledGraph& scheduled_;
   std::vector<LoweredKernel> kernels_;
   const std::vector<const Group*>& groups_;

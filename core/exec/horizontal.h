@@ -14,6 +14,8 @@
 
 namespace heddle {
 
+constexpr size_t most_segment_numbers = 96;  // in a row of the table
+
 // Reorders and joins `kernels` (groups[i] is the group of kernel i); those that have no equal stay as they are.
 std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels, const std::vector<const Group*>& groups,
                                              const Caps& caps, const LowerOptions& options);

@@ -27,6 +27,7 @@ struct IrNode {
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/exec/recompute.h
   bool once = false;        // may be computed by the first run and kept: core/exec/once.h
+  uint16_t varies = 0x8000; // which sizes of it vary: core/exec/varying.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
 };
 
@@ -56,16 +57,33 @@ struct Capture {
   std::vector<NodePtr> order;              // topological, leaves included
   std::vector<NodePtr> outputs;            // nodes to give a value
   std::vector<StoragePtr> storages;        // by slot
+  std::vector<uint64_t> bases;             // by slot: the first byte that is bound; leaves' offsets in `key` and in the plan count from it
   std::vector<HostValue> host_values;      // by host slot
   std::vector<int> assign_slots;           // per output: slot written in place, or -1
   std::vector<Node*> overwritten;          // leaves whose memory the outputs overwrite
   std::vector<uint64_t> key;
+
+  // A leaf's view, counted from what is bound of its slot's storage.
+  View view(const Node& leaf, size_t slot) const {
+    View view = leaf.view;
+    view.offset -= static_cast<int64_t>(bases[slot] / size_of(leaf.dtype));
+    return view;
+  }
+  // What is bound of a slot's storage.
+  Binding binding(size_t slot) const {
+    Binding whole = storages[slot]->binding();
+    whole.offset += bases[slot];
+    whole.size -= bases[slot];
+    return whole;
+  }
 };
 
 // Collects everything `roots` need. Nodes held by a Tensor become outputs.
 Capture capture(std::span<const NodePtr> roots);
-// The captured nodes as a Graph; fused rows decomposed.
-Graph import_graph(const Capture& captured);
+// Whether a node's real attributes are part of its key.
+bool has_numbers(const Attrs& attrs);
+// The captured nodes as a Graph; fused rows decomposed. `varies`: of each node of the order (core/exec/varying.h); empty: nothing does.
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies = {});
 
 // Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same results up to
 // rounding of folded constants. Returns a new graph with the same outputs.

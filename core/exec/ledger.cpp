@@ -35,6 +35,7 @@ StepLedger make_ledger(const Capture& captured, const PlannedStep& step) {
   }
   ledger.lower_bound = ledger.activations + ledger.gradients + ledger.workspace;
   ledger.arena = plan.arena.total();
+  ledger.offloaded = plan.host_bytes;
   ledger.outputs = std::accumulate(plan.own_bytes.begin(), plan.own_bytes.end(), uint64_t{0});
   for (const IrNode& node : scheduled.graph.nodes) {
     const bool stored = node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant;
@@ -50,6 +51,7 @@ std::string StepLedger::str() const {
   text += "temporaries at the fullest moment\n" + row("activations", activations) + row("gradients", gradients) + row("workspace", workspace);
   text += row("together (lower bound)", lower_bound) + row("arena", arena);
   text += fmt::format("  arena / lower bound         {:>12.2f}\n  arena / all values          {:>12.2f}\n", ratio(lower_bound), ratio(all_values));
+  if (offloaded > 0) text += "in host memory\n" + row("offloaded", offloaded);
   text += "results\n" + row("outputs", outputs) + fmt::format("peak, predicted\n{}kernels{:>35}\n", row("all together", peak()), kernels);
   return text;
 }

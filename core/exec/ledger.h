@@ -24,6 +24,7 @@ struct StepLedger {
   uint64_t lower_bound = 0;      // all of them
   uint64_t arena = 0;            // what is allocated for temporaries
   uint64_t all_values = 0;       // what storing every value of the graph would take
+  uint64_t offloaded = 0;        // page-locked host memory for values that wait there
   uint64_t outputs = 0;          // values that outlive the step
   size_t kernels = 0;            // launches, before those that share a text are spread over blocks of memory
   // Held before, outputs and arena together.

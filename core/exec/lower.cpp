@@ -67,7 +67,8 @@ std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
 
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
   LoweredKernel kernel;
-  kernel.parallel = true;
+  kernel.parallel = !emitter.varying();
+  kernel.sized = emitter.varying() && emitter.overflowed();
   kernel.source.name = emitter.kernel_name();
   kernel.source.buffers = emitter.buffers();
   kernel.source.constants = emitter.constant_params();
@@ -126,7 +127,9 @@ void check_loops(const LoweredKernel& kernel, const Caps& caps) {
 
 }  // namespace
 
-LoweredKernel lower_group(const LowerInput& in) {
+namespace {
+
+LoweredKernel lower_by_kind(const LowerInput& in) {
   LoweredKernel kernel;
   switch (in.group.kind) {
     case GroupKind::elementwise: kernel = lower_elementwise(in); break;
@@ -135,6 +138,24 @@ LoweredKernel lower_group(const LowerInput& in) {
     case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
     case GroupKind::body: kernel = body_row(*in.scheduled.graph.nodes[in.group.anchor].op).lower(in); break;
   }
+  return kernel;
+}
+
+// A table holds more numbers than the constants of a launch: a kernel of one segment.
+LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) {
+  LowerOptions options = in.options;
+  options.segmented = true;
+  LoweredKernel other = lower_by_kind({in.scheduled, in.group, in.caps, options});
+  if (other.source.buffers.size() > in.caps.max_bindings || other.segments[0].constants.size() > most_segment_numbers) return kernel;
+  other.parallel = false;
+  return other;
+}
+
+}  // namespace
+
+LoweredKernel lower_group(const LowerInput& in) {
+  LoweredKernel kernel = lower_by_kind(in);
+  if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce)) kernel = with_numbers_in_table(in, std::move(kernel));
   check_loops(kernel, in.caps);
   for (const Member& member : in.group.members) {
     if (member.stored) kernel.writes.push_back(member.node);

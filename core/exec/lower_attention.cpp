@@ -67,7 +67,7 @@ class AttentionLowering {
     bind("lengths", p.lengths);
     bind("key", p.key);
   }
-  AttentionSizes sizes() const { return attention_sizes(p, operand(0).dtype); }
+  AttentionSizes sizes() const { return nominal_sizes(graph_, node_, attention_sizes(p, operand(0).dtype)); }
   const Operand& operand(int input) const { return operands_[static_cast<size_t>(input)]; }
 
   void add(const char* name, int64_t value) {

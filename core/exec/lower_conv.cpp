@@ -6,6 +6,7 @@
 #include "core/exec/bodies.h"
 #include "core/exec/conv_problem.h"
 #include "core/exec/operand.h"
+#include "core/exec/varying.h"
 #include "core/graph/functions_conv.h"
 #include "core/kernel/kernel_file.h"
 
@@ -39,7 +40,9 @@ class ConvLowering {
     options.extra_buffers = e_.buffers();
     options.extra_constants = e_.constant_params();
     options.dropped_buffers = {"dst"};
-    options.tunables = weight_grad_ ? pick_conv_weight_grad(in_.caps, p_) : pick_conv(in_.caps, p_);
+    ConvProblem picked = p_;
+    if (dimension_varies(in_.scheduled.graph.nodes[node_.inputs[0]], 0)) picked.N = nominal_batch;
+    options.tunables = weight_grad_ ? pick_conv_weight_grad(in_.caps, picked) : pick_conv(in_.caps, picked);
 
     LoweredKernel kernel;
     kernel.source = file_.instantiate(options);

@@ -3,6 +3,7 @@
 // The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one (a transpose)
 // is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/exec/lower_elementwise.h"
+#include "core/exec/varying.h"
 
 #include <fmt/format.h>
 
@@ -58,15 +59,19 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   return kernel;
 }
 
-// Loads of 16 bytes: four neighbouring elements along the innermost axis, from a place that is a multiple of four.
+// Four neighbouring elements along the innermost axis, from a place that is a multiple of four.
+bool starts_at_quads(const LoadSite& load, const Axis& inner) {
+  return load.index.constant % 4 == 0 && std::all_of(load.index.terms.begin(), load.index.terms.end(),
+                                                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
+}
+
+// Loads of 16 bytes. Where sizes vary, also those that may start elsewhere.
 std::vector<LoadSite> quad_loads(const Emitter& e, const Axis& inner) {
   std::vector<LoadSite> found;
   for (const LoadSite& load : e.loads()) {
     const bool four_bytes = load.dtype == DType::f32 || load.dtype == DType::i32;
-    if (!four_bytes || !load.index.affine() || load.index.constant % 4 != 0 || load.index.coefficient(inner.variable) != 1) continue;
-    const bool aligned = std::all_of(load.index.terms.begin(), load.index.terms.end(),
-                                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
-    if (aligned && e.only_read(load.slot) && std::find(found.begin(), found.end(), load) == found.end()) found.push_back(load);
+    if (!four_bytes || !load.index.affine() || load.index.coefficient(inner.variable) != 1) continue;
+    if ((e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot) && std::find(found.begin(), found.end(), load) == found.end()) found.push_back(load);
   }
   return found;
 }
@@ -76,11 +81,25 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), quads = tunables["QUADS"];
   const int64_t total = extent(axes), block = 4 * lanes * quads;
   const std::vector<LoadSite> loads = quad_loads(e, axes.back());
+  const bool fits = axes.back().size % 4 == 0 && std::all_of(loads.begin(), loads.end(), [&](const LoadSite& load) { return starts_at_quads(load, axes.back()); });
   const std::string& inner = e.names[axes.back().variable];
   e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0)) * 4;", e.group_index(), block));
   e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", quads > 8 ? "" : "UNROLL ", quads));
   e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * lanes));
-  e.open(fmt::format("if (t_flat < {})", e.constant(total)));
+  const std::string end = e.constant(total);
+  if (e.varying()) {  // whether rows are whole quads is a number of the launch
+    e.open(fmt::format("if ({} == 0)", e.constant(fits)));
+    e.open("for (int t_l = t_flat; t_l < t_flat + 4; ++t_l)");
+    e.open(fmt::format("if (t_l < {})", end));
+    split_index(e, axes, "t_l");
+    emit_elementwise(e);
+    e.close();
+    e.close();
+    e.close();
+    e.open(fmt::format("else if (t_flat < {})", end));
+  } else {
+    e.open(fmt::format("if (t_flat < {})", end));
+  }
   split_index(e, axes, "t_flat");
   for (size_t s = 0; s < loads.size(); ++s) {
     e.line(fmt::format("QUAD t_q{} = LOAD_QUAD({}, {});", s, e.buffer_name(loads[s]), e.print(loads[s].index)));
@@ -102,7 +121,7 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   e.close();
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
   // A segment need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
-  kernel.parallel = total < (1 << 16);
+  kernel.parallel = kernel.parallel && total < (1 << 16);
   kernel.loop_iterations = 5 * quads;
   return kernel;
 }
@@ -166,7 +185,7 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (stream) {
     stream_row(e, i, inner.size % 64 == 0);
   } else {
-    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
     e.close();
   }
@@ -178,17 +197,17 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
 ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
   ElementwiseProblem p;
   p.loop_lanes = in.options.loop_lanes;
-  p.elements = extent(axes);
-  p.inner = axes.empty() ? 1 : axes.back().size;
+  p.elements = e.varying() ? nominal_size * nominal_size : extent(axes);
+  p.inner = axes.empty() ? 1 : e.varying() ? nominal_size : axes.back().size;
   p.narrowest = 8;
   for (const Member& member : in.group.members) {
     if (!member.stored) continue;
     const int64_t bytes = static_cast<int64_t>(size_of(in.scheduled.graph.nodes[member.node].dtype));
     p.narrowest = std::min(p.narrowest, bytes);
-    if (e.can_stream(member.node)) p.stored_bytes = std::max(p.stored_bytes, bytes * p.elements);
+    if (e.can_stream(member.node) && !e.varying()) p.stored_bytes = std::max(p.stored_bytes, bytes * p.elements);
   }
   p.turned = turn.has_value();
-  if (turn) p.across = axes[turn->across].size;
+  if (turn) p.across = e.varying() ? nominal_size : axes[turn->across].size;
   return p;
 }
 
@@ -202,7 +221,7 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
-  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && axes.back().size % 4 == 0;
+  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
   if (turn && tunables["TILE"] != 0 && !e.segmented()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
   }

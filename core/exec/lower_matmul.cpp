@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/exec/lower.h"
 #include "core/exec/operand.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/kernel/kernel_file.h"
 #include "core/kernel/matmul_schedule.h"
@@ -57,8 +58,8 @@ class MatmulLowering {
     const int rank = node_.shape.rank();
     const int64_t a_m = stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
     MatmulProblem p = problem(batch_, a_m, a_k, b_k, b_n);
-    p.a_wide = matmul_wide(a_.dtype, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_);
-    p.b_wide = matmul_wide(b_.dtype, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_);
+    p.a_wide = wide(a_, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_, m_varies(), k_varies());
+    p.b_wide = wide(b_, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_, k_varies(), n_varies());
     options.tunables = pick_matmul(in_.caps, p);
 
     LoweredKernel kernel;
@@ -85,12 +86,34 @@ class MatmulLowering {
   // A dimension of size 1 is never stepped along: calling its stride 1 opens the fast paths.
   static int64_t stride(const Operand& operand, int axis) { return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)]; }
 
+  // ---- what varies (core/exec/varying.h)
+  const IrNode& input(size_t i) const { return in_.scheduled.graph.nodes[node_.inputs[i]]; }
+  bool batch_varies() const {
+    for (int d = 0; d < node_.shape.rank() - 2; ++d) {
+      if (dimension_varies(node_, d)) return true;
+    }
+    return false;
+  }
+  bool m_varies() const { return dimension_varies(node_, node_.shape.rank() - 2) || (folded_ && batch_varies()); }
+  bool n_varies() const { return dimension_varies(node_, node_.shape.rank() - 1); }
+  bool k_varies() const { return dimension_varies(input(0), node_.shape.rank() - 1) && dimension_varies(input(1), node_.shape.rank() - 2); }
+
+  // A step between rows that is the length of one varies with that; others may vary with anything.
+  int64_t wide(const Operand& operand, const MatmulStrides& s, int64_t rows, int64_t columns, bool rows_vary, bool columns_vary) const {
+    if (e_.varying()) {
+      const bool along_columns = s.second == 1;
+      const int64_t step = along_columns ? s.first : s.second, length = along_columns ? columns : rows;
+      if ((along_columns ? columns_vary : rows_vary) || step != length || s.batch1 != 0 || s.batch2 != 0 || s.offset != 0) return 0;
+    }
+    return matmul_wide(operand.dtype, s, rows, columns);
+  }
+
   MatmulProblem problem(int64_t batch, int64_t a_m, int64_t a_k, int64_t b_k, int64_t b_n) const {
     MatmulProblem p;
-    p.M = m_;
-    p.N = n_;
-    p.K = k_;
-    p.batch = batch;
+    p.M = m_varies() ? nominal_size : m_;
+    p.N = n_varies() ? nominal_size : n_;
+    p.K = k_varies() ? nominal_size : k_;
+    p.batch = batch > 1 && batch_varies() ? nominal_batch : batch;
     p.a_m1 = a_m == 1;
     p.a_k1 = a_k == 1;
     p.b_k1 = b_k == 1;

@@ -12,6 +12,7 @@
 #include "core/exec/generated_schedule.h"
 #include "core/exec/lower.h"
 #include "core/exec/row_phases.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -27,6 +28,9 @@ class ReduceLowering {
     inner_ = merge_axes(e_, in.group.inner, in.group.domain.rank(), "t_r");
     rows_ = extent(outer_);
     length_ = in.group.inner.numel();
+    length_varies_ = e_.varying() && some_length_varies();
+    picked_rows_ = e_.varying() ? nominal_size : rows_;
+    picked_length_ = length_varies_ ? nominal_size : length_;
     lanes_on_rows_ = choose_lanes_on_rows();
     e_.start_over();
   }
@@ -39,6 +43,15 @@ class ReduceLowering {
  private:
   const Graph& graph() const { return in_.scheduled.graph; }
   const Group& group() const { return in_.group; }
+
+  // Of the dimensions that any of the reductions reduces.
+  bool some_length_varies() const {
+    const auto varies = [&](const Reducer& r) {
+      const IrNode &node = graph().nodes[r.node()], &x = graph().nodes[node.inputs[0]];
+      return std::any_of(node.attrs.ints.begin(), node.attrs.ints.end(), [&](int64_t axis) { return dimension_varies(x, static_cast<int>(axis)); });
+    };
+    return std::any_of(rows_of_.phases().begin(), rows_of_.phases().end(), [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), varies); });
+  }
 
   // ---- phases
   void learn_indices() {
@@ -81,8 +94,8 @@ class ReduceLowering {
     const int along = inner_.empty() ? 0 : e_.unit_stride_loads(inner_.back().variable);
     // Only loads that change along the row count: what is read once a row decides nothing.
     const int across = e_.unit_stride_loads(outer_.back().variable, in_.group.domain.rank());
-    if (across > along) return rows_ >= 8;
-    return rows_ >= 64 && length_ < 16;
+    if (across > along) return picked_rows_ >= 8;
+    return picked_rows_ >= 64 && picked_length_ < 16;
   }
 
   // ---- pieces
@@ -156,11 +169,11 @@ class ReduceLowering {
 
   // ---- lanes are work items along the row; a tree in shared memory joins them
   LoweredKernel inner_lanes_items() {
-    Bindings tunables = pick_rows(in_.caps, {.rows = rows_, .length = length_});
+    Bindings tunables = pick_rows(in_.caps, {.rows = picked_rows_, .length = picked_length_});
     exchange_ = tunables["SUBGROUPS"] != 0;
     uint32_t lanes = 1;
     const uint32_t most = std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), in_.caps.max_group_lanes);
-    while (2 * lanes <= most && (lanes < length_ || whole_segment())) lanes *= 2;
+    while (2 * lanes <= most && (lanes < picked_length_ || whole_segment())) lanes *= 2;
     std::vector<SharedParam> shared;
     e_.line(fmt::format("int t_row = {};", e_.group_index()));
     e_.line("int t_lane = CAST(int, LOCAL_ID(0));");
@@ -222,9 +235,9 @@ class ReduceLowering {
   LoweredKernel row_lanes_loop() {
     const Axis across = outer_.back();
     // Wide enough that memory is read in long stretches, narrow enough that every core has work.
-    const int64_t others = rows_ / across.size;
+    const int64_t others = e_.varying() ? 1 : rows_ / across.size, size = e_.varying() ? nominal_size : across.size;
     int64_t width = 32;
-    while (width < 1024 && width < across.size && others * across.size >= 8 * width * in_.caps.compute_units) width *= 2;
+    while (width < 1024 && width < size && others * size >= 8 * width * in_.caps.compute_units) width *= 2;
     std::vector<Axis> rest(outer_.begin(), outer_.end() - 1);
     const int64_t blocks = (across.size + width - 1) / width;
     const int64_t units = extent(rest) * blocks;
@@ -292,28 +305,30 @@ class ReduceLowering {
   }
 
   void choose_row_loops() {
-    RowsProblem p{true, rows_, length_, whole_segment() ? INT32_MAX : last()};
+    RowsProblem p{true, picked_rows_, picked_length_, whole_segment() ? INT32_MAX : length_varies_ ? nominal_size : last()};
     for (const auto& phase : rows_of_.phases()) {
       int64_t registers = 0;
       for (const Reducer& r : phase) registers += r.registers();
       p.registers = std::max(p.registers, registers);
     }
     for (const Member& member : group().members) {
-      if (streams(member)) p.stored_bytes = std::max(p.stored_bytes, rows_ * length_ * static_cast<int64_t>(size_of(graph().nodes[member.node].dtype)));
+      if (streams(member) && !e_.varying()) p.stored_bytes = std::max(p.stored_bytes, rows_ * length_ * static_cast<int64_t>(size_of(graph().nodes[member.node].dtype)));
     }
     Bindings tunables = pick_rows(in_.caps, p);
     width_ = tunables["WIDTH"];
-    block_ = std::clamp<int64_t>(tunables["BLOCK"], 1, std::max<int64_t>(1, rows_));
+    block_ = std::clamp<int64_t>(e_.varying() ? rows_of_unit() : tunables["BLOCK"], 1, std::max<int64_t>(1, rows_));
     prefetch_ = tunables["PREFETCH"] != 0 && inner_.size() == 1 && !outer_.empty() && !e_.segmented();
     // Lines begin where blocks of 64 elements do.
     stream_ = tunables["STREAM"] != 0 && width_ == 64 && length_ % 64 == 0 && last() % 64 == 0 && !e_.segmented();
   }
 
+  // A number of the launch: that of the real sizes.
+  int64_t rows_of_unit() const { return pick_rows(in_.caps, {.loop_lanes = true, .rows = rows_, .length = length_, .last = last()})["BLOCK"]; }
   bool streams(const Member& member) const { return member.stored && member.level == Level::full && e_.can_stream(member.node); }
   int64_t last() const { return inner_.empty() ? 1 : inner_.back().size; }
   std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
   // Do whole vectors leave something of the row over? A length in a table is not known.
-  bool leaves_rest() const { return width_ > 1 && (in_.options.segmented || last() % width_ != 0); }
+  bool leaves_rest() const { return width_ > 1 && (in_.options.segmented || length_varies_ || last() % width_ != 0); }
   // The word before a loop over `count` lanes.
   static std::string lane_word(int64_t count) { return count >= 16 ? fmt::format("VLOOP_OF({})", count) : "UNROLL"; }
 
@@ -365,7 +380,7 @@ class ReduceLowering {
     const std::vector<Reducer>& phase = rows_of_.phases()[pass];
     std::vector<std::pair<int, std::string>> kept;  // vertex, array
     for (const KeptValue& value : rows_of_.kept()) {
-      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || in_.options.segmented) continue;
+      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || length_varies_ || in_.options.segmented) continue;
       kept.push_back({value.node, fmt::format("t_k{}_{}", pass, kept.size())});
       const uint64_t room = std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)));
       e_.line(fmt::format("ARRAY({}, {}, {});", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
@@ -418,6 +433,8 @@ class ReduceLowering {
   RowPhases rows_of_;
   std::vector<Axis> outer_, inner_;
   int64_t rows_ = 1, length_ = 1;
+  bool length_varies_ = false;
+  int64_t picked_rows_ = 1, picked_length_ = 1;  // nominal where they vary
   bool lanes_on_rows_ = false;
   bool exchange_ = true;  // do lanes that are work items exchange values?
   // Of loops along the rows.

@@ -3,6 +3,7 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/operand.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/kernel/kernel_file.h"
 #include "core/kernel/rows_schedule.h"
@@ -56,9 +57,11 @@ LoweredKernel lower_sort_blocks(const LowerInput& in) {
   int64_t block = node.attrs.ints.size() > 2 ? node.attrs.ints[2] : 32;
   while (block < length && node.attrs.ints.size() <= 2) block *= 2;
   if (block == 64) block = 128;
+  if (dimension_varies(x, x.shape.rank() - 1)) block = std::max(block, sort_block(in.caps));
   Launch launch{KernelFile::builtin("sort_blocks"), {}, {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]}, 0};
   launch.options.types = {{"T", x.dtype}};
-  launch.options.tunables = pick_sort_blocks(in.caps, x.dtype, rows, length, block);
+  const bool varies = x.varies != 0;
+  launch.options.tunables = pick_sort_blocks(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : length, block);
   launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
   launch.iterations = 64 * block;
   return assemble(in, launch);
@@ -75,7 +78,8 @@ LoweredKernel lower_sort_merge(const LowerInput& in) {
                 {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept, node.shape[node.shape.rank() - 1]},
                 0};
   launch.options.types = {{"T", x.dtype}};
-  launch.options.tunables = pick_sort_merge(in.caps, x.dtype, rows, kept);
+  const bool varies = x.varies != 0;
+  launch.options.tunables = pick_sort_merge(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : kept);
   launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
   launch.iterations = launch.options.tunables["CHUNK"] + 64;
   return assemble(in, launch);
@@ -93,7 +97,9 @@ LoweredKernel lower_scan(const LowerInput& in) {
   const bool carry = node.inputs.size() > 1;
   Launch launch{KernelFile::builtin("scan"), {}, {outer, length, inner, chunk, chunks}, 0};
   launch.options.types = {{"T", node.dtype}, {"TC", carry ? graph.nodes[node.inputs[1]].dtype : node.dtype}};
-  launch.options.tunables = pick_scan(in.caps, node.dtype, outer, chunks, inner);
+  // An inner length of 1 opens a schedule of its own.
+  const bool varies = node.varies != 0;
+  launch.options.tunables = varies ? pick_scan(in.caps, node.dtype, nominal_size, 1, inner == 1 ? 1 : nominal_size) : pick_scan(in.caps, node.dtype, outer, chunks, inner);
   launch.options.tunables["CARRY"] = carry;
   launch.options.tunables["EXCLUSIVE"] = node.attrs.ints[1];
   launch.options.tunables["REVERSE"] = node.attrs.ints[2];
@@ -112,7 +118,9 @@ LoweredKernel lower_segment_add(const LowerInput& in) {
   const int64_t rows = node.shape[0], columns = rows == 0 ? 0 : node.shape.numel() / rows, count = index.shape[0];
   Launch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
   launch.options.types = {{"T", node.dtype}, {"I", index.dtype}};
-  launch.options.tunables = pick_segment_add(in.caps, node.dtype, rows, columns, count);
+  const bool varies = ((node.varies | index.varies) & varies::dimensions) != 0;
+  launch.options.tunables = pick_segment_add(in.caps, node.dtype, varies ? nominal_size : rows, columns, varies ? nominal_size : count);
+  if (varies && static_cast<uint64_t>(segment_iterations(launch.options.tunables, columns, count)) > in.caps.max_loop_iterations) launch.options.tunables["SCHEDULE"] = 0;
   launch.options.tunables["BASE"] = base;
   if (!base) launch.options.dropped_buffers = {"base"};
   launch.iterations = segment_iterations(launch.options.tunables, columns, count);

@@ -41,6 +41,7 @@ std::optional<OnceSplit> split_once(const Graph& graph) {
     split.rest.leaves.push_back({slot, -1, View::dense(node.shape)});
     IrNode leaf{&ops::leaf_op, {}, {}, node.shape, node.dtype, static_cast<int>(split.rest.leaves.size()) - 1};
     leaf.origin = node.origin;
+    leaf.varies = node.varies;
     node = std::move(leaf);
   }
   if (split.once.outputs.empty()) return std::nullopt;

@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/exec/lower.h"
+#include "core/exec/offload.h"
 #include "core/exec/passes/patterns.h"
 #include "core/exec/passes/simplifier.h"
 #include "core/exec/passes/verify.h"
@@ -136,14 +137,17 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   return graph;
 }
 
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes) {
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const StepBudget& budget) {
   PlannedStep step;
   step.scheduled = schedule(std::move(prepared), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings), passes.has(Pass::cheap)});
   LowerOptions options = lower_options(caps);
   options.order = passes.has(Pass::order);
   options.horizontal = passes.has(Pass::horizontal);
   step.kernels = lower(step.scheduled, caps, options);
+  const uint64_t host_bytes = fuse ? add_transfers(step.scheduled, step.kernels, caps) : 0;
   step.plan = make_plan(step.scheduled, step.kernels, caps);
+  step.plan.host_bytes = host_bytes;
+  if (fuse) fit_budget(step, budget, caps);
   return step;
 }
 

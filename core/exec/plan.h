@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/exec/emit.h"
+#include "core/exec/memory_budget.h"
 #include "core/exec/passes/passes.h"
 
 namespace heddle {
@@ -42,6 +43,7 @@ struct Plan {
   std::map<int, size_t> temporaries;   // vertex -> index into lifetimes
   std::map<int, size_t> own_storage;   // vertex -> index of storage made anew for each run
   std::vector<uint64_t> own_bytes;
+  uint64_t host_bytes = 0;             // page-locked memory for values that are offloaded
   uint64_t lower_bound = 0;            // most bytes of temporaries alive at once
   int fullest = 0;                     // the kernel during which they are
   std::string str() const;
@@ -59,6 +61,7 @@ struct PlannedStep {
 // The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was recorded, but for what the device
 // must have otherwise.
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
+// Throws BudgetError when it cannot be made to fit.
+PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(), const StepBudget& budget = {});
 
 }  // namespace heddle

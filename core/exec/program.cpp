@@ -86,6 +86,7 @@ void Program::update(const Update& update, const StepOutput& output) {
 void Program::run(const std::vector<Tensor*>& results) {
   Capture bound;
   bound.storages = std::move(storages_);
+  bound.bases = bases_;
   std::vector<HostValue> drawn(actions_.size());
   for (size_t a = 0; a < actions_.size(); ++a) {
     if (actions_[a].effect) actions_[a].effect();
@@ -286,6 +287,7 @@ class Program::Builder {
   void add_leaves() {
     const Capture& captured = region_.captured;
     p_.written_slots_.assign(captured.storages.size(), false);
+    p_.bases_ = captured.bases;
     for (const int slot : captured.assign_slots) {
       if (slot >= 0) p_.written_slots_[static_cast<size_t>(slot)] = true;
     }

@@ -129,6 +129,7 @@ class Program {
   std::vector<Alias> aliases_;
   std::vector<Leaf> leaves_;
   std::vector<bool> written_slots_;  // in place
+  std::vector<uint64_t> bases_;      // by slot: Capture::bases
   std::vector<Trace::Action> actions_;
   std::vector<size_t> action_kinds_;  // 0 effect, 1 source: compared
   std::vector<Made> made_;

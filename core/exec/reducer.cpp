@@ -87,7 +87,7 @@ std::string Reducer::combine(const std::string& a, const std::string& b) const {
 }
 
 std::string Reducer::result(const std::string& lane) const {
-  if (arg_) return fmt::format("CAST(I64, {}_at{})", name_, lane);
+  if (arg_) return fmt::format("WIDEN({}_at{})", name_, lane);
   const std::string a = name_ + lane;
   if (dtype_ == DType::boolean) return fmt::format("CAST(bool, {})", a);
   return dtype_ == DType::i8 || dtype_ == DType::u8 ? wrap_narrow(a, dtype_) : a;

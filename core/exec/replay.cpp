@@ -10,6 +10,9 @@ Replay*& current() {
 
 }  // namespace
 
+HostBlock::HostBlock(DeviceContext& device, uint64_t bytes) : device_(device), bytes_(bytes), buffer_(device.lock().device.alloc_host(bytes)) {}
+HostBlock::~HostBlock() { device_.lock().device.free(buffer_); }
+
 KeptRecording::~KeptRecording() { device_.lock().device.release(id_); }
 
 Replay Replay::capture(const std::function<void()>& work) {
@@ -33,7 +36,9 @@ void Replay::run() const {
   for (const Part& part : parts_) {
     DeviceContext& device = part.recording->device();
     auto locked = device.lock();
-    device.remember(locked.device.submit(part.recording->id()));
+    const Ticket ticket = locked.device.submit(part.recording->id());
+    device.remember(ticket);
+    for (const StoragePtr& storage : part.memory) storage->last_use = ticket;
     locked.counters.kernels += part.recording->kernels();
     locked.counters.submissions++;
     for (const StoragePtr& storage : part.memory) storage->version++;  // any of it may have been updated in place

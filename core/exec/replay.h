@@ -13,11 +13,28 @@
 
 namespace heddle {
 
+// Page-locked host memory that recordings copy to and from.
+class HostBlock {
+ public:
+  // Throws OutOfMemory.
+  HostBlock(DeviceContext& device, uint64_t bytes);
+  ~HostBlock();
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+  BufferId buffer() const { return buffer_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  DeviceContext& device_;
+  uint64_t bytes_;
+  BufferId buffer_;
+};
+
 // A recording of a device with the memory it is bound to; released with its last owner.
 class KeptRecording {
  public:
-  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena)
-      : device_(device), id_(id), kernels_(kernels), arena_(std::move(arena)) {}
+  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena, std::shared_ptr<HostBlock> host = nullptr)
+      : device_(device), id_(id), kernels_(kernels), arena_(std::move(arena)), host_(std::move(host)) {}
   ~KeptRecording();
   KeptRecording(const KeptRecording&) = delete;
   KeptRecording& operator=(const KeptRecording&) = delete;
@@ -30,6 +47,7 @@ class KeptRecording {
   RecordingId id_;
   size_t kernels_;
   std::vector<StoragePtr> arena_;
+  std::shared_ptr<HostBlock> host_;
 };
 
 class Replay {

@@ -1,4 +1,5 @@
 #include "core/exec/schedule.h"
+#include "core/exec/varying.h"
 
 #include <fmt/format.h>
 
@@ -26,6 +27,7 @@ class Scheduler {
   Scheduler(Graph graph, const ScheduleLimits& limits) : limits_(limits) {
     Materialized made = materialize(std::move(graph), limits.max_bindings);
     out_.graph = std::move(made.graph);
+    settle_sizes(out_.graph, anything_varies(out_.graph));
     out_.placed = std::move(made.placed);
     out_.outputs = std::move(made.outputs);
   }

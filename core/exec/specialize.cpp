@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -35,6 +36,7 @@ int apply(Graph& out, IrNode node, const Caps& caps, PassSet passes) {
       if (!passes.has(row.pass) && !could_meet_loop_limit(out, node, caps)) continue;
       if (const int id = row.apply(out, node, caps); id >= 0) {
         out.nodes[static_cast<size_t>(id)].origin = node.origin;
+        out.nodes[static_cast<size_t>(id)].keep = node.keep;
         return id;
       }
     }
@@ -51,12 +53,16 @@ Graph specialize(Graph graph, const Caps& caps, PassSet passes) {
   out.host_slots = graph.host_slots;
   std::optional<AttentionPairs> pairs;
   if (passes.has(Pass::pair_attention)) pairs.emplace(graph, caps);
+  const bool any = anything_varies(graph);
+  size_t settled = 0;
   std::vector<int> to(graph.nodes.size());
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     IrNode node = std::move(graph.nodes[i]);
     for (int& input : node.inputs) input = to[static_cast<size_t>(input)];
     to[i] = pairs ? pairs->replace(out, i, node) : -1;
     if (to[i] < 0) to[i] = apply(out, std::move(node), caps, passes);
+    settle_sizes(out, any, settled);
+    settled = out.nodes.size();
   }
   for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;

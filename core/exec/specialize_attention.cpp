@@ -6,6 +6,7 @@
 #include "core/exec/attention_vertex.h"
 #include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -14,6 +15,14 @@ AttentionProblem attention_problem(const Graph& graph, const IrNode& node) {
   std::vector<Shape> shapes;
   for (int input : node.inputs) shapes.push_back(graph.nodes[input].shape);
   return attention_problem(node.attrs, shapes, graph.nodes[node.inputs[0]].dtype);
+}
+
+AttentionSizes nominal_sizes(const Graph& graph, const IrNode& node, AttentionSizes s) {
+  const IrNode &q = graph.nodes[node.inputs[0]], &k = graph.nodes[node.inputs[1]];
+  if (dimension_varies(q, 0)) s.batch = nominal_batch;
+  if (dimension_varies(q, 2)) s.queries = nominal_size;
+  if (dimension_varies(k, 2)) s.keys = nominal_size;
+  return s;
 }
 
 AttentionSizes attention_sizes(const AttentionProblem& p, DType dtype) {
@@ -44,7 +53,9 @@ class Builder {
 
   int build() {
     if (stack_attention_heads(caps_, sizes_)) return stacked();
-    const int64_t splits = pick_attention_splits(caps_, sizes_);
+    const IrNode &q = out_.nodes[node_.inputs[0]], &k = out_.nodes[node_.inputs[1]];
+    const bool varies = ((q.varies | k.varies) & varies::dimensions) != 0;
+    const int64_t splits = varies ? least_attention_splits(caps_, nominal_sizes(out_, node_, sizes_), sizes_.keys) : pick_attention_splits(caps_, sizes_);
     return splits < 2 ? -1 : split(splits);
   }
 
@@ -53,6 +64,7 @@ class Builder {
   int stacked() {
     IrNode inner = node_;
     inner.attrs.ints[0] = 0;
+    inner.varies = varies::unknown;
     inner.inputs[0] = rewrite::reshape(out_, node_.inputs[0], Shape{p_.batch, p_.key_heads, p_.group(), p_.size});
     const int replaced = Builder(out_, inner, caps_).build();
     const int packed = replaced >= 0 ? replaced : out_.add(std::move(inner));
@@ -67,6 +79,7 @@ class Builder {
     IrNode partial = node_;
     partial.attrs.ints[5] = splits;
     partial.shape = Shape{splits * (p_.results() + rows)};
+    partial.varies = varies::unknown;
     partial.dtype = DType::f32;
     const int parts = out_.add(std::move(partial));
     const Shape heads{p_.batch, p_.queries, p_.heads};
@@ -147,7 +160,7 @@ AttentionPairs::AttentionPairs(const Graph& graph, const Caps& caps) : pair_(gra
     (queries ? both.first : both.second) = static_cast<int>(i);
     if (both.first < 0 || both.second < 0 || graph.nodes[both.first].attrs != graph.nodes[both.second].attrs) continue;
     const DType t = graph.nodes[node.inputs[0]].dtype;
-    if (!attention_gradients_at_once(caps, attention_sizes(attention_problem(graph, node), t))) continue;
+    if (!attention_gradients_at_once(caps, nominal_sizes(graph, node, attention_sizes(attention_problem(graph, node), t)))) continue;
     pair_[static_cast<size_t>(both.first)] = pair_[static_cast<size_t>(both.second)] = static_cast<int>(packed_.size());
     packed_.push_back(-1);
   }
@@ -162,6 +175,7 @@ int AttentionPairs::replace(Graph& out, size_t id, const IrNode& node) {
     IrNode all = node;
     all.op = &attention_gradients_op;
     all.shape = Shape{keys + queries};
+    all.varies = varies::unknown;
     all.dtype = DType::f32;
     packed = out.add(std::move(all));
   }

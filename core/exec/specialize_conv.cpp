@@ -1,13 +1,16 @@
 // The weight gradient of a convolution sums over all pixels of all images: a long reduction with few results. It becomes partial sums and their sum.
 #include "core/exec/conv_problem.h"
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
 
 int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::conv_weight_grad_op || node.attrs.real > 0) return -1;
-  const int64_t parts = pick_conv_parts(caps, conv_problem(out, node));
+  ConvProblem p = conv_problem(out, node);
+  if (dimension_varies(out.nodes[node.inputs[0]], 0)) p.N = nominal_batch;
+  const int64_t parts = pick_conv_parts(caps, p);
   if (parts <= 1) return -1;
   // Partial sums of half precision are kept in f32.
   const DType t = arith(node.dtype);
@@ -16,6 +19,7 @@ int split_conv_weight_grad(Graph& out, const IrNode& node, const Caps& caps) {
   IrNode partial = node;
   partial.attrs.real = static_cast<double>(parts);
   partial.shape = shape;
+  partial.varies = varies::unknown;
   partial.dtype = t;
   Attrs first;
   first.ints = {0};

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/kernel/matmul_schedule.h"
 
@@ -42,10 +43,10 @@ class Split {
 
   MatmulProblem problem() const {
     MatmulProblem p;
-    p.M = node_.shape[rank_ - 2];
-    p.N = node_.shape[rank_ - 1];
-    p.K = k_;
-    for (int d = 0; d < rank_ - 2; ++d) p.batch *= node_.shape[d];
+    p.M = nominal(node_, rank_ - 2);
+    p.N = nominal(node_, rank_ - 1);
+    p.K = k_varies() ? nominal_size : k_;
+    for (int d = 0; d < rank_ - 2; ++d) p.batch *= dimension_varies(node_, d) ? nominal_batch : node_.shape[d];
     p.a = p.a_value = out_.nodes[node_.inputs[0]].dtype;
     p.b = p.b_value = out_.nodes[node_.inputs[1]].dtype;
     return p;
@@ -65,7 +66,12 @@ class Split {
     return rewrite::cast(out_, total, node_.dtype);
   }
 
+  // The loops of a work item are as long as the real dimension.
+  int64_t parts(const Caps& caps) const { return std::max(pick_matmul_parts(caps, problem()), least_matmul_parts(caps, k_)); }
+
  private:
+  bool k_varies() const { return dimension_varies(out_.nodes[node_.inputs[0]], rank_ - 1) && dimension_varies(out_.nodes[node_.inputs[1]], rank_ - 2); }
+
   // Sums of half precision are kept in f32 until they are complete.
   int product(int a, int b) {
     Shape shape = out_.nodes[a].shape;
@@ -94,7 +100,7 @@ int split_matmul(Graph& out, const IrNode& node, const Caps& caps) {
   const bool narrow = node.dtype == DType::i8 || node.dtype == DType::u8 || node.dtype == DType::boolean;
   if (node.shape.rank() > 3 || narrow) return -1;
   Split split(out, node);
-  const int64_t parts = pick_matmul_parts(caps, split.problem());
+  const int64_t parts = split.parts(caps);
   return parts > 1 ? split.in_parts(parts) : -1;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -16,6 +17,8 @@ struct Reduction {
   std::vector<int64_t> axes;
   int64_t rows = 1, length = 1;  // results, and elements of each
   bool columns = false;          // the last dimension is kept: lanes run across results
+  bool varies = false;           // the length does
+  int64_t nominal_rows = 0;      // where the number of results varies
 };
 
 Reduction describe(const Graph& out, const OpDef& op, int x, const std::vector<int64_t>& axes) {
@@ -26,6 +29,8 @@ Reduction describe(const Graph& out, const OpDef& op, int x, const std::vector<i
   for (int d = 0; d < shape.rank(); ++d) {
     const bool reduced = std::find(axes.begin(), axes.end(), d) != axes.end();
     (reduced ? r.length : r.rows) *= shape[d];
+    r.varies = r.varies || (reduced && dimension_varies(out.nodes[x], d));
+    if (!reduced && dimension_varies(out.nodes[x], d)) r.nominal_rows = nominal_size;
     if (d == last) r.columns = !reduced;
   }
   return r;
@@ -47,16 +52,17 @@ struct Machine {
 int64_t pieces_of(const Reduction& r, DType dtype, const Machine& m) {
   constexpr int64_t longest_chain = 1024;  // additions one after the other; along a row, lanes make it 256 at most
   const bool wide = !m.loops && (dtype == DType::i64 || dtype == DType::f64);
-  const int64_t groups = r.columns ? ceil_div(r.rows, m.loops ? 1024 : m.lanes) : r.rows;
+  const int64_t rows = r.nominal_rows > 0 ? r.nominal_rows : r.rows;
+  const int64_t groups = r.columns ? ceil_div(rows, m.loops ? 1024 : m.lanes) : rows;
   const int64_t least = r.columns ? 64 : m.loops ? 8192 : 64 * m.lanes;
   int64_t pieces = 1;
-  if (r.length >= 4 * least) {
+  if (r.length >= 4 * least && !r.varies) {
     if (groups < 4 * m.units) pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / (256 * (m.loops ? 32 : m.lanes)));
     if (r.columns) pieces = std::max(pieces, r.length / longest_chain);
     pieces = std::min(pieces, r.length / least);
   }
   // A kernel may walk its rows several times; an eighth of what the driver allows leaves room for that.
-  const int64_t shared = r.columns || wide || r.rows >= 8 * r.length ? 1 : m.lanes;
+  const int64_t shared = r.columns || wide || r.varies || rows >= 8 * r.length ? 1 : m.lanes;
   return std::max(pieces, m.loops ? 1 : ceil_div(r.length, shared * (m.iterations / 8)));
 }
 

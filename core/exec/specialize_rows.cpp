@@ -4,6 +4,7 @@
 
 #include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 #include "core/kernel/rows_schedule.h"
 
@@ -23,11 +24,13 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   const Shape shape = out.nodes[x].shape;
   const int last = shape.rank() - 1;
   const int64_t length = shape[last], block = sort_block(caps);
-  if (length <= block) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
+  // Of another length there would be merges: then there is always one.
+  bool merges = dimension_varies(out.nodes[x], last);
+  if (length <= block && !merges) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
   int64_t run = std::min(block, kept), runs = ceil_div(length, block);
   int64_t count = (runs - 1) * run + std::min(length - (runs - 1) * block, run);
   int at = out.add({&ops::argsort_op, ints({descending, run, block}), {x}, shape.with(last, count), DType::i32});
-  while (runs > 1) {
+  for (; runs > 1 || merges; merges = false) {
     const int64_t merged = std::min(2 * run, kept), pairs = ceil_div(runs, 2);
     const int64_t from = count;
     count = (pairs - 1) * merged + std::min(from - (pairs - 1) * 2 * run, merged);
@@ -69,7 +72,7 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
 int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::argsort_op || node.attrs.ints.size() > 2 || node.shape.numel() == 0) return -1;
   const Shape& shape = out.nodes[node.inputs[0]].shape;
-  if (shape[shape.rank() - 1] <= sort_block(caps)) return -1;
+  if (shape[shape.rank() - 1] <= sort_block(caps) && !dimension_varies(out.nodes[node.inputs[0]], shape.rank() - 1)) return -1;
   return order_rows(out, node.inputs[0], node.attrs.ints[0] != 0, node.attrs.ints[1], caps);
 }
 
@@ -90,7 +93,8 @@ int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
   const int base = node.inputs[0], index = node.inputs[1];
   const int64_t count = out.nodes[index].shape[0];
   const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
-  if (count == 0 || count * node.shape[0] <= 4096) return -1;
+  const bool varies = dimension_varies(out.nodes[index], 0) || dimension_varies(node, 0);
+  if (count == 0 || (!varies && count * node.shape[0] <= 4096)) return -1;
   // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their order.
   const int64_t most = caps.max_loop_iterations > 1u << 30 ? count : static_cast<int64_t>(caps.max_loop_iterations) - 64;
   int sums = zero ? -1 : base;

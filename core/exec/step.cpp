@@ -5,12 +5,15 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/exec/debug.h"
 #include "core/exec/lower.h"
 #include "core/exec/once.h"
 #include "core/exec/places.h"
 #include "core/exec/plan.h"
+#include "core/exec/profile.h"
 #include "core/exec/replay.h"
+#include "core/exec/saved_launch.h"
 #include "core/exec/segments.h"
 #include "core/exec/step_result.h"
 
@@ -66,16 +69,28 @@ void StepCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
+  host_block_.reset();
 }
 
 size_t StepCache::size() const { return entries_.size(); }
 
 std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block) arena_[block].reset();
+  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
+    arena_[block].reset();
+    for (Entry& entry : entries_) entry.step->forget_recordings();
+  }
   std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
   if (arena_.size() <= block) arena_.resize(block + 1);
   return arena_[block] = std::move(made);
+}
+
+std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+  if (!host_block_ || host_block_->bytes() < bytes) {
+    host_block_.reset();
+    host_block_ = std::make_shared<HostBlock>(device, bytes);
+  }
+  return host_block_;
 }
 
 uint64_t StepCache::arena_bytes() const {
@@ -88,9 +103,10 @@ uint64_t StepCache::arena_bytes() const {
 
 class StepImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse) : device_(device) {
+  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
-    const Graph imported = import_graph(captured);
+    const HostSpan span("plan");
+    const Graph imported = import_graph(captured, varies);
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
     if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
@@ -105,10 +121,18 @@ class StepImpl {
     if (!once_) return run_bound(captured, given);
     Capture bound;  // all that a run looks at
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     bound.host_values = captured.host_values;
     if (!once_values_hold(captured) || Replay::capturing()) compute_once_values(captured);
     bound.storages.insert(bound.storages.end(), once_values_.begin(), once_values_.end());
+    bound.bases.resize(bound.storages.size(), 0);
     return run_bound(bound, given);
+  }
+
+  void forget_recordings() {
+    if (once_) once_->forget_recordings();
+    recordings_.clear();
+    arena_.clear();
   }
 
   size_t kernel_count() const { return lowered_.size(); }
@@ -119,21 +143,33 @@ class StepImpl {
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse);
+    auto [scheduled, kernels, plan] = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
     plan_ = std::move(plan);
     places_ = kernel_places(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     std::vector<const KernelSource*> sources;
-    for (const LoweredKernel& kernel : lowered_) sources.push_back(&kernel.source);
-    kernels_ = device_.kernels(sources);  // what is new is compiled together
+    std::vector<size_t> compiled;
+    for (size_t k = 0; k < lowered_.size(); ++k) {
+      if (lowered_[k].is_transfer()) continue;
+      sources.push_back(&lowered_[k].source);
+      compiled.push_back(k);
+    }
+    const std::vector<KernelId> ids = device_.kernels(sources);  // what is new is compiled together
+    kernels_.assign(lowered_.size(), KernelId::none);
+    for (size_t i = 0; i < ids.size(); ++i) kernels_[compiled[i]] = ids[i];
   }
 
   StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
     for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(device_.steps().arena(device_, b, plan_.arena.block_bytes[b]));
+    if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
+      recordings_.clear();
+      arena_ = arena;
+    }
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = device_.steps().host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
     StepResult result = collect(captured, own);
@@ -147,14 +183,15 @@ class StepImpl {
   // ---- what is computed once (core/exec/once.h)
   struct Seen {
     std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
-    uint64_t version = 0;
+    uint64_t version = 0, base = 0;
   };
 
   bool once_values_hold(const Capture& captured) const {
     if (once_values_.empty()) return false;
     for (size_t i = 0; i < once_slots_.size(); ++i) {
       const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
-      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version) return false;
+      const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
     }
     return true;
   }
@@ -162,19 +199,20 @@ class StepImpl {
   void compute_once_values(const Capture& captured) {
     Capture bound;
     bound.storages = captured.storages;
+    bound.bases = captured.bases;
     once_values_.clear();
     for (const auto& output : once_->run(bound, nullptr).outputs) once_values_.push_back(output.storage);
     once_seen_.clear();
     for (const int slot : once_slots_) {
       const StoragePtr& storage = captured.storages[static_cast<size_t>(slot)];
-      once_seen_.push_back({storage, storage->version});
+      once_seen_.push_back({storage, storage->version, captured.bases[static_cast<size_t>(slot)]});
     }
   }
 
   struct Recording {
     std::vector<Binding> signature;
     std::shared_ptr<KeptRecording> kept;
-    std::vector<std::string_view> names;  // of the dispatches
+    std::shared_ptr<const std::vector<KernelFacts>> facts;  // of the commands; null: not timed
   };
   static constexpr size_t max_recordings = 8;
 
@@ -187,7 +225,7 @@ class StepImpl {
   }
 
   Binding bind(SlotRef slot, const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
-    if (slot.kind == SlotRef::Kind::input) return captured.storages[static_cast<size_t>(slot.index)]->binding();
+    if (slot.kind == SlotRef::Kind::input) return captured.binding(static_cast<size_t>(slot.index));
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
     if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
@@ -199,7 +237,7 @@ class StepImpl {
   std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
     all.reserve(captured.storages.size() + own.size() + arena.size());
-    for (const StoragePtr& s : captured.storages) all.push_back(s->binding());
+    for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
     for (const StoragePtr& s : own) all.push_back(s->binding());
     for (const StoragePtr& s : arena) all.push_back(s->binding());
     return all;
@@ -260,19 +298,25 @@ class StepImpl {
   // What a recording is made of: the table and the names belong to the launches over many segments, and to all dispatches.
   struct Bound {
     std::vector<Command> list;
-    std::vector<std::string_view> names;
+    std::vector<size_t> kernels;  // of each dispatch, an index into lowered_
+    std::vector<int32_t> rows;    // of all tables
     StoragePtr table;
   };
 
   Bound commands(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
     Bound bound;
     std::vector<Command>& list = bound.list;
-    std::vector<int32_t> table;
+    std::vector<int32_t>& table = bound.rows;
     const Memory memory{captured, own, arena};
     for (size_t k = 0; k < lowered_.size(); ++k) {
       if (!lowered_[k].segments.empty()) {
         add_segments(k, memory, list, table);
-        bound.names.resize(list.size(), lowered_[k].source.name);
+        bound.kernels.resize(list.size(), k);
+        continue;
+      }
+      if (lowered_[k].is_transfer()) {
+        list.emplace_back(transfer(lowered_[k], bind_all(lowered_[k], lowered_[k].bindings, memory)[0]));
+        bound.kernels.resize(list.size(), k);
         continue;
       }
       Dispatch dispatch;
@@ -282,7 +326,7 @@ class StepImpl {
       dispatch.constants = lowered_[k].constants;
       dispatch.seconds = guessed_seconds(lowered_[k], dispatch);
       list.emplace_back(std::move(dispatch));
-      bound.names.resize(list.size(), lowered_[k].source.name);
+      bound.kernels.resize(list.size(), k);
     }
     bound.table = place_table(table, list);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -297,6 +341,51 @@ class StepImpl {
     return bound;
   }
 
+  Copy transfer(const LoweredKernel& kernel, const Binding& here) const {
+    const Binding there{offloaded_->buffer(), kernel.host_offset, here.size};
+    return kernel.source.buffers[0].access == Access::read ? Copy{here, there} : Copy{there, here};
+  }
+
+  // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
+  std::shared_ptr<const std::vector<KernelFacts>> facts_of(const Bound& bound) {
+    if (kernel_facts_.empty()) {
+      kernel_facts_ = kernel_facts(scheduled_, lowered_);
+      for (size_t k = 0; k < kernel_facts_.size() && k < places_.size(); ++k) {
+        for (const Place& place : places_[k]) kernel_facts_[k].places.push_back(place.str());
+      }
+    }
+    auto facts = std::make_shared<std::vector<KernelFacts>>();
+    for (size_t i = 0; i < bound.list.size(); ++i) {
+      if (const auto* copy = std::get_if<Copy>(&bound.list[i])) {
+        const auto bytes = static_cast<double>(copy->src.size);
+        facts->push_back({.name = "copy", .ops = "copy back", .read_bytes = bytes, .written_bytes = bytes});
+        continue;
+      }
+      const size_t k = bound.kernels[i];
+      const auto& dispatch = std::get<Dispatch>(bound.list[i]);
+      facts->push_back(kernel_facts_[k]);
+      if (!lowered_[k].segments.empty()) take_share(lowered_[k], dispatch, facts->back());
+      facts->back().launch = save_launch(lowered_[k].source, dispatch, table_of(bound, dispatch, lowered_[k]), facts->back());
+    }
+    return facts;
+  }
+
+  static void take_share(const LoweredKernel& kernel, const Dispatch& dispatch, KernelFacts& facts) {
+    double groups = 0;
+    for (const LoweredKernel::Segment& segment : kernel.segments) groups += static_cast<double>(segment.groups);
+    const double share = dispatch.constants.at(0) / groups;
+    facts.read_bytes *= share;
+    facts.written_bytes *= share;
+    facts.flops *= share;
+  }
+
+  // The rows that a launch over segments reads, its last binding; none for others.
+  static std::span<const int32_t> table_of(const Bound& bound, const Dispatch& dispatch, const LoweredKernel& kernel) {
+    if (kernel.segments.empty()) return {};
+    const Binding& binding = dispatch.bindings.back();
+    return std::span(bound.rows).subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
+  }
+
   void check_binding(const Binding& binding, const LoweredKernel& kernel) const {
     if (binding.size <= device_.caps().max_binding_bytes) return;
     throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
@@ -305,26 +394,32 @@ class StepImpl {
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
     std::vector<Binding> wanted = signature(captured, own, arena);
-    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted; });
+    const bool profiled = Profiler::active(), timed = profiled || debug_level() >= 1;
+    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted && (r.facts != nullptr) == timed; });
+    const HostSpan span("submit");
     auto locked = device_.lock();
     if (at == recordings_.end()) {
       Bound bound = commands(captured, own, arena);
       if (bound.list.empty()) return;
       if (recordings_.size() >= max_recordings) recordings_.erase(recordings_.begin());
-      const RecordingId id = locked.device.record(bound.list, debug_level() >= 1);
+      const RecordingId id = locked.device.record(bound.list, timed);
       std::vector<StoragePtr> memory = arena;
       if (bound.table) memory.push_back(bound.table);
-      const size_t launches = bound.names.size();
-      recordings_.push_back({std::move(wanted), std::make_shared<KeptRecording>(device_, id, launches, std::move(memory)), std::move(bound.names)});
+      auto kept = std::make_shared<KeptRecording>(device_, id, bound.kernels.size(), std::move(memory), offloaded_);
+      recordings_.push_back({std::move(wanted), std::move(kept), timed ? facts_of(bound) : nullptr});
       locked.counters.recordings++;
     } else {
       std::rotate(at, at + 1, recordings_.end());  // most recently used last
     }
+    const double submitted = profiled ? Profiler::now() : 0;
     const Ticket ticket = locked.device.submit(recordings_.back().kept->id());
     device_.remember(ticket);
-    locked.counters.kernels += recordings_.back().names.size();
+    for (const StoragePtr& storage : captured.storages) storage->last_use = ticket;
+    for (const StoragePtr& storage : own) storage->last_use = ticket;
+    if (profiled) Profiler::note(device_, ticket, recordings_.back().facts, submitted);
+    locked.counters.kernels += recordings_.back().kept->kernels();
     locked.counters.submissions++;
-    debug_times(locked.device, ticket, recordings_.back().names);
+    if (recordings_.back().facts) debug_times(device_.id(), locked.device, ticket, *recordings_.back().facts);
     if (Replay::capturing()) {
       std::vector<StoragePtr> memory = captured.storages;
       memory.insert(memory.end(), own.begin(), own.end());
@@ -338,11 +433,16 @@ class StepImpl {
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
+      View view = output.view;
       if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
-      else if (base.leaf >= 0) storage = captured.storages[static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot)];
+      else if (base.leaf >= 0) {
+        const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
+        storage = captured.storages[slot];
+        view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
+      }
       else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
       else storage = assigned_storage(output.base, captured);
-      result.outputs.push_back({std::move(storage), output.view});
+      result.outputs.push_back({std::move(storage), view});
     }
     return result;
   }
@@ -364,18 +464,22 @@ class StepImpl {
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
   std::vector<KernelId> kernels_;
+  std::vector<KernelFacts> kernel_facts_;  // of lowered_; made when a profiler asks
   StoragePtr host_;
+  std::shared_ptr<HostBlock> offloaded_;
   std::vector<Recording> recordings_;
+  std::vector<StoragePtr> arena_;  // of the recordings
 };
 
 Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
 Step::~Step() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse)));
+std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
 }
 
 StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) { return impl_->run(captured, own); }
+void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }

@@ -14,24 +14,27 @@
 
 #include "core/base/caller.h"
 #include "core/device/device.h"
+#include "core/exec/varying.h"
 
 namespace heddle {
 
 class DeviceContext;
+class HostBlock;
 class Storage;
 class StepImpl;
-struct Capture;
 
 // What one run of a step gives: a storage and a view per output of the capture.
 struct StepResult;
 
 class Step {
  public:
-  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own.
-  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse);
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/exec/varying.h.
+  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies);
   ~Step();
   // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
   StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // Gives back the arena that recordings are bound to; the next run records anew.
+  void forget_recordings();
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
   // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/exec/places.h).
@@ -51,9 +54,12 @@ class StepCache {
   void insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step);
   void clear();
   size_t size() const;
+  ShapeFamilies& families() { return families_; }
   // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const;
+  // Page-locked memory for values that steps offload, shared likewise.
+  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
  private:
   struct Entry {
@@ -65,6 +71,8 @@ class StepCache {
   std::list<Entry> entries_;  // latest use first; the last goes when there are too many
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
   std::vector<std::shared_ptr<Storage>> arena_;
+  ShapeFamilies families_;
+  std::shared_ptr<HostBlock> host_block_;
 };
 
 }  // namespace heddle

@@ -6,6 +6,8 @@
 // (EagerScope), nothing is saved.
 // Invariants: results of the function itself (a Tensor, or a vector, pair or tuple of them) are kept. Values that leave the function by
 // another way are computed again, or kept where a Tensor holds them. A checkpoint inside another belongs to the outer one.
+// With CheckpointOptions{.offload = true}, or offload(x) for one value, nothing is computed again: what gradients need is copied to page-locked host memory
+// after its last use in the forward pass and back before it is used again, inside the recorded step (core/exec/offload.h).
 // Thread safety: per thread, as recording is.
 // Chen et al. 2016, "Training deep nets with sublinear memory cost".
 #pragma once
@@ -22,13 +24,22 @@ namespace heddle {
 // Marks what this thread records during its life.
 class RecomputeScope {
  public:
-  RecomputeScope();
+  explicit RecomputeScope(Keep mark = Keep::inside);
   ~RecomputeScope();
   RecomputeScope(const RecomputeScope&) = delete;
   RecomputeScope& operator=(const RecomputeScope&) = delete;
-  // Whether the thread records marked nodes now.
-  static bool active();
+  // What the thread marks nodes with now: the outermost scope's mark.
+  static Keep mark();
+  static bool active() { return mark() != Keep::plain; }
 };
+
+struct CheckpointOptions {
+  bool offload = false;  // keep what gradients need in host memory instead of computing it again
+};
+
+// x, kept in host memory between its last use before and its first use after the fullest stretch of the step; x itself is returned. Says nothing for a value that
+// is there already (a parameter, a batch), inside a checkpoint, or that ends up inside a fused kernel and is never stored.
+Tensor offload(const Tensor& x);
 
 namespace detail {
 // Takes the mark off, unless an outer checkpoint goes on.
@@ -49,9 +60,9 @@ void keep(const std::pair<A, B>& results) {
 
 namespace detail {
 template <class F, class... Arguments>
-auto checkpointed(F&& function, Arguments&&... arguments) {
+auto checkpointed(CheckpointOptions options, F&& function, Arguments&&... arguments) {
   auto result = [&] {
-    const RecomputeScope scope;
+    const RecomputeScope scope(options.offload ? Keep::offload : Keep::inside);
     return std::forward<F>(function)(std::forward<Arguments>(arguments)...);
   }();
   keep(result);
@@ -65,14 +76,25 @@ inline constexpr bool tensor_first<First, Rest...> = std::is_convertible_v<First
 
 // With a tensor as the first argument, what the function does not place itself (a layer of the library) is placed where this call stands.
 template <class F, class... Arguments>
-auto checkpoint(F&& function, TensorArg first, Arguments&&... rest) {
+auto checkpoint(CheckpointOptions options, F&& function, TensorArg first, Arguments&&... rest) {
   const CallerScope scope(first.caller);
-  return detail::checkpointed(std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
+  return detail::checkpointed(options, std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
 }
 template <class F, class... Arguments>
   requires(!detail::tensor_first<Arguments...>)
+auto checkpoint(CheckpointOptions options, F&& function, Arguments&&... arguments) {
+  return detail::checkpointed(options, std::forward<F>(function), std::forward<Arguments>(arguments)...);
+}
+template <class F, class... Arguments>
+  requires(!std::is_same_v<std::decay_t<F>, CheckpointOptions>)
+auto checkpoint(F&& function, TensorArg first, Arguments&&... rest) {
+  const CallerScope scope(first.caller);
+  return detail::checkpointed({}, std::forward<F>(function), first.tensor, std::forward<Arguments>(rest)...);
+}
+template <class F, class... Arguments>
+  requires(!std::is_same_v<std::decay_t<F>, CheckpointOptions> && !detail::tensor_first<Arguments...>)
 auto checkpoint(F&& function, Arguments&&... arguments) {
-  return detail::checkpointed(std::forward<F>(function), std::forward<Arguments>(arguments)...);
+  return detail::checkpointed({}, std::forward<F>(function), std::forward<Arguments>(arguments)...);
 }
 
 }  // namespace heddle

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/graph/functions_conv.h"
+#include "core/graph/functions_math.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {

@@ -49,6 +49,9 @@ DType input_dtype(const OpDef& op, DType t) {
   switch (op.rule) {
     case DTypeRule::floating:
     case DTypeRule::test: return is_float(t) ? t : DType::f32;
+    case DTypeRule::whole:
+      if (is_float(t)) throw DTypeError(fmt::format("[{}] takes whole numbers, not {}; cast() them first", op.name, name_of(t)));
+      [[fallthrough]];
     case DTypeRule::numeric:
     case DTypeRule::compare: return t == DType::boolean ? DType::i32 : t;
     case DTypeRule::logical: return DType::boolean;
@@ -58,7 +61,7 @@ DType input_dtype(const OpDef& op, DType t) {
 }
 
 DType output_dtype(const OpDef& op, DType input) {
-  return op.rule == DTypeRule::floating || op.rule == DTypeRule::numeric || op.rule == DTypeRule::any ? input : DType::boolean;
+  return op.rule == DTypeRule::floating || op.rule == DTypeRule::numeric || op.rule == DTypeRule::whole || op.rule == DTypeRule::any ? input : DType::boolean;
 }
 
 Tensor unary(const OpDef& op, const Tensor& x) {

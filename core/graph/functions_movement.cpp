@@ -8,6 +8,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -65,6 +66,23 @@ Shape inferred(const Tensor& x, const std::vector<int64_t>& shape) {
   std::vector<int64_t> dims = shape;
   dims[static_cast<size_t>(unknown)] = x.numel() / known;
   return Shape(dims);
+}
+
+// Rows of a dense value that lie side by side are a value too: a batch of a data set on the device is no operation, so all batches have one plan.
+bool is_batch(const Tensor& x, const std::vector<Range>& ranges) {
+  const Node& node = *x.node();
+  if (!node.has_value() || node.host || node.tracks || node.overwritten || trace::any() || ExampleScope::active() || node.device->caps().target == Target::none) return false;
+  View from_start = node.view;
+  from_start.offset = 0;
+  if (!from_start.is_dense() || ranges[0].step != 1 || ranges[0].count == 0) return false;
+  return std::all_of(ranges.begin() + 1, ranges.end(), [&](const Range& r) { return r.start == 0 && r.step == 1 && r.count == x.shape()[static_cast<int>(&r - ranges.data())]; });
+}
+
+Tensor batch_of(const Tensor& x, const Range& rows) {
+  View view = x.node()->view;
+  view.offset += rows.start * (x.numel() / x.shape()[0]);
+  view.shape = x.shape().with(0, rows.count);
+  return Tensor(make_leaf(x.node()->storage, view, x.dtype()));
 }
 
 Tensor slice_node(const Tensor& x, const std::vector<Range>& ranges) {
@@ -179,7 +197,9 @@ Tensor slice(const Tensor& x, std::span<const Slice> ranges, Caller caller) {
     resolved.push_back(at < ranges.size() ? resolve(ranges[at], size) : Range{0, 1, size});
     whole = whole && resolved.back().count == size && resolved.back().step > 0;
   }
-  return whole ? x : slice_node(x, resolved);
+  // A parameter's slice stays one also where it is whole: positions of the longest text are then the same graph as those of shorter ones.
+  if (whole && !x.requires_grad()) return x;
+  return is_batch(x, resolved) ? batch_of(x, resolved[0]) : slice_node(x, resolved);
 }
 
 Tensor slice(const Tensor& x, int axis, Slice range, Caller caller) {

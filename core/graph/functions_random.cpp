@@ -5,6 +5,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 
@@ -18,6 +19,7 @@ NodePtr build::next_key(DeviceContext& device, Generator* generator) {
   };
   NodePtr leaf = make_host_leaf(device, next(), Shape{4}, DType::i32);
   if (trace::any()) trace::source(leaf, next);
+  ExampleScope::note_key(leaf);
   return leaf;
 }
 

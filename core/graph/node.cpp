@@ -24,7 +24,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->dtype = dtype;
   node->device = &device;
   node->where = current_place();
-  node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
+  node->keep = RecomputeScope::mark();
   return node;
 }
 

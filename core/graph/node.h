@@ -32,8 +32,8 @@ struct HostValue {
 };
 
 // What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from outside. result: recorded inside,
-// but kept; it reads what is inside as it is.
-enum class Keep : uint8_t { plain, inside, result };
+// but kept; it reads what is inside as it is. offload: kept, in host memory while nothing on the device needs it for long.
+enum class Keep : uint8_t { plain, inside, result, offload };
 
 struct Node {
   const OpDef* op = nullptr;

@@ -41,6 +41,7 @@ enum class DTypeRule : uint8_t {
   numeric,   // any dtype but bool (bool is cast to i32 first); result is the input's dtype
   compare,   // any dtype; result is bool
   logical,   // bool (others are cast to bool first); result is bool
+  whole,     // integers; bool is cast to i32 first, floats are refused; result is the input's dtype
   test,      // floats in, bool out (isnan, isinf)
   any        // where, cast: see the row
 };

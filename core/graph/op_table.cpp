@@ -2,12 +2,15 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
+#include <numbers>
 #include <string>
 #include <type_traits>
 #include <unordered_map>
 
 #include "core/base/error.h"
 #include "core/graph/attention.h"
+#include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/op.h"
 #include "core/graph/primitives.h"
@@ -28,8 +31,38 @@ double floor_mod(double x, double y) {
   return r != 0 && (r < 0) != (y < 0) ? r + y : r;
 }
 
+// Newton's steps on erf, from Winitzki's approximation.
+double inverse_erf(double x) {
+  if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x) : std::numeric_limits<double>::quiet_NaN();
+  const double l = std::log1p(-x * x), t = 2 / (std::numbers::pi * 0.147) + l / 2;
+  double y = std::copysign(std::sqrt(std::sqrt(t * t - l / 0.147) - t), x);
+  for (int i = 0; i < 4; ++i) {
+    const double error = std::abs(x) < 0.5 ? std::erf(y) - x : ((1 - std::abs(x)) - std::erfc(std::abs(y))) * std::copysign(1.0, x);
+    y -= error * std::exp(y * y) * std::sqrt(std::numbers::pi) / 2;
+  }
+  return y;
+}
+
+// Rows over whole numbers; the forms over double are never called.
+namespace bits {
+[[maybe_unused]] Wide flip(Wide x) { return ~x; }
+[[maybe_unused]] Wide both(Wide x, Wide y) { return x & y; }
+[[maybe_unused]] Wide either(Wide x, Wide y) { return x | y; }
+[[maybe_unused]] Wide one(Wide x, Wide y) { return x ^ y; }
+[[maybe_unused]] Wide quotient(Wide x, Wide y) { return y == 0 ? Wide(0) : (x - floor_mod(x, y)) / y; }
+[[maybe_unused]] Wide left(Wide x, Wide y) { return x * (Wide(1) << (y & 31)); }
+[[maybe_unused]] Wide right(Wide x, Wide y) { return x >> (y & 31); }
+double left(double x, double) { return x; }
+double right(double x, double) { return x; }
+double flip(double x) { return x; }
+double both(double x, double) { return x; }
+double either(double x, double) { return x; }
+double one(double x, double) { return x; }
+double quotient(double x, double) { return x; }
+}  // namespace bits
+
 constexpr bool takes_integers(DTypeRule rule) {
-  return rule == DTypeRule::numeric || rule == DTypeRule::compare || rule == DTypeRule::logical;
+  return rule == DTypeRule::whole || rule == DTypeRule::numeric || rule == DTypeRule::compare || rule == DTypeRule::logical;
 }
 
 // The host expressions of the rows, as templates over the type they compute in.
@@ -142,6 +175,7 @@ HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decom
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
 HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
 HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 #undef HEDDLE_PRIMITIVE
 
@@ -171,7 +205,7 @@ const OpDef* const table[] = {
     &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op,
     &ops::cumsum_op, &ops::cumprod_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
-    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op,
+    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
     &ops::assign_op};
 
 }  // namespace

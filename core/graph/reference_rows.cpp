@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/custom.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference_ops.h"
 
@@ -226,6 +227,7 @@ HostArray matmul(const Node& node, Inputs in) {
 }
 
 HostArray fused(const Node& node, Inputs in) {
+  if (node.op == &ops::custom_op) return *in[0];
   return node.op == &ops::cross_entropy_op ? cross_entropy(node, *in[0], *in[1]) : softmax_rows(node, *in[0]);
 }
 

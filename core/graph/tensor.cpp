@@ -10,6 +10,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
+#include "core/graph/transform.h"
 
 namespace heddle {
 namespace {
@@ -71,11 +72,26 @@ void TensorImpl::set_node(NodePtr n) {
 
 Tensor::Tensor(NodePtr node) : impl_(std::make_shared<TensorImpl>(std::move(node))) {}
 
+namespace {
+
+void check_count(const char* place, size_t count, const Shape& shape) {
+  if (count != static_cast<size_t>(shape.numel())) {
+    throw ShapeError(fmt::format("[{}] {} elements given, but shape {} holds {}", place, count, shape.str(), shape.numel()));
+  }
+}
+
+}  // namespace
+
+Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
+  const CallerScope scope(caller);
+  check_count("from_batch", count, shape);
+  if (count == 0) return from_bytes(data, count, dtype, shape, device, caller);
+  return Tensor(make_leaf(device_or_default(device).stage(data, count * size_of(dtype)), View::dense(shape), dtype));
+}
+
 Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
-  if (count != static_cast<size_t>(shape.numel())) {
-    throw ShapeError(fmt::format("[from_host] {} elements given, but shape {} holds {}", count, shape.str(), shape.numel()));
-  }
+  check_count("from_host", count, shape);
   DeviceContext& target = device_or_default(device);
   const uint64_t bytes = count * size_of(dtype);
   StoragePtr storage = target.allocate(bytes);
@@ -166,6 +182,11 @@ void Tensor::assign(const Tensor& value, Caller caller) {
   if (value.node() == node()) return;
   if (node()->tracks && !impl_->requires_grad) {
     throw GradError(fmt::format("[assign] a {} tensor that was computed inside a gradient graph cannot be assigned; detach() it", shape().str()));
+  }
+  if (ExampleScope::active() && depends_on_example(value.node())) {
+    throw ValueError(fmt::format("[assign] the value for a {} tensor depends on an example of vmap: every example would write another one; return it from the "
+                                 "mapped function (batch_norm: give it no running statistics, or evaluate)",
+                                 shape().str()));
   }
   NodePtr assigned = make_node(ops::assign_op, {node(), value.node()}, {}, shape(), dtype());
   if (impl_->requires_grad) {

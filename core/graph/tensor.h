@@ -58,6 +58,13 @@ class Tensor {
   static Tensor from_vector(const std::vector<T>& data, const Shape& shape, DeviceContext* device = nullptr, Caller caller = Caller::current()) {
     return from_host(std::span<const T>(data), shape, device, caller);
   }
+  // A batch: as from_host(), but uploaded while earlier steps run, where the device can (DeviceContext::stage()).
+  template <class T>
+  static Tensor from_batch(std::span<const T> data, const Shape& shape, DeviceContext* device = nullptr, Caller caller = Caller::current()) {
+    return from_batch_bytes(data.data(), data.size(), dtype_of<T>::value, shape, device, caller);
+  }
+  static Tensor from_batch_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device = nullptr,
+                                 Caller caller = Caller::current());
   // `count` elements of dtype as stored (f16 and bf16 as 16-bit patterns).
   static Tensor from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device = nullptr,
                            Caller caller = Caller::current());

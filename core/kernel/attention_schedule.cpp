@@ -127,6 +127,15 @@ int64_t pick_attention_splits(const Caps& caps, const AttentionSizes& s) {
   return (s.keys + chunk - 1) / chunk;
 }
 
+int64_t least_attention_splits(const Caps& caps, const AttentionSizes& s, int64_t keys) {
+  const Row row = default_attention(caps, s);
+  constexpr int64_t most = 256;
+  int64_t splits = 1;
+  while (splits < most && static_cast<uint64_t>(attention_iterations(row, attention_chunk(keys, splits), s.size)) > caps.max_loop_iterations) ++splits;
+  const int64_t chunk = attention_chunk(keys, splits);
+  return (keys + chunk - 1) / chunk;
+}
+
 bool stack_attention_heads(const Caps& caps, const AttentionSizes& s) {
   if (s.queries != 1 || s.group < 2 || s.bias || s.dropout) return false;
   return caps.device_class != DeviceClass::cpu || (caps.target == Target::opencl && s.group >= 4);

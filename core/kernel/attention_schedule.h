@@ -25,6 +25,8 @@ Bindings pick_attention(const Caps& caps, const AttentionSizes& sizes);
 // Ranges of keys that attention is computed for one by one (core/exec/specialize_attention.cpp joins them); 1: all at once. More than one where the
 // queries alone do not keep the device busy, and where a driver ends long loops. Does not depend on tuning: the graph is built on it.
 int64_t pick_attention_splits(const Caps& caps, const AttentionSizes& sizes);
+// The fewest ranges that the driver's loops allow, for any number of keys by one schedule.
+int64_t least_attention_splits(const Caps& caps, const AttentionSizes& sizes, int64_t keys);
 // Keys of each of `splits` ranges but the last: a multiple of 4.
 int64_t attention_chunk(int64_t keys, int64_t splits);
 // Whether query heads that share a key head should be rows of one problem when there is one query: their keys are then read once.

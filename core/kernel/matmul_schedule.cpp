@@ -172,11 +172,15 @@ int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
 
 }  // namespace
 
+// A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
+int64_t least_matmul_parts(const Caps& caps, int64_t k) {
+  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
+  return std::max<int64_t>(1, ceil_div(k, std::max<int64_t>(1, longest)));
+}
+
 int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
   if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest_part) return 1;
-  // A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
-  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
-  const int64_t least = ceil_div(p.K, std::max<int64_t>(1, longest));
+  const int64_t least = least_matmul_parts(caps, p.K);
   const int64_t parts = caps.device_class == DeviceClass::cpu ? cpu_parts(caps, p) : gpu_parts(caps, p);
   TuningKey key = tuning_key(p);
   key.body = "matmul_parts";

@@ -39,5 +39,7 @@ Bindings pick_matmul(const Caps& caps, const MatmulProblem& problem);
 // More than 1 where few results and a long k leave processors idle, or where a work item would loop longer than the driver allows.
 // TuningKey "matmul_parts", tunable PARTS. At most K.
 int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& problem);
+// The fewest parts of a product over k with which no work item loops longer than the driver allows.
+int64_t least_matmul_parts(const Caps& caps, int64_t k);
 
 }  // namespace heddle

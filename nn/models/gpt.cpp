@@ -108,7 +108,7 @@ Tensor Gpt::forward(const Tensor& tokens) {
   }
   const Tensor positions = slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)});
   Tensor x = heddle::dropout(embedding(wte_, tokens) + positions, options_.dropout, training(), generator_);
-  for (GptBlock& block : blocks_) x = options_.checkpoint ? checkpoint(block, x) : block(x);
+  for (GptBlock& block : blocks_) x = options_.checkpoint || options_.offload ? checkpoint(CheckpointOptions{.offload = options_.offload}, block, x) : block(x);
   return matmul(ln_f_(x), transpose(wte_));
 }
 

@@ -22,6 +22,7 @@ struct GptOptions {
   int64_t width = 768;
   double dropout = 0.1;
   bool checkpoint = false;  // compute each block again for its gradient instead of keeping what it computed (core/graph/checkpoint.h)
+  bool offload = false;     // keep what each block's gradient needs in host memory instead
 };
 
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).

@@ -23,7 +23,9 @@ struct Domain {
 Domain domain_of(const std::string& name) {
   static const std::map<std::string, Domain> special = {
       {"log", {0.3, 2}},    {"sqrt", {0.3, 2}},   {"rsqrt", {0.3, 2}}, {"reciprocal", {0.4, 2}}, {"pow", {0.4, 2}},
-      {"tan", {-1.1, 1.1}}, {"log1p", {-0.5, 2}}, {"div", {0.4, 2}},   {"mod", {1.1, 1.3, 1.6}}, {"atan2", {0.3, 1.5}}};
+      {"tan", {-1.1, 1.1}}, {"log1p", {-0.5, 2}}, {"div", {0.4, 2}},   {"mod", {1.1, 1.3, 1.6}}, {"atan2", {0.3, 1.5}},
+      {"log2", {0.3, 2}},   {"log10", {0.3, 2}},  {"asin", {-0.8, 0.8}}, {"acos", {-0.8, 0.8}},     {"acosh", {1.3, 3}},
+      {"atanh", {-0.8, 0.8}}, {"erfinv", {-0.8, 0.8}}, {"lgamma", {0.6, 3}}};
   const auto found = special.find(name);
   return found == special.end() ? Domain{-1.5, 1.5} : found->second;
 }

@@ -70,7 +70,7 @@ TEST(Version, TextAndJson) {
 }
 
 TEST(Help, EveryCommandHasAnExample) {
-  for (const char* command : {"devices", "train", "eval", "ops", "dump", "kernel", "bench", "tune", "version"}) {
+  for (const char* command : {"devices", "train", "eval", "ops", "dump", "profile", "kernel", "bench", "tune", "version"}) {
     const Finished run = run_heddle({command, "--help"});
     EXPECT_EQ(run.exit_code, 0) << command;
     EXPECT_TRUE(contains(run.out, std::string("Example:\n  heddle ") + command));
@@ -91,7 +91,8 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"eval", "mnist-mlp"}, "--model");
   expect_user_error({"dump", "mnist-mlp", "--what", "soul", "--device", "reference:0"}, "unknown view 'soul'");
   EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--passes", "--device", "null:0"}).out, "cse: "));
-  expect_user_error({"dump", "mnist-mlp", "--batch", "0", "--device", "reference:0"}, "--batch is 0");
+  expect_user_error({"dump", "mnist-mlp:0", "--device", "reference:0"}, "mnist-mlp");
+  expect_user_error({"dump", "mlp:8", "--format", "pdf", "--device", "null:0"}, "unknown format 'pdf'");
 }
 
 TEST(BadInput, Devices) {

@@ -39,7 +39,31 @@ TEST(Plan, MeasuredPeakIsWithinTenPercent) {
   }
 }
 
+TEST(Plan, ABudgetIsKeptOnTheDeviceToo) {
+  const auto plan = [](const std::string& device, std::vector<std::string> more) {
+    more.insert(more.begin(), {"plan", "cnn:32", "--device", device, "--json"});
+    const Finished run = run_heddle(more);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return Json::parse(run.out);
+  };
+  std::vector<std::string> devices = test::kernel_devices();
+  devices.push_back("null:0");
+  for (const std::string& device : devices) {
+    const Json free = plan(device, {});
+    const double peak = free["peak"], arena = free["arena"];
+    const int64_t budget = static_cast<int64_t>(peak - 0.25 * arena);
+    const Json fitted = device == "null:0" ? plan(device, {"--memory-budget", std::to_string(budget)}) : plan(device, {"--measure", "--memory-budget", std::to_string(budget)});
+    EXPECT_LE(fitted["peak"], budget) << device;
+    EXPECT_GT(fitted["kernels"], free["kernels"]) << device;
+    if (device == "null:0") continue;
+    EXPECT_NEAR(fitted["measured_peak"].get<double>() / fitted["peak"].get<double>(), 1, 0.1) << device;
+    EXPECT_GT(fitted["step_seconds"], 0) << device;
+  }
+}
+
 TEST(Plan, BadInputIsOneLine) {
+  expect_user_error({"plan", "mlp:32", "--device", "null:0", "--memory-budget", "1MiB"}, "this step needs at least 2 MiB");
+  expect_user_error({"plan", "mlp:32", "--device", "null:0", "--memory-budget", "much"}, "--memory-budget");
   expect_user_error({"plan", "vgg:32"}, "unknown training step");
   expect_user_error({"plan", "gpt:4x128", "--device", "null:0"}, "is not of the form");
   expect_user_error({"plan", "gpt:4x128x2x100", "--device", "null:0"}, "not a multiple of 32");

@@ -269,6 +269,15 @@ TEST_F(Train, EvalRefusesForeignFiles) {
 
 class TrainOnDevice : public Train, public testing::WithParamInterface<const char*> {};
 
+TEST_P(TrainOnDevice, ABudgetChangesNothingButMemory) {
+  const std::string id = GetParam();
+  if (!available(id)) GTEST_SKIP() << id << " is not available";
+  const Finished refused = train({"--device", id, "--epochs", "1", "--memory-budget", "100KiB"});
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_TRUE(contains(refused.err, "needs at least 2 MiB")) << refused.err;
+  EXPECT_EQ(train({"--device", id, "--epochs", "1", "--memory-budget", "2MiB"}).exit_code, 0);
+}
+
 // Everything a script relies on, on a device with kernels: the same seed gives the same losses, the first ones those of
 // the reference.
 TEST_P(TrainOnDevice, SameSeedSameLosses) {

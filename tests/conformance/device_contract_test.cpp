@@ -163,6 +163,57 @@ TEST_P(DeviceContract, PartialWritesAtOddOffsets) {
   dev().write(buffer, expected.size(), nullptr, 0);  // nothing, at the very end
 }
 
+// Batches: what was written beside earlier work is seen by everything enqueued afterwards, and leaves what that work reads alone.
+TEST_P(DeviceContract, WritesBesideWorkAreSeenByLaterWork) {
+  const uint32_t n = 20000;
+  const KernelId add = dev().compile(add_source());
+  const BufferId slots[] = {dev().alloc(n * 4), dev().alloc(n * 4)}, total = make(std::vector<int32_t>(n, 0));
+  RecordingId steps[2];
+  for (int s = 0; s < 2; ++s) steps[s] = record({Dispatch{add, {groups_for(n), 1, 1}, {{slots[s], 0, n * 4}, {total, 0, n * 4}}, {n}}});
+  Ticket used[2] = {Ticket::none, Ticket::none};
+  std::vector<int32_t> expected(n, 0), batch(n);
+  for (int step = 0; step < 40; ++step) {
+    for (uint32_t i = 0; i < n; ++i) expected[i] += batch[i] = static_cast<int32_t>(i % 97) * step + 1;
+    const int s = step % 2;
+    const uint32_t half = (n / 2 + step) * 4;  // in two parts, at odd places
+    dev().write_beside(slots[s], 0, batch.data(), half, used[s]);
+    dev().write_beside(slots[s], half, reinterpret_cast<const char*>(batch.data()) + half, n * 4 - half, used[s]);
+    std::fill(batch.begin(), batch.end(), -1);  // the source is free at once
+    used[s] = dev().submit(steps[s]);
+  }
+  EXPECT_EQ(get(total, n), expected);
+  // A read, a write and a copy come after it as well.
+  const std::vector<int32_t> ones(n, 1), twos(n, 2);
+  dev().write_beside(slots[0], 0, ones.data(), n * 4, used[1]);
+  EXPECT_EQ(get(slots[0], n), ones);
+  dev().write_beside(slots[0], 0, twos.data(), n * 4, used[1]);
+  dev().write(slots[0], 0, ones.data(), 4);
+  const RecordingId copy = record({Copy{{slots[0], 0, n * 4}, {slots[1], 0, n * 4}}});
+  dev().submit(copy);
+  const std::vector<int32_t> copied = get(slots[1], n);
+  EXPECT_EQ(copied[0], 1);
+  EXPECT_EQ(copied[1], 2);
+  EXPECT_EQ(copied[n - 1], 2);
+}
+
+TEST_P(DeviceContract, HostMemoryTakesCopiesAndGivesThemBack) {
+  const uint32_t n = 5000;
+  std::vector<int32_t> values(n);
+  std::iota(values.begin(), values.end(), -7);
+  const BufferId x = make(values), host = dev().alloc_host(n * 4 + 256);
+  const KernelId increment = dev().compile(increment_source());
+  const Binding here{x, 0, n * 4}, there{host, 256, n * 4};
+  const RecordingId away = record({Copy{here, there}, Fill{here, 0u}}), back = record({Copy{there, here}, Dispatch{increment, {groups_for(n), 1, 1}, {here}, {n}}, Copy{here, there}});
+  dev().submit(away);
+  EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 0));
+  for (int times = 0; times < 3; ++times) dev().submit(back);
+  for (int32_t& v : values) v += 3;
+  EXPECT_EQ(get(x, n), values);
+  dev().release(away);
+  dev().release(back);
+  dev().free(host);
+}
+
 TEST_P(DeviceContract, LargeTransfersKeepTheirOrder) {
   const size_t size = (36u << 20) + 5;  // more than any staging memory holds
   const auto first = random_bytes(size, 1), second = random_bytes(size, 2);
@@ -408,22 +459,33 @@ TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
   const BufferId x = make(std::vector<int32_t>(n, 0)), y = dev().alloc(n * 4);
   const Dispatch work{kernel, {groups_for(n), 1, 1}, {{x, 0, n * 4}}, {n}};
   const RecordingId timed = record({work, work, Copy{{x, 0, n * 4}, {y, 0, n * 4}}, Fill{{y, 0, 4}, 1}}, true);
+  double finished = -1e300;
   for (int round = 0; round < 3; ++round) {
     const auto start = std::chrono::steady_clock::now();
     std::vector<double> seconds{-1.0};
-    dev().wait(dev().submit(timed), &seconds);
+    const Ticket ticket = dev().submit(timed);
+    dev().wait(ticket, &seconds);
     const double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     ASSERT_EQ(seconds.size(), 4u);
     for (const double s : seconds) EXPECT_GE(s, 0.0);
     const double sum = std::accumulate(seconds.begin(), seconds.end(), 0.0);
     EXPECT_GT(sum, 0.0);
     EXPECT_LE(sum, wall * 1.05 + 1e-4);
+    const std::vector<CommandTime> times = dev().command_times(ticket);
+    if (times.empty()) continue;  // a device that knows how long, but not when
+    ASSERT_EQ(times.size(), 4u);
+    for (size_t i = 0; i < times.size(); ++i) {
+      EXPECT_NEAR(times[i].end - times[i].start, seconds[i], 1e-9);
+      EXPECT_GE(times[i].start, i == 0 ? finished : times[i - 1].end) << "one after the other, also from one submission to the next";
+    }
+    finished = times.back().end;
   }
   EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 6));
   std::vector<double> seconds{-1.0};
   const RecordingId plain = record({work});
   dev().wait(dev().submit(plain), &seconds);
   EXPECT_TRUE(seconds.empty()) << "an untimed recording has no times";
+  EXPECT_TRUE(dev().command_times(dev().submit(plain)).empty());
 }
 
 TEST_P(DeviceContract, CompileErrorCarriesTheLog) {

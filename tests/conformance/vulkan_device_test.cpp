@@ -278,6 +278,13 @@ TEST_F(VulkanDevice, OutOfMemoryNamesWhatWasAskedFor) {
 }
 #endif
 
+// Kernels, copies and buffers carry names where the loader has VK_EXT_debug_utils (the validation layer brings it); every other test of
+// this group records through them, and the layer finds nothing to say.
+TEST_F(VulkanDevice, CommandsAndObjectsAreNamed) {
+  if (!vulkan_validation_active()) GTEST_SKIP() << "the validation layer is not installed (vulkan-validationlayers)";
+  EXPECT_TRUE(vulkan_labels_active());
+}
+
 TEST_F(VulkanDevice, ValidationLayerIsOnWhereInstalled) {
   if (!vulkan_validation_active()) GTEST_SKIP() << "the validation layer is not installed (vulkan-validationlayers)";
   EXPECT_TRUE(vulkan_validation_messages().empty());

@@ -1,7 +1,9 @@
 // The cuda backend's host side over a driver in host memory (fake_libcuda.h), with the real NVRTC: what runs where no GPU is.
 // The executable links the fake as libcuda.so.1, so that the backend's dlopen of that name finds it.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -9,6 +11,7 @@
 
 #include "backend_cuda/nvrtc.h"
 #include "core/base/error.h"
+#include "core/base/host_span.h"
 #include "core/device/registry.h"
 #include "tests/fake_cuda/fake_libcuda.h"
 
@@ -95,6 +98,83 @@ TEST_F(FakeCuda, RunsCommandsInOrder) {
     }
   }
   EXPECT_EQ(fake_cuda_calls("cuGraphLaunch"), launches + 1);
+}
+
+// The fake runs, of all work that may start, the one that was captured last: whatever is not ordered by an event goes wrong.
+TEST_F(FakeCuda, IndependentCommandsBecomeBranchesOfTheGraph) {
+  const BufferId x = device->alloc(4096), y = device->alloc(4096), z = device->alloc(4096);
+  const int streams = fake_cuda_live("stream"), waits = fake_cuda_calls("cuStreamWaitEvent"), events = fake_cuda_live("event");
+  std::vector<Command> commands;
+  for (int round = 0; round < 3; ++round) {
+    commands.emplace_back(mix(a, b, x, round));    // two chains
+    commands.emplace_back(mix(a, a, y, round));
+    commands.emplace_back(mix(x, x, out, 1));
+    commands.emplace_back(mix(y, b, z, 2));
+    commands.emplace_back(mix(out, z, a, 3));      // meet
+  }
+  for (Command& command : commands) std::get<Dispatch>(command).seconds = 1e-3;
+  const RecordingId recording = record(commands);
+  EXPECT_EQ(device->caps().queues, 2u);
+  EXPECT_EQ(fake_cuda_live("stream"), streams + 1);
+  EXPECT_GT(fake_cuda_calls("cuStreamWaitEvent"), waits + 4);
+  EXPECT_EQ(fake_cuda_live("event"), events) << "events of a capture are gone with it";
+  std::vector<int32_t> va(n), vb(n);
+  std::iota(va.begin(), va.end(), 0);
+  vb = va;
+  for (int times = 0; times < 2; ++times) {
+    device->submit(recording);
+    for (int round = 0; round < 3; ++round) {
+      for (size_t i = 0; i < n; ++i) {
+        const auto f = [](int64_t p, int64_t q, int64_t c) { return static_cast<int32_t>(static_cast<uint32_t>(3 * p + q + c)); };
+        const int32_t vx = f(va[i], vb[i], round), vy = f(va[i], va[i], round);
+        va[i] = f(f(vx, vx, 1), f(vy, vb[i], 2), 3);
+      }
+    }
+  }
+  EXPECT_EQ(get(a), va);
+  // A timed recording is a list on the one stream.
+  const RecordingId timed = record(commands, true);
+  std::vector<double> seconds;
+  device->wait(device->submit(timed), &seconds);
+  EXPECT_EQ(seconds.size(), commands.size());
+}
+
+TEST_F(FakeCuda, ACaptureWithBranchesThatTheDriverRefusesIsAListOfLaunches) {
+  const BufferId x = device->alloc(4096), y = device->alloc(4096);
+  fake_cuda_fail_next("cuStreamWaitEvent", 900);
+  const int events = fake_cuda_live("event"), launches = fake_cuda_calls("cuGraphLaunch");
+  const RecordingId recording = record({mix(a, b, x, 1), mix(b, a, y, 2), mix(x, y, out, 3)});
+  EXPECT_EQ(fake_cuda_live("event"), events);
+  device->wait(device->submit(recording));
+  EXPECT_EQ(fake_cuda_calls("cuGraphLaunch"), launches);
+  EXPECT_EQ(get(out)[2], 3 * (4 * 2 + 1) + (4 * 2 + 2) + 3);
+}
+
+// Batches on a stream of their own: they wait for the submission that read the old bytes, and the next submission waits for them.
+TEST_F(FakeCuda, WritesBesideWorkWaitForWhatTheyMust) {
+  const RecordingId steps[2] = {record({mix(a, out, out, 0)}), record({mix(b, out, out, 0)})};
+  device->wait(device->submit(record({Fill{{out, 0, 4 * n}, 0u}})));
+  Ticket used[2] = {Ticket::none, Ticket::none};
+  uint32_t expected = 0;
+  for (int step = 1; step <= 8; ++step) {
+    const std::vector<int32_t> batch(n, step);
+    device->write_beside(step % 2 ? a : b, 0, batch.data(), 4 * n, used[step % 2]);
+    used[step % 2] = device->submit(steps[step % 2 ? 0 : 1]);
+    expected += static_cast<uint32_t>(3 * step);
+  }
+  EXPECT_EQ(static_cast<uint32_t>(get(out)[7]), expected);
+}
+
+TEST_F(FakeCuda, HostMemoryIsCopiedByAddress) {
+  const BufferId host = device->alloc_host(8192);
+  const Binding here{a, 0, 4 * n}, there{host, 4096, 4 * n};
+  device->submit(record({Copy{here, there}, Fill{here, 0u}}));
+  EXPECT_EQ(get(a)[5], 0);
+  device->submit(record({Copy{there, here}}));
+  EXPECT_EQ(get(a)[5], 5);
+  device->free(host);
+  fake_cuda_fail_next("cuMemHostAlloc", 2);
+  EXPECT_THROW(device->alloc_host(64), OutOfMemory);
 }
 
 // More shared memory than the 48 KiB of static arrays: the kernel opts in, and every launch says how much.
@@ -265,6 +345,24 @@ TEST_F(FakeCuda, ALostDeviceStaysDeadAndSaysWhat) {
   device->release(recording);
   device->release(kernel);
 }
+
+#ifdef HEDDLE_FAKE_NVTX
+// Before the backend looks: this program runs with a tool that listens to NVTX.
+[[gnu::constructor(200)]] void start_with_a_tool() { setenv("NVTX_INJECTION64_PATH", HEDDLE_FAKE_NVTX, 0); }
+
+TEST_F(FakeCuda, ToolsOfTheVendorSeeRanges) {
+  const RecordingId graph = record({mix(a, b, out, 1)}), list = record({mix(a, b, out, 2)}, true);
+  device->wait(device->submit(graph));
+  device->wait(device->submit(list));
+  { const HostSpan span("plan"); }
+  void* tool = dlopen(HEDDLE_FAKE_NVTX, RTLD_NOW | RTLD_NOLOAD);
+  ASSERT_NE(tool, nullptr) << "NVTX did not load the tool";
+  const std::string heard = reinterpret_cast<const char* (*)()>(dlsym(tool, "fake_nvtx_heard"))();
+  for (const char* range : {"+heddle graph\n", "+heddle list\n+mix\n-\n", "+plan\n-\n"}) EXPECT_NE(heard.find(range), std::string::npos) << range << " is not in:\n" << heard;
+  EXPECT_EQ(std::count(heard.begin(), heard.end(), '+'), std::count(heard.begin(), heard.end(), '-'));
+  dlclose(tool);
+}
+#endif
 
 }  // namespace
 }  // namespace heddle

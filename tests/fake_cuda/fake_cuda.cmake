@@ -7,6 +7,15 @@ target_include_directories(heddle_fake_libcuda SYSTEM PRIVATE ${HEDDLE_CUDA_INCL
 set_target_properties(heddle_fake_libcuda PROPERTIES PREFIX "lib" OUTPUT_NAME cuda SUFFIX ".so.1"
   LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake-cuda)
 
+# A tool that listens to NVTX, as Nsight would be loaded: by NVTX_INJECTION64_PATH.
+find_path(HEDDLE_NVTX_INCLUDE_DIR nvtx3/nvToolsExt.h HINTS ${HEDDLE_CUDA_INCLUDE_DIR})
+if(HEDDLE_NVTX_INCLUDE_DIR)
+  add_library(heddle_fake_nvtx SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_nvtx.cpp)
+  heddle_warnings(heddle_fake_nvtx)
+  target_include_directories(heddle_fake_nvtx SYSTEM PRIVATE ${HEDDLE_NVTX_INCLUDE_DIR})
+  set_target_properties(heddle_fake_nvtx PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/fake-cuda)
+endif()
+
 add_executable(heddle_tests_cuda ${CMAKE_CURRENT_LIST_DIR}/cuda_device_test.cpp)
 heddle_warnings(heddle_tests_cuda)
 target_link_libraries(heddle_tests_cuda PRIVATE heddle_test_support heddle_fake_libcuda GTest::gtest_main)
@@ -14,3 +23,7 @@ add_test(NAME cuda COMMAND heddle_tests_cuda)
 set_tests_properties(cuda PROPERTIES LABELS cuda)
 # RPATH, not RUNPATH: a driver's folder in LD_LIBRARY_PATH must not win over the fake.
 target_link_options(heddle_tests_cuda PRIVATE LINKER:--disable-new-dtags)
+if(TARGET heddle_fake_nvtx)
+  add_dependencies(heddle_tests_cuda heddle_fake_nvtx)
+  target_compile_definitions(heddle_tests_cuda PRIVATE HEDDLE_FAKE_NVTX="$<TARGET_FILE:heddle_fake_nvtx>")
+endif()

@@ -21,23 +21,39 @@ using Work = std::function<CUresult()>;
 
 struct Event {
   double seconds = 0;
-  bool pending = false;
+  int recorded = 0, finished = 0;  // how often
+  int node = -1;                   // recorded in a capture: the node of the graph that it follows
+  bool pending() const { return finished < recorded; }
+};
+// A piece of work that starts when what it waits for is over.
+struct Item {
+  Work run;
+  std::function<bool()> ready;  // empty: at once
 };
 constexpr int most_shared = 232448;  // bytes a kernel may opt in to, as on sm_90
 struct Module {
   std::string code;
   unsigned dynamic_shared = 0;  // bytes it has opted in to
 };
+struct Node {
+  Work run;
+  std::set<int> after;
+};
 struct Graph {
-  std::vector<Work> work;
+  std::vector<Node> nodes;
+};
+struct Stream {
+  std::deque<Item> queue;
+  bool capturing = false;
+  std::set<int> last;  // capturing: what the next node comes after
 };
 
 struct State {
   std::map<std::string, int> calls, live, failures;
   std::map<uintptr_t, size_t> memory;  // device allocations
-  std::deque<Work> queue;              // of the one stream
-  std::vector<Work>* capture = nullptr;
-  std::vector<Work> captured;
+  std::map<uintptr_t, size_t> host;    // page-locked ones
+  std::vector<Stream*> streams;        // alive, oldest first
+  Graph* capture = nullptr;
   CUresult sticky = CUDA_SUCCESS;
 };
 
@@ -66,38 +82,65 @@ CUresult enter(const char* symbol, bool needs_context = true) {
 #define ENTER(symbol) \
   if (CUresult refused = enter(symbol); refused != CUDA_SUCCESS) return refused
 
-bool valid(CUdeviceptr address, size_t bytes) {
-  State& s = state();
-  auto after = s.memory.upper_bound(static_cast<uintptr_t>(address));
-  if (after == s.memory.begin()) return false;
+bool inside(const std::map<uintptr_t, size_t>& blocks, CUdeviceptr address, size_t bytes) {
+  auto after = blocks.upper_bound(static_cast<uintptr_t>(address));
+  if (after == blocks.begin()) return false;
   auto block = std::prev(after);
   return address + bytes <= block->first + block->second;
 }
+bool valid(CUdeviceptr address, size_t bytes) { return inside(state().memory, address, bytes); }
 
-CUresult enqueue(Work work) {
-  State& s = state();
-  if (s.capture) {
-    s.capture->push_back(std::move(work));
+Stream& stream_of(CUstream handle) { return *reinterpret_cast<Stream*>(handle); }
+
+CUresult enqueue(CUstream handle, Work work) {
+  Stream& stream = stream_of(handle);
+  if (stream.capturing) {
+    state().capture->nodes.push_back({std::move(work), stream.last});
+    stream.last = {static_cast<int>(state().capture->nodes.size()) - 1};
   } else {
-    s.queue.push_back(std::move(work));
+    stream.queue.push_back({std::move(work), {}});
   }
   return CUDA_SUCCESS;
 }
 
-CUresult run_one() {
+// The next piece of work of the youngest stream that can go on: an order that nobody who forgot a dependency expects. False when none can.
+bool run_one(CUresult* result) {
   State& s = state();
-  Work work = std::move(s.queue.front());
-  s.queue.pop_front();
-  CUresult result = work();
-  if (result != CUDA_SUCCESS) s.sticky = result;
-  return result;
+  for (auto stream = s.streams.rbegin(); stream != s.streams.rend(); ++stream) {
+    std::deque<Item>& queue = (*stream)->queue;
+    if (queue.empty() || (queue.front().ready && !queue.front().ready())) continue;
+    const Work work = std::move(queue.front().run);
+    queue.pop_front();
+    *result = work();
+    if (*result != CUDA_SUCCESS) s.sticky = *result;
+    return true;
+  }
+  return false;
 }
 
-CUresult drain() {
-  while (!state().queue.empty()) {
-    if (CUresult result = run_one(); result != CUDA_SUCCESS) return result;
+template <class Busy>
+CUresult run_while(const Busy& busy) {
+  while (busy()) {
+    CUresult result = CUDA_SUCCESS;
+    if (!run_one(&result)) return CUDA_ERROR_UNKNOWN;  // streams wait for each other
+    if (result != CUDA_SUCCESS) return result;
   }
   return state().sticky;
+}
+
+// All nodes, of those that may run always the latest.
+CUresult run_graph(const std::vector<Node>& nodes) {
+  std::vector<bool> done(nodes.size(), false);
+  for (size_t count = 0; count < nodes.size(); ++count) {
+    size_t next = nodes.size();
+    for (size_t i = nodes.size(); i-- > 0 && next == nodes.size();) {
+      const auto finished = [&](int before) { return done[static_cast<size_t>(before)]; };
+      if (!done[i] && std::all_of(nodes[i].after.begin(), nodes[i].after.end(), finished)) next = i;
+    }
+    if (CUresult result = nodes[next].run(); result != CUDA_SUCCESS) return result;
+    done[next] = true;
+  }
+  return CUDA_SUCCESS;
 }
 
 char* host(CUdeviceptr address) { return reinterpret_cast<char*>(static_cast<uintptr_t>(address)); }
@@ -130,7 +173,7 @@ int fake_cuda_live(const char* kind) { return state().live[kind]; }
 int fake_cuda_calls(const char* symbol) { return state().calls[symbol]; }
 void fake_cuda_revive() {
   state().sticky = CUDA_SUCCESS;
-  state().queue.clear();
+  for (Stream* stream : state().streams) stream->queue.clear();
 }
 
 CUresult cuInit(unsigned) { return enter("cuInit", false); }
@@ -204,42 +247,54 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   ENTER("cuMemHostAlloc");
   *memory = new char[bytes];
+  state().host[reinterpret_cast<uintptr_t>(*memory)] = bytes;
   ++state().live["host"];
   return CUDA_SUCCESS;
 }
 CUresult cuMemFreeHost(void* memory) {
   ENTER("cuMemFreeHost");
+  state().host.erase(reinterpret_cast<uintptr_t>(memory));
   delete[] static_cast<char*>(memory);
   --state().live["host"];
   return CUDA_SUCCESS;
 }
-CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream) {
+CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr target, const void* source, size_t bytes, CUstream stream) {
   ENTER("cuMemcpyHtoDAsync");
-  return enqueue([=] {
+  return enqueue(stream, [=] {
     if (!valid(target, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memcpy(host(target), source, bytes);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream) {
+CUresult cuMemcpyDtoHAsync_v2(void* target, CUdeviceptr source, size_t bytes, CUstream stream) {
   ENTER("cuMemcpyDtoHAsync");
-  return enqueue([=] {
+  return enqueue(stream, [=] {
     if (!valid(source, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memcpy(target, host(source), bytes);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream) {
+CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream) {
   ENTER("cuMemcpyDtoDAsync");
-  return enqueue([=] {
+  return enqueue(stream, [=] {
     if (!valid(target, bytes) || !valid(source, bytes)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     std::memcpy(host(target), host(source), bytes);
     return CUDA_SUCCESS;
   });
 }
-CUresult cuMemsetD32Async(CUdeviceptr target, unsigned pattern, size_t words, CUstream) {
+// Between host and device, by address.
+CUresult cuMemcpyAsync(CUdeviceptr target, CUdeviceptr source, size_t bytes, CUstream stream) {
+  ENTER("cuMemcpyAsync");
+  return enqueue(stream, [=] {
+    const auto known = [&](CUdeviceptr a) { return valid(a, bytes) || inside(state().host, a, bytes); };
+    if (!known(target) || !known(source)) return CUDA_ERROR_ILLEGAL_ADDRESS;
+    std::memcpy(host(target), host(source), bytes);
+    return CUDA_SUCCESS;
+  });
+}
+CUresult cuMemsetD32Async(CUdeviceptr target, unsigned pattern, size_t words, CUstream stream) {
   ENTER("cuMemsetD32Async");
-  return enqueue([=] {
+  return enqueue(stream, [=] {
     if (!valid(target, words * 4)) return CUDA_ERROR_ILLEGAL_ADDRESS;
     for (size_t i = 0; i < words; ++i) std::memcpy(host(target) + 4 * i, &pattern, 4);
     return CUDA_SUCCESS;
@@ -248,26 +303,57 @@ CUresult cuMemsetD32Async(CUdeviceptr target, unsigned pattern, size_t words, CU
 
 CUresult cuStreamCreate(CUstream* stream, unsigned) {
   ENTER("cuStreamCreate");
-  *stream = reinterpret_cast<CUstream>(&state());
+  state().streams.push_back(new Stream());
+  *stream = reinterpret_cast<CUstream>(state().streams.back());
   ++state().live["stream"];
   return CUDA_SUCCESS;
 }
-CUresult cuStreamDestroy_v2(CUstream) { --state().live["stream"]; return CUDA_SUCCESS; }
-CUresult cuStreamSynchronize(CUstream) {
-  ENTER("cuStreamSynchronize");
-  return state().capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : drain();
-}
-CUresult cuStreamBeginCapture_v2(CUstream, CUstreamCaptureMode) {
-  ENTER("cuStreamBeginCapture");
-  state().captured.clear();
-  state().capture = &state().captured;
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  std::erase(state().streams, &stream_of(stream));
+  delete &stream_of(stream);
+  --state().live["stream"];
   return CUDA_SUCCESS;
 }
-CUresult cuStreamEndCapture(CUstream, CUgraph* graph) {
+CUresult cuStreamSynchronize(CUstream stream) {
+  ENTER("cuStreamSynchronize");
+  return state().capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : run_while([&] { return !stream_of(stream).queue.empty(); });
+}
+CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
+  ENTER("cuStreamWaitEvent");
+  Stream& stream = stream_of(handle);
+  auto* event = reinterpret_cast<Event*>(event_handle);
+  if (state().capture && event->node != -1) {  // the stream joins the capture
+    if (!stream.capturing) stream.last.clear();
+    stream.capturing = true;
+    if (event->node >= 0) stream.last.insert(event->node);
+    return CUDA_SUCCESS;
+  }
+  if (stream.capturing) return CUDA_ERROR_STREAM_CAPTURE_ISOLATION;
+  const int wanted = event->recorded;
+  stream.queue.push_back({[] { return CUDA_SUCCESS; }, [event, wanted] { return event->finished >= wanted; }});
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture_v2(CUstream stream, CUstreamCaptureMode) {
+  ENTER("cuStreamBeginCapture");
+  state().capture = new Graph();
+  stream_of(stream).capturing = true;
+  stream_of(stream).last.clear();
+  return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream handle, CUgraph* graph) {
+  const Graph made = *state().capture;
+  delete state().capture;
   state().capture = nullptr;
   *graph = nullptr;
+  // Every node must come before where the capturing stream ends.
+  std::set<int> before = stream_of(handle).last;
+  for (size_t i = made.nodes.size(); i-- > 0;) {
+    if (before.contains(static_cast<int>(i))) before.insert(made.nodes[i].after.begin(), made.nodes[i].after.end());
+  }
+  for (Stream* stream : state().streams) stream->capturing = false;
   ENTER("cuStreamEndCapture");
-  *graph = reinterpret_cast<CUgraph>(new Graph{state().captured});
+  if (before.size() != made.nodes.size()) return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
+  *graph = reinterpret_cast<CUgraph>(new Graph(made));
   ++state().live["graph"];
   return CUDA_SUCCESS;
 }
@@ -277,10 +363,9 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec* exec, CUgraph graph, unsigned 
   ++state().live["exec"];
   return CUDA_SUCCESS;
 }
-CUresult cuGraphLaunch(CUgraphExec exec, CUstream) {
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream) {
   ENTER("cuGraphLaunch");
-  for (const Work& work : reinterpret_cast<Graph*>(exec)->work) enqueue(work);
-  return CUDA_SUCCESS;
+  return enqueue(stream, [nodes = reinterpret_cast<Graph*>(exec)->nodes] { return run_graph(nodes); });
 }
 CUresult cuGraphDestroy(CUgraph graph) {
   delete reinterpret_cast<Graph*>(graph);
@@ -304,35 +389,36 @@ CUresult cuEventDestroy_v2(CUevent event) {
   --state().live["event"];
   return CUDA_SUCCESS;
 }
-CUresult cuEventRecord(CUevent handle, CUstream) {
+CUresult cuEventRecord(CUevent handle, CUstream stream) {
   ENTER("cuEventRecord");
   auto* event = reinterpret_cast<Event*>(handle);
-  event->pending = true;
-  return enqueue([event] {
+  if (stream_of(stream).capturing) {  // an empty node stands for the place
+    const CUresult result = enqueue(stream, [] { return CUDA_SUCCESS; });
+    event->node = *stream_of(stream).last.begin();
+    return result;
+  }
+  const int number = ++event->recorded;
+  return enqueue(stream, [event, number] {
     event->seconds = now();
-    event->pending = false;
+    event->finished = number;
     return CUDA_SUCCESS;
   });
 }
 CUresult cuEventQuery(CUevent handle) {
   ENTER("cuEventQuery");
   // The device works while the host asks: one piece of work per question.
-  if (!state().queue.empty()) {
-    if (CUresult result = run_one(); result != CUDA_SUCCESS) return result;
-  }
-  return reinterpret_cast<Event*>(handle)->pending ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+  CUresult result = CUDA_SUCCESS;
+  if (run_one(&result) && result != CUDA_SUCCESS) return result;
+  return reinterpret_cast<Event*>(handle)->pending() ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
 }
 CUresult cuEventSynchronize(CUevent handle) {
   ENTER("cuEventSynchronize");
-  while (reinterpret_cast<Event*>(handle)->pending && !state().queue.empty()) {
-    if (CUresult result = run_one(); result != CUDA_SUCCESS) return result;
-  }
-  return CUDA_SUCCESS;
+  return run_while([&] { return reinterpret_cast<Event*>(handle)->pending(); });
 }
 CUresult cuEventElapsedTime(float* milliseconds, CUevent from, CUevent to) {
   ENTER("cuEventElapsedTime");
   auto *a = reinterpret_cast<Event*>(from), *b = reinterpret_cast<Event*>(to);
-  if (a->pending || b->pending) return CUDA_ERROR_NOT_READY;
+  if (a->pending() || b->pending()) return CUDA_ERROR_NOT_READY;
   *milliseconds = static_cast<float>((b->seconds - a->seconds) * 1e3);
   return CUDA_SUCCESS;
 }
@@ -367,7 +453,7 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int 
   return CUDA_SUCCESS;
 }
 CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                        CUstream, void** arguments, void** extra) {
+                        CUstream stream, void** arguments, void** extra) {
   ENTER("cuLaunchKernel");
   if (shared > reinterpret_cast<Module*>(function)->dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
   if (reinterpret_cast<Module*>(function)->code.find("fake_mix") == std::string::npos) return CUDA_ERROR_NOT_SUPPORTED;
@@ -376,7 +462,7 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned 
   auto n = argument<uint32_t>(arguments, 3);
   auto c = argument<int32_t>(arguments, 4);
   uint32_t lanes = gx * gy * gz * bx * by * bz;
-  return enqueue([=] { return mix(a, b, out, n, c, lanes); });
+  return enqueue(stream, [=] { return mix(a, b, out, n, c, lanes); });
 }
 
 }  // extern "C"

@@ -27,6 +27,7 @@ const Functions& functions() {
     add_reduce(t);
     add_movement(t);
     add_nn(t);
+    add_math(t);
     return t;
   }();
   return table;

@@ -66,5 +66,6 @@ void add_elementwise(Functions& table);
 void add_reduce(Functions& table);
 void add_movement(Functions& table);
 void add_nn(Functions& table);
+void add_math(Functions& table);
 
 }  // namespace heddle::tests

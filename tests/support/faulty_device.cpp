@@ -102,6 +102,8 @@ void FaultyDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   inner_->wait(ticket, seconds);
 }
 
+std::vector<CommandTime> FaultyDevice::command_times(Ticket ticket) { return inner_->command_times(ticket); }
+
 bool FaultyDevice::done(Ticket ticket) {
   alive(Call::wait);
   return inner_->done(ticket);
@@ -110,6 +112,16 @@ bool FaultyDevice::done(Ticket ticket) {
 Ticket FaultyDevice::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
   pass(Call::read);
   return inner_->read_later(buffer, offset, target, bytes);
+}
+
+void FaultyDevice::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
+  pass(Call::write);
+  inner_->write_beside(buffer, offset, source, bytes, after);
+}
+
+BufferId FaultyDevice::alloc_host(uint64_t bytes) {
+  pass(Call::alloc);
+  return inner_->alloc_host(bytes);
 }
 
 void register_faulty(const std::string& inner_id) {

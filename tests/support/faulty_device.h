@@ -52,8 +52,11 @@ class FaultyDevice final : public Device {
   void release(RecordingId recording) override { inner_->release(recording); }
   Ticket submit(RecordingId recording) override;
   void wait(Ticket ticket, std::vector<double>* seconds) override;
+  std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
+  BufferId alloc_host(uint64_t bytes) override;
 
  private:
   std::unique_ptr<Device> inner_;

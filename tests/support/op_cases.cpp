@@ -92,6 +92,7 @@ std::vector<DType> dtypes_of(DTypeRule rule) {
   switch (rule) {
     case DTypeRule::floating: return {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::boolean};
     case DTypeRule::test: return floats;
+    case DTypeRule::whole: return {DType::i32, DType::i8, DType::u8, DType::i64, DType::boolean};
     case DTypeRule::logical: return {DType::boolean, DType::f32, DType::i32};
     default: all.push_back(DType::boolean); return all;
   }
@@ -113,7 +114,7 @@ class ElementwiseCases {
   ElementwiseCases(const OpDef& row, size_t number, std::vector<OpCase>& cases) : row_(row), number_(number), cases_(cases) {}
 
   void add_all() {
-    const DType main = row_.rule == DTypeRule::logical ? DType::boolean : DType::f32;
+    const DType main = row_.rule == DTypeRule::logical ? DType::boolean : row_.rule == DTypeRule::whole ? DType::i32 : DType::f32;
     for (DType t : dtypes_of(row_.rule)) {
       add(t, {129}, Layout::dense);
       // Storage types differ only in how they are loaded and stored.

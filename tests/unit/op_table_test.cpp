@@ -32,7 +32,7 @@ TEST(OpTable, ElementwiseRowsHaveDialectAndHost) {
     SCOPED_TRACE(row->name);
     EXPECT_FALSE(row->dialect.empty());
     EXPECT_NE(row->host_float, nullptr);
-    const bool integers = row->rule == DTypeRule::numeric || row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
+    const bool integers = row->rule == DTypeRule::whole || row->rule == DTypeRule::numeric || row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
     EXPECT_EQ(row->host_int != nullptr, integers);
     EXPECT_GE(row->cost, 1);
     EXPECT_EQ(row->transcendental, row->cost >= 10);
@@ -90,8 +90,8 @@ TEST(OpCases, CoverTheTable) {
   std::set<std::string> names, ops_with_cases;
   for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full)) EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
   for (const tests::OpCase& c : tests::op_cases(tests::Coverage::brief)) ops_with_cases.insert(c.op);
-  // values, tensor_test, index_add
-  const std::set<std::string_view> elsewhere{"leaf", "assign", "scatter_rows"};
+  // values, tensor_test, index_add, tests/autograd/custom_test
+  const std::set<std::string_view> elsewhere{"leaf", "assign", "scatter_rows", "custom"};
   for (const OpDef* row : all_ops()) {
     if (elsewhere.contains(row->name)) continue;
     EXPECT_TRUE(ops_with_cases.contains(std::string(row->name))) << row->name;

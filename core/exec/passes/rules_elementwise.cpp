@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "core/exec/passes/rules_patterns.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -45,7 +46,8 @@ std::optional<int> divide(Simplifier& graph, IrNode& node, const std::optional<d
   if (is(divisor, 1)) return x;
   // Division by a power of two is a multiplication, exactly.
   int exponent = 0;
-  const bool exact = divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
+  const bool always = (graph.at(node.inputs[1]).varies & varies::numbers) == 0;
+  const bool exact = always && divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
   if (!exact) return std::nullopt;
   return graph.make({&ops::mul_op, {}, {x, graph.make_full(node.shape, node.dtype, 1 / *divisor)}, node.shape, node.dtype});
 }

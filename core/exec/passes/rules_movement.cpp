@@ -3,6 +3,7 @@
 
 #include "core/exec/access.h"
 #include "core/exec/passes/simplifier.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -48,6 +49,9 @@ std::optional<int> concat_of_slices(Simplifier& graph, const IrNode& node) {
   }
   return graph.make({&ops::slice_op, first.attrs, {first.inputs[0]}, node.shape, node.dtype});
 }
+
+// Whether the sizes of a vertex and its input can only be equal by chance: of other sizes it does something (core/exec/varying.h).
+bool resizes(const Simplifier& graph, const IrNode& node) { return ((node.varies ^ graph.at(node.inputs[0]).varies) & varies::dimensions) != 0; }
 
 bool is_whole_slice(const IrNode& node) {
   const int rank = node.shape.rank();
@@ -98,10 +102,10 @@ std::optional<int> compose(Simplifier& graph, IrNode& node) {
     return std::nullopt;
   }
   if (node.op == &ops::permute_op) return rewrite_permute(graph, node);
-  if (node.op == &ops::slice_op && graph.at(x).shape == node.shape && is_whole_slice(node)) return x;
+  if (node.op == &ops::slice_op && !resizes(graph, node) && graph.at(x).shape == node.shape && is_whole_slice(node)) return x;
   if (node.op == &ops::slice_op && graph.at(x).op == &ops::pad_op) return slice_of_pad(graph, node);
   if (node.op == &ops::slice_op && graph.at(x).op == &ops::concat_op) return slice_of_part(graph, node);
-  if (node.op == &ops::pad_op && graph.at(x).shape == node.shape) return x;
+  if (node.op == &ops::pad_op && graph.at(x).shape == node.shape && !resizes(graph, node)) return x;
   if (node.op == &ops::concat_op && node.inputs.size() == 1) return x;
   if (node.op == &ops::concat_op) return concat_of_slices(graph, node);
   return std::nullopt;

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "core/exec/access.h"
+#include "core/exec/varying.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -57,6 +58,7 @@ Graph Simplifier::run() {
     users_of_[to[i]] += users_[i];
   }
   for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  settle_sizes(out_, anything_varies(in_));
   return passes_.has(Pass::dead) ? drop_dead(std::move(out_)) : std::move(out_);
 }
 
@@ -118,9 +120,14 @@ std::optional<int> Simplifier::rewrite(IrNode& node) {
     const double infinity = std::copysign(std::numeric_limits<double>::infinity(), behind_views(node.inputs[1]).attrs.real);
     return make({&ops::mul_op, {}, {node.inputs[0], make_full(node.shape, node.dtype, infinity)}, node.shape, node.dtype});
   }
+  // A constant made of numbers that vary does too.
+  uint16_t numbers = 0;
+  for (int input : node.inputs) numbers |= is_full(input) ? at(input).varies & varies::numbers : 0;
   for (const Rule& rule : rules_of(node.op->kind)) {
     if (!passes_.has(rule.pass)) continue;
-    if (std::optional<int> same = rule.apply(*this, node)) return same;
+    const std::optional<int> same = rule.apply(*this, node);
+    if (same && is_full(*same)) out_.nodes[static_cast<size_t>(*same)].varies |= numbers;
+    if (same) return same;
   }
   return std::nullopt;
 }

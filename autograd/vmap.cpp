@@ -1,0 +1,198 @@
+#include "autograd/vmap.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <unordered_set>
+
+#include "autograd/batching.h"
+#include "autograd/record.h"
+#include "core/base/error.h"
+#include "core/graph/checkpoint.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+using autograd::BatchCall;
+using autograd::BatchRow;
+using autograd::GradMode;
+
+// x with its first axis as axis `to`, or with axis `from` as its first.
+Tensor move_first_to(const Tensor& x, int to) {
+  std::vector<int> order;
+  for (int axis = 1; axis < x.rank(); ++axis) order.push_back(axis);
+  order.insert(order.begin() + to, 0);
+  return permute(x, order);
+}
+Tensor move_to_first(const Tensor& x, int from) {
+  std::vector<int> order{from};
+  for (int axis = 0; axis < x.rank(); ++axis) {
+    if (axis != from) order.push_back(axis);
+  }
+  return permute(x, order);
+}
+
+Tensor repeated(const Tensor& x, int64_t size) { return expand(unsqueeze(x, 0), x.shape().inserted(0, size)); }
+
+// Records again, with the mapped axis, what was recorded from examples.
+class Replay {
+ public:
+  Replay(int64_t size, Randomness randomness, std::span<const NodePtr> keys) : size_(size), randomness_(randomness) {
+    for (const NodePtr& key : keys) keys_.insert(key.get());
+  }
+  void put(const NodePtr& example, const Tensor& whole) { values_.emplace(example.get(), whole); }
+
+  // Undefined when the node depends on no example.
+  Tensor of(const NodePtr& root) {
+    kept_.push_back(root);  // addresses in values_ stay valid
+    for (const NodePtr& node : order(root)) {
+      const Tensor value = apply(*node);
+      values_.emplace(node.get(), value);
+    }
+    return values_.at(root.get());
+  }
+
+ private:
+  // What has no entry yet, inputs before users; values that are there depend on no example. Iterative.
+  std::vector<NodePtr> order(const NodePtr& root) const {
+    struct Frame {
+      NodePtr node;
+      size_t next;
+    };
+    std::vector<NodePtr> result;
+    std::unordered_set<const Node*> seen;
+    if (values_.contains(root.get())) return result;
+    std::vector<Frame> stack{{root, 0}};
+    while (!stack.empty()) {
+      Frame& top = stack.back();
+      if (top.node->has_value() || top.next >= top.node->inputs.size()) {
+        result.push_back(std::move(top.node));
+        stack.pop_back();
+        continue;
+      }
+      const NodePtr& input = top.node->inputs[top.next++];
+      if (!values_.contains(input.get()) && seen.insert(input.get()).second) stack.push_back({input, 0});
+    }
+    return result;
+  }
+
+  bool draws(const Node& node) const {
+    return randomness_ == Randomness::different &&
+           std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) { return keys_.contains(input.get()); });
+  }
+
+  Tensor apply(const Node& node) {
+    if (node.has_value()) return {};
+    BatchCall call{node, size_, randomness_, {}, {}};
+    bool any = draws(node), tracks = false;
+    for (const NodePtr& input : node.inputs) {
+      const Tensor& value = values_.at(input.get());
+      call.mapped.push_back(value.defined());
+      call.in.push_back(value.defined() ? value : Tensor(input));
+      any = any || value.defined();
+      tracks = tracks || input->tracks;
+    }
+    if (!any) return {};
+    const CallerScope scope(node.where.caller);
+    // What was recorded without history, under a NoGradScope of the function's own, is so again.
+    const GradMode mode(grad_mode() && (node.tracks || !tracks || !is_float(node.dtype)));
+    std::optional<RecomputeScope> marks;
+    if (node.keep != Keep::plain) marks.emplace();
+    const Tensor result = size_ == 0 ? zeros(call.shape(), node.dtype, node.device) : batched(call);
+    marks.reset();
+    if (node.keep == Keep::result) detail::keep(result);
+    if (result.shape() != call.shape() || result.dtype() != node.dtype) {
+      throw Error(fmt::format("[vmap] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node.op->name, result.shape().str(), name_of(result.dtype()),
+                              call.shape().str(), name_of(node.dtype)));
+    }
+    return result;
+  }
+
+  Tensor batched(const BatchCall& call) {
+    const OpDef& op = *call.node.op;
+    const BatchRow* row = autograd::find_batching(op);
+    if (row != nullptr && row->rule != nullptr) {
+      const Tensor result = row->rule(call);
+      if (result.defined()) return result;
+    }
+    if (op.decompose != nullptr) {
+      NodePtr simpler;
+      {
+        const ExampleScope scope;  // over examples, as the node itself
+        simpler = op.decompose(call.node).node();
+      }
+      const Tensor result = of(simpler);
+      return result.defined() ? result : repeated(Tensor(simpler), size_);
+    }
+    throw ValueError(fmt::format("[vmap] op '{}' {} has no batching rule{}", op.name, call.node.shape.str(),
+                                 row != nullptr ? fmt::format(": {}", row->reason) : "; call it outside of the mapped function, or loop over the examples"));
+  }
+
+  int64_t size_;
+  Randomness randomness_;
+  std::unordered_set<const Node*> keys_;
+  std::unordered_map<const Node*, Tensor> values_;
+  std::vector<NodePtr> kept_;
+};
+
+int checked_axis(int axis, int rank, const std::string& what) {
+  if (axis >= -rank && axis < rank) return axis < 0 ? axis + rank : axis;
+  throw ShapeError(fmt::format("[vmap] axis {} is out of range for {}", axis, what));
+}
+
+}  // namespace
+
+namespace detail {
+
+Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<const std::vector<Tensor*>> places) : options_(options) {
+  if (in_axes.size() != 1 && in_axes.size() != places.size()) {
+    throw ValueError(fmt::format("[vmap] in_axes has {} entries, but the function was called with {} arguments; give one for each, or one for all", in_axes.size(), places.size()));
+  }
+  std::string sized;  // what gave the size
+  if (options.axis_size) {
+    size_ = *options.axis_size;
+    sized = fmt::format("axis_size is {}", size_);
+    if (size_ < 0) throw ValueError(fmt::format("[vmap] {}; it must not be negative", sized));
+  }
+  for (size_t i = 0; i < places.size(); ++i) {
+    const std::optional<int> given = in_axes[in_axes.size() == 1 ? 0 : i];
+    if (!given) continue;
+    for (Tensor* place : places[i]) {
+      if (!place->defined()) continue;
+      const int axis = checked_axis(*given, place->rank(), fmt::format("argument {}, {}", i, place->shape().str()));
+      const int64_t size = place->dim(axis);
+      const std::string here = fmt::format("argument {} {} has {} along axis {}", i, place->shape().str(), size, axis);
+      if (!sized.empty() && size != size_) throw ShapeError(fmt::format("[vmap] the mapped axes differ in size: {}, {}", sized, here));
+      size_ = size;
+      if (sized.empty()) sized = here;
+      whole_.push_back(move_to_first(*place, axis));
+      examples_.push_back(make_example(*whole_.back().node(), whole_.back().shape().without(0)));
+      *place = Tensor(examples_.back());
+    }
+  }
+  if (sized.empty()) throw ValueError("[vmap] no argument is mapped: in_axes names no axis of a tensor; give one, or VmapOptions::axis_size");
+}
+
+void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> places) {
+  if (options_.randomness == Randomness::error && !keys_.empty()) {
+    throw ValueError("[vmap] the function draws random numbers and Randomness::error forbids it; choose Randomness::different (each example its own) or same");
+  }
+  if (out_axes.size() != 1 && out_axes.size() != places.size()) {
+    throw ValueError(fmt::format("[vmap] out_axes has {} entries, but the function gave {} tensors; give one for each, or one for all", out_axes.size(), places.size()));
+  }
+  Replay replay(size_, options_.randomness, keys_);
+  for (size_t i = 0; i < examples_.size(); ++i) replay.put(examples_[i], whole_[i]);
+  for (size_t i = 0; i < places.size(); ++i) {
+    Tensor& place = *places[i];
+    if (!place.defined()) continue;
+    const int axis = checked_axis(out_axes[out_axes.size() == 1 ? 0 : i], place.rank() + 1, fmt::format("result {}, {} and the mapped axis", i, place.shape().str()));
+    const Tensor value = replay.of(place.node());
+    place = move_first_to(value.defined() ? value : repeated(place, size_), axis);
+  }
+}
+
+}  // namespace detail
+}  // namespace heddle

@@ -1,0 +1,334 @@
+// Elementwise functions composed of rows, and activations.
+#include "core/graph/functions_math.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <limits>
+#include <numbers>
+#include <vector>
+
+#include "core/graph/build.h"
+
+namespace heddle {
+namespace {
+
+using build::as_float;
+
+// Two operands as floats of their common dtype; errors name the function instead of what it is composed of.
+struct Pair {
+  Tensor x, y;
+};
+Pair floats(const char* op, const Tensor& x, const Tensor& y) {
+  build::check_device(x, y, op);
+  broadcast_shapes(x.shape(), y.shape(), op);
+  const DType common = promote(x.dtype(), y.dtype()), t = is_float(common) ? common : DType::f32;
+  return {cast(x, t), cast(y, t)};
+}
+
+Tensor scalar_like(const Tensor& x, double value) { return build::constant_like(x, value, build::number_dtype(value, x.dtype())); }
+
+// Whether y is a shift within x's bits, and that shift in steps of at most 31, as the rows take them.
+struct Shift {
+  Tensor inside;
+  std::vector<Tensor> steps;
+};
+Shift shift_of(const Tensor& x, const Tensor& y) {
+  const int bits = static_cast<int>(size_of(x.dtype())) * 8;
+  Shift shift{y >= 0 && y < bits, {}};
+  Tensor rest = cast(where(shift.inside, y, 0), x.dtype());
+  for (int most = bits - 1; most > 0; most -= 31) {
+    shift.steps.push_back(most > 31 ? minimum(rest, 31) : rest);
+    if (most > 31) rest = rest - shift.steps.back();
+  }
+  return shift;
+}
+
+struct Halves {
+  Tensor a, b;
+};
+Halves halves(const char* op, const Tensor& x, int axis) {
+  if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis to halve", op));
+  const int at = normalize_axis(axis, x.rank(), op);
+  if (x.dim(at) % 2 != 0) throw ShapeError(fmt::format("[{}] axis {} of {} has an odd length; it is cut into two halves", op, at, x.shape().str()));
+  const int64_t half = x.dim(at) / 2;
+  const Tensor in = as_float(x);
+  return {slice(in, at, {.start = 0, .stop = half}), slice(in, at, {.start = half})};
+}
+
+double largest(DType t) {
+  switch (t) {
+    case DType::f16: return 65504;
+    case DType::bf16: return 0x1.FEp127;
+    case DType::f64: return std::numeric_limits<double>::max();
+    default: return std::numeric_limits<float>::max();
+  }
+}
+
+}  // namespace
+
+Tensor hypot(TensorArg a, const Tensor& b) {
+  const CallerScope scope(a.caller);
+  const auto [x, y] = floats("hypot", abs(a.tensor), abs(b));
+  const Tensor high = maximum(x, y), low = minimum(x, y);
+  // An infinity beside anything is one, beside a NaN too.
+  const Tensor ratio = low / where(high == 0 || isinf(high), 1, high);
+  return where(isinf(x) || isinf(y), std::numeric_limits<double>::infinity(), high * sqrt(1 + ratio * ratio));
+}
+
+Tensor logaddexp(TensorArg a, const Tensor& b) {
+  const CallerScope scope(a.caller);
+  const auto [x, y] = floats("logaddexp", a.tensor, b);
+  // Equal infinities have no difference.
+  return maximum(x, y) + log1p(exp(-abs(where(x == y, 0, x - y))));
+}
+
+Tensor xlogy(TensorArg a, const Tensor& b) {
+  const CallerScope scope(a.caller);
+  const auto [x, y] = floats("xlogy", a.tensor, b);
+  const Tensor none = x == 0 && y <= 0;
+  return where(none, 0, x * log(where(none, 1, y)));
+}
+
+Tensor remainder(TensorArg x, const Tensor& y) {
+  const CallerScope scope(x.caller);
+  return mod(x.tensor, y);
+}
+Tensor remainder(TensorArg x, double y) {
+  const CallerScope scope(x.caller);
+  return mod(x.tensor, y);
+}
+
+Tensor fmod(TensorArg a, const Tensor& y) {
+  const CallerScope scope(a.caller);
+  const Tensor& x = a.tensor;
+  const Tensor size = abs(y);
+  return where(x < 0, -mod(-x, size), mod(x, size));
+}
+Tensor fmod(TensorArg x, double y) {
+  const CallerScope scope(x.caller);
+  return fmod(x.tensor, scalar_like(x.tensor, y));
+}
+
+Tensor floor_divide(TensorArg a, const Tensor& y) {
+  const CallerScope scope(a.caller);
+  const Tensor& x = a.tensor;
+  if (!is_float(x.dtype()) && !is_float(y.dtype())) return integer_quotient(x, y);
+  const auto [n, d] = floats("floor_divide", x, y);
+  // A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0.
+  return where(d == 0, n / d, round((n - mod(n, where(d == 0, 1, d))) / d));
+}
+Tensor floor_divide(TensorArg x, double y) {
+  const CallerScope scope(x.caller);
+  return floor_divide(x.tensor, scalar_like(x.tensor, y));
+}
+
+Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [x, y] = floats("lerp", start, end);
+  return x + weight * (y - x);
+}
+Tensor lerp(const Tensor& start, const Tensor& end, double weight, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [x, y] = floats("lerp", start, end);
+  return x + weight * (y - x);
+}
+
+Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
+  const CallerScope scope(caller);
+  return value == 1 ? x + a * b : x + value * (a * b);
+}
+Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
+  const CallerScope scope(caller);
+  return value == 1 ? x + a / b : x + value * (a / b);
+}
+
+Tensor frac(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return x.tensor - trunc(x.tensor);
+}
+Tensor deg2rad(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return as_float(x.tensor) * (std::numbers::pi / 180);
+}
+Tensor rad2deg(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return as_float(x.tensor) * (180 / std::numbers::pi);
+}
+
+Tensor sinc(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor x = as_float(a.tensor), zero = x == 0;
+  const Tensor angle = std::numbers::pi * build::widen(where(zero, 1, x));  // in 16 bits the angle would be off by much
+  return where(zero, 1, cast(sin(angle) / angle, x.dtype()));
+}
+
+Tensor digamma(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor given = as_float(a.tensor), x = build::widen(given);
+  const Tensor left = x < 0.5, y = where(left, 1 - x, x), z = y + 6;
+  const Tensor w = 1 / (z * z);
+  Tensor series = full_like(w, 1.0 / 12);  // B_2k / 2k from k = 7 down to 1
+  for (const double c : {-691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12}) series = c + w * series;
+  Tensor psi = log(z) - 0.5 / z - w * series;
+  for (int k = 0; k < 6; ++k) psi = psi - 1 / (y + k);
+  const Tensor inside = where(left, x, 0.25);
+  return cast(where(left, psi - std::numbers::pi / tan(std::numbers::pi * (inside - floor(inside))), psi), given.dtype());
+}
+
+Tensor heaviside(TensorArg a, const Tensor& at_zero) {
+  const CallerScope scope(a.caller);
+  const Tensor& x = a.tensor;
+  return where(x == 0, at_zero, where(x != x, x, cast(x > 0, x.dtype())));
+}
+
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity, std::optional<double> minus_infinity, Caller caller) {
+  const CallerScope scope(caller);
+  if (!is_float(x.dtype())) return x;
+  const double high = infinity.value_or(largest(x.dtype())), low = minus_infinity.value_or(-largest(x.dtype()));
+  return where(isnan(x), nan, where(isinf(x), where(x > 0, full_like(x, high), full_like(x, low)), x));
+}
+
+Tensor bitwise_left_shift(TensorArg x, const Tensor& y) {
+  const CallerScope scope(x.caller);
+  const Shift shift = shift_of(x.tensor, y);
+  Tensor shifted = x.tensor;
+  for (const Tensor& step : shift.steps) shifted = shift_left(shifted, step);
+  return where(shift.inside, shifted, 0);
+}
+Tensor bitwise_right_shift(TensorArg x, const Tensor& y) {
+  const CallerScope scope(x.caller);
+  const Shift shift = shift_of(x.tensor, y);
+  Tensor shifted = x.tensor;
+  for (const Tensor& step : shift.steps) shifted = shift_right(shifted, step);
+  return where(shift.inside, shifted, where(x.tensor < 0, full_like(x.tensor, -1), zeros_like(x.tensor)));
+}
+
+Tensor isfinite(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor& x = a.tensor;
+  return is_float(x.dtype()) ? !(isnan(x) || isinf(x)) : full(x.shape(), 1, DType::boolean, &x.device());
+}
+Tensor logical_xor(TensorArg x, const Tensor& y) {
+  const CallerScope scope(x.caller);
+  return cast(x.tensor, DType::boolean) != cast(y, DType::boolean);
+}
+
+Tensor isclose(const Tensor& a, const Tensor& b, double relative, double absolute, bool equal_nan, Caller caller) {
+  const CallerScope scope(caller);
+  if (!(relative >= 0) || !(absolute >= 0)) throw ValueError(fmt::format("[isclose] tolerances must not be negative: relative {}, absolute {}", relative, absolute));
+  const auto [x, y] = floats("isclose", a, b);
+  const Tensor close = x == y || (isfinite(y) && abs(x - y) <= absolute + relative * abs(y));
+  return equal_nan ? close || (isnan(x) && isnan(y)) : close;
+}
+
+Tensor logit(const Tensor& x, std::optional<double> epsilon, Caller caller) {
+  const CallerScope scope(caller);
+  if (epsilon && !(*epsilon >= 0 && *epsilon < 0.5)) throw ValueError(fmt::format("[logit] epsilon is {}; it must be in [0, 0.5)", *epsilon));
+  const Tensor p = epsilon ? clamp(as_float(x), *epsilon, 1 - *epsilon) : as_float(x);
+  return log(p) - log1p(-p);
+}
+Tensor logsigmoid(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return -softplus(-x.tensor);
+}
+Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
+  const CallerScope scope(caller);
+  if (!(low < high)) throw ValueError(fmt::format("[hardtanh] low is {}, high {}; low must be the smaller", low, high));
+  return clamp(as_float(x), low, high);
+}
+Tensor hardsigmoid(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return clamp(as_float(x.tensor) + 3, 0, 6) * (1.0 / 6);
+}
+Tensor hardswish(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return x.tensor * hardsigmoid(x.tensor);
+}
+Tensor relu6(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return clamp(x.tensor, 0, 6);
+}
+Tensor leaky_relu(const Tensor& x, double slope, Caller caller) {
+  const CallerScope scope(caller);
+  const Tensor in = as_float(x);
+  return where(in > 0, in, slope * in);
+}
+Tensor elu(const Tensor& x, double alpha, Caller caller) {
+  const CallerScope scope(caller);
+  const Tensor in = as_float(x);
+  return where(in > 0, in, alpha * expm1(minimum(in, 0)));  // without the minimum, an infinity on the side not taken becomes a NaN gradient
+}
+Tensor selu(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return 1.0507009873554804934 * elu(x.tensor, 1.6732632423543772848);
+}
+Tensor celu(const Tensor& x, double alpha, Caller caller) {
+  const CallerScope scope(caller);
+  if (alpha == 0) throw ValueError("[celu] alpha must not be 0");
+  const Tensor in = as_float(x);
+  return where(in > 0, in, alpha * expm1(minimum(in, 0) * (1 / alpha)));
+}
+Tensor mish(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return x.tensor * tanh(softplus(x.tensor));
+}
+Tensor softsign(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return x.tensor / (1 + abs(x.tensor));
+}
+
+Tensor prelu(TensorArg x, const Tensor& weight) {
+  const CallerScope scope(x.caller);
+  const Tensor in = as_float(x.tensor);
+  const int64_t channels = in.rank() > 1 ? in.dim(1) : 1;
+  if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels)) {
+    throw ShapeError(fmt::format("[prelu] weight is {} beside x {}; it must have one element, or the {} of axis 1", weight.shape().str(), in.shape().str(), channels));
+  }
+  std::vector<int64_t> shape(static_cast<size_t>(in.rank()), 1);
+  if (weight.numel() != 1) shape[1] = channels;
+  return where(in > 0, in, reshape(weight, shape) * in);
+}
+
+Tensor tanhshrink(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return x.tensor - tanh(x.tensor);
+}
+Tensor softshrink(const Tensor& x, double lambda, Caller caller) {
+  const CallerScope scope(caller);
+  if (!(lambda >= 0)) throw ValueError(fmt::format("[softshrink] lambda is {}; it must not be negative", lambda));
+  const Tensor in = as_float(x);
+  return where(in > lambda, in - lambda, where(in < -lambda, in + lambda, where(in != in, in, 0)));
+}
+Tensor hardshrink(const Tensor& x, double lambda, Caller caller) {
+  const CallerScope scope(caller);
+  const Tensor in = as_float(x);
+  return where(in >= -lambda && in <= lambda, 0, in);
+}
+Tensor threshold(const Tensor& x, double threshold, double value, Caller caller) {
+  const CallerScope scope(caller);
+  return where(x <= threshold, value, x);
+}
+
+Tensor glu(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [a, b] = halves("glu", x, axis);
+  return a * sigmoid(b);
+}
+Tensor geglu(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [a, b] = halves("geglu", x, axis);
+  return a * gelu(b);
+}
+Tensor swiglu(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [a, b] = halves("swiglu", x, axis);
+  return silu(a) * b;
+}
+Tensor reglu(const Tensor& x, int axis, Caller caller) {
+  const CallerScope scope(caller);
+  const auto [a, b] = halves("reglu", x, axis);
+  return relu(a) * b;
+}
+
+}  // namespace heddle

@@ -1,0 +1,51 @@
+#include "core/graph/transform.h"
+
+#include "core/graph/primitives.h"
+
+namespace heddle {
+namespace {
+
+thread_local int transforms = 0;
+thread_local ExampleScope* innermost = nullptr;
+
+}  // namespace
+
+TransformScope::TransformScope() { ++transforms; }
+TransformScope::~TransformScope() { --transforms; }
+bool TransformScope::active() { return transforms > 0; }
+
+ExampleScope::ExampleScope() : outer_(innermost) { innermost = this; }
+ExampleScope::~ExampleScope() { innermost = outer_; }
+bool ExampleScope::active() { return innermost != nullptr; }
+
+void ExampleScope::note_key(const NodePtr& key) {
+  for (ExampleScope* scope = innermost; scope != nullptr; scope = scope->outer_) scope->keys_.push_back(key);
+}
+
+NodePtr make_example(const Node& whole, const Shape& shape) {
+  auto node = std::make_shared<Node>();
+  node->op = &ops::leaf_op;
+  node->shape = shape;
+  node->dtype = whole.dtype;
+  node->device = whole.device;
+  node->tracks = whole.tracks && grad_mode();
+  node->where = current_place();
+  return node;
+}
+
+bool is_example(const Node& node) { return node.op == &ops::leaf_op && !node.has_value() && !node.overwritten; }
+
+bool depends_on_example(const NodePtr& node) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> stack{node.get()};
+  while (!stack.empty()) {
+    const Node* at = stack.back();
+    stack.pop_back();
+    if (at->has_value() || !seen.insert(at).second) continue;
+    if (is_example(*at)) return true;
+    for (const NodePtr& input : at->inputs) stack.push_back(input.get());
+  }
+  return false;
+}
+
+}  // namespace heddle
