@@ -140,7 +140,8 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
 
 PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const StepBudget& budget) {
   PlannedStep step;
-  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings)});
+  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes),
+                            {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings), passes.has(Pass::cheap)});
   LowerOptions options = lower_options(caps);
   options.order = passes.has(Pass::order);
   options.horizontal = passes.has(Pass::horizontal);
