@@ -17,6 +17,7 @@
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -93,7 +94,7 @@ class KeyWriter {
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
-    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
+    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : planned_row(node.op)));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const bool numbers = has_numbers(node.attrs);
     const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
@@ -260,7 +261,7 @@ class Importer {
     } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op) {
       ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
-      IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
+      IrNode ir{planned_row(node->op), node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
       if (node->op == &ops::full_op || node->op == &ops::pad_op) {
         std::array<unsigned char, 8> raw{};

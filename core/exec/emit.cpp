@@ -14,6 +14,7 @@
 #include "core/exec/emit_text.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -407,6 +408,7 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
   for (int input : node.inputs) x.push_back(value(input, path));
   const DType from = graph().nodes[node.inputs[0]].dtype;
   if (node.op == &copy_op || node.op == &ops::stop_gradient_op) return x[0];
+  if (const UserRow* user = as_user(*node.op)) return compute_user(id, *user, x);
   if (node.op == &ops::cast_op) return compute_cast(id, from, x[0]);
   if (node.op == &ops::where_op) return declare(node.dtype, fmt::format("{} ? {} : {}", x[0], x[1], x[2]));
   // The arithmetic type of the expression is that of its inputs; comparisons give bool.
@@ -424,6 +426,44 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
     if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) return declare_precise(node.dtype, substitute(node.op->dialect, x, from));
   }
   return declare(node.dtype, wrap_narrow(substitute(node.op->dialect, x, from), node.dtype));
+}
+
+// A user's text sets all its outputs at once; the other ones' vertices find them.
+std::string Emitter::compute_user(int id, const UserRow& user, const std::vector<std::string>& x) {
+  const IrNode& node = graph().nodes[id];
+  const UserDefinition& definition = *user.definition;
+  std::string key = fmt::format("user:{}", static_cast<const void*>(definition.rows.data()));
+  for (const std::string& operand : x) key += " " + operand;
+  std::vector<TensorType> types;
+  std::vector<UserText::Operand> in, out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const DType dtype = graph().nodes[node.inputs[i]].dtype;
+    types.push_back({node.shape, dtype});
+    in.push_back({std::string(dialect_type(dtype)), x[i]});
+  }
+  const std::vector<TensorType> results = user_outputs(definition, types);
+  const auto known = [&]() -> std::string {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (const auto found = scope->values.find(key); found != scope->values.end()) return found->second;
+    }
+    return {};
+  };
+  std::string base = known();
+  if (base.empty()) {
+    base = fmt::format("t_u{}", next_++);
+    DType common = results[0].dtype;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (!definition.element.inputs[i].dtype) common = types[i].dtype;
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      out.push_back({std::string(dialect_type(results[i].dtype)), fmt::format("{}_{}", base, i)});
+      line(fmt::format("{} {};", out[i].type, out[i].variable));
+    }
+    line(definition.text.block(in, out, common));
+    scopes_.back().values[key] = base;
+  }
+  const std::string variable = fmt::format("{}_{}", base, user.output), wrapped = wrap_narrow(variable, node.dtype);
+  return wrapped == variable ? variable : declare(node.dtype, wrapped);
 }
 
 std::string Emitter::hidden_zero(bool negative) {

@@ -7,6 +7,7 @@
 #include "core/exec/access.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -83,7 +84,8 @@ bool prologue_base_is_memory(const Graph& graph, const std::vector<bool>& free_n
 bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, int id, const std::vector<Use>& uses) {
   const IrNode& node = graph.nodes[id];
   // Up to two batch dimensions always fit the body's two batch loops, whatever the views below the function.
-  if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1 || node.op == &copy_op || node.op->cost > 2) return false;
+  if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1) return false;
+  if (node.op == &copy_op || as_user(*node.op) != nullptr || node.op->cost > 2) return false;
   const DType from = graph.nodes[node.inputs[0]].dtype;
   const bool half = from == DType::f16 || from == DType::bf16;
   const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;

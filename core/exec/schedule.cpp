@@ -15,6 +15,7 @@
 #include "core/exec/recompute_cheap.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -205,6 +206,7 @@ class Scheduler {
 
   bool try_join(int id, int g, bool only) {
     if (groups_[g].kind == GroupKind::join || groups_[g].kind == GroupKind::loop) return false;
+    if (limits_.counted_loops && !may_loop_together(id, groups_[g])) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
     if (uses.empty()) return false;
     Group joined = groups_[g];
@@ -217,6 +219,15 @@ class Scheduler {
       default: break;
     }
     return ok && accept(std::move(joined), id, g);
+  }
+
+  // Loops of a user's text run once for an element: inside a loop over elements their iterations multiply.
+  bool may_loop_together(int id, const Group& group) const {
+    const bool elementwise = at(id).op->kind == OpKind::elementwise && group.kind == GroupKind::elementwise;
+    if (elementwise) return true;
+    const auto loops = [&](int vertex) { return loops_of(*at(vertex).op) > 0; };
+    return !loops(id) && std::none_of(group.members.begin(), group.members.end(), [&](const Member& m) { return loops(m.node); }) &&
+           std::none_of(group.inlined.begin(), group.inlined.end(), loops);
   }
 
   std::vector<Use> uses_of(int id, const Group& group) const {

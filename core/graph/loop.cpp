@@ -9,6 +9,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -33,7 +34,7 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
 }
 
 void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& key) {
-  key.push_back(reinterpret_cast<uint64_t>(node.op));
+  key.push_back(reinterpret_cast<uint64_t>(planned_row(node.op)));
   key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 | static_cast<uint64_t>(node.shape.rank()) << 40 |
                 static_cast<uint64_t>(node.inputs.size()) << 20 | node.attrs.ints.size());
   for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));

@@ -42,8 +42,8 @@ TEST(Devices, AnAbsentDriverHasItsReason) {
   EXPECT_TRUE(contains(run.out, "reference:0"));
 }
 
-TEST(Ops, JsonIsTheTable) {
-  const Finished run = run_heddle({"ops", "--json"});
+TEST(Ops, RowsAreTheTable) {
+  const Finished run = run_heddle({"ops", "--rows", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json rows = Json::parse(run.out);
   ASSERT_EQ(rows.size(), all_ops().size());
