@@ -13,6 +13,7 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
@@ -47,25 +48,14 @@ class Numbering {
   std::unordered_map<const Node*, int> finished_;
 };
 
-// Depth-first post-order without recursion: graphs may be tens of thousands of nodes deep. Nodes already numbered stay where they are.
+// Nodes already numbered stay where they are.
 void append_topological(const NodePtr& root, Numbering& number, std::vector<NodePtr>& order) {
-  struct Frame {
-    const NodePtr* node;
-    size_t next;
-  };
   if (number.contains(*root)) return;
-  std::vector<Frame> stack{{&root, 0}};
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    Node& node = **frame.node;
-    if (!node.has_value() && frame.next < node.inputs.size()) {
-      const NodePtr& input = node.inputs[frame.next++];
-      if (!number.contains(*input)) stack.push_back({&input, 0});
-      continue;
-    }
-    if (number.add(node, static_cast<int>(order.size()))) order.push_back(*frame.node);
-    stack.pop_back();
-  }
+  post_order(
+      root, [&](const NodePtr& input) { return !number.contains(*input); }, [](const Node& node) { return !node.has_value(); },
+      [&](const NodePtr& node) {
+        if (number.add(*node, static_cast<int>(order.size()))) order.push_back(node);
+      });
 }
 
 [[noreturn]] void throw_overwritten(const Node& node) {

@@ -7,6 +7,7 @@
 #include "core/exec/access.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 
@@ -128,29 +129,13 @@ std::vector<NodePtr> call_body(const LoopBody& body, std::span<const NodePtr> ar
   return made;
 }
 
-// Without recursion.
 std::vector<NodePtr> nodes_below(std::span<const NodePtr> roots, const std::function<bool(const Node&)>& stop) {
-  struct Frame {
-    NodePtr node;
-    size_t next;
-  };
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
-  std::vector<Frame> stack;
+  const auto enter = [&](const NodePtr& input) { return seen.insert(input.get()).second; };
+  const auto opens = [&](const Node& node) { return !stop(node); };
   for (const NodePtr& root : roots) {
-    if (!seen.insert(root.get()).second) continue;
-    stack.push_back({root, 0});
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      const size_t inputs = top.next == 0 && stop(*top.node) ? 0 : top.node->inputs.size();
-      if (top.next >= inputs) {
-        order.push_back(std::move(top.node));
-        stack.pop_back();
-        continue;
-      }
-      const NodePtr& input = top.node->inputs[top.next++];
-      if (seen.insert(input.get()).second) stack.push_back({input, 0});
-    }
+    if (enter(root)) post_order(root, enter, opens, [&](const NodePtr& node) { order.push_back(node); });
   }
   return order;
 }
