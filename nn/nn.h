@@ -12,3 +12,4 @@
 #include "nn/norm.h"
 #include "nn/optim.h"
 #include "nn/recurrent.h"
+#include "nn/schedule.h"
