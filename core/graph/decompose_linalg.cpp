@@ -30,6 +30,15 @@ Tensor first_failure(const Tensor& a, const Tensor& b, int64_t offset) {
   return where(a > 0, a, where(b > 0, b + static_cast<double>(offset), b));
 }
 
+// A kernel of its own: nested concats would fuse into one with a branch for every block.
+Tensor join(std::initializer_list<Tensor> blocks, int64_t right, int64_t below, int64_t m, int64_t n) {
+  std::vector<NodePtr> inputs;
+  for (const Tensor& block : blocks) inputs.push_back(block.node());
+  const Tensor& a = *blocks.begin();
+  return Tensor(make_node(join_blocks_op, std::move(inputs), Attrs{{right, below}}, Shape{a.dim(0), m, n}, a.dtype()));
+}
+Tensor above_each_other(const Tensor& a, const Tensor& c) { return join({a, c}, 0, 1, a.dim(1) + c.dim(1), a.dim(2)); }
+
 struct Cholesky {
   Tensor factor, info;  // (B, n, n), (B, 1) floating
 };
@@ -44,8 +53,7 @@ Cholesky cholesky_blocks(const Tensor& a) {
   const Cholesky first = cholesky_blocks(square(a, 0, half));
   const Tensor below = transpose(triangular(first.factor, transpose(columns(rows(a, half, n), 0, half)), false, false, false));
   const Cholesky second = cholesky_blocks(square(a, half, n) - matmul(below, transpose(below)));
-  const Tensor top = concat({first.factor, zeros({count, half, n - half}, a.dtype(), &a.device())}, 2);
-  return {concat({top, concat({below, second.factor}, 2)}, 1), first_failure(first.info, second.info, half)};
+  return {join({first.factor, below, second.factor}, 2, 1, n, n), first_failure(first.info, second.info, half)};
 }
 
 struct Factors {
@@ -59,7 +67,7 @@ Factors lu_wide(const Tensor& a) {
   const int64_t m = a.dim(1), n = a.dim(2);
   const Factors front = lu_blocks(columns(a, 0, m));
   const Tensor rest = triangular(front.lu, permute_rows(columns(a, m, n), front.order), false, false, true);
-  return {concat({front.lu, rest}, 2), front.order, front.sign, front.info};
+  return {join({front.lu, rest}, 1, 0, m, n), front.order, front.sign, front.info};
 }
 
 Factors lu_blocks(const Tensor& a) {
@@ -75,10 +83,9 @@ Factors lu_blocks(const Tensor& a) {
   const Tensor corner = triangular(rows(first.lu, 0, half), rows(right, 0, half), false, false, true);
   const Tensor below = rows(first.lu, half, m);
   const Factors second = lu_blocks(rows(right, half, m) - matmul(below, corner));
-  const Tensor top = concat({rows(first.lu, 0, half), corner}, 2);
-  const Tensor bottom = concat({permute_rows(below, second.order), second.lu}, 2);
+  const Tensor joined = join({rows(first.lu, 0, half), corner, permute_rows(below, second.order), second.lu}, 1, 1, m, n);
   const Tensor order = concat({columns(first.order, 0, half), gather(columns(first.order, half, m), 1, second.order)}, 1);
-  return {concat({top, bottom}, 1), order, first.sign * second.sign, first_failure(first.info, second.info, half)};
+  return {joined, order, first.sign * second.sign, first_failure(first.info, second.info, half)};
 }
 
 Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool transposed, bool unit) {
@@ -90,10 +97,10 @@ Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool tran
   const Tensor between = transposed ? transpose(corner) : corner;
   if (upper == transposed) {  // op(t) is lower triangular
     const Tensor first = solved(0, half, rows(b, 0, half));
-    return concat({first, solved(half, n, rows(b, half, n) - matmul(between, first))}, 1);
+    return above_each_other(first, solved(half, n, rows(b, half, n) - matmul(between, first)));
   }
   const Tensor second = solved(half, n, rows(b, half, n));
-  return concat({solved(0, half, rows(b, 0, half) - matmul(between, second)), second}, 1);
+  return above_each_other(solved(0, half, rows(b, 0, half) - matmul(between, second)), second);
 }
 
 }  // namespace
@@ -101,6 +108,7 @@ Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool tran
 const OpDef cholesky_block_op{.name = "cholesky_block", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Cholesky factors of small matrices"};
 const OpDef lu_panel_op{.name = "lu_panel", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "LU factors of narrow matrices"};
 const OpDef triangular_block_op{.name = "triangular_block", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "systems with small triangular matrices"};
+const OpDef join_blocks_op{.name = "join_blocks", .kind = OpKind::body, .arity = -1, .rule = DTypeRule::any, .doc = "a matrix from blocks of it"};
 
 Tensor decompose_cholesky(const Node& node) {
   const Tensor a(node.inputs[0]);

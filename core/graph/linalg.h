@@ -67,6 +67,7 @@ Tensor decompose_det(const Node& node);
 //   cholesky_block   a (B, n, n), n <= 128           cholesky's pack
 //   lu_panel         a (B, m, n), n <= 128           lu's pack
 //   triangular_block t (B, n, n), b (B, n, k)        solve_triangular, its ints
-extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op;
+//   join_blocks      blocks that are there           [a, b; c, d], ints = {RIGHT, BELOW} of shaders/blocks.hk
+extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op;
 
 }  // namespace heddle::linalg

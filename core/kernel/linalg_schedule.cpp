@@ -62,6 +62,11 @@ int64_t triangular_iterations(const Bindings& tunables, int64_t n, int64_t k) {
   return n * (n + 1) / 2 * (1 + std::min(k, tunables.at("WIDTH"))) + 2 * n * std::min(k, tunables.at("WIDTH"));
 }
 
+Bindings pick_blocks(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 128 : 64}};
+  return tuned(caps, {"blocks", std::string(name_of(dtype)), {m, n}}, row);
+}
+
 int64_t cholesky_block(const Caps& caps, DType dtype, int64_t n) {
   return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return cholesky_iterations(pick_cholesky(caps, dtype, block), block); });
 }
