@@ -42,6 +42,7 @@ LoweredKernel lower_cholesky_block(const LowerInput& in);
 LoweredKernel lower_lu_panel(const LowerInput& in);
 LoweredKernel lower_triangular_block(const LowerInput& in);
 LoweredKernel lower_join_blocks(const LowerInput& in);
+LoweredKernel lower_user_body(const LowerInput& in);
 
 // Rows that only rewrites make, not in the op table: lower_rows.cpp, lower_attention.cpp.
 extern const OpDef sort_merge_op;   // x, indices; ints = {descending, run, most of a merged run}
