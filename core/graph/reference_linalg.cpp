@@ -144,12 +144,34 @@ HostArray det(const Node& node, Inputs in) {
   return out;
 }
 
+HostArray join_blocks(const Node& node, Inputs in) {
+  HostArray out = blank(node.shape, node.dtype);
+  const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1], height = in[0]->shape[1], width = in[0]->shape[2];
+  for (int64_t b = 0; b < node.shape[0]; ++b) {
+    const Matrix x = matrix_of(out, b);
+    size_t next = 0;
+    const auto put = [&](int64_t row, int64_t column) {
+      HostArray block = *in[next++];
+      const Matrix from = matrix_of(block, b);
+      for (int64_t i = 0; i < from.rows(); ++i) {
+        for (int64_t j = 0; j < from.columns(); ++j) x(row + i, column + j) = from(i, j);
+      }
+    };
+    put(0, 0);
+    if (right == 1) put(0, width);
+    if (below != 0) put(height, 0);
+    if (below != 0 && right != 0) put(height, width);
+  }
+  return out;
+}
+
 }  // namespace
 
 HostArray linear_algebra(const Node& node, Inputs in) {
-  if (node.op == &ops::cholesky_op) return cholesky(node, in);
-  if (node.op == &ops::lu_op) return lu(node, in);
-  if (node.op == &ops::solve_triangular_op) return solve_triangular(node, in);
+  if (node.op == &ops::cholesky_op || node.op == &linalg::cholesky_block_op) return cholesky(node, in);
+  if (node.op == &ops::lu_op || node.op == &linalg::lu_panel_op) return lu(node, in);
+  if (node.op == &ops::solve_triangular_op || node.op == &linalg::triangular_block_op) return solve_triangular(node, in);
+  if (node.op == &linalg::join_blocks_op) return join_blocks(node, in);
   if (node.op == &ops::linear_solve_op) return linear_solve(node, in);
   return det(node, in);
 }

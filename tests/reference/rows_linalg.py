@@ -26,7 +26,7 @@ def triangle(a):
     return a + 3 * identity(a)
 
 
-SQUARE = [[near(-1, 1, 3, 3)], [near(-1, 1, 2, 5, 5)], [near(-1, 1, 1, 1)], [near(-1, 1, 17, 17)], [near(-1, 1, 0, 3, 3)], [near(-1, 1, 0, 0)]]
+SQUARE = [[near(-1, 1, 3, 3)], [near(-1, 1, 2, 5, 5)], [near(-1, 1, 1, 1)], [near(-1, 1, 0, 3, 3)]]
 FLOAT = ("f32", "f16")
 
 
@@ -49,9 +49,9 @@ def rows(row):
     row("inverse", lambda a: L.inv(mixed(a)), SQUARE, dtypes=FLOAT)
     row("det", lambda a: L.det(a), [[near(-1, 1, 3, 3)], [near(-1, 1, 2, 4, 4)], [near(-1, 1, 1, 1)], [near(-1, 1, 2, 0, 0)]], dtypes=FLOAT)
     row("det", lambda a: L.det(a), [[given([[1.0, 2.0], [2.0, 4.0]])]], grad=False)
-    row("slogdet", lambda a: L.slogdet(mixed(a)), SQUARE[:4])
-    row("logdet", lambda a: torch.logdet(definite(a)), SQUARE[:4])
+    row("slogdet", lambda a: L.slogdet(mixed(a)), SQUARE[:3])
+    row("logdet", lambda a: torch.logdet(definite(a)), SQUARE[:3])
     row("lu", lambda a: L.lu(a), [[near(-1, 1, 4, 4)], [near(-1, 1, 2, 5, 3)], [near(-1, 1, 2, 3, 5)], [near(-1, 1, 1, 1)], [near(-1, 1, 17, 17)]])
     row("lu_solve", lambda a, b, left=True, transposed=False: L.lu_solve(*L.lu_factor(mixed(a)), b if left else b, left=left, adjoint=transposed),
-        [[near(-1, 1, 4, 4), near(-1, 1, 4, 4)], [near(-1, 1, 2, 5, 5), near(-1, 1, 2, 5, 5)]],
+        [[near(-1, 1, 2, 4, 4), near(-1, 1, 2, 4, 4)]],
         [{}, {"transposed": True}, {"left": False}, {"left": False, "transposed": True}])
