@@ -34,6 +34,10 @@ const Functions& functions() {
     add_shape(t);
     add_einsum(t);
     add_statistics(t);
+    add_scatter(t);
+    add_fft(t);
+    add_special(t);
+    add_sequence(t);
     return t;
   }();
   return table;

@@ -73,5 +73,9 @@ void add_image(Functions& table);
 void add_shape(Functions& table);
 void add_einsum(Functions& table);
 void add_statistics(Functions& table);
+void add_scatter(Functions& table);
+void add_fft(Functions& table);
+void add_special(Functions& table);
+void add_sequence(Functions& table);
 
 }  // namespace heddle::tests

@@ -186,7 +186,7 @@ bool is_long_sum(std::string_view op) {
   for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows", "conv", "conv_input_grad", "conv_weight_grad"}) {
     if (op == name) return true;
   }
-  return op.starts_with("attention");
+  return op.starts_with("attention") || op.find("fft") != std::string_view::npos || op.ends_with("stft");  // a transform's elements are sums over all of the signal
 }
 
 }  // namespace
