@@ -4,6 +4,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle::autograd {
 namespace {
@@ -32,6 +33,11 @@ Tensor cross_entropy_rows(const BatchCall& call) {
 
 // The key is that of the draw for one example; the draw for all is a larger one.
 Tensor draw(const BatchCall& call) { return call.record({call.in[0]}, call.attrs(), call.shape()); }
+
+const BatchRow& user_batch_row(const OpDef& op) {
+  static const BatchRow element{elementwise, {}}, body{user_body_batched, {}};
+  return op.kind == OpKind::elementwise ? element : body;
+}
 
 BatchTable make_table() {
   BatchTable table;
@@ -74,6 +80,7 @@ Tensor BatchCall::record(const std::vector<Tensor>& inputs, Attrs attrs, const S
 
 const BatchRow* find_batching(const OpDef& op) {
   static const BatchTable table = make_table();
+  if (as_user(op) != nullptr) return &user_batch_row(op);
   const auto found = table.find(&op);
   return found == table.end() ? nullptr : &found->second;
 }

@@ -1,5 +1,7 @@
 #include "autograd/rules.h"
 
+#include "core/graph/user_row.h"
+
 namespace heddle::autograd {
 
 const GradientRow* find_gradient(const OpDef& op) {
@@ -18,6 +20,7 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_reasons(made);
     return made;
   }();
+  if (as_user(op) != nullptr) return &user_gradient_row();
   const auto found = table.find(&op);
   return found == table.end() ? nullptr : &found->second;
 }

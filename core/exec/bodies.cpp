@@ -8,6 +8,7 @@
 #include "core/exec/attention_vertex.h"
 #include "core/exec/conv_problem.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -57,6 +58,8 @@ const BodyRow rows[] = {
 }  // namespace
 
 const BodyRow& body_row(const OpDef& op) {
+  static const BodyRow user{.op = nullptr, .lower = lower_user_body, .dense_operands = true, .accepts = [](const IrNode&, size_t, const View& view) { return view.offset == 0; }};
+  if (as_user(op) != nullptr) return user;
   const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const BodyRow& r) { return r.op == &op; });
   if (row == std::end(rows)) throw std::logic_error(fmt::format("[lower] {} has no line in core/exec/bodies.cpp", op.name));
   return *row;

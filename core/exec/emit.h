@@ -17,6 +17,8 @@
 
 namespace heddle {
 
+struct UserRow;
+
 // Where a kernel's buffer comes from when a step runs.
 struct SlotRef {
   enum class Kind : uint8_t { input, vertex, host };
@@ -163,6 +165,7 @@ class Emitter final : public IndexPrinter {
   };
   std::string compute(int id, const Path& path);
   std::string compute_elementwise(int id, const Path& path);
+  std::string compute_user(int id, const UserRow& user, const std::vector<std::string>& x);
   std::string compute_cast(int id, DType from, const std::string& x);
   std::string compute_pad(int id, const std::vector<Index>& index);
   std::string compute_concat(int id, const std::vector<Index>& index);

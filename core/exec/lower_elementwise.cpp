@@ -4,6 +4,7 @@
 // is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/exec/lower_elementwise.h"
 #include "core/exec/varying.h"
+#include "core/graph/user_row.h"
 
 #include <fmt/format.h>
 
@@ -194,6 +195,14 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   return finish(e, in, {1, 1, 1}, units);
 }
 
+// Iterations of loops in users' texts, for one element.
+int64_t user_loops(const LowerInput& in) {
+  int64_t total = 0;
+  for (const Member& member : in.group.members) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(member.node)].op);
+  for (const int id : in.group.inlined) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(id)].op);
+  return total;
+}
+
 ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
   ElementwiseProblem p;
   p.loop_lanes = in.options.loop_lanes;
@@ -221,6 +230,13 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  if (const int64_t loops = user_loops(in); loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
+    tunables["PER_LANE"] = 1;
+    LoweredKernel kernel = lanes_as_items(e, in, axes, tunables);
+    kernel.loop_iterations += loops;
+    kernel.parallel = false;  // a segment's lane has many elements
+    return kernel;
+  }
   const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
   if (turn && tunables["TILE"] != 0 && !e.segmented()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
