@@ -119,8 +119,8 @@ Tensor scaled_i0(const Tensor& x) { return near_and_far(abs(x), i0_near, i0_far,
 Tensor scaled_i1_over_x(const Tensor& x) { return near_and_far(abs(x), i1_near, i1_far, true); }
 
 Tensor scaled_i1(const Tensor& x) {
-  const Tensor a = abs(x);
-  return x * where(isinf(a), 0, scaled_i1_over_x(where(isinf(a), 1, a)));
+  const Tensor ends = isinf(x), v = where(ends, 1, x);
+  return where(ends, 0, v * scaled_i1_over_x(v));
 }
 Tensor plain_i1_over_x(const Tensor& x) { return exp(abs(x)) * scaled_i1_over_x(x); }
 
@@ -190,7 +190,7 @@ Tensor wide_zeta(const Tensor& s, const Tensor& q) {
 
 // ---- the error function times exp(x^2). Shepherd and Laframboise, "Chebyshev approximation of (1 + 2x) exp(x^2) erfc(x)", 1981.
 Tensor wide_erfcx(const Tensor& x) {
-  const Tensor a = abs(x), ends = isinf(a), b = where(ends, 1, a);
+  const Tensor a = where(x < 0, -x, x), ends = isinf(a), b = where(ends, 1, a);  // not abs(): it has no slope at 0
   const Tensor right = where(ends, 0, sum_of(erfcx_series, (b - 3.75) / (b + 3.75)) / (1 + 2 * b));
   const Tensor low = minimum(x, 0);
   return where(x < 0, 2 * exp(low * low) - right, right);

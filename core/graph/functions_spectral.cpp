@@ -98,10 +98,11 @@ Tensor istft(const Tensor& given, int64_t n, const StftOptions& how, std::option
   if (given.rank() < 3 || given.rank() > 4 || given.dim(-1) != 2 || given.dim(-3) != frequencies || given.dim(-2) < 1) {
     throw ShapeError(fmt::format("[istft] z is {}; expected (frequencies, frames, 2), perhaps behind a batch, with {} frequencies for n = {}", given.shape().str(), frequencies, n));
   }
-  const Tensor in = build::as_float(given), z = transpose(build::widen(in), -3, -2);  // (..., frames, frequencies, 2)
+  const Tensor in = build::as_float(given);
+  const Tensor z = transpose(slice(build::widen(in), -3, {.start = 0, .stop = n / 2 + 1}), -3, -2);  // (..., frames, n / 2 + 1, 2)
   const Frames f = frames_of("istft", given, n, how);
   const FftNorm norm = how.normalized ? FftNorm::ortho : FftNorm::backward;
-  Tensor parts = how.onesided ? irfft(z, {.n = n, .norm = norm}) : real_part(ifft(z, {.norm = norm}));  // (..., frames, n)
+  const Tensor parts = irfft(z, {.n = n, .norm = norm});  // (..., frames, n)
   const Tensor window = f.window.defined() ? f.window : ones(Shape{n}, parts.dtype(), &parts.device());
   const int64_t frames = given.dim(-2), whole = n + f.hop * (frames - 1), batch = given.rank() == 4 ? given.dim(0) : 1;
   const UnfoldOptions steps{.stride = {1, f.hop}};

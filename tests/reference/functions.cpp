@@ -38,6 +38,7 @@ const Functions& functions() {
     add_fft(t);
     add_special(t);
     add_sequence(t);
+    add_padding(t);
     return t;
   }();
   return table;

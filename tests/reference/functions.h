@@ -77,5 +77,6 @@ void add_scatter(Functions& table);
 void add_fft(Functions& table);
 void add_special(Functions& table);
 void add_sequence(Functions& table);
+void add_padding(Functions& table);
 
 }  // namespace heddle::tests

@@ -1,4 +1,4 @@
-// Fourier transforms, complex pairs, windows, padding with what is there.
+// Fourier transforms and complex pairs.
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
@@ -24,11 +24,6 @@ StftOptions short_time(Inputs in, const Arguments& a) {
   return how;
 }
 
-PadMode mode(const Arguments& a) {
-  const std::string name = a.text("mode");
-  return name == "reflect" ? PadMode::reflect : name == "replicate" ? PadMode::replicate : PadMode::circular;
-}
-
 }  // namespace
 
 void add_fft(Functions& t) {
@@ -50,12 +45,6 @@ void add_fft(Functions& t) {
   t["complex_angle"] = one([](Inputs in, const Arguments&) { return complex_angle(in[0]); });
   t["stft"] = one([](Inputs in, const Arguments& a) { return stft(in[0], a.integer("n"), short_time(in, a)); });
   t["istft"] = one([](Inputs in, const Arguments& a) { return istft(in[0], a.integer("n"), short_time(in, a), a.maybe_integer("samples")); });
-  t["pad"] = one([plain = t.at("pad")](Inputs in, const Arguments& a) {
-    if (!a.has("mode")) return plain(in, a)[0];
-    std::vector<std::pair<int64_t, int64_t>> amounts;
-    for (const auto& pair : a.raw("amounts")) amounts.emplace_back(pair[0], pair[1]);
-    return pad(in[0], amounts, mode(a));
-  });
 }
 
 }  // namespace heddle::tests

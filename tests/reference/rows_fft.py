@@ -1,9 +1,8 @@
-"""Fourier transforms, complex pairs, windows, padding with what is there."""
+"""Fourier transforms and complex pairs."""
 import torch
 
 from generate import given, near
 
-F = torch.nn.functional
 REAL = ("f32", "f16")
 Z, R = torch.view_as_complex, torch.view_as_real
 NORMS = [{}, {"norm": "ortho"}, {"norm": "forward"}]
@@ -32,13 +31,6 @@ def stft(x, *window, n, hop=None, length=None, center=True, normalized=False, on
 
 def istft(z, *window, n, hop=None, length=None, center=True, normalized=False, onesided=True, samples=None):
     return torch.istft(Z(z.contiguous()), n, hop, length, window[0] if window else torch.ones(length or n, dtype=z.dtype), center, normalized, onesided, samples)
-
-
-def padded(x, amounts, mode):
-    flat = [v for pair in reversed(amounts) for v in pair]
-    while len(flat) > 2 and flat[-2:] == [0, 0]:
-        flat = flat[:-2]
-    return F.pad(x, flat, mode=mode)
 
 
 def rows(row):
@@ -81,8 +73,3 @@ def rows(row):
     row("stft", stft, [[(2, 40), near(0.2, 1, 6)]], [{"n": 9, "length": 6, "hop": 4}], dtypes=REAL)
     row("istft", istft, [[(5, 7, 2)], [(2, 5, 7, 2)]], [{"n": 8}, {"n": 8, "hop": 3, "normalized": True, "samples": 20}])
     row("istft", istft, [[(8, 6, 2), window]], [{"n": 8, "onesided": False, "hop": 4}])
-    modes = [{"amounts": [[0, 0], [0, 0], [2, 1]]}, {"amounts": [[0, 0], [0, 0], [0, 3]]}]
-    for mode in ("reflect", "replicate", "circular"):
-        row("pad", padded, [[(2, 3, 4)]], [{**m, "mode": mode} for m in modes], dtypes=("f32", "f16"))
-        row("pad", padded, [[(1, 2, 4, 5)]], [{"amounts": [[0, 0], [0, 0], [1, 2], [3, 0]], "mode": mode}])
-        row("pad", padded, [[(1, 2, 3, 4, 4)]], [{"amounts": [[0, 0], [0, 0], [1, 1], [0, 2], [2, 1]], "mode": mode}])

@@ -168,8 +168,8 @@ TEST_P(Signals, TransformsComposeWithVmapAndForwardMode) {
   expect_near(irfft(rfft(x)), x.to_doubles(), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Signals, ::testing::ValuesIn(test::value_devices()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Devices, Signals, ::testing::ValuesIn(test::value_devices()), [](const ::testing::TestParamInfo<std::string>& param) {
+  std::string name = param.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });
