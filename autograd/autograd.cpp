@@ -331,6 +331,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result = vjp(outputs, inputs, starts);
   for (size_t i = 0; i < result.size() && !allow_unused; ++i) {
     if (result[i].defined()) continue;
+    if (inputs[i].numel() == 0) {  // functions of nothing need no path: its gradient is nothing too
+      result[i] = zeros_like(inputs[i]);
+      continue;
+    }
     std::string why;
     for (size_t k = 0; k < outputs.size() && why.empty(); ++k) why = blocking_reason(outputs[k]);
     throw GradError(

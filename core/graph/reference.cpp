@@ -32,6 +32,14 @@ HostArray compute(const Node& node, reference::Inputs in) {
   return read_value(node);
 }
 
+thread_local int rounding_scopes = 0;
+
+HostArray stored(HostArray value) {
+  if (rounding_scopes == 0 || !is_float(value.dtype)) return value;
+  for (double& v : value.floats) v = reference::rounded(v, value.dtype);
+  return value;
+}
+
 // Inputs before users; what has a value already is not looked behind.
 std::vector<const Node*> topological(std::span<const NodePtr> outputs, std::unordered_map<const Node*, int>& uses) {
   std::vector<const Node*> order;
@@ -100,7 +108,7 @@ class Evaluator {
         run_loop(as_loop(*node), in);
         values.emplace(node, reference::blank(node->shape, node->dtype));
       } else {
-        values.emplace(node, compute_or_explain(*node, in));
+        values.emplace(node, stored(compute_or_explain(*node, in)));
       }
       for (const NodePtr& input : node->inputs) {
         if (--uses_[input.get()] == 0) values.erase(input.get());
@@ -152,6 +160,9 @@ class Evaluator {
 };
 
 }  // namespace
+
+RoundingScope::RoundingScope() { ++rounding_scopes; }
+RoundingScope::~RoundingScope() { --rounding_scopes; }
 
 std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs) {
   std::unordered_map<const Node*, int> uses;
