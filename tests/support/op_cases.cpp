@@ -189,7 +189,7 @@ bool is_long_sum(std::string_view op) {
   for (std::string_view name : {"cholesky", "lu", "solve_triangular", "linear_solve", "det", "qr", "eigh", "svd"}) {
     if (op == name) return true;
   }
-  return op.starts_with("attention");
+  return op.starts_with("attention") || op.find("fft") != std::string_view::npos || op.ends_with("stft");  // a transform's elements are sums over all of the signal
 }
 
 }  // namespace
