@@ -2,6 +2,7 @@
 #pragma once
 
 #include "nn/activations.h"
+#include "nn/average.h"
 #include "nn/clip.h"
 #include "nn/conv.h"
 #include "nn/embedding.h"
@@ -9,6 +10,7 @@
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
+#include "nn/metrics.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"
 #include "nn/module.h"
@@ -16,3 +18,4 @@
 #include "nn/optim.h"
 #include "nn/pool.h"
 #include "nn/recurrent.h"
+#include "nn/schedule.h"

@@ -18,6 +18,7 @@
 #include "core/graph/functions_einsum.h"
 #include "core/graph/functions_fft.h"
 #include "core/graph/functions_image.h"
+#include "core/graph/functions_linalg.h"
 #include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
 #include "core/graph/functions_padding.h"

@@ -33,6 +33,7 @@ const Functions& functions() {
     add_image(t);
     add_shape(t);
     add_einsum(t);
+    add_linalg(t);
     add_statistics(t);
     add_scatter(t);
     add_fft(t);

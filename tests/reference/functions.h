@@ -72,6 +72,7 @@ void add_pool(Functions& table);
 void add_image(Functions& table);
 void add_shape(Functions& table);
 void add_einsum(Functions& table);
+void add_linalg(Functions& table);
 void add_statistics(Functions& table);
 void add_scatter(Functions& table);
 void add_fft(Functions& table);
