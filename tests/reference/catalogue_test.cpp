@@ -71,6 +71,10 @@ const std::map<std::string_view, std::string_view>& elsewhere() {
       {"group_norm", "tests/nn/norm_test.cpp"},
       {"instance_norm", "tests/nn/norm_test.cpp"},
       {"batch_norm", "tests/nn/norm_test.cpp"},
+      {"cholesky_ex", "tests/conformance/linalg_test.cpp"},
+      {"inverse_ex", "tests/conformance/linalg_test.cpp"},
+      {"solve_ex", "tests/conformance/linalg_test.cpp"},
+      {"lu_factor", "tests/conformance/linalg_test.cpp"},
       {"scan", "tests/conformance/control_test.cpp"},
       {"cond", "tests/conformance/control_test.cpp"},
       {"while_loop", "tests/conformance/control_test.cpp"},
@@ -194,6 +198,7 @@ TEST(Catalogue, TypesAreTrue) {
 // The parameter that the k-th input of a case is.
 std::string parameter(const PublicFunction& f, size_t k) {
   if (f.name == "index_put") return k == 0 ? "x" : k == 1 ? "values" : "indices";  // the case's order
+  if (f.name == "lu_solve") return "b";  // the factors are a structure
   if (f.name == "cross_entropy" && k == 2) return "options.weight";
   if ((f.name == "nll_loss" && k == 2) || (f.name == "bce_with_logits" && k >= 2)) return "options.weight";
   if ((f.name == "stft" || f.name == "istft") && k == 1) return "options.window";
