@@ -30,6 +30,9 @@ void check_arange(double start, double stop, double step, DType dtype) {
 
 Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
+  if (!is_float(dtype) && (value != std::floor(value) || std::isinf(value))) {
+    throw ValueError(fmt::format("[full] the value {} is no {}; use a floating dtype, or cast() the result", value, name_of(dtype)));
+  }
   Attrs attrs;
   attrs.real = value;
   return Tensor(make_node_on(build::device_of(device), ops::full_op, std::move(attrs), shape, dtype));
@@ -47,8 +50,14 @@ Tensor full_like(const Tensor& x, double value, Caller caller) {
   const CallerScope scope(caller);
   return full(x.shape(), value, x.dtype(), &x.device());
 }
-Tensor zeros_like(TensorArg x) { return full_like(x.tensor, 0, x.caller); }
-Tensor ones_like(TensorArg x) { return full_like(x.tensor, 1, x.caller); }
+Tensor zeros_like(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return full_like(x.tensor, 0);
+}
+Tensor ones_like(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return full_like(x.tensor, 1);
+}
 
 // NumPy's rule: ceil((stop - start) / step) elements.
 Tensor arange(double start, double stop, double step, DType dtype, DeviceContext* device, Caller caller) {

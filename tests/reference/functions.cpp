@@ -34,6 +34,7 @@ const Functions& functions() {
     add_shape(t);
     add_einsum(t);
     add_statistics(t);
+    add_creation(t);
     return t;
   }();
   return table;

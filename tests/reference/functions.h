@@ -73,5 +73,6 @@ void add_image(Functions& table);
 void add_shape(Functions& table);
 void add_einsum(Functions& table);
 void add_statistics(Functions& table);
+void add_creation(Functions& table);
 
 }  // namespace heddle::tests

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
+#include "autograd/catalogue.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 #include "tests/support/device_test.h"
@@ -14,11 +15,12 @@
 namespace heddle::tests {
 namespace {
 
-size_t compared = 0;  // cases times devices, values and gradients
+size_t compared = 0;     // cases times devices, values and gradients
+uint64_t on_host = 0;    // operations evaluated on the host for devices with kernels
 
 class Count : public ::testing::Environment {
  public:
-  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values\n", compared); }
+  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values; {} operations of devices with kernels evaluated on the host\n", compared, on_host); }
 };
 const auto* const count = ::testing::AddGlobalTestEnvironment(new Count);
 
@@ -42,13 +44,16 @@ class StoredValues : public ::testing::TestWithParam<std::tuple<std::string, std
     try {
       const std::vector<Tensor> inputs = make_inputs(c);
       const Arguments args(c.args);
+      const DeviceCounters before = device().counters();
       const std::vector<Tensor> outputs = functions().at(c.op)(inputs, args);
       ASSERT_EQ(args.unused(), "") << "this argument was not read";
       ASSERT_EQ(outputs.size(), c.outputs.size());
       const std::vector<Tensor> gradients = gradients_of(c, inputs, outputs);
+      check_nothing_read(c, before);
       for (size_t k = 0; k < outputs.size(); ++k) check_output(c, k, outputs[k]);
       size_t at = 0;
       for (const auto& [input, expected] : c.gradients) check_gradient(input, expected, c.in[input], gradients[at++]);
+      check_nothing_on_host(before);
     } catch (const std::exception& e) {
       ADD_FAILURE() << e.what();
     }
@@ -75,6 +80,19 @@ class StoredValues : public ::testing::TestWithParam<std::tuple<std::string, std
     }
     for (const auto& [k, expected] : c.gradients) wanted.push_back(inputs[k]);
     return wanted.empty() ? std::vector<Tensor>{} : grad(tracked, wanted, cotangents);
+  }
+
+  // A function cannot compute on the host what it has not read. Host-sized ones read one number.
+  void check_nothing_read(const StoredCase& c, const DeviceCounters& before) const {
+    const bool host_sized = find_function(c.op)->no_vmap.starts_with("host-sized");
+    EXPECT_LE(device().counters().bytes_read - before.bytes_read, host_sized ? sizeof(int64_t) : 0u) << "the function looks at values";
+  }
+
+  // And core evaluates nothing there, on devices that have kernels.
+  void check_nothing_on_host(const DeviceCounters& before) const {
+    const uint64_t evaluated = device().counters().host_evaluations - before.host_evaluations;
+    EXPECT_EQ(evaluated == 0, device().caps().target != Target::none) << evaluated << " operations";
+    on_host += device().caps().target != Target::none ? evaluated : 0;
   }
 
   static void check_output(const StoredCase& c, size_t k, const Tensor& output) {
