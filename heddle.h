@@ -17,6 +17,7 @@
 #include "core/graph/control.h"
 #include "core/graph/functions.h"
 #include "core/graph/tensor.h"
+#include "core/graph/user_kernel.h"
 #include "data/batcher.h"
 #include "data/datasets.h"
 #include "io/safetensors.h"

@@ -13,6 +13,7 @@
 #include "core/graph/attention_pattern.h"
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -37,30 +38,14 @@ bool passes(const Node& node) {
   return row->rule != nullptr;
 }
 
-// The differentiable nodes under `outputs`, inputs before users. Iterative: chains may be as long as memory allows.
-// Nothing is asked of what is behind `stops`.
+// The differentiable nodes under `outputs`, inputs before users. Nothing is asked of what is behind `stops`.
 std::vector<NodePtr> topological(std::span<const Tensor> outputs, const std::unordered_set<const Node*>& stops) {
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
-  struct Frame {
-    NodePtr node;
-    size_t next;
-  };
-  std::vector<Frame> stack;
+  const auto enter = [&](const NodePtr& input) { return input->tracks && is_float(input->dtype) && seen.insert(input.get()).second; };
+  const auto opens = [&](const Node& node) { return !stops.contains(&node) && passes(node); };
   for (const Tensor& output : outputs) {
-    if (!seen.insert(output.node().get()).second) continue;
-    stack.push_back({output.node(), 0});
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      const size_t inputs = top.next == 0 && (stops.contains(top.node.get()) || !passes(*top.node)) ? 0 : top.node->inputs.size();
-      if (top.next >= inputs) {
-        order.push_back(std::move(top.node));
-        stack.pop_back();
-        continue;
-      }
-      const NodePtr& input = top.node->inputs[top.next++];
-      if (input->tracks && is_float(input->dtype) && seen.insert(input.get()).second) stack.push_back({input, 0});
-    }
+    if (seen.insert(output.node().get()).second) post_order(output.node(), enter, opens, [&](const NodePtr& node) { order.push_back(node); });
   }
   return order;
 }
@@ -346,6 +331,10 @@ std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor
   std::vector<Tensor> result = vjp(outputs, inputs, starts);
   for (size_t i = 0; i < result.size() && !allow_unused; ++i) {
     if (result[i].defined()) continue;
+    if (inputs[i].numel() == 0) {  // functions of nothing need no path: its gradient is nothing too
+      result[i] = zeros_like(inputs[i]);
+      continue;
+    }
     std::string why;
     for (size_t k = 0; k < outputs.size() && why.empty(); ++k) why = blocking_reason(outputs[k]);
     throw GradError(

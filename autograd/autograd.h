@@ -27,7 +27,7 @@ void backward(const Tensor& loss, const Tensor& cotangent = {}, bool create_grap
 
 // sum over k of cotangents[k] . d outputs[k] / d inputs[i], for each i; Tensor::grad() stays as it is. Inputs may be
 // leaves or intermediate tensors. An input that no output depends on is a GradError, or with allow_unused an undefined
-// Tensor. cotangents may be empty when every output has one element; single ones may be undefined under the same
+// Tensor; an input without elements gets a gradient without elements. cotangents may be empty when every output has one element; single ones may be undefined under the same
 // condition.
 std::vector<Tensor> grad(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
                          std::span<const Tensor> cotangents = {}, bool create_graph = false, bool allow_unused = false,

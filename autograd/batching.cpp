@@ -4,6 +4,7 @@
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle::autograd {
 namespace {
@@ -33,6 +34,11 @@ Tensor cross_entropy_rows(const BatchCall& call) {
 // The key is that of the draw for one example; the draw for all is a larger one.
 Tensor draw(const BatchCall& call) { return call.record({call.in[0]}, call.attrs(), call.shape()); }
 
+const BatchRow& user_batch_row(const OpDef& op) {
+  static const BatchRow element{elementwise, {}}, body{user_body_batched, {}};
+  return op.kind == OpKind::elementwise ? element : body;
+}
+
 BatchTable make_table() {
   BatchTable table;
   for (const OpDef* op : all_ops()) {
@@ -46,6 +52,7 @@ BatchTable make_table() {
   add_index_batching(table);
   add_contraction_batching(table);
   add_attention_batching(table);
+  add_linalg_batching(table);
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
   table[&ops::loop_arg_op].reason = "it is a carry or slice of a loop around vmap";
@@ -74,6 +81,7 @@ Tensor BatchCall::record(const std::vector<Tensor>& inputs, Attrs attrs, const S
 
 const BatchRow* find_batching(const OpDef& op) {
   static const BatchTable table = make_table();
+  if (as_user(op) != nullptr) return &user_batch_row(op);
   const auto found = table.find(&op);
   return found == table.end() ? nullptr : &found->second;
 }

@@ -47,10 +47,13 @@ const BatchRow* find_batching(const OpDef& op);
 // "yes", "by its decomposition", or the reason why not.
 std::string batching_status(const OpDef& op);
 
+// A body that a user wrote: his rule, or ValueError.
+Tensor user_body_batched(const BatchCall& call);
 void add_movement_batching(BatchTable& table);
 void add_index_batching(BatchTable& table);
 void add_contraction_batching(BatchTable& table);
 void add_attention_batching(BatchTable& table);
+void add_linalg_batching(BatchTable& table);
 void add_custom_batching(BatchTable& table);
 
 }  // namespace heddle::autograd

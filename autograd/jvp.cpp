@@ -5,6 +5,7 @@
 #include "autograd/rules.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {
@@ -47,27 +48,13 @@ class Push {
   }
 
  private:
-  // What has no entry yet, inputs before users. Iterative.
+  // What has no entry yet, inputs before users.
   std::vector<NodePtr> order(const NodePtr& root) const {
-    struct Frame {
-      NodePtr node;
-      size_t next;
-    };
     std::vector<NodePtr> result;
-    std::unordered_set<const Node*> seen;
+    std::unordered_set<const Node*> seen{root.get()};
     if (tangents_.contains(root.get())) return result;
-    std::vector<Frame> stack{{root, 0}};
-    seen.insert(root.get());
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (top.next >= (carries(*top.node) ? top.node->inputs.size() : 0)) {
-        result.push_back(std::move(top.node));
-        stack.pop_back();
-        continue;
-      }
-      const NodePtr& input = top.node->inputs[top.next++];
-      if (tracked_float(*input) && !tangents_.contains(input.get()) && seen.insert(input.get()).second) stack.push_back({input, 0});
-    }
+    const auto enter = [&](const NodePtr& input) { return tracked_float(*input) && !tangents_.contains(input.get()) && seen.insert(input.get()).second; };
+    post_order(root, enter, [&](const Node& node) { return carries(node); }, [&](const NodePtr& node) { result.push_back(node); });
     return result;
   }
 

@@ -1,5 +1,7 @@
 #include "autograd/rules.h"
 
+#include "core/graph/user_row.h"
+
 namespace heddle::autograd {
 
 const GradientRow* find_gradient(const OpDef& op) {
@@ -13,11 +15,13 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_attention_rules(made);
     add_fused_rules(made);
     add_scan_rules(made);
+    add_linalg_rules(made);
     add_loop_rules(made);
     add_custom_rules(made);
     add_reasons(made);
     return made;
   }();
+  if (as_user(op) != nullptr) return &user_gradient_row();
   const auto found = table.find(&op);
   return found == table.end() ? nullptr : &found->second;
 }

@@ -44,6 +44,9 @@ using RuleTable = std::unordered_map<const OpDef*, GradientRow>;
 // The row of that op, or null when nobody wrote one.
 const GradientRow* find_gradient(const OpDef& op);
 
+// Of rows that users define (core/graph/user_row.h).
+const GradientRow& user_gradient_row();
+
 // vjp() that asks nothing of what is behind the nodes `stops`, which may be among the inputs.
 std::vector<Tensor> vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> cotangents,
                               std::unordered_set<const Node*> stops);
@@ -57,6 +60,7 @@ void add_contraction_rules(RuleTable& table);
 void add_fused_rules(RuleTable& table);
 void add_attention_rules(RuleTable& table);
 void add_scan_rules(RuleTable& table);
+void add_linalg_rules(RuleTable& table);
 void add_loop_rules(RuleTable& table);
 void add_custom_rules(RuleTable& table);
 void add_reasons(RuleTable& table);

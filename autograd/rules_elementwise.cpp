@@ -27,6 +27,12 @@ Tensor gelu_tanh_slope(const Tensor& x) {
   return 0.5 * (1 + t) + 0.5 * x * (1 - t * t) * (k * (1 + 3 * c * squared));
 }
 
+// a / (x^2 + y^2); 0 at the origin, where an angle has no gradient, and for derivatives of any order.
+Tensor over_squared_length(const Tensor& a, const Tensor& x, const Tensor& y) {
+  const Tensor squared = x * x + y * y, origin = squared == 0;
+  return where(origin, 0, a / where(origin, 1, squared));
+}
+
 Tensor silu_slope(const Tensor& x) {
   const Tensor s = sigmoid(x);
   return s * (1 + x * (1 - s));

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
 #include "core/graph/primitives.h"
@@ -18,11 +20,12 @@ void softmax_rule(RuleCall& call) {
 // g - softmax(x) sum(g).
 void log_softmax_rule(RuleCall& call) { call.result[0] = call.g - exp(call.out) * sum(call.g, {axis_of(call)}, true); }
 
-// g softmax(x), with softmax(x) = exp(x - out).
+// g softmax(x), with softmax(x) = exp(x - out). Where all x are -infinity there is no softmax: the gradient is 0, so that masked rows leave others alone.
 void logsumexp_rule(RuleCall& call) {
   const Tensor& x = call.in[0];
   const int axis = axis_of(call);
-  call.result[0] = wide(call.g, axis, x.shape()) * exp(x - wide(call.out, axis, x.shape()));
+  const Tensor total = where(call.out == -std::numeric_limits<double>::infinity(), 0, call.out);
+  call.result[0] = wide(call.g, axis, x.shape()) * exp(x - wide(total, axis, x.shape()));
 }
 
 // g (softmax(logits) - one_hot(targets)).

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -56,26 +57,13 @@ class Replay {
   }
 
  private:
-  // What has no entry yet, inputs before users; values that are there depend on no example. Iterative.
+  // What has no entry yet, inputs before users; values that are there depend on no example.
   std::vector<NodePtr> order(const NodePtr& root) const {
-    struct Frame {
-      NodePtr node;
-      size_t next;
-    };
     std::vector<NodePtr> result;
     std::unordered_set<const Node*> seen;
     if (values_.contains(root.get())) return result;
-    std::vector<Frame> stack{{root, 0}};
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (top.node->has_value() || top.next >= top.node->inputs.size()) {
-        result.push_back(std::move(top.node));
-        stack.pop_back();
-        continue;
-      }
-      const NodePtr& input = top.node->inputs[top.next++];
-      if (!values_.contains(input.get()) && seen.insert(input.get()).second) stack.push_back({input, 0});
-    }
+    const auto enter = [&](const NodePtr& input) { return !values_.contains(input.get()) && seen.insert(input.get()).second; };
+    post_order(root, enter, [](const Node& node) { return !node.has_value(); }, [&](const NodePtr& node) { result.push_back(node); });
     return result;
   }
 

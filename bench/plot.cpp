@@ -7,24 +7,14 @@
 #include <cmath>
 #include <map>
 
+#include "core/base/markup.h"
+
 namespace heddle::bench {
 namespace {
 
 // Distinguishable on white, also in grey (Okabe and Ito's palette, darker yellow).
 constexpr std::array<const char*, 8> colours = {"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#e69f00", "#444444"};
 constexpr double left = 70, top = 50, plot_width = 640, plot_height = 480, legend_x = left + plot_width + 30, line_height = 16;
-
-std::string escape(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
 
 // Decades that hold all values.
 struct LogAxis {
@@ -69,12 +59,12 @@ class Plot {
     return fmt::format(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" font-family=\"sans-serif\" "
         "font-size=\"12\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n<text x=\"{2}\" y=\"28\" font-size=\"17\">{3}</text>\n{4}{5}</svg>\n",
-        legend_x + 400, height, left, escape(title), body_, legend_);
+        legend_x + 400, height, left, escape_markup(title), body_, legend_);
   }
 
  private:
   void text(double x, double y, const std::string& words, const std::string& more = "") {
-    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escape(words));
+    body_ += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" {}>{}</text>\n", x, y, more, escape_markup(words));
   }
   void line(double x1, double y1, double x2, double y2, const std::string& style) {
     body_ += fmt::format("<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" {}/>\n", x1, y1, x2, y2, style);
@@ -121,7 +111,7 @@ class Plot {
 
   void legend_line(const char* colour, const std::string& dash, const std::string& words) {
     legend_ += fmt::format("<line x1=\"{0}\" y1=\"{2}\" x2=\"{1}\" y2=\"{2}\" stroke=\"{3}\" stroke-width=\"1.6\"{4}/>\n", legend_x, legend_x + 20, legend_y_ - 4, colour, dash);
-    legend_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", legend_x + 28, legend_y_, escape(words));
+    legend_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", legend_x + 28, legend_y_, escape_markup(words));
     legend_y_ += line_height;
   }
 
@@ -149,7 +139,7 @@ class Plot {
     if (row.bound != Bound::none) words += fmt::format(", {:.2f} of {}", row.fraction.median, name_of(row.bound));
     if (number == 1) legend_y_ += line_height / 2;
     legend_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"{}\">{}</text>\n", legend_x + 20, legend_y_, colour, number);
-    legend_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", legend_x + 28, legend_y_, escape(words));
+    legend_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", legend_x + 28, legend_y_, escape_markup(words));
     legend_y_ += line_height;
   }
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <array>
 
+#include "core/base/markup.h"
 #include "tools/dump_draw.h"
 
 namespace heddle::tools {
@@ -49,19 +50,7 @@ size_t kind_of(const IrNode& node) {
   }
 }
 
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '<') out += "&lt;";
-    else if (c == '>') out += "&gt;";
-    else if (c == '&') out += "&amp;";
-    else if (c == '"') out += "&quot;";
-    else out += c;
-  }
-  return out;
-}
-
-std::string card(const std::string& value, const char* name) { return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escaped(value), name); }
+std::string card(const std::string& value, const char* name) { return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape_markup(value), name); }
 
 std::string cards(const PendingPlan& plan) {
   double bytes = 0, flops = 0;
@@ -125,7 +114,7 @@ class ArenaMap {
     const std::string tip = fmt::format("{}\n{} at {}:{}\nwritten by kernel {}\nlast read by kernel {}", vertex_text(graph_, life.vertex), bytes_text(bytes), place.block, place.offset, kernel_name(life.first), kernel_name(life.last));
     const double tall = std::max(plot * bytes / total_, 0.6);
     return fmt::format("<rect class=\"v{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" rx=1 fill=\"{}\"><title>{}</title></rect>\n", tall < 3 ? " thin" : "", x(life.first), y(address + bytes), column_ * (life.last - life.first + 1),
-                       tall, kinds[kind_of(node)].color, escaped(tip));
+                       tall, kinds[kind_of(node)].color, escape_markup(tip));
   }
 
   // Bytes alive at each kernel.
@@ -166,21 +155,21 @@ std::string schedule(const PendingPlan& plan) {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const KernelFacts& f = plan.kernels[k];
     const LoweredKernel& kernel = plan.step.kernels[k];
-    text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td>{}<td>{}</tr>\n", k, escaped(f.name),
-                        escaped(kernel.source.str()), escaped(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escaped(fmt::format("{}", fmt::join(f.places, ", "))));
+    text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td>{}<td>{}</tr>\n", k, escape_markup(f.name),
+                        escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.places, ", "))));
   }
   return text + "</table></div>\n";
 }
 
 std::string folded(const char* name, const std::string& content) {
-  return fmt::format("<details><summary>{} ({} lines)</summary><pre>{}</pre></details>\n", name, std::count(content.begin(), content.end(), '\n'), escaped(content));
+  return fmt::format("<details><summary>{} ({} lines)</summary><pre>{}</pre></details>\n", name, std::count(content.begin(), content.end(), '\n'), escape_markup(content));
 }
 
 }  // namespace
 
 std::string step_html(const PendingPlan& plan, const std::string& title) {
   std::string text = fmt::format("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for {} by heddle dump.</p>\n",
-                                 escaped(title), style, escaped(title), escaped(plan.device));
+                                 escape_markup(title), style, escape_markup(title), escape_markup(plan.device));
   text += cards(plan) + arena(plan) + schedule(plan);
   text += "<h2>Graph</h2>\n" + folded("As recorded", plan.recorded.str()) + folded("After the passes", plan.prepared.str()) + folded("Groups", plan.step.scheduled.str()) + folded("Memory plan", plan.step.plan.str()) + folded("Ledger", plan.ledger.str());
   return text + "</body></html>\n";

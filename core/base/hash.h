@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -16,6 +17,15 @@ inline uint64_t hash_string(std::string_view s, uint64_t seed = 0xcbf29ce4842223
 }
 inline uint64_t hash_combine(uint64_t a, uint64_t b) {
   return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 12) + (a >> 4))) * 0xff51afd7ed558ccdull;
+}
+// Of whole words, quick, for tables in memory whose entries are compared whole anyway.
+inline uint64_t hash_words(std::span<const uint64_t> words) {
+  uint64_t hash = words.size();
+  for (const uint64_t word : words) {
+    hash = (hash ^ word) * 0x9fb21c651e98df25ull;
+    hash ^= hash >> 32;
+  }
+  return hash;
 }
 // Sixteen lower-case hexadecimal digits.
 std::string hex64(uint64_t value);

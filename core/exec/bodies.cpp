@@ -7,7 +7,9 @@
 
 #include "core/exec/attention_vertex.h"
 #include "core/exec/conv_problem.h"
+#include "core/graph/linalg.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -32,6 +34,15 @@ double conv_flops(const Graph& graph, const IrNode& node) {
   return flops;
 }
 
+// Of the leading order: a third of n^3 multiplications for a Cholesky factor, twice that for LU, n^2 / 2 for each column of a triangular system.
+double matrix_flops(const Graph& graph, const IrNode& node) {
+  const Shape& a = graph.nodes[node.inputs[0]].shape;
+  const auto batch = static_cast<double>(a[0]), m = static_cast<double>(a[1]), n = static_cast<double>(a[2]), least = std::min(m, n);
+  if (node.op == &linalg::cholesky_block_op) return batch * n * n * n / 3;
+  if (node.op == &linalg::lu_panel_op) return batch * 2 * (m * n * least - (m + n) * least * least / 2 + least * least * least / 3);
+  return batch * n * n * static_cast<double>(node.shape[2]);
+}
+
 BodyRow attention_row(const OpDef& op) {
   return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes,
           .flops = attention_flops};
@@ -49,6 +60,10 @@ const BodyRow rows[] = {
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
+    {.op = &linalg::cholesky_block_op, .lower = lower_cholesky_block, .flops = matrix_flops},
+    {.op = &linalg::lu_panel_op, .lower = lower_lu_panel, .flops = matrix_flops},
+    {.op = &linalg::triangular_block_op, .lower = lower_triangular_block, .flops = matrix_flops},
+    {.op = &linalg::join_blocks_op, .lower = lower_join_blocks},
     {.op = &ops::conv_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
     {.op = &ops::conv_input_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
     {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
@@ -57,6 +72,8 @@ const BodyRow rows[] = {
 }  // namespace
 
 const BodyRow& body_row(const OpDef& op) {
+  static const BodyRow user{.op = nullptr, .lower = lower_user_body, .dense_operands = true, .accepts = [](const IrNode&, size_t, const View& view) { return view.offset == 0; }};
+  if (as_user(op) != nullptr) return user;
   const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const BodyRow& r) { return r.op == &op; });
   if (row == std::end(rows)) throw std::logic_error(fmt::format("[lower] {} has no line in core/exec/bodies.cpp", op.name));
   return *row;

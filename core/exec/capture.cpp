@@ -13,9 +13,11 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -46,25 +48,14 @@ class Numbering {
   std::unordered_map<const Node*, int> finished_;
 };
 
-// Depth-first post-order without recursion: graphs may be tens of thousands of nodes deep. Nodes already numbered stay where they are.
+// Nodes already numbered stay where they are.
 void append_topological(const NodePtr& root, Numbering& number, std::vector<NodePtr>& order) {
-  struct Frame {
-    const NodePtr* node;
-    size_t next;
-  };
   if (number.contains(*root)) return;
-  std::vector<Frame> stack{{&root, 0}};
-  while (!stack.empty()) {
-    Frame& frame = stack.back();
-    Node& node = **frame.node;
-    if (!node.has_value() && frame.next < node.inputs.size()) {
-      const NodePtr& input = node.inputs[frame.next++];
-      if (!number.contains(*input)) stack.push_back({&input, 0});
-      continue;
-    }
-    if (number.add(node, static_cast<int>(order.size()))) order.push_back(*frame.node);
-    stack.pop_back();
-  }
+  post_order(
+      root, [&](const NodePtr& input) { return !number.contains(*input); }, [](const Node& node) { return !node.has_value(); },
+      [&](const NodePtr& node) {
+        if (number.add(*node, static_cast<int>(order.size()))) order.push_back(node);
+      });
 }
 
 [[noreturn]] void throw_overwritten(const Node& node) {
@@ -103,7 +94,7 @@ class KeyWriter {
   void node(const Node& node, const Numbering& number) {
     std::vector<uint64_t>& key = capture_.key;
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
-    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : node.op));
+    key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : planned_row(node.op)));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const bool numbers = has_numbers(node.attrs);
     const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
@@ -270,7 +261,7 @@ class Importer {
     } else if (node->op == &ops::assign_op || node->op == &ops::while_result_op) {
       ids_[node.get()] = ids_.at(node->inputs.back().get());
     } else {
-      IrNode ir{node->op, node->attrs, {}, node->shape, node->dtype};
+      IrNode ir{planned_row(node->op), node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
       if (node->op == &ops::full_op || node->op == &ops::pad_op) {
         std::array<unsigned char, 8> raw{};

@@ -14,6 +14,7 @@
 #include "core/exec/emit_text.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -71,6 +72,7 @@ void Emitter::mark_read(int id) {
 }
 
 void Emitter::start_over() {
+  every_path_ = false;
   learnt_.clear();
   for (size_t i = 0; i < buffers_.size(); ++i) learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
   streamed_.clear();
@@ -328,7 +330,7 @@ std::string Emitter::key(int id, const Path& path) {
   };
   const std::optional<View> view = compose(graph(), path.ops, View::dense(graph().nodes[id].shape));
   const bool affine = std::all_of(path.base.begin(), path.base.end(), [](const Index& i) { return i.affine(); });
-  if (view && affine) {
+  if (view && affine && !every_path_) {
     Index linear = Index::literal(view->offset);
     for (int d = 0; d < path.shape.rank(); ++d) {
       if (path.shape[d] != 1) linear = affine_sum(linear, path.base[d], view->strides[d]);
@@ -407,6 +409,7 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
   for (int input : node.inputs) x.push_back(value(input, path));
   const DType from = graph().nodes[node.inputs[0]].dtype;
   if (node.op == &copy_op || node.op == &ops::stop_gradient_op) return x[0];
+  if (const UserRow* user = as_user(*node.op)) return compute_user(id, *user, x);
   if (node.op == &ops::cast_op) return compute_cast(id, from, x[0]);
   if (node.op == &ops::where_op) return declare(node.dtype, fmt::format("{} ? {} : {}", x[0], x[1], x[2]));
   // The arithmetic type of the expression is that of its inputs; comparisons give bool.
@@ -424,6 +427,44 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
     if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) return declare_precise(node.dtype, substitute(node.op->dialect, x, from));
   }
   return declare(node.dtype, wrap_narrow(substitute(dialect_of(*node.op, from), x, from), node.dtype));
+}
+
+// A user's text sets all its outputs at once; the other ones' vertices find them.
+std::string Emitter::compute_user(int id, const UserRow& user, const std::vector<std::string>& x) {
+  const IrNode& node = graph().nodes[id];
+  const UserDefinition& definition = *user.definition;
+  std::string key = fmt::format("user:{}", static_cast<const void*>(definition.rows.data()));
+  for (const std::string& operand : x) key += " " + operand;
+  std::vector<TensorType> types;
+  std::vector<UserText::Operand> in, out;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const DType dtype = graph().nodes[node.inputs[i]].dtype;
+    types.push_back({node.shape, dtype});
+    in.push_back({std::string(dialect_type(dtype)), x[i]});
+  }
+  const std::vector<TensorType> results = user_outputs(definition, types);
+  const auto known = [&]() -> std::string {
+    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
+      if (const auto found = scope->values.find(key); found != scope->values.end()) return found->second;
+    }
+    return {};
+  };
+  std::string base = known();
+  if (base.empty()) {
+    base = fmt::format("t_u{}", next_++);
+    DType common = results[0].dtype;
+    for (size_t i = 0; i < x.size(); ++i) {
+      if (!definition.element.inputs[i].dtype) common = types[i].dtype;
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      out.push_back({std::string(dialect_type(results[i].dtype)), fmt::format("{}_{}", base, i)});
+      line(fmt::format("{} {};", out[i].type, out[i].variable));
+    }
+    line(definition.text.block(in, out, common));
+    scopes_.back().values[key] = base;
+  }
+  const std::string variable = fmt::format("{}_{}", base, user.output), wrapped = wrap_narrow(variable, node.dtype);
+  return wrapped == variable ? variable : declare(node.dtype, wrapped);
 }
 
 std::string Emitter::hidden_zero(bool negative) {
@@ -454,98 +495,6 @@ std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
     text = wrap_narrow(text, node.dtype);
   }
   return text == x ? x : declare(node.dtype, text);
-}
-
-// Guarded read: the part under the branch is only computed where it exists.
-std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
-  const IrNode& node = graph().nodes[id];
-  const Shape& in = graph().nodes[node.inputs[0]].shape;
-  Path inner{{}, in, {}};
-  std::string inside;
-  for (int d = 0; d < in.rank(); ++d) {
-    const int64_t before = node.attrs.ints[d];
-    const bool by_chance = dimension_varies(node, d) != dimension_varies(graph().nodes[node.inputs[0]], d);
-    if (in[d] == node.shape[d] && !by_chance) {
-      inner.base.push_back(index[d]);
-      continue;
-    }
-    // In unsigned arithmetic one comparison covers both ends.
-    const std::string at = local(print(index[d].plus(-before)));
-    inside += fmt::format("{}CAST(uint, {}) < CAST(uint, {})", inside.empty() ? "" : " && ", at, constant(in[d]));
-    inner.base.push_back({0, {}, at});
-  }
-  const std::string name = declare(node.dtype, dialect_literal(node.attrs.real, node.dtype));
-  open(fmt::format("if ({})", inside.empty() ? "true" : inside));
-  const std::string read = value(node.inputs[0], inner);
-  line(fmt::format("{} = {};", name, read));
-  close();
-  return name;
-}
-
-std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
-  const IrNode& node = graph().nodes[id];
-  const int axis = static_cast<int>(node.attrs.ints[0]);
-  const std::string at = local(print(index[axis]));
-  const std::string name = declare(node.dtype, dialect_literal(0, node.dtype));
-  int64_t start = 0;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    const Shape& part = graph().nodes[node.inputs[i]].shape;
-    const int64_t end = start + part[axis];
-    open(fmt::format("if ({} >= {} && {} < {})", at, constant(start), at, constant(end)));
-    Path inner{index, part, {}};
-    inner.base[axis] = start == 0 ? Index{0, {}, at} : Index{0, {}, local(fmt::format("{} - {}", at, constant(start)))};
-    if (part[axis] == 1) inner.base[axis] = Index::literal(0);
-    const std::string read = value(node.inputs[i], inner);
-    line(fmt::format("{} = {};", name, read));
-    close();
-    start = end;
-  }
-  return name;
-}
-
-// A negative index counts from the end once; what is still outside is clamped: no read ever leaves the buffer.
-std::string Emitter::compute_take(int id, const std::vector<Index>& index) {
-  const IrNode& node = graph().nodes[id];
-  const bool take = node.op == &ops::take_op;
-  const int axis = static_cast<int>(node.attrs.ints[0]);
-  const IrNode& data = graph().nodes[node.inputs[0]];
-  const IrNode& indices = graph().nodes[node.inputs[1]];
-  Path to_indices{{}, indices.shape, {}};
-  for (int d = 0; d < indices.shape.rank(); ++d) to_indices.base.push_back(index[take ? axis + d : d]);
-  const std::string raw = value(node.inputs[1], to_indices);
-  const int64_t size = data.shape[axis];
-  const std::string n = constant(size), last = constant(size - 1);
-  const std::string narrow = indices.dtype == DType::i64 ? local(fmt::format("CAST(int, max(min({}, I64(2147483647)), I64(-2147483647)))", raw)) : raw;
-  const std::string wrapped = local(fmt::format("{} < 0 ? {} + {} : {}", narrow, narrow, n, narrow));
-  const std::string row = local(fmt::format("{} < 0 ? 0 : {} > {} ? {} : {}", wrapped, wrapped, last, last, wrapped));
-  Path to_data{{}, data.shape, {}};
-  for (int d = 0; d < data.shape.rank(); ++d) {
-    if (d == axis) to_data.base.push_back({0, {}, row});
-    else to_data.base.push_back(index[take && d > axis ? d + indices.shape.rank() - 1 : d]);
-  }
-  return value(node.inputs[0], to_data);
-}
-
-std::string Emitter::compute_random(int id, const std::vector<Index>& index) {
-  uses_philox_ = true;
-  const IrNode& node = graph().nodes[id];
-  std::string word[4];
-  for (int w = 0; w < 4; ++w) {
-    Path at{{Index::literal(w)}, graph().nodes[node.inputs[0]].shape, {}};
-    word[w] = value(node.inputs[0], at);
-  }
-  const auto strides = row_major_strides(node.shape);
-  Index linear;
-  std::string opaque;
-  for (int d = 0; d < node.shape.rank(); ++d) {
-    Index affine = index[d];
-    affine.opaque.clear();
-    linear = affine_sum(linear, affine, strides[d]);
-    if (!index[d].opaque.empty()) opaque += fmt::format("{}({}) * {}", opaque.empty() ? "" : " + ", index[d].opaque, constant(strides[d]));
-  }
-  linear.opaque = opaque;
-  return declare(node.dtype, fmt::format("t_philox(CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}))", word[0], word[1],
-                                         word[2], word[3], print(linear)));
 }
 
 std::string Emitter::helpers() const {

@@ -54,6 +54,14 @@ struct Graph {
     nodes.push_back(std::move(node));
     return static_cast<int>(nodes.size()) - 1;
   }
+  // Without vertices yet: what a pass fills.
+  Graph over_same_leaves() const {
+    Graph other;
+    other.leaves = leaves;
+    other.storage_slots = storage_slots;
+    other.host_slots = host_slots;
+    return other;
+  }
   // One line a vertex: "%12 = add (32, 128) f32 %3 %11".
   std::string str() const;
 };

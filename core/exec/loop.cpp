@@ -320,10 +320,7 @@ Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes) {
     if (graph.nodes[i].op == &ops::loop_result_op) asking[graph.nodes[i].inputs[0]].push_back(static_cast<int>(i));
   }
   if (asking.empty()) return graph;
-  Graph out;
-  out.leaves = std::move(graph.leaves);
-  out.storage_slots = graph.storage_slots;
-  out.host_slots = graph.host_slots;
+  Graph out = graph.over_same_leaves();
   std::vector<int> to(graph.nodes.size(), -1);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (to[i] >= 0) continue;  // a result: it came with its loop

@@ -4,6 +4,7 @@
 // is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/exec/lower_elementwise.h"
 #include "core/exec/varying.h"
+#include "core/graph/user_row.h"
 
 #include <fmt/format.h>
 
@@ -34,6 +35,8 @@ void write_streamed(Emitter& e, int64_t count) {
 }
 
 namespace {
+
+constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
@@ -128,8 +131,7 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
 
 // [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what is left over at
 // either end, so that the blocks begin with a line, is stored as usual.
-void stream_row(Emitter& e, const std::string& i, bool aligned_rows) {
-  constexpr int64_t block = 256, line = 64;  // elements; a line of the narrowest type
+void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_rows) {
   e.line("int t_at = t_low;");
   e.open("while (t_at < t_high)");
   if (!aligned_rows) {
@@ -170,7 +172,9 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const int64_t stretches = (inner.size + stretch - 1) / stretch;
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = (rows + block - 1) / block * stretches;
-  const bool stream = tunables["STREAM"] != 0 && inner.size >= (inner.size % 64 == 0 ? 256 : 512) && !e.segmented();
+  const bool aligned_rows = inner.size % line == 0;
+  const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.segmented();
   e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
@@ -178,12 +182,12 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   e.line(fmt::format("int t_last = min(t_first + {}, {});", e.constant(block), rows_name));
   e.line(fmt::format("int t_low = t_unit % {} * {};", per_row, e.constant(stretch)));
   e.line(fmt::format("int t_high = min(t_low + {}, {});", e.constant(stretch), size));
-  if (stream) declare_streamed(e, 256);
+  if (stream) declare_streamed(e, streamed);
   e.open("for (int t_row = t_first; t_row < t_last; ++t_row)");
   split_index(e, axes, "t_row");
   const std::string i = inner.size > 1 ? e.names[inner.variable] : "t_once";
   if (stream) {
-    stream_row(e, i, inner.size % 64 == 0);
+    stream_row(e, i, streamed, aligned_rows);
   } else {
     e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
@@ -191,7 +195,17 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   }
   e.close();
   e.close();
-  return finish(e, in, {1, 1, 1}, units);
+  LoweredKernel kernel = finish(e, in, {1, 1, 1}, units);
+  kernel.parallel = kernel.parallel && !stream;  // a segment is written through the caches, and a launch saved is nothing beside 16 MB
+  return kernel;
+}
+
+// Iterations of loops in users' texts, for one element.
+int64_t user_loops(const LowerInput& in) {
+  int64_t total = 0;
+  for (const Member& member : in.group.members) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(member.node)].op);
+  for (const int id : in.group.inlined) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(id)].op);
+  return total;
 }
 
 ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
@@ -221,6 +235,13 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  if (const int64_t loops = user_loops(in); loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
+    tunables["PER_LANE"] = 1;
+    LoweredKernel kernel = lanes_as_items(e, in, axes, tunables);
+    kernel.loop_iterations += loops;
+    kernel.parallel = false;  // a segment's lane has many elements
+    return kernel;
+  }
   const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
   if (turn && tunables["TILE"] != 0 && !e.segmented()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);

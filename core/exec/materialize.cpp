@@ -25,9 +25,7 @@ class Materializer {
   }
 
   Materialized run() {
-    out_.graph.leaves = std::move(in_.leaves);
-    out_.graph.storage_slots = in_.storage_slots;
-    out_.graph.host_slots = in_.host_slots;
+    out_.graph = in_.over_same_leaves();
     std::vector<int> to(in_.nodes.size());
     for (size_t i = 0; i < in_.nodes.size(); ++i) {
       IrNode node = std::move(in_.nodes[i]);

@@ -140,7 +140,12 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
 
 PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const StepBudget& budget) {
   PlannedStep step;
-  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), {caps.max_bindings, fuse && passes.has(Pass::fuse), passes.has(Pass::siblings)});
+  const ScheduleLimits limits{.max_bindings = caps.max_bindings,
+                              .fuse = fuse && passes.has(Pass::fuse),
+                              .siblings = passes.has(Pass::siblings),
+                              .cheap = passes.has(Pass::cheap),
+                              .counted_loops = caps.max_loop_iterations < UINT64_MAX};
+  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), limits);
   LowerOptions options = lower_options(caps);
   options.order = passes.has(Pass::order);
   options.horizontal = passes.has(Pass::horizontal);

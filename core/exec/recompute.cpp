@@ -20,9 +20,7 @@ class Recomputer {
   }
 
   Graph run() {
-    out_.leaves = std::move(in_.leaves);
-    out_.storage_slots = in_.storage_slots;
-    out_.host_slots = in_.host_slots;
+    out_ = in_.over_same_leaves();
     for (size_t i = 0; i < in_.nodes.size(); ++i) {
       IrNode node = in_.nodes[i];
       for (int& input : node.inputs) input = node.keep == Keep::plain && is_inside(input) ? copy(input) : to_[input];

@@ -9,8 +9,13 @@
 #include <stdexcept>
 
 #include "core/exec/bodies.h"
+#include "core/exec/group_access.h"
+#include "core/exec/group_order.h"
 #include "core/exec/materialize.h"
+#include "core/exec/recompute_cheap.h"
+#include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 
@@ -18,44 +23,6 @@ const OpDef copy_op{.name = "copy", .kind = OpKind::elementwise, .arity = 1, .ru
 const OpDef join_op{.name = "join", .kind = OpKind::movement, .arity = -1, .rule = DTypeRule::any, .doc = "the parts one after the other, stored"};
 
 namespace {
-
-// Vertices that never form a kernel by themselves: they only change how others are read, or cost nothing.
-bool is_anchor_kind(const IrNode& node) {
-  return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op->kind == OpKind::body || is_loop(*node.op) || node.op == &join_op;
-}
-
-// Linear element index, in row-major order of the vertex, that `use` reads; nothing when it is not affine.
-std::optional<Index> linear_access(const Graph& graph, const Use& use) {
-  const std::optional<View> view = compose(graph, use.path.ops, View::dense(graph.nodes[use.node].shape));
-  if (!view) return std::nullopt;
-  Index linear = Index::literal(view->offset);
-  for (int d = 0; d < use.path.shape.rank(); ++d) {
-    if (use.path.shape[d] == 1) continue;
-    if (!use.path.base[d].affine()) return std::nullopt;
-    linear = affine_sum(linear, use.path.base[d], view->strides[d]);
-  }
-  return linear;
-}
-
-// Does `access` run over `shape` in row-major order, variables starting at `first`, and over no other variable?
-bool is_dense_over(const Index& access, const Shape& shape, int first) {
-  if (access.constant != 0) return false;
-  const auto strides = row_major_strides(shape);
-  int used = 0;
-  for (int d = 0; d < shape.rank(); ++d) {
-    if (shape[d] == 1) continue;
-    if (access.coefficient(first + d) != strides[d]) return false;
-    ++used;
-  }
-  return used == static_cast<int>(access.terms.size());
-}
-
-Shape full_shape(const Group& group) {
-  Shape shape = group.domain;
-  for (int64_t d : group.inner) shape.push_back(d);
-  return shape;
-}
 
 class Scheduler {
  public:
@@ -77,6 +44,10 @@ class Scheduler {
     demote_cyclic_assigns();
     for (int id = static_cast<int>(graph().nodes.size()); id-- > 0;) {
       if (is_anchored(id)) place(id);
+    }
+    if (limits_.fuse && limits_.cheap) {
+      recompute_cheap_values({graph(), free_, is_output_, writers_, [&](const Group& group) { return fits_kernel(graph(), free_, group, limits_.max_bindings); }, groups_, group_of_, users_});
+      drop_empty_groups();
     }
     if (limits_.fuse && limits_.siblings) merge_siblings();
     demote_self_hazards();
@@ -185,7 +156,7 @@ class Scheduler {
     Level level = Level::element;
     if (group.kind == GroupKind::reduce) {
       level = Level::row;
-      group.inner = reduced_shape(node);
+      group.inner = reduced_shape(graph(), node);
     }
     if (group.kind != GroupKind::elementwise && group.kind != GroupKind::join) group.anchor = id;
     group.members.push_back({id, level, true});
@@ -209,12 +180,6 @@ class Scheduler {
     insert(groups_[static_cast<size_t>(group_of_[loop])], id, Level::element, true);
   }
 
-  Shape reduced_shape(const IrNode& node) const {
-    Shape shape;
-    for (int64_t axis : node.attrs.ints) shape.push_back(at(node.inputs[0]).shape[static_cast<int>(axis)]);
-    return squeezed(shape);
-  }
-
   bool try_users(int id) {
     std::vector<int> candidates;
     for (int user : users_[id]) {
@@ -228,7 +193,7 @@ class Scheduler {
 
   // The group with `id` in it replaces group g, unless that breaks a rule.
   bool accept(Group joined, int id, int g) {
-    if (!fits(joined) || has_hazard(joined)) return false;
+    if (!fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined)) return false;
     const int before = group_of_[id];
     group_of_[id] = g;
     if (makes_cycle(g, id)) {
@@ -241,6 +206,7 @@ class Scheduler {
 
   bool try_join(int id, int g, bool only) {
     if (groups_[g].kind == GroupKind::join || groups_[g].kind == GroupKind::loop) return false;
+    if (limits_.counted_loops && !may_loop_together(id, groups_[g])) return false;
     const std::vector<Use> uses = uses_of(id, groups_[g]);
     if (uses.empty()) return false;
     Group joined = groups_[g];
@@ -253,6 +219,15 @@ class Scheduler {
       default: break;
     }
     return ok && accept(std::move(joined), id, g);
+  }
+
+  // Loops of a user's text run once for an element: inside a loop over elements their iterations multiply.
+  bool may_loop_together(int id, const Group& group) const {
+    const bool elementwise = at(id).op->kind == OpKind::elementwise && group.kind == GroupKind::elementwise;
+    if (elementwise) return true;
+    const auto loops = [&](int vertex) { return loops_of(*at(vertex).op) > 0; };
+    return !loops(id) && std::none_of(group.members.begin(), group.members.end(), [&](const Member& m) { return loops(m.node); }) &&
+           std::none_of(group.inlined.begin(), group.inlined.end(), loops);
   }
 
   std::vector<Use> uses_of(int id, const Group& group) const {
@@ -295,7 +270,11 @@ class Scheduler {
     }
     // A hand-written body reads its operand from memory or through a prologue: it cannot take what is computed for others.
     const auto operand = [](const Use& use) { return use.operand; };
-    if (std::any_of(uses.begin(), uses.end(), operand)) return only && join_prologue(group, id, uses);
+    if (std::any_of(uses.begin(), uses.end(), operand)) {
+      if (!only || !is_prologue(graph(), free_, group, id, uses)) return false;
+      inline_into(group, id);
+      return true;
+    }
     if (const std::optional<Shape> inner = row_split(id, group)) {
       to_rows(group, squeezed(at(id).shape), *inner);
       if (const std::optional<Level> level = own_level(id, group, uses_of(id, group))) {
@@ -307,36 +286,6 @@ class Scheduler {
     if (!cheap_to_inline(id, group, uses)) return false;
     inline_into(group, id);
     return true;
-  }
-
-  // A cheap unary function of one matmul operand is applied while the operand is loaded.
-  bool join_prologue(Group& group, int id, const std::vector<Use>& uses) const {
-    const IrNode& node = at(id);
-    // Up to two batch dimensions always fit the body's two batch loops, whatever the views below the function.
-    if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1 || node.op == &copy_op || node.op->cost > 2) return false;
-    const DType from = at(node.inputs[0]).dtype;
-    const bool half = from == DType::f16 || from == DType::bf16;
-    const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;
-    const bool same_half = half && node.dtype == from && node.op != &ops::cast_op;
-    // Quantised operands are read as they lie: bytes that are multiplied as i32, or become floats.
-    const bool bytes = node.op == &ops::cast_op && (from == DType::i8 || from == DType::u8) && (node.dtype == DType::i32 || node.dtype == DType::f32);
-    if (!floats && !same_half && !bytes) return false;
-    if (!prologue_base_is_memory(node.inputs[0], uses[0])) return false;
-    inline_into(group, id);
-    return true;
-  }
-
-  // The operand's chain below the function must be views of something that lies in memory.
-  bool prologue_base_is_memory(int id, const Use& use) const {
-    std::vector<int> views = use.path.ops;
-    while (is_view_op(*at(id).op)) {
-      views.push_back(id);
-      id = at(id).inputs[0];
-    }
-    const IrNode& base = at(id);
-    if (base.leaf < 0 && (!is_anchor_kind(base) || free_[id])) return false;
-    const View view = base.leaf >= 0 ? graph().leaves[base.leaf].view : View::dense(base.shape);
-    return compose(graph(), views, view).has_value();
   }
 
   // Total work of computing `id` inside the group, against computing it once: cheap ops may be repeated, dear ones may not.
@@ -356,15 +305,7 @@ class Scheduler {
     const Shape& domain = group.domain;
     if (rows.rank() >= domain.rank() || !std::equal(rows.begin(), rows.end(), domain.begin())) return std::nullopt;
     const Shape inner(domain.dims().subspan(rows.rank()));
-    return comes_from_reduction(id, rows, inner, 8) ? std::optional(inner) : std::nullopt;
-  }
-
-  bool comes_from_reduction(int id, const Shape& rows, const Shape& inner, int depth) const {
-    const IrNode& node = at(id);
-    if (depth == 0 || node.leaf >= 0) return false;
-    if (node.op->kind == OpKind::reduce) return squeezed(node.shape) == rows && reduced_shape(node) == inner;
-    if (node.op->kind != OpKind::elementwise && !is_view_op(*node.op)) return false;
-    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return comes_from_reduction(input, rows, inner, depth - 1); });
+    return comes_from_reduction(graph(), id, rows, inner, 8) ? std::optional(inner) : std::nullopt;
   }
 
   // An elementwise group becomes a reduce group over rows x inner: what it computed is now computed for every element of a row.
@@ -377,7 +318,7 @@ class Scheduler {
 
   bool join_reduce(Group& group, int id, const std::vector<Use>& uses, bool only) const {
     const IrNode& node = at(id);
-    const Shape rows = squeezed(node.shape), inner = reduced_shape(node);
+    const Shape rows = squeezed(node.shape), inner = reduced_shape(graph(), node);
     if (group.kind == GroupKind::elementwise) {
       if (own_level(id, group, uses) == Level::element) {  // what follows the reduction, once a row
         group.kind = GroupKind::reduce;
@@ -453,7 +394,7 @@ class Scheduler {
     Group joined = groups_[g];
     for (const Member& member : groups_[other].members) insert(joined, member.node, member.level, member.stored);
     for (int id : groups_[other].inlined) inline_into(joined, id);
-    if (!keep_outputs_only(joined) || !fits(joined) || has_hazard(joined)) return;
+    if (!keep_outputs_only(joined) || !fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined)) return;
     const auto move_to = [&](int target) {
       for (const Member& member : groups_[other].members) group_of_[member.node] = target;
       for (int id : groups_[other].inlined) group_of_[id] = target;
@@ -484,20 +425,6 @@ class Scheduler {
   }
 
   // ---- checks
-  bool fits(const Group& group) const {
-    std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, dtype) host values
-    for (const Use& use : external_uses(graph(), group, free_)) {
-      const IrNode& node = at(use.node);
-      if (node.leaf < 0) buffers.insert({1, use.node});
-      else if (graph().leaves[node.leaf].slot >= 0) buffers.insert({0, graph().leaves[node.leaf].slot});
-      else buffers.insert({2, static_cast<int>(node.dtype)});  // a binding for each type it is read as
-    }
-    if (group.members.size() + group.inlined.size() > max_vertices) return false;
-    size_t stores = 0;
-    for (const Member& member : group.members) stores += member.stored;
-    return buffers.size() + stores <= limits_.max_bindings;
-  }
-
   // Would an in-place write of this group meet a read, in the same kernel, of another element of the old value?
   bool has_hazard(const Group& group) const {
     for (const auto& [slot, writer] : writers_) {
@@ -569,65 +496,6 @@ class Scheduler {
     rebuild_write_order();
   }
 
-  // Depth first from the groups that nobody waits for, as recorded; what a group needs is computed right before it, the longest way first: the
-  // gradient that came through all layers before the activation that is computed again for it.
-  std::vector<int> by_need(const std::vector<std::set<int>>& before) const {
-    const int count = static_cast<int>(before.size());
-    const std::vector<int> depth = depths(before);
-    const auto recorded = [&](int g) { return groups_[g].members.back().node; };
-    std::vector<std::vector<int>> needs(count);
-    std::vector<bool> is_needed(count, false);
-    for (int g = 0; g < count; ++g) {
-      needs[g].assign(before[g].begin(), before[g].end());
-      std::sort(needs[g].begin(), needs[g].end(), [&](int a, int b) { return std::pair(-depth[a], recorded(a)) < std::pair(-depth[b], recorded(b)); });
-      for (int needed : needs[g]) is_needed[needed] = true;
-    }
-    std::vector<int> stack, order;
-    std::vector<bool> seen(count, false);
-    std::vector<size_t> next(count, 0);
-    std::set<std::pair<int, int>> roots;
-    for (int g = 0; g < count; ++g) {
-      if (!is_needed[g]) roots.insert({recorded(g), g});
-    }
-    for (const auto& [id, root] : roots) {
-      stack.push_back(root);
-      seen[root] = true;
-      while (!stack.empty()) {
-        const int g = stack.back();
-        if (next[g] == needs[g].size()) {
-          order.push_back(g);
-          stack.pop_back();
-        } else if (const int needed = needs[g][next[g]++]; !seen[needed]) {
-          seen[needed] = true;
-          stack.push_back(needed);
-        }
-      }
-    }
-    return order;
-  }
-
-  // Of each group, the length of the longest way to it; shorter than right for groups on a cycle, which order_groups() reports.
-  std::vector<int> depths(const std::vector<std::set<int>>& before) const {
-    const size_t count = before.size();
-    std::vector<std::vector<int>> after(count);
-    std::vector<size_t> waiting(count);
-    std::vector<int> depth(count, 0), ready;
-    for (size_t g = 0; g < count; ++g) {
-      waiting[g] = before[g].size();
-      for (int b : before[g]) after[static_cast<size_t>(b)].push_back(static_cast<int>(g));
-      if (waiting[g] == 0) ready.push_back(static_cast<int>(g));
-    }
-    while (!ready.empty()) {
-      const int g = ready.back();
-      ready.pop_back();
-      for (int next : after[static_cast<size_t>(g)]) {
-        depth[static_cast<size_t>(next)] = std::max(depth[static_cast<size_t>(next)], depth[static_cast<size_t>(g)] + 1);
-        if (--waiting[static_cast<size_t>(next)] == 0) ready.push_back(next);
-      }
-    }
-    return depth;
-  }
-
   void order_groups() {
     const int count = static_cast<int>(groups_.size());
     std::vector<std::set<int>> before(count);
@@ -637,12 +505,11 @@ class Scheduler {
         if (group_of_[next] != group_of_[id]) before[group_of_[next]].insert(group_of_[id]);
       });
     }
-    for (int g : by_need(before)) out_.groups.push_back(groups_[g]);
+    std::vector<int> recorded;
+    for (const Group& group : groups_) recorded.push_back(group.members.back().node);
+    for (int g : order_by_need(before, recorded)) out_.groups.push_back(groups_[g]);
     if (static_cast<int>(out_.groups.size()) != count) throw std::logic_error("[schedule] groups form a cycle");
   }
-
-  // Longer kernels gain nothing more from fusion and take drivers' compilers very long.
-  static constexpr size_t max_vertices = 96;
 
   ScheduleLimits limits_;
   ScheduledGraph out_;
@@ -658,42 +525,6 @@ class Scheduler {
 
 }  // namespace
 
-std::vector<bool> find_free_nodes(const Graph& graph) {
-  constexpr int limit = 16;
-  std::vector<int> cost(graph.nodes.size(), 0);
-  std::vector<bool> free_nodes(graph.nodes.size(), false);
-  for (size_t id = 0; id < graph.nodes.size(); ++id) {
-    const IrNode& node = graph.nodes[id];
-    cost[id] = node.leaf >= 0 || node.op->kind == OpKind::constant ? 0 : limit + 1;
-    const bool scalar = node.shape.numel() == 1 && (node.op->kind == OpKind::elementwise || is_view_op(*node.op)) && node.op != &copy_op;
-    const bool view = is_view_op(*node.op);
-    if (!scalar && !view) continue;
-    int total = view ? 0 : node.op->cost;
-    for (int input : node.inputs) total += cost[input];
-    cost[id] = std::min(total, limit + 1);
-    free_nodes[id] = !view && total <= limit;
-  }
-  return free_nodes;
-}
-
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits) { return Scheduler(std::move(graph), limits).run(); }
-
-std::string ScheduledGraph::str() const {
-  static constexpr const char* kinds[] = {"elementwise", "reduce", "matmul", "body", "join", "loop"};
-  static constexpr const char* levels[] = {"", " row", " full"};
-  std::string text;
-  for (size_t g = 0; g < groups.size(); ++g) {
-    const Group& group = groups[g];
-    text += fmt::format("  group {} {} {}", g, kinds[static_cast<int>(group.kind)], group.domain.str());
-    if (group.kind == GroupKind::reduce) text += fmt::format(" over {}", group.inner.str());
-    text += ":";
-    for (int id : group.inlined) text += fmt::format(" [%{} {}]", id, graph.nodes[id].op->name);
-    for (const Member& member : group.members) {
-      text += fmt::format(" %{} {}{}{}", member.node, graph.nodes[member.node].op->name, levels[static_cast<int>(member.level)], member.stored ? "*" : "");
-    }
-    text += '\n';
-  }
-  return text;
-}
 
 }  // namespace heddle

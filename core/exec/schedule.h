@@ -71,6 +71,8 @@ struct ScheduleLimits {
   uint32_t max_bindings = 8;
   bool fuse = true;  // false: one kernel a vertex (eager mode and tests)
   bool siblings = true;  // updates that read the same memory are one kernel
+  bool cheap = true;     // core/exec/recompute_cheap.h
+  bool counted_loops = false;  // a driver ends long loops: loops of a user's text stay out of loops over rows and products
 };
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits);

@@ -47,10 +47,7 @@ int apply(Graph& out, IrNode node, const Caps& caps, PassSet passes) {
 }  // namespace
 
 Graph specialize(Graph graph, const Caps& caps, PassSet passes) {
-  Graph out;
-  out.leaves = std::move(graph.leaves);
-  out.storage_slots = graph.storage_slots;
-  out.host_slots = graph.host_slots;
+  Graph out = graph.over_same_leaves();
   std::optional<AttentionPairs> pairs;
   if (passes.has(Pass::pair_attention)) pairs.emplace(graph, caps);
   const bool any = anything_varies(graph);

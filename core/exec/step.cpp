@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/base/hash.h"
 #include "core/base/host_span.h"
 #include "core/exec/commands.h"
 #include "core/exec/debug.h"
@@ -19,27 +20,13 @@
 #include "core/exec/step_result.h"
 
 namespace heddle {
-namespace {
-
-// By words: a key is compared whole anyway, and is long.
-uint64_t hash_key(const std::vector<uint64_t>& key) {
-  uint64_t hash = key.size();
-  for (const uint64_t word : key) {
-    hash = (hash ^ word) * 0x9fb21c651e98df25ull;
-    hash ^= hash >> 32;
-  }
-  return hash;
-}
-
-}  // namespace
-
 // ---- StepCache
 
 StepCache::StepCache() = default;
 StepCache::~StepCache() = default;
 
 std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) {
-  const auto [begin, end] = by_hash_.equal_range(hash_key(key));
+  const auto [begin, end] = by_hash_.equal_range(hash_words(key));
   for (auto at = begin; at != end; ++at) {
     if (at->second->key != key) continue;
     entries_.splice(entries_.begin(), entries_, at->second);
@@ -54,7 +41,7 @@ void StepCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> s
     by_hash_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == std::prev(entries_.end()); }));
     entries_.pop_back();
   }
-  entries_.push_front({key, hash_key(key), std::move(step)});
+  entries_.push_front({key, hash_words(key), std::move(step)});
   by_hash_.emplace(entries_.front().hash, entries_.begin());
 }
 

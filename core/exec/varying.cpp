@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/hash.h"
 #include "core/exec/schedule.h"
 #include "core/graph/primitives.h"
 
@@ -82,15 +83,6 @@ uint16_t from_inputs(const Graph& graph, const IrNode& node) {
     return dimension_varies(input(1), rank - 1) ? static_cast<uint16_t>(found | bit(rank - 1)) : found;
   }
   return any;
-}
-
-uint64_t hash_words(const std::vector<uint64_t>& words) {
-  uint64_t hash = words.size();
-  for (const uint64_t word : words) {
-    hash = (hash ^ word) * 0x9fb21c651e98df25ull;
-    hash ^= hash >> 32;
-  }
-  return hash;
 }
 
 }  // namespace

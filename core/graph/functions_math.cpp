@@ -67,20 +67,25 @@ double largest(DType t) {
 
 }  // namespace
 
+// Scaled by the larger of the two, which is a constant to its derivatives: a maximum would give wrong second ones where both are equal.
 Tensor hypot(TensorArg a, const Tensor& b) {
   const CallerScope scope(a.caller);
-  const auto [x, y] = floats("hypot", abs(a.tensor), abs(b));
-  const Tensor high = maximum(x, y), low = minimum(x, y);
-  // An infinity beside anything is one, beside a NaN too.
-  const Tensor ratio = low / where(high == 0 || isinf(high), 1, high);
-  return where(isinf(x) || isinf(y), std::numeric_limits<double>::infinity(), high * sqrt(1 + ratio * ratio));
+  const auto [x, y] = floats("hypot", a.tensor, b);
+  const Tensor largest = stop_gradient(maximum(abs(x), abs(y)));
+  const Tensor none = largest == 0, scale = where(none || isinf(largest), 1, largest);
+  const Tensor u = x / scale, v = y / scale, length = where(none, 0, scale * sqrt(where(none, 1, u * u + v * v)));
+  return where(isinf(x) || isinf(y), std::numeric_limits<double>::infinity(), length);  // an infinity beside a NaN too
 }
 
+// high + log(e^(low - high) + e^(high - high)), where the constant `high` leaves no difference of infinities and 1 + expm1(0) no digit behind. Selected by a
+// comparison and smooth in both, so derivatives of any order are right where both are equal.
 Tensor logaddexp(TensorArg a, const Tensor& b) {
   const CallerScope scope(a.caller);
   const auto [x, y] = floats("logaddexp", a.tensor, b);
-  // Equal infinities have no difference.
-  return maximum(x, y) + log1p(exp(-abs(where(x == y, 0, x - y))));
+  const Tensor less = x < y, high = where(less, y, x), low = where(less, x, y);
+  const Tensor infinite = isinf(high) && low == low;
+  const Tensor h = where(infinite, 0, high), m = stop_gradient(h);
+  return where(infinite, high, m + log1p(exp(where(infinite, 0, low) - m) + expm1(h - m)));
 }
 
 Tensor xlogy(TensorArg a, const Tensor& b) {
@@ -120,8 +125,11 @@ Tensor floor_divide(TensorArg a, const Tensor& y) {
   const Tensor& x = a.tensor;
   if (!is_float(x.dtype()) && !is_float(y.dtype())) return integer_quotient(x, y);
   const auto [n, d] = floats("floor_divide", x, y);
-  // A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0.
-  return where(d == 0, n / d, round((n - mod(n, where(d == 0, 1, d))) / d));
+  // A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0. By an infinity: the sign
+  // decides; n - n is NaN where n is no number.
+  const Tensor regular = where(d == 0 || isinf(d), 1, d);
+  const Tensor quotient = round((n - mod(n, regular)) / regular);
+  return where(d == 0, n / d, where(isinf(d), (n - n) - cast(n != 0 && (n < 0) != (d < 0), n.dtype()), quotient));
 }
 Tensor floor_divide(TensorArg x, double y) {
   const CallerScope scope(x.caller);
@@ -178,7 +186,8 @@ Tensor digamma(TensorArg a) {
   Tensor psi = log(z) - 0.5 / z - w * series;
   for (int k = 0; k < 6; ++k) psi = psi - 1 / (y + k);
   const Tensor inside = where(left, x, 0.25);
-  return cast(where(left, psi - std::numbers::pi / tan(std::numbers::pi * (inside - floor(inside))), psi), given.dtype());
+  const Tensor value = where(left, psi - std::numbers::pi / tan(std::numbers::pi * (inside - floor(inside))), psi);
+  return cast(where(x < 0 && x == floor(x), std::numeric_limits<double>::quiet_NaN(), value), given.dtype());  // poles with both signs
 }
 
 Tensor heaviside(TensorArg a, const Tensor& at_zero) {
@@ -237,22 +246,27 @@ Tensor logsigmoid(TensorArg x) {
   const CallerScope scope(x.caller);
   return -softplus(-build::as_float(x.tensor));
 }
+// Unlike clamp(), which counts its bounds to the inside, these have no gradient at the bounds, as in PyTorch.
 Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
   const CallerScope scope(caller);
   if (!(low < high)) throw ValueError(fmt::format("[hardtanh] low is {}, high {}; low must be the smaller", low, high));
-  return clamp(as_float(x), low, high);
+  const Tensor in = as_float(x);
+  return where(in <= low, low, where(in >= high, high, in));
 }
-Tensor hardsigmoid(TensorArg x) {
-  const CallerScope scope(x.caller);
-  return clamp(as_float(x.tensor) + 3, 0, 6) * (1.0 / 6);
+Tensor hardsigmoid(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor x = as_float(a.tensor);
+  return where(x <= -3, 0, where(x >= 3, 1, (x + 3) * (1.0 / 6)));
 }
-Tensor hardswish(TensorArg x) {
-  const CallerScope scope(x.caller);
-  return x.tensor * hardsigmoid(x.tensor);
+Tensor hardswish(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor x = as_float(a.tensor);
+  return where(x <= -3, x * 0, where(x >= 3, x, x * ((x + 3) * (1.0 / 6))));
 }
-Tensor relu6(TensorArg x) {
-  const CallerScope scope(x.caller);
-  return clamp(x.tensor, 0, 6);
+Tensor relu6(TensorArg a) {
+  const CallerScope scope(a.caller);
+  const Tensor& x = a.tensor;
+  return where(x <= 0, 0, where(x >= 6, 6, x));
 }
 Tensor leaky_relu(const Tensor& x, double slope, Caller caller) {
   const CallerScope scope(caller);

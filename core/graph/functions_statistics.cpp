@@ -57,7 +57,9 @@ Tensor quantile_of(const Tensor& sorted, double q, int axis) {
   const double place = q * static_cast<double>(last), below = std::floor(place);
   const Tensor low = at_place(sorted, axis, static_cast<int64_t>(below));
   if (place == below) return low;
-  return low + (place - below) * (at_place(sorted, axis, static_cast<int64_t>(below) + 1) - low);
+  const Tensor high = at_place(sorted, axis, static_cast<int64_t>(below) + 1);
+  const double share = place - below;
+  return share < 0.5 ? low + share * (high - low) : high - (1 - share) * (high - low);  // from the nearer one: exact there, and an infinity stays
 }
 
 // ---- running values along the last axis of (rows, n): `fold` reduces the last axis, `join` two values, `start` changes nothing.
@@ -226,6 +228,7 @@ Tensor cov(const Tensor& x, double correction, Caller caller) {
 Tensor corrcoef(TensorArg x) {
   const CallerScope scope(x.caller);
   const Tensor rows = centred_rows("corrcoef", x.tensor);
+  if (rows.dim(1) == 0) return full(x.tensor.rank() == 1 ? Shape{} : Shape{rows.dim(0), rows.dim(0)}, std::numeric_limits<double>::quiet_NaN(), as_float(x.tensor).dtype(), &rows.device());
   return cast(clamp(products(rows / sqrt(sum(square(rows), {1}, true)), x.tensor), -1, 1), as_float(x.tensor).dtype());
 }
 
@@ -255,9 +258,10 @@ Ordered median(const Tensor& x, int axis, bool keepdim, Caller caller) {
   const Ordered sorted = sort(x, at);
   const int64_t last = x.dim(at) - 1;
   Ordered middle{at_place(sorted.values, at, last / 2), at_place(sorted.indices, at, last / 2)};
-  if (is_float(x.dtype())) {  // a NaN is last
+  if (is_float(x.dtype())) {  // a NaN is last; the first of them is the answer
     const Tensor end = at_place(sorted.values, at, last), absent = isnan(end);
-    middle = {where(absent, end, middle.values), where(absent, at_place(sorted.indices, at, last), middle.indices)};
+    const Tensor first = min(where(isnan(sorted.values), sorted.indices, static_cast<double>(last)), {at}, true);
+    middle = {where(absent, end, middle.values), where(absent, first, middle.indices)};
   }
   return without_axis(middle, at, keepdim);
 }

@@ -7,7 +7,9 @@
 #include "core/exec/access.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -32,7 +34,7 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
 }
 
 void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& key) {
-  key.push_back(reinterpret_cast<uint64_t>(node.op));
+  key.push_back(reinterpret_cast<uint64_t>(planned_row(node.op)));
   key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 | static_cast<uint64_t>(node.shape.rank()) << 40 |
                 static_cast<uint64_t>(node.inputs.size()) << 20 | node.attrs.ints.size());
   for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
@@ -127,29 +129,13 @@ std::vector<NodePtr> call_body(const LoopBody& body, std::span<const NodePtr> ar
   return made;
 }
 
-// Without recursion.
 std::vector<NodePtr> nodes_below(std::span<const NodePtr> roots, const std::function<bool(const Node&)>& stop) {
-  struct Frame {
-    NodePtr node;
-    size_t next;
-  };
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
-  std::vector<Frame> stack;
+  const auto enter = [&](const NodePtr& input) { return seen.insert(input.get()).second; };
+  const auto opens = [&](const Node& node) { return !stop(node); };
   for (const NodePtr& root : roots) {
-    if (!seen.insert(root.get()).second) continue;
-    stack.push_back({root, 0});
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      const size_t inputs = top.next == 0 && stop(*top.node) ? 0 : top.node->inputs.size();
-      if (top.next >= inputs) {
-        order.push_back(std::move(top.node));
-        stack.pop_back();
-        continue;
-      }
-      const NodePtr& input = top.node->inputs[top.next++];
-      if (seen.insert(input.get()).second) stack.push_back({input, 0});
-    }
+    if (enter(root)) post_order(root, enter, opens, [&](const NodePtr& node) { order.push_back(node); });
   }
   return order;
 }

@@ -1,3 +1,4 @@
+#include "core/graph/post_order.h"
 #include "core/graph/reference.h"
 
 #include <fmt/format.h>
@@ -31,26 +32,21 @@ HostArray compute(const Node& node, reference::Inputs in) {
   return read_value(node);
 }
 
+thread_local int rounding_scopes = 0;
+
+HostArray stored(HostArray value) {
+  if (rounding_scopes == 0 || !is_float(value.dtype)) return value;
+  for (double& v : value.floats) v = reference::rounded(v, value.dtype);
+  return value;
+}
+
 // Inputs before users; what has a value already is not looked behind.
 std::vector<const Node*> topological(std::span<const NodePtr> outputs, std::unordered_map<const Node*, int>& uses) {
-  struct Frame {
-    const Node* node;
-    size_t next;
-  };
   std::vector<const Node*> order;
+  const auto enter = [&](const NodePtr& input) { return ++uses[input.get()] == 1; };
+  const auto opens = [](const Node& node) { return !node.has_value(); };
   for (const NodePtr& output : outputs) {
-    if (!uses.try_emplace(output.get(), 0).second) continue;
-    std::vector<Frame> stack{{output.get(), 0}};
-    while (!stack.empty()) {
-      Frame& top = stack.back();
-      if (!top.node->has_value() && top.next < top.node->inputs.size()) {
-        const Node* input = top.node->inputs[top.next++].get();
-        if (++uses[input] == 1) stack.push_back({input, 0});
-        continue;
-      }
-      order.push_back(top.node);
-      stack.pop_back();
-    }
+    if (uses.try_emplace(output.get(), 0).second) post_order(output, enter, opens, [&](const NodePtr& node) { order.push_back(node.get()); });
   }
   return order;
 }
@@ -112,7 +108,7 @@ class Evaluator {
         run_loop(as_loop(*node), in);
         values.emplace(node, reference::blank(node->shape, node->dtype));
       } else {
-        values.emplace(node, compute_or_explain(*node, in));
+        values.emplace(node, stored(compute_or_explain(*node, in)));
       }
       for (const NodePtr& input : node->inputs) {
         if (--uses_[input.get()] == 0) values.erase(input.get());
@@ -164,6 +160,9 @@ class Evaluator {
 };
 
 }  // namespace
+
+RoundingScope::RoundingScope() { ++rounding_scopes; }
+RoundingScope::~RoundingScope() { --rounding_scopes; }
 
 std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs) {
   std::unordered_map<const Node*, int> uses;

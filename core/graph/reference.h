@@ -25,6 +25,16 @@ struct HostArray {
 // Values of `outputs`. Nodes that have a value are read from their device; the others are evaluated recursively (iteratively: no stack limit).
 std::vector<HostArray> evaluate_reference(std::span<const NodePtr> outputs);
 
+// While one lives, this thread's evaluations round every value of every node to its dtype, as a device does that stores each of them: what the tests of
+// f16 and bf16 ask, because fused kernels keep more digits than a user can count on.
+class RoundingScope {
+ public:
+  RoundingScope();
+  ~RoundingScope();
+  RoundingScope(const RoundingScope&) = delete;
+  RoundingScope& operator=(const RoundingScope&) = delete;
+};
+
 // Element bytes as stored <-> HostArray.
 HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype);
 std::vector<uint8_t> host_array_to_bytes(const HostArray& array);

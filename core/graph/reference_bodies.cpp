@@ -6,7 +6,9 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "core/graph/linalg.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 #include "core/graph/reference_ops.h"
 
 namespace heddle::reference {
@@ -88,6 +90,8 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
       {&ops::scatter_rows_op, scatter_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
       {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},
+      {&linalg::cholesky_block_op, linear_algebra}, {&linalg::lu_panel_op, linear_algebra},
+      {&linalg::triangular_block_op, linear_algebra}, {&linalg::join_blocks_op, linear_algebra},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},
       {&ops::attention_bias_gradient_op, attention_gradient},
@@ -97,7 +101,31 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
 
 }  // namespace
 
+HostArray user_body(const UserDefinition& definition, const Node& node, Inputs in) {
+  if (!definition.body.host) throw ValueError(fmt::format("[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)", definition.name));
+  std::vector<UserArray> given, made;
+  std::vector<TensorType> types;
+  for (const HostArray* x : in) {
+    types.push_back({x->shape, x->dtype});
+    given.push_back({x->shape, std::vector<double>(static_cast<size_t>(x->shape.numel()))});
+    for (size_t i = 0; i < given.back().values.size(); ++i) given.back().values[i] = x->at(i);
+  }
+  for (const TensorType& type : user_outputs(definition, types)) made.push_back({type.shape, std::vector<double>(static_cast<size_t>(type.shape.numel()))});
+  definition.body.host(given, made);
+  HostArray out = blank(node.shape, node.dtype);
+  size_t at = 0;
+  for (const UserArray& part : made) {
+    if (static_cast<int64_t>(part.values.size()) != part.shape.numel()) throw ValueError(fmt::format("[{}] its host function changed the size of a result", definition.name));
+    for (const double value : part.values) {
+      if (is_float(node.dtype)) out.floats[at++] = value;
+      else out.ints[at++] = to_integer(value, node.dtype);
+    }
+  }
+  return out;
+}
+
 HostArray body(const Node& node, Inputs in) {
+  if (const UserRow* user = as_user(*node.op)) return user_body(*user->definition, node, in);
   const auto found = bodies().find(node.op);
   if (found == bodies().end()) throw std::logic_error(fmt::format("[reference] {} has no line in reference_bodies.cpp", node.op->name));
   return found->second(node, in);

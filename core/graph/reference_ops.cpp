@@ -8,6 +8,7 @@
 #include "core/base/error.h"
 #include "core/graph/philox.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle::reference {
 namespace {
@@ -117,6 +118,20 @@ HostArray in_integers(const Node& node, Inputs in) {
   return out;
 }
 
+HostArray user_element(const UserRow& user, const Node& node, Inputs in) {
+  const UserDefinition& definition = *user.definition;
+  if (!definition.element.host) throw ValueError(fmt::format("[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)", definition.name));
+  HostArray out = blank(node.shape, node.dtype);
+  std::vector<double> x(in.size()), y(definition.rows.size());
+  for (size_t i = 0; i < count_of(out); ++i) {
+    for (size_t k = 0; k < in.size(); ++k) x[k] = in[k]->at(i);
+    definition.element.host(x, y);
+    if (is_float(node.dtype)) out.floats[i] = y[user.output];
+    else out.ints[i] = to_integer(y[user.output], node.dtype);
+  }
+  return out;
+}
+
 HostArray pad(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
   for (double& v : out.floats) v = rounded(node.attrs.real, node.dtype);
@@ -196,6 +211,7 @@ HostArray elementwise(const Node& node, Inputs in) {
   if (node.op == &ops::cast_op) return cast(node, *in[0]);
   if (node.op == &ops::where_op) return where(node, *in[0], *in[1], *in[2]);
   if (node.op == &ops::stop_gradient_op) return *in[0];
+  if (const UserRow* user = as_user(*node.op)) return user_element(*user, node, in);
   return is_float(in[0]->dtype) ? in_floats(node, in) : in_integers(node, in);
 }
 

@@ -90,6 +90,7 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"train", "mnist-mlp", "--seed", "99999999999999999999"}, "--seed");
   expect_user_error({"eval", "mnist-mlp"}, "--model");
   expect_user_error({"dump", "mnist-mlp", "--what", "soul", "--device", "reference:0"}, "unknown view 'soul'");
+  EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--passes", "--device", "null:0"}).out, "cse: "));
   expect_user_error({"dump", "mnist-mlp:0", "--device", "reference:0"}, "mnist-mlp");
   expect_user_error({"dump", "mlp:8", "--format", "pdf", "--device", "null:0"}, "unknown format 'pdf'");
 }
@@ -133,7 +134,7 @@ TEST(Kernel, PrintsForEachTarget) {
 }
 
 TEST(Dump, EveryView) {
-  for (const char* what : {"graph", "simplified", "groups", "source", "plan"}) {
+  for (const char* what : {"graph", "simplified", "groups", "source", "plan", "passes"}) {
     const Finished run = run_heddle({"dump", "mnist-mlp", "--what", what, "--device", "null:0", "--json"});
     ASSERT_EQ(run.exit_code, 0) << what << ": " << run.err;
     const Json json = Json::parse(run.out);

@@ -19,17 +19,13 @@ using Json = nlohmann::json;
 using test::contains;
 using test::expect_user_error;
 using test::Finished;
+using test::read_text;
 using test::run_heddle;
 using test::run_program;
 
-std::string text_of(const std::string& path) {
-  const std::vector<uint8_t> bytes = test::read_bytes(path);
-  return {bytes.begin(), bytes.end()};
-}
-
 // Events of each track are sorted and nested or apart; returns the names that were met.
 std::map<std::string, int> check_trace(const std::string& path) {
-  const Json trace = Json::parse(text_of(path));
+  const Json trace = Json::parse(read_text(path));
   std::map<std::pair<int, int>, std::vector<std::pair<double, double>>> open;  // per track, enclosing events
   std::map<std::pair<int, int>, double> latest;
   std::map<std::string, int> names;
@@ -169,7 +165,7 @@ TEST(Draw, HtmlIsOneFileThatShowsEverything) {
   const std::string path = folder / "step.html";
   const Finished run = run_heddle({"dump", "gpt:2x16x2x32", "--format", "html", "--out", path, "--device", "null:0"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const std::string html = text_of(path);
+  const std::string html = read_text(path);
   for (const char* part : {"<!doctype html>", "<svg", "Schedule", "Arena", "last read by kernel", "matmul", "</html>"}) EXPECT_TRUE(html.find(part) != std::string::npos) << part;
   for (const char* part : {"http:", "https:", "<script src", "<link"}) EXPECT_EQ(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("<pre><"), std::string::npos) << "sources are escaped";
@@ -186,7 +182,7 @@ TEST(Draw, DotIsTakenByGraphviz) {
     const std::string path = folder / (std::string(what) + ".dot");
     const Finished run = run_heddle({"dump", "mlp:8", "--format", "dot", "--what", what, "--out", path, "--device", "null:0"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
-    const std::string dot = text_of(path);
+    const std::string dot = read_text(path);
     EXPECT_EQ(dot.rfind("digraph", 0), 0u);
     EXPECT_TRUE(dot.find(" -> ") != std::string::npos);
     EXPECT_EQ(std::count(dot.begin(), dot.end(), '{'), std::count(dot.begin(), dot.end(), '}'));

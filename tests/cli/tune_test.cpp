@@ -16,12 +16,8 @@ using Json = nlohmann::json;
 using test::contains;
 using test::expect_user_error;
 using test::Finished;
+using test::read_text;
 using test::run_heddle;
-
-std::string read_text(const std::string& path) {
-  std::ifstream in(path);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 bool has_device(const std::string& id) {
   for (const DeviceInfo& info : Registry::instance().devices()) {

@@ -100,6 +100,22 @@ TEST_P(Movement, TransposesOfOddSizes) {
   }
 }
 
+// Rows of whole lines are written past the caches however short they are; others from a few hundred elements on.
+TEST_P(Movement, OuterProductsOfShortRows) {
+  for (const auto& [columns, dtype] : std::vector<std::pair<int64_t, DType>>{{64, DType::f32}, {192, DType::bf16}, {320, DType::f32}, {600, DType::f32}, {63, DType::f32}}) {
+    SCOPED_TRACE(std::to_string(columns) + " columns of " + std::string(name_of(dtype)));
+    const int64_t rows = 21;
+    std::vector<float> a = numbers(rows), b = numbers(columns, DType::f32, 3), want;
+    for (float& x : a) x = std::fmod(x, 3.0f);  // products that bf16 holds
+    for (const float x : a) {
+      for (const float y : b) want.push_back(x * std::fmod(y, 64.0f));
+    }
+    for (float& y : b) y = std::fmod(y, 64.0f);
+    const Tensor x = tensor(a, {rows, 1}, dtype), y = tensor(b, {columns}, dtype);
+    expect([&] { return x * y; }, want, {"plain", "streamed"});
+  }
+}
+
 TEST_P(Movement, TransposesOfEveryDType) {
   const std::vector<int64_t> shape = {128, 70};
   for (DType dtype : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {

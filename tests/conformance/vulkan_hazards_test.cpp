@@ -7,6 +7,9 @@
 #include <random>
 
 #include "backend_vulkan/hazards.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+#include "heddle.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -58,6 +61,47 @@ TEST(VulkanHazards, AgreesWithBytes) {
         written[buffer][i] |= t.writes;
       }
     }
+  }
+}
+
+// ---- barriers of a planned step, as a recording would place them
+
+// Ranges of the kernels' buffers: inputs and results lie apart, temporaries where the plan put them.
+uint32_t barriers_of_pending() {
+  const Caps caps = device("null:0").caps();
+  const PlannedStep step = plan_step(prepare(import_graph(capture(held_pending())), caps), caps);
+  const auto range = [&](SlotRef slot) -> Binding {
+    constexpr uint64_t apart = uint64_t{1} << 20;
+    if (slot.kind != SlotRef::Kind::vertex) return {BufferId{slot.kind == SlotRef::Kind::input ? 1u : 2u}, static_cast<uint64_t>(slot.index) * apart, apart};
+    const auto temporary = step.plan.temporaries.find(slot.index);
+    if (temporary == step.plan.temporaries.end()) return {BufferId{3}, static_cast<uint64_t>(slot.index) * apart, apart};
+    return {BufferId{4}, step.plan.arena.placements[temporary->second].offset, step.plan.lifetimes[temporary->second].bytes};
+  };
+  Hazards hazards;
+  uint32_t barriers = 0;
+  for (const LoweredKernel& kernel : step.kernels) {
+    std::vector<Touch> touches;
+    kernel.for_each_binding([&](SlotRef slot, Access access) { touches.push_back({range(slot), access != Access::write, access != Access::read}); });
+    if (hazards.conflict(touches)) {
+      hazards.clear();
+      ++barriers;
+    }
+    hazards.add(touches);
+  }
+  return barriers;
+}
+
+Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &device("null:0")); }
+
+TEST(VulkanBarriers, KernelsThatCanRunTogetherAreNotSeparated) {
+  const Tensor a = leaf({40, 30}), b = leaf({30, 20}), c = leaf({30, 50});
+  {
+    const Tensor x = matmul(a, b), y = matmul(a, c), z = sum(a, {0});
+    EXPECT_EQ(barriers_of_pending(), 0u);
+  }
+  {
+    const Tensor y = matmul(transpose(matmul(a, b)), matmul(a, c));
+    EXPECT_EQ(barriers_of_pending(), 1u) << "the last product waits for both others, which do not wait for each other";
   }
 }
 

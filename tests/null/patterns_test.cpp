@@ -290,6 +290,14 @@ TEST(ActivationPatterns, AreOneOperation) {
 }
 
 // ---- normalisations behind convolutions and products
+template <class F>
+uint64_t kernels_of(const F& f) {
+  const uint64_t before = null_device().counters().kernels;
+  const Tensor y = f();
+  eval_pending();
+  return null_device().counters().kernels - before;
+}
+
 TEST(BatchNormFolding, IsPartOfTheWeightsAndComputedOnce) {
   const Tensor x = leaf({2, 3, 8, 8});
   nn::Conv2d conv(3, 4, {3, 3}, {}, true, &null_device());
@@ -297,12 +305,7 @@ TEST(BatchNormFolding, IsPartOfTheWeightsAndComputedOnce) {
   norm.eval();
   eval_pending();
   const NoGradScope no_grad;
-  const auto kernels = [&] {
-    const uint64_t before = null_device().counters().kernels;
-    const Tensor y = relu(norm(conv(x)));
-    eval_pending();
-    return null_device().counters().kernels - before;
-  };
+  const auto kernels = [&] { return kernels_of([&] { return relu(norm(conv(x))); }); };
   const uint64_t first = kernels();
   EXPECT_GT(first, 1u);
   EXPECT_EQ(kernels(), 1u);
@@ -323,12 +326,7 @@ TEST(BatchNormFolding, BehindALinearLayerToo) {
   norm.eval();
   eval_pending();
   const NoGradScope no_grad;
-  const auto kernels = [&] {
-    const uint64_t before = null_device().counters().kernels;
-    const Tensor y = relu(norm(linear(x)));
-    eval_pending();
-    return null_device().counters().kernels - before;
-  };
+  const auto kernels = [&] { return kernels_of([&] { return relu(norm(linear(x))); }); };
   kernels();
   EXPECT_EQ(kernels(), 1u);
 }

@@ -190,6 +190,45 @@ TEST(Fusion, UnfusedIsOneKernelAVertex) {
   EXPECT_EQ(compile_pending(false).kernels.size(), 3u);
 }
 
+// ---- cheap values are computed again
+
+TEST(CheapValues, AreComputedAgainByTheirReaders) {
+  const Tensor x = leaf({64, 48});
+  const auto arena_and_kernels = [&](bool recompute) {
+    const Caps caps = null_device().caps();
+    const PassSet passes = recompute ? PassSet::all() : PassSet::all().without(Pass::cheap);
+    const PlannedStep step = plan_step(prepare(import_graph(capture(held_pending())), caps, true, passes), caps, true, passes);
+    return std::pair(step.plan.arena.total(), step.kernels.size());
+  };
+  {
+    const auto make = [&] { const Tensor y = relu(x); return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto both = make();
+    EXPECT_EQ(arena_and_kernels(true), std::pair(uint64_t{0}, size_t{2}));
+    EXPECT_GE(arena_and_kernels(false).first, 64u * 48 * 4);
+  }
+  {  // dear: computed once
+    const auto make = [&] { const Tensor y = exp(x); return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto both = make();
+    EXPECT_GE(arena_and_kernels(true).first, 64u * 48 * 4);
+  }
+  {  // two tensors to read instead of one
+    const Tensor z = leaf({64, 48});
+    const auto make = [&] { const Tensor y = x + z; return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto both = make();
+    EXPECT_GE(arena_and_kernels(true).first, 64u * 48 * 4);
+  }
+}
+
+TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
+  Tensor p = leaf({64, 48});
+  const auto make = [&] { const Tensor y = p * 2.0; return std::pair(sum(y, {0}), sum(y, {1})); };
+  const auto both = make();
+  p.assign(p + 1.0);
+  const Compiled c = compile_pending();
+  expect_sound_order(c);
+  EXPECT_GE(c.plan.arena.total(), 64u * 48 * 4);
+}
+
 // ---- in-place updates
 
 TEST(Assign, UpdateIsWrittenInPlaceBySameKernel) {

@@ -129,6 +129,7 @@ std::vector<const StoredCase*> right_cases(const std::string& name) {
   std::vector<const StoredCase*> result;
   std::set<std::string> seen;
   for (const StoredCase& c : stored_cases().at(name)) {
+    if (!c.kind.empty()) continue;  // made from another
     std::string keys = std::to_string(c.in.size());
     for (const auto& [key, value] : c.args.items()) keys += " " + key;
     if (seen.insert(keys).second) result.push_back(&c);
@@ -158,8 +159,10 @@ TEST_P(Mutations, GiveValuesOrProperErrors) {
 
 std::vector<std::string> stored_functions() {
   std::vector<std::string> names;
+  // The cases of these call other functions with their inputs first.
+  const std::set<std::string> wrapped{"eye", "cholesky", "cholesky_inverse", "cholesky_solve", "solve", "solve_triangular", "inverse", "logdet", "lu", "lu_solve", "ctc_loss"};
   for (const auto& [name, cases] : stored_cases()) {
-    if (name != "eye") names.push_back(name);  // its case multiplies by a tensor
+    if (!wrapped.contains(name)) names.push_back(name);
   }
   return names;
 }

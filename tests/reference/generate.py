@@ -11,6 +11,9 @@ from the row's name and the case's number, rounded to their dtype, and everythin
 another implementation's rounding. A gradient is that of sum(output * cotangent) with random cotangents, over all floating outputs. A file holds for case i the
 tensors "i.in.k", "i.out.k", "i.cot.k" and "i.grad.k" (floating ones as f32, whole ones as i32), and under the metadata "cases" a list of
 {op, args, in: dtypes, out: dtypes, grad: numbers of the inputs that have one}.
+
+From the first case of each row more are made by themselves (NAME-derived.safetensors, with a "kind"): each axis of the first input empty, NaN or infinities among
+the values, and zeros, ones and large numbers of both signs, where formulas have corners and overflow. What PyTorch refuses is left out.
 """
 import argparse
 import hashlib
@@ -49,6 +52,37 @@ class Input:
         return rng.uniform(self.low, self.high, self.shape)
 
 
+    def without(self, axis, size):
+        """The same with an axis of size 0, where it has that axis with that size."""
+        if len(self.shape) <= axis or self.shape[axis] != size:
+            return self
+        shape = tuple(0 if k == axis else n for k, n in enumerate(self.shape))
+        return Input(shape, self.low, self.high, self.dtype, self.grad, None if self.values is None else np.array(self.values).reshape(self.shape).take([], axis))
+
+    def with_values(self, kind, dtype):
+        """The same with some elements of a floating input replaced."""
+        if dtype not in FLOATS or not self.grad or not self.shape and kind != "extreme":
+            return self  # what takes no gradient may be labels
+        values = self.draw(np.random.Generator(np.random.Philox(7)), dtype).copy().reshape(-1)
+        places = {"nan": [(0.4, np.nan)], "infinite": [(0.1, np.inf), (0.8, -np.inf)],
+                  "extreme": [(k / len(EXTREMES), v) for k, v in enumerate(EXTREMES)]}[kind]
+        for at, value in places:
+            if values.size:
+                values[int(at * values.size)] = value
+        return Input(self.shape, grad=self.grad, dtype=self.dtype, values=values.reshape(self.shape))
+
+
+# Where functions have corners, and where careless formulas overflow.
+EXTREMES = [0.0, 1.0, -1.0, 0.5, -0.5, 1e-4, -1e-4, 30.0, -30.0, 120.0, -120.0, 1000.0, -1000.0, 2.0, -2.0, 3.0, -3.0]
+CRASHES = {"grid_sample"}  # PyTorch itself does with NaN coordinates
+
+
+def axes_of(inputs):
+    """(axis, size) of the axes of the first input that has any: each is emptied in all inputs that have it."""
+    shape = next((i.shape for i in inputs if len(i.shape)), ())
+    return [(axis, size) for axis, size in enumerate(shape) if size]
+
+
 def whole(shape, low=-9, high=10, dtype="i32", **how):
     return Input(shape, low, high, dtype, grad=False, **how)
 
@@ -69,6 +103,7 @@ def given(values, dtype=None, **how):
 class Family:
     def __init__(self, name):
         self.name, self.cases, self.tensors = name, [], {}
+        self.derived = None  # the family of the cases made from these by themselves
 
     def row(self, op, compute, inputs, args=({},), dtypes=("f32",), grad=True, pairs=False, out=None):
         """Cases of one function: each list of inputs with each dict of args (with pairs=True the n-th with the n-th), for each dtype (that of the inputs which
@@ -80,8 +115,23 @@ class Family:
         for n, dtype in enumerate(dtypes):
             for m, (some, arg) in enumerate(combined if n == 0 else combined[:1]):
                 self.case(op, compute, some, arg, dtype, grad, out, f"{op}/{dtype}/{m}")
+        if self.derived is not None:
+            self.derived.derive(op, compute, *combined[0], dtypes[0], grad, out)
 
-    def case(self, op, compute, inputs, args, dtype, grad, out, seed):
+    def derive(self, op, compute, inputs, args, dtype, grad, out):
+        """What the first case of a row gives with an empty axis, with NaN and infinities among its values, and with zeros and large numbers, as far as PyTorch takes it."""
+        variants = [("empty", [i.without(axis, size) for i in inputs]) for axis, size in axes_of(inputs)]
+        variants += [(kind, [i.with_values(kind, i.dtype or dtype) for i in inputs]) for kind in ("nan", "infinite", "extreme")]
+        for n, (kind, some) in enumerate(variants):
+            if kind != "empty" and (op in CRASHES or not any(i.grad and (i.dtype or dtype) in FLOATS for i in some) or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
+                continue
+            before = set(self.tensors)
+            try:
+                self.case(op, compute, some, args, dtype, grad, out, f"{op}/{dtype}/{kind}/{n}", kind)
+            except Exception:  # PyTorch has no answer either
+                self.tensors = {name: t for name, t in self.tensors.items() if name in before}
+
+    def case(self, op, compute, inputs, args, dtype, grad, out, seed, kind=""):
         import torch
         rng = np.random.Generator(np.random.Philox(int.from_bytes(hashlib.sha256(seed.encode()).digest()[:8], "little")))
         types = [i.dtype or dtype for i in inputs]
@@ -104,7 +154,8 @@ class Family:
             wants = [k for k, g in zip(wants, gradients) if g is not None]
             for k, gradient in zip(wants, [g for g in gradients if g is not None]):
                 self.keep(f"{number}.grad.{k}", gradient)
-        self.cases.append({"op": op, "args": args, "in": types, "out": [out or self.dtype_of(o, types) for o in outputs], "grad": wants if smooth else []})
+        entry = {"op": op, "args": args, "in": types, "out": [out or self.dtype_of(o, types) for o in outputs], "grad": wants if smooth else []}
+        self.cases.append({**entry, "kind": kind} if kind else entry)
 
     @staticmethod
     def leaf(torch, spec, dtype, rng):
@@ -151,6 +202,7 @@ def as_list(outputs):
 def make(name):
     sys.path.insert(0, str(HERE))
     family = Family(name)
+    family.derived = Family(f"{name}-derived")
     importlib.import_module(f"rows_{name}").rows(family.row)
     return family
 
@@ -167,14 +219,15 @@ def main():
     sys.modules["generate"] = sys.modules["__main__"]
     total = stale = 0
     for name in options.families or known:
-        family = make(name)
-        path, content = HERE / "values" / f"{name}.safetensors", family.bytes()
-        total += len(content)
-        if options.check:
-            stale += not path.exists() or path.read_bytes() != content
-        else:
-            path.write_bytes(content)
-        print(f"{name}: {len(family.cases)} cases of {len({c['op'] for c in family.cases})} functions, {len(content) / 1024:.0f} KiB")
+        both = make(name)
+        for family in (both, both.derived):
+            path, content = HERE / "values" / f"{family.name}.safetensors", family.bytes()
+            total += len(content)
+            if options.check:
+                stale += not path.exists() or path.read_bytes() != content
+            else:
+                path.write_bytes(content)
+            print(f"{family.name}: {len(family.cases)} cases of {len({c['op'] for c in family.cases})} functions, {len(content) / 1024:.0f} KiB")
     if total > LIMIT:
         sys.exit(f"generate: {total} bytes; the limit is {LIMIT}")
     sys.exit(1 if stale else 0)

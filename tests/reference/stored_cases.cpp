@@ -29,7 +29,8 @@ class Reader {
     c.args = entry.at("args");
     for (const std::string name : entry.at("in")) c.in.push_back(parse_dtype(name));
     c.out = entry.at("out").get<std::vector<std::string>>();
-    c.name = fmt::format("{} case {}: {}", c.op, number, c.args.dump());
+    c.kind = entry.value("kind", "");
+    c.name = fmt::format("{} {}case {}: {}", c.op, c.kind.empty() ? "" : c.kind + " ", number, c.args.dump());
     for (size_t k = 0; k < c.in.size(); ++k) c.inputs.push_back(tensor(number, "in", k));
     for (const DType t : c.in) c.name += fmt::format(" {}", name_of(t));
     for (size_t k = 0; k < c.out.size(); ++k) {

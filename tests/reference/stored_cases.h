@@ -20,6 +20,7 @@ struct StoredTensor {
 
 struct StoredCase {
   std::string op, name;  // "softmax 3 {"axis":0}"
+  std::string kind;      // empty, or how it was derived: "empty", "nan", "infinite", "extreme" (generate.py)
   nlohmann::json args;
   std::vector<DType> in;
   std::vector<std::string> out;  // a dtype's name, or "any"

@@ -55,6 +55,11 @@ inline std::vector<uint8_t> read_bytes(const std::string& path) {
   return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
+inline std::string read_text(const std::string& path) {
+  const std::vector<uint8_t> bytes = read_bytes(path);
+  return {bytes.begin(), bytes.end()};
+}
+
 inline testing::AssertionResult contains(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "'" << part << "' is not in: " << text;

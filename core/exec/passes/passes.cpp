@@ -39,6 +39,7 @@ constexpr PassInfo table[] = {
     {Pass::scan, "scan", device, true, "running sums in chunks"},
     {Pass::scatter, "scatter", device, false, "many picks are sorted and summed in runs"},
     {Pass::fuse, "fuse", kernels, false, "several vertices in one kernel"},
+    {Pass::cheap, "cheap", kernels, false, "cheap values are computed again by their readers instead of stored"},
     {Pass::siblings, "siblings", kernels, false, "updates that read the same memory are one kernel"},
     {Pass::order, "order", kernels, false, "kernels in the order that needs least memory"},
     {Pass::horizontal, "horizontal", kernels, false, "independent kernels of one text are one launch"},

@@ -19,7 +19,7 @@ enum class Pass : uint8_t {
   softmax, norms, activations, attention, batch_norm,                      // patterns
   recompute,                                                               // what checkpoint() marked
   split_conv, split_matmul, split_attention, pair_attention, split_reduce, sort, scan, scatter,  // of a device
-  fuse, siblings, order, horizontal,                                       // of kernels
+  fuse, cheap, siblings, order, horizontal,                                // of kernels
   count_
 };
 

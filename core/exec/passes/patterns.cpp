@@ -21,10 +21,7 @@ bool Readers::only_for(const std::vector<int>& inside, int root) const {
 
 std::optional<Graph> replace_patterns(const Graph& graph, const Caps& caps, PassSet passes) {
   const Readers readers(graph);
-  Graph out;
-  out.leaves = graph.leaves;
-  out.storage_slots = graph.storage_slots;
-  out.host_slots = graph.host_slots;
+  Graph out = graph.over_same_leaves();
   std::vector<int> to(graph.nodes.size(), -1);
   bool any = false;
   for (size_t i = 0; i < graph.nodes.size(); ++i) {

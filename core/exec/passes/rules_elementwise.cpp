@@ -22,7 +22,7 @@ std::optional<int> fold_cast(Simplifier& graph, IrNode& node) {
 
 // All inputs constant: compute on the host.
 std::optional<int> fold(Simplifier& graph, IrNode& node) {
-  if (node.op == &ops::cast_op || node.op == &ops::where_op) return std::nullopt;
+  if (node.op == &ops::cast_op || node.op == &ops::where_op || node.inputs.size() > 3) return std::nullopt;
   double v[3] = {0, 0, 0};
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const std::optional<double> c = graph.constant(node.inputs[i]);

@@ -66,8 +66,9 @@ std::optional<int> slice_of_pad(Simplifier& graph, IrNode& node) {
   const IrNode pad = graph.at(node.inputs[0]);
   const IrNode& inner = graph.at(pad.inputs[0]);
   const int rank = node.shape.rank();
+  if (node.shape.numel() == 0) return std::nullopt;  // it has no first element that could lie inside
   bool inside = true;
-  for (int d = 0; d < rank && node.shape.numel() > 0; ++d) {
+  for (int d = 0; d < rank; ++d) {
     const int64_t first = node.attrs.ints[d] - pad.attrs.ints[d], last = first + node.attrs.ints[rank + d] * (node.shape[d] - 1);
     const int64_t low = std::min(first, last), high = std::max(first, last);
     if (high < 0 || low >= inner.shape[d]) return graph.make_full(node.shape, node.dtype, pad.attrs.real);

@@ -40,11 +40,7 @@ double rounded(double value, DType t) {
   return load_element(raw.data(), t, 0);
 }
 
-Simplifier::Simplifier(const Graph& in, PassSet passes) : in_(in), passes_(passes) {
-  out_.leaves = in.leaves;
-  out_.storage_slots = in.storage_slots;
-  out_.host_slots = in.host_slots;
-}
+Simplifier::Simplifier(const Graph& in, PassSet passes) : in_(in), passes_(passes) { out_ = in.over_same_leaves(); }
 
 Graph Simplifier::run() {
   mark_live();
@@ -140,10 +136,7 @@ Graph drop_dead(Graph graph) {
     if (!live[i]) continue;
     for (int input : graph.nodes[i].inputs) live[static_cast<size_t>(input)] = true;
   }
-  Graph kept;
-  kept.leaves = std::move(graph.leaves);
-  kept.storage_slots = graph.storage_slots;
-  kept.host_slots = graph.host_slots;
+  Graph kept = graph.over_same_leaves();
   std::vector<int> to(graph.nodes.size(), -1);
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (!live[i]) continue;

@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -67,7 +68,7 @@ class Verifier {
   void elementwise() const {
     const IrNode& node = here();
     for (size_t i = 0; i < node.inputs.size(); ++i) check(input(i).shape == node.shape, "an input has another shape");
-    if (node.op == &ops::cast_op) return;
+    if (node.op == &ops::cast_op || as_user(*node.op) != nullptr) return;
     if (node.op == &ops::where_op) return check(input(0).dtype == DType::boolean && input(1).dtype == node.dtype && input(2).dtype == node.dtype, "dtypes of a choice differ");
     const DTypeRule rule = node.op->rule;
     const DType in = node.inputs.empty() ? node.dtype : input(0).dtype;
