@@ -41,6 +41,7 @@ const Functions& functions() {
     add_special(t);
     add_sequence(t);
     add_padding(t);
+    add_arrange(t);
     return t;
   }();
   return table;

@@ -80,5 +80,6 @@ void add_fft(Functions& table);
 void add_special(Functions& table);
 void add_sequence(Functions& table);
 void add_padding(Functions& table);
+void add_arrange(Functions& table);
 
 }  // namespace heddle::tests
