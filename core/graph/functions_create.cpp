@@ -30,9 +30,6 @@ void check_arange(double start, double stop, double step, DType dtype) {
 
 Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
-  if (!is_float(dtype) && (value != std::floor(value) || std::isinf(value))) {
-    throw ValueError(fmt::format("[full] the value {} is no {}; use a floating dtype, or cast() the result", value, name_of(dtype)));
-  }
   Attrs attrs;
   attrs.real = value;
   return Tensor(make_node_on(build::device_of(device), ops::full_op, std::move(attrs), shape, dtype));
