@@ -16,7 +16,6 @@ constexpr std::string_view schedule = "some schedules multiply zeros of the bord
 constexpr std::string_view padding = "zeros of the border are skipped, not multiplied: no 0 * infinity";
 constexpr std::string_view keeps_nan = "a NaN stays one, as in NumPy; PyTorch gives 0";
 constexpr std::string_view vanishes = "its limit at infinity is 0; PyTorch gives NaN";
-constexpr std::string_view loop_over_time = "a scan has no batching rule and no forward mode";
 constexpr std::string_view mean_of_nothing = "the mean of nothing is NaN as for all losses; PyTorch gives 0 for this one";
 
 constexpr std::array table{
@@ -24,8 +23,6 @@ constexpr std::array table{
     Exemption{"masked_select", "MapsOverExamples", "", host_sized},
     Exemption{"unique", "MapsOverExamples", "", host_sized},
     Exemption{"unique_consecutive", "MapsOverExamples", "", host_sized},
-    Exemption{"ctc_loss", "MapsOverExamples", "", loop_over_time},
-    Exemption{"ctc_loss", "ForwardMode", "", loop_over_time},
 
     Exemption{"cdist", "SecondOrder", "{} f32", "two points are the same: a corner"},
     Exemption{"cdist", "SecondOrder", "{} f16", "two points are the same: a corner"},
