@@ -11,6 +11,8 @@
 #include <optional>
 #include <utility>
 
+#include "core/graph/functions_arrange.h"
+#include "core/graph/functions_bags.h"
 #include "core/graph/functions_conv.h"
 #include "core/graph/functions_distributions.h"
 #include "core/graph/functions_einsum.h"
@@ -22,6 +24,8 @@
 #include "core/graph/functions_matrix.h"
 #include "core/graph/functions_padding.h"
 #include "core/graph/functions_pool.h"
+#include "core/graph/functions_positions.h"
+#include "core/graph/functions_samples.h"
 #include "core/graph/functions_scatter.h"
 #include "core/graph/functions_shape.h"
 #include "core/graph/functions_special.h"

@@ -33,23 +33,26 @@ def istft(z, *window, n, hop=None, length=None, center=True, normalized=False, o
     return torch.istft(Z(z.contiguous()), n, hop, length, window[0] if window else torch.ones(length or n, dtype=z.dtype), center, normalized, onesided, samples)
 
 
-def rows(row):
+def rows(every):
+    def row(*call, derive=("empty",), **how):  # a NaN or an infinity reaches all elements, or those that an order of products gives it to
+        every(*call, derive=derive, **how)
+
     for name in ("fft", "ifft", "hfft"):
         f = one(getattr(torch.fft, name), pairs_out=name != "hfft")
         row(name, f, [[(3, 8, 2)]], NORMS + [{"axis": 0}, {"n": 5}], dtypes=REAL)
         if name == "fft":  # one factor, two, three, a large prime (Bluestein)
-            row(name, f, [[(2, n, 2)] for n in (1, 131, 240, 540, 263)], [{"axis": -1}])
-            row(name, f, [[(2, 150, 3, 2)], [(271, 2, 2)]], [{"axis": 1}, {"axis": 0}], pairs=True)
+            row(name, f, [[(2, n, 2)] for n in (1, 131, 240, 540, 263)], [{"axis": -1}], derive=())
+            row(name, f, [[(2, 150, 3, 2)], [(271, 2, 2)]], [{"axis": 1}, {"axis": 0}], pairs=True, derive=())
     for name in ("rfft", "ihfft"):
         f = one(getattr(torch.fft, name), pairs_in=False)
         row(name, f, [[(3, 8)]], NORMS + [{"axis": 0}, {"n": 5}], dtypes=REAL)
         if name == "rfft":
-            row(name, f, [[(2, n)] for n in (1, 9, 240, 521)], [{"axis": -1}])
-            row(name, f, [[(2, 144, 3)]], [{"axis": 1}])
+            row(name, f, [[(2, n)] for n in (1, 9, 240, 521)], [{"axis": -1}], derive=())
+            row(name, f, [[(2, 144, 3)]], [{"axis": 1}], derive=())
     f = one(torch.fft.irfft, pairs_out=False)
     row("irfft", f, [[(3, 5, 2)]], NORMS + [{"n": 9}, {"n": 4}, {"n": 13, "axis": -2}], dtypes=REAL)
-    row("irfft", f, [[(2, n, 2)] for n in (2, 121, 262)], [{"axis": -1}])
-    row("irfft", f, [[(2, 73, 3, 2)]], [{"axis": 1}])
+    row("irfft", f, [[(2, n, 2)] for n in (2, 121, 262)], [{"axis": -1}], derive=())
+    row("irfft", f, [[(2, 73, 3, 2)]], [{"axis": 1}], derive=())
     ways = [{}, {"axes": [0, 2], "norm": "ortho"}]
     for name in ("fft2", "ifft2", "fftn", "ifftn"):
         row(name, many(getattr(torch.fft, name)), [[(2, 6, 9, 2)]], ways if name != "fftn" else ways + [{"sizes": [4, 12], "axes": [1, 2]}, {"axes": [-1, 1], "norm": "forward"}])
