@@ -49,6 +49,8 @@ const BodyRow rows[] = {
     {.op = &sort_merge_op, .lower = lower_sort_merge, .dense_operands = true},
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &ops::cummax_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &ops::logcumsumexp_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
     {.op = &ops::conv_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
     {.op = &ops::conv_input_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
