@@ -53,6 +53,7 @@ void add_movement_batching(BatchTable& table);
 void add_index_batching(BatchTable& table);
 void add_contraction_batching(BatchTable& table);
 void add_attention_batching(BatchTable& table);
+void add_linalg_batching(BatchTable& table);
 void add_custom_batching(BatchTable& table);
 
 }  // namespace heddle::autograd

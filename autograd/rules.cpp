@@ -15,6 +15,7 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_attention_rules(made);
     add_fused_rules(made);
     add_scan_rules(made);
+    add_linalg_rules(made);
     add_loop_rules(made);
     add_custom_rules(made);
     add_reasons(made);

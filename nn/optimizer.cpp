@@ -1,10 +1,11 @@
-#include "nn/optim.h"
+#include "nn/optimizer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "nn/clip.h"
@@ -28,7 +29,7 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
       if (parameters_[k].impl() == parameter.impl())
         throw ValueError(fmt::format("[{}] parameters {} and {} are the same tensor", name, k, i));
     }
-    slots_.push_back({parameter, 0, nullptr, {}});
+    slots_.push_back({parameter, {}, 0, nullptr, {}});
   }
 }
 
@@ -67,28 +68,69 @@ void Optimizer::place_parameters() {
   }
 }
 
-// New state is zeros; state of a parameter that has moved to another device follows it. Uploaded zeros rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+std::vector<Optimizer::State> Optimizer::like(const Tensor& parameter, std::initializer_list<const char*> names) {
+  std::vector<State> states;
+  for (const char* name : names) states.push_back({name, parameter.shape(), 0});
+  return states;
+}
+
+void Optimizer::set_group(const std::vector<Tensor>& of, const GroupOptions& options) {
+  const auto usable = [](double value) { return value >= 0 && !std::isinf(value); };
+  if (!usable(options.lr_scale)) throw ValueError(fmt::format("[{}] lr_scale is {}; it must be finite and not negative", name_, options.lr_scale));
+  if (options.weight_decay && !usable(*options.weight_decay)) {
+    throw ValueError(fmt::format("[{}] the group's weight_decay is {}; it must be finite and not negative", name_, *options.weight_decay));
+  }
+  std::vector<Slot*> found;
+  for (const Tensor& tensor : of) {
+    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return tensor.defined() && s.parameter.impl() == tensor.impl(); });
+    if (slot == slots_.end()) throw ValueError(fmt::format("[{}] tensor {} of the group is no parameter of this optimizer", name_, found.size()));
+    found.push_back(&*slot);
+  }
+  for (Slot* slot : found) slot->group = options;
+  trace::host_state_changed();
+}
+
+// State of a parameter that has moved to another device follows it. Uploaded numbers rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
 void Optimizer::make_states(std::vector<Slot*> slots) const {
-  for (const std::string& name : state_names()) {
-    std::map<DeviceContext*, std::vector<Slot*>> missing;
-    for (Slot* slot : slots) {
-      const auto known = slot->tensors.find(name);
-      if (known == slot->tensors.end() || &known->second.device() != &slot->parameter.device()) missing[&slot->parameter.device()].push_back(slot);
-    }
-    for (auto& [device, here] : missing) {
-      std::vector<uint64_t> bytes;
-      for (const Slot* slot : here) bytes.push_back(static_cast<uint64_t>(slot->parameter.numel()) * size_of(state_dtype(slot->parameter.dtype())));
-      const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
-      for (size_t i = 0; i < here.size(); ++i) {
-        // Nothing is entered before it is written: a device that fails in between leaves a state that can be made again.
-        const auto known = here[i]->tensors.find(name);
-        const std::vector<uint8_t> value = known != here[i]->tensors.end() ? known->second.to_bytes() : std::vector<uint8_t>(bytes[i]);
-        device->write(*storages[i], 0, value.data(), value.size());
-        const Tensor& parameter = here[i]->parameter;
-        here[i]->tensors[name] = Tensor(make_leaf(storages[i], View::dense(parameter.shape()), state_dtype(parameter.dtype())));
-      }
+  struct Missing {
+    Slot* slot;
+    State state;
+    DType dtype;
+    uint64_t bytes() const { return static_cast<uint64_t>(state.shape.numel()) * size_of(dtype); }
+  };
+  std::map<std::pair<DeviceContext*, std::string>, std::vector<Missing>> missing;
+  for (Slot* slot : slots) {
+    DeviceContext* device = &slot->parameter.device();
+    for (State& state : states_of(slot->parameter)) {
+      const auto known = slot->tensors.find(state.name);
+      if (known != slot->tensors.end() && &known->second.device() == device) continue;
+      missing[{device, state.name}].push_back({slot, std::move(state), state_dtype(slot->parameter.dtype())});
     }
   }
+  for (auto& [where, here] : missing) {
+    const auto& [device, name] = where;
+    std::vector<uint64_t> bytes;
+    for (const Missing& m : here) bytes.push_back(m.bytes());
+    const std::vector<StoragePtr> storages = device->allocate_adjacent(bytes);
+    for (size_t i = 0; i < here.size(); ++i) {
+      // Nothing is entered before it is written: a device that fails in between leaves a state that can be made again.
+      const auto known = here[i].slot->tensors.find(name);
+      const std::vector<uint8_t> value = known != here[i].slot->tensors.end() ? known->second.to_bytes() : filled(here[i].state, here[i].dtype);
+      device->write(*storages[i], 0, value.data(), value.size());
+      here[i].slot->tensors[name] = Tensor(make_leaf(storages[i], View::dense(here[i].state.shape), here[i].dtype));
+    }
+  }
+}
+
+std::vector<uint8_t> Optimizer::filled(const State& state, DType dtype) {
+  const auto count = static_cast<size_t>(state.shape.numel());
+  std::vector<uint8_t> bytes(count * size_of(dtype));
+  if (state.start == 0) return bytes;
+  for (size_t i = 0; i < count; ++i) {
+    if (dtype == DType::f64) std::memcpy(&bytes[8 * i], &state.start, 8);
+    else if (const float narrow = static_cast<float>(state.start); true) std::memcpy(&bytes[4 * i], &narrow, 4);
+  }
+  return bytes;
 }
 
 void Optimizer::update(Caller caller) {
@@ -101,15 +143,14 @@ void Optimizer::update(Caller caller) {
   place_parameters();
   make_states(slots);
   begin_clipping(slots);
-  begin_update();
   count_step(slots);
   for (Slot* slot : slots) {
     const Tensor gradient = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
   spread_.clear();  // held tensors would be results of the step
+  varying_.clear();
   scale_ = finite_ = Tensor();
-  begin_update();  // host scalars as well
 }
 
 // In a replay of compile() only this is done again, and the host scalars are asked for anew.
@@ -151,6 +192,21 @@ Tensor Optimizer::write(Tensor& target, const Tensor& value) {
   if (scale_.defined()) next = where(spread(finite_, target), next, target);
   target.assign(next);
   return next;
+}
+
+// Slots live as long as the optimizer, or until load_state_dict() or set_group() makes compiled functions look again.
+const Tensor& Optimizer::varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value, const Tensor& like) {
+  Tensor& scalar = varying_[{&like.device(), slot.group.lr_scale, slot.group.weight_decay.value_or(-1), slot.steps, key}];
+  if (!scalar.defined()) scalar = Tensor::host_scalar([value = std::move(value), &slot] { return static_cast<float>(value(slot)); }, &like.device());
+  return spread(scalar, like);
+}
+
+const Tensor& Optimizer::rate(const Slot& slot) {
+  return varying(slot, "rate", [this](const Slot& s) { return lr_of(s); }, slot.parameter);
+}
+
+const Tensor& Optimizer::keep(const Slot& slot, double weight_decay) {
+  return varying(slot, "keep", [this, weight_decay](const Slot& s) { return 1 - lr_of(s) * decay(s, weight_decay); }, slot.parameter);
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {
@@ -198,18 +254,17 @@ void Optimizer::load_state_dict(const StateDict& given) {
     const auto steps = left.extract(fmt::format("{}.step", i));
     if (steps.empty()) continue;  // never stepped
     slot.steps = static_cast<int64_t>(steps.mapped().item());
-    for (const std::string& name : state_names()) {
-      const auto found = left.extract(fmt::format("{}.{}", i, name));
+    for (const State& state : states_of(slot.parameter)) {
+      const auto found = left.extract(fmt::format("{}.{}", i, state.name));
       if (found.empty()) {
-        missing.push_back(fmt::format("{}.{}", i, name));
+        missing.push_back(fmt::format("{}.{}", i, state.name));
         continue;
       }
-      if (found.mapped().shape() != slot.parameter.shape()) {
-        throw ShapeError(
-            fmt::format("[{}] state {} has shape {} but the parameter is {}; likely saved from another model", name_,
-                        found.key(), found.mapped().shape().str(), slot.parameter.shape().str()));
+      if (found.mapped().shape() != state.shape) {
+        throw ShapeError(fmt::format("[{}] state {} has shape {}, expected {} for a parameter {}; likely saved from another model", name_, found.key(),
+                                     found.mapped().shape().str(), state.shape.str(), slot.parameter.shape().str()));
       }
-      slot.tensors[name] = found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
+      slot.tensors[state.name] = found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
     }
   }
   for (const auto& [name, tensor] : left) unexpected.push_back(name);

@@ -7,6 +7,7 @@
 
 #include "core/exec/attention_vertex.h"
 #include "core/exec/conv_problem.h"
+#include "core/graph/linalg.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 
@@ -33,6 +34,15 @@ double conv_flops(const Graph& graph, const IrNode& node) {
   return flops;
 }
 
+// Of the leading order: a third of n^3 multiplications for a Cholesky factor, twice that for LU, n^2 / 2 for each column of a triangular system.
+double matrix_flops(const Graph& graph, const IrNode& node) {
+  const Shape& a = graph.nodes[node.inputs[0]].shape;
+  const auto batch = static_cast<double>(a[0]), m = static_cast<double>(a[1]), n = static_cast<double>(a[2]), least = std::min(m, n);
+  if (node.op == &linalg::cholesky_block_op) return batch * n * n * n / 3;
+  if (node.op == &linalg::lu_panel_op) return batch * 2 * (m * n * least - (m + n) * least * least / 2 + least * least * least / 3);
+  return batch * n * n * static_cast<double>(node.shape[2]);
+}
+
 BodyRow attention_row(const OpDef& op) {
   return {.op = &op, .lower = &op == &ops::attention_op ? lower_attention : lower_attention_gradient, .accepts = attention_accepts, .takes = attention_takes,
           .flops = attention_flops};
@@ -52,6 +62,10 @@ const BodyRow rows[] = {
     {.op = &ops::cummax_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::logcumsumexp_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
+    {.op = &linalg::cholesky_block_op, .lower = lower_cholesky_block, .flops = matrix_flops},
+    {.op = &linalg::lu_panel_op, .lower = lower_lu_panel, .flops = matrix_flops},
+    {.op = &linalg::triangular_block_op, .lower = lower_triangular_block, .flops = matrix_flops},
+    {.op = &linalg::join_blocks_op, .lower = lower_join_blocks},
     {.op = &ops::conv_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
     {.op = &ops::conv_input_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},
     {.op = &ops::conv_weight_grad_op, .lower = lower_conv, .flops = conv_flops, .epilogue = true},

@@ -38,6 +38,10 @@ LoweredKernel lower_sort_blocks(const LowerInput& in);
 LoweredKernel lower_sort_merge(const LowerInput& in);
 LoweredKernel lower_scan(const LowerInput& in);
 LoweredKernel lower_segment_add(const LowerInput& in);
+LoweredKernel lower_cholesky_block(const LowerInput& in);
+LoweredKernel lower_lu_panel(const LowerInput& in);
+LoweredKernel lower_triangular_block(const LowerInput& in);
+LoweredKernel lower_join_blocks(const LowerInput& in);
 LoweredKernel lower_user_body(const LowerInput& in);
 
 // Rows that only rewrites make, not in the op table: lower_rows.cpp, lower_attention.cpp.

@@ -72,6 +72,7 @@ void Emitter::mark_read(int id) {
 }
 
 void Emitter::start_over() {
+  every_path_ = false;
   learnt_.clear();
   for (size_t i = 0; i < buffers_.size(); ++i) learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
   streamed_.clear();
@@ -329,7 +330,7 @@ std::string Emitter::key(int id, const Path& path) {
   };
   const std::optional<View> view = compose(graph(), path.ops, View::dense(graph().nodes[id].shape));
   const bool affine = std::all_of(path.base.begin(), path.base.end(), [](const Index& i) { return i.affine(); });
-  if (view && affine) {
+  if (view && affine && !every_path_) {
     Index linear = Index::literal(view->offset);
     for (int d = 0; d < path.shape.rank(); ++d) {
       if (path.shape[d] != 1) linear = affine_sum(linear, path.base[d], view->strides[d]);

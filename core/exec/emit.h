@@ -94,6 +94,8 @@ class Emitter final : public IndexPrinter {
   void pop_scope() { scopes_.pop_back(); }
   std::string take_text() { return std::move(*out_); }
   void start_over();  // forgets text, scopes, buffers and constants, keeps what was learnt about indices
+  // Until start_over() a value that is read through two paths is computed for each: whichever comes first when the kernel is written, its indices were seen.
+  void learn_every_path() { every_path_ = true; }
 
   // ---- values
   // The variable (or literal) that holds vertex `id` at the end of `path`.
@@ -205,7 +207,7 @@ class Emitter final : public IndexPrinter {
   std::vector<uint32_t> constant_values_;
   std::map<int64_t, std::string> constants_;
   std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
-  bool varying_ = false, overflowed_ = false;
+  bool varying_ = false, overflowed_ = false, every_path_ = false;
   LaneSplit split_;
   int next_ = 0;
   bool uses_philox_ = false, uses_round_ = false;

@@ -23,6 +23,7 @@ class ReduceLowering {
   explicit ReduceLowering(const LowerInput& in)
       : in_(in), e_(in.scheduled, in.group, 12, in.options.segmented), rows_of_(in.scheduled, in.group) {
     e_.names.assign(static_cast<size_t>(2 * Shape::max_rank), "t_d");
+    e_.learn_every_path();  // passes over the row do not share values, so each may read them through its own path
     learn_indices();
     outer_ = merge_axes(e_, in.group.domain, 0, "t_x");
     inner_ = merge_axes(e_, in.group.inner, in.group.domain.rank(), "t_r");

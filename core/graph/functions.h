@@ -11,14 +11,23 @@
 #include <optional>
 #include <utility>
 
+#include "core/graph/functions_arrange.h"
+#include "core/graph/functions_bags.h"
 #include "core/graph/functions_conv.h"
 #include "core/graph/functions_distributions.h"
 #include "core/graph/functions_einsum.h"
+#include "core/graph/functions_fft.h"
 #include "core/graph/functions_image.h"
+#include "core/graph/functions_linalg.h"
 #include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
+#include "core/graph/functions_padding.h"
 #include "core/graph/functions_pool.h"
+#include "core/graph/functions_positions.h"
+#include "core/graph/functions_samples.h"
+#include "core/graph/functions_scatter.h"
 #include "core/graph/functions_shape.h"
+#include "core/graph/functions_special.h"
 #include "core/graph/functions_statistics.h"
 #include "core/graph/tensor.h"
 

@@ -68,4 +68,29 @@ Tensor sigmoid_focal_loss(const Tensor& logits, const Tensor& target, double alp
 // 1 - (2 sum(p y) + smooth) / (sum(p) + sum(y) + smooth), sums over all axes but the first: one loss for each example. Milletari et al., "V-Net", 2016.
 Tensor dice_loss(const Tensor& probabilities, const Tensor& target, double smooth = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
 
+struct NllOptions {
+  Reduction reduction = Reduction::mean;
+  Tensor weight;                        // (C) floating: of each class; the mean divides by the sum of the targets' weights
+  std::optional<int64_t> ignore_index;  // targets of this number give no loss and are not counted
+};
+// log probabilities (N, C, ...) and class numbers (N, ...).
+Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const NllOptions& options, Caller caller = Caller::current());
+struct BceOptions {
+  Reduction reduction = Reduction::mean;
+  Tensor weight;           // of each loss; broadcasts to the logits
+  Tensor positive_weight;  // factor of the losses of positive targets; broadcasts to the logits
+};
+Tensor bce_with_logits(const Tensor& logits, const Tensor& target, const BceOptions& options, Caller caller = Caller::current());
+
+struct CtcOptions {
+  int64_t blank = 0;           // the class that stands for no label
+  Reduction reduction = Reduction::mean;  // mean: each loss divided by its target's length (at least 1), then over the batch
+  bool zero_infinity = false;  // targets that do not fit their input give 0 instead of infinity (their gradient is 0 either way)
+};
+// Connectionist temporal classification: minus the log of the probability of all alignments of a target. log_probabilities (T, N, C), class numbers targets (N, S), integer lengths (N) of
+// both, not above T and S. One scan over time (core/graph/control.h), in the log space. The gradient is that of log_probabilities as they are; PyTorch's adds what a log_softmax before them
+// would give, so that both agree behind one. Graves et al., "Connectionist temporal classification", 2006.
+Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths, const CtcOptions& options = {},
+                Caller caller = Caller::current());
+
 }  // namespace heddle

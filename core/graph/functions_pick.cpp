@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/pick.h"
 
 namespace heddle {
 
@@ -12,29 +13,29 @@ using build::axis_of;
 using build::broadcasts_to;
 using build::positions;
 using build::product;
+using build::check_dtypes;
+using build::check_scatter;
+using build::last_pick;
+using build::scatter_into;
+using build::wrapped;
 
-namespace {
-
-using build::check_index_dtype;
-using build::show;
-
-// Negative indices counted from the end, once.
-Tensor wrapped(const Tensor& indices, int64_t size) { return where(indices < 0, indices + static_cast<double>(size), indices); }
-
-// A number in x's dtype.
-Tensor number_of(const char* op, const Tensor& x, double value) {
-  if (build::number_dtype(value, x.dtype()) != x.dtype() && !(x.dtype() == DType::boolean && (value == 0 || value == 1))) {
-    throw ValueError(fmt::format("[{}] the value must fit the dtype; got {} for {}; cast() the tensor first", op, value, name_of(x.dtype())));
-  }
-  return full(x.shape(), value, x.dtype(), &x.device());
-}
+namespace build {
 
 void check_dtypes(const char* op, const Tensor& x, const Tensor& values) {
   build::check_device(x, values, op);
   if (values.dtype() != x.dtype()) throw DTypeError(fmt::format("[{}] the values must have x's dtype; got {} for {}; cast() them", op, name_of(values.dtype()), name_of(x.dtype())));
 }
 
-// (outer, rows, inner) i32: the largest j with indices[o, j, i] == r, -1 without one. Few comparisons are one fused kernel; else rows are looked up in order.
+Tensor wrapped(const Tensor& indices, int64_t size) { return where(indices < 0, indices + static_cast<double>(size), indices); }
+
+Tensor last_place(const Tensor& ordered, int64_t rows) {
+  const Shape found{ordered.dim(0), ordered.dim(1), rows};
+  const Tensor row = positions(found, 2, ordered.device());
+  const Tensor at = cast(searchsorted(ordered, row, true), DType::i32) - 1;
+  return where(at >= 0 && eq(gather(ordered, 2, maximum(at, 0)), row), at, full(found, -1, DType::i32, &ordered.device()));
+}
+
+// Few comparisons are one fused kernel; else rows are looked up in order.
 Tensor last_pick(const Tensor& indices, int64_t rows) {
   const int64_t outer = indices.dim(0), picks = indices.dim(1), inner = indices.dim(2);
   if (picks <= 16 || picks * rows <= 1024) {
@@ -44,11 +45,8 @@ Tensor last_pick(const Tensor& indices, int64_t rows) {
   }
   const Tensor last = cast(permute(indices, {0, 2, 1}), DType::i32);  // (outer, inner, picks)
   const Ordered order = sort(last);
-  const Shape found{outer, inner, rows};
-  const Tensor row = positions(found, 2, indices.device());
-  const Tensor at = cast(searchsorted(order.values, row, true), DType::i32) - 1, safe = maximum(at, 0);
-  const Tensor hit = at >= 0 && eq(gather(order.values, 2, safe), row);
-  return permute(where(hit, cast(gather(order.indices, 2, safe), DType::i32), full(found, -1, DType::i32, &indices.device())), {0, 2, 1});
+  const Tensor place = last_place(order.values, rows);
+  return permute(where(place >= 0, cast(gather(order.indices, 2, maximum(place, 0)), DType::i32), place), {0, 2, 1});
 }
 
 Tensor scatter_into(const Tensor& x, int at, const Tensor& indices, const Tensor& source) {
@@ -71,15 +69,30 @@ Tensor scatter_into(const Tensor& x, int at, const Tensor& indices, const Tensor
   return where(hit, pad(reshape(written, part), rest), x);
 }
 
-void check_scatter(const Tensor& x, int at, const Tensor& indices, const Shape& source) {
-  check_index_dtype(indices, "scatter");
-  build::check_device(x, indices, "scatter");
+void check_scatter(const char* op, const Tensor& x, int at, const Tensor& indices, const Shape& source) {
+  check_index_dtype(indices, op);
+  check_device(x, indices, op);
   bool fits = indices.rank() == x.rank() && source.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = indices.dim(i) <= source[i] && (i == at || indices.dim(i) <= x.dim(i));
   if (!fits) {
-    throw ShapeError(fmt::format("[scatter] ranks are equal, indices no larger than source, and than x but along axis {}; got x {}, indices {}, source {}", at,
+    throw ShapeError(fmt::format("[{}] ranks are equal, indices no larger than source, and than x but along axis {}; got x {}, indices {}, source {}", op, at,
                                  x.shape().str(), indices.shape().str(), source.str()));
   }
+}
+
+}  // namespace build
+
+namespace {
+
+using build::check_index_dtype;
+using build::show;
+
+// A number in x's dtype.
+Tensor number_of(const char* op, const Tensor& x, double value) {
+  if (build::number_dtype(value, x.dtype()) != x.dtype() && !(x.dtype() == DType::boolean && (value == 0 || value == 1))) {
+    throw ValueError(fmt::format("[{}] the value must fit the dtype; got {} for {}; cast() the tensor first", op, value, name_of(x.dtype())));
+  }
+  return full(x.shape(), value, x.dtype(), &x.device());
 }
 
 // x and indices with equal axes but `at`.
@@ -179,19 +192,20 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& indices, const Tensor& s
   const CallerScope scope(caller);
   const int at = axis_of("scatter", x, axis);
   check_dtypes("scatter", x, source);
-  check_scatter(x, at, indices, source.shape());
+  check_scatter("scatter", x, at, indices, source.shape());
   return scatter_into(x, at, indices, source);
 }
 Tensor scatter(const Tensor& x, int axis, const Tensor& indices, double value, Caller caller) {
   const CallerScope scope(caller);
   const int at = axis_of("scatter", x, axis);
-  check_scatter(x, at, indices, indices.shape());
+  check_scatter("scatter", x, at, indices, indices.shape());
   return scatter_into(x, at, indices, full(indices.shape(), value, number_of("scatter", x, value).dtype(), &x.device()));
 }
 
-Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, Caller caller) {
+Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate, Caller caller) {
   const CallerScope scope(caller);
   check_dtypes("index_put", x, values);
+  if (accumulate && x.dtype() == DType::boolean) throw DTypeError("[index_put] bool has no addition; cast() to an integer dtype first");
   const int count = static_cast<int>(indices.size());
   if (count < 1 || count > x.rank()) throw ShapeError(fmt::format("[index_put] one tensor of indices for each leading axis written; got {} for {}", count, x.shape().str()));
   Shape picks;
@@ -216,6 +230,7 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   }
   const Tensor flat = reshape(where(inside, place, full(picks, -1, DType::i32, &x.device())), Shape{n});
   const Tensor source = reshape(build::broadcast(values, written), Shape{n, width}), table = reshape(x, Shape{rows, width});
+  if (accumulate) return reshape(index_add(table, flat, source), x.shape());
   const Tensor pick = reshape(last_pick(reshape(flat, Shape{1, n, 1}), rows), Shape{rows});
   return reshape(where(reshape(pick >= 0, Shape{rows, 1}), take(source, maximum(pick, 0), 0), table), x.shape());
 }

@@ -91,9 +91,10 @@ Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& valu
 Tensor scatter(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, Caller caller = Caller::current());
 Tensor scatter(const Tensor& x, int axis, const Tensor& indices, double value, Caller caller = Caller::current());
 // out = x; out[indices[0], indices[1], ...] = values: indices broadcast to one shape, values to that shape and the axes left over.
-Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, Caller caller = Caller::current());
-inline Tensor index_put(const Tensor& x, std::initializer_list<Tensor> indices, const Tensor& values, Caller caller = Caller::current()) {
-  return index_put(x, std::span<const Tensor>(indices.begin(), indices.size()), values, caller);
+// accumulate adds: repeated picks add up. More writes: core/graph/functions_scatter.h.
+Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate = false, Caller caller = Caller::current());
+inline Tensor index_put(const Tensor& x, std::initializer_list<Tensor> indices, const Tensor& values, bool accumulate = false, Caller caller = Caller::current()) {
+  return index_put(x, std::span<const Tensor>(indices.begin(), indices.size()), values, accumulate, caller);
 }
 Tensor index_fill(const Tensor& x, int axis, const Tensor& indices, double value, Caller caller = Caller::current());
 Tensor masked_fill(const Tensor& x, const Tensor& mask, double value, Caller caller = Caller::current());  // bool mask that broadcasts to x; value in x's dtype

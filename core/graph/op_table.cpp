@@ -12,6 +12,7 @@
 #include "core/graph/attention.h"
 #include "core/graph/custom.h"
 #include "core/graph/decompose.h"
+#include "core/graph/linalg.h"
 #include "core/graph/op.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
@@ -179,6 +180,11 @@ HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decom
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
 HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
 HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(cholesky, fused, 1, "L with L L^T = x, and the order of the first leading minor that is not positive", &linalg::decompose_cholesky)
+HEDDLE_PRIMITIVE(lu, fused, 1, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
+HEDDLE_PRIMITIVE(solve_triangular, fused, 2, "x with t x = b for a triangular t", &linalg::decompose_solve_triangular)
+HEDDLE_PRIMITIVE(linear_solve, fused, 3, "x with a x = b from the LU factors of a", &linalg::decompose_linear_solve)
+HEDDLE_PRIMITIVE(det, fused, 2, "determinant of a from its LU factors", &linalg::decompose_det)
 HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
@@ -213,6 +219,7 @@ const OpDef* const table[] = {
     &ops::cumsum_op, &ops::cumprod_op, &ops::cummax_op, &ops::logcumsumexp_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
+    &ops::cholesky_op, &ops::lu_op, &ops::solve_triangular_op, &ops::linear_solve_op, &ops::det_op,
     &ops::assign_op, &ops::while_result_op, &ops::loop_op, &ops::loop_result_op};
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <unordered_map>
 
+#include "core/graph/linalg.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 #include "core/graph/reference_ops.h"
@@ -108,6 +109,8 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
       {&ops::cummax_op, running_maximum}, {&ops::logcumsumexp_op, running_log_sum},
       {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},
+      {&linalg::cholesky_block_op, linear_algebra}, {&linalg::lu_panel_op, linear_algebra},
+      {&linalg::triangular_block_op, linear_algebra}, {&linalg::join_blocks_op, linear_algebra},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},
       {&ops::attention_bias_gradient_op, attention_gradient},

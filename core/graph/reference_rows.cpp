@@ -228,7 +228,9 @@ HostArray matmul(const Node& node, Inputs in) {
 
 HostArray fused(const Node& node, Inputs in) {
   if (node.op == &ops::custom_op) return *in[0];
-  return node.op == &ops::cross_entropy_op ? cross_entropy(node, *in[0], *in[1]) : softmax_rows(node, *in[0]);
+  if (node.op == &ops::cross_entropy_op) return cross_entropy(node, *in[0], *in[1]);
+  const bool rows = node.op == &ops::softmax_op || node.op == &ops::log_softmax_op || node.op == &ops::logsumexp_op;
+  return rows ? softmax_rows(node, *in[0]) : linear_algebra(node, in);
 }
 
 }  // namespace heddle::reference

@@ -8,6 +8,7 @@
 
 #include "core/exec/evaluate.h"
 #include "core/graph/functions.h"
+#include "core/graph/info_check.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/transform.h"
@@ -143,6 +144,7 @@ std::vector<uint8_t> Tensor::to_bytes(Caller caller) const {
   const NodePtr& n = node();
   if (trace::any()) trace::refuse(fmt::format("it looks at a value ({}){}", describe(*n), at_line(caller)));
   if (!n->has_value()) evaluate({&n, 1}, "a value was looked at");
+  throw_watched();
   return read_bytes(*n);
 }
 

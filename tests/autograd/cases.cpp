@@ -244,6 +244,7 @@ std::vector<GradientCase> function_cases() {
   add_convolutions(t);
   add_losses(t);
   for (GradientCase& c : attention_cases()) t.push_back(std::move(c));
+  for (GradientCase& c : linalg_cases()) t.push_back(std::move(c));
   for (GradientCase& c : control_cases()) t.push_back(std::move(c));
   return t;
 }

@@ -36,6 +36,8 @@ std::vector<GradientCase> function_cases();
 std::vector<GradientCase> loop_free_cases(bool rows = true);
 // Attention, which is a part of those.
 std::vector<GradientCase> attention_cases();
+// Linear algebra, which is too.
+std::vector<GradientCase> linalg_cases();
 // Loops and branches, which are too.
 std::vector<GradientCase> control_cases();
 

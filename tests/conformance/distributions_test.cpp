@@ -121,6 +121,44 @@ TEST_P(Distributions, GumbelSoftmaxIsOneHotWithTheSoftGradient) {
   EXPECT_GT(std::abs(gradients[0][0]), 1e-4);
 }
 
+TEST_P(Distributions, GammaAndWhatIsMadeOfIt) {
+  Generator* g = &generator_;
+  const auto filled = [&](double value) { return full({count}, value, DType::f32, &device()); };
+  struct Row {
+    const char* name;
+    Tensor x;
+    double mean, var, low;
+  };
+  const Row rows[] = {
+      {"gamma 3", gamma(filled(3), 2, g), 1.5, 0.75, 0},
+      {"gamma 0.5", gamma(filled(0.5), 1, g), 0.5, 0.5, 0},
+      {"beta", beta(filled(2), filled(3), g), 0.4, 0.04, 0},
+      {"chi_squared", chi_squared(filled(5), g), 5, 10, 0},
+      {"student_t", student_t(filled(9), g), 0, 9.0 / 7, -100},
+  };
+  for (const Row& r : rows) {
+    const Moments m = moments(r.x);
+    EXPECT_NEAR(m.mean, r.mean, 5 * std::sqrt(r.var / count)) << r.name;
+    EXPECT_NEAR(m.var, r.var, 0.12 * r.var) << r.name;
+    EXPECT_GE(m.low, r.low) << r.name;
+  }
+  const Tensor parts = dirichlet(Tensor::from_vector<float>({1, 2, 5}, {1, 3}, &device()) + zeros({count, 3}, DType::f32, &device()), g);
+  EXPECT_NEAR(moments(sum(parts, {1})).low, 1, 1e-5);
+  const std::vector<double> means = mean(parts, {0}).to_doubles();
+  for (size_t k = 0; k < 3; ++k) EXPECT_NEAR(means[k], (k == 0 ? 1 : k == 1 ? 2 : 5) / 8.0, 0.01);
+}
+
+TEST_P(Distributions, AlphaDropoutKeepsMeanAndVariance) {
+  Generator* g = &generator_;
+  const Tensor x = normal({count}, 0, 1, &device(), g);
+  const Moments m = moments(alpha_dropout(x, 0.3, true, g));
+  EXPECT_NEAR(m.mean, 0, 0.05);
+  EXPECT_NEAR(m.var, 1, 0.08);
+  EXPECT_EQ(alpha_dropout(x, 0.3, false, g).to_doubles(), x.to_doubles());
+  const std::vector<double> channels = feature_alpha_dropout(ones({64, 4, 5}, DType::f32, &device()), 0.5, true, g).to_doubles();
+  for (size_t i = 0; i < channels.size(); ++i) EXPECT_EQ(channels[i], channels[i / 5 * 5]);
+}
+
 HEDDLE_DEVICE_TESTS(Distributions);
 
 }  // namespace

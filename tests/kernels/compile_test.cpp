@@ -138,12 +138,27 @@ void add_rows(std::vector<Variant>& all) {
   all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
 }
 
+void add_linalg(std::vector<Variant>& all) {
+  for (const DType t : {DType::f32, DType::f64}) {
+    for (const int64_t schedule : {0, 1}) {
+      const Types types = {{"T", t}};
+      for (int64_t form = 0; form < 8; ++form) {
+        if (form % 3 == schedule || form == 7) all.push_back({"triangular", {types, {{"SCHEDULE", schedule}, {"UPPER", form & 1}, {"TRANSPOSED", form >> 1 & 1}, {"UNIT", form >> 2}}, {}, {}, {}, {}}});
+      }
+      all.push_back({"blocks", {types, {{"SCHEDULE", schedule}, {"RIGHT", schedule + 1}}, {}, {}, {}, {}}});
+      if (t == DType::f64 && schedule == 0) continue;  // shared arrays hold 32 bits
+      for (const char* body : {"cholesky", "lu"}) all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+    }
+  }
+}
+
 std::vector<Variant> variants(int64_t vw) {
   std::vector<Variant> all;
   add_matmul(all, vw);
   add_conv(all, vw);
   add_attention(all, vw);
   add_rows(all);
+  add_linalg(all);
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});

@@ -14,11 +14,11 @@ namespace {
 
 using nlohmann::json;
 
-const std::vector<Shape> shapes = {Shape{2, 3}, Shape{4}};
+const std::vector<Shape> shapes = {Shape{2, 3}, Shape{4}}, matrices = {Shape{2, 3}, Shape{3, 2}};
+const std::vector<Shape>& shapes_of(const json& spec) { return spec.at("optimizer") == "muon" ? matrices : shapes; }
 
 // As values() of the script.
-Tensor stored_value(uint32_t parameter, int step, DeviceContext& where) {
-  const Shape& shape = shapes[parameter];
+Tensor stored_value(uint32_t parameter, int step, DeviceContext& where, const Shape& shape) {
   std::vector<float> v(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < v.size(); ++i)
     v[i] = philox_uniform({3, parameter, static_cast<uint32_t>(step + 1), 0}, i) * 2 - 1;
@@ -36,7 +36,42 @@ std::unique_ptr<nn::Optimizer> make_plain(const json& spec, const std::vector<Te
                            .nesterov = o.value("nesterov", false)};
     return std::make_unique<nn::SGD>(parameters, options);
   }
+  if (name == "rmsprop") {
+    return std::make_unique<nn::RMSprop>(parameters, nn::RmsPropOptions{.lr = o.at("lr"),
+                                                                        .alpha = o.value("alpha", 0.99),
+                                                                        .eps = o.value("eps", 1e-8),
+                                                                        .weight_decay = o.value("weight_decay", 0.0),
+                                                                        .momentum = o.value("momentum", 0.0),
+                                                                        .centered = o.value("centered", false)});
+  }
+  if (name == "adagrad") {
+    return std::make_unique<nn::Adagrad>(parameters, nn::AdagradOptions{.lr = o.at("lr"),
+                                                                        .lr_decay = o.value("lr_decay", 0.0),
+                                                                        .eps = o.value("eps", 1e-10),
+                                                                        .weight_decay = o.value("weight_decay", 0.0),
+                                                                        .initial_sum = o.value("initial_accumulator_value", 0.0)});
+  }
+  if (name == "adafactor") {
+    nn::AdafactorOptions options{.lr = o.at("lr"), .beta2_decay = o.value("beta2_decay", -0.8), .clip = o.value("d", 1.0), .weight_decay = o.value("weight_decay", 0.0)};
+    if (o.contains("eps")) options.eps1 = o.at("eps")[0], options.eps2 = o.at("eps")[1];
+    return std::make_unique<nn::Adafactor>(parameters, options);
+  }
+  if (name == "muon") {
+    return std::make_unique<nn::Muon>(parameters, nn::MuonOptions{.lr = o.at("lr"),
+                                                                  .momentum = o.value("momentum", 0.95),
+                                                                  .weight_decay = o.value("weight_decay", 0.1),
+                                                                  .nesterov = o.value("nesterov", true),
+                                                                  .iterations = o.value("ns_steps", 5),
+                                                                  .match_adam = o.contains("adjust_lr_fn")});
+  }
   const std::vector<double> betas = o.value("betas", std::vector<double>{0.9, 0.999});
+  if (name == "lamb") {
+    return std::make_unique<nn::LAMB>(parameters, nn::LambOptions{.lr = o.at("lr"),
+                                                                  .beta1 = betas[0],
+                                                                  .beta2 = betas[1],
+                                                                  .eps = o.value("eps", 1e-6),
+                                                                  .weight_decay = o.value("weight_decay", 1e-2)});
+  }
   nn::AdamOptions options{.lr = o.at("lr"),
                           .beta1 = betas[0],
                           .beta2 = betas[1],
@@ -63,9 +98,9 @@ json stored() {
   return json::parse(file);
 }
 
-std::vector<Tensor> make_parameters(DeviceContext& where) {
+std::vector<Tensor> make_parameters(DeviceContext& where, const std::vector<Shape>& of = shapes) {
   std::vector<Tensor> parameters;
-  for (uint32_t p = 0; p < 2; ++p) parameters.push_back(stored_value(p, -1, where).set_requires_grad());
+  for (uint32_t p = 0; p < 2; ++p) parameters.push_back(stored_value(p, -1, where, of[p]).set_requires_grad());
   return parameters;
 }
 
@@ -75,7 +110,7 @@ void advance(nn::Optimizer& optimizer, const std::vector<Tensor>& parameters, in
   for (uint32_t p = 0; p < 2; ++p) {
     Tensor parameter = parameters[p];
     parameter.zero_grad();
-    if (p == 0 || step != 1) parameter.set_grad(stored_value(p, step, parameter.device()));
+    if (p == 0 || step != 1) parameter.set_grad(stored_value(p, step, parameter.device(), parameter.shape()));
   }
   optimizer.step();
 }
@@ -100,10 +135,10 @@ TEST_P(OptimOnDevice, StepsLikePyTorch) {
     GTEST_SKIP() << error.what();
   }
   const json all = stored();
-  ASSERT_EQ(all.at("cases").size(), 14u);
+  ASSERT_EQ(all.at("cases").size(), 24u);
   for (const json& spec : all.at("cases")) {
     SCOPED_TRACE(spec.at("optimizer").get<std::string>() + " " + spec.at("options").dump());
-    const std::vector<Tensor> parameters = make_parameters(*where);
+    const std::vector<Tensor> parameters = make_parameters(*where, shapes_of(spec));
     const auto optimizer = make(spec, parameters);
     for (int step = 0; step < 6; ++step) {
       SCOPED_TRACE(step);
@@ -122,10 +157,10 @@ TEST_P(OptimOnDevice, ResumesFromItsState) {
     GTEST_SKIP() << error.what();
   }
   const json all = stored();
-  ASSERT_EQ(all.at("cases").size(), 14u);
+  ASSERT_EQ(all.at("cases").size(), 24u);
   for (const json& spec : all.at("cases")) {
     SCOPED_TRACE(spec.dump().substr(0, 120));
-    const std::vector<Tensor> parameters = make_parameters(*where);
+    const std::vector<Tensor> parameters = make_parameters(*where, shapes_of(spec));
     const auto optimizer = make(spec, parameters);
     for (int step = 0; step < 3; ++step) advance(*optimizer, parameters, step);
     std::vector<Tensor> resumed;
@@ -217,6 +252,51 @@ TEST(Optim, ZeroGrad) {
   EXPECT_EQ(x.item(), 1);
 }
 
+// A group's numbers are those of an optimizer of its own.
+TEST(Optim, GroupsHaveTheirOwnNumbers) {
+  const std::vector<Tensor> together = make_parameters(reference()), apart = make_parameters(reference());
+  nn::AdamW both(together, nn::AdamOptions{.lr = 0.1, .weight_decay = 0.3});
+  both.set_group({together[1]}, {.lr_scale = 0.5, .weight_decay = 0});
+  nn::AdamW first({apart[0]}, nn::AdamOptions{.lr = 0.1, .weight_decay = 0.3}), second({apart[1]}, nn::AdamOptions{.lr = 0.05, .weight_decay = 0});
+  for (int step = 0; step < 4; ++step) {
+    advance(both, together, step);
+    for (uint32_t p = 0; p < 2; ++p) {
+      Tensor parameter = apart[p];
+      parameter.zero_grad();
+      if (p == 0 || step != 1) parameter.set_grad(stored_value(p, step, reference(), parameter.shape()));
+    }
+    if (step == 3) first.set_lr(0.05), second.set_lr(0.025);
+    first.step();
+    second.step();
+  }
+  for (size_t p = 0; p < 2; ++p) EXPECT_EQ(together[p].to_bytes(), apart[p].to_bytes()) << p;
+  expect_error<ValueError>([&] { both.set_group({apart[0]}, {}); }, {"[AdamW]", "tensor 0", "no parameter"});
+  expect_error<ValueError>([&] { both.set_group({together[0]}, {.lr_scale = -1}); }, {"lr_scale", "-1"});
+}
+
+TEST(Optim, MuonTakesMatricesAndMakesThemNearlyOrthogonal) {
+  expect_error<ValueError>([&] { nn::Muon(make_parameters(reference())); }, {"[Muon]", "parameter 1", "(4)", "matrix"});
+  Tensor w = f32(Values(12, 0.0), Shape{4, 3}).set_requires_grad();
+  nn::Muon muon({w}, nn::MuonOptions{.lr = 1, .weight_decay = 0});
+  w.set_grad(f32({3, 1, 0, 0, 2, 1, 1, 0, 5, 2, 2, 2}, Shape{4, 3}));
+  muon.step();
+  const Tensor gram = matmul(transpose(w), w) * (3.0 / 4.0);  // the step of a tall matrix is sqrt(4 / 3) long
+  const Values values = gram.to_doubles();
+  for (int i = 0; i < 3; ++i) {
+    for (int j = 0; j < 3; ++j) EXPECT_NEAR(values[static_cast<size_t>(3 * i + j)], i == j ? 1 : 0, 0.5);
+  }
+}
+
+TEST(Optim, AdafactorKeepsRowsAndColumns) {
+  const std::vector<Tensor> parameters = make_parameters(reference());
+  nn::Adafactor adafactor(parameters);
+  advance(adafactor, parameters, 0);
+  const nn::StateDict state = adafactor.state_dict();
+  EXPECT_EQ(state.at("0.v_rows").shape(), (Shape{2, 1}));
+  EXPECT_EQ(state.at("0.v_columns").shape(), (Shape{1, 3}));
+  EXPECT_EQ(state.at("1.v").shape(), (Shape{4}));
+}
+
 TEST(Optim, BadHyperparameters) {
   const std::vector<Tensor> p = make_parameters(reference());
   const double nan = std::nan("");
@@ -232,6 +312,12 @@ TEST(Optim, BadHyperparameters) {
   expect_error<ValueError>([&] { nn::AdamW(p, {.weight_decay = -1}); }, {"[AdamW]", "weight_decay"});
   expect_error<ValueError>([&] { nn::Lion(p, {.beta1 = 1}); }, {"[Lion]", "beta1"});
   expect_error<ValueError>([&] { nn::Lion(p, {.weight_decay = nan}); }, {"[Lion]", "weight_decay"});
+  expect_error<ValueError>([&] { nn::RMSprop(p, {.alpha = 1}); }, {"[RMSprop]", "alpha"});
+  expect_error<ValueError>([&] { nn::Adagrad(p, {.initial_sum = -1}); }, {"[Adagrad]", "initial_sum"});
+  expect_error<ValueError>([&] { nn::Adafactor(p, {.beta2_decay = 0.5}); }, {"[Adafactor]", "beta2_decay"});
+  expect_error<ValueError>([&] { nn::Adafactor(p, {.clip = 0.5}); }, {"[Adafactor]", "clip"});
+  expect_error<ValueError>([&] { nn::LAMB(p, {.beta2 = 1}); }, {"[LAMB]", "beta2"});
+  expect_error<ValueError>([&] { nn::Muon({p[0]}, {.iterations = 0}); }, {"[Muon]", "iterations"});
   nn::Adam adam(p, 0.1);
   expect_error<ValueError>([&] { adam.set_clip_norm(0); }, {"[Adam]", "clip", "0"});
   expect_error<ValueError>([&] { adam.set_clip_norm(nan); }, {"nan"});

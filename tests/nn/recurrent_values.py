@@ -1,4 +1,4 @@
-"""Makes recurrent_values.json: what PyTorch's GRU and LSTM answer, in double precision, to the calls of recurrent_test.cpp.
+"""Makes recurrent_values.json: what PyTorch's recurrent layers answer, in double precision, to the calls of recurrent_test.cpp.
 
 Run with any PyTorch: python3 recurrent_values.py > recurrent_values.json
 """
@@ -7,7 +7,17 @@ import math
 
 import torch
 
-T, N, I, H = 4, 2, 3, 5
+T, N, I, H = 4, 3, 2, 3
+CASES = [
+    {"kind": "RNN"},
+    {"kind": "RNN", "nonlinearity": "relu", "num_layers": 2, "bidirectional": True, "lengths": [2, 4, 1]},
+    {"kind": "GRU"},
+    {"kind": "GRU", "num_layers": 2, "bidirectional": True, "lengths": [4, 1, 3]},
+    {"kind": "GRU", "batch_first": True, "bias": False},
+    {"kind": "LSTM"},
+    {"kind": "LSTM", "num_layers": 2, "bidirectional": True, "lengths": [3, 4, 2]},
+    {"kind": "LSTM", "num_layers": 2, "proj_size": 2, "bidirectional": True},
+]
 
 
 def wave(shape, frequency):
@@ -15,20 +25,30 @@ def wave(shape, frequency):
     return torch.tensor([0.6 * math.sin(frequency * (i + 1)) for i in range(n)], dtype=torch.float64).reshape(shape)
 
 
-result = {}
-for kind, module, gates, states in (("GRU", torch.nn.GRU, 3, 1), ("LSTM", torch.nn.LSTM, 4, 2)):
-    layer = module(I, H).double()
-    shapes = {"weight_ih": (gates * H, I), "weight_hh": (gates * H, H), "bias_ih": (gates * H,), "bias_hh": (gates * H,)}
+def flat(t):
+    return [float(f"{v:.7g}") for v in t.detach().reshape(-1).tolist()]
+
+
+def answer(case):
+    options = {k: v for k, v in case.items() if k not in ("kind", "lengths")}
+    layer = getattr(torch.nn, case["kind"])(I, H, **options).double()
     with torch.no_grad():
-        for k, (name, shape) in enumerate(shapes.items()):
-            getattr(layer, name + "_l0").copy_(wave(shape, 0.7 + 0.3 * k))
-    x = wave((T, N, I), 0.9).requires_grad_()
-    first = [wave((1, N, H), 1.3 + k).requires_grad_() for k in range(states)]
-    ys, last = layer(x, first[0] if states == 1 else tuple(first))
-    last = [last] if states == 1 else list(last)
-    loss = (ys * ys).sum() + sum((s * wave((1, N, H), 0.5)).sum() for s in last)
+        for k, (_, p) in enumerate(layer.named_parameters()):
+            p.copy_(wave(p.shape, 0.7 + 0.3 * k))
+    batch_first, lengths = case.get("batch_first", False), case.get("lengths")
+    x = wave((N, T, I) if batch_first else (T, N, I), 0.9).requires_grad_()
+    count = case.get("num_layers", 1) * (2 if case.get("bidirectional") else 1)
+    states = 2 if case["kind"] == "LSTM" else 1
+    first = [wave((count, N, case.get("proj_size", H) if k == 0 else H), 1.3 + k).requires_grad_() for k in range(states)]
+    given = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor(lengths), batch_first, enforce_sorted=False) if lengths else x
+    ys, last = layer(given, tuple(first) if states == 2 else first[0])
+    if lengths:
+        ys, _ = torch.nn.utils.rnn.pad_packed_sequence(ys, batch_first, total_length=T)
+    last = list(last) if states == 2 else [last]
+    loss = (ys * ys).sum() + sum((s * wave(s.shape, 0.5)).sum() for s in last)
     loss.backward()
-    flat = lambda t: t.detach().reshape(-1).tolist()
-    result[kind] = {"states": flat(ys), "last": [flat(s) for s in last], "loss": loss.item(), "x": flat(x.grad), "first": [flat(f.grad) for f in first],
-                    **{name: flat(getattr(layer, name + "_l0").grad) for name in shapes}}
-print(json.dumps(result))
+    return {**case, "states": flat(ys), "last": [flat(s) for s in last], "loss": loss.item(), "x_gradient": flat(x.grad), "first_gradients": [flat(f.grad) for f in first],
+            "gradients": {name: flat(p.grad) for name, p in layer.named_parameters()}}
+
+
+print(json.dumps([answer(case) for case in CASES]))

@@ -33,7 +33,14 @@ const Functions& functions() {
     add_image(t);
     add_shape(t);
     add_einsum(t);
+    add_linalg(t);
     add_statistics(t);
+    add_scatter(t);
+    add_fft(t);
+    add_special(t);
+    add_sequence(t);
+    add_padding(t);
+    add_arrange(t);
     return t;
   }();
   return table;

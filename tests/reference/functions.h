@@ -72,6 +72,13 @@ void add_pool(Functions& table);
 void add_image(Functions& table);
 void add_shape(Functions& table);
 void add_einsum(Functions& table);
+void add_linalg(Functions& table);
 void add_statistics(Functions& table);
+void add_scatter(Functions& table);
+void add_fft(Functions& table);
+void add_special(Functions& table);
+void add_sequence(Functions& table);
+void add_padding(Functions& table);
+void add_arrange(Functions& table);
 
 }  // namespace heddle::tests

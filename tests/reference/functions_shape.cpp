@@ -59,7 +59,7 @@ void add_shape(Functions& t) {
   t["scatter"] = one([](Inputs in, const Arguments& a) {
     return in.size() == 3 ? scatter(in[0], a.axis("axis"), in[1], in[2]) : scatter(in[0], a.axis("axis"), in[1], a.real("value"));
   });
-  t["index_put"] = one([](Inputs in, const Arguments&) { return index_put(in[0], in.subspan(2), in[1]); });
+  t["index_put"] = one([](Inputs in, const Arguments& a) { return index_put(in[0], in.subspan(2), in[1], a.flag("accumulate")); });
   t["index_fill"] = one([](Inputs in, const Arguments& a) { return index_fill(in[0], a.axis("axis"), in[1], a.real("value")); });
   t["masked_fill"] = one([](Inputs in, const Arguments& a) { return in.size() == 3 ? masked_fill(in[0], in[1], in[2]) : masked_fill(in[0], in[1], a.real("value")); });
   t["masked_select"] = one([](Inputs in, const Arguments&) { return masked_select(in[0], in[1]); });

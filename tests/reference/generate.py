@@ -28,6 +28,7 @@ import numpy as np
 HERE = pathlib.Path(__file__).resolve().parent
 FLOATS = {"f32": "float32", "f16": "float16", "bf16": "bfloat16", "f64": "float64"}
 WHOLE = {"i8": "int8", "u8": "uint8", "i32": "int32", "i64": "int64", "bool": "bool"}
+KINDS = ("empty", "nan", "infinite", "extreme")
 LIMIT = 20 * 2**20  # bytes of all files
 
 
@@ -105,10 +106,11 @@ class Family:
         self.name, self.cases, self.tensors = name, [], {}
         self.derived = None  # the family of the cases made from these by themselves
 
-    def row(self, op, compute, inputs, args=({},), dtypes=("f32",), grad=True, pairs=False, out=None):
+    def row(self, op, compute, inputs, args=({},), dtypes=("f32",), grad=True, pairs=False, out=None, derive=KINDS):
         """Cases of one function: each list of inputs with each dict of args (with pairs=True the n-th with the n-th), for each dtype (that of the inputs which
         name none; dtypes after the first take the first list of inputs and args). compute(*tensors, **args) gives a tensor or a list. An input that is a plain
-        tuple is a shape. `out` is the dtype of results where it is not that of the floating inputs ("any": not compared)."""
+        tuple is a shape. `out` is the dtype of results where it is not that of the floating inputs ("any": not compared). `derive`: the kinds of
+        cases that are made from the first one by themselves."""
         lists = [[i if isinstance(i, Input) else Input(i) for i in (l if isinstance(l, list) else [l])] for l in inputs]
         args = list(args)
         combined = list(zip(lists, args)) if pairs else [(l, a) for l in lists for a in args]
@@ -116,13 +118,15 @@ class Family:
             for m, (some, arg) in enumerate(combined if n == 0 else combined[:1]):
                 self.case(op, compute, some, arg, dtype, grad, out, f"{op}/{dtype}/{m}")
         if self.derived is not None:
-            self.derived.derive(op, compute, *combined[0], dtypes[0], grad, out)
+            self.derived.derive(op, compute, *combined[0], dtypes[0], grad, out, derive)
 
-    def derive(self, op, compute, inputs, args, dtype, grad, out):
+    def derive(self, op, compute, inputs, args, dtype, grad, out, kinds):
         """What the first case of a row gives with an empty axis, with NaN and infinities among its values, and with zeros and large numbers, as far as PyTorch takes it."""
         variants = [("empty", [i.without(axis, size) for i in inputs]) for axis, size in axes_of(inputs)]
         variants += [(kind, [i.with_values(kind, i.dtype or dtype) for i in inputs]) for kind in ("nan", "infinite", "extreme")]
         for n, (kind, some) in enumerate(variants):
+            if kind not in kinds:
+                continue
             if kind != "empty" and (op in CRASHES or not any(i.grad and (i.dtype or dtype) in FLOATS for i in some) or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
                 continue
             before = set(self.tensors)

@@ -186,7 +186,10 @@ bool is_long_sum(std::string_view op) {
   for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows", "conv", "conv_input_grad", "conv_weight_grad"}) {
     if (op == name) return true;
   }
-  return op.starts_with("attention");
+  for (std::string_view name : {"cholesky", "lu", "solve_triangular", "linear_solve", "det", "qr", "eigh", "svd"}) {
+    if (op == name) return true;
+  }
+  return op.starts_with("attention") || op.find("fft") != std::string_view::npos || op.ends_with("stft");  // a transform's elements are sums over all of the signal
 }
 
 }  // namespace
@@ -220,6 +223,7 @@ std::vector<OpCase> op_cases(Coverage coverage) {
     if (row->kind == OpKind::elementwise && !row->dialect.empty()) ElementwiseCases(*row, number++, cases).add_all();
   }
   add_function_cases(cases);
+  add_linalg_cases(cases);
   if (coverage == Coverage::brief) std::erase_if(cases, [](const OpCase& c) { return c.extra; });
   return cases;
 }

@@ -71,5 +71,7 @@ std::string difference(std::span<const double> value, std::span<const double> re
 
 // The list of op_cases_functions.cpp.
 void add_function_cases(std::vector<OpCase>& cases);
+// And of op_cases_linalg.cpp.
+void add_linalg_cases(std::vector<OpCase>& cases);
 
 }  // namespace heddle::tests

@@ -1,0 +1,111 @@
+// The bodies of linear algebra: one launch for all matrices of a batch, over operands (B, m, n) as they lie.
+#include <algorithm>
+
+#include "core/exec/bodies.h"
+#include "core/exec/operand.h"
+#include "core/graph/linalg.h"
+#include "core/kernel/kernel_file.h"
+#include "core/kernel/linalg_schedule.h"
+
+namespace heddle {
+namespace {
+
+struct Launch {
+  const KernelFile& file;
+  KernelFile::Options options;
+  std::vector<int64_t> constants;
+  int64_t iterations = 0;
+
+  // First element, and the distances of matrices, rows and columns.
+  void add_strides(const LowerInput& in, int input) {
+    const View view = resolve_operand(in.scheduled, in.group, input, "x").view;
+    constants.insert(constants.end(), {view.offset, view.strides[0], view.strides[1], view.strides[2]});
+  }
+};
+
+LoweredKernel assemble(const LowerInput& in, const Launch& launch) {
+  const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
+  Emitter e(in.scheduled, in.group, launch.file.constants.size());
+  e.store(in.group.anchor, "x", "0");
+  LoweredKernel kernel;
+  kernel.source = launch.file.instantiate(launch.options);
+  kernel.source.name = e.kernel_name();
+  for (int input : node.inputs) kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, input, "x").slot);
+  kernel.bindings.push_back(e.slots()[0]);
+  Bindings named;
+  for (size_t i = 0; i < launch.constants.size(); ++i) {
+    named[launch.file.constants[i].name] = launch.constants[i];
+    kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(launch.constants[i])));
+  }
+  const auto groups = launch.file.groups(launch.options.tunables, named);
+  std::copy(groups.begin(), groups.end(), kernel.groups);
+  kernel.loop_iterations = launch.iterations;
+  return kernel;
+}
+
+const IrNode& node_of(const LowerInput& in) { return in.scheduled.graph.nodes[in.group.anchor]; }
+const IrNode& input_of(const LowerInput& in, size_t number) { return in.scheduled.graph.nodes[node_of(in).inputs[number]]; }
+
+}  // namespace
+
+LoweredKernel lower_cholesky_block(const LowerInput& in) {
+  const IrNode& a = input_of(in, 0);
+  const int64_t n = a.shape[2];
+  Launch launch{KernelFile::builtin("cholesky"), {}, {a.shape[0], n}, 0};
+  launch.options.types = {{"T", a.dtype}};
+  launch.add_strides(in, node_of(in).inputs[0]);
+  launch.options.tunables = pick_cholesky(in.caps, a.dtype, n);
+  launch.iterations = cholesky_iterations(launch.options.tunables, n);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_lu_panel(const LowerInput& in) {
+  const IrNode& a = input_of(in, 0);
+  const int64_t m = a.shape[1], n = a.shape[2];
+  Launch launch{KernelFile::builtin("lu"), {}, {a.shape[0], m, n}, 0};
+  launch.options.types = {{"T", a.dtype}};
+  launch.add_strides(in, node_of(in).inputs[0]);
+  launch.options.tunables = pick_lu(in.caps, a.dtype, m, n);
+  launch.iterations = lu_iterations(launch.options.tunables, m, n);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_triangular_block(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const int64_t n = node.shape[1], k = node.shape[2];
+  Launch launch{KernelFile::builtin("triangular"), {}, {node.shape[0], n, k}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  for (int input : node.inputs) launch.add_strides(in, input);
+  launch.options.tunables = pick_triangular(in.caps, node.dtype, n, k);
+  launch.options.tunables["UPPER"] = node.attrs.ints[0];
+  launch.options.tunables["TRANSPOSED"] = node.attrs.ints[1];
+  launch.options.tunables["UNIT"] = node.attrs.ints[2];
+  launch.iterations = triangular_iterations(launch.options.tunables, n, k);
+  return assemble(in, launch);
+}
+
+// ints = {RIGHT, BELOW}; inputs are the blocks that are there, in the order of the file.
+LoweredKernel lower_join_blocks(const LowerInput& in) {
+  const IrNode &node = node_of(in), &a = input_of(in, 0);
+  const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1];
+  Launch launch{KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_blocks(in.caps, node.dtype, node.shape[1], node.shape[2]);
+  launch.options.tunables["RIGHT"] = right;
+  launch.options.tunables["BELOW"] = below;
+  const bool there[] = {true, right == 1, below != 0, right != 0 && below != 0};
+  const char* names[] = {"a", "b", "c", "d"};
+  size_t next = 0;
+  for (size_t block = 0; block < 4; ++block) {
+    if (there[block]) {
+      launch.add_strides(in, node.inputs[next++]);
+    } else {
+      launch.constants.insert(launch.constants.end(), 4, 0);
+      launch.options.dropped_buffers.push_back(names[block]);
+    }
+  }
+  launch.iterations = launch.options.tunables["SCHEDULE"] == 0 ? 0 : node.shape[2];
+  return assemble(in, launch);
+}
+
+}  // namespace heddle

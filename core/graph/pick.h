@@ -1,0 +1,24 @@
+// Deterministic writes, shared by functions_pick.cpp and functions_scatter.cpp. Internal to core/graph. Thread safety: recording is per thread.
+#pragma once
+
+#include "core/graph/functions.h"
+
+namespace heddle::build {
+
+// Negative indices counted from the end, once.
+Tensor wrapped(const Tensor& indices, int64_t size);
+
+// indices (outer, picks, inner): (outer, rows, inner) i32: the largest j with indices[o, j, i] == r, -1 without one.
+Tensor last_pick(const Tensor& indices, int64_t rows);
+// The same after the picks were ordered: `ordered` (outer, inner, picks) i32, ascending. Places in that order, shaped (outer, inner, rows), -1 without one.
+Tensor last_place(const Tensor& ordered, int64_t rows);
+
+// out = x; out[indices[i][j]][j] = source[i][j] for at 0; the last of repeated picks wins, indices outside are left out.
+Tensor scatter_into(const Tensor& x, int at, const Tensor& indices, const Tensor& source);
+
+// ShapeError unless ranks are equal, and indices no larger than source, and than x but along the axis. DTypeError, ValueError.
+void check_scatter(const char* op, const Tensor& x, int at, const Tensor& indices, const Shape& source);
+// DTypeError unless the values have x's dtype.
+void check_dtypes(const char* op, const Tensor& x, const Tensor& values);
+
+}  // namespace heddle::build

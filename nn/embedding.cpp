@@ -1,0 +1,40 @@
+#include "nn/embedding.h"
+
+#include <fmt/format.h>
+
+#include "nn/pool.h"
+
+namespace heddle::nn {
+namespace {
+
+Tensor table(const char* who, int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device, Generator* generator) {
+  if (rows < 1 || width < 1) throw ValueError(fmt::format("[{}] {} rows of {}; both must be positive", who, rows, width));
+  if (padding && (*padding < 0 || *padding >= rows)) throw ValueError(fmt::format("[{}] padding is {}; it must be one of the {} rows", who, *padding, rows));
+  const Tensor drawn = normal(Shape{rows, width}, 0, 1, device, generator);
+  return padding ? drawn * cast(reshape(arange(0, static_cast<double>(rows), 1, DType::i32, &drawn.device()), {rows, 1}) != static_cast<double>(*padding), DType::f32) : drawn;
+}
+
+}  // namespace
+
+Embedding::Embedding(int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device, Generator* generator) : Module("Embedding"), padding_(padding) {
+  weight = add_parameter("weight", table("Embedding", rows, width, padding, device, generator));
+}
+
+Tensor Embedding::forward(const Tensor& indices) {
+  const Tensor rows = embedding(weight, indices);
+  if (!padding_) return rows;
+  return where(unsqueeze(indices == static_cast<double>(*padding_), -1), stop_gradient(rows), rows);
+}
+
+EmbeddingBag::EmbeddingBag(int64_t rows, int64_t width, BagMode mode, DeviceContext* device, Generator* generator) : Module("EmbeddingBag"), mode_(mode) {
+  weight = add_parameter("weight", table("EmbeddingBag", rows, width, {}, device, generator));
+}
+
+Tensor Pad::forward(const Tensor& x) {
+  if (static_cast<int>(amounts_.size()) > x.rank()) throw ShapeError(fmt::format("[{}] {} pairs of amounts for x {}", kind(), amounts_.size(), x.shape().str()));
+  std::vector<std::pair<int64_t, int64_t>> all(static_cast<size_t>(x.rank()) - amounts_.size(), {0, 0});
+  all.insert(all.end(), amounts_.begin(), amounts_.end());
+  return mode_ == PadMode::constant ? pad(x, all, value_) : pad(x, all, mode_);
+}
+
+}  // namespace heddle::nn

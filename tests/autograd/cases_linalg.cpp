@@ -1,0 +1,49 @@
+// Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay invertible (or definite) nearby.
+#include "core/graph/functions_linalg.h"
+#include "tests/autograd/cases.h"
+
+namespace heddle::tests {
+namespace {
+
+Tensor identity(const Tensor& a) { return eye(a.dim(-1), a.dim(-1), a.dtype(), &a.device()); }
+Tensor definite(const Tensor& a) { return matmul(a, transpose(a)) + identity(a); }
+Tensor invertible(const Tensor& a) { return flip(a * 0.4 + identity(a) * 2.0, {-2}); }
+Tensor triangle(const Tensor& a) { return a + identity(a) * 3.0; }
+
+GradientCase one(std::string name, Shape shape, std::function<Tensor(const Tensor&)> f) {
+  return {std::move(name), {shape}, [f = std::move(f)](Inputs in) { return f(in[0]); }};
+}
+GradientCase two(std::string name, Shape a, Shape b, std::function<Tensor(const Tensor&, const Tensor&)> f) {
+  return {std::move(name), {a, b}, [f = std::move(f)](Inputs in) { return f(in[0], in[1]); }};
+}
+
+void add_systems(std::vector<GradientCase>& t) {
+  t.push_back(one("cholesky", {2, 3, 3}, [](const Tensor& x) { return cholesky(definite(x)); }));
+  t.push_back(one("cholesky upper", {4, 4}, [](const Tensor& x) { return cholesky(definite(x), true); }));
+  t.push_back(one("lu square", {2, 3, 3}, [](const Tensor& x) { return lu_factor(invertible(x)).factors; }));
+  t.push_back(one("lu tall", {5, 3}, [](const Tensor& x) { return lu_factor(x).factors; }));
+  t.push_back(one("lu wide", {3, 5}, [](const Tensor& x) { return lu_factor(x).factors; }));
+  for (int form = 0; form < 16; form += 3) {
+    const TriangularOptions how{(form & 1) != 0, (form & 2) != 0, (form & 4) != 0, (form & 8) != 0};
+    t.push_back(two("solve_triangular " + std::to_string(form), {3, 3}, how.left ? Shape{2, 3, 2} : Shape{2, 2, 3},
+                    [how](const Tensor& a, const Tensor& b) { return solve_triangular(triangle(a), b, how); }));
+  }
+  t.push_back(two("solve", {2, 3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
+  t.push_back(two("solve from the right", {3, 3}, {2, 3}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b, false); }));
+  t.push_back(two("solve for a vector", {3, 3}, {3}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
+  t.push_back(two("cholesky_solve", {3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return cholesky_solve(b, cholesky(definite(a))); }));
+  t.push_back(two("lu_solve", {3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return lu_solve(lu_factor(invertible(a)), b, {.transposed = true}); }));
+  t.push_back(one("inverse", {2, 3, 3}, [](const Tensor& x) { return inverse(invertible(x)); }));
+  t.push_back(one("det", {2, 3, 3}, [](const Tensor& x) { return det(x); }));
+  t.push_back(one("slogdet", {3, 3}, [](const Tensor& x) { return slogdet(invertible(x)).logabsdet; }));
+}
+
+}  // namespace
+
+std::vector<GradientCase> linalg_cases() {
+  std::vector<GradientCase> t;
+  add_systems(t);
+  return t;
+}
+
+}  // namespace heddle::tests

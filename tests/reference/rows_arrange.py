@@ -1,0 +1,74 @@
+"""Arrangement, positions of sequences, bags, unpooling."""
+import math
+
+import torch
+
+from generate import Input, given, near, whole
+
+F = torch.nn.functional
+MOST = ("f32", "f16", "i32")
+NAN = float("nan")
+
+
+def rotary(x, *positions, base=10000.0, interleaved=False, dims=0):
+    d = dims or x.shape[-1]
+    at = positions[0].double() if positions else torch.arange(x.shape[-2]).double()
+    angle = at[..., None] * base ** (-torch.arange(0, d, 2).double() / d)
+    c, s = angle.cos(), angle.sin()
+    part = x[..., :d]
+    a, b = (part[..., 0::2], part[..., 1::2]) if interleaved else part.chunk(2, -1)
+    left, right = a * c - b * s, a * s + b * c
+    turned = torch.stack((left, right), -1).flatten(-2) if interleaved else torch.cat((left, right), -1)
+    return torch.cat((turned, x[..., d:]), -1)
+
+
+def runs(x):
+    values, inverse, counts = torch.unique_consecutive(x, return_inverse=True, return_counts=True)
+    return [values, inverse, counts]
+
+
+def bag(indices, offsets, weight, *weights, mode="mean"):
+    return F.embedding_bag(indices.long(), weight, offsets.long(), mode=mode, per_sample_weights=weights[0] if weights else None)
+
+
+def vander(x, columns=None, increasing=False):  # torch.vander has no gradient
+    powers = torch.stack([x ** k for k in range(columns or len(x))], 1)
+    return powers if increasing else powers.flip(1)
+
+
+def unpool(rank):
+    pool, back = (getattr(F, f"max_{k}{rank}d") for k in ("pool", "unpool"))
+
+    def run(x, kernel, stride=None, padding=0, size=None):
+        y, i = pool(x, kernel, stride, padding, return_indices=True)
+        return back(y, i, kernel, stride, padding, size)
+    return run
+
+
+def rows(row):
+    x = [(3, 4, 5)]
+    row("select", lambda x, axis, index: x.select(axis, index), [x], [{"axis": 1, "index": 2}, {"axis": -1, "index": -5}], dtypes=MOST)
+    row("narrow", lambda x, axis, start, length: x.narrow(axis, start, length), [x], [{"axis": 2, "start": 1, "length": 3}, {"axis": 0, "start": -2, "length": 2}], dtypes=MOST)
+    row("tensor_split", lambda x, parts, axis=0: list(x.tensor_split(parts, axis)), [[(7, 5)]], [{"parts": 3}, {"parts": 4, "axis": 1}, {"parts": [2, 4], "axis": -1}, {"parts": [-2, 9]}], dtypes=MOST)
+    row("column_stack", lambda *p: torch.column_stack(p), [[(3,), (3, 2), (3,)], [(), ()]], dtypes=MOST)
+    row("block_diag", lambda *p: torch.block_diag(*p), [[(2, 3), (1, 2), (2,), ()], [(2, 2)]], dtypes=MOST)
+    row("cartesian_prod", lambda *p: torch.cartesian_prod(*p), [[(3,), (2,)], [(2,), (3,), (2,)], [(4,)]], dtypes=MOST)
+    row("vander", vander, [[(4,)]], [{}, {"columns": 3}, {"columns": 5, "increasing": True}], dtypes=("f32", "f16"))
+    row("vander", torch.vander, [[given([2, -1, 3], "i32")]])
+    row("cumulative_trapezoid", lambda y, dx=1.0, axis=-1: torch.cumulative_trapezoid(y, dx=dx, dim=axis), [[(3, 6)]], [{}, {"dx": 0.5, "axis": 0}], dtypes=("f32", "f16"))
+    row("dist", lambda a, b, p=2.0: torch.dist(a, b, p), [[(3, 4), (4,)]], [{}, {"p": 1.0}, {"p": 3.0}], dtypes=("f32", "f16"))
+    row("msort", torch.msort, [[near(-2, 2, 5, 3, distinct=True)]], dtypes=MOST)
+    row("nanmedian", lambda x, axis=-1, keepdim=False: list(x.nanmedian(axis, keepdim)), [[near(-2, 2, 4, 6, distinct=True)], [near(-2, 2, 4, 5, distinct=True)]], [{}, {"axis": 0, "keepdim": True}], dtypes=MOST)
+    row("nanmedian", lambda x: list(x.nanmedian(-1)), [[given([[1.0, NAN, 3.0, 2.0], [NAN, NAN, 5.0, NAN]])]], grad=False)
+    row("unique_consecutive", runs, [[given([[3.0, 3.0, 1.0], [1.0, 2.0, 2.0]])], [given([4, 4, 4, 7], "i32")], [given([5.0])]], grad=False)
+    row("rotary_embedding", rotary, [[(2, 5, 8)]], [{}, {"interleaved": True}, {"dims": 4, "base": 100.0}, {"dims": 6, "interleaved": True}], dtypes=("f32", "f16", "bf16"))
+    row("rotary_embedding", rotary, [[(2, 3, 4, 6), given([7, 0, 300, 2], "i32")], [(2, 3, 4, 6), whole((2, 1, 4), 0, 99)]], [{}])
+    indices, offsets = whole((9,), 0, 5), given([0, 3, 3, 7], "i32")
+    for mode in ("sum", "mean", "max"):
+        row("embedding_bag", bag, [[indices, offsets, near(-2, 2, 5, 3, distinct=True)]], [{"mode": mode}], dtypes=("f32", "f16"))
+    row("embedding_bag", bag, [[indices, offsets, (5, 3), (9,)]], [{"mode": "sum"}], dtypes=("f32", "f16"))
+    row("max_unpool1d", unpool(1), [[near(-2, 2, 2, 3, 8, distinct=True)]], [{"kernel": 2}, {"kernel": 2, "size": [9]}], dtypes=("f32", "f16"))
+    row("max_unpool2d", unpool(2), [[near(-2, 2, 2, 3, 6, 4, distinct=True)]], [{"kernel": 2}, {"kernel": 3, "stride": 2, "padding": 1, "size": [6, 4]}])
+    row("max_unpool3d", unpool(3), [[near(-2, 2, 1, 2, 4, 4, 2, distinct=True)]], [{"kernel": 2}])
+    row("lp_pool3d", lambda x, p, kernel, stride=None: F.lp_pool3d(x, p, kernel, stride), [[near(0.1, 2, 1, 2, 4, 3, 4)]], [{"p": 2.0, "kernel": 2}, {"p": 3.0, "kernel": 2, "stride": 1}])
+    row("rrelu", lambda x: F.rrelu(x), [[(4, 6)]], dtypes=("f32", "f16"))

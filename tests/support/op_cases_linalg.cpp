@@ -1,0 +1,81 @@
+// The op cases of linear algebra. Matrices are made well conditioned, so that a tolerance of sums will do.
+#include <fmt/format.h>
+
+#include "core/graph/functions_linalg.h"
+#include "tests/support/op_cases.h"
+
+namespace heddle::tests {
+namespace {
+
+using In = std::span<const Tensor>;
+
+InputSpec x(const Shape& shape, DType t = DType::f32, Layout layout = Layout::dense) { return {shape, t, -1, 1, layout, false}; }
+
+Tensor identity(const Tensor& a) { return eye(a.dim(-1), a.dim(-1), a.dtype(), &a.device()); }
+// Symmetric positive definite, with eigenvalues from 1 to about n.
+Tensor definite(const Tensor& a) { return matmul(a, transpose(a)) * (1.0 / static_cast<double>(std::max<int64_t>(1, a.dim(-1)))) + identity(a); }
+// Its rows are not in the order that pivots want.
+Tensor mixed(const Tensor& a) { return flip(a + identity(a) * 3.0, {-2}); }
+
+class Table {
+ public:
+  explicit Table(std::vector<OpCase>& cases) : cases_(cases) {}
+
+  OpCase& add(std::string_view op, std::string_view form, std::vector<InputSpec> inputs, std::function<Tensor(In)> f) {
+    OpCase c;
+    c.op = op;
+    c.name = fmt::format("{} {}", op, form);
+    for (const InputSpec& i : inputs) c.name += fmt::format(" {} {}/{}", name_of(i.dtype), i.shape.str(), static_cast<int>(i.layout));
+    c.inputs = std::move(inputs);
+    c.build = [f = std::move(f)](DeviceContext&, In in) { return f(in); };
+    cases_.push_back(std::move(c));
+    return cases_.back();
+  }
+
+ private:
+  std::vector<OpCase>& cases_;
+};
+
+const Shape squares[] = {{1, 1}, {3, 3}, {2, 5, 5}, {17, 17}, {33, 33}, {0, 4, 4}, {3, 0, 0}};
+
+void add_systems(Table& table) {
+  for (const Shape& s : squares) {
+    table.add("cholesky", "", {x(s)}, [](In t) { return cholesky(definite(t[0])); });
+    table.add("lu", "", {x(s)}, [](In t) { return lu_factor(mixed(t[0])).factors; });
+    table.add("det", "", {x(s)}, [](In t) { return det(mixed(t[0]) * 0.3); }).extra = s[0] == 33;
+    table.add("linear_solve", "", {x(s), x(s)}, [](In t) { return solve(mixed(t[0]), t[1]); });
+  }
+  table.add("cholesky", "upper", {x({2, 9, 9}, DType::f32, Layout::transposed)}, [](In t) { return cholesky(definite(t[0]), true); });
+  table.add("cholesky", "half", {x({5, 5}, DType::f16)}, [](In t) { return cholesky(definite(t[0])); });
+  table.add("cholesky", "wide", {x({40, 40}, DType::f64)}, [](In t) { return cholesky(definite(t[0])); });
+  table.add("cholesky", "several blocks", {x({150, 150})}, [](In t) { return cholesky(definite(t[0])); });
+  table.add("lu", "tall", {x({2, 11, 5})}, [](In t) { return lu_factor(t[0]).factors; });
+  table.add("lu", "wide", {x({2, 5, 11}, DType::f32, Layout::strided)}, [](In t) { return lu_factor(t[0]).factors; });
+  table.add("lu", "f64", {x({40, 40}, DType::f64)}, [](In t) { return lu_factor(mixed(t[0])).factors; });
+  table.add("lu", "permutation", {x({3, 12, 12})}, [](In t) { return lu_factor(t[0]).permutation; }).differentiable = false;
+  table.add("linear_solve", "right, strided", {x({6, 6}, DType::f32, Layout::flipped), x({2, 3, 6}, DType::f32, Layout::strided)}, [](In t) { return solve(mixed(t[0]), t[1], false); });
+  table.add("linear_solve", "vectors", {x({2, 6, 6}), x({2, 6})}, [](In t) { return solve(mixed(t[0]), t[1]); });
+  table.add("linear_solve", "half", {x({6, 6}, DType::bf16), x({6, 2}, DType::bf16)}, [](In t) { return solve(mixed(t[0]), t[1]); });
+  table.add("linear_solve", "wide", {x({20, 20}, DType::f64), x({20, 3}, DType::f64)}, [](In t) { return solve(mixed(t[0]), t[1]); });
+  table.add("linear_solve", "several blocks", {x({140, 140}), x({140, 3})}, [](In t) { return solve(mixed(t[0]) + identity(t[0]) * 20.0, t[1]); });
+  for (int form = 0; form < 16; ++form) {
+    const TriangularOptions how{(form & 1) != 0, (form & 2) != 0, (form & 4) != 0, (form & 8) != 0};
+    const Shape right = how.left ? Shape{2, 7, 3} : Shape{2, 3, 7};
+    table.add("solve_triangular", fmt::format("form {}", form), {x({7, 7}), x(right)}, [how](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1], how); });
+  }
+  table.add("solve_triangular", "wide", {x({9, 9}, DType::f64), x({9, 4}, DType::f64)}, [](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1]); });
+  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 40})}, [](In t) {
+    return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1], {.upper = true});
+  });
+  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 1})}, [](In t) { return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1]); });
+  table.add("solve_triangular", "no columns", {x({4, 4}), x({4, 0})}, [](In t) { return solve_triangular(t[0], t[1]); });
+}
+
+}  // namespace
+
+void add_linalg_cases(std::vector<OpCase>& cases) {
+  Table table(cases);
+  add_systems(table);
+}
+
+}  // namespace heddle::tests
