@@ -56,13 +56,9 @@ BatchTable make_table() {
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
   table[&ops::loop_arg_op].reason = "it is a carry or slice of a loop around vmap";
-  for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op}) table[op].reason = "loops are not mapped; call vmap in the body of the scan, or give the carries a batch axis";
+  for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op}) table[op].reason = "yes: vmap makes one loop over all examples (autograd/vmap.cpp)";
   table[&ops::while_result_op].reason = "the lengths of unbounded loops would differ between examples";
   table[&ops::assign_op].reason = "every example would write another value";
-  for (const char* name : {"loop", "loop_result", "loop_arg"}) {
-    const OpDef* op = find_op(name);
-    if (op != nullptr) table[op].reason = "a scan runs one body for all; map inside of its body, or loop over the examples";
-  }
   return table;
 }
 

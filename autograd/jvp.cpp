@@ -1,10 +1,12 @@
 // Forward mode over the recorded graph.
 #include <fmt/format.h>
 
+#include "autograd/loop_iteration.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
@@ -43,7 +45,12 @@ class Push {
   explicit Push(Tangents tangents) : tangents_(std::move(tangents)) {}
 
   Tensor of(const NodePtr& root) {
-    for (const NodePtr& node : order(root)) tangents_.emplace(node.get(), carries(*node) ? apply(node) : Tensor());
+    for (const NodePtr& node : order(root)) {
+      Tensor tangent;
+      if (node->op == &ops::loop_op) apply_to_loop(node);
+      else if (carries(*node)) tangent = apply(node);
+      tangents_.emplace(node.get(), tangent);
+    }
     return tangents_.at(root.get());
   }
 
@@ -58,7 +65,24 @@ class Push {
     return result;
   }
 
+  void apply_to_loop(const NodePtr& node) {
+    if (!node->tracks) return;
+    std::vector<Tensor> t;
+    bool any = false;
+    for (const NodePtr& input : node->inputs) {
+      const auto found = tangents_.find(input.get());
+      t.push_back(found == tangents_.end() || !is_float(input->dtype) ? Tensor() : found->second);
+      any = any || t.back().defined();
+    }
+    const CallerScope scope(node->where.caller);
+    if (any) loops_.emplace(node.get(), push_loop(node, std::move(t)));
+  }
+
   Tensor apply(const NodePtr& node) {
+    if (node->op == &ops::loop_result_op) {
+      const auto found = loops_.find(node->inputs[0].get());
+      return found == loops_.end() ? Tensor() : pushed_part(found->second, *node);
+    }
     std::vector<Tensor> in, t;
     bool any = false;
     for (const NodePtr& input : node->inputs) {
@@ -91,7 +115,6 @@ class Push {
     if (linear_in(op, 0)) return linear(*node, in, t);
     if (&op == &ops::custom_op) return custom(*node, in, t);
     if (op.kind == OpKind::body && op.decompose != nullptr) return of(decomposed(*node));
-    if (op.name.starts_with("loop")) throw GradError("[jvp] a scan has no forward mode; use reverse mode (grad, vjp, jacrev)");
     return transposed_rule(*node, Tensor(node), in, t);
   }
 
@@ -151,6 +174,7 @@ class Push {
   }
 
   Tangents tangents_;
+  std::unordered_map<const Node*, PushedLoop> loops_;
   std::vector<NodePtr> kept_;
 };
 

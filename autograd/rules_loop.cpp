@@ -4,10 +4,11 @@
 // what the gradient reads of the forward iteration: values that the forward loop is asked to stack as well (with checkpoint_body the carries alone, from which
 // the body is computed again). It stacks the cotangents of the slices. It is an ordinary loop, so it has a gradient in turn.
 #include <map>
+#include <stdexcept>
 
 #include "autograd/autograd.h"
+#include "autograd/loop_iteration.h"
 #include "autograd/rules.h"
-#include "core/exec/access.h"
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
@@ -15,16 +16,15 @@
 namespace heddle::autograd {
 namespace {
 
-class LoopGradient {
+class LoopGradient : LoopIteration {
  public:
-  explicit LoopGradient(RuleCall& call)
-      : call_(call), self_(call.out.node()), loop_(as_loop(call.node)), body_(*loop_.body), shape_(LoopShape::of(loop_)), device_(*loop_.device) {}
+  explicit LoopGradient(RuleCall& call) : LoopIteration(call.out.node()), call_(call) {}
 
   void run() {
     collect_cotangents();
     BodyTrace trace(device_, shape_.length);
     add_arguments(trace);
-    call_forward(trace);
+    call_forward();
     const std::vector<NodePtr> results = differentiate();
     find_replacements(results, trace);
     const BodyTrace::Closed closed = trace.close(substitute(results, replaced_));
@@ -33,8 +33,6 @@ class LoopGradient {
 
  private:
   bool wants(size_t input) const { return call_.wants(input); }
-  size_t carries() const { return static_cast<size_t>(shape_.carries); }
-  size_t outer() const { return static_cast<size_t>(shape_.carries + shape_.slices); }  // first input from outside
   static bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 
   void collect_cotangents() {
@@ -69,20 +67,6 @@ class LoopGradient {
     }
   }
 
-  // The forward iteration, over stand-ins for its arguments.
-  void call_forward(BodyTrace&) {
-    const bool before = grad_mode();
-    set_grad_mode(true);
-    std::vector<NodePtr> args;
-    for (const NodePtr& arg : body_.args) {
-      args.push_back(make_node_on(device_, ops::loop_arg_op, {}, arg->shape, arg->dtype));
-      args.back()->tracks = is_float(arg->dtype);
-    }
-    forward_ = call_body(body_, args);
-    set_grad_mode(before);
-    for (size_t i = 0; i < forward_.size(); ++i) index_.emplace(forward_[i].get(), i);
-  }
-
   // The next carries and the stacked values of the new loop's body.
   std::vector<NodePtr> differentiate() {
     std::vector<Tensor> outputs;
@@ -110,32 +94,8 @@ class LoopGradient {
     return results;
   }
 
-  // Values of the forward iteration that are read from a stack; others are computed again from those.
-  bool is_kept(const Node& node, size_t index) const {
-    if (index < body_.args.size()) return true;
-    if (shape_.checkpoint || node.keep == Keep::inside || node.op == &ops::loop_op) return false;
-    return node.op->kind != OpKind::constant && !is_view_op(*node.op) && node.op != &ops::cast_op;
-  }
-
-  void find_replacements(const std::vector<NodePtr>& results, BodyTrace& trace) {
-    const auto kept = [&](const Node& node) {
-      const auto at = index_.find(&node);
-      return at != index_.end() && is_kept(node, at->second);
-    };
-    for (const NodePtr& node : nodes_below(results, [&](const Node& n) { return kept(n) || n.has_value(); })) {
-      if (!kept(*node)) continue;
-      const size_t index = index_.at(node.get());
-      if (index >= outer() && index < body_.args.size()) {
-        replaced_.emplace(node.get(), loop_.inputs[index]);
-        continue;
-      }
-      replaced_.emplace(node.get(), trace.argument(node->shape, node->dtype).node());
-      residuals_.push_back(static_cast<int>(index));
-    }
-  }
-
   void give_results(const BodyTrace::Closed& closed) {
-    for (int index : residuals_) slices_.push_back(loop_stack(self_, index).node());
+    for (const NodePtr& stack : residual_stacks()) slices_.push_back(stack);
     LoopShape shape{shape_.length, static_cast<int>(inits_.size()), static_cast<int>(slices_.size()), !shape_.reverse, shape_.checkpoint};
     std::vector<NodePtr> inputs = inits_;
     inputs.insert(inputs.end(), slices_.begin(), slices_.end());
@@ -156,26 +116,17 @@ class LoopGradient {
   }
 
   RuleCall& call_;
-  const NodePtr self_;
-  const LoopNode& loop_;
-  const LoopBody& body_;
-  const LoopShape shape_;
-  DeviceContext& device_;
   std::map<int, Tensor> last_, stacked_;        // cotangents: of carries after the last iteration, of stacked values
   std::vector<int> outputs_;                    // floating carries
   std::vector<size_t> sums_;                    // wanted inputs from outside
   std::vector<Tensor> cotangents_, sum_args_;   // arguments of the new body
   std::vector<NodePtr> inits_, slices_;         // inputs of the new loop
-  std::vector<NodePtr> forward_;                // the forward iteration, by LoopBody::order
-  std::unordered_map<const Node*, size_t> index_;
-  std::unordered_map<const Node*, NodePtr> replaced_;
-  std::vector<int> residuals_;                  // of the slices, after the cotangents: which values
 };
 
 void loop_gradient(RuleCall& call) { LoopGradient(call).run(); }
 
-// vjp() hands the cotangents of its results to the loop; who asks the rule itself is a transform that does not know loops.
-void passed_on(RuleCall&) { throw GradError("[jvp] loops (scan, while_loop) have no forward-mode derivative; use vjp() or grad()"); }
+// vjp() hands the cotangents of its results to the loop, forward mode their tangents.
+void passed_on(RuleCall&) { throw std::logic_error("[grad] the gradient of a loop's result belongs to its loop"); }
 
 void refuse(RuleCall& call) {
   throw GradError("[while_loop] the gradient of a " + call.node.shape.str() + " tensor is asked for, but a loop of unknown length keeps nothing for it; set WhileOptions::max_iterations");

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
+#include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
@@ -50,7 +51,10 @@ class Replay {
   Tensor of(const NodePtr& root) {
     kept_.push_back(root);  // addresses in values_ stay valid
     for (const NodePtr& node : order(root)) {
-      const Tensor value = apply(*node);
+      Tensor value;
+      if (node->op == &ops::loop_op) map_loop(*node);
+      else if (const auto loop = node->op == &ops::loop_result_op ? loops_.find(node->inputs[0].get()) : loops_.end(); loop != loops_.end()) value = part_of(loop->second, *node);
+      else value = apply(*node);
       values_.emplace(node.get(), value);
     }
     return values_.at(root.get());
@@ -67,7 +71,125 @@ class Replay {
     return result;
   }
 
+  // ---- loops: one over the same body with the mapped axis, in front of carries and behind the axis that slices are cut along
+
+  struct MappedLoop {
+    NodePtr loop;  // null where there are no examples
+    std::vector<bool> mapped;               // by position in the body's order
+    std::unordered_map<int, int> positions;  // in the new body's order, of values that are no arguments
+  };
+
+  static bool draws_inside(const LoopBody& body) {
+    return std::any_of(body.order.begin(), body.order.end(), [](const NodePtr& node) {
+      return node->op->kind == OpKind::random || (node->op == &ops::loop_op && draws_inside(*as_loop(*node).body));
+    });
+  }
+
+  // Which values depend on an example: a carry does as soon as its next value does.
+  static std::vector<bool> spread(const LoopBody& body, const LoopShape& shape, std::vector<bool> args, bool draw) {
+    for (;;) {
+      std::vector<bool> mapped = args;
+      for (size_t i = args.size(); i < body.order.size(); ++i) {
+        const Node& node = *body.order[i];
+        const bool drawn = draw && (node.op->kind == OpKind::random || (node.op == &ops::loop_op && draws_inside(*as_loop(node).body)));
+        mapped.push_back(drawn || std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) { return mapped[static_cast<size_t>(body.index.at(input.get()))]; }));
+      }
+      bool grew = false;
+      for (size_t c = 0; c < static_cast<size_t>(shape.carries); ++c) {
+        if (args[c] || !mapped[static_cast<size_t>(body.index.at(body.results[c].get()))]) continue;
+        args[c] = grew = true;
+      }
+      if (!grew) return mapped;
+    }
+  }
+
+  void map_loop(const Node& node) {
+    const LoopBody& body = *as_loop(node).body;
+    const LoopShape shape = LoopShape::of(node);
+    const bool draw = draw_all_ ? draws_inside(body) : draws(node) && draws_inside(body);
+    std::vector<bool> given;
+    bool tracks = false;
+    for (const NodePtr& input : node.inputs) {
+      given.push_back(values_.at(input.get()).defined());
+      tracks = tracks || input->tracks;
+    }
+    if (!draw && std::none_of(given.begin(), given.end(), [](bool b) { return b; })) return;
+    MappedLoop made{nullptr, spread(body, shape, given, draw), {}};
+    if (size_ > 0) {
+      const CallerScope scope(node.where.caller);
+      const GradMode mode(grad_mode() && (node.tracks || !tracks));
+      std::optional<RecomputeScope> marks;
+      if (node.keep != Keep::plain) marks.emplace();
+      made.loop = batched_loop(node, body, shape, draw, made);
+    }
+    loops_.emplace(&node, std::move(made));
+  }
+
+  // An input of the loop as its body wants it: carries and tensors from outside with the mapped axis in front, arrays that are cut with it second.
+  Tensor loop_input(const NodePtr& input, bool mapped, bool cut) const {
+    const Tensor& whole = values_.at(input.get());
+    if (!mapped) return Tensor(input);
+    if (!whole.defined()) return repeated(Tensor(input), size_);
+    return cut ? transpose(whole, 0, 1) : whole;
+  }
+
+  NodePtr batched_loop(const Node& node, const LoopBody& body, const LoopShape& shape, bool draw, MappedLoop& made) const {
+    const size_t carries = static_cast<size_t>(shape.carries), outer = carries + static_cast<size_t>(shape.slices);
+    std::vector<Tensor> inputs;
+    for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(loop_input(node.inputs[i], made.mapped[i], i >= carries && i < outer));
+    BodyTrace trace(*node.device, shape.length);
+    Replay inner(size_, randomness_, {});
+    inner.draw_all_ = draw;
+    std::vector<NodePtr> args;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const Node& arg = *body.args[i];
+      const Shape with = made.mapped[i] ? arg.shape.inserted(0, size_) : arg.shape;
+      const Tensor now = i < outer ? trace.argument(with, arg.dtype) : inputs[i];
+      args.push_back(made.mapped[i] ? make_example(*now.node(), arg.shape) : now.node());
+      if (made.mapped[i]) inner.put(args.back(), now);
+    }
+    const std::vector<NodePtr> forward = call_body(body, args);
+    const auto value = [&](size_t i) {
+      const Tensor found = made.mapped[i] ? inner.of(forward[i]) : Tensor();
+      return found.defined() ? found : made.mapped[i] ? repeated(Tensor(forward[i]), size_) : Tensor(forward[i]);
+    };
+    std::vector<NodePtr> results;
+    for (size_t c = 0; c < carries; ++c) {
+      const size_t at = static_cast<size_t>(body.index.at(body.results[c].get()));
+      results.push_back(made.mapped[c] && !made.mapped[at] ? repeated(Tensor(forward[at]), size_).node() : value(at).node());
+    }
+    // Somebody may ask the loop for any value; what nobody asks for costs nothing.
+    std::vector<int> values;
+    for (size_t i = body.args.size(); i < body.order.size(); ++i) {
+      if (body.order[i]->op == &ops::loop_op) continue;
+      values.push_back(static_cast<int>(i));
+      results.push_back(value(i).node());
+    }
+    const BodyTrace::Closed closed = trace.close(results);
+    std::vector<NodePtr> all;
+    for (size_t i = 0; i < outer; ++i) all.push_back(inputs[i].node());
+    all.insert(all.end(), closed.captured.begin(), closed.captured.end());
+    for (size_t k = 0; k < values.size(); ++k) made.positions.emplace(values[k], closed.body->index.at(closed.body->results[carries + k].get()));
+    return make_loop(*node.device, closed.body, std::move(all), shape);
+  }
+
+  // A result of the loop, for all examples.
+  Tensor part_of(const MappedLoop& made, const Node& result) const {
+    if (!made.loop) return zeros(result.shape.inserted(0, 0), result.dtype, result.device);
+    const CallerScope scope(result.where.caller);
+    const int k = static_cast<int>(result.attrs.ints[1]);
+    const bool mapped = made.mapped[static_cast<size_t>(k)];
+    if (result.attrs.ints[0] == 0) {
+      const Tensor carry = loop_carry(made.loop, k);
+      return mapped ? carry : repeated(carry, size_);
+    }
+    const auto at = made.positions.find(k);
+    const Tensor stack = loop_stack(made.loop, at == made.positions.end() ? k : at->second);
+    return mapped ? transpose(stack, 0, 1) : repeated(stack, size_);
+  }
+
   bool draws(const Node& node) const {
+    if (draw_all_ && node.op->kind == OpKind::random) return true;
     return randomness_ == Randomness::different &&
            std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) { return keys_.contains(input.get()); });
   }
@@ -124,6 +246,8 @@ class Replay {
   std::unordered_set<const Node*> keys_;
   std::unordered_map<const Node*, Tensor> values_;
   std::vector<NodePtr> kept_;
+  bool draw_all_ = false;  // in the body of a loop that draws for each example
+  std::unordered_map<const Node*, MappedLoop> loops_;
 };
 
 int checked_axis(int axis, int rank, const std::string& what) {

@@ -56,7 +56,7 @@ class MatmulLowering {
     options.dropped_buffers = {"dst"};
 
     const int rank = node_.shape.rank();
-    const int64_t a_m = stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
+    const int64_t a_m = folded_ ? row_step_ : stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
     MatmulProblem p = problem(batch_, a_m, a_k, b_k, b_n);
     p.a_wide = wide(a_, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_, m_varies(), k_varies());
     p.b_wide = wide(b_, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_, k_varies(), n_varies());
@@ -132,7 +132,8 @@ class MatmulLowering {
   void fold_batch() {
     const int rank = node_.shape.rank();
     if (batch_ == 1) return;
-    const int64_t row = a_.view.strides[static_cast<size_t>(rank - 2)];
+    // Of one row each the step from row to row is that of the batches.
+    const int64_t row = m_ > 1 ? a_.view.strides[static_cast<size_t>(rank - 2)] : loops_.sizes[1] > 1 ? loops_.a_strides[1] : loops_.a_strides[0];
     const bool shared = loops_.b_strides[0] == 0 && loops_.b_strides[1] == 0;
     const bool inner = loops_.sizes[1] == 1 || loops_.a_strides[1] == m_ * row;
     const bool outer = batch_ == loops_.sizes[1] || loops_.a_strides[0] == loops_.sizes[1] * m_ * row;
@@ -141,6 +142,7 @@ class MatmulLowering {
     batch_ = 1;
     loops_ = {};
     folded_ = true;
+    row_step_ = row;
   }
 
   std::string epilogue() {
@@ -153,7 +155,7 @@ class MatmulLowering {
   const KernelFile& file_;
   Emitter e_;
   Operand a_, b_;
-  int64_t m_ = 0, n_ = 0, k_ = 0, batch_ = 1;
+  int64_t m_ = 0, n_ = 0, k_ = 0, batch_ = 1, row_step_ = 0;
   MatmulBatch loops_;
   bool folded_ = false;
 };

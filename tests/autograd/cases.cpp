@@ -249,11 +249,9 @@ std::vector<GradientCase> function_cases() {
   return t;
 }
 
-std::vector<GradientCase> loop_free_cases(bool rows) {
+std::vector<GradientCase> transform_cases(bool rows) {
   std::vector<GradientCase> cases = rows ? elementwise_cases() : std::vector<GradientCase>{};
-  for (GradientCase& c : function_cases()) {
-    if (!c.loops) cases.push_back(std::move(c));
-  }
+  for (GradientCase& c : function_cases()) cases.push_back(std::move(c));
   return cases;
 }
 

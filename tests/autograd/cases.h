@@ -25,7 +25,6 @@ struct GradientCase {
   double low = -1.5;
   double high = 1.5;
   double first_offset = 0;  // added to the first input
-  bool loops = false;       // holds a scan, which has reverse mode only: no forward mode, no batching rule
 };
 
 // Every elementwise row that has a rule, found in the table by itself.
@@ -33,7 +32,7 @@ std::vector<GradientCase> elementwise_cases();
 // The functions of core/graph/functions.h that are not rows.
 std::vector<GradientCase> function_cases();
 // Those, and the rows, without the loops: what every transform takes.
-std::vector<GradientCase> loop_free_cases(bool rows = true);
+std::vector<GradientCase> transform_cases(bool rows = true);
 // Attention, which is a part of those.
 std::vector<GradientCase> attention_cases();
 // Linear algebra, which is too.

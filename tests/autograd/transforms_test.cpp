@@ -44,7 +44,7 @@ double dot(const List& a, const List& b) {
 #define EXPECT_CLOSE(a, b) EXPECT_NEAR(a, b, 1e-9 * (1 + std::abs(b)))
 
 TEST(ForwardMode, AgreesWithReverseModeToSecondOrder) {
-  for (const GradientCase& c : loop_free_cases()) {
+  for (const GradientCase& c : transform_cases()) {
     SCOPED_TRACE(c.name);
     const List x = make_inputs(c, DType::f64, reference());
     const List v = weights(x, 10), w = weights(x, 20);
@@ -73,7 +73,7 @@ TEST(ForwardMode, AgreesWithReverseModeToSecondOrder) {
 // Every tangent has the dtype of its value; half precision is where rules slip. push() checks it at each node.
 TEST(ForwardMode, KeepsHalfPrecision) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
-    for (const GradientCase& c : loop_free_cases()) {
+    for (const GradientCase& c : transform_cases()) {
       SCOPED_TRACE(c.name);
       const List x = make_inputs(c, dtype, reference());
       const auto f = [&](const List& in) { return c.f(in); };

@@ -85,7 +85,7 @@ auto mapped_list(const F& f, const InAxes& axes, int out_axis) {
 unsigned choices(const GradientCase& c) { return 1u << c.shapes.size(); }
 
 TEST(Vmap, EveryFunctionEqualsTheLoop) {
-  for (const GradientCase& c : loop_free_cases()) {
+  for (const GradientCase& c : transform_cases()) {
     for (unsigned choice = 1; choice < choices(c); ++choice) {
       SCOPED_TRACE(c.name + ", choice " + std::to_string(choice));
       ASSERT_LE(c.shapes.size(), 4u);
@@ -100,7 +100,7 @@ TEST(Vmap, EveryFunctionEqualsTheLoop) {
 
 // vmap(grad), grad(vmap) and vmap(jvp) of each: per-example gradients, the gradient of the sum, and the tangents.
 TEST(Vmap, GradientsOfEveryFunction) {
-  for (const GradientCase& c : loop_free_cases()) {
+  for (const GradientCase& c : transform_cases()) {
     for (unsigned choice = 1; choice < choices(c); ++choice) {
       SCOPED_TRACE(c.name + ", choice " + std::to_string(choice));
       const Mapped m(c, choice, DType::f64, reference());
@@ -130,7 +130,7 @@ TEST(Vmap, GradientsOfEveryFunction) {
 
 // Second derivatives of examples: the rules of the gradients' rows.
 TEST(Vmap, HessianVectorProductsOfEveryFunction) {
-  for (const GradientCase& c : loop_free_cases(false)) {
+  for (const GradientCase& c : transform_cases(false)) {
     SCOPED_TRACE(c.name);
     const Mapped m(c, choices(c) - 1, DType::f64, reference());
     const Tensor u = random(c.f(m.example(0)).shape(), 1, reference());

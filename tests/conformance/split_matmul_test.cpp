@@ -87,6 +87,27 @@ TEST_P(SplitMatmul, SameBitsInEveryRun) {
   EXPECT_EQ(run(), run());
 }
 
+// Batches of one row each over one right operand are one matrix: its rows lie as far apart as the batches.
+TEST_P(SplitMatmul, BatchesOfOneRow) {
+  DeviceContext& reference = heddle::device("reference:0");
+  const auto check_row = [&](const Shape& shape, const std::function<Tensor(const Tensor&)>& view) {
+    const std::vector<float> a = values(shape.numel(), 4);
+    const auto run = [&](DeviceContext& d) {
+      const Tensor x = view(Tensor::from_vector(a, shape, &d));
+      const int64_t k = x.dim(x.rank() - 1);
+      return matmul(x, Tensor::from_vector(values(k * 3, 5), {k, 3}, &d)).to_doubles();
+    };
+    EXPECT_EQ(run(device()), run(reference)) << shape.str();
+  };
+  const auto same = [](const Tensor& x) { return x; };
+  check_row({5, 1, 4}, same);
+  check_row({2, 3, 1, 4}, same);
+  check_row({4, 5, 1}, [](const Tensor& x) { return permute(x, {1, 2, 0}); });
+  check_row({6, 1, 4}, [](const Tensor& x) { return slice(x, 0, {5, -7, -2}); });
+  check_row({3, 2, 1, 4}, [](const Tensor& x) { return transpose(x, 0, 1); });
+  check_row({1, 5, 1, 4}, same);
+}
+
 HEDDLE_DEVICE_TESTS(SplitMatmul);
 
 TEST(MatmulParts, FollowDeviceAndProblem) {
