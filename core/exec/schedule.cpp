@@ -396,7 +396,6 @@ class Scheduler {
     for (int id : groups_[other].inlined) {
       if (!std::binary_search(joined.inlined.begin(), joined.inlined.end(), id)) inline_into(joined, id);
     }
-    if (std::any_of(joined.inlined.begin(), joined.inlined.end(), [&](int id) { return joined.find(id) != nullptr; })) return;
     if (!keep_outputs_only(joined) || !fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined)) return;
     std::vector<int> own;  // what is computed in several groups may belong to a third one
     for (int id : groups_[other].inlined) {
