@@ -9,6 +9,7 @@
 #include <set>
 
 #include "autograd/autograd.h"
+#include "autograd/catalogue.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/property.h"
 #include "tests/reference/stored_cases.h"
@@ -18,11 +19,12 @@
 namespace heddle::tests {
 namespace {
 
-size_t compared = 0;  // cases times devices, values and gradients
+size_t compared = 0;   // cases times devices, values and gradients
+uint64_t on_host = 0;  // operations evaluated on the host for devices with kernels
 
 class Count : public ::testing::Environment {
  public:
-  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values\n", compared); }
+  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values; {} operations of devices with kernels evaluated on the host\n", compared, on_host); }
 };
 const auto* const count = ::testing::AddGlobalTestEnvironment(new Count);
 
@@ -76,11 +78,14 @@ class Comparison {
   std::string run() {
     const List inputs = make_inputs();
     const Arguments args(c_.args);
+    const DeviceCounters before = device_.counters();
     const List outputs = functions().at(c_.op)(inputs, args);
     if (!args.unused().empty()) return fmt::format("the argument '{}' was not read", args.unused());
     if (outputs.size() != c_.outputs.size()) return fmt::format("{} results instead of {}", outputs.size(), c_.outputs.size());
     const List gradients = gradients_of(inputs, outputs);
+    check_nothing_read(before);
     for (size_t k = 0; k < outputs.size(); ++k) check_output(k, outputs[k]);
+    check_nothing_on_host(before);
     if (c_.kind == "nan" || c_.kind == "infinite") return faults_;  // gradients are recorded all the same, so that it is the step of the case it was made from
     size_t at = 0;
     for (const auto& [input, expected] : c_.gradients) {
@@ -109,6 +114,21 @@ class Comparison {
     }
     for (const auto& [k, expected] : c_.gradients) wanted.push_back(inputs[k]);
     return wanted.empty() ? List{} : grad(tracked, wanted, cotangents);
+  }
+
+  // A function cannot compute on the host what it has not read. Host-sized ones read one number.
+  void check_nothing_read(const DeviceCounters& before) {
+    const bool host_sized = find_function(c_.op)->no_vmap.starts_with("host-sized");
+    const uint64_t read = device_.counters().bytes_read - before.bytes_read;
+    if (read > (host_sized ? sizeof(int64_t) : 0)) faults_ += fmt::format("the function read {} bytes of values; ", read);
+  }
+
+  // And core evaluates nothing there, on devices that have kernels.
+  void check_nothing_on_host(const DeviceCounters& before) {
+    const uint64_t evaluated = device_.counters().host_evaluations - before.host_evaluations;
+    if (device_.caps().target == Target::none) return;
+    on_host += evaluated;
+    if (evaluated != 0) faults_ += fmt::format("{} operations were evaluated on the host; ", evaluated);
   }
 
   void check_output(size_t k, const Tensor& output) {
