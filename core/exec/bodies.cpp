@@ -59,6 +59,8 @@ const BodyRow rows[] = {
     {.op = &sort_merge_op, .lower = lower_sort_merge, .dense_operands = true},
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},
     {.op = &ops::cumprod_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &ops::cummax_op, .lower = lower_scan, .dense_operands = true},
+    {.op = &ops::logcumsumexp_op, .lower = lower_scan, .dense_operands = true},
     {.op = &segment_add_op, .lower = lower_segment_add, .dense_operands = true},
     {.op = &linalg::cholesky_block_op, .lower = lower_cholesky_block, .flops = matrix_flops},
     {.op = &linalg::lu_panel_op, .lower = lower_lu_panel, .flops = matrix_flops},

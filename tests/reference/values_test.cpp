@@ -1,9 +1,11 @@
-// Every function and its gradient on every device against values stored from PyTorch, computed in double precision.
+// Every function and its gradient on every device against values stored from PyTorch, computed in double precision. Inputs lie as views in memory: offset,
+// strided, flipped, transposed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "autograd/autograd.h"
@@ -46,10 +48,32 @@ Tensor put(const StoredTensor& stored, DType dtype, DeviceContext& device) {
   return cast(Tensor::from_vector(std::vector<int32_t>(stored.values.begin(), stored.values.end()), stored.shape, &device), dtype);
 }
 
+// The same values as a view of something larger or turned: the n-th way of lying in memory.
+Tensor put_as_view(const StoredTensor& stored, DType dtype, DeviceContext& device, size_t way) {
+  const int rank = stored.shape.rank();
+  if (rank == 0 || stored.shape.numel() == 0) return put(stored, dtype, device);
+  const Tensor host = Tensor::from_vector(stored.values, stored.shape, &heddle::device("reference:0"));
+  std::vector<int> axes(static_cast<size_t>(rank));
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  const auto upload = [&](const Tensor& turned) {
+    const Tensor there = put({turned.shape(), turned.to_doubles()}, dtype, device);
+    eval({there});
+    return there;
+  };
+  switch (way % 5) {
+    case 1: return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0, {.start = 1});  // behind other rows
+    case 2: return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});                               // every second
+    case 3: return flip(upload(flip(host, axes)), axes);
+    case 4: return permute(upload(permute(host, axes)), axes);
+    default: return put(stored, dtype, device);
+  }
+}
+
 // What is wrong with one case on one device; empty when nothing is.
 class Comparison {
  public:
-  Comparison(const StoredCase& stored, DeviceContext& device) : c_(stored), device_(device) {}
+  // `number`: of the case among those of its function. The first has dense inputs, others rotate through views.
+  Comparison(const StoredCase& stored, DeviceContext& device, size_t number) : c_(stored), device_(device), number_(number) {}
 
   std::string run() {
     const List inputs = make_inputs();
@@ -75,7 +99,7 @@ class Comparison {
   List make_inputs() const {
     List inputs;
     for (size_t k = 0; k < c_.inputs.size(); ++k) {
-      inputs.push_back(stop_gradient(put(c_.inputs[k], c_.in[k], device_)));
+      inputs.push_back(stop_gradient(put_as_view(c_.inputs[k], c_.in[k], device_, number_ == 0 || !c_.kind.empty() ? 0 : number_ + k)));
       if (c_.gradients.contains(k)) inputs.back().set_requires_grad(true);
     }
     return inputs;
@@ -125,6 +149,7 @@ class Comparison {
 
   const StoredCase& c_;
   DeviceContext& device_;
+  size_t number_;
   std::string faults_;
 };
 
@@ -146,7 +171,10 @@ TEST_P(StoredValues, Agree) {
   const auto& [id, op] = GetParam();
   ASSERT_TRUE(functions().contains(op)) << "functions_*.cpp has no '" << op << "'";
   const bool kernels = device(id).caps().target != Target::none;
-  check_cases(kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels), [&](const StoredCase& c) { return Verdict(Comparison(c, device(id)).run()); }, !kernels);
+  size_t number = 0;
+  check_cases(kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels), [&](const StoredCase& c) {
+    return Verdict(Comparison(c, device(id), number++).run());
+  }, !kernels);
 }
 
 std::string test_name(const ::testing::TestParamInfo<StoredValues::ParamType>& info) {
