@@ -77,7 +77,7 @@ def rows(row):
     row("eigvalsh", lambda a: L.eigvalsh(symmetric(a)), [[near(-1, 1, 2, 5, 5)]], dtypes=("f32", "f16"))
     row("svd", svd, SHAPES[:4])
     row("svdvals", L.svdvals, SHAPES[:4], dtypes=("f32", "f16"))
-    row("pinv", lambda a: L.pinv(a), SHAPES[:4])
+    row("pinv", lambda a: L.pinv(a), SHAPES[1:4])
     low = given([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
     row("pinv", lambda a: L.pinv(a), [[low]], grad=False)
     row("matrix_rank", lambda a: L.matrix_rank(a), [[low], [near(-1, 1, 2, 5, 3)]], out="i64")
