@@ -22,51 +22,6 @@ namespace fs = std::filesystem;
   throw IoError(fmt::format("[write] {}: cannot {}: {}", path, doing, std::strerror(errno)));
 }
 
-// A temporary file that is removed unless it was renamed.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& target) : target_(target) {
-    static std::atomic<uint64_t> counter{0};
-    do {
-      name_ = fmt::format("{}.tmp-{}-{}", target, ::getpid(), counter++);
-      descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-    } while (descriptor_ < 0 && errno == EEXIST);
-    if (descriptor_ < 0) fail(target, "create a file in its folder");
-  }
-  ~TemporaryFile() {
-    if (descriptor_ >= 0) ::close(descriptor_);
-    if (!renamed_) ::unlink(name_.c_str());
-  }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-
-  void write(const FilePart& part) {
-    const char* at = static_cast<const char*>(part.data);
-    size_t left = part.bytes;
-    while (left > 0) {
-      const ssize_t wrote = ::write(descriptor_, at, left);
-      if (wrote < 0 && errno == EINTR) continue;
-      if (wrote < 0) fail(target_, "write");
-      at += wrote;
-      left -= static_cast<size_t>(wrote);
-    }
-  }
-
-  void publish() {
-    if (::fsync(descriptor_) != 0) fail(target_, "flush to disk");
-    const int descriptor = descriptor_;
-    descriptor_ = -1;
-    if (::close(descriptor) != 0) fail(target_, "close");
-    if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "rename into place");
-    renamed_ = true;
-  }
-
- private:
-  std::string target_, name_;
-  int descriptor_ = -1;
-  bool renamed_ = false;
-};
-
 // The rename itself reaches the disk with its folder; a file system that cannot do that keeps the order anyway.
 void flush_folder(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
@@ -78,11 +33,46 @@ void flush_folder(const std::string& path) {
 
 }  // namespace
 
+AtomicFile::AtomicFile(const std::string& path) : target_(path) {
+  static std::atomic<uint64_t> counter{0};
+  do {
+    name_ = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter++);
+    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (descriptor_ < 0 && errno == EEXIST);
+  if (descriptor_ < 0) fail(path, "create a file in its folder");
+}
+
+AtomicFile::~AtomicFile() {
+  if (descriptor_ >= 0) ::close(descriptor_);
+  if (!renamed_) ::unlink(name_.c_str());
+}
+
+void AtomicFile::write(const FilePart& part) {
+  const char* at = static_cast<const char*>(part.data);
+  size_t left = part.bytes;
+  while (left > 0) {
+    const ssize_t wrote = ::write(descriptor_, at, left);
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote < 0) fail(target_, "write");
+    at += wrote;
+    left -= static_cast<size_t>(wrote);
+  }
+}
+
+void AtomicFile::publish() {
+  if (::fsync(descriptor_) != 0) fail(target_, "flush to disk");
+  const int descriptor = descriptor_;
+  descriptor_ = -1;
+  if (::close(descriptor) != 0) fail(target_, "close");
+  if (::rename(name_.c_str(), target_.c_str()) != 0) fail(target_, "rename into place");
+  renamed_ = true;
+  flush_folder(target_);
+}
+
 void write_file_atomically(const std::string& path, std::span<const FilePart> parts) {
-  TemporaryFile file(path);
+  AtomicFile file(path);
   for (const FilePart& part : parts) file.write(part);
   file.publish();
-  flush_folder(path);
 }
 
 void write_file_atomically(const std::string& path, std::string_view text) {
@@ -96,7 +86,7 @@ void require_writable_folder(const std::string& folder) {
     throw IoError(fmt::format("[write] {}: is not a folder", folder));
   fs::create_directories(folder, code);
   if (code) throw IoError(fmt::format("[write] {}: cannot create the folder: {}", folder, code.message()));
-  const TemporaryFile probe((fs::path(folder) / ".heddle-probe").string());
+  const AtomicFile probe((fs::path(folder) / ".heddle-probe").string());
 }
 
 }  // namespace heddle

@@ -18,6 +18,24 @@ struct FilePart {
   size_t bytes = 0;
 };
 
+// A file that is written piece by piece; without publish() nothing of it stays.
+class AtomicFile {
+ public:
+  explicit AtomicFile(const std::string& path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void write(const FilePart& part);
+  // Forces the bytes to the disk and gives the file its name. Once, at the end.
+  void publish();
+
+ private:
+  std::string target_, name_;
+  int descriptor_ = -1;
+  bool renamed_ = false;
+};
+
 // The parts, one after the other.
 void write_file_atomically(const std::string& path, std::span<const FilePart> parts);
 void write_file_atomically(const std::string& path, std::string_view text);

@@ -127,9 +127,8 @@ Tensor logspace(double start, double stop, int64_t count, double base, DType dty
 Tensor cumulative_trapezoid(const Tensor& y, double dx, int axis, Caller caller) {
   const CallerScope scope(caller);
   const int at = axis_of("cumulative_trapezoid", y, axis);
-  if (y.dim(at) == 0) throw ShapeError(fmt::format("[cumulative_trapezoid] axis {} of {} has no elements", at, y.shape().str()));
   const Tensor in = build::as_float(y), wide = build::widen(in);
-  const Tensor both = slice(wide, at, {.start = 1}) + slice(wide, at, {.start = 0, .stop = y.dim(at) - 1});
+  const Tensor both = slice(wide, at, {.start = 1}) + slice(wide, at, {.start = 0, .stop = std::max<int64_t>(y.dim(at) - 1, 0)});
   return cast(cumsum(both, at) * (0.5 * dx), in.dtype());
 }
 

@@ -30,22 +30,20 @@ struct Kind {
 struct Roots {
   Tensor real, imaginary;
 };
-// exp(sign 2 pi i m / n) for integers m in [0, n), of a floating dtype. The quarter turns are taken off in whole numbers.
+// exp(sign 2 pi i m / n) for integers m with 4 m < 2^31, of a floating dtype. The quarter turns are taken off in whole numbers; their count may be off by one near its halves, where either will do,
+// so it is found by a multiplication: whole numbers divide one by one.
 Roots roots(const Tensor& m, int64_t n, double sign, DType t) {
-  const Tensor size = full_like(m, static_cast<double>(2 * n));
-  const Tensor quarter = integer_quotient(8 * m + static_cast<double>(n), size);  // nearest, 0 to 4
-  const Tensor rest = 4 * m - quarter * static_cast<double>(n);                   // of 4 n to a turn
+  const Tensor quarter = cast(round(cast(m, t) * (4 / static_cast<double>(n))), m.dtype());
+  const Tensor rest = 4 * m - quarter * static_cast<double>(n);  // of 4 n to a turn
   const Tensor angle = cast(rest, t) * (std::numbers::pi / (2 * static_cast<double>(n)));
-  const Tensor c = cos(angle), s = sin(angle);
-  const Tensor odd = quarter == 1 || quarter == 3, left = quarter == 1 || quarter == 2, below = quarter == 2 || quarter == 3;
+  const Tensor c = cos(angle), s = sin(angle), phase = bitwise_and(quarter, full_like(quarter, 3));
+  const Tensor odd = phase == 1 || phase == 3, left = phase == 1 || phase == 2, below = phase == 2 || phase == 3;
   const Tensor real = where(odd, s, c), imaginary = where(odd, c, s);
   return {where(left, -real, real), where(sign > 0 ? below : !below, -imaginary, imaginary)};
 }
 
-// j k mod n over a grid of `rows` by `columns`, as a tensor of `shape` in which `row_axis` and `column_axis` count.
-Tensor exponents(const Shape& shape, int row_axis, int column_axis, int64_t n, DeviceContext& device) {
-  return mod(positions(shape, row_axis, device) * positions(shape, column_axis, device), static_cast<double>(n));
-}
+// j k over a grid in which `row_axis` counts j and `column_axis` k.
+Tensor exponents(const Shape& shape, int row_axis, int column_axis, DeviceContext& device) { return positions(shape, row_axis, device) * positions(shape, column_axis, device); }
 
 // ---- plans: n as a product of factors, cheapest first; empty where it has none
 const std::vector<int64_t>& factors_of(int64_t n) {
@@ -75,7 +73,7 @@ struct Problem {
 // (2 keep, n): the matrix' real part above its imaginary part.
 Tensor stacked_matrix(const Tensor& like, int64_t n, int64_t keep, const Kind& kind) {
   const Shape grid{keep, n};
-  const Roots w = roots(exponents(grid, 0, 1, n, like.device()), n, kind.sign, like.dtype());
+  const Roots w = roots(exponents(grid, 0, 1, like.device()), n, kind.sign, like.dtype());
   const Tensor matrix = concat({w.real, w.imaginary}, 0);
   return kind.scale == 1 ? matrix : matrix * kind.scale;
 }
@@ -84,7 +82,7 @@ Tensor stacked_matrix(const Tensor& like, int64_t n, int64_t keep, const Kind& k
 Tensor row_matrix(const Tensor& like, int64_t n, const Problem& p) {
   const int64_t in = p.real_in ? 1 : 2, out = p.real_out ? 1 : 2;
   const Shape grid{n, in, p.keep, out};
-  const Roots w = roots(exponents(grid, 0, 2, n, like.device()), n, p.kind.sign, like.dtype());
+  const Roots w = roots(exponents(grid, 0, 2, like.device()), n, p.kind.sign, like.dtype());
   const Tensor from = positions(grid, 1, like.device()), to = positions(grid, 3, like.device());
   const Tensor entry = where(from == to, w.real, where(to == 1, w.imaginary, -w.imaginary));
   return reshape(p.kind.scale == 1 ? entry : entry * p.kind.scale, Shape{n * in, p.keep * out});
@@ -101,7 +99,7 @@ Tensor first_step(const Tensor& x, int64_t r, int64_t s, int64_t tail, const Kin
   const int64_t batch = x.dim(0), n = r * s;
   const Tensor y = matmul(stacked_matrix(x, r, r, kind), reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
   const Shape grid{1, r, s, 1, 1};
-  const Roots w = roots(exponents(grid, 1, 2, n, x.device()), n, kind.sign, x.dtype());
+  const Roots w = roots(exponents(grid, 1, 2, x.device()), n, kind.sign, x.dtype());
   const auto half = [&](int k) { return slice(y, 1, {.start = k * r, .stop = (k + 1) * r}); };
   if (real_in) {  // (a + i b) w
     const Shape parts{batch, r, s, tail, 1};
@@ -144,7 +142,7 @@ Tensor factored(const Tensor& x, const Problem& p, int64_t r) {
 // exp(sign pi i j^2 / n) for j < count, as pairs (1, count, 1, 2). j^2 counts modulo 2 n.
 Tensor chirp(const Tensor& like, int64_t n, int64_t count, double sign) {
   const Tensor j = cast(positions(Shape{1, count, 1}, 1, like.device()), DType::i64);
-  const Roots w = roots(mod(j * j, static_cast<double>(2 * n)), 2 * n, sign, like.dtype());
+  const Roots w = roots(cast(mod(j * j, static_cast<double>(2 * n)), DType::i32), 2 * n, sign, like.dtype());
   return complex_pair(w.real, w.imaginary);
 }
 

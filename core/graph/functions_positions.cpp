@@ -27,6 +27,7 @@ Tensor rotary_embedding(const Tensor& given, const RotaryOptions& how, Caller ca
   const CallerScope scope(caller);
   build::check_rank("rotary_embedding", given, 2);
   check_base("rotary_embedding", how.base);
+  if (given.dim(-1) == 0) return build::as_float(given);
   const int64_t width = given.dim(-1), d = how.dims == 0 ? width : how.dims;
   if (d < 2 || d % 2 != 0 || d > width) throw ShapeError(fmt::format("[rotary_embedding] {} of x {} are turned; an even number up to the last axis is needed", d, given.shape().str()));
   const Tensor in = build::as_float(given), x = build::widen(in);

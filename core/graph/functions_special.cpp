@@ -289,10 +289,11 @@ Tensor ndtri(TensorArg x) {
 
 Tensor entr(TensorArg x) {
   const CallerScope scope(x.caller);
-  return in_wide(x.tensor, [](const Tensor& v) {
+  const auto value = [](const Tensor& v) {
     const Tensor inside = v > 0, safe = where(inside, v, 1);
     return where(inside, -safe * log(safe), where(eq(v, 0), 0, where(v < 0, -std::numeric_limits<double>::infinity(), v)));
-  });
+  };
+  return in_wide(x.tensor, [value](const Tensor& v) { return with_slope("entr", v, value, [](const Tensor& at, const Tensor&) { return -log(at) - 1; }); });
 }
 Tensor xlog1py(TensorArg x, const Tensor& y) {
   const CallerScope scope(x.caller);

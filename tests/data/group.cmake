@@ -1,1 +1,1 @@
-target_link_libraries(heddle_tests_data PRIVATE ZLIB::ZLIB)
+target_link_libraries(heddle_tests_data PRIVATE ZLIB::ZLIB ${TURBOJPEG_LIBRARY})

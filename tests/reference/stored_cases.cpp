@@ -60,6 +60,7 @@ const std::map<std::string, std::vector<StoredCase>>& stored_cases() {
     for (const auto& path : files) {
       for (StoredCase& c : Reader(path).cases()) result[c.op].push_back(std::move(c));
     }
+    for (auto& [op, cases] : result) std::stable_partition(cases.begin(), cases.end(), [](const StoredCase& c) { return c.kind.empty(); });
     return result;
   }();
   return all;
