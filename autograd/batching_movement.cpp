@@ -129,6 +129,8 @@ void add_index_batching(BatchTable& table) {
   table[&ops::argsort_op].rule = sorted;
   table[&ops::cumsum_op].rule = along_axis;
   table[&ops::cumprod_op].rule = along_axis;
+  table[&ops::cummax_op].rule = along_axis;
+  table[&ops::logcumsumexp_op].rule = along_axis;
 }
 
 }  // namespace heddle::autograd

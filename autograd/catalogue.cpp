@@ -14,11 +14,12 @@ struct Column {
   std::string_view name, description;
 };
 // In the order of TypeRule.
-constexpr std::array<Column, 14> columns{{
+constexpr std::array<Column, 15> columns{{
     {"any", "all"},
     {"numeric", "all; bool as i32"},
     {"additive", "all but bool"},
     {"whole", "integers; bool as i32"},
+    {"bits", "integers and bool"},
     {"floating", "floats; others as f32"},
     {"floats", "floats"},
     {"widened", "all; gives f32, or f64 for f64"},
@@ -31,7 +32,13 @@ constexpr std::array<Column, 14> columns{{
     {"i64", "gives i64"},
 }};
 
-TypeRule rule_of(DTypeRule rule) {
+// Rows that core/graph/whole_numbers.h takes further than their dtype rule.
+TypeRule rule_of(std::string_view name, DTypeRule rule) {
+  const auto among = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  if (among({"add", "mul", "minimum", "maximum", "abs", "floor", "ceil", "round", "trunc"})) return TypeRule::any;
+  if (among({"sub", "neg"})) return TypeRule::additive;
+  if (name == "pow") return TypeRule::numeric;
+  if (name.starts_with("bitwise_")) return TypeRule::bits;
   switch (rule) {
     case DTypeRule::floating: return TypeRule::floating;
     case DTypeRule::numeric: return TypeRule::numeric;
@@ -102,7 +109,7 @@ class Builder {
 
   void elementwise(std::string_view name) {
     const OpDef& row = op(name);
-    PublicFunction& f = of_row(name, name, rule_of(row.rule), row.arity == 1 ? "x" : "x y", row.doc);
+    PublicFunction& f = of_row(name, name, rule_of(name, row.rule), row.arity == 1 ? "x" : "x y", row.doc);
     const autograd::GradientRow* gradient = autograd::find_gradient(row);
     if (gradient == nullptr || gradient->rule == nullptr) {
       f.inputs.clear();
@@ -162,6 +169,7 @@ std::optional<DType> result_type(TypeRule rule, DType t) {
     case TypeRule::numeric: return boolean ? DType::i32 : t;
     case TypeRule::additive: return some(!boolean, t);
     case TypeRule::whole: return some(!floats, boolean ? DType::i32 : t);
+    case TypeRule::bits: return some(!floats, t);
     case TypeRule::floating: return floats ? t : DType::f32;
     case TypeRule::floats: return some(floats, t);
     case TypeRule::widened: return t == DType::f64 ? t : DType::f32;

@@ -21,6 +21,7 @@ enum class TypeRule : uint8_t {
   numeric,   // all: the same; bool counts as i32. A fractional number beside integers makes f32 (docs/types.md)
   additive,  // all but bool: the same
   whole,     // integers: the same; bool counts as i32. Floats are refused
+  bits,      // integers and bool: the same. Floats are refused
   floating,  // all: floats the same, others f32
   floats,    // floats: the same. Others are refused
   widened,   // all: f64 for f64, else f32

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -52,11 +53,29 @@ void running_product(RuleCall& call) {
   call.result[0] = cast(before * s, call.node.dtype);
 }
 
+// dL/dx_i is the sum over j >= i of g_j e^(x_i - y_j), that is e^(x_i - y_i) t_i with t_i = g_i + e^(y_i - y_{i+1}) t_{i+1}: no exponent is above 0, whatever the
+// values. Solved by doubling, as above. Where all so far is -infinity there is no gradient.
+void running_log_sum(RuleCall& call) {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  const Direction d = direction_of(call);
+  const Tensor &x = call.in[0], &y = call.out;
+  const Tensor nothing = y == -infinity, next = moved(y, d, -1, infinity);
+  Tensor factor = exp(where(next == -infinity, 0, y - next));
+  Tensor t = call.g;
+  for (int64_t k = 1; k < x.dim(d.axis); k *= 2) {
+    t = t + factor * moved(t, d, -k, 0);
+    if (2 * k < x.dim(d.axis)) factor = factor * moved(factor, d, -k, 0);
+  }
+  call.result[0] = where(nothing, 0, exp(where(nothing, 0, x - y)) * t);
+}
+
 }  // namespace
 
 void add_scan_rules(RuleTable& table) {
   table[&ops::cumsum_op].rule = running_sum;
   table[&ops::cumprod_op].rule = running_product;
+  table[&ops::logcumsumexp_op].rule = running_log_sum;
+  table[&ops::cummax_op].reason = "cummax() gathers its values, which have the gradient";
 }
 
 }  // namespace heddle::autograd

@@ -15,17 +15,17 @@ class RowReader {
  public:
   // exp(z) / sum(exp(z)): the exponent's source, or null.
   NodePtr softmax(const NodePtr& node) {
-    if (node->op != &ops::div_op || !plain(node->inputs[0], ops::exp_op)) return nullptr;
+    if (!plain(node, ops::div_op) || !plain(node->inputs[0], ops::exp_op)) return nullptr;
     const NodePtr e = node->inputs[0];
     return reduction(node->inputs[1], ops::sum_op, e, e->shape) ? source(e->inputs[0]) : nullptr;
   }
 
   // z - log(sum(exp(z))).
   NodePtr log_softmax(const NodePtr& node) {
-    if (node->op != &ops::sub_op) return nullptr;
+    if (!plain(node, ops::sub_op)) return nullptr;
     const NodePtr z = node->inputs[0];
     NodePtr at = node->inputs[1];
-    while (at->op == &ops::expand_op || at->op == &ops::reshape_op) at = pass(at);
+    while ((at->op == &ops::expand_op || at->op == &ops::reshape_op) && !at->inputs.empty()) at = pass(at);
     if (!plain(at, ops::log_op)) return nullptr;
     NodePtr total = at->inputs[0], sum = total;
     while (sum->op == &ops::reshape_op && !sum->inputs.empty()) sum = pass(sum);
@@ -36,6 +36,7 @@ class RowReader {
   int axis() const { return axis_; }
 
  private:
+  // What has its value (an EagerScope gives it at once) may have lost its inputs.
   static bool plain(const NodePtr& node, const OpDef& op) { return node->op == &op && !node->inputs.empty(); }
   // A node without a value and without a holder but this graph.
   bool free(const NodePtr& node) const { return !node->has_value() && node->handles.load(std::memory_order_relaxed) == 0; }

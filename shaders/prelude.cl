@@ -306,6 +306,17 @@ FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
 #define abs(x) hk_abs(x)
 //@ WIDEN
 #define WIDEN(x) ((I64)(x))
+//@ WADD WSUB WMUL
+// Signed overflow is undefined in C: clang makes (I64)(x * x) a product of 64 bits.
+#define HK_WRAPPING(T, U) \
+  FUNC T hk_wadd(T a, T b) { return (T)((U)a + (U)b); } \
+  FUNC T hk_wsub(T a, T b) { return (T)((U)a - (U)b); } \
+  FUNC T hk_wmul(T a, T b) { return (T)((U)a * (U)b); }
+HK_WRAPPING(int, uint)
+HK_WRAPPING(long, ulong)
+#define WADD(a, b) hk_wadd(a, b)
+#define WSUB(a, b) hk_wsub(a, b)
+#define WMUL(a, b) hk_wmul(a, b)
 //@ IDIV IMOD
 // Dividing by 0, or the least int by -1, traps on x86.
 #define HK_INTEGER_DIVISION(T, U) \

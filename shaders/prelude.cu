@@ -164,6 +164,17 @@ FUNC double hk_abs(double x) { return ::fabs(x); }
 FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
 FUNC I64 hk_abs(I64 x) { return x < 0 ? (I64)(0ull - (unsigned long long)x) : x; }
 #define abs(x) hk_abs(x)
+//@ WADD WSUB WMUL
+// Signed overflow is undefined in C++.
+#define HK_WRAPPING(T, U) \
+  FUNC T hk_wadd(T a, T b) { return (T)((U)a + (U)b); } \
+  FUNC T hk_wsub(T a, T b) { return (T)((U)a - (U)b); } \
+  FUNC T hk_wmul(T a, T b) { return (T)((U)a * (U)b); }
+HK_WRAPPING(int, uint)
+HK_WRAPPING(I64, unsigned long long)
+#define WADD(a, b) hk_wadd(a, b)
+#define WSUB(a, b) hk_wsub(a, b)
+#define WMUL(a, b) hk_wmul(a, b)
 //@ IDIV IMOD
 #define HK_INTEGER_DIVISION(T, U) \
   FUNC T hk_idiv(T a, T b) { return b == 0 ? 0 : b == -1 ? (T)(0 - (U)a) : a / b; } \

@@ -186,6 +186,10 @@ int64_t hk_min(int64_t a, int64_t b) { return a < b ? a : b; }
 // From halves: Mesa 22.3 narrows comparisons of what int64_t(int) made, and gets them wrong.
 int64_t hk_widen(int x) { return packInt2x32(ivec2(x, x >> 31)); }
 #define WIDEN(x) hk_widen(x)
+//@ WADD WSUB WMUL
+#define WADD(a, b) ((a) + (b))
+#define WSUB(a, b) ((a) - (b))
+#define WMUL(a, b) ((a) * (b))
 //@ IDIV IMOD
 // The sign of % is the driver's choice for negative numbers, and dividing by 0, or the least int by -1, traps on CPU drivers.
 #define HK_INTEGER_DIVISION(T) \

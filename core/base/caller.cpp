@@ -42,6 +42,15 @@ Owner owner_of(const Caller& caller) noexcept {
 }
 
 thread_local Place present;
+thread_local const CallerScope* innermost = nullptr;
+
+// "[index_add] text" as "[fold] index_add: text" where fold is the function called.
+std::string with_function(const std::string& message) {
+  const std::string_view name = CallerScope::public_function();
+  const size_t end = message.find("] ");
+  if (name.empty() || !message.starts_with("[") || end == std::string::npos || message.compare(1, end - 1, name) == 0) return message;
+  return "[" + std::string(name) + "] " + message.substr(1, end - 1) + ": " + message.substr(end + 2);
+}
 
 }  // namespace
 
@@ -76,18 +85,43 @@ std::string list_places(std::span<const Place> places, size_t most) {
   return text;
 }
 
-std::string with_place(const std::string& message) {
+std::string with_place(const std::string& thrown) {
+  const std::string message = with_function(thrown);
   if (!present.known() || owner_of(present.caller) != Owner::user) return message;
   const std::string suffix = " (" + present.str() + ")";
   return message.ends_with(suffix) ? message : message + suffix;
 }
 
-CallerScope::CallerScope(const Caller& caller) noexcept : before_(present) {
+CallerScope::CallerScope(const Caller& caller, const char* function, const char* file) noexcept
+    : before_(present), outer_(innermost), function_(function), file_(file) {
   const Owner owner = owner_of(caller);
-  if (owner == Owner::user || (owner == Owner::library && !present.known())) present.caller = caller;
+  by_user_ = owner == Owner::user;
+  if (by_user_ || (owner == Owner::library && !present.known())) present.caller = caller;
+  innermost = this;
 }
 
-CallerScope::~CallerScope() { present = before_; }
+CallerScope::~CallerScope() {
+  present = before_;
+  innermost = outer_;
+}
+
+// Files whose scopes stand in public functions, each under its own name.
+bool CallerScope::in_functions() const {
+  std::string_view path = file_;
+  if (!path.starts_with(sources_root())) return false;
+  path.remove_prefix(sources_root().size());
+  return path.starts_with("core/graph/functions") || path == "core/graph/elementwise.inc" || path.starts_with("core/graph/norms") || path.starts_with("core/graph/control");
+}
+
+// Outward to the first call from the user's code, or the last before other code of the library (a module, a gradient rule).
+std::string_view CallerScope::public_function() {
+  std::string_view name;
+  for (const CallerScope* scope = innermost; scope != nullptr && scope->in_functions(); scope = scope->outer_) {
+    name = scope->function_;
+    if (scope->by_user_) break;
+  }
+  return name.starts_with("operator") ? std::string_view() : name;
+}
 
 BackwardScope::BackwardScope(const Place& forward) noexcept : before_(present) {
   if (forward.known()) present.caller = forward.caller;

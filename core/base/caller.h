@@ -7,6 +7,8 @@
 // any other file does, so a user's module or checkpointed function names its own lines. Files of the library are those below core/, autograd/, nn/, io/ and
 // data/ of its sources, but for nn/models/, which are programs written with it; a place in the C++ standard library (a std::function that calls one)
 // counts for nothing.
+// A scope also knows in which function it stands. Where a public function is composed of others, what these refuse carries its name all the same: a message
+// "[index_add] bool has no addition" that is thrown inside fold() becomes "[fold] index_add: bool has no addition".
 // Invariants: functions written in headers pass their caller's place on. Outside of any scope there is no place (line() == 0).
 // Thread safety: the present place belongs to the thread.
 #pragma once
@@ -38,18 +40,29 @@ inline Caller current_caller() noexcept { return current_place().caller; }
 std::string place_of(const Caller& caller);
 // "train.cpp:42, train.cpp:43 (backward) and 3 more"; places of the library itself only where there are no others.
 std::string list_places(std::span<const Place> places, size_t most = 4);
-// The message with " (train.cpp:42)" behind it, where a public call is under way; as it is where that place is the library's own or stands there already.
+// The message as the caller reads it: with the name of the function called, and " (train.cpp:42)" behind it where a public call is under way; as it is where
+// that place is the library's own or stands there already.
 std::string with_place(const std::string& message);
 
 class CallerScope {
  public:
-  explicit CallerScope(const Caller& caller) noexcept;
+  // `function` and `file` are where the scope stands: nobody gives them.
+  explicit CallerScope(const Caller& caller, const char* function = __builtin_FUNCTION(), const char* file = __builtin_FILE()) noexcept;
   ~CallerScope();
   CallerScope(const CallerScope&) = delete;
   CallerScope& operator=(const CallerScope&) = delete;
 
+  // The function of core/graph that the code around called, of those under way on this thread; "" where there is none.
+  static std::string_view public_function();
+
  private:
+  bool in_functions() const;
+
   Place before_;
+  const CallerScope* outer_;
+  const char* function_;
+  const char* file_;
+  bool by_user_;  // the call stands in the user's code
 };
 
 // What a gradient rule records for the node of that place is marked with it; an unknown place leaves the present one.

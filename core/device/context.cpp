@@ -192,6 +192,7 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   const HostSpan span("wait");
   std::lock_guard guard(mutex_);
   Binding source = storage.binding();
+  counters_.bytes_read += bytes;
   waiting(*steps_, [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
@@ -219,6 +220,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   forget_finished_reads();
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
+  counters_.bytes_read += bytes;
   const Ticket ticket = waiting(*steps_, [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);

@@ -59,6 +59,8 @@ struct DeviceCounters {
   uint64_t recordings = 0;
   uint64_t region_breaks = 0;      // evaluations because a value was looked at (or too much was pending)
   uint64_t compiled_replays = 0;   // calls of compiled functions that recorded nothing
+  uint64_t host_evaluations = 0;   // operations that core computed on the host: all on the reference device, none on one with kernels
+  uint64_t bytes_read = 0;         // from the device to the host
 };
 
 class DeviceContext {

@@ -426,7 +426,7 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
     }
     if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) return declare_precise(node.dtype, substitute(node.op->dialect, x, from));
   }
-  return declare(node.dtype, wrap_narrow(substitute(node.op->dialect, x, from), node.dtype));
+  return declare(node.dtype, wrap_narrow(substitute(dialect_of(*node.op, from), x, from), node.dtype));
 }
 
 // A user's text sets all its outputs at once; the other ones' vertices find them.

@@ -4,6 +4,8 @@
 
 #include <cctype>
 
+#include "core/graph/primitives.h"
+
 namespace heddle {
 namespace {
 
@@ -16,6 +18,16 @@ size_t number_end(std::string_view text, size_t at) {
 }
 
 }  // namespace
+
+std::string_view dialect_of(const OpDef& op, DType operand_type) {
+  if (operand_type != DType::i32 && operand_type != DType::i64) return op.dialect;
+  if (&op == &ops::add_op) return "WADD(x, y)";
+  if (&op == &ops::sub_op) return "WSUB(x, y)";
+  if (&op == &ops::mul_op) return "WMUL(x, y)";
+  if (&op == &ops::square_op) return "WMUL(x, x)";
+  if (&op == &ops::neg_op) return operand_type == DType::i32 ? "WSUB(0, x)" : "WSUB(CAST(I64, 0), x)";
+  return op.dialect;
+}
 
 std::string substitute(std::string_view expression, const std::vector<std::string>& operands, DType operand_type) {
   const bool wide = arith(operand_type) == DType::f64;

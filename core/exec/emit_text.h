@@ -7,11 +7,14 @@
 #include <vector>
 
 #include "core/base/dtype.h"
+#include "core/graph/op.h"
 
 namespace heddle {
 
 // `expression` over x, y, z with the given operands; float literals become F64 literals when the operands are f64.
 std::string substitute(std::string_view expression, const std::vector<std::string>& operands, DType operand_type);
+// The row's expression for operands of that type. Integers that are as wide as their arithmetic wrap, which the signed operators of C do not promise.
+std::string_view dialect_of(const OpDef& op, DType operand_type);
 // i8 and u8 are computed as int: brings the value back into range, as storing it would.
 std::string wrap_narrow(const std::string& expression, DType dtype);
 

@@ -63,6 +63,7 @@ void note_break(DeviceContext& device, const Region& region, const char* why) {
 }
 
 std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& captured) {
+  device.lock().counters.host_evaluations += captured.order.size();
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
   std::vector<StepOutput> outputs;
   for (const HostArray& value : values) {

@@ -85,6 +85,19 @@ LoweredKernel lower_sort_merge(const LowerInput& in) {
   return assemble(in, launch);
 }
 
+// What a scan begins with and how it goes on, where it is no sum.
+std::map<std::string, std::string, std::less<>> scan_hooks(const OpDef& op, DType dtype) {
+  if (&op == &ops::cumprod_op) return {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}};
+  if (&op == &ops::cummax_op) {
+    const char* least = is_float(dtype) ? "-INFINITY" : dtype == DType::i64 ? "-9223372036854775808.0f" : "-2147483648.0f";
+    return {{"INIT", least}, {"COMBINE", "((p) > (q) || (p) != (p) ? (p) : (q))"}};
+  }
+  if (&op == &ops::logcumsumexp_op) {  // equal infinities have no difference
+    return {{"INIT", "-INFINITY"}, {"COMBINE", "((p) == (q) ? (p) + log1p(CAST(T, 1.0f)) : ((p) > (q) ? (p) : (q)) + log1p(exp(-abs((p) - (q)))))"}};
+  }
+  return {};
+}
+
 // attrs.ints: axis, exclusive, reverse, chunk (0: the whole axis).
 LoweredKernel lower_scan(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
@@ -103,7 +116,7 @@ LoweredKernel lower_scan(const LowerInput& in) {
   launch.options.tunables["CARRY"] = carry;
   launch.options.tunables["EXCLUSIVE"] = node.attrs.ints[1];
   launch.options.tunables["REVERSE"] = node.attrs.ints[2];
-  if (node.op == &ops::cumprod_op) launch.options.hooks = {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}};
+  launch.options.hooks = scan_hooks(*node.op, node.dtype);
   if (!carry) launch.options.dropped_buffers = {"carry"};
   launch.iterations = launch.options.tunables["SCHEDULE"] == 2 ? 2 * ((chunk + 15) / 16) + 16 : chunk;
   return assemble(in, launch);

@@ -393,11 +393,17 @@ class Scheduler {
     if (groups_[g].domain != groups_[other].domain || !share_read(groups_[g], groups_[other])) return;
     Group joined = groups_[g];
     for (const Member& member : groups_[other].members) insert(joined, member.node, member.level, member.stored);
-    for (int id : groups_[other].inlined) inline_into(joined, id);
+    for (int id : groups_[other].inlined) {
+      if (!std::binary_search(joined.inlined.begin(), joined.inlined.end(), id)) inline_into(joined, id);
+    }
     if (!keep_outputs_only(joined) || !fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined)) return;
+    std::vector<int> own;  // what is computed in several groups may belong to a third one
+    for (int id : groups_[other].inlined) {
+      if (group_of_[id] == other) own.push_back(id);
+    }
     const auto move_to = [&](int target) {
       for (const Member& member : groups_[other].members) group_of_[member.node] = target;
-      for (int id : groups_[other].inlined) group_of_[id] = target;
+      for (int id : own) group_of_[id] = target;
     };
     move_to(g);
     std::swap(groups_[g], joined);

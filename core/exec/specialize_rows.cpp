@@ -1,6 +1,7 @@
 // Long sorts, long scans and scatters as graphs of bodies: sorted blocks and merges; chunk totals, their scan, and the chunks; the order of the
 // indices, and sums of segments.
 #include <algorithm>
+#include <limits>
 
 #include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
@@ -41,8 +42,33 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   return at;
 }
 
-// What adding nothing, or multiplying by nothing, gives.
-double identity_of(const OpDef& op) { return &op == &ops::cumsum_op ? 0 : 1; }
+bool is_scan(const OpDef& op) { return &op == &ops::cumsum_op || &op == &ops::cumprod_op || &op == &ops::cummax_op || &op == &ops::logcumsumexp_op; }
+
+// What a scan of nothing gives.
+double identity_of(const OpDef& op, DType dtype) {
+  if (&op == &ops::cumsum_op) return 0;
+  if (&op == &ops::cumprod_op) return 1;
+  return is_float(dtype) ? -std::numeric_limits<double>::infinity() : dtype == DType::i64 ? -0x1p63 : -0x1p31;
+}
+
+// log(sum(e^x)) over an axis of x; the shift by the maximum stays finite.
+int log_sum(Graph& out, int x, int axis) {
+  const Shape shape = out.nodes[x].shape;
+  const DType dtype = out.nodes[x].dtype;
+  const auto unary = [&](const OpDef& op, int of) { return out.add({&op, {}, {of}, out.nodes[of].shape, dtype}); };
+  const int largest = rewrite::reduce(out, ops::max_op, x, {axis});
+  const Shape rows = out.nodes[largest].shape;
+  const int above = rewrite::binary(out, ops::maximum_op, largest, rewrite::full(out, rows, dtype, -3e38));
+  const int shift = rewrite::binary(out, ops::minimum_op, above, rewrite::full(out, rows, dtype, 3e38));
+  const int wide = rewrite::expand(out, rewrite::reshape(out, shift, shape.with(axis, 1)), shape);
+  const int total = rewrite::reduce(out, ops::sum_op, unary(ops::exp_op, rewrite::binary(out, ops::sub_op, x, wide)), {axis});
+  return rewrite::binary(out, ops::add_op, shift, unary(ops::log_op, total));
+}
+
+int total_of(Graph& out, const OpDef& op, int x, int axis) {
+  if (&op == &ops::logcumsumexp_op) return log_sum(out, x, axis);
+  return rewrite::reduce(out, &op == &ops::cumsum_op ? ops::sum_op : &op == &ops::cumprod_op ? ops::prod_op : ops::max_op, x, {axis});
+}
 
 int padded(Graph& out, int x, int axis, int64_t size, double value) {
   const Shape shape = out.nodes[x].shape;
@@ -61,8 +87,8 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
   const int64_t chunks = ceil_div(length, chunk);
   int wide = rewrite::cast(out, x, arith(dtype));
   if (reverse) wide = out.add({&ops::flip_op, ints({1}), {wide}, shape, out.nodes[wide].dtype});
-  wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op)), Shape{outer, chunks, chunk, inner});
-  const int totals = rewrite::reduce(out, &op == &ops::cumsum_op ? ops::sum_op : ops::prod_op, wide, {2});
+  wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op, dtype)), Shape{outer, chunks, chunk, inner});
+  const int totals = total_of(out, op, wide, 2);
   const int carry = scan(out, op, totals, true, false, caps);
   return out.add({&op, ints({1, exclusive, reverse, chunk}), {x, carry}, shape, dtype});
 }
@@ -77,7 +103,7 @@ int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
 }
 
 int long_scan(Graph& out, const IrNode& node, const Caps& caps) {
-  if ((node.op != &ops::cumsum_op && node.op != &ops::cumprod_op) || node.attrs.ints[3] != 0 || node.shape.numel() == 0) return -1;
+  if (!is_scan(*node.op) || node.attrs.ints[3] != 0 || node.shape.numel() == 0) return -1;
   const int axis = static_cast<int>(node.attrs.ints[0]);
   Shape flat{1, node.shape[axis], 1};
   for (int d = 0; d < node.shape.rank(); ++d) {

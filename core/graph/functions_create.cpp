@@ -47,8 +47,14 @@ Tensor full_like(const Tensor& x, double value, Caller caller) {
   const CallerScope scope(caller);
   return full(x.shape(), value, x.dtype(), &x.device());
 }
-Tensor zeros_like(TensorArg x) { return full_like(x.tensor, 0, x.caller); }
-Tensor ones_like(TensorArg x) { return full_like(x.tensor, 1, x.caller); }
+Tensor zeros_like(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return full_like(x.tensor, 0);
+}
+Tensor ones_like(TensorArg x) {
+  const CallerScope scope(x.caller);
+  return full_like(x.tensor, 1);
+}
 
 // NumPy's rule: ceil((stop - start) / step) elements.
 Tensor arange(double start, double stop, double step, DType dtype, DeviceContext* device, Caller caller) {

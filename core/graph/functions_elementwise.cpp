@@ -5,6 +5,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/whole_numbers.h"
 
 namespace heddle {
 namespace build {
@@ -65,6 +66,9 @@ DType output_dtype(const OpDef& op, DType input) {
 }
 
 Tensor unary(const OpDef& op, const Tensor& x) {
+  if (!is_float(x.dtype())) {
+    if (const auto other = of_whole_numbers(op, x)) return *other;
+  }
   const DType t = input_dtype(op, x.dtype());
   const Tensor& in = t == x.dtype() ? x : cast(x, t);
   return record(op, {&in}, {}, in.shape(), output_dtype(op, t));
@@ -72,6 +76,9 @@ Tensor unary(const OpDef& op, const Tensor& x) {
 
 Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y) {
   const DType common = x.dtype() == y.dtype() ? x.dtype() : promote(x.dtype(), y.dtype());
+  if (!is_float(common)) {
+    if (const auto other = of_whole_numbers(op, x, y)) return *other;
+  }
   const DType t = input_dtype(op, common);
   if (x.dtype() == t && y.dtype() == t && x.shape() == y.shape()) return record(op, {&x, &y}, {}, x.shape(), output_dtype(op, t));
   check_device(x, y, op.name.data());
@@ -93,6 +100,9 @@ DType number_dtype(double value, DType t) {
 Tensor constant_like(const Tensor& x, double value, DType dtype) { return full(x.shape(), value, dtype, &x.device()); }
 
 Tensor binary(const OpDef& op, const Tensor& x, double y) {
+  if (!is_float(x.dtype())) {
+    if (const auto other = of_whole_numbers(op, x, y)) return *other;
+  }
   return binary(op, x, constant_like(x, y, number_dtype(y, x.dtype())));
 }
 
@@ -181,7 +191,7 @@ Tensor where(const Tensor& condition, double x, const Tensor& y, Caller caller) 
 
 Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> high, Caller caller) {
   const CallerScope scope(caller);
-  if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both");
+  if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both; got neither");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
   const Tensor raised = low ? maximum(x, *low) : x;
   return high ? minimum(raised, *high) : raised;

@@ -23,7 +23,7 @@ struct Axis {
 
 std::vector<Axis> axes_of(const Tensor& x, const InterpolateOptions& how) {
   const auto rank = static_cast<size_t>(x.rank() - 2);
-  if (how.size.empty() == how.scale.empty()) throw ValueError("[interpolate] give either size or scale");
+  if (how.size.empty() == how.scale.empty()) throw ValueError("[interpolate] give either size or scale, not both or neither");
   const size_t entries = std::max(how.size.size(), how.scale.size());
   if (entries != 1 && entries != rank) throw ValueError(fmt::format("[interpolate] {} has {} entries; expected one, or {} (one for each spatial dimension)", how.size.empty() ? "scale" : "size", entries, rank));
   std::vector<Axis> axes;

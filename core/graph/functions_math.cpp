@@ -107,6 +107,11 @@ Tensor remainder(TensorArg x, double y) {
 Tensor fmod(TensorArg a, const Tensor& y) {
   const CallerScope scope(a.caller);
   const Tensor& x = a.tensor;
+  if (promote(x.dtype(), y.dtype()) == DType::boolean) return fmod(cast(x, DType::i32), y);
+  if (!is_float(x.dtype()) && !is_float(y.dtype())) {  // without -x or |y|, which the least integer does not have
+    const Tensor r = mod(x, y);
+    return where((r != 0) && ((r < 0) != (x < 0)), r - y, r);
+  }
   const Tensor size = abs(y);
   return where(x < 0, -mod(-x, size), mod(x, size));
 }
@@ -239,7 +244,7 @@ Tensor logit(const Tensor& x, std::optional<double> epsilon, Caller caller) {
 }
 Tensor logsigmoid(TensorArg x) {
   const CallerScope scope(x.caller);
-  return -softplus(-x.tensor);
+  return -softplus(-build::as_float(x.tensor));
 }
 // Unlike clamp(), which counts its bounds to the inside, these have no gradient at the bounds, as in PyTorch.
 Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {

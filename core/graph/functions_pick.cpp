@@ -144,17 +144,13 @@ Tensor count_before(const Tensor& rows, const Tensor& values, bool right) {
   return at;
 }
 
-std::vector<int64_t> true_places(const Tensor& mask) {
-  const std::vector<uint8_t> host = mask.to_bytes(current_caller());
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < host.size(); ++i) {
-    if (host[i] != 0) places.push_back(static_cast<int64_t>(i));
-  }
-  return places;
-}
-
-Tensor from_places(const std::vector<int64_t>& places, const Shape& shape, DeviceContext& device) {
-  return places.empty() ? zeros(shape, DType::i64, &device) : Tensor::from_vector(places, shape, &device, current_caller());
+// Where a bool vector is true, i64, ascending: the k-th place is the first at which k were counted. The count alone is looked at by the host.
+Tensor true_places(const Tensor& mask) {
+  const int64_t n = mask.numel();
+  if (n == 0) return zeros(Shape{0}, DType::i64, &mask.device());
+  const Tensor counted = cumsum(mask, 0);
+  const auto count = static_cast<int64_t>(slice(counted, 0, {.start = n - 1}).item(current_caller()));
+  return searchsorted(counted, cast(positions(Shape{count}, 0, mask.device()), DType::i64) + 1);
 }
 
 }  // namespace
@@ -265,22 +261,21 @@ Tensor masked_select(TensorArg argument, const Tensor& mask) {
   const Tensor& x = argument.tensor;
   check_mask("masked_select", x, mask);
   const Shape shape = broadcast_shapes(x.shape(), mask.shape(), "masked_select");
-  const std::vector<int64_t> places = true_places(build::broadcast(mask, shape));
-  const auto count = static_cast<int64_t>(places.size());
-  if (count == 0) return reshape(slice(reshape(build::broadcast(x, shape), Shape{shape.numel()}), 0, {.stop = 0}), Shape{0});
-  return take(reshape(build::broadcast(x, shape), Shape{shape.numel()}), from_places(places, Shape{count}, x.device()));
+  const Tensor places = true_places(reshape(build::broadcast(mask, shape), Shape{shape.numel()}));
+  const Tensor flat = reshape(build::broadcast(x, shape), Shape{shape.numel()});
+  return places.numel() == 0 ? slice(flat, 0, {.stop = 0}) : take(flat, places);
 }
 
 Tensor nonzero(TensorArg argument) {
   const CallerScope scope(argument.caller);
   const Tensor& x = argument.tensor;
-  std::vector<int64_t> places;
-  const std::vector<int64_t> flat = true_places(cast(x, DType::boolean));
+  const Tensor places = true_places(reshape(cast(x, DType::boolean), Shape{x.numel()}));
+  const Shape shape{places.numel(), x.rank()};
+  if (shape.numel() == 0) return zeros(shape, DType::i64, &x.device());
   const auto strides = row_major_strides(x.shape());
-  for (int64_t place : flat) {
-    for (int i = 0; i < x.rank(); ++i) places.push_back(place / strides[static_cast<size_t>(i)] % x.dim(i));
-  }
-  return from_places(places, Shape{static_cast<int64_t>(flat.size()), x.rank()}, x.device());
+  std::vector<Tensor> columns;
+  for (int i = 0; i < x.rank(); ++i) columns.push_back(mod(integer_quotient(places, static_cast<double>(strides[static_cast<size_t>(i)])), static_cast<double>(x.dim(i))));
+  return stack(columns, 1);
 }
 
 Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Caller caller) {

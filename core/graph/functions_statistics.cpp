@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/graph/build.h"
+#include "core/graph/primitives.h"
 
 namespace heddle {
 namespace {
@@ -62,60 +63,15 @@ Tensor quantile_of(const Tensor& sorted, double q, int axis) {
   return share < 0.5 ? low + share * (high - low) : high - (1 - share) * (high - low);  // from the nearer one: exact there, and an infinity stays
 }
 
-// ---- running values along the last axis of (rows, n): `fold` reduces the last axis, `join` two values, `start` changes nothing.
-struct Running {
-  Tensor (*fold)(const Tensor& x);
-  Tensor (*join)(const Tensor& x, const Tensor& y);
-  double start;
-};
-
-// All pairs in one fused kernel; `exclusive` leaves out the element itself.
-Tensor fold_pairs(const Running& how, const Tensor& x, bool exclusive) {
-  const int64_t n = x.dim(1);
-  const Tensor place = arange(0, static_cast<double>(n), 1, DType::i32, &x.device());
-  const Tensor from = reshape(place, {1, 1, n}), to = reshape(place, {1, n, 1});
-  return how.fold(where(exclusive ? from < to : from <= to, unsqueeze(x, 1), how.start));
-}
-
-Tensor run(const Running& how, const Tensor& x) {
-  const int64_t rows = x.dim(0), n = x.dim(1);
-  if (n <= 32) return fold_pairs(how, x, false);
-  const auto block = static_cast<int64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
-  const int64_t blocks = (n + block - 1) / block;
-  const Tensor tiles = reshape(pad(x, {{0, 0}, {0, blocks * block - n}}, how.start), {rows * blocks, block});
-  const Tensor within = fold_pairs(how, tiles, false);
-  const Tensor before = fold_pairs(how, reshape(at_place(within, 1, block - 1), {rows, blocks}), true);
-  const Tensor joined = how.join(reshape(within, {rows, blocks, block}), unsqueeze(before, 2));
-  return slice(reshape(joined, {rows, blocks * block}), 1, {.stop = n});
-}
-
-// The function of (rows, n) on any axis.
-template <class F>
-Tensor along(const Tensor& x, int axis, F f) {
-  if (x.numel() == 0) return x;
-  std::vector<int> order;
-  for (int i = 0; i < x.rank(); ++i) {
-    if (i != axis) order.push_back(i);
-  }
-  order.push_back(axis);
-  std::vector<int> back(order.size());
-  for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int>(i);
-  const Tensor turned = permute(x, order);
-  return permute(reshape(f(reshape(turned, {-1, x.dim(axis)})), turned.shape()), back);
-}
-
-const Running largest{[](const Tensor& x) { return max(x, {-1}); }, [](const Tensor& x, const Tensor& y) { return maximum(x, y); }, -infinity};
-const Running log_sum{[](const Tensor& x) { return logsumexp(x, {-1}); }, [](const Tensor& x, const Tensor& y) { return logaddexp(x, y); }, -infinity};
+Tensor running(const OpDef& op, const Tensor& x, int axis) { return build::record(op, {&x}, Attrs{{axis, 0, 0, 0}}, x.shape(), x.dtype()); }
 
 // Where the largest of the elements so far was last: an element that is its own running maximum is the latest such until the next one.
-Tensor latest_largest(const Tensor& x) {
-  Running values = largest;
-  if (!is_float(x.dtype())) values.start = x.dtype() == DType::i64 ? -0x1p63 : -0x1p31;
-  const Tensor best = run(values, x);
-  const Tensor record = is_float(x.dtype()) ? x == best || isnan(x) : x == best;
-  Running places = largest;
-  places.start = -1;
-  return run(places, where(record, arange(0, static_cast<double>(x.dim(1)), 1, DType::i32, &x.device()), -1));
+Tensor latest_largest(const Tensor& x, int axis) {
+  const Tensor best = running(ops::cummax_op, x, axis);
+  const Tensor latest = is_float(x.dtype()) ? x == best || isnan(x) : x == best;
+  Shape along;
+  for (int i = 0; i < x.rank(); ++i) along.push_back(i == axis ? x.dim(axis) : 1);
+  return running(ops::cummax_op, where(latest, reshape(arange(0, static_cast<double>(x.dim(axis)), 1, DType::i32, &x.device()), along), -1), axis);
 }
 
 Ordered running_extreme(const char* op, const Tensor& x, int axis, bool greatest) {
@@ -123,8 +79,8 @@ Ordered running_extreme(const char* op, const Tensor& x, int axis, bool greatest
   Tensor keys = stop_gradient(x);
   if (!is_float(x.dtype()) && x.dtype() != DType::i64) keys = cast(keys, DType::i32);
   if (!greatest) keys = is_float(keys.dtype()) ? -keys : bitwise_not(keys);  // ~ turns the order of integers round, and has no overflow
-  const Tensor places = along(keys, at, latest_largest);
   if (x.numel() == 0) return {x, zeros(x.shape(), DType::i64, &x.device())};
+  const Tensor places = latest_largest(keys, at);
   return {gather(x, at, places), cast(places, DType::i64)};
 }
 
@@ -312,7 +268,7 @@ Tensor logcumsumexp(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);
   const int at = checked_axis("logcumsumexp", x, axis);
   const Tensor in = as_float(x);
-  return cast(along(widen(in), at, [](const Tensor& rows) { return run(log_sum, rows); }), in.dtype());
+  return cast(running(ops::logcumsumexp_op, widen(in), at), in.dtype());
 }
 
 Tensor diff(const Tensor& x, int times, int axis, Caller caller) {

@@ -54,10 +54,10 @@ Tensor quantile(const Tensor& x, double q, std::optional<int> axis = {}, bool ke
 Tensor quantile(const Tensor& x, std::span<const double> q, std::optional<int> axis = {}, bool keepdim = false, Caller caller = Caller::current());
 
 // ---- along an axis
-// The largest (smallest) so far and where it was last. Blocks of about sqrt(n) elements, then the blocks: n^1.5 comparisons in a fixed number of kernels.
+// The largest (smallest) so far and where it was last: two scans.
 Ordered cummax(const Tensor& x, int axis, Caller caller = Caller::current());
 Ordered cummin(const Tensor& x, int axis, Caller caller = Caller::current());
-Tensor logcumsumexp(const Tensor& x, int axis, Caller caller = Caller::current());  // log of the running sum of e^x, without overflow; blocks as in cummax
+Tensor logcumsumexp(const Tensor& x, int axis, Caller caller = Caller::current());  // log of the running sum of e^x, without overflow: a scan
 Tensor diff(const Tensor& x, int times = 1, int axis = -1, Caller caller = Caller::current());  // x[i + 1] - x[i]; bool: whether they differ
 // The integral of y by the trapezoidal rule; x: the places, y's shape or the axis' length, else dx apart.
 Tensor trapezoid(const Tensor& y, double dx = 1, int axis = -1, Caller caller = Caller::current());

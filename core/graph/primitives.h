@@ -24,6 +24,8 @@
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
 //   argsort        body         x                 ints = {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest
 //   cumsum cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for integers)
+//   cummax         body         x                 the same                                the largest so far; NaN from the first on; floats, i32, i64
+//   logcumsumexp   body         x                 the same                                log of the running sum of e^x; f32, f64
 //   conv           body         x, w              ints = {last, groups, stride[r], dilation[r], padding before[r]}   x (N, C, r sizes), or channels last;
 //                                                                                         w (O, C/groups, kernel[r]); node shape: images of O channels
 //   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node shape = x's, g has the shape of conv's result
@@ -49,7 +51,7 @@ namespace heddle::ops {
 
 #define HEDDLE_PRIMITIVES(X)                                                                                                          \
   X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
-  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(conv) X(conv_input_grad)              \
+  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(cummax) X(logcumsumexp) X(conv) X(conv_input_grad)              \
   X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
   X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)
 #define HEDDLE_DECLARE(name) extern const OpDef name##_op;

@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <numeric>
 #include <stdexcept>
 #include <unordered_map>
@@ -72,6 +74,22 @@ void scan_rows(const Node& node, const std::vector<T>& x, std::vector<T>& out, T
   }
 }
 
+double log_sum(double a, double b) { return a == b ? a + std::log(2.0) : std::max(a, b) + std::log1p(std::exp(-std::abs(a - b))); }
+
+HostArray running_maximum(const Node& node, Inputs in) {
+  HostArray out = blank(node.shape, node.dtype);
+  const auto larger = [](auto a, auto b) { return a > b || a != a ? a : b; };
+  if (is_float(node.dtype)) scan_rows(node, in[0]->floats, out.floats, -std::numeric_limits<double>::infinity(), larger);
+  else scan_rows(node, in[0]->ints, out.ints, std::numeric_limits<int64_t>::min(), larger);
+  return out;
+}
+
+HostArray running_log_sum(const Node& node, Inputs in) {
+  HostArray out = blank(node.shape, node.dtype);
+  scan_rows(node, in[0]->floats, out.floats, -std::numeric_limits<double>::infinity(), log_sum);
+  return out;
+}
+
 HostArray scan(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
   const bool product = node.op == &ops::cumprod_op;
@@ -88,10 +106,12 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
       {&ops::scatter_rows_op, scatter_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
+      {&ops::cummax_op, running_maximum}, {&ops::logcumsumexp_op, running_log_sum},
       {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},
       {&linalg::cholesky_block_op, linear_algebra}, {&linalg::lu_panel_op, linear_algebra},
       {&linalg::triangular_block_op, linear_algebra}, {&linalg::join_blocks_op, linear_algebra},
+      {&linalg::reflect_op, spectral}, {&linalg::apply_reflections_op, spectral}, {&linalg::rotate_op, spectral},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},
       {&ops::attention_bias_gradient_op, attention_gradient},

@@ -123,6 +123,46 @@ void check_scan(DeviceContext& d, int64_t outer, int64_t size, int64_t inner, bo
   EXPECT_EQ(wrong, 0u) << outer << " x " << size << " x " << inner << (exclusive ? " exclusive" : "") << (reverse ? " reverse" : "");
 }
 
+// The largest so far and where it was last, and the logarithm of the running sum of e^x, by plain loops.
+void check_running(DeviceContext& d, int64_t outer, int64_t size, int64_t inner) {
+  std::vector<float> x = values(static_cast<size_t>(outer * size * inner), 9);
+  if (size > 40) x[static_cast<size_t>((size - 7) * inner)] = std::numeric_limits<float>::quiet_NaN();
+  x[0] = -std::numeric_limits<float>::infinity();
+  const Tensor t = Tensor::from_vector(x, {outer, size, inner}, &d);
+  const Ordered best = cummax(t, 1);
+  const auto largest = best.values.to_vector<float>();
+  const std::vector<double> places = cast(best.indices, DType::i32).to_doubles();
+  const auto logs = logcumsumexp(t, 1).to_vector<float>();
+  size_t wrong = 0;
+  for (int64_t o = 0; o < outer; ++o) {
+    for (int64_t i = 0; i < inner; ++i) {
+      double total = 0;
+      int64_t at = -1;
+      for (int64_t k = 0; k < size; ++k) {
+        const auto n = static_cast<size_t>((o * size + k) * inner + i);
+        const float before = at < 0 ? -std::numeric_limits<float>::infinity() : x[static_cast<size_t>((o * size + at) * inner + i)];
+        if (x[n] != x[n] || x[n] >= before) at = k;
+        const float expected = x[static_cast<size_t>((o * size + at) * inner + i)];
+        total += std::exp(static_cast<double>(x[n]));
+        const double log = std::log(total);
+        const bool same_log = std::isnan(log) ? std::isnan(logs[n]) : logs[n] == log || std::abs(logs[n] - log) <= 1e-5 * (1 + std::abs(log));
+        const bool same = std::isnan(expected) ? std::isnan(largest[n]) : largest[n] == expected;
+        wrong += !same || places[n] != static_cast<double>(at) || !same_log;
+      }
+    }
+  }
+  EXPECT_EQ(wrong, 0u) << outer << " x " << size << " x " << inner;
+}
+
+TEST_P(Order, RunningExtremesAndLogarithms) {
+  const int64_t sizes[][3] = {{3, 70, 1}, {2, 33, 5}, {1, 30011, 1}, {1, 9001, 3}};
+  for (const auto& s : sizes) check_running(device(), s[0], s[1], s[2]);
+  for (const int64_t schedule : {0, 1, 2}) {
+    const ScopedTuning forced({"scan", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 16}, {"WIDTH", 16}});
+    check_running(device(), 2, 513, 1);
+  }
+}
+
 void check_scans(DeviceContext& d) {
   const int64_t sizes[][3] = {{1, 1, 1}, {3, 70, 1}, {2, 33, 5}, {1, 5000, 1}, {1, 3001, 3}};
   for (const auto& s : sizes) {

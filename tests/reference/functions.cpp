@@ -35,6 +35,7 @@ const Functions& functions() {
     add_einsum(t);
     add_linalg(t);
     add_statistics(t);
+    add_creation(t);
     add_scatter(t);
     add_fft(t);
     add_special(t);

@@ -74,6 +74,7 @@ void add_shape(Functions& table);
 void add_einsum(Functions& table);
 void add_linalg(Functions& table);
 void add_statistics(Functions& table);
+void add_creation(Functions& table);
 void add_scatter(Functions& table);
 void add_fft(Functions& table);
 void add_special(Functions& table);

@@ -12,7 +12,7 @@ another implementation's rounding. A gradient is that of sum(output * cotangent)
 tensors "i.in.k", "i.out.k", "i.cot.k" and "i.grad.k" (floating ones as f32, whole ones as i32), and under the metadata "cases" a list of
 {op, args, in: dtypes, out: dtypes, grad: numbers of the inputs that have one}.
 
-From the first case of each row more are made by themselves (NAME-derived.safetensors, with a "kind"): each axis of the first input empty, NaN or infinities among
+From the first case of each row more are made by themselves (NAME_derived.safetensors, with a "kind"): each axis of the first input empty, NaN or infinities among
 the values, and zeros, ones and large numbers of both signs, where formulas have corners and overflow. What PyTorch refuses is left out.
 """
 import argparse
@@ -206,7 +206,7 @@ def as_list(outputs):
 def make(name):
     sys.path.insert(0, str(HERE))
     family = Family(name)
-    family.derived = Family(f"{name}-derived")
+    family.derived = Family(f"{name}_derived")
     importlib.import_module(f"rows_{name}").rows(family.row)
     return family
 

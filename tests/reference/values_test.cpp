@@ -1,12 +1,15 @@
-// Every function and its gradient on every device against values stored from PyTorch, computed in double precision.
+// Every function and its gradient on every device against values stored from PyTorch, computed in double precision. Inputs lie as views in memory: offset,
+// strided, flipped, transposed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "autograd/autograd.h"
+#include "autograd/catalogue.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/property.h"
 #include "tests/reference/stored_cases.h"
@@ -16,11 +19,12 @@
 namespace heddle::tests {
 namespace {
 
-size_t compared = 0;  // cases times devices, values and gradients
+size_t compared = 0;   // cases times devices, values and gradients
+uint64_t on_host = 0;  // operations evaluated on the host for devices with kernels
 
 class Count : public ::testing::Environment {
  public:
-  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values\n", compared); }
+  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values; {} operations of devices with kernels evaluated on the host\n", compared, on_host); }
 };
 const auto* const count = ::testing::AddGlobalTestEnvironment(new Count);
 
@@ -44,19 +48,44 @@ Tensor put(const StoredTensor& stored, DType dtype, DeviceContext& device) {
   return cast(Tensor::from_vector(std::vector<int32_t>(stored.values.begin(), stored.values.end()), stored.shape, &device), dtype);
 }
 
+// The same values as a view of something larger or turned: the n-th way of lying in memory.
+Tensor put_as_view(const StoredTensor& stored, DType dtype, DeviceContext& device, size_t way) {
+  const int rank = stored.shape.rank();
+  if (rank == 0 || stored.shape.numel() == 0) return put(stored, dtype, device);
+  const Tensor host = Tensor::from_vector(stored.values, stored.shape, &heddle::device("reference:0"));
+  std::vector<int> axes(static_cast<size_t>(rank));
+  std::iota(axes.rbegin(), axes.rend(), 0);
+  const auto upload = [&](const Tensor& turned) {
+    const Tensor there = put({turned.shape(), turned.to_doubles()}, dtype, device);
+    eval({there});
+    return there;
+  };
+  switch (way % 5) {
+    case 1: return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0, {.start = 1});  // behind other rows
+    case 2: return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});                               // every second
+    case 3: return flip(upload(flip(host, axes)), axes);
+    case 4: return permute(upload(permute(host, axes)), axes);
+    default: return put(stored, dtype, device);
+  }
+}
+
 // What is wrong with one case on one device; empty when nothing is.
 class Comparison {
  public:
-  Comparison(const StoredCase& stored, DeviceContext& device) : c_(stored), device_(device) {}
+  // `number`: of the case among those of its function. The first has dense inputs, others rotate through views.
+  Comparison(const StoredCase& stored, DeviceContext& device, size_t number) : c_(stored), device_(device), number_(number) {}
 
   std::string run() {
     const List inputs = make_inputs();
     const Arguments args(c_.args);
+    const DeviceCounters before = device_.counters();
     const List outputs = functions().at(c_.op)(inputs, args);
     if (!args.unused().empty()) return fmt::format("the argument '{}' was not read", args.unused());
     if (outputs.size() != c_.outputs.size()) return fmt::format("{} results instead of {}", outputs.size(), c_.outputs.size());
     const List gradients = gradients_of(inputs, outputs);
+    check_nothing_read(before);
     for (size_t k = 0; k < outputs.size(); ++k) check_output(k, outputs[k]);
+    check_nothing_on_host(before);
     if (c_.kind == "nan" || c_.kind == "infinite") return faults_;  // gradients are recorded all the same, so that it is the step of the case it was made from
     size_t at = 0;
     for (const auto& [input, expected] : c_.gradients) {
@@ -70,7 +99,7 @@ class Comparison {
   List make_inputs() const {
     List inputs;
     for (size_t k = 0; k < c_.inputs.size(); ++k) {
-      inputs.push_back(stop_gradient(put(c_.inputs[k], c_.in[k], device_)));
+      inputs.push_back(stop_gradient(put_as_view(c_.inputs[k], c_.in[k], device_, number_ == 0 || !c_.kind.empty() ? 0 : number_ + k)));
       if (c_.gradients.contains(k)) inputs.back().set_requires_grad(true);
     }
     return inputs;
@@ -85,6 +114,21 @@ class Comparison {
     }
     for (const auto& [k, expected] : c_.gradients) wanted.push_back(inputs[k]);
     return wanted.empty() ? List{} : grad(tracked, wanted, cotangents);
+  }
+
+  // A function cannot compute on the host what it has not read. Host-sized ones read one number.
+  void check_nothing_read(const DeviceCounters& before) {
+    const bool host_sized = find_function(c_.op)->no_vmap.starts_with("host-sized");
+    const uint64_t read = device_.counters().bytes_read - before.bytes_read;
+    if (read > (host_sized ? sizeof(int64_t) : 0)) faults_ += fmt::format("the function read {} bytes of values; ", read);
+  }
+
+  // And core evaluates nothing there, on devices that have kernels.
+  void check_nothing_on_host(const DeviceCounters& before) {
+    const uint64_t evaluated = device_.counters().host_evaluations - before.host_evaluations;
+    if (device_.caps().target == Target::none) return;
+    on_host += evaluated;
+    if (evaluated != 0) faults_ += fmt::format("{} operations were evaluated on the host; ", evaluated);
   }
 
   void check_output(size_t k, const Tensor& output) {
@@ -105,6 +149,7 @@ class Comparison {
 
   const StoredCase& c_;
   DeviceContext& device_;
+  size_t number_;
   std::string faults_;
 };
 
@@ -126,7 +171,10 @@ TEST_P(StoredValues, Agree) {
   const auto& [id, op] = GetParam();
   ASSERT_TRUE(functions().contains(op)) << "functions_*.cpp has no '" << op << "'";
   const bool kernels = device(id).caps().target != Target::none;
-  check_cases(kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels), [&](const StoredCase& c) { return Verdict(Comparison(c, device(id)).run()); }, !kernels);
+  size_t number = 0;
+  check_cases(kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels), [&](const StoredCase& c) {
+    return Verdict(Comparison(c, device(id), number++).run());
+  }, !kernels);
 }
 
 std::string test_name(const ::testing::TestParamInfo<StoredValues::ParamType>& info) {

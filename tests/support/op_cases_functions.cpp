@@ -111,6 +111,11 @@ void add_order(Table& table) {
   };
   add_scans("cumsum", &cumsum, -2, 2);
   add_scans("cumprod", &cumprod, 0.8, 1.2);
+  table.add("cummax", "", {special({3, 65})}, [](In t) { return cummax(t[0], 1).values; });
+  table.add("cummax", "places", {special({65, 3})}, [](In t) { return cummax(t[0], 0).indices; }).wide_integers = true;
+  table.add("cummin", "wide integers", {whole({2, 40}, -5, 5, DType::i64)}, [](In t) { return cummin(t[0], 1).indices; }).wide_integers = true;
+  table.add("logcumsumexp", "", {range({2, 40, 3}, -60, 60)}, [](In t) { return logcumsumexp(t[0], 1); });
+  table.add("logcumsumexp", "wide", {range({65}, -2, 2, DType::f64)}, [](In t) { return logcumsumexp(t[0], 0); });
   table.add("argsort", "", {x({7, 33})}, [](In t) { return argsort(t[0]); }).wide_integers = true;
   table.add("argsort", "ties, descending", {whole({200}, 0, 5)}, [](In t) { return argsort(t[0], 0, true); }).wide_integers = true;
   table.add("argsort", "", {special({3, 65})}, [](In t) { return argsort(t[0]); }).wide_integers = true;

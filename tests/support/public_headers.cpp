@@ -67,6 +67,8 @@ std::vector<std::string> split_parameters(const std::string& list) {
   return result;
 }
 
+bool holds_tensors(const std::string& type) { return type.find("Tensor") != std::string::npos || type.find("Factors") != std::string::npos; }
+
 void add(std::map<std::string, Declared>& all, const std::string& header, const std::string& declaration) {
   static const std::regex form(R"(^\s*(?:inline\s+)?([\w:<>&]+)\s+(\w+)\s*\(([\s\S]*)\)\s*$)");
   std::smatch m;
@@ -76,7 +78,7 @@ void add(std::map<std::string, Declared>& all, const std::string& header, const 
   for (const std::string& parameter : split_parameters(m[3])) {
     static const std::regex named(R"(^\s*([\s\S]*?)\s*(\w+)\s*(?:=[\s\S]*)?$)");
     std::smatch p;
-    if (!std::regex_match(parameter, p, named) || p[1].str().find("Tensor") == std::string::npos) continue;
+    if (!std::regex_match(parameter, p, named) || !holds_tensors(p[1])) continue;
     list = list || (tensors.empty() && p[1].str().find('<') != std::string::npos);
     tensors.push_back(p[2]);
   }

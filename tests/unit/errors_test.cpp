@@ -62,7 +62,7 @@ TEST(Errors, Elementwise) {
                  f32({32, 10}) + f32({32}));
   EXPECT_REFUSAL("ShapeError", "[where] shapes (3) and (2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be equal or one of them 1)",
                  where(boolean({3}), f32({2}), f32({2})));
-  EXPECT_REFUSAL("ValueError", "[clamp] needs a lower bound, an upper bound or both", clamp(f32({2}), {}, {}));
+  EXPECT_REFUSAL("ValueError", "[clamp] needs a lower bound, an upper bound or both; got neither", clamp(f32({2}), {}, {}));
   EXPECT_REFUSAL("ValueError", "[clamp] a bound is NaN", clamp(f32({2}), NAN, {}));
 }
 

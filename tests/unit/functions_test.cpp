@@ -21,8 +21,9 @@ TEST(Types, RulesOfRows) {
   EXPECT_EQ(exp(of(DType::bf16)).dtype(), DType::bf16);
   EXPECT_EQ((of(DType::u8) / of(DType::u8)).dtype(), DType::f32);
   EXPECT_EQ((of(DType::u8) + of(DType::i8)).dtype(), DType::i32);
-  EXPECT_EQ((of(DType::boolean) + of(DType::boolean)).dtype(), DType::i32);
-  EXPECT_EQ((of(DType::boolean) + of(DType::boolean)).to_vector<int>(), (std::vector<int>{2, 2}));
+  EXPECT_EQ((of(DType::boolean) + of(DType::boolean)).dtype(), DType::boolean);
+  EXPECT_EQ((of(DType::boolean) + of(DType::boolean)).to_vector<int>(), (std::vector<int>{1, 1}));
+  EXPECT_EQ(mod(of(DType::boolean), of(DType::boolean)).dtype(), DType::i32);
   EXPECT_EQ((of(DType::f16) * of(DType::bf16)).dtype(), DType::f32);
   EXPECT_EQ((of(DType::i64) < of(DType::f32)).dtype(), DType::boolean);
   EXPECT_EQ(isnan(of(DType::f16)).dtype(), DType::boolean);
