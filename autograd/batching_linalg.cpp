@@ -28,7 +28,7 @@ Tensor more_columns(const BatchCall& call) {
 }  // namespace
 
 void add_linalg_batching(BatchTable& table) {
-  for (const OpDef* op : {&ops::cholesky_op, &ops::lu_op, &ops::det_op}) table[op].rule = one_more_axis;
+  for (const OpDef* op : {&ops::cholesky_op, &ops::lu_op, &ops::det_op, &ops::qr_op, &ops::eigh_op, &ops::svd_op}) table[op].rule = one_more_axis;
   for (const OpDef* op : {&ops::solve_triangular_op, &ops::linear_solve_op}) table[op].rule = more_columns;
 }
 

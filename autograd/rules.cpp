@@ -16,6 +16,7 @@ const GradientRow* find_gradient(const OpDef& op) {
     add_fused_rules(made);
     add_scan_rules(made);
     add_linalg_rules(made);
+    add_spectral_rules(made);
     add_loop_rules(made);
     add_custom_rules(made);
     add_reasons(made);

@@ -61,6 +61,7 @@ void add_fused_rules(RuleTable& table);
 void add_attention_rules(RuleTable& table);
 void add_scan_rules(RuleTable& table);
 void add_linalg_rules(RuleTable& table);
+void add_spectral_rules(RuleTable& table);
 void add_loop_rules(RuleTable& table);
 void add_custom_rules(RuleTable& table);
 void add_reasons(RuleTable& table);

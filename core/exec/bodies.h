@@ -42,6 +42,9 @@ LoweredKernel lower_cholesky_block(const LowerInput& in);
 LoweredKernel lower_lu_panel(const LowerInput& in);
 LoweredKernel lower_triangular_block(const LowerInput& in);
 LoweredKernel lower_join_blocks(const LowerInput& in);
+LoweredKernel lower_reflect(const LowerInput& in);
+LoweredKernel lower_apply_reflections(const LowerInput& in);
+LoweredKernel lower_rotate(const LowerInput& in);
 LoweredKernel lower_user_body(const LowerInput& in);
 
 // Rows that only rewrites make, not in the op table: lower_rows.cpp, lower_attention.cpp.

@@ -108,4 +108,36 @@ LoweredKernel lower_join_blocks(const LowerInput& in) {
   return assemble(in, launch);
 }
 
+LoweredKernel lower_reflect(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  Launch launch{KernelFile::builtin("qr"), {}, {node.shape[0], ints[0], ints[1], ints[2], ints[3]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_qr(in.caps, node.dtype, ints[0], ints[1]);
+  launch.iterations = qr_iterations(launch.options.tunables, ints[0], ints[1], ints[3] - ints[2]);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_apply_reflections(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  const int64_t columns = node.shape[2];
+  Launch launch{KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_qr_apply(in.caps, node.dtype, ints[0], columns);
+  launch.iterations = qr_apply_iterations(launch.options.tunables, ints[0], columns, ints[3] - ints[2]);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_rotate(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  Launch launch{KernelFile::builtin("jacobi"), {}, {node.shape[0], ints[1], ints[2], ints[3], ints[4]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_jacobi(in.caps, node.dtype, ints[1]);
+  launch.options.tunables["SYMMETRIC"] = ints[0];
+  launch.iterations = jacobi_iterations(launch.options.tunables, ints[1], ints[2]);
+  return assemble(in, launch);
+}
+
 }  // namespace heddle

@@ -21,6 +21,7 @@
 #include "core/graph/functions_linalg.h"
 #include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
+#include "core/graph/functions_matrix.h"
 #include "core/graph/functions_padding.h"
 #include "core/graph/functions_pool.h"
 #include "core/graph/functions_positions.h"

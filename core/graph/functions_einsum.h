@@ -40,7 +40,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias = {}, Ca
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias = {}, Caller caller = Caller::current());
 Tensor kron(TensorArg a, const Tensor& b);  // Kronecker product; ranks up to 4
 Tensor cross(const Tensor& a, const Tensor& b, int axis = -1, Caller caller = Caller::current());  // an axis of 3; other axes broadcast
-Tensor matrix_power(const Tensor& x, int64_t n, Caller caller = Caller::current());                // (..., m, m), n >= 0, by squaring
+Tensor matrix_power(const Tensor& x, int64_t n, Caller caller = Caller::current());                // (..., m, m), by squaring; n < 0: of the inverse
 // Product of matrices in the order of least work (Cormen et al., "Introduction to algorithms", 15.2); the first and the last may be vectors.
 Tensor multi_dot(std::span<const Tensor> matrices, Caller caller = Caller::current());
 inline Tensor multi_dot(std::initializer_list<Tensor> matrices, Caller caller = Caller::current()) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/functions_linalg.h"
 
 namespace heddle {
 namespace {
@@ -200,7 +201,10 @@ Tensor cross(const Tensor& a, const Tensor& b, int axis, Caller caller) {
 Tensor matrix_power(const Tensor& x, int64_t n, Caller caller) {
   const CallerScope scope(caller);
   if (x.rank() < 2 || x.dim(-1) != x.dim(-2)) throw ShapeError(fmt::format("[matrix_power] takes square matrices; got {}", x.shape().str()));
-  if (n < 0) throw ValueError(fmt::format("[matrix_power] the power must not be negative; got {}; take the power of the inverse", n));
+  if (n < 0) {
+    if (n == std::numeric_limits<int64_t>::min()) throw ValueError(fmt::format("[matrix_power] the power is out of range; got {}", n));
+    return matrix_power(inverse(x), -n);
+  }
   if (n == 0) return expand(eye(x.dim(-1), -1, x.dtype(), &x.device()), x.shape());
   Tensor result, square = x;
   for (; n > 0; n /= 2) {

@@ -43,6 +43,21 @@ Tensor linear_solve(const Tensor& a, const Tensor& factors, const Tensor& b, boo
 
 Tensor determinant(const Tensor& a, const Tensor& factors) { return record(ops::det_op, {&a, &factors}, {}, batch_of(a.shape()), a.dtype()); }
 
+Tensor qr_pack(const Tensor& a, bool complete) {
+  const int64_t m = a.dim(-2), n = a.dim(-1), c = complete || m < n ? m : n;
+  return record(ops::qr_op, {&a}, Attrs{{complete}}, with_dims(batch_of(a.shape()), {m * c + c * n}), a.dtype());
+}
+
+Tensor eigh_pack(const Tensor& a) {
+  const int64_t n = a.dim(-1);
+  return record(ops::eigh_op, {&a}, {}, with_dims(batch_of(a.shape()), {n * n + n + 1}), a.dtype());
+}
+
+Tensor svd_pack(const Tensor& a) {
+  const int64_t m = a.dim(-2), n = a.dim(-1), k = m < n ? m : n;
+  return record(ops::svd_op, {&a}, {}, with_dims(batch_of(a.shape()), {m * k + k + k * n + 1}), a.dtype());
+}
+
 Tensor cholesky_factor(const Tensor& pack, int64_t n) { return part(pack, 0, {n, n}); }
 Tensor cholesky_info(const Tensor& pack, int64_t n) { return cast(part(pack, n * n, {}), DType::i32); }
 Tensor lu_factors(const Tensor& pack, int64_t m, int64_t n) { return part(pack, 0, {m, n}); }

@@ -11,6 +11,9 @@
 //   solve_triangular  t, b          {upper, transposed, unit}     x (.., n, k) of op(t) x = b; reads one triangle of t
 //   linear_solve      a, lu(a), b   {transposed}                  x of a x = b, or a^T x = b, from the factors; a is there for its gradient
 //   det               a, lu(a)      -                             (..)
+//   qr                a (.., m, n)  {complete}                    pack: Q (m, c), R (c, n), c = m if complete, else min(m, n)
+//   eigh              a (.., n, n)  -                             pack: V (n, n), w (n), info. Reads the lower triangle; info 1: did not converge
+//   svd               a (.., m, n)  -                             pack: U (m, k), s (k), V^T (k, n), info; k = min(m, n)
 //
 // info is 0, or the number (from 1) of the pivot or leading minor where it failed, as LAPACK's; everything that depends on that is NaN or infinite.
 // Thread safety: references to immutable rows; functions record.
@@ -23,7 +26,7 @@
 
 namespace heddle::ops {
 
-extern const OpDef cholesky_op, lu_op, solve_triangular_op, linear_solve_op, det_op;
+extern const OpDef cholesky_op, lu_op, solve_triangular_op, linear_solve_op, det_op, qr_op, eigh_op, svd_op;
 
 }  // namespace heddle::ops
 
@@ -44,6 +47,9 @@ Tensor lu_pack(const Tensor& a);
 Tensor triangular(const Tensor& t, const Tensor& b, bool upper, bool transposed, bool unit);
 Tensor linear_solve(const Tensor& a, const Tensor& factors, const Tensor& b, bool transposed);
 Tensor determinant(const Tensor& a, const Tensor& factors);
+Tensor qr_pack(const Tensor& a, bool complete);
+Tensor eigh_pack(const Tensor& a);
+Tensor svd_pack(const Tensor& a);
 
 // Pieces of packs.
 Tensor cholesky_factor(const Tensor& pack, int64_t n);
@@ -62,12 +68,18 @@ Tensor decompose_lu(const Node& node);
 Tensor decompose_solve_triangular(const Node& node);
 Tensor decompose_linear_solve(const Node& node);
 Tensor decompose_det(const Node& node);
+Tensor decompose_qr(const Node& node);  // decompose_spectral.cpp
+Tensor decompose_eigh(const Node& node);
+Tensor decompose_svd(const Node& node);
 
 // ---- what they decompose to: kernels (shaders/*.hk), which only decompositions record. Not in the op table
 //   cholesky_block   a (B, n, n), n <= 128           cholesky's pack
 //   lu_panel         a (B, m, n), n <= 128           lu's pack
 //   triangular_block t (B, n, n), b (B, n, k)        solve_triangular, its ints
 //   join_blocks      blocks that are there           [a, b; c, d], ints = {RIGHT, BELOW} of shaders/blocks.hk
-extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op;
+//   reflect           (B, m n + k)                   the same after reflections, ints = {m, n, first, last}; shaders/qr.hk
+//   apply_reflections what reflect made, (B, m, c)   (B, m, c), ints = {m, n, first, last}; shaders/qr_apply.hk
+//   rotate            (B, 2 n n + 2)                 the same after rotations, ints = {symmetric, n, count, p, q}; shaders/jacobi.hk
+extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op, reflect_op, apply_reflections_op, rotate_op;
 
 }  // namespace heddle::linalg

@@ -185,6 +185,9 @@ HEDDLE_PRIMITIVE(lu, fused, 1, "L, U and the rows' permutation with P L U = x", 
 HEDDLE_PRIMITIVE(solve_triangular, fused, 2, "x with t x = b for a triangular t", &linalg::decompose_solve_triangular)
 HEDDLE_PRIMITIVE(linear_solve, fused, 3, "x with a x = b from the LU factors of a", &linalg::decompose_linear_solve)
 HEDDLE_PRIMITIVE(det, fused, 2, "determinant of a from its LU factors", &linalg::decompose_det)
+HEDDLE_PRIMITIVE(qr, fused, 1, "Q with orthonormal columns and R upper triangular, Q R = x", &linalg::decompose_qr)
+HEDDLE_PRIMITIVE(eigh, fused, 1, "eigenvectors and ascending eigenvalues of a symmetric x", &linalg::decompose_eigh)
+HEDDLE_PRIMITIVE(svd, fused, 1, "U, s and V^T with U diag(s) V^T = x, s descending", &linalg::decompose_svd)
 HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
 HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
@@ -219,7 +222,7 @@ const OpDef* const table[] = {
     &ops::cumsum_op, &ops::cumprod_op, &ops::cummax_op, &ops::logcumsumexp_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
-    &ops::cholesky_op, &ops::lu_op, &ops::solve_triangular_op, &ops::linear_solve_op, &ops::det_op,
+    &ops::cholesky_op, &ops::lu_op, &ops::solve_triangular_op, &ops::linear_solve_op, &ops::det_op, &ops::qr_op, &ops::eigh_op, &ops::svd_op,
     &ops::assign_op, &ops::while_result_op, &ops::loop_op, &ops::loop_result_op};
 
 }  // namespace

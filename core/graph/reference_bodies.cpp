@@ -111,6 +111,7 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
       {&ops::attention_op, attention},
       {&linalg::cholesky_block_op, linear_algebra}, {&linalg::lu_panel_op, linear_algebra},
       {&linalg::triangular_block_op, linear_algebra}, {&linalg::join_blocks_op, linear_algebra},
+      {&linalg::reflect_op, spectral}, {&linalg::apply_reflections_op, spectral}, {&linalg::rotate_op, spectral},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},
       {&ops::attention_bias_gradient_op, attention_gradient},

@@ -173,7 +173,7 @@ HostArray linear_algebra(const Node& node, Inputs in) {
   if (node.op == &ops::solve_triangular_op || node.op == &linalg::triangular_block_op) return solve_triangular(node, in);
   if (node.op == &linalg::join_blocks_op) return join_blocks(node, in);
   if (node.op == &ops::linear_solve_op) return linear_solve(node, in);
-  return det(node, in);
+  return node.op == &ops::det_op ? det(node, in) : spectral(node, in);
 }
 
 }  // namespace heddle::reference

@@ -25,6 +25,7 @@ HostArray attention_gradient(const Node& node, Inputs in);
 HostArray conv(const Node& node, Inputs in);  // the three convolution rows
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);
+HostArray spectral(const Node& node, Inputs in);  // qr, eigh, svd and their kernels
 HostArray linear_algebra(const Node& node, Inputs in);  // the rows of core/graph/linalg.h and their kernels
 
 // An array of zeros.

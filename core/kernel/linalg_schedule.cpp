@@ -79,4 +79,71 @@ int64_t triangular_block(const Caps& caps, DType dtype, int64_t n, int64_t k) {
   return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return triangular_iterations(pick_triangular(caps, dtype, block, k), block, k); });
 }
 
+Bindings pick_qr(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  Bindings row = pick_owners(caps, "qr", dtype, {n, m});
+  if (m > 2048) row["SCHEDULE"] = 1;  // a column does not fit its shared array
+  return row;
+}
+
+Bindings pick_qr_apply(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
+  const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 64 : 16}};
+  return tuned(caps, {"qr_apply", std::string(name_of(dtype)), {m, columns}}, row);
+}
+
+Bindings pick_jacobi(const Caps& caps, DType dtype, int64_t n) {
+  Bindings row = pick_owners(caps, "jacobi", dtype, {n});
+  if (!gpu(caps)) row["LANES"] = std::min<int64_t>(row["LANES"], 32);
+  return row;
+}
+
+int64_t qr_iterations(const Bindings& tunables, int64_t m, int64_t n, int64_t steps) {
+  if (tunables.at("SCHEDULE") == 1) return m * n + m + n + steps * (m * (2 + 2 * n) + n);
+  const int64_t lanes = tunables.at("LANES"), own = ceil_div(n, lanes);
+  return m * (own + 1) + steps * (2 * m + 2 * ceil_div(m, lanes) + 2 * own * (m + 1) + 32);
+}
+
+int64_t qr_apply_iterations(const Bindings& tunables, int64_t m, int64_t columns, int64_t steps) {
+  const int64_t width = tunables.at("SCHEDULE") == 1 ? std::min<int64_t>(columns, 64) + 1 : 1;
+  return m * width + steps * (2 * m + 2) * width;
+}
+
+// 48: three reductions.
+int64_t jacobi_iterations(const Bindings& tunables, int64_t n, int64_t pairs) {
+  if (tunables.at("SCHEDULE") == 1) return 2 * n * n + pairs * (n + ceil_div(n, 16) + n + 33);
+  const int64_t own = ceil_div(n, tunables.at("LANES"));
+  return 2 * n * (own + 1) + pairs * (2 * own + 49);
+}
+
+namespace {
+
+// As many as fit, at least one (a launch that is too long even then is refused with the limit's name).
+template <class Iterations>
+int64_t most_steps(const Caps& caps, int64_t most, Iterations&& iterations) {
+  const int64_t fixed = iterations(0), each = iterations(1) - fixed;
+  if (caps.max_loop_iterations > uint64_t{1} << 40) return most;
+  return std::clamp<int64_t>((static_cast<int64_t>(caps.max_loop_iterations) - fixed) / each, 1, most);
+}
+
+int64_t at_most(const Caps& caps, const char* key, DType dtype, int64_t size, int64_t most) {
+  return std::max<int64_t>(1, tuned(caps, {key, std::string(name_of(dtype)), {size}}, {{"STEPS", most}}).at("STEPS"));
+}
+
+}  // namespace
+
+int64_t qr_steps(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  const Bindings tunables = pick_qr(caps, dtype, m, n);
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, n, std::min(m, n)), [&](int64_t steps) { return qr_iterations(tunables, m, n, steps); });
+}
+
+int64_t qr_apply_steps(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
+  const Bindings tunables = pick_qr_apply(caps, dtype, m, columns);
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, columns, m), [&](int64_t steps) { return qr_apply_iterations(tunables, m, columns, steps); });
+}
+
+int64_t jacobi_pairs(const Caps& caps, DType dtype, int64_t n) {
+  const Bindings tunables = pick_jacobi(caps, dtype, n);
+  const int64_t most = gpu(caps) ? 1 << 15 : int64_t{1} << 30;
+  return most_steps(caps, at_most(caps, "jacobi_pairs", dtype, n, most), [&](int64_t pairs) { return jacobi_iterations(tunables, n, pairs); });
+}
+
 }  // namespace heddle

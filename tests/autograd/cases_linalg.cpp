@@ -1,5 +1,5 @@
 // Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay invertible (or definite) nearby.
-#include "core/graph/functions_linalg.h"
+#include "core/graph/functions_matrix.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {
@@ -38,11 +38,43 @@ void add_systems(std::vector<GradientCase>& t) {
   t.push_back(one("slogdet", {3, 3}, [](const Tensor& x) { return slogdet(invertible(x)).logabsdet; }));
 }
 
+Tensor symmetric(const Tensor& a) { return a + transpose(a); }
+Tensor composed(const Tensor& u, const Tensor& f, const Tensor& vt) { return matmul(u * unsqueeze(f, -2), vt); }
+
+void add_spectra(std::vector<GradientCase>& t) {
+  const auto both = [](const Tensor& x, int axis) {
+    const QR f = qr(x);
+    return concat({f.q, f.r}, axis);
+  };
+  t.push_back(one("qr square", {3, 3}, [both](const Tensor& x) { return both(invertible(x), 1); }));
+  t.push_back(one("qr tall", {5, 3}, [both](const Tensor& x) { return both(x, 0); }));
+  t.push_back(one("qr wide", {2, 3, 5}, [both](const Tensor& x) { return both(x, 2); }));
+  t.push_back(one("eigvalsh", {2, 4, 4}, [](const Tensor& x) { return eigvalsh(symmetric(x)); }));
+  t.push_back(one("eigh", {4, 4}, [](const Tensor& x) {
+    const Eigh f = eigh(symmetric(x));
+    return composed(f.vectors, sin(f.values), transpose(f.vectors));
+  }));
+  for (const Shape& shape : {Shape{3, 3}, Shape{5, 3}, Shape{3, 5}}) {
+    t.push_back(one("svd " + shape.str(), shape, [](const Tensor& x) {
+      const SVD f = svd(x, false);
+      return composed(f.u, sin(f.s), f.vh);
+    }));
+  }
+  t.push_back(one("svdvals", {2, 4, 3}, [](const Tensor& x) { return svdvals(x); }));
+  t.push_back(one("pinv", {4, 3}, [](const Tensor& x) { return pinv(x); }));
+  t.push_back(two("lstsq", {2, 5, 3}, {5, 2}, [](const Tensor& a, const Tensor& b) { return lstsq(a, b); }));
+  t.push_back(two("lstsq wide", {3, 5}, {3, 2}, [](const Tensor& a, const Tensor& b) { return lstsq(a, b); }));
+  t.push_back(one("matrix_exp", {3, 3}, [](const Tensor& x) { return matrix_exp(x); }));
+  t.push_back(one("matrix_norm nuclear", {4, 3}, [](const Tensor& x) { return matrix_norm(x, MatrixNorm::nuclear); }));
+  t.push_back(one("condition_number", {3, 3}, [](const Tensor& x) { return condition_number(invertible(x)); }));
+}
+
 }  // namespace
 
 std::vector<GradientCase> linalg_cases() {
   std::vector<GradientCase> t;
   add_systems(t);
+  add_spectra(t);
   return t;
 }
 

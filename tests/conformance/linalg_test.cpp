@@ -1,5 +1,5 @@
 // Linear algebra on devices: every schedule and block size against products in double precision, matrices of several blocks, singular ones.
-#include "core/graph/functions_linalg.h"
+#include "core/graph/functions_matrix.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -184,6 +184,118 @@ TEST_P(Linalg, ManySmallMatrices) {
   check_lu(device(), 300, 3, 3);
 }
 
+// Distance of q^T q from the identity, in units of f32 rounding.
+double skewness(const Matrices& q) {
+  double most = 0;
+  for (int64_t g = 0; g < q.count; ++g) {
+    for (int64_t i = 0; i < q.n; ++i) {
+      for (int64_t j = 0; j < q.n; ++j) {
+        double dot = 0;
+        for (int64_t k = 0; k < q.m; ++k) dot += q.at(g, k, i) * q.at(g, k, j);
+        most = std::max(most, std::abs(dot - (i == j)));
+      }
+    }
+  }
+  return most / 6e-8;
+}
+
+void check_qr(DeviceContext& d, int64_t count, int64_t m, int64_t n) {
+  const Matrices a = random(count, m, n, static_cast<uint64_t>(m + n));
+  const QR made = qr(a.on(d));
+  const Matrices q = from(made.q), r = from(made.r);
+  for (int64_t i = 0; i < r.m; ++i) {
+    for (int64_t j = 0; j < i; ++j) EXPECT_EQ(r.at(0, i, j), 0);
+  }
+  const double much = 16 + static_cast<double>(n);
+  EXPECT_LT(skewness(q), much) << m << " x " << n;
+  EXPECT_LT(ulps(times(q, r), a), much) << m << " x " << n;
+}
+
+void scale_columns(Matrices& x, const Values& by) {
+  for (int64_t g = 0; g < x.count; ++g) {
+    for (int64_t i = 0; i < x.m; ++i) {
+      for (int64_t j = 0; j < x.n; ++j) x.at(g, i, j) *= by[static_cast<size_t>(g * x.n + j)];
+    }
+  }
+}
+
+void check_svd(DeviceContext& d, const Matrices& a) {
+  const SVD made = svd(a.on(d), false);
+  Matrices u = from(made.u), vt = from(made.vh);
+  const Values s = made.s.to_doubles();
+  const double much = 24 + 2 * static_cast<double>(std::min(a.m, a.n));
+  EXPECT_LT(skewness(u), much) << a.m << " x " << a.n;
+  EXPECT_LT(skewness(from(transpose(made.vh))), much);
+  for (size_t i = 0; i < s.size(); ++i) EXPECT_GE(s[i], i % static_cast<size_t>(u.n) + 1 == static_cast<size_t>(u.n) || i + 1 == s.size() ? 0 : s[i + 1]);
+  scale_columns(u, s);
+  EXPECT_LT(ulps(times(u, vt), a), much * std::sqrt(static_cast<double>(a.n))) << a.m << " x " << a.n;
+}
+
+void check_eigh(DeviceContext& d, int64_t count, int64_t n) {
+  Matrices a = random(count, n, n, static_cast<uint64_t>(n) + 50);
+  for (int64_t g = 0; g < count; ++g) {
+    for (int64_t i = 0; i < n; ++i) {
+      for (int64_t j = 0; j < i; ++j) a.at(g, j, i) = a.at(g, i, j);
+    }
+  }
+  const Eigh made = eigh(a.on(d));
+  const Matrices v = from(made.vectors);
+  Matrices scaled = v;
+  const Values w = made.values.to_doubles();
+  for (int64_t i = 0; i + 1 < n; ++i) EXPECT_LE(w[static_cast<size_t>(i)], w[static_cast<size_t>(i + 1)]);
+  scale_columns(scaled, w);
+  const double much = 24 + 2 * static_cast<double>(n);
+  EXPECT_LT(skewness(v), much) << n;
+  EXPECT_LT(ulps(times(scaled, v, true), a), much * std::sqrt(static_cast<double>(n))) << n;
+}
+
+TEST_P(Linalg, SpectraBySchedule) {
+  for (const int64_t schedule : {0, 1}) {
+    const Bindings forced_values{{"SCHEDULE", schedule}, {"LANES", 8}};
+    const ScopedTuning a({"qr", "", {}}, forced_values), b({"qr_apply", "", {}}, forced_values), c({"jacobi", "", {}}, forced_values);
+    SCOPED_TRACE(fmt::format("schedule {}", schedule));
+    check_qr(device(), 2, 17, 17);
+    check_qr(device(), 3, 19, 7);
+    check_qr(device(), 1, 7, 70);
+    check_svd(device(), random(2, 17, 17, 1));
+    check_eigh(device(), 2, 17);
+    check_eigh(device(), 3, 2);
+  }
+}
+
+// Reflections and rotations divided among launches.
+TEST_P(Linalg, SpectraByLaunches) {
+  const ScopedTuning a({"qr_steps", "", {}}, {{"STEPS", 3}}), b({"jacobi_pairs", "", {}}, {{"STEPS", 200}});
+  check_qr(device(), 2, 11, 8);
+  check_svd(device(), random(2, 12, 12, 3));
+  check_eigh(device(), 2, 12);
+}
+
+TEST_P(Linalg, SpectraOfAwkwardMatrices) {
+  Matrices a = random(1, 12, 6, 5);
+  for (int64_t i = 0; i < 12; ++i) {
+    a.at(0, i, 3) = a.at(0, i, 1);  // of rank 4, with a column of zeros
+    a.at(0, i, 5) = 0;
+  }
+  check_svd(device(), a);
+  for (double& v : a.v) v = static_cast<double>(static_cast<float>(v * 1e30));
+  check_svd(device(), a);
+  EXPECT_EQ(matrix_rank(a.on(device())).to_vector<int>()[0], 4);
+  Matrices same{1, 5, 5, Values(25)};
+  for (int64_t i = 0; i < 5; ++i) same.at(0, i, i) = i < 4 ? 2 : -2;
+  EXPECT_EQ(eigvalsh(same.on(device())).to_doubles(), (Values{-2, 2, 2, 2, 2}));
+  EXPECT_EQ(svdvals(zeros({3, 4}, DType::f32, &device())).to_doubles(), Values(3));
+  Matrices bad = random(1, 4, 4, 6);
+  bad.at(0, 1, 1) = std::numeric_limits<double>::infinity();
+  EXPECT_THROW(svdvals(bad.on(device())).to_doubles(), LinAlgError);
+}
+
+TEST_P(Linalg, LargerSpectra) {
+  check_qr(device(), 1, 300, 40);
+  check_eigh(device(), 1, 64);
+  check_svd(device(), random(1, 80, 48, 8));
+}
+
 // Failures of the second block count from the matrix's beginning; what came before is right.
 TEST_P(Linalg, SingularAndIndefinite) {
   for (const int64_t block : {4, 128}) {
@@ -202,6 +314,7 @@ TEST_P(Linalg, SingularAndIndefinite) {
     EXPECT_EQ(inverted.info.to_vector<int>(), (std::vector<int>{0, 8}));
     EXPECT_TRUE(std::isfinite(from(inverted.result).at(0, 0, 0)));
     EXPECT_FALSE(std::isfinite(largest(from(inverted.result).v)));
+    EXPECT_EQ(solve_ex(s.on(device()), s.on(device())).info.to_vector<int>(), (std::vector<int>{0, 8}));
     EXPECT_THROW(solve(s.on(device()), s.on(device())).to_doubles(), LinAlgError);
     EXPECT_EQ(det(s.on(device())).to_doubles()[1], 0);
   }

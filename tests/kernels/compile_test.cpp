@@ -145,9 +145,11 @@ void add_linalg(std::vector<Variant>& all) {
       for (int64_t form = 0; form < 8; ++form) {
         if (form % 3 == schedule || form == 7) all.push_back({"triangular", {types, {{"SCHEDULE", schedule}, {"UPPER", form & 1}, {"TRANSPOSED", form >> 1 & 1}, {"UNIT", form >> 2}}, {}, {}, {}, {}}});
       }
+      all.push_back({"qr_apply", {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
       all.push_back({"blocks", {types, {{"SCHEDULE", schedule}, {"RIGHT", schedule + 1}}, {}, {}, {}, {}}});
       if (t == DType::f64 && schedule == 0) continue;  // shared arrays hold 32 bits
-      for (const char* body : {"cholesky", "lu"}) all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"jacobi", {types, {{"SCHEDULE", schedule}, {"SYMMETRIC", t == DType::f32}}, {}, {}, {}, {}}});
+      for (const char* body : {"cholesky", "lu", "qr"}) all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
   }
 }

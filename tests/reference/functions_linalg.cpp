@@ -1,5 +1,5 @@
 // Linear algebra: matrices made well conditioned as in rows_linalg.py, and what is compared of the results.
-#include "core/graph/functions_linalg.h"
+#include "core/graph/functions_matrix.h"
 
 #include "tests/reference/functions.h"
 
@@ -7,9 +7,10 @@ namespace heddle::tests {
 namespace {
 
 Tensor identity(const Tensor& a) { return eye(a.dim(-1), a.dim(-1), a.dtype(), &a.device()); }
-Tensor definite(const Tensor& a) { return matmul(a, transpose(a)) + identity(a); }
-Tensor mixed(const Tensor& a) { return flip(a * 0.4 + identity(a) * 2.0, {-2}); }
-Tensor triangle(const Tensor& a) { return a + identity(a) * 3.0; }
+Tensor definite(const Tensor& a) { return !is_float(a.dtype()) ? a : matmul(a, transpose(a)) + identity(a); }
+// Integers stay what they are, so that the function sees and refuses them.
+Tensor mixed(const Tensor& a) { return !is_float(a.dtype()) ? a : flip(a * 0.4 + identity(a) * 2.0, {-2}); }
+Tensor triangle(const Tensor& a) { return !is_float(a.dtype()) ? a : a + identity(a) * 3.0; }
 
 void add_systems(Functions& t) {
   t["cholesky"] = one([](Inputs in, const Arguments& a) { return cholesky(definite(in[0]), a.flag("upper")); });
@@ -41,8 +42,45 @@ void add_systems(Functions& t) {
   });
 }
 
+MatrixNorm norm_of(const Arguments& a) {
+  static const std::map<std::string, MatrixNorm> names = {{"frobenius", MatrixNorm::frobenius}, {"nuclear", MatrixNorm::nuclear}, {"one", MatrixNorm::one}, {"minus_one", MatrixNorm::minus_one},
+                                                          {"two", MatrixNorm::two}, {"minus_two", MatrixNorm::minus_two}, {"infinity", MatrixNorm::infinity},
+                                                          {"minus_infinity", MatrixNorm::minus_infinity}};
+  return names.at(a.text("norm"));
+}
+
+Tensor symmetric(const Tensor& a) { return !is_float(a.dtype()) ? a : a + transpose(a); }
+Tensor composed(const Tensor& u, const Tensor& f, const Tensor& vt) { return matmul(u * unsqueeze(f, -2), vt); }
+
+void add_spectra(Functions& t) {
+  t["qr"] = [](Inputs in, const Arguments& a) {
+    const QR made = qr(in[0], a.text("mode") == "complete" ? QRMode::complete : QRMode::reduced);
+    return std::vector<Tensor>{made.q, made.r};
+  };
+  t["eigh"] = [](Inputs in, const Arguments& a) {
+    const Eigh made = eigh(symmetric(in[0]), a.flag("upper"));
+    return std::vector<Tensor>{made.values, composed(made.vectors, sin(made.values), transpose(made.vectors))};
+  };
+  t["eigvalsh"] = one([](Inputs in, const Arguments&) { return eigvalsh(symmetric(in[0])); });
+  t["svd"] = [](Inputs in, const Arguments&) {
+    const SVD made = svd(in[0], false);
+    return std::vector<Tensor>{made.s, composed(made.u, sin(made.s), made.vh)};
+  };
+  t["svdvals"] = one([](Inputs in, const Arguments&) { return svdvals(in[0]); });
+  t["pinv"] = one([](Inputs in, const Arguments&) { return pinv(in[0]); });
+  t["matrix_rank"] = one([](Inputs in, const Arguments& a) { return matrix_rank(in[0], {.absolute = a.maybe_real("absolute")}); });
+  t["lstsq"] = one([](Inputs in, const Arguments&) { return lstsq(in[0], in[1]); });
+  t["matrix_norm"] = one([](Inputs in, const Arguments& a) { return matrix_norm(in[0], norm_of(a), a.flag("keepdim")); });
+  t["condition_number"] = one([](Inputs in, const Arguments& a) { return condition_number(mixed(in[0]), norm_of(a)); });
+  t["matrix_exp"] = one([](Inputs in, const Arguments&) { return matrix_exp(in[0]); });
+  
+}
+
 }  // namespace
 
-void add_linalg(Functions& t) { add_systems(t); }
+void add_linalg(Functions& t) {
+  add_systems(t);
+  add_spectra(t);
+}
 
 }  // namespace heddle::tests

@@ -52,6 +52,7 @@ def rows(row):
     row("cross", lambda a, b, axis=-1: torch.linalg.cross(a, b, dim=axis), [[(4, 3), (4, 3)], [(4, 3), (1, 3)]], dtypes=FLOAT)
     row("cross", lambda a, b, axis=-1: torch.linalg.cross(a, b, dim=axis), [[(3, 4), (3, 4)]], [{"axis": 0}])
     row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[near(-1, 1, 4, 4)], [near(-1, 1, 2, 3, 3)]], [{"n": 3}, {"n": 1}, {"n": 6}], dtypes=("f32",))
+    row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[given([[1.5, 0.25, 0.5], [-0.25, 2.0, 0.125], [0.5, 0.75, -1.25]])]], [{"n": -1}, {"n": -3}])
     row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[near(-1, 1, 2, 3, 3)]], [{"n": 0}], grad=False)
     row("multi_dot", lambda *m: torch.linalg.multi_dot(m), [[(3, 4), (4, 2), (2, 5)], [(3, 4), (4, 2)], [(6, 2), (2, 7), (7, 3), (3, 2)], [(4,), (4, 2), (2,)], [(4,), (4, 2), (2, 3)]])
     powers = [{}, {"p": 1.0}, {"p": 3.0}, {"p_text": "infinity"}, {"p": 1.5}]

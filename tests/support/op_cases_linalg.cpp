@@ -1,7 +1,7 @@
 // The op cases of linear algebra. Matrices are made well conditioned, so that a tolerance of sums will do.
 #include <fmt/format.h>
 
-#include "core/graph/functions_linalg.h"
+#include "core/graph/functions_matrix.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {
@@ -71,11 +71,41 @@ void add_systems(Table& table) {
   table.add("solve_triangular", "no columns", {x({4, 4}), x({4, 0})}, [](In t) { return solve_triangular(t[0], t[1]); });
 }
 
+// The sum of a constant and x: what looks for a row behind a result finds none, where two implementations may choose other signs.
+Tensor apart(const Tensor& x) { return full_like(x, 0) + x; }
+Tensor symmetric(const Tensor& a) { return a + transpose(a); }
+// U diag(f) V^T.
+Tensor composed(const Tensor& u, const Tensor& f, const Tensor& vt) { return matmul(u * unsqueeze(f, -2), vt); }
+
+void add_spectra(Table& table) {
+  for (const Shape& s : {Shape{1, 1}, Shape{2, 5, 5}, Shape{17, 17}, Shape{2, 9, 4}, Shape{4, 9}, Shape{0, 3, 3}, Shape{3, 0}}) {
+    table.add("qr", "q", {x(s)}, [](In t) { return qr(t[0]).q; });
+    table.add("qr", "r", {x(s)}, [](In t) { return qr(t[0], QRMode::r).r; }).extra = s[0] == 17;
+    table.add("svd", "", {x(s)}, [](In t) {
+      const SVD f = svd(t[0], false);
+      return apart(composed(f.u, sin(f.s), f.vh));
+    });
+    table.add("svd", "values", {x(s)}, [](In t) { return apart(svdvals(t[0])); }).extra = s[0] == 17;
+  }
+  table.add("qr", "complete", {x({2, 7, 3}, DType::f32, Layout::strided)}, [](In t) { return qr(t[0], QRMode::complete).q; }).differentiable = false;
+  table.add("qr", "wide", {x({30, 20}, DType::f64)}, [](In t) { return qr(t[0]).q; });
+  table.add("svd", "wide", {x({14, 14}, DType::f64)}, [](In t) { return apart(svdvals(t[0])); });
+  for (const Shape& s : {Shape{1, 1}, Shape{2, 5, 5}, Shape{33, 33}, Shape{0, 3, 3}, Shape{0, 0}}) {
+    table.add("eigh", "", {x(s)}, [](In t) {
+      const Eigh f = eigh(symmetric(t[0]));
+      return apart(composed(f.vectors, sin(f.values), transpose(f.vectors)));
+    });
+  }
+  table.add("eigh", "upper, half", {x({6, 6}, DType::f16)}, [](In t) { return apart(eigvalsh(t[0], true)); });
+  table.add("eigh", "wide", {x({14, 14}, DType::f64, Layout::transposed)}, [](In t) { return apart(eigvalsh(t[0])); });
+}
+
 }  // namespace
 
 void add_linalg_cases(std::vector<OpCase>& cases) {
   Table table(cases);
   add_systems(table);
+  add_spectra(table);
 }
 
 }  // namespace heddle::tests

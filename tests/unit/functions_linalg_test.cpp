@@ -1,5 +1,5 @@
 // What functions_linalg.h refuses and in which words, and matrices that do not allow what is asked.
-#include "core/graph/functions_linalg.h"
+#include "core/graph/functions_matrix.h"
 
 #include <fmt/format.h>
 
@@ -37,6 +37,16 @@ void expect_refused(const std::vector<BadCall>& calls) {
   }
 }
 
+// The message of the error that looking at a value throws.
+std::string observed(const Tensor& x) {
+  try {
+    x.to_doubles();
+  } catch (const LinAlgError& e) {
+    return fmt::format("{} {} {}", e.batch(), e.info(), std::string(e.what()).substr(0, std::string(e.what()).rfind(" (")));
+  }
+  return "";
+}
+
 TEST(LinalgFunctions, RefuseBadShapes) {
   expect_refused<ShapeError>({
       {[] { cholesky(of({3})); }, "[cholesky] takes matrices (.., m, n); got (3); reshape() it"},
@@ -59,6 +69,61 @@ TEST(LinalgFunctions, RefuseBadShapes) {
   });
 }
 
+TEST(LinalgFunctions, RefuseBadSpectra) {
+  expect_refused<ShapeError>({
+      {[] { qr(of({3})); }, "[qr] takes matrices (.., m, n); got (3); reshape() it"},
+      {[] { eigh(of({2, 3})); }, "[eigh] takes square matrices (.., n, n); got (2, 3)"},
+      {[] { eigvalsh(of({2, 3})); }, "[eigvalsh] takes square matrices"},
+      {[] { svd(of({})); }, "[svd] takes matrices"},
+      {[] { svdvals(of({2})); }, "[svdvals] takes matrices"},
+      {[] { pinv(of({2})); }, "[pinv] takes matrices"},
+      {[] { matrix_rank(of({2})); }, "[matrix_rank] takes matrices"},
+      {[] { lstsq(of({3, 2}), of({3})); }, "[lstsq] takes matrices"},
+      {[] { lstsq(of({3, 2}), of({2, 2})); }, "[lstsq] the matrix and the right side have one number of rows; got (3, 2) and (2, 2); a vector is a matrix of one column"},
+      {[] { matrix_norm(of({3})); }, "[matrix_norm] takes matrices"},
+      {[] { matrix_norm(of({0, 3}), MatrixNorm::two); }, "[matrix_norm] the largest or smallest of nothing; got (0, 3)"},
+      {[] { condition_number(of({2, 3}), MatrixNorm::one); }, "[condition_number] takes square matrices"},
+      {[] { condition_number(of({0, 3})); }, "[condition_number] an empty matrix has no condition; got (0, 3)"},
+      {[] { matrix_exp(of({2, 3})); }, "[matrix_exp] takes square matrices"},
+      {[] { matrix_power(of({2, 3}), -1); }, "[matrix_power]"},
+  });
+  expect_refused<DTypeError>({
+      {[] { eigh(of({2, 2}, DType::i32)); }, "[eigh] takes floating matrices; got (2, 2) i32; cast it"},
+      {[] { lstsq(of({2, 2}), of({2, 2}, DType::f16)); }, "[lstsq] both operands have one dtype; got (2, 2) f32 and (2, 2) f16; cast one"},
+  });
+  expect_refused<ValueError>({{[] { pinv(of({2, 2}), {.relative = -1.0}); }, "[pinv] tolerances must not be negative; got -1"}});
+}
+
+// Of the columns that are arbitrary no gradient is made up.
+TEST(LinalgFunctions, ArbitraryColumnsHaveNoGradient) {
+  Tensor x = matrix({1, 2, 3, 4, 5, 7}, {3, 2});
+  x.set_requires_grad();
+  EXPECT_THROW(backward(sum(qr(x, QRMode::complete).q)), GradError);
+  EXPECT_THROW(backward(sum(svd(x).u)), GradError);
+  backward(sum(qr(x, QRMode::complete).r) + sum(svd(x).s) + sum(svd(x).vh));
+  EXPECT_TRUE(std::isfinite(x.grad().to_doubles()[0]));
+  const std::vector<double> u = svd(x.detach()).u.to_doubles();
+  for (size_t i = 0; i < 3; ++i) {
+    for (size_t j = 0; j < 3; ++j) EXPECT_NEAR(u[i * 3] * u[j * 3] + u[i * 3 + 1] * u[j * 3 + 1] + u[i * 3 + 2] * u[j * 3 + 2], i == j, 1e-6);
+  }
+}
+
+// Equal eigenvalues: the gradient of what does not depend on the choice of vectors is finite.
+TEST(LinalgFunctions, EqualValues) {
+  Tensor x = eye(3, 3, DType::f32, &reference());
+  x.set_requires_grad();
+  const Eigh f = eigh(x);
+  backward(sum(f.values) + sum(matmul(f.vectors * unsqueeze(exp(f.values), -2), transpose(f.vectors))) + sum(svdvals(x)));
+  for (const double g : x.grad().to_doubles()) EXPECT_TRUE(std::isfinite(g));
+  EXPECT_EQ(matrix_rank(matrix({1, 2, 2, 4}, {2, 2})).item(), 1);
+  EXPECT_EQ(matrix_rank(zeros({2, 0, 3}, DType::f32, &reference())).to_vector<int>(), (std::vector<int>{0, 0}));
+  const std::vector<double> p = pinv(matrix({1, 2, 2, 4}, {2, 2})).to_doubles();
+  for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(p[i], (std::vector<double>{0.04, 0.08, 0.08, 0.16})[i], 1e-7);
+  EXPECT_EQ(observed(lstsq(matrix({1, 2, 2, 4, 3, 6}, {3, 2}), of({3, 1}))).substr(0, 60), "0 2 [lstsq] the matrix must have full rank; got column 2 dep");
+  EXPECT_EQ(observed(eigvalsh(matrix({1, NAN, NAN, 1}, {2, 2}))).substr(0, 51), "0 1 [eigh] the iteration must converge; it did not;");
+  EXPECT_EQ(condition_number(matrix({1, 2, 2, 4}, {2, 2}), MatrixNorm::one).item(), INFINITY);
+}
+
 TEST(LinalgFunctions, RefuseDtypes) {
   expect_refused<DTypeError>({
       {[] { cholesky(of({2, 2}, DType::i32)); }, "[cholesky] takes floating matrices; got (2, 2) i32; cast it"},
@@ -66,16 +131,6 @@ TEST(LinalgFunctions, RefuseDtypes) {
       {[] { solve(of({2, 2}), of({2, 2}, DType::f64)); }, "[solve] both operands have one dtype; got (2, 2) f32 and (2, 2) f64; cast one"},
       {[] { solve_triangular(of({2, 2}), of({2, 2}, DType::i64)); }, "[solve_triangular] takes floating matrices; got (2, 2) i64; cast it"},
   });
-}
-
-// The message of the error that looking at a value throws.
-std::string observed(const Tensor& x) {
-  try {
-    x.to_doubles();
-  } catch (const LinAlgError& e) {
-    return fmt::format("{} {} {}", e.batch(), e.info(), std::string(e.what()).substr(0, std::string(e.what()).rfind(" (")));
-  }
-  return "";
 }
 
 TEST(LinalgFailures, NameFunctionMatrixAndPivot) {
