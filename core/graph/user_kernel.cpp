@@ -256,7 +256,7 @@ std::vector<Tensor> record_user(const UserDefinition& definition, const std::vec
 const std::string& UserKernel::name() const { return definition_->name; }
 
 std::vector<Tensor> UserKernel::call(std::span<const UserOperand> operands) const {
-  const std::optional<CallerScope> scope = operands.empty() ? std::nullopt : std::optional<CallerScope>(std::in_place, operands[0].caller);
+  const CallerScope scope(operands.empty() ? current_caller() : operands[0].caller);
   const auto& buffers = definition_->file.buffers;
   const size_t wanted = definition_->is_body() ? static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const KernelBuffer& b) { return b.access == Access::read; }))
                                                : definition_->element.inputs.size();

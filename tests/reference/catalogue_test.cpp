@@ -131,6 +131,12 @@ TEST(Catalogue, EveryFunctionIsComputedOnEveryDevice) {
 
 // ---- columns against behaviour, on the reference device: what is recorded is the same everywhere
 
+// The first stored one that was not made from another.
+const StoredCase& first_case(const PublicFunction& f) {
+  const std::vector<StoredCase>& cases = stored_cases().at(std::string(f.name));
+  return *std::find_if(cases.begin(), cases.end(), [](const StoredCase& c) { return c.kind.empty(); });
+}
+
 std::vector<Tensor> inputs_of(const StoredCase& c, const std::function<DType(size_t)>& type) {
   std::vector<Tensor> result;
   for (size_t k = 0; k < c.in.size(); ++k) {
@@ -174,7 +180,8 @@ std::string fault_of_type(const PublicFunction& f, const StoredCase& c, DType t)
     return beside_numbers(got, *expected, c) ? "" : fmt::format("gives {} for {}, not {}", name_of(got), name_of(t), name_of(*expected));
   } catch (const UserError& e) {
     if (expected) return fmt::format("refuses {}: {}", name_of(t), e.what());
-    return dynamic_cast<const DTypeError*>(&e) != nullptr && std::string(e.what()).starts_with(fmt::format("[{}] ", f.name)) ? "" : e.what();
+    const bool wrapped = f.family == "Linear algebra";  // cases call other functions with their inputs first
+    return dynamic_cast<const DTypeError*>(&e) != nullptr && (wrapped || std::string(e.what()).starts_with(fmt::format("[{}] ", f.name))) ? "" : e.what();
   }
 }
 
@@ -225,6 +232,7 @@ TEST(Catalogue, GradientsAreTrue) {
     if (!stored(f.name) || declared().at(std::string(f.name)).forms[0].empty()) continue;
     std::set<std::string> found, compared;
     for (const StoredCase& c : stored_cases().at(std::string(f.name))) {
+      if (!c.kind.empty()) continue;
       found.merge(tracked(f, c));
       for (const auto& [k, gradient] : c.gradients) compared.insert(parameter(f, k));
     }
@@ -239,7 +247,7 @@ TEST(Catalogue, GradientsAreTrue) {
 TEST(Catalogue, FlatGradientsAreZero) {
   for (const PublicFunction& f : catalogue()) {
     if (f.derivative != Derivative::zero || !stored(f.name)) continue;
-    const StoredCase& c = stored_cases().at(std::string(f.name))[0];
+    const StoredCase& c = first_case(f);
     std::vector<Tensor> inputs = inputs_of(c, [&](size_t k) { return c.in[k]; });
     for (Tensor& t : inputs) t.set_requires_grad(true);
     const Tensor out = functions().at(std::string(f.name))(inputs, Arguments(c.args)).at(0);
@@ -276,7 +284,7 @@ TEST(Catalogue, RowsAreRecorded) {
   const std::set<std::string_view> beside{"reshape", "permute", "expand", "slice", "cast", "full", "iota", "add", "leaf"};  // add: the bias of a convolution
   for (const PublicFunction& f : catalogue()) {
     if (f.row == nullptr || !stored(f.name)) continue;
-    const StoredCase& c = stored_cases().at(std::string(f.name))[0];
+    const StoredCase& c = first_case(f);
     const std::vector<Tensor> inputs = inputs_of(c, [&](size_t k) { return c.in[k]; });
     std::set<const Node*> leaves, seen;
     for (const Tensor& t : inputs) leaves.insert(t.node().get());
