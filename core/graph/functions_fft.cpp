@@ -303,6 +303,8 @@ Tensor complex_mul(TensorArg a, const Tensor& b) {
   const CallerScope scope(a.caller);
   check_pairs("complex_mul", a.tensor, 0);
   check_pairs("complex_mul", b, 0);
+  build::check_device(a.tensor, b, "complex_mul");
+  broadcast_shapes(a.tensor.shape(), b.shape(), "complex_mul");
   const Tensor x = part("complex_mul", b, 0), y = part("complex_mul", b, 1);
   return a.tensor * unsqueeze(x, -1) + turned(build::as_float(a.tensor)) * unsqueeze(y, -1);
 }
@@ -319,6 +321,8 @@ Tensor complex_angle(TensorArg z) {
 }
 Tensor polar(TensorArg size, const Tensor& angle) {
   const CallerScope scope(size.caller);
+  build::check_device(size.tensor, angle, "polar");
+  broadcast_shapes(size.tensor.shape(), angle.shape(), "polar");
   return complex_pair(size.tensor * cos(angle), size.tensor * sin(angle));
 }
 

@@ -165,7 +165,7 @@ Tensor lstsq(const Tensor& x, const Tensor& b, Caller caller) {
   const int64_t m = x.dim(-2), n = x.dim(-1);
   if (b.dim(-2) != m) throw ShapeError(fmt::format("[lstsq] the matrix and the right side have one number of rows; got {} and {}; a vector is a matrix of one column", x.shape().str(), b.shape().str()));
   const Shape batch = broadcast_shapes(batch_of(x.shape()), batch_of(b.shape()), "lstsq");
-  if (m == 0 || n == 0) return zeros(with_dims(batch, {n, b.dim(-1)}), b.dtype(), &b.device());
+  if (m == 0 || n == 0) return cast(matmul(transpose(with_batch(widen(x), batch)), with_batch(widen(b), batch)), b.dtype());  // zeros
   const Tensor wide = m >= n ? widen(x) : transpose(widen(x));
   const QR f = qr(wide);
   watch_info(rank_failure(f.r, std::max(m, n)), "lstsq", Failure::rank);
@@ -178,7 +178,7 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm norm, bool keepdim, Caller caller
   const CallerScope scope(caller);
   check_matrices("matrix_norm", x);
   const bool extreme = norm != MatrixNorm::frobenius && norm != MatrixNorm::nuclear;
-  if (extreme && x.numel() == 0) throw ShapeError(fmt::format("[matrix_norm] the largest or smallest of nothing; got {}; Frobenius and nuclear norms of empty matrices are 0", x.shape().str()));
+  if (extreme && x.dim(-1) * x.dim(-2) == 0) throw ShapeError(fmt::format("[matrix_norm] the largest or smallest of nothing; got {}; Frobenius and nuclear norms of empty matrices are 0", x.shape().str()));
   const Tensor wide = widen(x);
   const bool by_columns = norm == MatrixNorm::one || norm == MatrixNorm::minus_one;
   const bool smallest = norm == MatrixNorm::minus_one || norm == MatrixNorm::minus_two || norm == MatrixNorm::minus_infinity;
@@ -199,7 +199,7 @@ Tensor condition_number(const Tensor& x, MatrixNorm norm, Caller caller) {
   const CallerScope scope(caller);
   if (norm == MatrixNorm::two || norm == MatrixNorm::minus_two) {
     check_matrices("condition_number", x);
-    if (x.numel() == 0) throw ShapeError(fmt::format("[condition_number] an empty matrix has no condition; got {}", x.shape().str()));
+    if (x.dim(-1) * x.dim(-2) == 0) throw ShapeError(fmt::format("[condition_number] an empty matrix has no condition; got {}", x.shape().str()));
     const Tensor s = singular("condition_number", x).s;
     const Tensor most = slice(s, -1, {.stop = 1}), least = slice(s, -1, {.start = s.dim(-1) - 1});
     return cast(squeeze(norm == MatrixNorm::two ? most / least : least / most, {-1}), x.dtype());

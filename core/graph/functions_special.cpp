@@ -304,6 +304,8 @@ Tensor xlog1py(TensorArg x, const Tensor& y) {
 }
 Tensor logaddexp2(TensorArg x, const Tensor& y) {
   const CallerScope scope(x.caller);
+  build::check_device(x.tensor, y, "logaddexp2");
+  broadcast_shapes(x.tensor.shape(), y.shape(), "logaddexp2");
   const Tensor a = build::as_float(x.tensor), b = build::as_float(y);
   return logaddexp(a * std::numbers::ln2, b * std::numbers::ln2) * (1 / std::numbers::ln2);
 }

@@ -16,13 +16,9 @@ PoolOptions pool(const Arguments& a) {
   return how;
 }
 
-// What PyTorch's rows do: the maxima of x, put back.
-template <class P, class U>
-Function unpool(P down, U up) {
-  return one([down, up](Inputs in, const Arguments& a) {
-    const Pooled pooled = down(in[0], std::vector<int64_t>{a.integer("kernel")}, pool(a));
-    return up(cast(pooled.values, in[0].dtype()), pooled.indices, std::vector<int64_t>{a.integer("kernel")}, pool(a), a.integers("size"));
-  });
+template <class U>
+Function unpool(U up) {
+  return one([up](Inputs in, const Arguments& a) { return up(in[0], in[1], std::vector<int64_t>{a.integer("kernel")}, pool(a), a.integers("size")); });
 }
 
 }  // namespace
@@ -57,7 +53,7 @@ void add_arrange(Functions& t) {
     if (in.size() == 2) return plain(in, a)[0];
     return embedding_bag(in[0], in[1], in[2], mode(a), in.size() > 3 ? in[3] : Tensor());
   });
-#define HEDDLE_ADD(rank) t["max_unpool" #rank "d"] = unpool([](auto&&... a) { return max_pool##rank##d_with_indices(a...); }, [](auto&&... a) { return max_unpool##rank##d(a...); });
+#define HEDDLE_ADD(rank) t["max_unpool" #rank "d"] = unpool([](auto&&... a) { return max_unpool##rank##d(a...); });
   HEDDLE_ADD(1) HEDDLE_ADD(2) HEDDLE_ADD(3)
 #undef HEDDLE_ADD
   t["lp_pool3d"] = one([](Inputs in, const Arguments& a) { return lp_pool3d(in[0], a.real("p"), {a.integer("kernel")}, pool(a)); });

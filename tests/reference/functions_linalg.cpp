@@ -46,7 +46,9 @@ MatrixNorm norm_of(const Arguments& a) {
   static const std::map<std::string, MatrixNorm> names = {{"frobenius", MatrixNorm::frobenius}, {"nuclear", MatrixNorm::nuclear}, {"one", MatrixNorm::one}, {"minus_one", MatrixNorm::minus_one},
                                                           {"two", MatrixNorm::two}, {"minus_two", MatrixNorm::minus_two}, {"infinity", MatrixNorm::infinity},
                                                           {"minus_infinity", MatrixNorm::minus_infinity}};
-  return names.at(a.text("norm"));
+  const auto found = names.find(a.text("norm"));
+  if (found == names.end()) throw ValueError("[matrix_norm] no such norm: '" + a.text("norm") + "'");
+  return found->second;
 }
 
 Tensor symmetric(const Tensor& a) { return !is_float(a.dtype()) ? a : a + transpose(a); }

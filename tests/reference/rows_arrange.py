@@ -37,12 +37,14 @@ def vander(x, columns=None, increasing=False):  # torch.vander has no gradient
 
 
 def unpool(rank):
-    pool, back = (getattr(F, f"max_{k}{rank}d") for k in ("pool", "unpool"))
+    return lambda x, i, kernel, stride=None, padding=0, size=None: getattr(F, f"max_unpool{rank}d")(x, i.long(), kernel, stride, padding, size)
 
-    def run(x, kernel, stride=None, padding=0, size=None):
-        y, i = pool(x, kernel, stride, padding, return_indices=True)
-        return back(y, i, kernel, stride, padding, size)
-    return run
+
+def places(shape, size):
+    """Different places for the elements of each plane."""
+    count = math.prod(shape[2:])
+    rows = [[(7 * k + 3 * row + 1) % size for k in range(count)] for row in range(shape[0] * shape[1])]
+    return Input(shape, values=rows, dtype="i32", grad=False)
 
 
 def rows(row):
@@ -67,8 +69,8 @@ def rows(row):
     for mode in ("sum", "mean", "max"):
         row("embedding_bag", bag, [[indices, offsets, near(-2, 2, 5, 3, distinct=True)]], [{"mode": mode}], dtypes=("f32", "f16"))
     row("embedding_bag", bag, [[indices, offsets, (5, 3), (9,)]], [{"mode": "sum"}], dtypes=("f32", "f16"))
-    row("max_unpool1d", unpool(1), [[near(-2, 2, 2, 3, 8, distinct=True)]], [{"kernel": 2}, {"kernel": 2, "size": [9]}], dtypes=("f32", "f16"))
-    row("max_unpool2d", unpool(2), [[near(-2, 2, 2, 3, 6, 4, distinct=True)]], [{"kernel": 2}, {"kernel": 2, "size": [7, 4]}])
-    row("max_unpool3d", unpool(3), [[near(-2, 2, 1, 2, 4, 4, 2, distinct=True)]], [{"kernel": 2}])
+    row("max_unpool1d", unpool(1), [[(2, 3, 4), places((2, 3, 4), 8)]], [{"kernel": 2}, {"kernel": 2, "size": [9]}], dtypes=("f32", "f16"), derive=("empty",))
+    row("max_unpool2d", unpool(2), [[(2, 3, 3, 2), places((2, 3, 3, 2), 23)]], [{"kernel": 2}, {"kernel": 2, "size": [7, 4]}], derive=("empty",))
+    row("max_unpool3d", unpool(3), [[(1, 2, 2, 2, 1), places((1, 2, 2, 2, 1), 31)]], [{"kernel": 2}], derive=("empty",))
     row("lp_pool3d", lambda x, p, kernel, stride=None: F.lp_pool3d(x, p, kernel, stride), [[near(0.1, 2, 1, 2, 4, 3, 4)]], [{"p": 2.0, "kernel": 2}, {"p": 3.0, "kernel": 2, "stride": 1}])
     row("rrelu", lambda x: F.rrelu(x), [[(4, 6)]], dtypes=("f32", "f16"))

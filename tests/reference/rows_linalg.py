@@ -3,6 +3,8 @@
 Matrices are made well conditioned inside of the compared function, on both sides alike: definite(a) = a a^T + I, mixed(a) = the rows of 0.4 a + 2 I upside down. What is
 unique only up to signs is compared by what is made of it.
 """
+import functools
+
 import torch
 
 from generate import given, near
@@ -35,6 +37,8 @@ def triangular(t, b, upper=False, left=True, transposed=False, unit=False):
 
 
 def rows(row):
+    # How far a NaN or an infinity spreads inside of a factorization is LAPACK's order of operations; tests/conformance/linalg_test.cpp has what Heddle promises.
+    row = functools.partial(row, derive=("empty",))
     row("cholesky", lambda a, upper=False: L.cholesky(definite(a), upper=upper), SQUARE, [{}, {"upper": True}], dtypes=FLOAT)
     row("cholesky_inverse", lambda a, upper=False: torch.cholesky_inverse(L.cholesky(definite(a), upper=upper), upper=upper), SQUARE[:2], [{}, {"upper": True}])
     right = [[near(-1, 1, 3, 3), near(-1, 1, 3, 2)], [near(-1, 1, 2, 5, 5), near(-1, 1, 5, 1)], [near(-1, 1, 4, 4), near(-1, 1, 2, 4, 3)], [near(-1, 1, 3, 3), near(-1, 1, 3, 0)]]
@@ -73,7 +77,7 @@ def rows(row):
     row("eigvalsh", lambda a: L.eigvalsh(symmetric(a)), [[near(-1, 1, 2, 5, 5)]], dtypes=("f32", "f16"))
     row("svd", svd, SHAPES[:4])
     row("svdvals", L.svdvals, SHAPES[:4], dtypes=("f32", "f16"))
-    row("pinv", lambda a: L.pinv(a), SHAPES[:4])
+    row("pinv", lambda a: L.pinv(a), SHAPES[1:4])
     low = given([[1.0, 2.0, 3.0], [2.0, 4.0, 6.0], [1.0, 0.0, 1.0]])
     row("pinv", lambda a: L.pinv(a), [[low]], grad=False)
     row("matrix_rank", lambda a: L.matrix_rank(a), [[low], [near(-1, 1, 2, 5, 3)]], out="i64")
