@@ -10,6 +10,7 @@
 #include "core/base/error.h"
 #include "core/exec/lower.h"
 #include "core/exec/operand.h"
+#include "core/exec/passes/simplifier.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -128,7 +129,8 @@ class LoopPlanner {
 
   void plan_body() {
     for (const Output& output : outputs_) body_.outputs.push_back({output.vertex, 0});
-    Graph prepared = prepare(body_, caps_, fuse_, passes_);
+    // Without the pass too (one operation at a time): what nobody asks for may read carries that are not kept.
+    Graph prepared = drop_dead(prepare(body_, caps_, fuse_, passes_));
     std::vector<Output> merged;
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];

@@ -133,6 +133,11 @@ constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, in
   return row;
 }
 
+constexpr OpDef transcendental(OpDef row) {
+  row.transcendental = true;
+  return row;
+}
+
 }  // namespace
 
 namespace ops {
@@ -174,7 +179,7 @@ HEDDLE_PRIMITIVE(argsort, body, 1, "indices that order the last axis, stable; Na
 HEDDLE_PRIMITIVE(cumsum, body, -1, "running sums along an axis")
 HEDDLE_PRIMITIVE(cumprod, body, -1, "running products along an axis")
 HEDDLE_PRIMITIVE(cummax, body, -1, "running maxima along an axis; NaN from the first one on")
-HEDDLE_PRIMITIVE(logcumsumexp, body, -1, "log of the running sum of e^x along an axis")
+constinit const OpDef logcumsumexp_op = transcendental(primitive("logcumsumexp", OpKind::body, -1, "log of the running sum of e^x along an axis"));
 HEDDLE_PRIMITIVE(random_uniform, random, 1, "Philox bits as f32 in [0, 1)")
 HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)

@@ -20,6 +20,7 @@ constexpr std::string_view mean_of_nothing = "the mean of nothing is NaN as for 
 constexpr std::string_view asked = "its dtype is asked for, or f32: it does not follow an input";
 
 constexpr std::array table{
+    Exemption{"ctc_loss", "UnfusedIsFused", "", "a fault that is not mended yet: under an EagerScope the gradient of its scan has NaN"},
     Exemption{"nonzero", "MapsOverExamples", "", host_sized},
     Exemption{"masked_select", "MapsOverExamples", "", host_sized},
     Exemption{"unique", "MapsOverExamples", "", host_sized},
@@ -95,9 +96,6 @@ constexpr std::array table{
     Exemption{"full", "HalfPrecision", "", asked},
     Exemption{"cast", "HalfPrecision", "", asked},
     Exemption{"cast", "ForwardMode", "f16", "differentials are rounded to 16 bits, once in each direction"},
-    Exemption{"lu", "StoredValues", "nan", "the order of pivots beside a NaN is nobody's"},
-    Exemption{"slogdet", "StoredValues", "nan", "a NaN stays one; PyTorch's sign is -0"},
-    Exemption{"lu", "StoredValues", "extreme", "pivots of equal size: any of them is right"},
     Exemption{"scatter", "StoredValues", "empty", "no element of the source is used, so there is no path to it"},
 };
 
