@@ -205,7 +205,7 @@ Capture capture(std::span<const NodePtr> roots) {
   }
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const NodePtr& node = captured.order[i];
-    if (node->has_value()) continue;
+    if (node->has_value() || node->op == &ops::loop_op) continue;  // a loop has no value of its own: more results may be asked of it later
     if (node->handles.load(std::memory_order_relaxed) == 0 && !unheld_roots.contains(node.get())) continue;
     const int slot = in_place[i] == nullptr ? -1 : writer.storage_slot(in_place[i]->storage);
     if (slot >= 0) captured.overwritten.push_back(in_place[i]);

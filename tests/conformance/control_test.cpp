@@ -83,6 +83,25 @@ TEST_P(ControlFlow, ScanIsTheLoopWrittenOut) {
 }
 
 // Of a training step: one region; as many launches per step of time whatever the length; nothing to compile for another length; a plan found again.
+// Results of a loop may be asked for one after the other, each evaluated by itself: the gradient asks the forward loop for what it reads, and its own for each cotangent.
+TEST_P(ControlFlow, OneOperationAtATime) {
+  const auto gradients = [&](DeviceContext& d, bool written_out) {
+    const Tensor x = leaf({3, 2}, 0.7, d), w = leaf({2}, 1.1, d), first = leaf({2}, 0.9, d);
+    const auto next = [&](const Tensor& c, const Tensor& in) { return where(in > 0.0, tanh(c * w) + in, c * w); };
+    Tensor last = first;
+    if (written_out) {
+      for (int64_t t = 0; t < 3; ++t) last = next(last, squeeze(slice(x, 0, {.start = t, .stop = t + 1}), 0));
+    } else {
+      last = scan([&](const Tensors& c, const Tensors& in) { return Scanned{{next(c[0], in[0])}, {}}; }, {first}, {x}).carry[0];
+    }
+    return grad(sum(square(last)), Tensors{x, w, first});
+  };
+  const Tensors expected = gradients(heddle::device("reference:0"), true);
+  const EagerScope eager;
+  const Tensors found = gradients(device(), false);
+  for (size_t i = 0; i < expected.size(); ++i) expect_near(found[i], expected[i], 2e-6, "gradient");
+}
+
 TEST_P(ControlFlow, LaunchesPerStep) {
   const int64_t width = 32, batch = 8;
   Tensor w = leaf({3, width}, 1.1), u = leaf({width, width}, 0.37);
