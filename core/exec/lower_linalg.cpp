@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/exec/bodies.h"
+#include "core/exec/body_launch.h"
 #include "core/exec/operand.h"
 #include "core/graph/linalg.h"
 #include "core/kernel/kernel_file.h"
@@ -10,37 +11,10 @@
 namespace heddle {
 namespace {
 
-struct Launch {
-  const KernelFile& file;
-  KernelFile::Options options;
-  std::vector<int64_t> constants;
-  int64_t iterations = 0;
-
-  // First element, and the distances of matrices, rows and columns.
-  void add_strides(const LowerInput& in, int input) {
-    const View view = resolve_operand(in.scheduled, in.group, input, "x").view;
-    constants.insert(constants.end(), {view.offset, view.strides[0], view.strides[1], view.strides[2]});
-  }
-};
-
-LoweredKernel assemble(const LowerInput& in, const Launch& launch) {
-  const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
-  Emitter e(in.scheduled, in.group, launch.file.constants.size());
-  e.store(in.group.anchor, "x", "0");
-  LoweredKernel kernel;
-  kernel.source = launch.file.instantiate(launch.options);
-  kernel.source.name = e.kernel_name();
-  for (int input : node.inputs) kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, input, "x").slot);
-  kernel.bindings.push_back(e.slots()[0]);
-  Bindings named;
-  for (size_t i = 0; i < launch.constants.size(); ++i) {
-    named[launch.file.constants[i].name] = launch.constants[i];
-    kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(launch.constants[i])));
-  }
-  const auto groups = launch.file.groups(launch.options.tunables, named);
-  std::copy(groups.begin(), groups.end(), kernel.groups);
-  kernel.loop_iterations = launch.iterations;
-  return kernel;
+// First element, and the distances of matrices, rows and columns.
+void add_strides(BodyLaunch& launch, const LowerInput& in, int input) {
+  const View view = resolve_operand(in.scheduled, in.group, input, "x").view;
+  launch.constants.insert(launch.constants.end(), {view.offset, view.strides[0], view.strides[1], view.strides[2]});
 }
 
 const IrNode& node_of(const LowerInput& in) { return in.scheduled.graph.nodes[in.group.anchor]; }
@@ -51,9 +25,9 @@ const IrNode& input_of(const LowerInput& in, size_t number) { return in.schedule
 LoweredKernel lower_cholesky_block(const LowerInput& in) {
   const IrNode& a = input_of(in, 0);
   const int64_t n = a.shape[2];
-  Launch launch{KernelFile::builtin("cholesky"), {}, {a.shape[0], n}, 0};
+  BodyLaunch launch{KernelFile::builtin("cholesky"), {}, {a.shape[0], n}, 0};
   launch.options.types = {{"T", a.dtype}};
-  launch.add_strides(in, node_of(in).inputs[0]);
+  add_strides(launch, in, node_of(in).inputs[0]);
   launch.options.tunables = pick_cholesky(in.caps, a.dtype, n);
   launch.iterations = cholesky_iterations(launch.options.tunables, n);
   return assemble(in, launch);
@@ -62,9 +36,9 @@ LoweredKernel lower_cholesky_block(const LowerInput& in) {
 LoweredKernel lower_lu_panel(const LowerInput& in) {
   const IrNode& a = input_of(in, 0);
   const int64_t m = a.shape[1], n = a.shape[2];
-  Launch launch{KernelFile::builtin("lu"), {}, {a.shape[0], m, n}, 0};
+  BodyLaunch launch{KernelFile::builtin("lu"), {}, {a.shape[0], m, n}, 0};
   launch.options.types = {{"T", a.dtype}};
-  launch.add_strides(in, node_of(in).inputs[0]);
+  add_strides(launch, in, node_of(in).inputs[0]);
   launch.options.tunables = pick_lu(in.caps, a.dtype, m, n);
   launch.iterations = lu_iterations(launch.options.tunables, m, n);
   return assemble(in, launch);
@@ -73,9 +47,9 @@ LoweredKernel lower_lu_panel(const LowerInput& in) {
 LoweredKernel lower_triangular_block(const LowerInput& in) {
   const IrNode& node = node_of(in);
   const int64_t n = node.shape[1], k = node.shape[2];
-  Launch launch{KernelFile::builtin("triangular"), {}, {node.shape[0], n, k}, 0};
+  BodyLaunch launch{KernelFile::builtin("triangular"), {}, {node.shape[0], n, k}, 0};
   launch.options.types = {{"T", node.dtype}};
-  for (int input : node.inputs) launch.add_strides(in, input);
+  for (int input : node.inputs) add_strides(launch, in, input);
   launch.options.tunables = pick_triangular(in.caps, node.dtype, n, k);
   launch.options.tunables["UPPER"] = node.attrs.ints[0];
   launch.options.tunables["TRANSPOSED"] = node.attrs.ints[1];
@@ -88,7 +62,7 @@ LoweredKernel lower_triangular_block(const LowerInput& in) {
 LoweredKernel lower_join_blocks(const LowerInput& in) {
   const IrNode &node = node_of(in), &a = input_of(in, 0);
   const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1];
-  Launch launch{KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
+  BodyLaunch launch{KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_blocks(in.caps, node.dtype, node.shape[1], node.shape[2]);
   launch.options.tunables["RIGHT"] = right;
@@ -98,7 +72,7 @@ LoweredKernel lower_join_blocks(const LowerInput& in) {
   size_t next = 0;
   for (size_t block = 0; block < 4; ++block) {
     if (there[block]) {
-      launch.add_strides(in, node.inputs[next++]);
+      add_strides(launch, in, node.inputs[next++]);
     } else {
       launch.constants.insert(launch.constants.end(), 4, 0);
       launch.options.dropped_buffers.push_back(names[block]);
@@ -111,7 +85,7 @@ LoweredKernel lower_join_blocks(const LowerInput& in) {
 LoweredKernel lower_reflect(const LowerInput& in) {
   const IrNode& node = node_of(in);
   const auto& ints = node.attrs.ints;
-  Launch launch{KernelFile::builtin("qr"), {}, {node.shape[0], ints[0], ints[1], ints[2], ints[3]}, 0};
+  BodyLaunch launch{KernelFile::builtin("qr"), {}, {node.shape[0], ints[0], ints[1], ints[2], ints[3]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_qr(in.caps, node.dtype, ints[0], ints[1]);
   launch.iterations = qr_iterations(launch.options.tunables, ints[0], ints[1], ints[3] - ints[2]);
@@ -122,7 +96,7 @@ LoweredKernel lower_apply_reflections(const LowerInput& in) {
   const IrNode& node = node_of(in);
   const auto& ints = node.attrs.ints;
   const int64_t columns = node.shape[2];
-  Launch launch{KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
+  BodyLaunch launch{KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_qr_apply(in.caps, node.dtype, ints[0], columns);
   launch.iterations = qr_apply_iterations(launch.options.tunables, ints[0], columns, ints[3] - ints[2]);
@@ -132,7 +106,7 @@ LoweredKernel lower_apply_reflections(const LowerInput& in) {
 LoweredKernel lower_rotate(const LowerInput& in) {
   const IrNode& node = node_of(in);
   const auto& ints = node.attrs.ints;
-  Launch launch{KernelFile::builtin("jacobi"), {}, {node.shape[0], ints[1], ints[2], ints[3], ints[4]}, 0};
+  BodyLaunch launch{KernelFile::builtin("jacobi"), {}, {node.shape[0], ints[1], ints[2], ints[3], ints[4]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_jacobi(in.caps, node.dtype, ints[1]);
   launch.options.tunables["SYMMETRIC"] = ints[0];

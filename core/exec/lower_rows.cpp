@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "core/exec/bodies.h"
+#include "core/exec/body_launch.h"
 #include "core/exec/operand.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
@@ -14,34 +15,6 @@ const OpDef sort_merge_op{.name = "sort_merge", .kind = OpKind::body, .arity = 2
 const OpDef segment_add_op{.name = "segment_add", .kind = OpKind::body, .arity = -1, .rule = DTypeRule::any, .doc = "rows summed by a sorted index"};
 
 namespace {
-
-struct Launch {
-  const KernelFile& file;
-  KernelFile::Options options;
-  std::vector<int64_t> constants;
-  int64_t iterations = 0;
-};
-
-// The result goes wherever the planner put the vertex: its buffer is the emitter's.
-LoweredKernel assemble(const LowerInput& in, const Launch& launch) {
-  const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
-  Emitter e(in.scheduled, in.group, launch.file.constants.size());
-  e.store(in.group.anchor, "x", "0");
-  LoweredKernel kernel;
-  kernel.source = launch.file.instantiate(launch.options);
-  kernel.source.name = e.kernel_name();
-  for (int input : node.inputs) kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, input, "x").slot);
-  kernel.bindings.push_back(e.slots()[0]);
-  Bindings named;
-  for (size_t i = 0; i < launch.constants.size(); ++i) {
-    named[launch.file.constants[i].name] = launch.constants[i];
-    kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(launch.constants[i])));
-  }
-  const auto groups = launch.file.groups(launch.options.tunables, named);
-  std::copy(groups.begin(), groups.end(), kernel.groups);
-  kernel.loop_iterations = launch.iterations;
-  return kernel;
-}
 
 // Number of rows along the last dimension.
 int64_t rows_of(const Shape& shape) { return shape[shape.rank() - 1] == 0 ? 0 : shape.numel() / shape[shape.rank() - 1]; }
@@ -58,7 +31,7 @@ LoweredKernel lower_sort_blocks(const LowerInput& in) {
   while (block < length && node.attrs.ints.size() <= 2) block *= 2;
   if (block == 64) block = 128;
   if (dimension_varies(x, x.shape.rank() - 1)) block = std::max(block, sort_block(in.caps));
-  Launch launch{KernelFile::builtin("sort_blocks"), {}, {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]}, 0};
+  BodyLaunch launch{KernelFile::builtin("sort_blocks"), {}, {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]}, 0};
   launch.options.types = {{"T", x.dtype}};
   const bool varies = x.varies != 0;
   launch.options.tunables = pick_sort_blocks(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : length, block);
@@ -73,7 +46,7 @@ LoweredKernel lower_sort_merge(const LowerInput& in) {
   const IrNode& node = graph.nodes[in.group.anchor];
   const IrNode &x = graph.nodes[node.inputs[0]], &from = graph.nodes[node.inputs[1]];
   const int64_t rows = rows_of(x.shape), kept = node.attrs.ints[2];
-  Launch launch{KernelFile::builtin("sort_merge"),
+  BodyLaunch launch{KernelFile::builtin("sort_merge"),
                 {},
                 {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept, node.shape[node.shape.rank() - 1]},
                 0};
@@ -108,7 +81,7 @@ LoweredKernel lower_scan(const LowerInput& in) {
   for (int d = 0; d < node.shape.rank(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : node.shape[d];
   const int64_t chunks = (length + chunk - 1) / chunk;
   const bool carry = node.inputs.size() > 1;
-  Launch launch{KernelFile::builtin("scan"), {}, {outer, length, inner, chunk, chunks}, 0};
+  BodyLaunch launch{KernelFile::builtin("scan"), {}, {outer, length, inner, chunk, chunks}, 0};
   launch.options.types = {{"T", node.dtype}, {"TC", carry ? graph.nodes[node.inputs[1]].dtype : node.dtype}};
   // An inner length of 1 opens a schedule of its own.
   const bool varies = node.varies != 0;
@@ -129,7 +102,7 @@ LoweredKernel lower_segment_add(const LowerInput& in) {
   const bool base = node.inputs.size() == 4;
   const IrNode& index = graph.nodes[node.inputs[base ? 1 : 0]];
   const int64_t rows = node.shape[0], columns = rows == 0 ? 0 : node.shape.numel() / rows, count = index.shape[0];
-  Launch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
+  BodyLaunch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
   launch.options.types = {{"T", node.dtype}, {"I", index.dtype}};
   const bool varies = ((node.varies | index.varies) & varies::dimensions) != 0;
   launch.options.tunables = pick_segment_add(in.caps, node.dtype, varies ? nominal_size : rows, columns, varies ? nominal_size : count);

@@ -4,11 +4,11 @@
 #include <fmt/ranges.h>
 
 #include <deque>
-#include <unordered_set>
 
 #include "core/exec/evaluate.h"
 #include "core/graph/functions_linalg.h"
 #include "core/graph/loop.h"
+#include "core/graph/post_order.h"
 #include "core/graph/reference.h"
 #include "core/graph/transform.h"
 
@@ -33,16 +33,7 @@ constexpr size_t most = 256;
 
 // A value that cannot be asked for: it depends on an example of vmap or an argument of a loop's body.
 bool beyond_reach(const NodePtr& node) {
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> stack{node.get()};
-  while (!stack.empty()) {
-    const Node* at = stack.back();
-    stack.pop_back();
-    if (at->has_value() || !seen.insert(at).second) continue;
-    if (is_example(*at) || at->op == &ops::loop_arg_op) return true;
-    for (const NodePtr& input : at->inputs) stack.push_back(input.get());
-  }
-  return false;
+  return any_without_value(node, [](const Node& at) { return is_example(at) || at.op == &ops::loop_arg_op; });
 }
 
 std::string message_of(const Check& w, int64_t batch, int64_t number) {

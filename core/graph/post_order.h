@@ -1,9 +1,10 @@
-// The walk under every transform and evaluation: the nodes below another, inputs before users.
+// The walks under every transform and evaluation: over the nodes below another.
 //
-// Purpose: one depth-first post-order without recursion, since chains are tens of thousands of nodes long. Invariants: `leave` is called for a node
+// Purpose: without recursion, since chains are tens of thousands of nodes long; in post-order, inputs before users, or in search of one. Invariants: `leave` is called for a node
 // after it was called for the inputs that were entered from it. Nothing in the graph may change before the walk ends. Thread safety: pure.
 #pragma once
 
+#include <unordered_set>
 #include <vector>
 
 #include "core/graph/node.h"
@@ -32,6 +33,21 @@ void post_order(const NodePtr& root, const Enter& enter, const Opens& opens, con
     stack.pop_back();
     leave(node);
   }
+}
+
+// Is there a node without a value that `is` it, among this one and those below?
+template <class Predicate>
+bool any_without_value(const NodePtr& node, const Predicate& is) {
+  std::unordered_set<const Node*> seen;
+  std::vector<const Node*> stack{node.get()};
+  while (!stack.empty()) {
+    const Node* at = stack.back();
+    stack.pop_back();
+    if (at->has_value() || !seen.insert(at).second) continue;
+    if (is(*at)) return true;
+    for (const NodePtr& input : at->inputs) stack.push_back(input.get());
+  }
+  return false;
 }
 
 }  // namespace heddle

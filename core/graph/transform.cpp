@@ -1,5 +1,6 @@
 #include "core/graph/transform.h"
 
+#include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -35,17 +36,6 @@ NodePtr make_example(const Node& whole, const Shape& shape) {
 
 bool is_example(const Node& node) { return node.op == &ops::leaf_op && !node.has_value() && !node.overwritten; }
 
-bool depends_on_example(const NodePtr& node) {
-  std::unordered_set<const Node*> seen;
-  std::vector<const Node*> stack{node.get()};
-  while (!stack.empty()) {
-    const Node* at = stack.back();
-    stack.pop_back();
-    if (at->has_value() || !seen.insert(at).second) continue;
-    if (is_example(*at)) return true;
-    for (const NodePtr& input : at->inputs) stack.push_back(input.get());
-  }
-  return false;
-}
+bool depends_on_example(const NodePtr& node) { return any_without_value(node, is_example); }
 
 }  // namespace heddle

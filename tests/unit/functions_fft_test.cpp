@@ -2,37 +2,21 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <functional>
 #include <numbers>
 
 #include "autograd/vmap.h"
 #include "autograd/transforms.h"
 #include "core/base/error.h"
 #include "core/graph/functions.h"
-#include "tests/support/device_test.h"
+#include "tests/unit/refused.h"
 
 namespace heddle {
 namespace {
 
-DeviceContext& reference() { return device("reference:0"); }
-Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
-Tensor whole(const Shape& shape) { return of(shape, DType::i32); }
-
-struct Bad {
-  std::function<void()> call;
-  const char* text;
-};
-
-void expect_refused(const std::vector<Bad>& table) {
-  for (const Bad& bad : table) {
-    try {
-      bad.call();
-      ADD_FAILURE() << bad.text << ": no error";
-    } catch (const UserError& e) {
-      EXPECT_NE(std::string(e.what()).find(bad.text), std::string::npos) << bad.text << ": " << e.what();
-    }
-  }
-}
+using test::expect_refused;
+using test::of;
+using test::reference;
+using test::whole;
 
 TEST(CombiningWrites, RefuseBadCalls) {
   const Tensor x = of({4, 3}), flags = of({4, 3}, DType::boolean);
