@@ -8,7 +8,7 @@ tools/setup.sh || exit 1
 tools/build.sh release || exit 1
 
 log=build/release/ctest.log
-ctest --test-dir build/release --output-on-failure --no-tests=error "$@" 2>&1 | tee "$log"
+ctest --test-dir build/release --output-on-failure --no-tests=error --parallel "$(nproc)" "$@" 2>&1 | tee "$log"
 status=${PIPESTATUS[0]}
 
 echo
