@@ -304,6 +304,9 @@ void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> 
     const Tensor value = replay.of(place.node());
     place = move_first_to(value.defined() ? value : repeated(place, size_), axis);
   }
+  for (Tensor* watched : watched_.values()) {
+    if (const Tensor value = replay.of(watched->node()); value.defined()) *watched = value;
+  }
 }
 
 }  // namespace detail
