@@ -59,7 +59,8 @@ struct IndexRule {
   const char* noun = "index";
   Tensor used = {};          // bool, broadcasts to the indices: only these count
 };
-// For the public function named `op`, with the indices as its caller gave them. Does nothing while the guard is off, and inside other functions of the library.
+// For the public function named `op`, with the indices as its caller gave them. Does nothing while the guard is off, and inside other functions of the library
+// and while a derivative rule, vmap or a decomposition records.
 void watch_indices(const char* op, const Tensor& indices, const IndexRule& rule);
 
 }  // namespace build

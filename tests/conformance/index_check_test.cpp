@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
+#include "autograd/transforms.h"
 #include "autograd/vmap.h"
 #include "core/exec/compile.h"
 #include "core/graph/control.h"
@@ -68,8 +69,8 @@ TEST_P(IndexCheck, EveryFunctionThatTakesIndices) {
   EXPECT_EQ(fault_of(index_select(x, 0, rows)), "[index_select] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(embedding(x, rows)), "[embedding] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(embedding_bag(wide, x, BagMode::mean)), "[embedding_bag] index" + out(4, 0, 3, "(1, 1)"));
-  EXPECT_EQ(fault_of(embedding_bag(rows, ints({0, 1}, {2}), x)), "[embedding_bag] index" + out(-4, 0, 3, "(2)"));
-  EXPECT_EQ(fault_of(embedding_bag(ints({0, 1}, {2}), ints({0, 3}, {2}), x)), "[embedding_bag] offset" + out(3, 0, 3, "(1)"));
+  EXPECT_EQ(fault_of(embedding_bag(rows, ints({0, 1}, {2}), x, BagMode::sum)), "[embedding_bag] index" + out(-4, 0, 3, "(2)"));
+  EXPECT_EQ(fault_of(embedding_bag(ints({0, 1}, {2}), ints({0, 3}, {2}), x, BagMode::sum)), "[embedding_bag] offset" + out(3, 0, 3, "(1)"));
   EXPECT_EQ(fault_of(take_along_axis(x, wide, 1)), "[take_along_axis] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(put_along_axis(x, wide, values, 1)), "[put_along_axis] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(scatter(x, 1, wide, values)), "[scatter] index" + out(4, 1, 4, "(1, 1)"));
@@ -144,6 +145,9 @@ TEST_P(IndexCheck, BackwardModulesAndCompiledFunctions) {
   const Tensor at = ints({1, 6, 2}, {3});
   const Tensor loss = sum(square(take(weight, at)));
   EXPECT_EQ(fault_of([&] { backward(loss); weight.grad().to_bytes(); }), "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
+  EXPECT_EQ(fault_of(weight.grad()), "");
+  const auto f_of = [&](const Tensor& w) { return square(take(w, at)); };
+  EXPECT_EQ(fault_of(jvp(f_of, weight.detach(), weight.detach()).second), "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
   EXPECT_EQ(fault_of(weight.grad()), "");
   nn::Embedding layer(6, 3, {}, &dev());
   EXPECT_EQ(fault_of(layer(at)), "[embedding] index 6 is out of range for dimension 0 of size 6, at position (1)");
