@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -18,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "io/atomic_file.h"
+#include "io/read_file.h"
 
 namespace heddle {
 namespace {
@@ -49,18 +46,6 @@ struct Reader {
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     throw IoError(fmt::format("[safetensors] {}: {}", path, fmt::format(format, std::forward<Args>(args)...)));
-  }
-
-  std::vector<uint8_t> bytes() const {
-    std::error_code code;
-    if (!std::filesystem::is_regular_file(path, code)) {
-      fail("{}", std::filesystem::exists(path, code) ? "is not a file" : "no such file");
-    }
-    std::ifstream in(path, std::ios::binary);
-    if (!in) fail("cannot be opened: {}", std::strerror(errno));
-    std::vector<uint8_t> content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (in.bad()) fail("cannot be read: {}", std::strerror(errno));
-    return content;
   }
 
   // The header, with duplicate names refused (a JSON parser alone keeps the last one).
@@ -224,7 +209,7 @@ void write_safetensors(const std::string& path, const TensorBytesMap& tensors, c
 SafetensorsBytes read_safetensors(const std::string& path) {
   const Reader reader{path};
   SafetensorsBytes result;
-  result.file = reader.bytes();
+  result.file = read_file(path, "safetensors");
   std::vector<uint8_t>& bytes = result.file;
   if (bytes.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", bytes.size());
   const uint64_t length = little_endian(bytes.data());

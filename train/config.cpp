@@ -6,14 +6,12 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <limits>
 #include <optional>
 
 #include "core/base/error.h"
 #include "core/base/similar.h"
+#include "io/read_file.h"
 #include "train/toml.h"
 
 namespace heddle::train {
@@ -161,15 +159,6 @@ bool within(const Check& check, double value) {
   return std::isfinite(value) && (check.open_below ? value > check.least : value >= check.least) && (check.open_above ? value < check.most : value <= check.most);
 }
 
-std::string text_of_file(const std::string& path) {
-  std::error_code code;
-  if (!std::filesystem::is_regular_file(path, code)) throw IoError(fmt::format("[config] {}: {}", path, std::filesystem::exists(path, code) ? "is not a file" : "no such file"));
-  std::ifstream in(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (!in) throw IoError(fmt::format("[config] {}: cannot be read", path));
-  return text;
-}
-
 }  // namespace
 
 std::span<const ConfigRow> config_rows() {
@@ -200,7 +189,7 @@ Config Config::load(const std::string& path) {
   return config;
 }
 
-void Config::read(const std::string& path) { parse(text_of_file(path), path); }
+void Config::read(const std::string& path) { parse(read_text_file(path, "config"), path); }
 
 void Config::parse(std::string_view toml, const std::string& source) {
   Config changed = *this;
