@@ -21,5 +21,7 @@
 #include "core/graph/user_kernel.h"
 #include "data/batcher.h"
 #include "data/datasets.h"
+#include "data/text.h"
+#include "data/tokenizer.h"
 #include "io/safetensors.h"
 #include "nn/nn.h"
