@@ -214,7 +214,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
   const char* op = "triplet_margin_with_distance_loss";
   build::check_same_shape(anchor, negative, op, "anchor", "negative");
   const auto [a, b, dtype] = paired(op, anchor, positive, "anchor", "positive");
-  if (anchor.rank() == 0) throw ShapeError(fmt::format("[{}] scalars have no rows; expected (N, D)", op));
+  if (anchor.rank() == 0) throw ShapeError(fmt::format("[{}] the anchor is {}: a scalar has no rows; expected (N, D)", op, anchor.shape().str()));
   build::check_device(anchor, negative, op);
   const Tensor c = cast(negative, a.dtype());
   if (!distance) throw ValueError(fmt::format("[{}] the distance is an empty function", op));
