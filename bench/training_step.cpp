@@ -35,7 +35,7 @@ TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, bool offload
   if (width % head_width != 0) throw ValueError(fmt::format("[step] the width {} is not a multiple of {}, the size of a head", width, head_width));
   TrainingStep step;
   step.model = std::make_shared<nn::Gpt>(
-      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint, .offload = offload}, &device);
+      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .tanh_gelu = false, .checkpoint = checkpoint, .offload = offload}, &device);
   const Tensor tokens = reshape(labels(batch * length, bytes_vocabulary, 3, device), {batch, length}), next = labels(batch * length, bytes_vocabulary, 4, device);
   step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
   step.loss = [model = step.model, tokens, next] { return cross_entropy(reshape((*model)(tokens), {-1, bytes_vocabulary}), next); };
