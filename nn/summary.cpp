@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <memory>
 #include <unordered_map>
 #include <unordered_set>
 
 #include "autograd/autograd.h"
+#include "core/device/null_device.h"
 #include "core/graph/attention.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
@@ -209,6 +209,13 @@ Summary summarize(Module& module, const std::function<Tensor()>& forward) {
 
 Summary summarize(Module& module, const Tensor& input) {
   return summarize(module, [&] { return module(input); });
+}
+
+std::unique_ptr<DeviceContext> blank_device() {
+  Caps caps = NullDevice::null_caps();
+  caps.memory_bytes = 0;
+  caps.max_binding_bytes = caps.max_allocation_bytes = uint64_t{1} << 62;
+  return std::make_unique<DeviceContext>(std::make_unique<NullDevice>(caps), DeviceInfo{.id = "null:0", .backend = "null", .available = true, .caps = caps});
 }
 
 std::string Summary::str() const {

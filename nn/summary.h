@@ -13,9 +13,11 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
+#include "core/device/context.h"
 #include "nn/module.h"
 
 namespace heddle::nn {
@@ -41,5 +43,8 @@ struct Summary {
 // `forward` calls the module and gives its result.
 Summary summarize(Module& module, const std::function<Tensor()>& forward);
 Summary summarize(Module& module, const Tensor& input);
+
+// A null device without limits, on which networks of any size can be made under an init::SkipScope; it outlives what lies on it.
+std::unique_ptr<DeviceContext> blank_device();
 
 }  // namespace heddle::nn

@@ -64,10 +64,10 @@ Shape input_shape(const SummaryOptions& o, const nn::KnownModel& known) {
 void summarize_model(const SummaryOptions& o) {
   const nn::KnownModel& known = nn::find_model(o.model);
   const Shape shape = input_shape(o, known);
-  DeviceContext& device = heddle::device("null:0");
+  const std::unique_ptr<DeviceContext> device = nn::blank_device();
   const nn::init::SkipScope skip;
-  const std::unique_ptr<nn::Module> model = known.make(&device);
-  const nn::Summary summary = nn::summarize(*model, zeros(shape, known.dtype, &device));
+  const std::unique_ptr<nn::Module> model = known.make(device.get());
+  const nn::Summary summary = nn::summarize(*model, zeros(shape, known.dtype, device.get()));
   if (o.json) return print_json(to_json(o.model, shape, summary));
   fmt::print("{} of {}\n{}", o.model, shape.str(), summary.str());
 }

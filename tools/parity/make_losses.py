@@ -18,7 +18,7 @@ CASES = {
     "cnn": (models.LeNet, lambda step: models.images(step, 8, (1, 13, 12), 10), lambda p: optim.SGD(p, lr=0.05, momentum=0.9)),
     "lstm": (models.LstmLm, lambda step: models.text(step, 4, 9, 13), lambda p: optim.Adam(p, lr=3e-2)),
     "gpt": (models.Gpt, lambda step: models.text(step, 4, 11, 13), lambda p: optim.AdamW(p, lr=3e-3, weight_decay=0.1)),
-    "resnet18": (models.ResNet18, lambda step: models.images(step, 8, (3, 16, 16), 10), lambda p: optim.SGD(p, lr=0.02, momentum=0.9)),
+    "resnet18": (models.ResNet18, lambda step: models.images(step, 6, (3, 11, 12), 10), lambda p: optim.SGD(p, lr=0.02, momentum=0.9)),
 }
 
 

@@ -10,6 +10,7 @@ import torch
 import torchvision
 import transformers
 from torch.utils.flop_counter import FlopCounterMode
+from torchvision.models import resnet
 
 import models
 
@@ -40,7 +41,7 @@ def counts(make, shape):
 def image_output(model, size, classes=10):
     state = {name: value for name, value in model.state_dict().items() if not name.endswith("num_batches_tracked")}
     models.set_by_formula(state)
-    x, _ = models.images(0, 2, (3, size, size), classes)
+    x, _ = models.images(0, 1, (3, size, size), classes)
     with torch.no_grad():
         return model.eval()(x).flatten().tolist()
 
@@ -58,8 +59,9 @@ def main():
     small_vit = torchvision.models.VisionTransformer(image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=16, mlp_dim=24, num_classes=10)
     out = {"made_by": f"tools/parity/make_outputs.py, torch {torch.__version__}, torchvision {torchvision.__version__}, transformers {transformers.__version__}"}
     out["counts"] = {name: counts(*case) for name, case in COUNTED.items()}
-    out["resnet18"] = image_output(torchvision.models.resnet18(num_classes=10), 33)
-    out["resnet50"] = image_output(torchvision.models.resnet50(num_classes=10), 33)
+    # Of few blocks, since the reference device takes its time.
+    out["resnet"] = image_output(resnet.ResNet(resnet.BasicBlock, [1, 2, 1, 1], num_classes=10), 17)
+    out["bottleneck"] = image_output(resnet.ResNet(resnet.Bottleneck, [1, 1, 1, 1], num_classes=10), 17)
     out["mobilenetv2"] = image_output(torchvision.models.mobilenet_v2(num_classes=10, width_mult=0.25), 33)
     out["vit"] = image_output(small_vit, 32)
     out["gpt2"] = gpt2_output()
