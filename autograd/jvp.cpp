@@ -6,6 +6,7 @@
 #include "autograd/rules.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/index_check.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -75,6 +76,7 @@ class Push {
       any = any || t.back().defined();
     }
     const CallerScope scope(node->where.caller);
+    const IndexGuardScope unchecked(false);
     if (any) loops_.emplace(node.get(), push_loop(node, std::move(t)));
   }
 
@@ -93,6 +95,7 @@ class Push {
     }
     if (!any) return {};
     const CallerScope scope(node->where.caller);
+    const IndexGuardScope unchecked(false);
     const Tensor result = forward(node, in, t);
     if (result.defined() && (result.shape() != node->shape || result.dtype() != node->dtype)) {
       throw Error(fmt::format("[jvp] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node->op->name, result.shape().str(),

@@ -4,32 +4,17 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 
 #include "core/base/error.h"
 #include "data/datasets.h"
+#include "io/read_file.h"
 
 namespace heddle::data {
 namespace {
 
 using Bytes = std::vector<uint8_t>;
-
-Bytes read_file(const std::string& path) {
-  std::error_code code;
-  const auto kind = std::filesystem::status(path, code).type();
-  if (kind == std::filesystem::file_type::not_found) throw IoError(fmt::format("[idx] {}: no such file", path));
-  if (kind == std::filesystem::file_type::directory)
-    throw IoError(fmt::format("[idx] {}: is a folder, expected a file", path));
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw IoError(fmt::format("[idx] {}: cannot be opened: {}", path, std::strerror(errno)));
-  Bytes bytes{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-  if (in.bad()) throw IoError(fmt::format("[idx] {}: cannot be read: {}", path, std::strerror(errno)));
-  return bytes;
-}
 
 bool is_gzip(const Bytes& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
 
@@ -132,7 +117,7 @@ Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
 }  // namespace
 
 IdxArray read_idx(const std::string& path, int rank) {
-  Bytes file = read_file(path);
+  Bytes file = read_file(path, "idx");
   Header header;
   Bytes content;
   bool at_least = false;

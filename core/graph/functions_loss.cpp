@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -36,6 +37,7 @@ void check_targets(const Tensor& x, const Tensor& targets, const char* op, const
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) {
     throw DTypeError(fmt::format("[{}] targets must be i32 or i64 class numbers, not {}", op, name_of(targets.dtype())));
   }
+  build::watch_indices(op, targets, {.axis = 1, .size = x.dim(1), .noun = "class"});
 }
 
 // Both inputs of a two-sided loss as floats of one shape.

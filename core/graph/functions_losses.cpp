@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 
 namespace heddle {
 namespace {
@@ -133,6 +134,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
     return reshape(losses, Shape(shape));
   }
   const Tensor kept = how.ignore_index ? rows.targets != static_cast<double>(*how.ignore_index) : Tensor();
+  build::watch_indices("cross_entropy", targets, {.axis = 1, .size = classes, .noun = "class", .used = kept.defined() ? reshape(kept, targets.shape()) : Tensor()});
   const Tensor t = kept.defined() ? where(kept, rows.targets, 0) : rows.targets;
   Tensor counted = weight.defined() ? take(build::widen(weight), t, 0) : Tensor();  // (M)
   Tensor losses = -pick(logp, t);
@@ -211,6 +213,7 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, doub
   const CallerScope scope(caller);
   check("multi_margin_loss", "p", p, p == 1 || p == 2, "1 or 2");
   check_classes("multi_margin_loss", input, targets);
+  build::watch_indices("multi_margin_loss", targets, {.axis = 1, .size = input.dim(1), .noun = "class"});
   const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor hinge = relu(margin - unsqueeze(pick(x, targets), 1) + x);  // (N, C)
   const Tensor other = one_hot(targets, x.dim(1), DType::boolean);
@@ -226,6 +229,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& targets, Reduct
   const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor listed = cumsum(cast(targets < 0, DType::i32), 1) == 0;               // (N, J)
   const Tensor index = where(listed, targets, 0);
+  build::watch_indices("multilabel_margin_loss", index, {.axis = 1, .size = x.dim(1), .noun = "class"});
   const Tensor here = one_hot(index, x.dim(1), DType::boolean) && unsqueeze(listed, 2);  // (N, J, C)
   const Tensor target = max(cast(here, DType::i32), {1}, true) > 0;                  // (N, 1, C)
   const Tensor hinge = relu(1 - unsqueeze(gather(x, 1, index), 2) + unsqueeze(x, 1));
