@@ -2,12 +2,11 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <filesystem>
 #include <memory>
 
 #include "core/base/error.h"
 #include "tools/cli.h"
-#include "tools/train_command.h"
+#include "tools/config_options.h"
 #include "tools/train_report.h"
 #include "train/model_file.h"
 #include "train/recipe.h"
@@ -16,31 +15,35 @@ namespace heddle::tools {
 namespace {
 
 struct EvalOptions {
-  TrainCommand command;
-  std::string model;
+  std::string recipe, model;
+  ConfigOptions options;
+  bool json = false;
 };
 
 void run(const EvalOptions& o) {
-  train::Config given = with_options({}, o.command);
+  train::Config given;
+  o.options.apply(given);
   DeviceContext& device = open_device(given.run.device, true);
   const train::ModelFile file = train::read_model_file(o.model, device);
-  if (!o.command.recipe.empty() && o.command.recipe != file.config.run.recipe)
-    throw ValueError(fmt::format("[eval] {} is a model of {}, not of {}", file.path, file.config.run.recipe, o.command.recipe));
-  train::Config config = with_options(file.config, o.command);
-  const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  if (!o.recipe.empty() && o.recipe != file.config.run.recipe)
+    throw ValueError(fmt::format("[eval] {} is a model of {}, not of {}", file.path, file.config.run.recipe, o.recipe));
+  train::Config config = file.config;
+  o.options.apply(config);
+  const std::unique_ptr<train::Task> task = train::make_task(config, device, file.metadata);
   task->model().load_state_dict(file.state);
   task->model().eval();
   const NoGradScope no_grad;
   const auto start = std::chrono::steady_clock::now();
   const train::Evaluation e = task->evaluate(config.data.limit_test);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (!o.command.json) {
-    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), e.examples, task->training().name, device.id(), confusion_table(e));
+  if (!o.json) {
+    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), e.examples, task->training().name, device.id(), evaluation_tables(e));
     return;
   }
   Json done = {{"event", "done"}, {"device", device.id()}, {"split", e.split}, {"examples", e.examples}, {e.split + "_loss", e.loss}};
   for (const auto& [name, value] : e.metrics) done[e.split + "_" + name] = value;
   if (!e.confusion.empty()) done["confusion"] = e.confusion;
+  for (const train::RiskPoint& point : e.curve) done["curve"].push_back({point.threshold, point.coverage, point.risk});
   done["seconds"] = seconds;
   print_json(done);
 }
@@ -51,10 +54,10 @@ void add_eval(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("eval", "Test a saved model");
   auto options = std::make_shared<EvalOptions>();
   EvalOptions& o = *options;
-  command->add_option("recipe", o.command.recipe, "What the model was trained as; the file says it as well");
+  command->add_option("recipe", o.recipe, "What the model was trained as; the file says it as well");
   command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")->required();
-  add_config_options(*command, o.command);
-  add_json_option(*command, o.command.json);
+  o.options.add_to(*command);
+  add_json_option(*command, o.json);
   command->footer("Options are those of the run that made the model, unless given here.\nExample:\n  heddle eval --model runs/mnist-mlp/model.safetensors");
   command->callback([options] { run(*options); });
 }

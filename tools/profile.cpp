@@ -163,14 +163,14 @@ class ProfileSteps final : public train::Callback {
 
 void run_train(const ProfileOptions& o, const TrainCommand& command) {
   check(o);
-  train::Config config = config_of(command);
+  train::Config config = command.config();
   if (config.training.limit_steps == 0) config.training.limit_steps = 100;
   if (config.training.limit_steps <= warm_up) throw ValueError(fmt::format("[profile] --limit-steps is {}; the first {} steps do not count", config.training.limit_steps, warm_up));
   DeviceContext& device = open_device(config.run.device, true);
-  std::optional<train::RunFolder> folder;
-  if (!config.run.out.empty()) folder.emplace(config.run.out, command.resume);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
-  train::Trainer trainer(*task, config, device, folder ? &*folder : nullptr);
+  std::optional<train::RunFolder> folder;  // outlives the trainer
+  train::Trainer trainer(*task, config, device);
+  if (!config.run.out.empty()) trainer.write_to(folder.emplace(config.run.out, command.resume));
   if (command.resume) trainer.resume();
   const auto steps = std::make_shared<ProfileSteps>();
   trainer.add(steps);
@@ -206,7 +206,7 @@ void add_profile(Cli& cli) {
   bench->callback([all] { run_bench(all->bench_options, all->family, all->text, all->dtype); });
 
   CLI::App* train = command->add_subcommand("train", "The steps of a training run, 100 unless --limit-steps says otherwise");
-  add_train_options(*train, all->train);
+  all->train.add_to(*train);
   add_options(*train, all->train_options, false);
   train->footer("Nothing is saved unless --out is given.\nExample:\n  heddle profile train mnist-mlp --device opencl:0");
   train->callback([all] { run_train(all->train_options, all->train); });

@@ -5,6 +5,7 @@
 #include <csignal>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/cli.h"
@@ -54,9 +55,10 @@ std::string new_folder(const std::string& recipe) {
 int run(train::Config config, bool resume, bool json) {
   if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
-  train::RunFolder folder(config.run.out, resume);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
-  train::Trainer trainer(*task, config, device, &folder);
+  std::optional<train::RunFolder> folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
+  train::Trainer trainer(*task, config, device);
+  trainer.write_to(folder.emplace(config.run.out, resume));
   if (json) {
     trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) {
       fmt::print("{}\n", line);
@@ -79,24 +81,29 @@ constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends wit
 void add_train(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("train", "Train a recipe and save the model");
   auto options = std::make_shared<TrainCommand>();
-  add_train_options(*command, *options);
+  options->add_to(*command);
   add_json_option(*command, options->json);
   command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first", about_interrupts));
-  command->callback([options, &cli] { cli.exit_code = run(config_of(*options), options->resume, options->json); });
+  command->callback([options, &cli] { cli.exit_code = run(options->config(), options->resume, options->json); });
 }
 
 void add_resume(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("resume", "Go on with a training run, with the options that it was begun with");
-  auto options = std::make_shared<TrainCommand>();
-  auto folder = std::make_shared<std::string>();
-  command->add_option("run", *folder, "Folder of the run")->required();
-  add_config_options(*command, *options);
-  add_json_option(*command, options->json);
+  struct All {
+    std::string folder;
+    ConfigOptions options;
+    bool json = false;
+  };
+  auto all = std::make_shared<All>();
+  command->add_option("run", all->folder, "Folder of the run")->required();
+  all->options.add_to(*command);
+  add_json_option(*command, all->json);
   command->footer(fmt::format("Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp", about_interrupts));
-  command->callback([options, folder, &cli] {
-    train::Config config = with_options(train::Config::load((std::filesystem::path(*folder) / "config.toml").string()), *options);
-    config.run.out = *folder;
-    cli.exit_code = run(std::move(config), true, options->json);
+  command->callback([all, &cli] {
+    train::Config config = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
+    all->options.apply(config);
+    config.run.out = all->folder;
+    cli.exit_code = run(std::move(config), true, all->json);
   });
 }
 

@@ -12,9 +12,11 @@ std::string evaluation_line(const train::Evaluation& e) {
   return text;
 }
 
-std::string confusion_table(const train::Evaluation& e) {
+std::string evaluation_tables(const train::Evaluation& e) {
   constexpr size_t most = 20;
   std::string text;
+  for (const train::RiskPoint& point : e.curve)
+    text += fmt::format("decided {:5.1f} %  wrong of these {:.4f} %  at a probability of at least {:.6f}\n", 100 * point.coverage, 100 * point.risk, point.threshold);
   if (e.confusion.size() > most) return text;
   for (const std::vector<int64_t>& row : e.confusion) {
     for (const int64_t count : row) text += fmt::format("{:>6}", count);

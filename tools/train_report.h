@@ -21,8 +21,9 @@ class TrainReport final : public train::Callback {
   bool compiled_ = false;  // the speed of the first window says nothing
 };
 
-// "test loss 0.0712, accuracy 0.9790, f1 0.9788", and the confusion matrix of up to 20 classes, rows by label.
+// "test loss 0.0712, accuracy 0.9790, f1 0.9788".
 std::string evaluation_line(const train::Evaluation& evaluation);
-std::string confusion_table(const train::Evaluation& evaluation);
+// Risk at each coverage, and the confusion matrix of up to 20 classes, rows by label; empty where there is neither.
+std::string evaluation_tables(const train::Evaluation& evaluation);
 
 }  // namespace heddle::tools

@@ -50,8 +50,10 @@ void MetricsLines::on_evaluate(Trainer& t, const Evaluation& e) {
   for (const auto& [name, value] : e.metrics) metrics[name] = value;
   Json event = {{"event", "eval"}, {"step", t.step()}, {"split", e.split}, {"loss", e.loss}, {"examples", e.examples}, {"metrics", metrics}};
   if (!e.confusion.empty()) event["confusion"] = e.confusion;
+  for (const RiskPoint& point : e.curve) event["curve"].push_back({point.threshold, point.coverage, point.risk});
   event["seconds"] = t.seconds();
   sink_(line_of(event));
+  if (!e.image_path.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"image", e.image_path}}));
   if (!e.sample.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"text", e.sample}}));
 }
 

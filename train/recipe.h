@@ -14,17 +14,25 @@
 #include <string_view>
 #include <vector>
 
+#include "data/preprocess.h"
 #include "train/config.h"
 #include "train/task.h"
 
 namespace heddle::train {
+
+// What a task is made of.
+struct TaskRequest {
+  const Config& config;
+  DeviceContext& device;
+  const data::Preprocessing& stored;  // of the model that is to be used; empty for a new one
+};
 
 struct Recipe {
   std::string name;
   std::string help;                // one line
   std::vector<ModelOption> model;  // keys of [model]
   void (*defaults)(Config& config);
-  std::unique_ptr<Task> (*make)(const Config& config, DeviceContext& device);
+  std::unique_ptr<Task> (*make)(const TaskRequest& request);
 };
 
 std::span<const Recipe> recipes();
@@ -32,7 +40,8 @@ std::span<const Recipe> recipes();
 const Recipe& find_recipe(std::string_view name);
 // The recipe's defaults over those of Config.
 Config recipe_config(std::string_view name);
-// Weights are drawn from config.run.seed, the same on every device; data is read. Refuses options of [model] that the recipe does not have.
-std::unique_ptr<Task> make_task(Config& config, DeviceContext& device);
+// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from; parameters that config.run.freeze names do not train; data is read. Refuses options
+// of [model] that the recipe does not have. `stored`: the metadata of the model whose preprocessing is to be used.
+std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored = {});
 
 }  // namespace heddle::train

@@ -17,6 +17,7 @@
 #include "data/loader.h"
 #include "io/safetensors.h"
 #include "nn/module.h"
+#include "train/risk_coverage.h"
 
 namespace heddle::train {
 
@@ -36,7 +37,10 @@ struct Evaluation {
   std::vector<std::pair<std::string, double>> metrics = {};   // "accuracy", "top5", "perplexity" ...; the first is what a line of progress shows
   std::vector<std::vector<int64_t>> confusion = {};           // [label][prediction]; empty for what is no classification
 
-  std::string sample = {};                                    // a few lines of what the model makes; empty for models that make nothing
+  std::vector<RiskPoint> curve = {};                          // of a classifier that may pass a case on to a person
+  std::string sample = {};                                    // a few lines of what the model makes; empty for models that make none
+  data::Array image = {};                                     // what it draws, pixels u8 (1 or 3, height, width); without elements for models that draw nothing
+  std::string image_path = {};                                // where the trainer put it, from the run's folder
 
   // NaN for one that was not measured.
   double metric(const std::string& name) const {

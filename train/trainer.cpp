@@ -12,6 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/exec/number_guard.h"
+#include "data/image_file.h"
+#include "io/atomic_file.h"
 #include "train/checkpoint.h"
 #include "train/early_stopping.h"
 #include "train/feed.h"
@@ -73,7 +75,7 @@ struct Trainer::State {
   Task& task;
   const Config config;
   DeviceContext& device;
-  RunFolder* const folder;  // may be null
+  RunFolder* folder = nullptr;  // may stay null
   Feed feed;
   const int64_t steps_per_epoch, total_steps, eval_every;
   std::shared_ptr<nn::Plateau> plateau;
@@ -98,12 +100,11 @@ struct Trainer::State {
   std::vector<double> step_seconds;  // one per closed window
   double kernels_per_step = 0, training_seconds = 0, last_loss = 0;
 
-  State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d, RunFolder* f)
+  State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d)
       : self(trainer),
         task(t),
         config(c),
         device(d),
-        folder(f),
         feed(t.training(), c, d),
         steps_per_epoch(checked_steps_per_epoch(feed, c)),
         total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
@@ -115,9 +116,12 @@ struct Trainer::State {
         average(c.training.ema > 0 ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema) : std::nullopt),
         training_step(t, optimizers, average ? &*average : nullptr, c, d) {
     if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
-    if (folder == nullptr) return;
-    callbacks.push_back(std::make_shared<MetricsLines>([f](const std::string& line) { f->append(line); }));
-    checkpoints.emplace(f->checkpoints(), CheckpointOptions{.keep_last = c.checkpoint.keep_last, .keep_best = c.checkpoint.keep_best});
+  }
+
+  void write_to(RunFolder& f) {
+    folder = &f;
+    callbacks.push_back(std::make_shared<MetricsLines>([&f](const std::string& line) { f.append(line); }));
+    checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last, .keep_best = config.checkpoint.keep_best});
   }
 
   template <class Call>
@@ -207,8 +211,9 @@ struct Trainer::State {
     const int64_t end = (epoch + 1) * steps_per_epoch;
     while (step < end && !ending()) {
       submit_step();
-      const bool evaluate_now = evaluating && step % eval_every == 0 && step < last_step();
-      const bool save_now = folder != nullptr && (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
+      const bool within = step < last_step();  // the last step is followed by both
+      const bool evaluate_now = evaluating && within && step % eval_every == 0;
+      const bool save_now = folder != nullptr && within && (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
       if (evaluate_now || save_now || step == end || window_is_full()) close_window();
       if (evaluate_now) evaluate();
       if (save_now) save_checkpoint();
@@ -226,6 +231,11 @@ struct Trainer::State {
     evaluated_at = step;
     if (!std::isfinite(evaluation.loss)) stop_at_bad_loss(step, evaluation.loss);
     if (plateau) plateau->observe(evaluation.loss);
+    if (folder != nullptr && !evaluation.image.bytes.empty()) {
+      evaluation.image_path = fmt::format("samples/step-{}.png", step);
+      require_writable_folder(folder->file("samples"));
+      data::write_png(folder->file(evaluation.image_path), evaluation.image);
+    }
     tell([&](Callback& c) { c.on_evaluate(self, evaluation); });
   }
 
@@ -281,8 +291,9 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(Task& task, const Config& config, DeviceContext& device, RunFolder* folder) : state_(std::make_unique<State>(*this, task, config, device, folder)) {}
+Trainer::Trainer(Task& task, const Config& config, DeviceContext& device) : state_(std::make_unique<State>(*this, task, config, device)) {}
 Trainer::~Trainer() = default;
+void Trainer::write_to(RunFolder& folder) { state_->write_to(folder); }
 void Trainer::add(std::shared_ptr<Callback> callback) { state_->callbacks.push_back(std::move(callback)); }
 std::vector<std::string> Trainer::resume() { return state_->resume(); }
 Outcome Trainer::run(bool evaluate) { return state_->run(evaluate); }

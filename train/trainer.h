@@ -1,7 +1,8 @@
 // Trainer: the training loop.
 //
+//   train::Trainer trainer(task, config, device);
 //   train::RunFolder folder("runs/first", false);
-//   train::Trainer trainer(task, config, device, &folder);
+//   trainer.write_to(folder);
 //   trainer.run();
 //
 // The step is compiled (core/exec/compile.h); the next batch is made, and uploaded, while the device works. The host waits for the device only at the end
@@ -37,9 +38,11 @@ struct RunReport {
 
 class Trainer {
  public:
-  // Without a folder nothing is written. Task and folder have to outlive the trainer.
-  Trainer(Task& task, const Config& config, DeviceContext& device, RunFolder* folder = nullptr);
+  // The task has to outlive the trainer.
+  Trainer(Task& task, const Config& config, DeviceContext& device);
   ~Trainer();
+  // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
+  void write_to(RunFolder& folder);
   void add(std::shared_ptr<Callback> callback);
   // Goes on from the folder's newest whole checkpoint; what is said about newer ones that are broken. ValueError where there is none.
   std::vector<std::string> resume();

@@ -242,7 +242,7 @@ TEST_F(Train, ImpossibleNumbers) {
   expect_refused({"--seed", "x"}, "--seed");
   expect_refused({"--set", "optimizer.lrr=1"}, "did you mean optimizer.lr");
   expect_refused({"--set", "model.hiden=1"}, "did you mean hidden");
-  expect_refused({"--set", "lr"}, "expected key=value");
+  expect_refused({"--set", "lr"}, "expected KEY=VALUE");
 }
 
 TEST_F(Train, BadData) {

@@ -70,8 +70,8 @@ Ran run(const Config& config, DeviceContext& device, const std::string& folder =
   Ran ran;
   SmallTask task(static_cast<uint64_t>(config.run.seed), dropout, device);
   std::optional<RunFolder> files;
-  if (!folder.empty()) files.emplace(folder, resume);
-  Trainer trainer(task, config, device, files ? &*files : nullptr);
+  Trainer trainer(task, config, device);
+  if (!folder.empty()) trainer.write_to(files.emplace(folder, resume));
   ran.recorder->before = before;
   trainer.add(ran.recorder);
   if (resume) trainer.resume();
@@ -131,7 +131,15 @@ TEST_P(Training, AccumulationIsTheLargeBatch) {
   for (size_t i = 0; i < a.weights.size(); ++i) EXPECT_NEAR(a.weights[i], b.weights[i], 1e-5) << i;
 }
 
-TEST_P(Training, EveryOptimizerAndScheduleTrains) {
+std::string test_name(const testing::TestParamInfo<std::string>& info) { return info.param.substr(0, info.param.find(':')); }
+INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
+
+// ---- what does not depend on the device
+
+DeviceContext& host() { return device("reference:0"); }
+
+// Their values are tests/nn's matter.
+TEST(TrainerLoop, EveryOptimizerTrains) {
   const std::map<std::string, double> rates = {{"sgd", 0.1}, {"rmsprop", 1e-2}, {"adagrad", 0.1}, {"adam", 1e-2}, {"adamw", 1e-2}, {"lion", 3e-3}, {"lamb", 1e-2}, {"adafactor", 1e-2}, {"muon", 1e-2}};
   for (const auto& [name, rate] : rates) {
     Config c;
@@ -139,17 +147,10 @@ TEST_P(Training, EveryOptimizerAndScheduleTrains) {
     c.training.steps = 8;
     c.optimizer.name = name;
     c.optimizer.lr = rate;
-    const std::vector<double> losses = run(c, device(), "", false, {}, 0).recorder->losses();
+    const std::vector<double> losses = run(c, host(), "", false, {}, 0).recorder->losses();
     EXPECT_LT(losses.back(), losses.front()) << name;
   }
 }
-
-std::string test_name(const testing::TestParamInfo<std::string>& info) { return info.param.substr(0, info.param.find(':')); }
-INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
-
-// ---- what does not depend on the device
-
-DeviceContext& host() { return device("reference:0"); }
 
 TEST(TrainerLoop, CallbacksComeInOrder) {
   Config c;
@@ -209,7 +210,8 @@ TEST(TrainerLoop, EarlyStoppingEndsAndSurvivesResuming) {
     task.next_losses = {5};
     if (!resume) task.next_losses = {4, 3};
     RunFolder files(folder.path() + "/run", resume);
-    Trainer trainer(task, c, host(), &files);
+    Trainer trainer(task, c, host());
+    trainer.write_to(files);
     if (resume) trainer.resume();
     const Outcome outcome = trainer.run();
     return std::pair(outcome, trainer.step());

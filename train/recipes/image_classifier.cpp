@@ -14,7 +14,9 @@ constexpr int64_t evaluation_batch = 500;
 }  // namespace
 
 ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, double label_smoothing, DeviceContext& device)
-    : model_(std::move(model)), data_(std::move(data)), label_smoothing_(label_smoothing), device_(device) {}
+    : model_(std::move(model)), data_(std::move(data)), label_smoothing_(label_smoothing), device_(device) {
+  for (data::Transform& transform : data_.preprocessing.make_transforms()) data_.training.transforms.push_back(std::move(transform));
+}
 
 Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
   const Tensor logits = (*model_)(batch.at(0));
@@ -24,22 +26,32 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
   return cross_entropy(logits, batch.at(1), options);
 }
 
-Evaluation ImageClassifier::evaluate(int64_t limit) {
-  const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
-  data::Loader loader(data_.test, data::sequential(images), {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = data_.test_transforms});
-  nn::Mean loss(&device_);
-  nn::ConfusionMatrix confusion(data_.classes, &device_);
-  nn::TopK top5(std::min<int64_t>(5, data_.classes), &device_);
+void ImageClassifier::for_each_test_batch(int64_t images, const std::function<void(const Tensor&, const Tensor&)>& see) {
+  data::Loader loader(data_.test, data::sequential(images),
+                      {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = data_.preprocessing.make_transforms()});
   data::Sample host;
   while (loader.next(host)) {
     const std::vector<Tensor> batch = data::to_tensors(host, device_);
-    const Tensor logits = (*model_)(batch.at(0));
-    loss.add(cross_entropy(logits, batch.at(1)), static_cast<double>(batch.at(1).dim(0)));
-    confusion.add(argmax(logits, 1), batch.at(1));
-    top5.add(logits, batch.at(1));
+    see((*model_)(batch.at(0)), batch.at(1));
     eval_pending();
   }
-  return {.split = "test", .loss = loss.value(), .examples = images, .metrics = {{"accuracy", confusion.accuracy()}, {"f1", confusion.macro_f1()}, {"top5", top5.value()}}, .confusion = confusion.counts()};
+}
+
+Evaluation ImageClassifier::evaluate(int64_t limit) {
+  const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
+  nn::Mean loss(&device_);
+  nn::ConfusionMatrix confusion(data_.classes, &device_);
+  nn::TopK top5(std::min<int64_t>(5, data_.classes), &device_);
+  for_each_test_batch(images, [&](const Tensor& logits, const Tensor& labels) {
+    loss.add(cross_entropy(logits, labels), static_cast<double>(labels.dim(0)));
+    confusion.add(argmax(logits, 1), labels);
+    top5.add(logits, labels);
+  });
+  return {.split = "test",
+          .loss = loss.value(),
+          .examples = images,
+          .metrics = {{"accuracy", confusion.accuracy()}, {"f1", confusion.macro_f1()}, {"top5", top5.value()}},
+          .confusion = confusion.counts()};
 }
 
 }  // namespace heddle::train

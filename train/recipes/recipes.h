@@ -7,5 +7,11 @@ namespace heddle::train {
 
 Recipe mnist_mlp();
 Recipe mnist_cnn();
+Recipe cifar_resnet();
+Recipe char_gpt();
+Recipe char_lstm();
+Recipe gpt2();
+Recipe vae();
+Recipe mail_sorter();
 
 }  // namespace heddle::train
