@@ -138,6 +138,8 @@ std::optional<Value> converted(const Value& value, const Value& like) {
   if (value.index() == like.index()) return value;
   if (std::holds_alternative<Number>(like) && std::holds_alternative<Integer>(value)) return Value(static_cast<double>(std::get<Integer>(value)));
   if (std::holds_alternative<Texts>(like) && std::holds_alternative<Integers>(value) && std::get<Integers>(value).empty()) return Value(Texts());
+  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Integer>(value)) return Integers{std::get<Integer>(value)};
+  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Text>(value)) return Texts{std::get<Text>(value)};
   return std::nullopt;
 }
 
