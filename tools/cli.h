@@ -30,6 +30,7 @@ struct Cli {
 };
 
 void add_train(Cli& cli);
+void add_resume(Cli& cli);
 void add_eval(Cli& cli);
 void add_devices(Cli& cli);
 void add_ops(Cli& cli);
