@@ -13,6 +13,7 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
+#include "core/graph/autocast.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
@@ -309,6 +310,7 @@ class Importer {
 
   int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
+    const AutocastScope autocast = AutocastScope::off();
     const Tensor value = node->op->decompose(*node);
     Numbering seen;
     std::vector<NodePtr> order;

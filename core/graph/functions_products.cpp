@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
 #include "core/graph/functions_linalg.h"
 
@@ -54,7 +55,7 @@ struct Wide {
 };
 Wide wide_pair(const char* op, const Tensor& a, const Tensor& b) {
   build::check_device(a, b, op);
-  const DType common = promote(a.dtype(), b.dtype()), t = is_float(common) ? common : DType::f32;
+  const DType t = build::float_dtype(promote(a.dtype(), b.dtype()), Autocast::f32);
   return {widen(cast(a, t)), widen(cast(b, t)), t};
 }
 
@@ -145,7 +146,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Caller 
   }
   check_bias("linear", bias, weight.rank() == 2 ? weight.dim(0) : 1);
   const Tensor product = matmul(x, weight.rank() == 2 ? transpose(weight) : weight);
-  return !bias.defined() ? product : product + (weight.rank() == 2 ? bias : reshape(bias, Shape{}));
+  return !bias.defined() ? product : build::add_bias(product, weight.rank() == 2 ? bias : reshape(bias, Shape{}));
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias, Caller caller) {
