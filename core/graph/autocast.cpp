@@ -38,6 +38,11 @@ Tensor add_bias(const Tensor& product, const Tensor& bias) {
   return cast(total, autocast_dtype(Autocast::low, total.dtype()));
 }
 
+Tensor plain_matmul(const Tensor& a, const Tensor& b) {
+  const AutocastScope scope = AutocastScope::off();
+  return matmul(a, b);
+}
+
 }  // namespace build
 
 }  // namespace heddle

@@ -85,6 +85,8 @@ DType float_dtype(DType t, Autocast policy);
 Tensor as_float(const Tensor& x, Autocast policy);
 // A product with its bias: rounded to the product's dtype within a scope, so that an f32 bias makes no f32 value.
 Tensor add_bias(const Tensor& product, const Tensor& bias);
+// A product that is part of something else (a transform, a solver, an interpolation): no scope makes it narrow.
+Tensor plain_matmul(const Tensor& a, const Tensor& b);
 }  // namespace build
 
 }  // namespace heddle

@@ -94,7 +94,7 @@ Tensor centred_rows(const char* op, const Tensor& x) {
 
 // (variables, variables), or a scalar for one variable without an axis.
 Tensor products(const Tensor& rows, const Tensor& x) {
-  const Tensor all_pairs = matmul(rows, transpose(rows));
+  const Tensor all_pairs = build::plain_matmul(rows, transpose(rows));
   return x.rank() == 1 ? reshape(all_pairs, Shape{}) : all_pairs;
 }
 
