@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <unordered_map>
 
 #include "autograd/rules.h"
+#include "core/base/similar.h"
 
 namespace heddle {
 namespace {
@@ -135,21 +135,6 @@ const std::vector<PublicFunction>& all() {
   return functions;
 }
 
-// Levenshtein's distance.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i + 1);
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] != b[j]);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row[b.size()];
-}
-
 }  // namespace
 
 std::string_view name_of(TypeRule rule) { return columns[static_cast<size_t>(rule)].name; }
@@ -211,16 +196,9 @@ const PublicFunction* find_function(std::string_view name) {
 }
 
 std::vector<std::string_view> similar_functions(std::string_view name) {
-  std::vector<std::pair<size_t, std::string_view>> near;
-  for (const PublicFunction& f : all()) {
-    const bool part = name.size() >= 3 && f.name.find(name) != std::string_view::npos;
-    const size_t d = part ? 1 : distance(name, f.name);
-    if (d <= std::max<size_t>(1, name.size() / 3)) near.emplace_back(d, f.name);
-  }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  std::vector<std::string_view> result;
-  for (size_t i = 0; i < std::min<size_t>(near.size(), 3); ++i) result.push_back(near[i].second);
-  return result;
+  std::vector<std::string_view> known;
+  for (const PublicFunction& f : all()) known.push_back(f.name);
+  return similar_names(name, known);
 }
 
 }  // namespace heddle

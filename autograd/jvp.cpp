@@ -7,6 +7,7 @@
 #include "core/graph/autocast.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
+#include "core/graph/index_check.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -76,6 +77,7 @@ class Push {
       any = any || t.back().defined();
     }
     const CallerScope scope(node->where.caller);
+    const IndexGuardScope unchecked(false);
     if (any) loops_.emplace(node.get(), push_loop(node, std::move(t)));
   }
 
@@ -94,6 +96,7 @@ class Push {
     }
     if (!any) return {};
     const CallerScope scope(node->where.caller);
+    const IndexGuardScope unchecked(false);
     const Tensor result = forward(node, in, t);
     if (result.defined() && (result.shape() != node->shape || result.dtype() != node->dtype)) {
       throw Error(fmt::format("[jvp] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node->op->name, result.shape().str(),

@@ -12,6 +12,7 @@
 #include "core/graph/autocast.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/functions.h"
+#include "core/graph/index_check.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -297,6 +298,7 @@ void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> 
     throw ValueError(fmt::format("[vmap] out_axes has {} entries, but the function gave {} tensors; give one for each, or one for all", out_axes.size(), places.size()));
   }
   const AutocastScope autocast = AutocastScope::off();
+  const IndexGuardScope unchecked(false);  // they were where the function recorded them
   Replay replay(size_, options_.randomness, keys_);
   for (size_t i = 0; i < examples_.size(); ++i) replay.put(examples_[i], whole_[i]);
   for (size_t i = 0; i < places.size(); ++i) {
@@ -305,6 +307,9 @@ void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> 
     const int axis = checked_axis(out_axes[out_axes.size() == 1 ? 0 : i], place.rank() + 1, fmt::format("result {}, {} and the mapped axis", i, place.shape().str()));
     const Tensor value = replay.of(place.node());
     place = move_first_to(value.defined() ? value : repeated(place, size_), axis);
+  }
+  for (Tensor* watched : watched_.values()) {
+    if (const Tensor value = replay.of(watched->node()); value.defined()) *watched = value;
   }
 }
 

@@ -25,6 +25,7 @@
 #include "autograd/tree.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
+#include "core/graph/watched.h"
 
 namespace heddle {
 
@@ -55,6 +56,7 @@ class Mapping {
 
  private:
   VmapOptions options_;
+  WatchedScope watched_;
   int64_t size_ = 0;
   std::vector<NodePtr> examples_;
   std::vector<Tensor> whole_;  // the mapped axis first

@@ -6,7 +6,7 @@ include(CMakePackageConfigHelpers)
 set(HEDDLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)
 install(TARGETS heddle EXPORT heddleTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
-foreach(folder core autograd nn data io)
+foreach(folder core autograd nn data io train)
   install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
     FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 endforeach()

@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 
 #include "core/base/error.h"
 #include "io/atomic_file.h"
+#include "io/read_file.h"
 
 namespace heddle::data {
 namespace {
@@ -22,13 +22,6 @@ using Bytes = std::vector<uint8_t>;
 constexpr int64_t most_pixels = int64_t{1} << 28;
 
 [[noreturn]] void fail(const std::string& path, const std::string& why) { throw IoError(fmt::format("[image] {}: {}", path, why)); }
-
-Bytes read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::error_code code;
-  if (!in || !fs::is_regular_file(path, code)) fail(path, "cannot read the file");
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 void check_size(const std::string& path, int64_t width, int64_t height) {
   if (width < 1 || height < 1 || width * height > most_pixels) fail(path, fmt::format("{} x {} pixels; at most 2^28 are read", width, height));
@@ -108,7 +101,7 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 
 Array read_image(const std::string& path, int channels) {
   if (channels != 0 && channels != 1 && channels != 3) throw ValueError(fmt::format("[image] {} channels; expected 1, 3, or 0 for what the file has", channels));
-  const Bytes file = read_file(path);
+  const Bytes file = read_file(path, "image");
   if (file.size() >= 8 && png_sig_cmp(file.data(), 0, 8) == 0) return decode_png(path, file, channels);
   if (file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8) return decode_jpeg(path, file, channels);
   fail(path, "neither a PNG nor a JPEG file");

@@ -4,10 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
@@ -18,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "io/atomic_file.h"
+#include "io/read_file.h"
 
 namespace heddle {
 namespace {
@@ -49,18 +46,6 @@ struct Reader {
   template <class... Args>
   [[noreturn]] void fail(fmt::format_string<Args...> format, Args&&... args) const {
     throw IoError(fmt::format("[safetensors] {}: {}", path, fmt::format(format, std::forward<Args>(args)...)));
-  }
-
-  std::vector<uint8_t> bytes() const {
-    std::error_code code;
-    if (!std::filesystem::is_regular_file(path, code)) {
-      fail("{}", std::filesystem::exists(path, code) ? "is not a file" : "no such file");
-    }
-    std::ifstream in(path, std::ios::binary);
-    if (!in) fail("cannot be opened: {}", std::strerror(errno));
-    std::vector<uint8_t> content{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-    if (in.bad()) fail("cannot be read: {}", std::strerror(errno));
-    return content;
   }
 
   // The header, with duplicate names refused (a JSON parser alone keeps the last one).
@@ -175,41 +160,37 @@ uint64_t little_endian(const uint8_t* p) {
   return value;
 }
 
-Tensor make_tensor(const Entry& entry, uint8_t* data, DeviceContext* device) {
-  if (entry.dtype == DType::boolean) {
-    std::transform(data + entry.begin, data + entry.end, data + entry.begin,
-                   [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
-  }
-  return Tensor::from_bytes(data + entry.begin, static_cast<size_t>(entry.shape.numel()), entry.dtype, entry.shape,
-                            device);
-}
-
 }  // namespace
 
 void save_safetensors(const std::string& path, const TensorMap& tensors, const Metadata& metadata) {
+  std::map<std::string, std::vector<uint8_t>> contents;
+  TensorBytesMap views;
+  for (const auto& [name, tensor] : tensors) {
+    if (!tensor.defined()) throw ValueError(fmt::format("[safetensors] tensor '{}' is not defined", name));
+    const std::vector<uint8_t>& bytes = contents.emplace(name, tensor.to_bytes()).first->second;
+    views.emplace(name, TensorBytes{tensor.dtype(), tensor.shape(), bytes});
+  }
+  write_safetensors(path, views, metadata);
+}
+
+void write_safetensors(const std::string& path, const TensorBytesMap& tensors, const Metadata& metadata) {
   // Wider elements first keeps every tensor aligned to its element, whatever the mix.
-  std::vector<const TensorMap::value_type*> order;
+  std::vector<const TensorBytesMap::value_type*> order;
   for (const auto& item : tensors) {
-    if (item.first == metadata_key)
-      throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
-    if (!item.second.defined()) throw ValueError(fmt::format("[safetensors] tensor '{}' is not defined", item.first));
+    if (item.first == metadata_key) throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
     order.push_back(&item);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
-    return size_of(a->second.dtype()) > size_of(b->second.dtype());
-  });
+  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
   Json header = Json::object();
   if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
-  std::vector<std::vector<uint8_t>> contents;
   uint64_t at = 0;
   for (const auto* item : order) {
-    const Tensor& tensor = item->second;
-    contents.push_back(tensor.to_bytes());
-    const auto dims = tensor.shape().dims();
-    header[item->first] = {{"dtype", file_name_of(tensor.dtype())},
+    const TensorBytes& tensor = item->second;
+    const auto dims = tensor.shape.dims();
+    header[item->first] = {{"dtype", file_name_of(tensor.dtype)},
                            {"shape", std::vector<int64_t>(dims.begin(), dims.end())},
-                           {"data_offsets", {at, at + contents.back().size()}}};
-    at += contents.back().size();
+                           {"data_offsets", {at, at + tensor.bytes.size()}}};
+    at += tensor.bytes.size();
   }
   std::string text;
   try {
@@ -221,13 +202,15 @@ void save_safetensors(const std::string& path, const TensorMap& tensors, const M
   std::array<uint8_t, 8> length{};
   for (size_t i = 0; i < 8; ++i) length[i] = static_cast<uint8_t>(uint64_t{text.size()} >> (8 * i));
   std::vector<FilePart> parts = {{length.data(), length.size()}, {text.data(), text.size()}};
-  for (const auto& content : contents) parts.push_back({content.data(), content.size()});
+  for (const auto* item : order) parts.push_back({item->second.bytes.data(), item->second.bytes.size()});
   write_file_atomically(path, parts);
 }
 
-SafetensorsFile load_safetensors(const std::string& path, DeviceContext* device) {
+SafetensorsBytes read_safetensors(const std::string& path) {
   const Reader reader{path};
-  std::vector<uint8_t> bytes = reader.bytes();
+  SafetensorsBytes result;
+  result.file = read_file(path, "safetensors");
+  std::vector<uint8_t>& bytes = result.file;
   if (bytes.size() < 8) reader.fail("truncated: {} bytes, expected at least 8", bytes.size());
   const uint64_t length = little_endian(bytes.data());
   if (length > max_header_bytes)
@@ -237,19 +220,33 @@ SafetensorsFile load_safetensors(const std::string& path, DeviceContext* device)
     reader.fail("truncated: the header's length is {} bytes, {} are there", length, bytes.size() - 8);
   const Json header = reader.header({reinterpret_cast<const char*>(bytes.data()) + 8, static_cast<size_t>(length)});
   const uint64_t data_bytes = bytes.size() - 8 - length;
-  SafetensorsFile file;
   std::vector<Entry> entries;
   for (const auto& [name, json] : header.items()) {
     if (name == metadata_key) {
-      file.metadata = reader.metadata(json);
+      result.metadata = reader.metadata(json);
     } else {
       entries.push_back(entry_of(reader, name, json, data_bytes));
     }
   }
   check_cover(reader, entries, data_bytes);
   uint8_t* data = bytes.data() + 8 + length;
-  for (const Entry& entry : entries) file.tensors.emplace(entry.name, make_tensor(entry, data, device));
-  return file;
+  for (const Entry& entry : entries) {
+    if (entry.dtype == DType::boolean) std::transform(data + entry.begin, data + entry.end, data + entry.begin, [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+    result.tensors.emplace(entry.name, TensorBytes{entry.dtype, entry.shape, {data + entry.begin, data + entry.end}});
+  }
+  return result;
+}
+
+TensorMap SafetensorsBytes::upload(DeviceContext* device) const {
+  TensorMap result;
+  for (const auto& [name, tensor] : tensors)
+    result.emplace(name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()), tensor.dtype, tensor.shape, device));
+  return result;
+}
+
+SafetensorsFile load_safetensors(const std::string& path, DeviceContext* device) {
+  SafetensorsBytes bytes = read_safetensors(path);
+  return {bytes.upload(device), std::move(bytes.metadata)};
 }
 
 }  // namespace heddle

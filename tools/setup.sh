@@ -7,7 +7,7 @@ set -euo pipefail
 packages=(
   # build
   ca-certificates git g++ cmake ninja-build ccache
-  libfmt-dev libcli11-dev nlohmann-json3-dev zlib1g-dev libpng-dev libturbojpeg0-dev libgtest-dev
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libpng-dev libturbojpeg0-dev libutf8proc-dev libgtest-dev
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver

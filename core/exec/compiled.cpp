@@ -15,6 +15,7 @@
 #include "core/exec/program.h"
 #include "core/exec/step.h"
 #include "core/graph/autocast.h"
+#include "core/graph/index_check.h"
 #include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
 
@@ -64,6 +65,7 @@ struct CompiledFunction::State {
     invocation.run();
     trace.end();
     if (number_guard()) trace.refuse("numbers are checked");
+    if (index_guard()) trace.refuse("indices are checked");
     ++stats.recorded;
     const std::vector<Tensor*> results = invocation.results();
     const std::vector<const Tensor*> handles(results.begin(), results.end());
@@ -192,13 +194,14 @@ void CompiledFunction::call(Invocation& invocation) {
   key.push_back(static_cast<uint64_t>(AutocastScope::active().value_or(DType::f32)));
   key.push_back(tuning_state());
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
+  const bool checked = number_guard() || index_guard();
   const auto found = state.find(key, invocation.arguments);
-  if (found != state.variants.end() && !number_guard() && state.may_replay(*found)) {
+  if (found != state.variants.end() && !checked && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);
     state.replay(*found, invocation);
   } else {
     if (found != state.variants.end()) found->program->release();
-    state.record(invocation, std::move(key), number_guard() ? state.variants.end() : found);  // a call that is checked says nothing of the recorded step
+    state.record(invocation, std::move(key), checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded step
   }
 }
 

@@ -4,15 +4,14 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <cstdlib>
 #include <limits>
-#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "core/base/debug_switch.h"
 #include "core/base/error.h"
+#include "core/base/unravel.h"
 #include "core/exec/pending.h"
 #include "core/exec/region.h"
 #include "core/graph/functions.h"
@@ -22,15 +21,10 @@
 namespace heddle {
 namespace {
 
-std::atomic<bool>& everywhere() {
-  static std::atomic<bool> on = [] {
-    const char* value = std::getenv("HEDDLE_CHECK_NUMBERS");
-    return value && *value && std::string_view(value) != "0";
-  }();
-  return on;
-}
-
-thread_local signed char here = -1;  // -1: as everywhere
+struct NumberTag {
+  static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS";
+};
+using Switch = DebugSwitch<NumberTag>;
 
 // What is to be known of a value.
 struct Numbers {
@@ -57,16 +51,6 @@ Numbers look_at(const HostArray& values) {
   return found;
 }
 
-std::string index_text(const Shape& shape, size_t flat) {
-  std::vector<int64_t> index(static_cast<size_t>(shape.rank()));
-  auto rest = static_cast<int64_t>(flat);
-  for (int d = shape.rank(); d-- > 0;) {
-    index[static_cast<size_t>(d)] = rest % shape[d];
-    rest /= shape[d];
-  }
-  return fmt::format("[{}]", fmt::join(index, ", "));
-}
-
 std::string shown(const Node& node, const Numbers& n) {
   std::string text = fmt::format("{} {} {}", node.op->name, node.shape.str(), name_of(node.dtype));
   if (n.low <= n.high) text += fmt::format(" in [{:.4g}, {:.4g}]", n.low, n.high);
@@ -91,7 +75,7 @@ class Search {
     const bool came_in = culprit->has_value();
     std::string text = came_in ? fmt::format("a tensor {} {} that nothing of this step computes has", culprit->shape.str(), name_of(culprit->dtype))
                                : fmt::format("'{}' {} {} made", culprit->op->name, culprit->shape.str(), name_of(culprit->dtype));
-    text += fmt::format(" {} of {} elements, the first at {}", how_many(n), n.count, index_text(culprit->shape, n.first));
+    text += fmt::format(" {} of {} elements, the first at [{}]", how_many(n), n.count, fmt::join(unravel(culprit->shape, static_cast<int64_t>(n.first)), ", "));
     if (!culprit->inputs.empty()) {
       std::vector<std::string> inputs;
       for (const NodePtr& input : culprit->inputs) inputs.push_back(shown(*input, numbers_.at(input.get())));
@@ -227,11 +211,11 @@ std::vector<const Node*> bad_outputs(const Region& region, std::span<const StepO
 
 }  // namespace
 
-bool number_guard() { return here < 0 ? everywhere().load(std::memory_order_relaxed) : here != 0; }
-void set_number_guard(bool on) { everywhere().store(on, std::memory_order_relaxed); }
+bool number_guard() { return Switch::on(); }
+void set_number_guard(bool on) { Switch::set(on); }
 
-NumberGuardScope::NumberGuardScope(bool on) : before_(here) { here = on; }
-NumberGuardScope::~NumberGuardScope() { here = before_; }
+NumberGuardScope::NumberGuardScope(bool on) : before_(Switch::exchange(on ? 1 : 0)) {}
+NumberGuardScope::~NumberGuardScope() { Switch::exchange(before_); }
 
 void check_numbers(const Region& region, std::span<const StepOutput> outputs) {
   const NumberGuardScope off(false);

@@ -5,6 +5,7 @@
 #include "core/graph/control.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
+#include "core/graph/watched.h"
 
 namespace heddle {
 namespace {
@@ -23,10 +24,12 @@ struct Traced {
   std::shared_ptr<const LoopBody> body;
   std::vector<NodePtr> captured;
   size_t results = 0;
+  std::vector<Tensor*> checks;  // watched inside; their values are the body's last results
 };
 
 Traced trace_branch(const Branch& branch, const std::vector<Tensor>& operands, DeviceContext& device, const char* name) {
   if (!branch) throw ValueError(fmt::format("[cond] the {} branch is an empty function", name));
+  const WatchedScope watched;
   BodyTrace trace(device, 0);
   std::vector<Tensor> args;
   for (const Tensor& t : operands) args.push_back(trace.argument(t.shape(), t.dtype()));
@@ -36,8 +39,10 @@ Traced trace_branch(const Branch& branch, const std::vector<Tensor>& operands, D
     if (!given[i].defined()) throw ValueError(fmt::format("[cond] result {} of the {} branch is undefined", i, name));
     results.push_back(given[i].node());
   }
+  std::vector<Tensor*> checks = watched.values();
+  for (const Tensor* check : checks) results.push_back(check->node());
   BodyTrace::Closed closed = trace.close(results, false);  // what a branch computes is behind its gates
-  return {closed.body, closed.captured, results.size()};
+  return {closed.body, closed.captured, given.size(), std::move(checks)};
 }
 
 void check_alike(const Traced& a, const Traced& b) {
@@ -63,6 +68,12 @@ std::vector<Tensor> run_branch(const Traced& traced, const std::vector<Tensor>& 
   const std::vector<NodePtr> nodes = call_body(*traced.body, args);
   std::vector<Tensor> results;
   for (const NodePtr& result : traced.body->results) results.emplace_back(nodes[static_cast<size_t>(traced.body->index.at(result.get()))]);
+  for (size_t i = 0; i < traced.checks.size(); ++i) {
+    const Tensor& value = results[traced.results + i];
+    const Tensor here = everywhere(predicate, value.shape()), untaken = full_like(value, -1);
+    *traced.checks[i] = branch ? where(here, value, untaken) : where(here, untaken, value);
+  }
+  results.resize(traced.results);
   return results;
 }
 
@@ -152,6 +163,7 @@ std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, con
   }
   if (predicate.node()->op == &ops::full_op) return cond(predicate.node()->attrs.real != 0, then_branch, else_branch, operands);
   DeviceContext& device = predicate.device();
+  const WatchedScope watched;
   const Traced taken = trace_branch(then_branch, operands, device, "then"), other = trace_branch(else_branch, operands, device, "else");
   check_alike(taken, other);
   const std::vector<Tensor> a = run_branch(taken, operands, predicate, true), b = run_branch(other, operands, predicate, false);

@@ -4,6 +4,7 @@
 #include "core/graph/build.h"
 #include "core/graph/control.h"
 #include "core/graph/loop.h"
+#include "core/graph/watched.h"
 
 namespace heddle {
 namespace {
@@ -83,6 +84,7 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
   LoopShape shape{length_of(xs, options), static_cast<int>(init.size()), static_cast<int>(xs.size()), options.reverse, options.checkpoint_body};
   DeviceContext& device = device_of(init, xs, options.device);
 
+  const WatchedScope watched;
   BodyTrace trace(device, shape.length);
   std::vector<Tensor> carry, slices;
   for (const Tensor& t : init) carry.push_back(trace.argument(t.shape(), t.dtype()));
@@ -94,8 +96,13 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
   }
   std::vector<Tensor> all = step.carry;
   all.insert(all.end(), step.ys.begin(), step.ys.end());
+  const std::vector<Tensor*> checks = watched.values();
+  for (const Tensor* check : checks) all.push_back(*check);
   const BodyTrace::Closed closed = trace.close(nodes_of(all));
-  if (shape.length == 0) return nothing(init, step.ys, device);
+  if (shape.length == 0) {
+    watched.forget();
+    return nothing(init, step.ys, device);
+  }
 
   std::vector<NodePtr> inputs = nodes_of(init);
   for (const NodePtr& x : nodes_of(xs)) inputs.push_back(x);
@@ -105,11 +112,11 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
   }
   inputs.insert(inputs.end(), closed.captured.begin(), closed.captured.end());
   const NodePtr loop = make_loop(device, closed.body, std::move(inputs), shape);
+  const auto stack_of = [&](size_t result) { return loop_stack(loop, closed.body->index.at(closed.body->results[result].get())); };
   Scanned result;
   for (int c = 0; c < shape.carries; ++c) result.carry.push_back(loop_carry(loop, c));
-  for (size_t i = 0; i < step.ys.size(); ++i) {
-    result.ys.push_back(loop_stack(loop, closed.body->index.at(closed.body->results[init.size() + i].get())));
-  }
+  for (size_t i = 0; i < step.ys.size(); ++i) result.ys.push_back(stack_of(init.size() + i));
+  for (size_t i = 0; i < checks.size(); ++i) *checks[i] = stack_of(init.size() + step.ys.size() + i);
   return result;
 }
 

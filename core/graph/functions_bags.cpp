@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/index_check.h"
 #include "core/graph/pick.h"
 
 namespace heddle {
@@ -44,6 +45,7 @@ Tensor unpool(const char* op, int rank, const Tensor& x, const Tensor& indices, 
   const int64_t outer = build::product(x.shape(), 0, x.rank() - rank), inner = outer == 0 ? 0 : x.numel() / outer;
   const Tensor empty = zeros(Shape{outer, elements}, x.dtype(), &x.device());
   if (inner == 0) return reshape(empty, shape);
+  build::watch_indices(op, indices, {.axis = x.rank() - rank, .size = elements});
   return reshape(build::scatter_into(empty, 1, reshape(indices, Shape{outer, inner}), reshape(x, Shape{outer, inner})), shape);
 }
 
@@ -73,6 +75,8 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor&
   }
   if (weighted && mode != BagMode::sum) throw ValueError("[embedding_bag] weights are for sums alone");
   const int64_t n = indices.dim(0), bags = offsets.dim(0);
+  build::watch_indices("embedding_bag", indices, {.size = weight.dim(0), .from_end = true});
+  build::watch_indices("embedding_bag", offsets, {.size = n + 1, .noun = "offset"});
   const Tensor none = zeros(Shape{bags, weight.dim(1)}, weight.dtype(), &weight.device());
   if (n == 0 || none.numel() == 0) return none;
   const Tensor bag = cast(searchsorted(cast(offsets, DType::i32), build::positions(Shape{n}, 0, weight.device()), true), DType::i32) - 1;

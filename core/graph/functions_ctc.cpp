@@ -6,6 +6,7 @@
 #include "core/graph/build_shape.h"
 #include "core/graph/control.h"
 #include "core/graph/functions_losses.h"
+#include "core/graph/index_check.h"
 
 namespace heddle {
 namespace {
@@ -77,6 +78,8 @@ Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Te
   const CallerScope scope(caller);
   check_ctc(log_probabilities, targets, input_lengths, target_lengths, how.blank);
   const Tensor in = build::as_float(log_probabilities), x = build::widen(in);
+  const Tensor counts = build::positions(targets.shape(), 1, x.device()) < unsqueeze(cast(target_lengths, DType::i32), 1);
+  build::watch_indices("ctc_loss", targets, {.axis = 2, .size = x.dim(2), .noun = "class", .used = counts});
   if (x.dim(1) == 0) return cast(reduce(zeros(Shape{0}, x.dtype(), &x.device()), how.reduction), in.dtype());
   const Tensor losses = ctc_losses(x, targets, input_lengths, target_lengths, how);
   if (how.reduction != Reduction::mean) return cast(reduce(losses, how.reduction), in.dtype());
@@ -93,6 +96,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const Nl
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) throw DTypeError(fmt::format("[nll_loss] targets must be i32 or i64 class numbers, not {}", name_of(targets.dtype())));
   const Tensor in = build::as_float(x), wide = build::widen(in);
   const Tensor kept = how.ignore_index ? targets != static_cast<double>(*how.ignore_index) : Tensor();
+  build::watch_indices("nll_loss", targets, {.axis = 1, .size = x.dim(1), .noun = "class", .used = kept});
   const Tensor t = kept.defined() ? where(kept, targets, 0) : targets;
   Tensor losses = -squeeze(gather(wide, 1, unsqueeze(t, 1)), 1), counted;
   if (how.weight.defined()) {

@@ -9,6 +9,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 
 namespace heddle {
 namespace {
@@ -209,6 +210,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& weight, BagMode mode, 
   if (indices.rank() != 2 || weight.rank() != 2) {
     throw ShapeError(fmt::format("[embedding_bag] indices are {}, weight is {}; expected (B, L) and (rows, D)", indices.shape().str(), weight.shape().str()));
   }
+  build::watch_indices("embedding_bag", indices, {.size = weight.dim(0), .from_end = true});
   if (indices.dim(1) == 0) return zeros(Shape{indices.dim(0), weight.dim(1)}, weight.dtype(), &weight.device());
   const Tensor rows = take(weight, indices, 0);  // (B, L, D)
   switch (mode) {

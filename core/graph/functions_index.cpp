@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -61,6 +62,7 @@ Tensor take(const Tensor& x, const Tensor& indices, int axis, Caller caller) {
   check_index_dtype(indices, "take");
   const int at = normalize_axis(axis, x.rank(), "take");
   refuse_empty_axis(x, at, indices, "take");
+  build::watch_indices("take", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   Shape shape;
   for (int i = 0; i < at; ++i) shape.push_back(x.shape()[i]);
   for (int64_t d : indices.shape()) shape.push_back(d);
@@ -80,6 +82,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller) {
                                  x.shape().str(), indices.shape().str(), at));
   }
   refuse_empty_axis(x, at, indices, "gather");
+  build::watch_indices("gather", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return record(ops::gather_op, {&x, &indices}, Attrs{{at}}, indices.shape(), x.dtype());
 }
 
@@ -90,6 +93,7 @@ Tensor embedding(TensorArg argument, const Tensor& indices) {
     throw ShapeError(fmt::format("[embedding] the weight must be (rows, width), not {}", weight.shape().str()));
   }
   check_index_dtype(indices, "embedding");
+  build::watch_indices("embedding", indices, {.size = weight.dim(0), .from_end = true});
   return take(weight, indices, 0);
 }
 
@@ -97,6 +101,7 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype, Caller calle
   const CallerScope scope(caller);
   check_index_dtype(indices, "one_hot");
   if (classes <= 0) throw ValueError(fmt::format("[one_hot] the number of classes is {}; it must be positive", classes));
+  build::watch_indices("one_hot", indices, {.axis = indices.rank(), .size = classes, .noun = "class"});
   Shape shape = indices.shape();
   shape.push_back(classes);
   const Tensor index = expand(unsqueeze(indices, -1), shape);
@@ -146,6 +151,7 @@ Tensor scatter_add(const Tensor& x, int axis, const Tensor& indices, const Tenso
   build::check_device(x, indices, "scatter_add");
   build::check_device(x, source, "scatter_add");
   check_scatter(x, at, indices, source);
+  build::watch_indices("scatter_add", indices, {.axis = at, .size = x.dim(at)});
   if (indices.numel() == 0 || x.numel() == 0) return x;
   // Comparing is one fused kernel; it wins while few picks, or few rows, make few comparisons an element.
   const bool few = indices.dim(at) <= 16 || indices.dim(at) * x.dim(at) <= 1024;
@@ -166,6 +172,7 @@ Tensor index_add(TensorArg argument, const Tensor& indices, const Tensor& source
     throw DTypeError(fmt::format("[index_add] x is {}, source {}; cast the source", name_of(x.dtype()), name_of(source.dtype())));
   }
   if (x.dtype() == DType::boolean) throw DTypeError("[index_add] bool has no addition; cast to an integer dtype first");
+  build::watch_indices("index_add", indices, {.size = x.dim(0)});
   return record(ops::scatter_rows_op, {&x, &indices, &source}, {}, x.shape(), x.dtype());
 }
 

@@ -3,6 +3,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -37,6 +38,7 @@ void check_targets(const Tensor& x, const Tensor& targets, const char* op, const
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) {
     throw DTypeError(fmt::format("[{}] targets must be i32 or i64 class numbers, not {}", op, name_of(targets.dtype())));
   }
+  build::watch_indices(op, targets, {.axis = 1, .size = x.dim(1), .noun = "class"});
 }
 
 // Both inputs of a two-sided loss as floats of one shape.

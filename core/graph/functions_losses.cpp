@@ -10,6 +10,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/index_check.h"
 
 namespace heddle {
 namespace {
@@ -134,6 +135,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
     return reshape(losses, Shape(shape));
   }
   const Tensor kept = how.ignore_index ? rows.targets != static_cast<double>(*how.ignore_index) : Tensor();
+  build::watch_indices("cross_entropy", targets, {.axis = 1, .size = classes, .noun = "class", .used = kept.defined() ? reshape(kept, targets.shape()) : Tensor()});
   const Tensor t = kept.defined() ? where(kept, rows.targets, 0) : rows.targets;
   Tensor counted = weight.defined() ? take(build::widen(weight), t, 0) : Tensor();  // (M)
   Tensor losses = -pick(logp, t);
@@ -213,6 +215,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, doub
   check("multi_margin_loss", "p", p, p == 1 || p == 2, "1 or 2");
   check_classes("multi_margin_loss", input, targets);
   const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
+  build::watch_indices("multi_margin_loss", targets, {.axis = 1, .size = input.dim(1), .noun = "class"});
+  const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor hinge = relu(margin - unsqueeze(pick(x, targets), 1) + x);  // (N, C)
   const Tensor other = one_hot(targets, x.dim(1), DType::boolean);
   return reduce(mean(where(other, 0, p == 1 ? hinge : square(hinge)), {1}), reduction, in.dtype());
@@ -227,6 +231,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& targets, Reduct
   const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   const Tensor listed = cumsum(cast(targets < 0, DType::i32), 1) == 0;               // (N, J)
   const Tensor index = where(listed, targets, 0);
+  build::watch_indices("multilabel_margin_loss", index, {.axis = 1, .size = x.dim(1), .noun = "class"});
   const Tensor here = one_hot(index, x.dim(1), DType::boolean) && unsqueeze(listed, 2);  // (N, J, C)
   const Tensor target = max(cast(here, DType::i32), {1}, true) > 0;                  // (N, 1, C)
   const Tensor hinge = relu(1 - unsqueeze(gather(x, 1, index), 2) + unsqueeze(x, 1));

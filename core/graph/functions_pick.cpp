@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/index_check.h"
 #include "core/graph/pick.h"
 
 namespace heddle {
@@ -162,6 +163,7 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Caller cal
   build::check_device(x, indices, "index_select");
   if (indices.rank() != 1) throw ShapeError(fmt::format("[index_select] indices are a vector; got {}; take() accepts any shape", indices.shape().str()));
   if (x.dim(at) == 0 && indices.numel() != 0) throw ShapeError(fmt::format("[index_select] axis {} of {} has no elements to index", at, x.shape().str()));
+  build::watch_indices("index_select", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return take(x, indices, at);
 }
 
@@ -169,6 +171,7 @@ Tensor take_along_axis(const Tensor& x, const Tensor& indices, int axis, Caller 
   const CallerScope scope(caller);
   const int at = axis_of("take_along_axis", x, axis);
   const Along both = along("take_along_axis", x, indices, at);
+  build::watch_indices("take_along_axis", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return gather(both.x, at, both.indices);
 }
 
@@ -181,6 +184,7 @@ Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& valu
     throw ShapeError(fmt::format("[put_along_axis] indices broadcast to x, and values to indices; got x {}, indices {}, values {}", x.shape().str(), indices.shape().str(),
                                  values.shape().str()));
   }
+  build::watch_indices("put_along_axis", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return scatter_into(x, at, wrapped(both.indices, x.dim(at)), build::broadcast(values, both.indices.shape()));
 }
 
@@ -189,12 +193,14 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& indices, const Tensor& s
   const int at = axis_of("scatter", x, axis);
   check_dtypes("scatter", x, source);
   check_scatter("scatter", x, at, indices, source.shape());
+  build::watch_indices("scatter", indices, {.axis = at, .size = x.dim(at)});
   return scatter_into(x, at, indices, source);
 }
 Tensor scatter(const Tensor& x, int axis, const Tensor& indices, double value, Caller caller) {
   const CallerScope scope(caller);
   const int at = axis_of("scatter", x, axis);
   check_scatter("scatter", x, at, indices, indices.shape());
+  build::watch_indices("scatter", indices, {.axis = at, .size = x.dim(at)});
   return scatter_into(x, at, indices, full(indices.shape(), value, number_of("scatter", x, value).dtype(), &x.device()));
 }
 
@@ -219,6 +225,7 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   if (n == 0 || x.numel() == 0) return x;
   Tensor place, inside;
   for (int i = 0; i < count; ++i) {
+    build::watch_indices("index_put", indices[static_cast<size_t>(i)], {.axis = i, .size = x.dim(i), .from_end = true});
     const Tensor index = wrapped(build::broadcast(cast(indices[static_cast<size_t>(i)], DType::i32), picks), x.dim(i));
     const Tensor valid = index >= 0 && index < static_cast<double>(x.dim(i));
     place = i == 0 ? index : place * static_cast<double>(x.dim(i)) + index;
@@ -237,6 +244,7 @@ Tensor index_fill(const Tensor& x, int axis, const Tensor& indices, double value
   check_index_dtype(indices, "index_fill");
   build::check_device(x, indices, "index_fill");
   if (indices.rank() > 1) throw ShapeError(fmt::format("[index_fill] indices are a vector; got {}", indices.shape().str()));
+  build::watch_indices("index_fill", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   const Tensor hit = isin(positions(Shape{x.dim(at)}, 0, x.device()), cast(wrapped(indices, x.dim(at)), DType::i32));
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
   return where(reshape(hit, aligned.with(at, x.dim(at))), number_of("index_fill", x, value), x);

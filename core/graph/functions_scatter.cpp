@@ -8,6 +8,7 @@
 
 #include "core/graph/build_shape.h"
 #include "core/graph/custom.h"
+#include "core/graph/index_check.h"
 #include "core/graph/pick.h"
 
 namespace heddle {
@@ -173,6 +174,7 @@ Tensor check_slices(const char* op, const Tensor& x, int at, const Tensor& indic
     throw ShapeError(fmt::format("[{}] indices are (n), source is x with n slices along axis {}; got x {}, indices {}, source {}", op, at, x.shape().str(), indices.shape().str(),
                                  source.shape().str()));
   }
+  build::watch_indices(op, indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return build::wrapped(indices, x.dim(at));
 }
 
@@ -184,6 +186,7 @@ Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& indices, const Te
   build::check_dtypes("scatter_reduce", x, source);
   check_numbers("scatter_reduce", x);
   build::check_scatter("scatter_reduce", x, at, indices, source.shape());
+  build::watch_indices("scatter_reduce", indices, {.axis = at, .size = x.dim(at)});
   return combine(x, at, indices, source, how, include_self);
 }
 
@@ -205,6 +208,7 @@ Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor&
   if (x.numel() == 0 || source.numel() == 0) return x;
   if (build::number_dtype(alpha, x.dtype()) != x.dtype()) throw ValueError(fmt::format("[index_add] alpha must fit the dtype; got {} for {}", alpha, name_of(x.dtype())));
   const Tensor added = alpha == 1 ? source : source * alpha;
+  const IndexGuardScope checked(false);  // above, as the caller gave them
   return at == 0 ? index_add(x, index, added) : moveaxis(index_add(moveaxis(x, at, 0), index, moveaxis(added, at, 0)), 0, at);
 }
 

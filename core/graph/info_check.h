@@ -1,11 +1,11 @@
 // Whether a factorization went well: known when its kernel has run, asked when somebody looks.
 //
 // Purpose: functions of linear algebra compute an `info` beside their result (0, or the pivot where it failed) and have no reason to wait for it. They watch it
-// here; the next observation of any tensor on this thread reads the infos that have been computed by then and throws a LinAlgError for the first that is not 0,
-// with the place of the call that made it. The observation itself is not lost: repeat it.
+// (core/graph/watched.h): the next observation of any tensor on this thread throws a LinAlgError for the first that is not 0, with the place of the call that
+// made it.
 // Not watched, so that NaN and infinity are all there is (use the _ex function and look at its info): inside functions that compile() traces, vmap maps or a
 // scan repeats, where there is no value to look at.
-// Invariants: a watched info is held, so a step computes it; infos are read once. Thread safety: per thread, as recording is.
+// Thread safety: per thread, as recording is.
 #pragma once
 
 #include <string>
@@ -18,7 +18,5 @@ enum class Failure : uint8_t { not_positive_definite, singular, not_converged, r
 
 // info: i32 (batch..).
 void watch_info(const Tensor& info, const char* function, Failure failure);
-// Called by an observation when what it asked for has been computed.
-void throw_watched();
 
 }  // namespace heddle

@@ -8,10 +8,10 @@
 
 #include "core/exec/evaluate.h"
 #include "core/graph/functions.h"
-#include "core/graph/info_check.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
 #include "core/graph/transform.h"
+#include "core/graph/watched.h"
 
 namespace heddle {
 namespace {

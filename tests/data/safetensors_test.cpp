@@ -117,7 +117,7 @@ TEST_F(Safetensors, ForeignBoolBytesBecomeOne) {
 TEST_F(Safetensors, BadHeaders) {
   EXPECT_TRUE(
       contains(test::thrown_text<IoError>([&] { load_safetensors(folder / "none", &host()); }), "no such file"));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder.path(), &host()); }), "is not a file"));
+  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder.path(), &host()); }), "is a folder, expected a file"));
   EXPECT_TRUE(contains(error_of(std::vector<uint8_t>{}), "truncated"));
   EXPECT_TRUE(contains(error_of({1, 2, 3}), "truncated"));
   EXPECT_TRUE(contains(error_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}), "at most 100000000"));

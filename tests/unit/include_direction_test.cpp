@@ -1,4 +1,4 @@
-// Who may include whom: tools -> nn, data -> io, autograd -> core <- backend_*; driver headers only in backends.
+// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in backends.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -25,11 +25,12 @@ const std::map<std::string, std::set<std::string>>& allowed() {
       {"nn", {"core", "autograd", "nn"}},
       {"data", {"core", "io", "data"}},
       {"io", {"core", "io"}},
+      {"train", {"core", "autograd", "nn", "data", "io", "train"}},
       {"backend_vulkan", {"core", "backend_vulkan"}},
       {"backend_opencl", {"core", "backend_opencl"}},
       {"backend_cuda", {"core", "backend_cuda"}},
       {"bench", {"core", "autograd", "nn", "data", "io", "bench"}},
-      {"tools", {"core", "autograd", "nn", "data", "io", "bench", "tools"}},
+      {"tools", {"core", "autograd", "nn", "data", "io", "train", "bench", "tools"}},
       {compiler_caller, {"core", "tools", "backend_vulkan", "backend_cuda"}},
       {"examples", {"heddle.h"}},
   };

@@ -1,0 +1,47 @@
+#include "core/base/similar.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+
+namespace heddle {
+namespace {
+
+// Levenshtein's distance.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t{0});
+  for (size_t i = 0; i < a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i + 1);
+    for (size_t j = 0; j < b.size(); ++j) {
+      const size_t replaced = diagonal + (a[i] != b[j]);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
+    }
+  }
+  return row[b.size()];
+}
+
+}  // namespace
+
+std::vector<std::string_view> similar_names(std::string_view name, std::span<const std::string_view> known) {
+  std::vector<std::pair<size_t, std::string_view>> near;
+  for (const std::string_view candidate : known) {
+    const bool part = name.size() >= 3 && candidate.find(name) != std::string_view::npos;
+    const size_t d = part ? 1 : distance(name, candidate);
+    if (d <= std::max<size_t>(1, name.size() / 3)) near.emplace_back(d, candidate);
+  }
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string_view> result;
+  for (size_t i = 0; i < std::min<size_t>(near.size(), 3); ++i) result.push_back(near[i].second);
+  return result;
+}
+
+std::string did_you_mean(std::string_view name, std::span<const std::string_view> known, std::string_view otherwise) {
+  const std::vector<std::string_view> near = similar_names(name, known);
+  return near.empty() ? std::string(otherwise) : fmt::format("; did you mean {}?", fmt::join(near, ", "));
+}
+
+}  // namespace heddle

@@ -1,0 +1,144 @@
+// Encoding with byte pairs.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+#include <queue>
+#include <tuple>
+#include <unordered_set>
+
+#include "core/base/error.h"
+#include "data/tokenizer.h"
+#include "data/words.h"
+
+namespace heddle::data {
+namespace {
+
+constexpr int32_t none = -1;
+
+uint64_t pair_key(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+
+}  // namespace
+
+BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special)
+    : tokens_(std::move(tokens)), merges_(std::move(merges)), special_(std::move(special)), token_of_byte_(256, none) {
+  const auto fail = [](const std::string& what) { throw ValueError("[BpeTokenizer] " + what); };
+  if (tokens_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) fail("there are too many tokens");
+  std::unordered_set<std::string_view> different;
+  for (const std::string& t : tokens_) {
+    if (t.empty() || !different.insert(t).second) fail(fmt::format("the token '{}' is {}", t, t.empty() ? "empty" : "there twice"));
+  }
+  const auto known = [&](int32_t token) { return token >= 0 && token < size(); };
+  for (const auto& [name, token] : special_) {
+    if (!known(token) || name.empty() || text_of(token) != name) fail(fmt::format("special token '{}' is not token {}", name, token));
+  }
+  for (size_t i = 0; i < tokens_.size(); ++i) {
+    const std::string& t = tokens_[i];
+    if (t.size() == 1 && special_.count(t) == 0) token_of_byte_[static_cast<uint8_t>(t[0])] = static_cast<int32_t>(i);
+  }
+  const auto missing = std::find(token_of_byte_.begin(), token_of_byte_.end(), none);
+  if (missing != token_of_byte_.end()) fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each", missing - token_of_byte_.begin()));
+  for (size_t i = 0; i < merges_.size(); ++i) {
+    const auto [left, right, result] = merges_[i];
+    if (!known(left) || !known(right) || !known(result) || text_of(result) != text_of(left) + text_of(right)) fail(fmt::format("merge {} does not join two tokens to a third", i));
+    ranks_.try_emplace(pair_key(left, right), Ranked{static_cast<int32_t>(i), result});
+  }
+}
+
+const std::string& BpeTokenizer::text_of(int32_t token) const {
+  if (token < 0 || token >= size()) throw ValueError(fmt::format("[BpeTokenizer] there is no token {} among {}", token, size()));
+  return tokens_[static_cast<size_t>(token)];
+}
+
+// Merges within one word: a list of tokens in which the pair of the lowest rank, of equal ones the leftmost, is joined until no pair has a rank.
+class BpeTokenizer::WordEncoder {
+ public:
+  explicit WordEncoder(const BpeTokenizer& of) : of_(of) {}
+
+  void append(std::string_view word, std::vector<int32_t>& out) {
+    parts_.clear();
+    for (size_t i = 0; i < word.size(); ++i) {
+      parts_.push_back({of_.token_of_byte_[static_cast<uint8_t>(word[i])], i == 0 ? nowhere : i - 1, i + 1 == word.size() ? nowhere : i + 1});
+    }
+    for (size_t i = 0; i + 1 < parts_.size(); ++i) offer(i);
+    while (!candidates_.empty()) {
+      const Candidate best = candidates_.top();
+      candidates_.pop();
+      join(best);
+    }
+    for (size_t i = 0; i != nowhere; i = parts_[i].next) out.push_back(parts_[i].token);
+  }
+
+ private:
+  static constexpr size_t nowhere = static_cast<size_t>(-1);
+  struct Part {
+    int32_t token;  // none: joined to the one before
+    size_t before, next;
+  };
+  struct Candidate {
+    int32_t rank;
+    size_t at;
+    int32_t left, right, result;
+    bool operator>(const Candidate& other) const { return std::tie(rank, at) > std::tie(other.rank, other.at); }
+  };
+
+  void offer(size_t at) {
+    const int32_t left = parts_[at].token, right = parts_[parts_[at].next].token;
+    const auto found = of_.ranks_.find(pair_key(left, right));
+    if (found != of_.ranks_.end()) candidates_.push({found->second.rank, at, left, right, found->second.result});
+  }
+
+  // Does nothing where one of the two has been joined meanwhile.
+  void join(const Candidate& c) {
+    Part& left = parts_[c.at];
+    if (left.token != c.left || left.next == nowhere || parts_[left.next].token != c.right) return;
+    Part& right = parts_[left.next];
+    left.token = c.result;
+    left.next = right.next;
+    right.token = none;
+    if (left.next != nowhere) {
+      parts_[left.next].before = c.at;
+      offer(c.at);
+    }
+    if (left.before != nowhere) offer(left.before);
+  }
+
+  const BpeTokenizer& of_;
+  std::vector<Part> parts_;
+  std::priority_queue<Candidate, std::vector<Candidate>, std::greater<>> candidates_;
+};
+
+std::vector<int32_t> BpeTokenizer::encode(std::string_view text, SpecialTokens how) const {
+  struct Place {
+    size_t at, count;
+  };
+  std::vector<int32_t> out;
+  out.reserve(text.size() / 3);
+  std::unordered_map<std::string_view, Place> seen;  // where a word's tokens already stand
+  WordEncoder words(*this);
+  const auto append = [&](std::string_view part) {
+    for_each_word(part, [&](std::string_view word) {
+      const auto [found, is_new] = seen.try_emplace(word, Place{out.size(), 0});
+      auto& [at, count] = found->second;
+      if (is_new) {
+        words.append(word, out);
+        count = out.size() - at;
+      } else {
+        for (size_t i = 0; i < count; ++i) out.push_back(out[at + i]);
+      }
+    });
+  };
+  while (how == SpecialTokens::recognised && !special_.empty()) {
+    std::tuple<size_t, size_t, int32_t> first{std::string_view::npos, 0, none};  // the leftmost, of several there the longest
+    for (const auto& [name, token] : special_) first = std::min(first, {text.find(name), std::numeric_limits<size_t>::max() - name.size(), token});
+    const auto [at, longest, token] = first;
+    if (at == std::string_view::npos) break;
+    append(text.substr(0, at));
+    out.push_back(token);
+    text.remove_prefix(at + text_of(token).size());
+  }
+  append(text);
+  return out;
+}
+
+}  // namespace heddle::data

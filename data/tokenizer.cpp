@@ -1,0 +1,89 @@
+#include "data/tokenizer.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "core/base/error.h"
+#include "data/bpe_text.h"
+#include "data/unicode.h"
+
+namespace heddle::data {
+
+using Json = nlohmann::ordered_json;
+
+std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
+  std::string text;
+  for (const int32_t token : tokens) text += text_of(token);
+  return text;
+}
+
+void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary) {
+  if (tokenizer.size() <= model_vocabulary) return;
+  throw ValueError(fmt::format("[tokenizer] it has {} tokens, but the model's vocabulary is {}; do the two belong together?", tokenizer.size(), model_vocabulary));
+}
+
+TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where) {
+  const auto fail = [&](std::string_view what) { throw IoError(fmt::format("[tokenizer] {}: {}", where, what)); };
+  try {
+    const Json json = Json::parse(text);
+    const std::string type = json.at("type");
+    if (type == "bpe") return detail::bpe_from_json(json, where);
+    if (type != "characters") fail(fmt::format("type is '{}'; known: bpe, characters", type));
+    return std::make_shared<CharTokenizer>(json.at("characters").get<std::string>());
+  } catch (const Json::exception& error) {
+    fail(fmt::format("not what a tokenizer is stored as: {}", error.what()));
+  } catch (const ValueError& error) {
+    fail(error.what());
+  }
+  return nullptr;
+}
+
+CharTokenizer::CharTokenizer(std::string_view text) {
+  if (text.empty()) throw ValueError("[CharTokenizer] the text is empty, so there are no characters");
+  std::set<int32_t> codes;
+  for (size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    if (c.code < 0) throw ValueError(fmt::format("[CharTokenizer] the text is no UTF-8 at byte {}; a BpeTokenizer takes any bytes", at));
+    codes.insert(c.code);
+    at += c.bytes;
+  }
+  for (const int32_t code : codes) {
+    token_of_.emplace(code, static_cast<int32_t>(characters_.size()));
+    characters_.push_back(utf8(code));
+  }
+}
+
+std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
+  std::vector<int32_t> tokens;
+  tokens.reserve(text.size());
+  for (size_t at = 0; at < text.size();) {
+    const Character c = character_at(text, at);
+    const auto found = token_of_.find(c.code);
+    if (found == token_of_.end()) {
+      throw ValueError(fmt::format("[CharTokenizer] {} at byte {} is not among the {} characters of the vocabulary", describe_character(text, at), at, size()));
+    }
+    tokens.push_back(found->second);
+    at += c.bytes;
+  }
+  return tokens;
+}
+
+const std::string& CharTokenizer::text_of(int32_t token) const {
+  if (token < 0 || token >= size()) throw ValueError(fmt::format("[CharTokenizer] there is no token {} among {}", token, size()));
+  return characters_[static_cast<size_t>(token)];
+}
+
+const std::map<std::string, int32_t>& CharTokenizer::special() const {
+  static const std::map<std::string, int32_t> none;
+  return none;
+}
+
+std::string CharTokenizer::str() const {
+  std::string all;
+  for (const std::string& c : characters_) all += c;
+  return Json{{"type", "characters"}, {"characters", all}}.dump();
+}
+
+}  // namespace heddle::data

@@ -1,0 +1,110 @@
+// Tokenizers: text to numbers and back.
+//
+//   const auto tokenizer = data::BpeTokenizer::train(text, {.vocabulary = 1256});
+//   const std::vector<int32_t> tokens = tokenizer->encode("to be or not");
+//   tokenizer->decode(tokens);                                               // "to be or not"
+//   save_safetensors(path, state, {{"tokenizer", tokenizer->str()}});        // and back: data::parse_tokenizer(text)
+//
+// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes, and decode(encode(x)) is x; what a special token (<|endoftext|>) looks like in a text is text, unless the call says
+// otherwise. CharTokenizer takes UTF-8 of the characters that it knows.
+// Errors: ValueError for characters and tokens that a vocabulary does not have, IoError with file (and line) for files that do not fit together.
+// Thread safety: immutable; may be used by several threads at once.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+namespace heddle::data {
+
+class Tokenizer {
+ public:
+  virtual ~Tokenizer() = default;
+  // How many tokens there are, special ones included: what a model's vocabulary has to hold.
+  virtual int64_t size() const = 0;
+  virtual std::vector<int32_t> encode(std::string_view text) const = 0;
+  // What a token stands for. ValueError for one that there is not.
+  virtual const std::string& text_of(int32_t token) const = 0;
+  std::string decode(std::span<const int32_t> tokens) const;
+  // Special tokens by name, such as <|endoftext|>.
+  virtual const std::map<std::string, int32_t>& special() const = 0;
+  // JSON, for parse_tokenizer(): what is stored with a model.
+  virtual std::string str() const = 0;
+};
+using TokenizerPtr = std::shared_ptr<const Tokenizer>;
+
+// From what str() gave. `where` stands in the errors (IoError): a path.
+TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where = "tokenizer");
+// ValueError unless a model of so many tokens takes all that this tokenizer makes.
+void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary);
+
+// A token for each Unicode character of a text, in the order of code points.
+class CharTokenizer final : public Tokenizer {
+ public:
+  // The characters of the text, each once. ValueError for text that is no UTF-8, or empty.
+  explicit CharTokenizer(std::string_view text);
+  int64_t size() const override { return static_cast<int64_t>(characters_.size()); }
+  std::vector<int32_t> encode(std::string_view text) const override;
+  const std::string& text_of(int32_t token) const override;
+  const std::map<std::string, int32_t>& special() const override;
+  std::string str() const override;
+
+ private:
+  std::vector<std::string> characters_;
+  std::unordered_map<int32_t, int32_t> token_of_;  // by code point
+};
+
+struct BpeTraining {
+  int64_t vocabulary = 1024;  // tokens in all: 256 bytes, merges, special ones
+  std::vector<std::string> special = {"<|endoftext|>"};
+  int64_t least_count = 2;    // a pair that is rarer is not merged
+};
+
+enum class SpecialTokens : uint8_t { as_text, recognised };
+
+// Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et al. 2016, "Neural machine translation of rare words with subword
+// units"; Radford et al. 2019.
+class BpeTokenizer final : public Tokenizer {
+ public:
+  struct Merge {
+    int32_t left, right, result;
+  };
+  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token, and every merge joins two to what both say.
+  BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {});
+
+  // Learns merges from a text: again and again the pair of tokens that is most frequent within words (of equally frequent ones that of the lowest tokens) becomes a token. Stops early when
+  // no pair is frequent enough. Tokens are in GPT-2's order: bytes, merges, special ones.
+  static std::shared_ptr<const BpeTokenizer> train(std::string_view text, const BpeTraining& options = {});
+  // GPT-2's two files: a JSON object from token to number, and a line "left right" for each merge in order. Tokens of the first that no merge makes are special ones.
+  static std::shared_ptr<const BpeTokenizer> load(const std::string& vocab_json, const std::string& merges_txt);
+  // vocab.json and merges.txt in that folder, which is made if it is missing.
+  void save(const std::string& folder) const;
+
+  int64_t size() const override { return static_cast<int64_t>(tokens_.size()); }
+  std::vector<int32_t> encode(std::string_view text) const override { return encode(text, SpecialTokens::as_text); }
+  std::vector<int32_t> encode(std::string_view text, SpecialTokens how) const;
+  const std::string& text_of(int32_t token) const override;
+  const std::map<std::string, int32_t>& special() const override { return special_; }
+  const std::vector<Merge>& merges() const { return merges_; }
+  std::string str() const override;
+
+ private:
+  struct Ranked {
+    int32_t rank, result;
+  };
+  class WordEncoder;
+
+  std::vector<std::string> tokens_;
+  std::vector<Merge> merges_;
+  std::map<std::string, int32_t> special_;
+  std::vector<int32_t> token_of_byte_;
+  std::unordered_map<uint64_t, Ranked> ranks_;  // by pair
+};
+
+}  // namespace heddle::data

@@ -1,0 +1,71 @@
+#include "data/unicode.h"
+
+#include <fmt/format.h>
+#include <utf8proc.h>
+
+#include <algorithm>
+#include <array>
+
+namespace heddle::data {
+namespace {
+
+// White_Space in Unicode's PropList.txt.
+bool is_space(int32_t code) {
+  if (code < 0x80) return code == ' ' || (code >= '\t' && code <= '\r');
+  constexpr std::array<int32_t, 8> others = {0x85, 0xA0, 0x1680, 0x2028, 0x2029, 0x202F, 0x205F, 0x3000};
+  return (code >= 0x2000 && code <= 0x200A) || std::find(others.begin(), others.end(), code) != others.end();
+}
+
+CharacterClass classify(int32_t code) {
+  if (code < 0) return CharacterClass::other;
+  if (is_space(code)) return CharacterClass::space;
+  const utf8proc_category_t category = utf8proc_category(code);
+  if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return CharacterClass::letter;
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO ? CharacterClass::number : CharacterClass::other;
+}
+
+}  // namespace
+
+Character character_at(std::string_view text, size_t at) {
+  const auto first = static_cast<uint8_t>(text[at]);
+  if (first < 0x80) return {first, 1};
+  utf8proc_int32_t code = -1;
+  const auto length = static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size() - at, 4));
+  const utf8proc_ssize_t bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at), length, &code);
+  return bytes > 0 ? Character{code, static_cast<uint8_t>(bytes)} : Character{};
+}
+
+CharacterClass class_of(int32_t code) {
+  static const auto ascii = [] {
+    std::array<CharacterClass, 128> table{};
+    for (size_t i = 0; i < table.size(); ++i) table[i] = classify(static_cast<int32_t>(i));
+    return table;
+  }();
+  return code >= 0 && code < 128 ? ascii[static_cast<size_t>(code)] : classify(code);
+}
+
+std::string utf8(int32_t code) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const utf8proc_ssize_t length = utf8proc_encode_char(code, bytes.data());
+  return {bytes.begin(), bytes.begin() + length};
+}
+
+size_t whole_characters(std::string_view text) {
+  constexpr size_t longest = 4;
+  for (size_t back = 1; back <= std::min(longest, text.size()); ++back) {
+    const auto byte = static_cast<uint8_t>(text[text.size() - back]);
+    if ((byte & 0xC0) == 0x80) continue;  // a continuation
+    const size_t wanted = byte >= 0xF0 ? 4 : byte >= 0xE0 ? 3 : byte >= 0xC0 ? 2 : 1;
+    return back < wanted ? text.size() - back : text.size();
+  }
+  return text.size();
+}
+
+std::string describe_character(std::string_view text, size_t at) {
+  const Character c = character_at(text, at);
+  if (c.code < 0) return fmt::format("byte 0x{:02X}", static_cast<uint8_t>(text[at]));
+  const bool control = c.code < 0x20 || (c.code >= 0x7F && c.code < 0xA0);
+  return control ? fmt::format("U+{:04X}", c.code) : fmt::format("'{}' (U+{:04X})", text.substr(at, c.bytes), c.code);
+}
+
+}  // namespace heddle::data

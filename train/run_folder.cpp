@@ -1,0 +1,107 @@
+#include "train/run_folder.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "io/atomic_file.h"
+
+namespace heddle::train {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+[[noreturn]] void fail(const std::string& path, const char* doing) { throw IoError(fmt::format("[run] {}: cannot {}: {}", path, doing, std::strerror(errno))); }
+
+bool holds_run(const fs::path& folder) {
+  std::error_code code;
+  return fs::exists(folder / "config.toml", code) || fs::exists(folder / "metrics.jsonl", code) || fs::exists(folder / "checkpoints", code);
+}
+
+int open_or_fail(const std::string& path, int flags) {
+  const int descriptor = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0666);
+  if (descriptor < 0) fail(path, "open it");
+  return descriptor;
+}
+
+// Bytes up to the last whole line.
+off_t whole_lines(int descriptor, const std::string& path) {
+  off_t end = ::lseek(descriptor, 0, SEEK_END);
+  if (end < 0) fail(path, "find its end");
+  char c = 0;
+  while (end > 0 && ::pread(descriptor, &c, 1, end - 1) == 1 && c != '\n') --end;
+  return end;
+}
+
+}  // namespace
+
+RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
+  if (resume && !holds_run(path)) throw ValueError(fmt::format("[run] {}: holds no run to go on with", path));
+  if (!resume && holds_run(path)) throw ValueError(fmt::format("[run] {}: holds a run; --resume goes on with it, --out names another folder", path));
+  require_writable_folder(path);
+  lock();
+  try {
+    open_metrics();
+  } catch (...) {
+    ::close(lock_);
+    throw;
+  }
+}
+
+RunFolder::~RunFolder() {
+  if (metrics_ >= 0) ::close(metrics_);
+  ::close(lock_);
+}
+
+std::string RunFolder::file(std::string_view name) const { return (fs::path(path_) / name).string(); }
+
+// The file stays: only the lock on it says anything.
+void RunFolder::lock() {
+  lock_ = open_or_fail(file(".lock"), O_RDWR);
+  if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
+  const int reason = errno;
+  ::close(lock_);
+  if (reason == EWOULDBLOCK) throw ValueError(fmt::format("[run] {}: another process is training into this folder", path_));
+  errno = reason;
+  fail(path_, "lock it");
+}
+
+void RunFolder::open_metrics() {
+  const std::string path = file("metrics.jsonl");
+  metrics_ = open_or_fail(path, O_RDWR | O_APPEND);
+  if (::ftruncate(metrics_, whole_lines(metrics_, path)) != 0) fail(path, "cut off its unfinished line");
+}
+
+void RunFolder::write_config(const Config& config) const { write_file_atomically(file("config.toml"), config.str()); }
+
+void RunFolder::write_environment(const DeviceContext& device) const {
+  Json now = Json::parse(environment_json(device));
+  std::ifstream in(file("environment.json"));
+  Json before = Json::parse(in, nullptr, false);  // discarded where there is none
+  if (before.is_object()) {
+    Json earlier = before.contains("earlier") ? before["earlier"] : Json::array();
+    before.erase("earlier");
+    earlier.push_back(std::move(before));
+    now["earlier"] = std::move(earlier);
+  }
+  write_file_atomically(file("environment.json"), now.dump(2) + "\n");
+}
+
+void RunFolder::append(std::string_view json) const {
+  const std::string line = std::string(json) + '\n';
+  const ssize_t wrote = ::write(metrics_, line.data(), line.size());
+  if (wrote == static_cast<ssize_t>(line.size())) return;
+  if (wrote >= 0) errno = ENOSPC;
+  fail(file("metrics.jsonl"), "append a line");
+}
+
+}  // namespace heddle::train
