@@ -216,7 +216,6 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, doub
   check_classes("multi_margin_loss", input, targets);
   const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   build::watch_indices("multi_margin_loss", targets, {.axis = 1, .size = input.dim(1), .noun = "class"});
-  const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor hinge = relu(margin - unsqueeze(pick(x, targets), 1) + x);  // (N, C)
   const Tensor other = one_hot(targets, x.dim(1), DType::boolean);
   return reduce(mean(where(other, 0, p == 1 ? hinge : square(hinge)), {1}), reduction, in.dtype());
