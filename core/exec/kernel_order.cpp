@@ -133,7 +133,7 @@ class GreedyOrder {
       if (all.size() < 2 || alive_.left(t) != static_cast<int>(all.size())) continue;
       int64_t bytes = -temporaries_.bytes(t);
       for (size_t k : all) bytes += change[k];
-      consider(bytes, *std::min_element(all.begin(), all.end(), [&](size_t a, size_t b) { return change[a] < change[b]; }));
+      consider(bytes, all[0]);
     }
     return best;
   }
