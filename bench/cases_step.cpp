@@ -29,7 +29,7 @@ Case parse(const std::string& name, DType) {
 }  // namespace
 
 Family step_family() {
-  return {"step", std::string(training_step_form), {"mlp:32", "cnn:32", "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"}, {DType::f32}, {}, parse};
+  return {"step", std::string(training_step_form), {"mlp:32", "cnn:32", "char-gpt", "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"}, {DType::f32}, {}, parse};
 }
 
 }  // namespace heddle::bench

@@ -46,7 +46,7 @@ class Cases:
             return None
         try:
             return method(case, dtype)
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, KeyError):
             return None  # a form that has no counterpart here
 
     def matmul(self, case, dtype):
@@ -189,20 +189,23 @@ class Cases:
     def step(self, case, dtype):
         """Forward, backward and update of bench/training_step.cpp's models."""
         torch, functional = self.torch, self.torch.nn.functional
-        kind, rest = case.split(":")
-        size = sizes(rest)
-        optimizer_of, classes = torch.optim.Adam, 10
+        kind, _, rest = case.partition(":")
+        size = sizes(rest or {"char-gpt": "12"}[kind])
+        optimizer_of, classes, clip = torch.optim.Adam, 10, None
         if kind == "mlp":
             model, x = mlp(torch), self.random([size[0], 784], dtype)
         elif kind == "cnn":
             model, x = cnn(torch), self.random([size[0], 1, 28, 28], dtype)
         elif kind == "gpt":
-            model, x = gpt(torch, *size[1:]), torch.randint(256, size[:2], device=self.device)
             optimizer_of, classes = torch.optim.AdamW, 256
+            model, x = gpt(torch, classes, *size[1:]), torch.randint(classes, size[:2], device=self.device)
+        elif kind == "char-gpt":  # nanoGPT's configuration for a CPU
+            optimizer_of, classes, clip = torch.optim.AdamW, 65, 1.0
+            model, x = gpt(torch, classes, 64, 4, 128), torch.randint(classes, [size[0], 64], device=self.device)
         else:
             return None
         model.to(self.device)
-        labels = torch.randint(classes, [x.numel() if kind == "gpt" else size[0]], device=self.device)
+        labels = torch.randint(classes, [x.numel() if kind.endswith("gpt") else size[0]], device=self.device)
         optimizer = optimizer_of(model.parameters(), lr=1e-3, fused=True)
 
         def loss():
@@ -212,6 +215,8 @@ class Cases:
             def run():
                 optimizer.zero_grad()
                 loss().backward()
+                if clip:
+                    torch.nn.utils.clip_grad_norm_(model.parameters(), clip)
                 optimizer.step()
 
             return run
@@ -234,7 +239,7 @@ def cnn(torch):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
 
 
-def gpt(torch, length, layers, width):
+def gpt(torch, vocabulary, length, layers, width):
     nn, functional, heads = torch.nn, torch.nn.functional, width // 32
 
     class Block(nn.Module):
@@ -254,7 +259,7 @@ def gpt(torch, length, layers, width):
     class Gpt(nn.Module):
         def __init__(self):
             super().__init__()
-            self.wte, self.wpe = nn.Embedding(256, width), nn.Embedding(length, width)
+            self.wte, self.wpe = nn.Embedding(vocabulary, width), nn.Embedding(length, width)
             self.h, self.ln_f = nn.Sequential(*(Block() for _ in range(layers))), nn.LayerNorm(width)
 
         def forward(self, tokens):

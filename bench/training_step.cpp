@@ -10,7 +10,7 @@
 namespace heddle::bench {
 namespace {
 
-constexpr int64_t bytes_vocabulary = 256, head_width = 32;
+constexpr int64_t bytes_vocabulary = 256, character_vocabulary = 65, head_width = 32;
 
 Tensor labels(int64_t count, int64_t classes, uint32_t stream, DeviceContext& device) {
   return Tensor::from_vector(random_indices(count, classes, stream), {count}, &device);
@@ -30,15 +30,27 @@ TrainingStep mlp(int64_t batch, DeviceContext& device) {
                     {batch, 784}, device);
 }
 
+// Random tokens of a batch, and for each the one that follows.
+TrainingStep language_model(const nn::GptOptions& options, int64_t batch, DeviceContext& device) {
+  TrainingStep step;
+  step.model = std::make_shared<nn::Gpt>(options, &device);
+  const int64_t vocabulary = options.vocabulary, count = batch * options.context;
+  const Tensor tokens = reshape(labels(count, vocabulary, 3, device), {batch, options.context}), next = labels(count, vocabulary, 4, device);
+  step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
+  step.loss = [model = step.model, tokens, next, vocabulary] { return cross_entropy(reshape((*model)(tokens), {-1, vocabulary}), next); };
+  return step;
+}
+
 TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, bool offload, DeviceContext& device) {
   const int64_t batch = size[0], length = size[1], layers = size[2], width = size[3];
   if (width % head_width != 0) throw ValueError(fmt::format("[step] the width {} is not a multiple of {}, the size of a head", width, head_width));
-  TrainingStep step;
-  step.model = std::make_shared<nn::Gpt>(
-      nn::GptOptions{.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint, .offload = offload}, &device);
-  const Tensor tokens = reshape(labels(batch * length, bytes_vocabulary, 3, device), {batch, length}), next = labels(batch * length, bytes_vocabulary, 4, device);
-  step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
-  step.loss = [model = step.model, tokens, next] { return cross_entropy(reshape((*model)(tokens), {-1, bytes_vocabulary}), next); };
+  return language_model({.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .tanh_gelu = false, .checkpoint = checkpoint, .offload = offload}, batch, device);
+}
+
+// nanoGPT's configuration for a CPU, on characters of Shakespeare.
+TrainingStep char_gpt(int64_t batch, DeviceContext& device) {
+  TrainingStep step = language_model(nn::nanogpt_char_cpu(character_vocabulary), batch, device);
+  step.optimizer->set_clip_norm(1.0);
   return step;
 }
 
@@ -56,10 +68,11 @@ TrainingStep make_training_step(const std::string& text, DeviceContext& device) 
   manual_seed(1);
   const size_t colon = text.find(':');
   const bool sized = colon != std::string::npos;
-  const std::string model = text.substr(0, colon), sizes = sized ? text.substr(colon + 1) : model == "mnist-mlp" ? "32" : "";
+  const std::string model = text.substr(0, colon), sizes = sized ? text.substr(colon + 1) : model == "mnist-mlp" ? "32" : model == "char-gpt" ? "12" : "";
   const auto parse = [&](size_t count) { return parse_sizes("step", sizes, count, training_step_form); };
   if (model == "mlp" || model == "mnist-mlp") return mlp(parse(1)[0], device);
   if (model == "cnn") return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
+  if (model == "char-gpt") return char_gpt(parse(1)[0], device);
   if (model == "gpt" || model == "gpt-checkpoint" || model == "gpt-offload") return gpt(parse(4), model == "gpt-checkpoint", model == "gpt-offload", device);
   throw ValueError(fmt::format("[step] unknown training step '{}'; expected {}", text, training_step_form));
 }

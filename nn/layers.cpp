@@ -19,13 +19,20 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, DeviceContext* device, G
   bias = add_parameter("bias", bias);
 }
 
+Linear::Linear(const Tensor& shared, const Tensor& shift) : Module("Linear") {
+  if (shared.rank() != 2 || (shift.defined() && shift.shape() != Shape{shared.dim(0)})) {
+    throw ShapeError(fmt::format("[Linear] the weight is {} and the bias {}; expected (out, in) and (out)", shared.shape().str(), shift.defined() ? shift.shape().str() : "undefined"));
+  }
+  weight = add_parameter("weight", shared);
+  if (shift.defined()) bias = add_parameter("bias", shift);
+}
+
 Tensor Linear::forward(const Tensor& x) {
   if (x.rank() == 0 || x.dim(-1) != weight.dim(1)) {
     throw ShapeError(fmt::format("[Linear] input {} does not end in {}, the layer's input size (weight {})",
                                  x.shape().str(), weight.dim(1), weight.shape().str()));
   }
-  const Tensor y = matmul(x, transpose(weight));
-  return bias.defined() ? y + bias : y;
+  return linear(x, weight, bias);
 }
 
 Dropout::Dropout(double p, Generator* generator) : Module("Dropout"), p_(p), generator_(generator) {

@@ -19,6 +19,8 @@ namespace heddle::nn {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  // Over a weight (out, in) that is there, such as an embedding's, and an undefined bias or one (out): parameters of several modules are shared, not copied.
+  explicit Linear(const Tensor& weight, const Tensor& bias = {});
   Tensor forward(const Tensor& x) override;
 
   Tensor weight;
@@ -73,6 +75,7 @@ class Softmax : public Module {
 
 // Modules one after the other, named "0", "1", ...:
 //   nn::Sequential model{nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10)};
+// Sequential(other) is another handle of `other`; a Sequential whose only part so far is one takes append().
 class Sequential : public Module {
  public:
   template <std::derived_from<Module>... Layers>

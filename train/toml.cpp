@@ -51,10 +51,15 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
   }
 }
 
-template <class T>
-std::string formatted(const T& node) {
+// The shortest digits that read back as the same number; TOML tells a number from an integer by a point or an exponent.
+std::string number_text(double value) {
+  const std::string text = fmt::format("{}", value);
+  return text.find_first_not_of("-0123456789") == std::string::npos ? text + ".0" : text;
+}
+
+std::string quoted(const std::string& text) {
   std::ostringstream out;
-  out << toml::toml_formatter(node, toml::format_flags::none);
+  out << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::none);
   return out.str();
 }
 
@@ -83,8 +88,8 @@ std::string toml_text(const Value& value) {
   if (const auto* texts = std::get_if<Texts>(&value)) return list_text(*texts);
   if (const auto* flag = std::get_if<Flag>(&value)) return *flag ? "true" : "false";
   if (const auto* integer = std::get_if<Integer>(&value)) return std::to_string(*integer);
-  if (const auto* number = std::get_if<Number>(&value)) return formatted(toml::value<double>(*number));
-  return formatted(toml::value<std::string>(std::get<Text>(value)));
+  if (const auto* number = std::get_if<Number>(&value)) return number_text(*number);
+  return quoted(std::get<Text>(value));
 }
 
 }  // namespace heddle::train

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "core/graph/checkpoint.h"
+#include "nn/models/parts.h"
 
 namespace heddle::nn {
 namespace {
@@ -34,33 +35,37 @@ const GptOptions& checked(const GptOptions& o) {
   return o;
 }
 
-// Only names: "attn.c_attn" is a child of the child "attn".
-class Part : public Module {
- public:
-  Part(const char* kind, const char* first, const Linear& a, const char* second, const Linear& b) : Module(kind) {
-    add(first, a);
-    add(second, b);
-  }
-};
+Parts named(const char* kind, const char* first, const Linear& a, const char* second, const Linear& b) {
+  Parts parts(kind);
+  parts.add(first, a);
+  parts.add(second, b);
+  return parts;
+}
 
-class Blocks : public Module {
- public:
-  explicit Blocks(const std::vector<GptBlock>& blocks) : Module("Blocks") {
-    for (size_t i = 0; i < blocks.size(); ++i) add(std::to_string(i), blocks[i]);
-  }
-};
-
-class Table : public Module {
- public:
-  explicit Table(Tensor& weight) : Module("Embedding") { weight = add_parameter("weight", weight); }
-};
+Parts table(Tensor& weight) {
+  Parts parts("Embedding");
+  weight = parts.add_parameter("weight", weight);
+  return parts;
+}
 
 }  // namespace
+
+GptOptions gpt2() { return {}; }
+GptOptions gpt2_medium() { return {.layers = 24, .heads = 16, .width = 1024}; }
+GptOptions gpt2_large() { return {.layers = 36, .heads = 20, .width = 1280}; }
+GptOptions gpt2_xl() { return {.layers = 48, .heads = 25, .width = 1600}; }
+GptOptions nanogpt_char(int64_t vocabulary) {
+  return {.vocabulary = vocabulary, .context = 256, .layers = 6, .heads = 6, .width = 384, .dropout = 0.2, .tanh_gelu = false};
+}
+GptOptions nanogpt_char_cpu(int64_t vocabulary) {
+  return {.vocabulary = vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0, .tanh_gelu = false};
+}
 
 GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* generator)
     : Module("GptBlock"),
       heads_(o.heads),
       dropout_(o.dropout),
+      tanh_gelu_(o.tanh_gelu),
       generator_(generator),
       ln_1_(add("ln_1", LayerNorm(o.width, 1e-5, true, device))),
       ln_2_(LayerNorm(o.width, 1e-5, true, device)),
@@ -68,26 +73,23 @@ GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* genera
       attn_proj_(linear(o.width, o.width, residual_stddev(o), device, generator)),
       c_fc_(linear(o.width, 4 * o.width, 0.02, device, generator)),
       mlp_proj_(linear(4 * o.width, o.width, residual_stddev(o), device, generator)) {
-  add("attn", Part("Attention", "c_attn", c_attn_, "c_proj", attn_proj_));
+  add("attn", named("Attention", "c_attn", c_attn_, "c_proj", attn_proj_));
   add("ln_2", ln_2_);
-  add("mlp", Part("Mlp", "c_fc", c_fc_, "c_proj", mlp_proj_));
+  add("mlp", named("Mlp", "c_fc", c_fc_, "c_proj", mlp_proj_));
 }
 
 Tensor GptBlock::attend(const Tensor& x) {
-  const int64_t batch = x.dim(0), length = x.dim(1), width = x.dim(2);
-  const Tensor joined = reshape(c_attn_(x), {batch, length, 3, heads_, width / heads_});  // (B, T, 3, H, D)
-  const auto part = [&](int64_t i) { return transpose(squeeze(slice(joined, 2, {.start = i, .stop = i + 1}), 2), 1, 2); };  // (B, H, T, D)
   AttentionOptions how;
   how.causal = true;
   how.dropout = training() ? dropout_ : 0;
   how.generator = generator_;
-  const Tensor mixed = scaled_dot_product_attention(part(0), part(1), part(2), how);
-  return attn_proj_(reshape(transpose(mixed, 1, 2), {batch, length, width}));
+  return attn_proj_(self_attention(c_attn_(x), heads_, how));
 }
 
 Tensor GptBlock::forward(const Tensor& x) {
   const Tensor middle = x + heddle::dropout(attend(ln_1_(x)), dropout_, training(), generator_);
-  const Tensor grown = mlp_proj_(gelu(c_fc_(ln_2_(middle))));
+  const Tensor inner = c_fc_(ln_2_(middle));
+  const Tensor grown = mlp_proj_(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner));
   return middle + heddle::dropout(grown, dropout_, training(), generator_);
 }
 
@@ -95,10 +97,11 @@ Gpt::Gpt(const GptOptions& o, DeviceContext* device, Generator* generator)
     : Module("Gpt"), options_(checked(o)), generator_(generator), ln_f_(o.width, 1e-5, true, device) {
   wte_ = embedding_table(o.vocabulary, o.width, 0.02, device, generator);
   wpe_ = embedding_table(o.context, o.width, 0.01, device, generator);
-  add("wte", Table(wte_));
-  add("wpe", Table(wpe_));
-  for (int64_t i = 0; i < o.layers; ++i) blocks_.emplace_back(o, device, generator);
-  add("h", Blocks(blocks_));
+  add("wte", table(wte_));
+  add("wpe", table(wpe_));
+  Parts h("Blocks");
+  for (int64_t i = 0; i < o.layers; ++i) h.add(std::to_string(i), blocks_.emplace_back(o, device, generator));
+  add("h", h);
   add("ln_f", ln_f_);
 }
 

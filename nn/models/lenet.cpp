@@ -1,0 +1,36 @@
+#include "nn/models/lenet.h"
+
+#include <fmt/format.h>
+
+#include "nn/models/conv_norm.h"
+#include "nn/pool.h"
+
+namespace heddle::nn {
+namespace {
+
+Sequential make_features(const LeNetOptions& o, DeviceContext* device, Generator* generator) {
+  Sequential features;
+  int64_t in = o.channels;
+  for (const int64_t out : o.stages) {
+    features.append(conv_norm({.in = in, .out = out}, device, generator, ReLU(), MaxPool2d({2})));
+    in = out;
+  }
+  return features;
+}
+
+Sequential make_classifier(const LeNetOptions& o, DeviceContext* device, Generator* generator) {
+  if (o.stages.empty()) throw ValueError("[LeNet] no stages");
+  const int64_t height = o.height >> o.stages.size(), width = o.width >> o.stages.size();
+  if (height < 1 || width < 1) throw ValueError(fmt::format("[LeNet] nothing is left of a {}x{} image after {} stages that halve it", o.height, o.width, o.stages.size()));
+  return Sequential(Flatten(), Linear(o.stages.back() * height * width, o.hidden, true, device, generator), ReLU(), Dropout(o.dropout, generator),
+                    Linear(o.hidden, o.classes, true, device, generator));
+}
+
+}  // namespace
+
+LeNet::LeNet(const LeNetOptions& o, DeviceContext* device, Generator* generator)
+    : Module("LeNet"), features_(add("features", make_features(o, device, generator))), classifier_(add("classifier", make_classifier(o, device, generator))) {}
+
+Tensor LeNet::forward(const Tensor& images) { return classifier_(features_(images)); }
+
+}  // namespace heddle::nn

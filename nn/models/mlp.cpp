@@ -1,0 +1,28 @@
+#include "nn/models/mlp.h"
+
+namespace heddle::nn {
+
+void append_activation(Sequential& to, Activation activation) {
+  switch (activation) {
+    case Activation::relu: to.append(ReLU()); break;
+    case Activation::gelu: to.append(GELU()); break;
+    case Activation::silu: to.append(SiLU()); break;
+    case Activation::tanh: to.append(Tanh()); break;
+    case Activation::sigmoid: to.append(Sigmoid()); break;
+  }
+}
+
+Mlp::Mlp(const MlpOptions& o, DeviceContext* device, Generator* generator) {
+  int64_t in = o.in;
+  for (const int64_t width : o.hidden) {
+    append(Linear(in, width, true, device, generator));
+    append_activation(*this, o.activation);
+    if (o.dropout != 0) append(Dropout(o.dropout, generator));
+    in = width;
+  }
+  append(Linear(in, o.out, true, device, generator));
+}
+
+Tensor Mlp::forward(const Tensor& x) { return Sequential::forward(x.rank() > 2 ? Flatten()(x) : x); }
+
+}  // namespace heddle::nn

@@ -1,0 +1,79 @@
+#include "nn/models/mobilenet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nn/activations.h"
+#include "nn/models/conv_norm.h"
+
+namespace heddle::nn {
+namespace {
+
+class InvertedResidual : public Module {
+ public:
+  InvertedResidual(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device, Generator* generator)
+      : Module("InvertedResidual"), adds_(stride == 1 && in == out), conv_(add("conv", make(in, out, expansion, stride, device, generator))) {}
+  Tensor forward(const Tensor& x) override { return adds_ ? x + conv_(x) : conv_(x); }
+
+ private:
+  static Sequential make(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device, Generator* generator) {
+    const int64_t inside = in * expansion;
+    Sequential layers;
+    if (expansion != 1) layers.append(conv_norm({.in = in, .out = inside, .kernel = 1}, device, generator, ReLU6()));
+    layers.append(conv_norm({.in = inside, .out = inside, .stride = stride, .groups = inside}, device, generator, ReLU6()));
+    layers.append(padded_conv({.in = inside, .out = out, .kernel = 1}, device, generator));
+    layers.append(BatchNorm(out, 1e-5, 0.1, true, device));
+    return layers;
+  }
+
+  bool adds_;
+  Sequential conv_;
+};
+
+// The nearest multiple of 8 that is not below nine tenths of it.
+int64_t scaled(int64_t channels, double width) {
+  const double wanted = static_cast<double>(channels) * width;
+  const int64_t rounded = std::max<int64_t>(8, static_cast<int64_t>(wanted + 4) / 8 * 8);
+  return static_cast<double>(rounded) < 0.9 * wanted ? rounded + 8 : rounded;
+}
+
+const MobileNetV2Options& checked(const MobileNetV2Options& o) {
+  if (!(o.width > 0) || o.classes < 1) throw ValueError(fmt::format("[MobileNetV2] sizes must be positive: width {}, classes {}", o.width, o.classes));
+  return o;
+}
+
+int64_t last_channels(const MobileNetV2Options& o) { return scaled(o.last, std::max(1.0, o.width)); }
+
+Sequential make_features(const MobileNetV2Options& o, DeviceContext* device, Generator* generator) {
+  int64_t in = scaled(o.first, o.width);
+  Sequential features;
+  features.append(conv_norm({.in = 3, .out = in, .stride = 2}, device, generator, ReLU6()));
+  for (const InvertedResiduals& stage : o.stages) {
+    const int64_t out = scaled(stage.channels, o.width);
+    for (int64_t b = 0; b < stage.blocks; ++b) {
+      features.append(InvertedResidual(in, out, stage.expansion, b == 0 ? stage.stride : 1, device, generator));
+      in = out;
+    }
+  }
+  features.append(conv_norm({.in = in, .out = last_channels(o), .kernel = 1}, device, generator, ReLU6()));
+  return features;
+}
+
+Linear make_head(const MobileNetV2Options& o, DeviceContext* device, Generator* generator) {
+  Linear head(last_channels(o), o.classes, true, device, generator);
+  init::normal(head.weight, 0, 0.01, generator);
+  init::zeros(head.bias);
+  return head;
+}
+
+}  // namespace
+
+MobileNetV2::MobileNetV2(const MobileNetV2Options& o, DeviceContext* device, Generator* generator)
+    : Module("MobileNetV2"),
+      features_(add("features", make_features(checked(o), device, generator))),
+      classifier_(add("classifier", Sequential(Dropout(o.dropout, generator), make_head(o, device, generator)))) {}
+
+Tensor MobileNetV2::forward(const Tensor& images) { return classifier_(mean(features_(images), {-2, -1})); }
+
+}  // namespace heddle::nn

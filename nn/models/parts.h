@@ -1,0 +1,24 @@
+// What models with the names of other libraries share: modules that only name their parts, and attention over a joined projection.
+//
+// Invariants: modules are handles (nn/module.h). Errors: those of the functions. Thread safety: none.
+#pragma once
+
+#include <string>
+
+#include "core/graph/functions.h"
+#include "nn/module.h"
+
+namespace heddle::nn {
+
+// "attn.c_attn" is a child of the child "attn", which computes nothing.
+class Parts : public Module {
+ public:
+  explicit Parts(std::string kind) : Module(std::move(kind)) {}
+  using Module::add;
+  using Module::add_parameter;
+};
+
+// Queries, keys and values side by side (B, T, 3 * C), each of `heads` heads side by side -> (B, T, C).
+Tensor self_attention(const Tensor& joined, int64_t heads, const AttentionOptions& how);
+
+}  // namespace heddle::nn

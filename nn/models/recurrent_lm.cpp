@@ -1,0 +1,51 @@
+#include "nn/models/recurrent_lm.h"
+
+#include <fmt/format.h>
+
+namespace heddle::nn {
+namespace {
+
+const RecurrentLmOptions& checked(const RecurrentLmOptions& o) {
+  if (o.vocabulary < 1 || o.width < 1) throw ValueError(fmt::format("[RecurrentLm] sizes must be positive: vocabulary {}, width {}", o.vocabulary, o.width));
+  if (o.tied && o.width != o.hidden) throw ValueError(fmt::format("[RecurrentLm] tied weights need an embedding as wide as the hidden state: width {}, hidden {}", o.width, o.hidden));
+  return o;
+}
+
+Embedding make_encoder(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator) {
+  Embedding encoder(o.vocabulary, o.width, {}, device, generator);
+  init::uniform(encoder.weight, -0.1, 0.1, generator);
+  return encoder;
+}
+
+// PyTorch's example has the same first values: uniform in +-0.1, biases 0.
+Linear make_decoder(const RecurrentLmOptions& o, const Tensor& table, DeviceContext* device, Generator* generator) {
+  if (o.tied) return Linear(table, zeros({o.vocabulary}, DType::f32, device));
+  Linear decoder(o.hidden, o.vocabulary, true, device, generator);
+  init::uniform(decoder.weight, -0.1, 0.1, generator);
+  init::zeros(decoder.bias);
+  return decoder;
+}
+
+Recurrent make_layers(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator) {
+  const RecurrentOptions how{.layers = o.layers, .dropout = o.dropout, .batch_first = true, .device = device, .generator = generator};
+  if (o.cell == RecurrentCellKind::gru) return GRU(o.width, o.hidden, how);
+  return LSTM(o.width, o.hidden, how);
+}
+
+}  // namespace
+
+RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator)
+    : Module("RecurrentLm"),
+      options_(checked(o)),
+      encoder_(add("encoder", make_encoder(o, device, generator))),
+      rnn_(add("rnn", make_layers(o, device, generator))),
+      decoder_(add("decoder", make_decoder(o, encoder_.weight, device, generator))),
+      drop_(add("drop", Dropout(o.dropout, generator))) {}
+
+RecurrentLm::Result RecurrentLm::run(const Tensor& tokens, std::vector<Tensor> state) {
+  if (tokens.rank() != 2) throw ShapeError(fmt::format("[RecurrentLm] tokens are {}; expected (batch, length)", tokens.shape().str()));
+  const Recurrent::Result result = rnn_.run(drop_(encoder_(tokens)), std::move(state));  // (N, T, hidden)
+  return {decoder_(drop_(result.states)), result.last};
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,74 @@
+#include "nn/models/resnet.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "nn/models/conv_norm.h"
+
+namespace heddle::nn {
+namespace {
+
+const ResNetOptions& checked(const ResNetOptions& o) {
+  if (o.blocks.empty() || std::ranges::any_of(o.blocks, [](int64_t n) { return n < 1; })) throw ValueError("[ResNet] each stage needs a block, and there must be a stage");
+  if (o.width < 1 || o.classes < 1) throw ValueError(fmt::format("[ResNet] sizes must be positive: width {}, classes {}", o.width, o.classes));
+  return o;
+}
+
+int64_t features(const ResNetOptions& o) { return (o.width << (o.blocks.size() - 1)) * (o.bottleneck ? ResNetBlock::expansion : 1); }
+
+}  // namespace
+
+ResNetOptions resnet18(int64_t classes) { return {.classes = classes}; }
+ResNetOptions resnet34(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .classes = classes}; }
+ResNetOptions resnet50(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .bottleneck = true, .classes = classes}; }
+
+void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device, Generator* generator) {
+  const size_t number = layers_.size() + 1;
+  const Conv2d conv = add(fmt::format("conv{}", number), padded_conv({.in = in, .out = out, .kernel = kernel, .stride = stride}, device, generator));
+  layers_.emplace_back(conv, add(fmt::format("bn{}", number), BatchNorm(out, 1e-5, 0.1, true, device)));
+}
+
+ResNetBlock::ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device, Generator* generator) : Module("ResNetBlock") {
+  const int64_t out = bottleneck ? width * expansion : width;
+  if (bottleneck) append(in, width, 1, 1, device, generator);
+  append(bottleneck ? width : in, width, 3, stride, device, generator);
+  append(width, out, bottleneck ? 1 : 3, 1, device, generator);
+  if (stride != 1 || in != out) downsample_ = add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = stride}, device, generator));
+}
+
+Tensor ResNetBlock::forward(const Tensor& x) {
+  Tensor y = x;
+  for (size_t i = 0; i < layers_.size(); ++i) {
+    auto& [conv, norm] = layers_[i];
+    y = norm(conv(i == 0 ? y : relu(y)));
+  }
+  return relu(y + (downsample_ ? (*downsample_)(x) : x));
+}
+
+ResNet::ResNet(const ResNetOptions& o, DeviceContext* device, Generator* generator)
+    : Module("ResNet"),
+      small_input_(checked(o).small_input),
+      conv1_(add("conv1", padded_conv({.in = o.channels, .out = o.width, .kernel = o.small_input ? 3 : 7, .stride = o.small_input ? 1 : 2}, device, generator))),
+      bn1_(add("bn1", BatchNorm(o.width, 1e-5, 0.1, true, device))),
+      fc_(features(o), o.classes, true, device, generator) {
+  int64_t in = o.width, width = o.width;
+  for (size_t s = 0; s < o.blocks.size(); ++s, width *= 2) {
+    Sequential stage;
+    for (int64_t b = 0; b < o.blocks[s]; ++b) {
+      stage.append(ResNetBlock(in, width, s > 0 && b == 0 ? 2 : 1, o.bottleneck, device, generator));
+      in = o.bottleneck ? width * ResNetBlock::expansion : width;
+    }
+    stages_.push_back(add(fmt::format("layer{}", s + 1), stage));
+  }
+  add("fc", fc_);
+}
+
+Tensor ResNet::forward(const Tensor& images) {
+  Tensor x = relu(bn1_(conv1_(images)));
+  if (!small_input_) x = max_pool2d(x, {3}, {.stride = {2}, .padding = {1}});
+  for (Sequential& stage : stages_) x = stage(x);
+  return fc_(mean(x, {-2, -1}));
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,57 @@
+#include "nn/models/vae.h"
+
+namespace heddle::nn {
+namespace {
+
+Mlp make_encoder(const AutoencoderOptions& o, int64_t out, DeviceContext* device, Generator* generator) {
+  return Mlp({.in = o.in, .hidden = o.hidden, .out = out, .activation = o.activation}, device, generator);
+}
+
+Mlp make_decoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator) {
+  return Mlp({.in = o.latent, .hidden = {o.hidden.rbegin(), o.hidden.rend()}, .out = o.in, .activation = o.activation}, device, generator);
+}
+
+}  // namespace
+
+Autoencoder::Autoencoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
+    : Module("Autoencoder"), encoder_(add("encoder", make_encoder(o, o.latent, device, generator))), decoder_(add("decoder", make_decoder(o, device, generator))) {}
+
+Vae::Vae(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
+    : Module("Vae"),
+      generator_(generator),
+      latent_(o.latent),
+      encoder_(add("encoder", make_encoder(o, 2 * o.latent, device, generator))),
+      decoder_(add("decoder", make_decoder(o, device, generator))) {}
+
+Vae::Latent Vae::encode(const Tensor& x) {
+  const Tensor both = encoder_(x);  // (N, 2 latent)
+  return {slice(both, 1, {.stop = latent_}), slice(both, 1, {.start = latent_})};
+}
+
+Tensor Vae::draw(const Latent& latent) const {
+  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator_);
+}
+
+Tensor Vae::sample(int64_t count) {
+  DeviceContext& device = parameters().front().device();
+  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator_)));
+}
+
+Tensor Vae::forward(const Tensor& x) {
+  const Latent latent = encode(x);
+  return decode(training() ? draw(latent) : latent.mean);
+}
+
+Vae::Loss Vae::loss(const Tensor& x, double beta) {
+  const Tensor target = Flatten()(x);
+  const Latent latent = encode(target);
+  const Tensor logits = decode(training() ? draw(latent) : latent.mean);
+  const double examples = static_cast<double>(x.dim(0));
+  Loss loss;
+  loss.reconstruction = bce_with_logits(logits, target, Reduction::sum) / examples;
+  loss.divergence = sum(square(latent.mean) + exp(latent.log_variance) - latent.log_variance - 1.0) * (0.5 / examples);
+  loss.total = loss.reconstruction + loss.divergence * beta;
+  return loss;
+}
+
+}  // namespace heddle::nn
