@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "core/graph/build.h"
+#include "core/graph/functions_rare.h"
 #include "core/graph/user_kernel.h"
 
 namespace heddle {

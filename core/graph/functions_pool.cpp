@@ -12,6 +12,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {

@@ -12,6 +12,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/custom.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {

@@ -6,6 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "core/graph/functions.h"
+#include "core/graph/functions_rare.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

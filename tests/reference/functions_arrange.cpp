@@ -1,4 +1,5 @@
 // Arrangement, positions of sequences, bags, unpooling.
+#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

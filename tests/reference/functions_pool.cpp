@@ -1,4 +1,5 @@
 // Pooling.
+#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

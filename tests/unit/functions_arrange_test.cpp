@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/graph/functions_rare.h"
 #include "nn/nn.h"
 #include "tests/unit/refused.h"
 
