@@ -47,7 +47,7 @@ class Search {
  private:
   template <class T>
   Tensor upload(const std::vector<T>& values, const Shape& shape) const {
-    return Tensor::from_batch(std::span<const T>(values), shape, &decoder_.device());
+    return Tensor::from_vector(values, shape, &decoder_.device());
   }
   Tensor uploaded_scores() const {
     std::vector<float> scores;

@@ -112,8 +112,8 @@ class UncachedDecoder final : public Decoder {
       all.insert(all.end(), row.begin(), row.end());
       all.resize(all.size() + static_cast<size_t>(padded - length));
     }
-    const Tensor tokens = Tensor::from_batch(std::span<const int32_t>(all), {batch, padded}, &device());
-    const Tensor last = Tensor::from_batch(std::span<const int32_t>(std::vector<int32_t>{static_cast<int32_t>(length - 1)}), {1}, &device());
+    const Tensor tokens = Tensor::from_vector(all, {batch, padded}, &device());
+    const Tensor last = Tensor::from_vector<int32_t>({static_cast<int32_t>(length - 1)}, {1}, &device());
     return squeeze(take(model_(tokens), last, 1), 1);
   }
 

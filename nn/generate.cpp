@@ -46,18 +46,18 @@ Tensor rows_of(std::span<const int32_t> tokens, int64_t rows, DeviceContext& dev
   const auto length = static_cast<int64_t>(tokens.size());
   std::vector<int32_t> all;
   for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), tokens.begin(), tokens.end());
-  return Tensor::from_batch(std::span<const int32_t>(all), {rows, length}, &device);
+  return Tensor::from_vector(all, {rows, length}, &device);
 }
 
 }  // namespace
 
 Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator) {
   check(how);
-  if (how.temperature == 0) return cast(argmax(logits, -1), DType::i32);
+  if (how.temperature == 0) return argmax(logits, -1);
   Tensor scaled = logits / how.temperature;
   if (how.top_k > 0 && how.top_k < logits.dim(-1)) scaled = keep_top_k(scaled, how.top_k);
   if (how.top_p < 1) scaled = keep_top_p(scaled, how.top_p);
-  return cast(categorical(scaled, -1, generator), DType::i32);
+  return categorical(scaled, -1, generator);
 }
 
 std::span<const int32_t> readable(const Decoder& decoder, std::span<const int32_t> prompt) {

@@ -22,7 +22,7 @@ struct Sampling {
   int64_t top_k = 0;       // only the k most likely; 0: all. Fan et al. 2018, "Hierarchical neural story generation"
   double top_p = 1;        // only the most likely that together have this probability. Holtzman et al. 2020, "The curious case of neural text degeneration"
 };
-// Logits (B, vocabulary) to a token each, (B) i32. Logits that tie with the last one kept are kept.
+// Logits (B, vocabulary) to a token each, (B) i64. Logits that tie with the last one kept are kept.
 Tensor sample(const Tensor& logits, const Sampling& how, Generator* generator = nullptr);
 
 struct GenerateOptions {

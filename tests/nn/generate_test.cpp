@@ -1,6 +1,8 @@
 // Decoders against whole forward passes, sampling against its distribution, beams against all sequences.
 #include "nn/generate.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
