@@ -16,6 +16,7 @@ GptOptions gpt_options(const Json& json) {
   json.at("layers").get_to(o.layers);
   json.at("heads").get_to(o.heads);
   json.at("width").get_to(o.width);
+  json.at("tanh_gelu").get_to(o.tanh_gelu);
   return o;
 }
 
@@ -35,7 +36,7 @@ RecurrentLmOptions recurrent_options(const Json& json) {
 }  // namespace
 
 std::string describe(const GptOptions& o) {
-  return Json{{"type", "gpt"}, {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers}, {"heads", o.heads}, {"width", o.width}}.dump();
+  return Json{{"type", "gpt"}, {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers}, {"heads", o.heads}, {"width", o.width}, {"tanh_gelu", o.tanh_gelu}}.dump();
 }
 
 std::string describe(const RecurrentLmOptions& o) {

@@ -8,11 +8,11 @@
 #include "core/base/error.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
-#include "io/safetensors.h"
 #include "nn/generate.h"
 #include "nn/language_model.h"
 #include "tools/cli.h"
 #include "tools/model_text.h"
+#include "train/model_file.h"
 
 namespace heddle::tools {
 namespace {
@@ -34,12 +34,12 @@ struct LoadedModel {
 };
 
 LoadedModel load(const Options& o, DeviceContext& device) {
-  SafetensorsFile file = load_safetensors(o.model, &device);
+  const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
-  if (description == file.metadata.end()) throw IoError(fmt::format("[generate] {}: the file does not say what model it holds; heddle train char-gpt makes one that does", o.model));
-  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? tokenizer_of(file.metadata, o.model) : load_tokenizer(o.tokenizer)};
-  loaded.model.module().load_state_dict(file.tensors);
+  if (description == file.metadata.end()) throw IoError(fmt::format("[generate] {}: no language model; heddle train char-gpt makes one", file.path));
+  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? tokenizer_of(file.metadata, file.path) : load_tokenizer(o.tokenizer)};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
+  loaded.model.module().load_state_dict(file.state);
   return loaded;
 }
 
@@ -121,7 +121,7 @@ void add_generate(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("generate", "Let a trained language model write");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  command->add_option("model", o.model, "model.safetensors of a language model (heddle train char-gpt)")->required();
+  command->add_option("model", o.model, "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")->required();
   command->add_option("--prompt", o.prompt, "What it goes on with; default: a line break");
   command->add_option("--prompt-file", o.prompt_file, "The same from a file");
   command->add_option("--tokens", o.how.tokens, "At most so many")->check(CLI::NonNegativeNumber)->capture_default_str();
@@ -137,7 +137,7 @@ void add_generate(Cli& cli) {
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle generate runs/char-gpt/model.safetensors --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
+  command->footer("Example:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
   command->callback([options] { run(*options); });
 }
 
