@@ -192,6 +192,23 @@ TEST(Generate, LongPromptsAreReadFromTheirEnd) {
   EXPECT_EQ(nn::generate(*decoder, prompt, {.tokens = 20, .temperature = 0}), nn::generate(*decoder, end, {.tokens = 20, .temperature = 0}));
 }
 
+TEST(LanguageModel, IsMadeAgainFromItsDescription) {
+  const NoGradScope no_grad;
+  nn::Gpt gpt = small_gpt(reference());
+  const nn::LanguageModel again(nn::describe(gpt.options()), &reference());
+  again.module().load_state_dict(gpt.state_dict());
+  EXPECT_EQ(again.vocabulary(), 17);
+  const Tensor x = token_rows(2, 5, reference());
+  EXPECT_EQ(again.module()(x).to_doubles(), gpt(x).to_doubles());
+  nn::RecurrentLm gru = small_recurrent(reference(), nn::RecurrentCellKind::gru);
+  const nn::LanguageModel same(nn::describe(gru.options()), &reference());
+  same.module().load_state_dict(gru.state_dict());
+  EXPECT_EQ(same.module()(x).to_doubles(), gru(x).to_doubles());
+  expect_error<ValueError>([&] { same.decoder(1, false); }, {"no cache to do without"});
+  expect_error<ValueError>([] { nn::LanguageModel("{}"); }, {"not a description"});
+  expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, recurrent"});
+}
+
 TEST(Generate, Refusals) {
   nn::Gpt gpt = small_gpt(reference());
   const auto decoder = nn::cached_decoder(gpt);
