@@ -1,14 +1,12 @@
 // IDX files, plain and gzip. Sizes in a header are compared with the bytes that are there before anything is made of
 // them.
 #include <fmt/format.h>
-#include <zlib.h>
 
-#include <algorithm>
 #include <filesystem>
-#include <limits>
 
 #include "core/base/error.h"
 #include "data/datasets.h"
+#include "io/inflate.h"
 #include "io/read_file.h"
 
 namespace heddle::data {
@@ -17,62 +15,6 @@ namespace {
 using Bytes = std::vector<uint8_t>;
 
 bool is_gzip(const Bytes& bytes) { return bytes.size() >= 2 && bytes[0] == 0x1f && bytes[1] == 0x8b; }
-
-// Owns zlib's state.
-class Inflater {
- public:
-  explicit Inflater(const std::string& path) : path_(path) {
-    if (inflateInit2(&stream_, 15 + 16) != Z_OK)
-      throw IoError(fmt::format("[idx] {}: zlib could not be started", path));
-  }
-  ~Inflater() { inflateEnd(&stream_); }
-  Inflater(const Inflater&) = delete;
-  Inflater& operator=(const Inflater&) = delete;
-
-  // Appends to `out` until it holds `target` bytes or the stream ends.
-  void fill(Bytes& in, Bytes& out, size_t target) {
-    constexpr size_t piece = 1 << 18;
-    while (!done_ && out.size() < target) {
-      const size_t before = out.size(), room = std::min(piece, target - before);
-      out.resize(before + room);
-      stream_.next_in = in.data() + used_;
-      stream_.avail_in = static_cast<uInt>(std::min<size_t>(in.size() - used_, std::numeric_limits<uInt>::max()));
-      const uInt given = stream_.avail_in;
-      stream_.next_out = out.data() + before;
-      stream_.avail_out = static_cast<uInt>(room);
-      const int code = inflate(&stream_, Z_NO_FLUSH);
-      used_ += given - stream_.avail_in;
-      out.resize(before + room - stream_.avail_out);
-      check(code, in.size(), out.size());
-    }
-    if (done_ && used_ != in.size()) {
-      throw IoError(
-          fmt::format("[idx] {}: {} bytes of garbage after the end of the gzip stream", path_, in.size() - used_));
-    }
-  }
-
- private:
-  void check(int code, size_t in_bytes, size_t out_bytes) {
-    if (code == Z_STREAM_END) {
-      done_ = true;
-      return;
-    }
-    const bool at_end = used_ == in_bytes;
-    if (code == Z_BUF_ERROR || (code == Z_OK && at_end && stream_.avail_out > 0)) {
-      throw IoError(fmt::format("[idx] {}: truncated gzip file: it ends after {} compressed bytes ({} decompressed)",
-                                path_, in_bytes, out_bytes));
-    }
-    if (code != Z_OK) {
-      throw IoError(fmt::format("[idx] {}: corrupt gzip file at compressed byte {}: {}", path_, used_,
-                                stream_.msg ? stream_.msg : "bad data"));
-    }
-  }
-
-  z_stream stream_{};
-  std::string path_;
-  size_t used_ = 0;
-  bool done_ = false;
-};
 
 struct Header {
   std::vector<int64_t> shape;
@@ -122,11 +64,11 @@ IdxArray read_idx(const std::string& path, int rank) {
   Bytes content;
   bool at_least = false;
   if (is_gzip(file)) {
-    Inflater inflater(path);
-    inflater.fill(file, content, header_bytes(rank));
+    Inflater inflater(file, Inflater::Format::gzip, "idx", path);
+    inflater.fill(content, header_bytes(rank));
     header = parse_header(path, content, rank);
     const size_t wanted = header_bytes(rank) + static_cast<size_t>(header.payload);
-    inflater.fill(file, content, wanted + 1);  // one byte more shows trailing data without inflating all of it
+    inflater.fill(content, wanted + 1);  // one byte more shows trailing data without inflating all of it
     at_least = content.size() > wanted;
   } else {
     header = parse_header(path, file, rank);

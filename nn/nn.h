@@ -1,6 +1,7 @@
 // Networks: modules, layers, initialisers and optimizers. Losses are functions (core/graph/functions.h).
 #pragma once
 
+#include "nn/accumulate.h"
 #include "nn/activations.h"
 #include "nn/average.h"
 #include "nn/clip.h"
@@ -10,9 +11,11 @@
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
+#include "nn/loss_scale.h"
 #include "nn/metrics.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"
+#include "nn/models/known.h"
 #include "nn/models/lenet.h"
 #include "nn/models/mlp.h"
 #include "nn/models/mobilenet.h"
@@ -27,3 +30,5 @@
 #include "nn/pool.h"
 #include "nn/recurrent.h"
 #include "nn/schedule.h"
+#include "nn/summary.h"
+#include "nn/weights.h"

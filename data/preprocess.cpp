@@ -1,0 +1,45 @@
+#include "data/preprocess.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+
+namespace heddle::data {
+
+using Json = nlohmann::ordered_json;
+
+std::string Preprocessing::str() const {
+  Json json = {{"transforms", transforms}, {"mean", statistics.mean}, {"deviation", statistics.deviation}, {"classes", classes}};
+  if (tokenizer) json["tokenizer"] = Json::parse(tokenizer->str());
+  return json.dump();
+}
+
+Preprocessing Preprocessing::parse(std::string_view text, std::string_view where) {
+  try {
+    const Json json = Json::parse(text);
+    Preprocessing p;
+    json.at("transforms").get_to(p.transforms);
+    json.at("mean").get_to(p.statistics.mean);
+    json.at("deviation").get_to(p.statistics.deviation);
+    json.at("classes").get_to(p.classes);
+    if (json.contains("tokenizer")) p.tokenizer = parse_tokenizer(json.at("tokenizer").dump(), where);
+    p.make_transforms();  // as a check
+    return p;
+  } catch (const Json::exception& error) {
+    throw IoError(fmt::format("[preprocessing] {}: not what preprocessing is stored as: {}", where, error.what()));
+  } catch (const ValueError& error) {
+    throw IoError(fmt::format("[preprocessing] {}: {}", where, error.what()));
+  }
+}
+
+std::vector<Transform> Preprocessing::make_transforms() const {
+  std::vector<Transform> made;
+  for (const std::string& text : transforms) made.push_back(parse_transform(text));
+  made.push_back(to_float());
+  if (!statistics.mean.empty() || !statistics.deviation.empty()) made.push_back(normalise(statistics.mean, statistics.deviation));
+  return made;
+}
+
+}  // namespace heddle::data

@@ -1,0 +1,35 @@
+// Every corruption of a small file that a reader has to survive.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle::test {
+
+// Reads the file cut short and with one bit flipped, at every place near its beginning and end and at a hundred between: read() may only give a result or an IoError that names the path. Leaves the
+// good file behind.
+inline void survive_corruption(const std::string& path, const std::function<void()>& read) {
+  const std::vector<uint8_t> good = read_bytes(path);
+  const auto attempt = [&](const std::vector<uint8_t>& bytes) {
+    write_bytes(path, bytes);
+    try {
+      read();
+    } catch (const IoError& error) {
+      EXPECT_TRUE(contains(error.what(), path));
+    }
+  };
+  constexpr size_t near = 100;
+  for (size_t at = 0; at < good.size(); at += at < near || at + near >= good.size() ? 1 : 1 + good.size() / near) {
+    attempt({good.begin(), good.begin() + static_cast<std::ptrdiff_t>(at)});
+    std::vector<uint8_t> bad = good;
+    bad[at] ^= static_cast<uint8_t>(1u << at % 8);
+    attempt(bad);
+  }
+  write_bytes(path, good);
+}
+
+}  // namespace heddle::test

@@ -1,0 +1,159 @@
+// io/event_file.h and train/summaries.h: read back by TensorBoard itself where it is installed (HEDDLE_TEST_PYTHON, else python3).
+#include "io/event_file.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <numeric>
+
+#include "autograd/autograd.h"
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+#include "data/image_file.h"
+#include "nn/nn.h"
+#include "tests/support/devices.h"
+#include "tests/support/temporary_folder.h"
+#include "train/summaries.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string python() {
+  const char* named = std::getenv("HEDDLE_TEST_PYTHON");
+  return named != nullptr ? named : "python3";
+}
+
+std::string output_of(const std::string& command) {
+  FILE* pipe = ::popen(command.c_str(), "r");
+  std::string text;
+  std::array<char, 4096> part{};
+  for (size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
+  ::pclose(pipe);
+  return text;
+}
+
+Json read_back(const std::string& folder) { return Json::parse(output_of(python() + " " HEDDLE_SOURCE_DIR "/tests/train/read_events.py '" + folder + "' 2>/dev/null"), nullptr, false); }
+
+class EventFiles : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (output_of(python() + " -c 'import tensorboard; print(\"here\")' 2>/dev/null") != "here\n") GTEST_SKIP() << "no tensorboard package for " << python() << " (HEDDLE_TEST_PYTHON names another)";
+  }
+  test::TemporaryFolder folder;
+};
+
+TEST_F(EventFiles, ScalarsAndTexts) {
+  {
+    EventFile file(folder.path());
+    file.scalar("loss/train", 1, 2.5);
+    file.scalar("loss/train", int64_t{1} << 40, -0.125);
+    file.scalar("learning rate", 3, 1e-4);
+    file.text("config", 0, "[run]\nrecipe = \"grün\"");
+    file.text("sample", 300, std::string(100000, 'x'));
+  }
+  const Json found = read_back(folder.path());
+  EXPECT_EQ(found["scalars"]["loss/train"], Json::parse("[[1, 2.5], [1099511627776, -0.125]]"));
+  EXPECT_EQ(found["scalars"]["learning rate"][0][1].get<float>(), 1e-4f);
+  EXPECT_EQ(found["texts"]["config"], Json::parse(R"([[0, "text", ["[run]\nrecipe = \"grün\""]]])"));
+  EXPECT_EQ(found["texts"]["sample"][0][2][0].get<std::string>().size(), 100000u);
+}
+
+TEST_F(EventFiles, Histograms) {
+  {
+    EventFile file(folder.path());
+    file.histogram("w", 7, {.min = -1, .max = 3, .sum = 4, .sum_squares = 20, .counts = {1, 0, 5, 2}});
+    file.histogram("equal", 7, {.min = 2, .max = 2, .sum = 6, .sum_squares = 12, .counts = {0, 3}});
+  }
+  const Json found = read_back(folder.path());
+  EXPECT_EQ(found["histograms"]["w"], Json::parse("[[7, -1, 3, 8, 4, 20, [0, 1, 2, 3], [1, 0, 5, 2]]]"));
+  EXPECT_EQ(found["histograms"]["equal"], Json::parse("[[7, 2, 2, 3, 6, 12, [2, 2.5], [0, 3]]]"));
+}
+
+TEST_F(EventFiles, ImagesAndGraphs) {
+  const data::Array pixels = data::Array::of(std::vector<uint8_t>(30, 7), {3, 2, 5});
+  const std::string path = folder / "image.png";
+  data::write_png(path, pixels);
+  const std::string png = test::read_text(path);
+  nn::Sequential model{nn::Linear(4, 3), nn::ReLU()};
+  const Tensor x = ones({2, 4});
+  const Tensor loss = sum(model(x));
+  {
+    EventFile file(folder / "events");
+    file.image("sample", 2, 2, 5, 3, png);
+    file.graph(train::recorded_graph(loss, model.named_parameters()));
+  }
+  const Json found = read_back(folder / "events");
+  ASSERT_EQ(found["images"]["sample"].size(), 1u);
+  EXPECT_EQ(found["images"]["sample"][0][1], 2);
+  EXPECT_EQ(found["images"]["sample"][0][2], 5);
+  EXPECT_EQ(found["images"]["sample"][0][3].get<std::string>().size(), 2 * png.size());
+  std::map<std::string, Json> vertices;
+  for (const Json& vertex : found["graph"]) vertices[vertex[0]] = vertex;
+  EXPECT_EQ(vertices.size(), found["graph"].size()) << "names are unique";
+  ASSERT_TRUE(vertices.contains("0/weight")) << found["graph"];
+  EXPECT_EQ(vertices["0/weight"][3], Json::parse("[3, 4]"));
+  for (const auto& [name, vertex] : vertices) {
+    EXPECT_EQ(name.find(':'), std::string::npos) << name;
+    for (const Json& input : vertex[2]) EXPECT_TRUE(vertices.contains(input)) << input;
+  }
+}
+
+TEST_F(EventFiles, AnUnfinishedRecordIsPassedOver) {
+  std::string path;
+  {
+    EventFile file(folder.path());
+    file.scalar("a", 1, 1);
+    file.scalar("a", 2, 2);
+    path = file.path();
+  }
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 3);
+  EXPECT_EQ(read_back(folder.path())["scalars"]["a"], Json::parse("[[1, 1.0]]"));
+}
+
+// "brain.Event:2" with its checksums, as TensorFlow writes it: the first record of every event file, but for its time.
+TEST(EventFileFormat, Framing) {
+  const test::TemporaryFolder folder;
+  std::string path;
+  {
+    EventFile file(folder / "new/folder");
+    path = file.path();
+  }
+  const std::string bytes = test::read_text(path);
+  ASSERT_EQ(bytes.size(), 8u + 4 + 24 + 4);
+  EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
+  EXPECT_EQ(bytes.substr(12, 1), "\x09");
+  EXPECT_EQ(bytes.substr(21, 15), "\x1a\x0d" "brain.Event:2");
+  test::write_bytes(folder / "file", {});
+  EXPECT_THROW(EventFile(folder / "file"), IoError);
+}
+
+TEST(Summaries, HistogramsCountFiniteElements) {
+  constexpr float inf = std::numeric_limits<float>::infinity();
+  for (const std::string& id : test::value_devices()) {
+    DeviceContext& d = device(id);
+    const std::vector<Tensor> tensors = {Tensor::from_vector<float>({0, 1, 2, 3, 4, 4, inf, -inf, NAN}, {3, 3}, &d), full({7}, 2.5, DType::f32, &d), zeros({0, 3}, DType::f32, &d),
+                                         Tensor::from_vector<float>({inf, NAN}, {2}, &d), Tensor::from_vector<float>({-3e38f, 3e38f}, {2}, &d),
+                                         Tensor::from_vector<int32_t>({1, 2, 3, 4}, {2, 2}, &d)};
+    const std::vector<HistogramSummary> h = train::histograms_of(tensors, 4);
+    EXPECT_EQ(h[0].min, 0) << id;
+    EXPECT_EQ(h[0].max, 4);
+    EXPECT_EQ(h[0].sum, 14);
+    EXPECT_EQ(h[0].sum_squares, 46);
+    EXPECT_EQ(h[0].counts, (std::vector<double>{1, 1, 1, 3})) << id;
+    EXPECT_EQ(h[1].counts, (std::vector<double>{0, 0, 7, 0})) << id;
+    EXPECT_EQ(h[1].min, 2.5);
+    for (const size_t none : {size_t{2}, size_t{3}}) EXPECT_EQ(h[none].counts, std::vector<double>(4)) << id;
+    EXPECT_EQ(h[4].counts, (std::vector<double>{1, 0, 0, 1})) << id;
+    EXPECT_EQ(h[5].counts, (std::vector<double>{1, 1, 1, 1})) << id;
+  }
+}
+
+}  // namespace
+}  // namespace heddle
