@@ -259,11 +259,12 @@ struct Trainer::State {
   std::vector<std::string> resume() {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
-    if (!latest) throw ValueError(fmt::format("[train] {} holds no checkpoint to resume from", folder->path()));
+    if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
     step = restore(latest->checkpoint, latest->path, run_state(), config);
     if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;
+    for (std::string& broken : latest->broken) broken += fmt::format("; going on from {}", latest->path);
     return latest->broken;
   }
 
