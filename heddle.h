@@ -13,6 +13,7 @@
 #include "core/exec/dump.h"
 #include "core/exec/number_guard.h"
 #include "core/exec/memory_budget.h"
+#include "core/graph/autocast.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/control.h"
 #include "core/graph/functions.h"

@@ -1,6 +1,7 @@
 // Networks: modules, layers, initialisers and optimizers. Losses are functions (core/graph/functions.h).
 #pragma once
 
+#include "nn/accumulate.h"
 #include "nn/activations.h"
 #include "nn/average.h"
 #include "nn/clip.h"
@@ -10,6 +11,7 @@
 #include "nn/init.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
+#include "nn/loss_scale.h"
 #include "nn/metrics.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"

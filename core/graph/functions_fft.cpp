@@ -9,6 +9,7 @@
 #include <map>
 #include <numbers>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
 
 namespace heddle {
@@ -97,7 +98,7 @@ Tensor turned(const Tensor& z) {
 // One factor: (B, r, S) times [C; S], then (B, r, s, T, 2) multiplied by the roots of n. x is real or holds pairs in its last axis.
 Tensor first_step(const Tensor& x, int64_t r, int64_t s, int64_t tail, const Kind& kind, bool real_in) {
   const int64_t batch = x.dim(0), n = r * s;
-  const Tensor y = matmul(stacked_matrix(x, r, r, kind), reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
+  const Tensor y = build::plain_matmul(stacked_matrix(x, r, r, kind), reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
   const Shape grid{1, r, s, 1, 1};
   const Roots w = roots(exponents(grid, 1, 2, x.device()), n, kind.sign, x.dtype());
   const auto half = [&](int k) { return slice(y, 1, {.start = k * r, .stop = (k + 1) * r}); };
@@ -117,8 +118,8 @@ Tensor single(const Tensor& x, const Problem& p) {
   const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
   Shape shape{batch, p.keep, tail};
   if (!p.real_out) shape.push_back(2);
-  if (tail == 1) return reshape(matmul(reshape(x, Shape{batch, n * (p.real_in ? 1 : 2)}), row_matrix(x, n, p)), shape);
-  const Tensor y = matmul(stacked_matrix(x, n, p.keep, p.kind), reshape(x, Shape{batch, n, tail * (p.real_in ? 1 : 2)}));
+  if (tail == 1) return reshape(build::plain_matmul(reshape(x, Shape{batch, n * (p.real_in ? 1 : 2)}), row_matrix(x, n, p)), shape);
+  const Tensor y = build::plain_matmul(stacked_matrix(x, n, p.keep, p.kind), reshape(x, Shape{batch, n, tail * (p.real_in ? 1 : 2)}));
   const auto half = [&](int k) { return slice(y, 1, {.start = k * p.keep, .stop = (k + 1) * p.keep}); };
   const Shape parts = p.real_in ? Shape{batch, p.keep, tail, 1} : Shape{batch, p.keep, tail, 2};
   const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);

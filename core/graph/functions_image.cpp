@@ -7,6 +7,7 @@
 #include <cmath>
 #include <optional>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/index_check.h"
 
@@ -119,7 +120,7 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& how, Caller caller
       continue;
     }
     const Tensor weights = cast(weights_of(a, x, how.mode, how.align_corners), y.dtype());  // (out, in)
-    y = at == y.rank() - 1 ? matmul(y, transpose(weights)) : transpose(matmul(transpose(y, at, -1), transpose(weights)), at, -1);
+    y = at == y.rank() - 1 ? build::plain_matmul(y, transpose(weights)) : transpose(build::plain_matmul(transpose(y, at, -1), transpose(weights)), at, -1);
   }
   return cast(y, in.dtype());
 }

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/index_check.h"
 
@@ -30,7 +31,7 @@ struct Operands {
 };
 Operands wide(const char* op, const Tensor& x, const Tensor& y) {
   build::check_device(x, y, op);
-  const DType common = promote(x.dtype(), y.dtype()), t = is_float(common) ? common : DType::f32;
+  const DType t = build::float_dtype(promote(x.dtype(), y.dtype()), Autocast::f32);
   return {build::widen(cast(x, t)), build::widen(cast(y, t)), t};
 }
 Operands paired(const char* op, const Tensor& x, const Tensor& y, const char* x_name = "input", const char* y_name = "target") {
@@ -213,8 +214,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, doub
   const CallerScope scope(caller);
   check("multi_margin_loss", "p", p, p == 1 || p == 2, "1 or 2");
   check_classes("multi_margin_loss", input, targets);
+  const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   build::watch_indices("multi_margin_loss", targets, {.axis = 1, .size = input.dim(1), .noun = "class"});
-  const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor hinge = relu(margin - unsqueeze(pick(x, targets), 1) + x);  // (N, C)
   const Tensor other = one_hot(targets, x.dim(1), DType::boolean);
   return reduce(mean(where(other, 0, p == 1 ? hinge : square(hinge)), {1}), reduction, in.dtype());
@@ -226,7 +227,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& targets, Reduct
   build::check_same_shape(input, targets, "multilabel_margin_loss", "input", "targets");
   if (input.rank() != 2 || input.dim(1) == 0) throw ShapeError(fmt::format("[multilabel_margin_loss] input is {}; expected (N, C) with classes", input.shape().str()));
   check_whole("multilabel_margin_loss", targets);
-  const Tensor in = build::as_float(input), x = build::widen(in);
+  const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   const Tensor listed = cumsum(cast(targets < 0, DType::i32), 1) == 0;               // (N, J)
   const Tensor index = where(listed, targets, 0);
   build::watch_indices("multilabel_margin_loss", index, {.axis = 1, .size = x.dim(1), .noun = "class"});

@@ -10,6 +10,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 
 namespace heddle {
@@ -236,7 +237,7 @@ Tensor adaptive_avg(const char* op, int rank, const Tensor& x, const List& given
     } else {
       const bool last = axis == y.rank() - 1;
       const Tensor turned = last ? y : transpose(y, axis, -1);
-      const Tensor made = matmul(turned, transpose(bin_weights(y, n, out)));
+      const Tensor made = build::plain_matmul(turned, transpose(bin_weights(y, n, out)));
       y = last ? made : transpose(made, axis, -1);
     }
   }

@@ -14,6 +14,7 @@
 #include "autograd/catalogue.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
+#include "core/graph/autocast.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 #include "tests/support/public_headers.h"
@@ -194,6 +195,27 @@ TEST(Catalogue, TypesAreTrue) {
       std::string fault;
       const bool some = std::any_of(cases.begin(), cases.end(), [&](const StoredCase& c) { return (fault = fault_of_type(f, c, static_cast<DType>(i))).empty(); });
       EXPECT_TRUE(some) << f.name << " " << fault << "; its column says: " << describe(f.types);
+    }
+  }
+}
+
+// Empty when the case does within an AutocastScope what the column says, with floating values of type t.
+std::string fault_of_autocast(const PublicFunction& f, const StoredCase& c, DType t) {
+  const std::vector<Tensor> inputs = inputs_of(c, [&](size_t k) { return is_float(c.in[k]) ? t : c.in[k]; });
+  const DType expected = f.autocast == Autocast::low ? DType::f16 : f.autocast == Autocast::f32 ? DType::f32 : t;
+  const AutocastScope scope(DType::f16);
+  const DType got = functions().at(std::string(f.name))(inputs, Arguments(c.args)).at(0).dtype();
+  return got == expected ? "" : fmt::format("gives {} for {}", name_of(got), name_of(t));
+}
+
+TEST(Catalogue, AutocastIsTrue) {
+  for (const PublicFunction& f : catalogue()) {
+    if (!stored(f.name) || (result_type(f.types, DType::f16) != DType::f16 && f.types != TypeRule::widened)) continue;
+    const StoredCase& c = first_case(f);
+    if (std::none_of(c.in.begin(), c.in.end(), &is_float)) continue;
+    for (const DType t : {DType::f32, DType::f16}) {
+      const std::string fault = fault_of_autocast(f, c, t);
+      EXPECT_TRUE(fault.empty()) << f.name << " " << fault << " in an AutocastScope of f16; its column says: " << name_of(f.autocast);
     }
   }
 }
