@@ -141,7 +141,7 @@ TEST_P(Training, MixedPrecisionFollowsF32) {
   for (const char* precision : {"bf16", "f16"}) {
     c.training.precision = precision;
     const Ran low = run(c, device());
-    for (size_t i = 0; i < full.size(); ++i) EXPECT_NEAR(low.recorder->steps[i].loss, full[i], 0.03) << precision << " " << i;
+    for (size_t i = 0; i < full.size(); ++i) EXPECT_NEAR(low.recorder->steps[i].loss, full[i], 0.05) << precision << " " << i;
     EXPECT_EQ(low.recorder->steps.back().loss_scale.has_value(), std::string(precision) == "f16");
   }
 }
