@@ -7,8 +7,8 @@
 //   }
 //   backward(loss);
 //
-// Purpose: parameters stay f32 (they are the master weights of their optimizer) and are cast where a product reads them; equal casts are one vertex of the
-// plan, so each weight is cast at most once a step, and casts join the kernels beside them. What a function does with f32, f16 and bf16 says its row in
+// Purpose: parameters stay f32 (they are the master weights of their optimizer) and are cast where a product reads them; equal casts are one, made once
+// for the forward and once for the backward pass (core/exec/recompute.cpp). What a function does with f32, f16 and bf16 says its row in
 // the op table (its column `autocast`); functions that are composed follow from their rows; integers, bool and f64 are never touched. docs/types.md has the table.
 // Invariants: a scope is a matter of recording: what is recorded within one is the same nodes that explicit casts would make, so compile(), checkpoint(),
 // vmap() and loops know nothing of it. Gradients are recorded outside of any scope: they have the dtypes of the values they belong to, those of parameters f32.
