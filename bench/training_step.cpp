@@ -44,12 +44,12 @@ TrainingStep language_model(const nn::GptOptions& options, int64_t batch, Device
 TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, bool offload, DeviceContext& device) {
   const int64_t batch = size[0], length = size[1], layers = size[2], width = size[3];
   if (width % head_width != 0) throw ValueError(fmt::format("[step] the width {} is not a multiple of {}, the size of a head", width, head_width));
-  return language_model({.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .checkpoint = checkpoint, .offload = offload}, batch, device);
+  return language_model({.vocabulary = bytes_vocabulary, .context = length, .layers = layers, .heads = width / head_width, .width = width, .dropout = 0, .tanh_gelu = false, .checkpoint = checkpoint, .offload = offload}, batch, device);
 }
 
 // nanoGPT's configuration for a CPU, on characters of Shakespeare.
 TrainingStep char_gpt(int64_t batch, DeviceContext& device) {
-  TrainingStep step = language_model({.vocabulary = character_vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0}, batch, device);
+  TrainingStep step = language_model(nn::nanogpt_char_cpu(character_vocabulary), batch, device);
   step.optimizer->set_clip_norm(1.0);
   return step;
 }

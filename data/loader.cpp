@@ -48,12 +48,17 @@ class Loader::Source {
     const auto start = Clock::now();
     const size_t count = std::max(claim.indices.size(), claim.read.size());
     std::vector<Sample> samples;
+    std::vector<Random> random;
     for (size_t i = 0; i < count; ++i) {
-      Random random(options_.seed, epoch, static_cast<uint64_t>(claim.batch * options_.batch) + i);
-      samples.push_back(example(claim, i, random));
-      for (const Transform& transform : options_.transforms) samples.back() = transform(std::move(samples.back()), random);
+      random.emplace_back(options_.seed, epoch, static_cast<uint64_t>(claim.batch * options_.batch) + i);
+      samples.push_back(example(claim, i, random.back()));
     }
     report.fetch += seconds_since(start);
+    const auto preprocessing = Clock::now();
+    for (size_t i = 0; i < count; ++i) {
+      for (const Transform& transform : options_.transforms) samples[i] = transform(std::move(samples[i]), random[i]);
+    }
+    report.preprocess += seconds_since(preprocessing);
     const auto collating = Clock::now();
     Sample batch = options_.collate(samples);
     report.collate += seconds_since(collating);
@@ -191,6 +196,7 @@ class Loader::Epoch {
     const std::lock_guard lock(mutex_);
     made_.emplace(batch, std::move(made));
     report_.fetch += spent.fetch;
+    report_.preprocess += spent.preprocess;
     report_.collate += spent.collate;
     report_.examples += spent.examples;
     ready_.notify_all();
@@ -268,12 +274,17 @@ class Streamed final : public Loader::Source {
 
 }  // namespace
 
+const char* LoaderReport::bottleneck() const {
+  if (waiting < 0.1 * (waiting + loop)) return "the loop itself";
+  if (collate > fetch && collate > preprocess) return "collating";
+  return preprocess > fetch ? "preprocessing" : "fetching";
+}
+
 std::string LoaderReport::str() const {
   const double total = waiting + loop;
   const double share = total > 0 ? waiting / total : 0;
-  const char* bottleneck = share < 0.1 ? "the loop itself" : collate > fetch ? "collating" : "fetching";
-  return fmt::format("{} examples in {} batches; fetch {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop waits for data {:.0f} % of the time: {} is the bottleneck", examples,
-                     batches, fetch, collate, loop, 100 * share, bottleneck);
+  return fmt::format("{} examples in {} batches; fetch {:.3f} s, preprocess {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop waits for data {:.0f} % of the time: {} is the bottleneck",
+                     examples, batches, fetch, preprocess, collate, loop, 100 * share, bottleneck());
 }
 
 Loader::Loader(DatasetPtr dataset, SamplerPtr sampler, const LoaderOptions& options) {

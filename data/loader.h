@@ -34,16 +34,19 @@ struct LoaderOptions {
   bool drop_last = true;  // only full batches
   uint64_t seed = 0;      // of the examples' Random, whose index is the place in the epoch
   Collate collate = stack;
-  std::vector<Transform> transforms = {};  // in the workers; for streams, which have no transformed()
+  std::vector<Transform> transforms = {};  // of each example, in the workers
 };
 
-// Where the time of an epoch went, in seconds. With workers, fetch and collate pass beside the loop, several at once.
+// Where the time of an epoch went, in seconds. With workers, fetch, preprocess and collate pass beside the loop, several at once.
 struct LoaderReport {
-  double fetch = 0;    // datasets and transforms
+  double fetch = 0;       // datasets, with the transforms that are part of them
+  double preprocess = 0;  // LoaderOptions::transforms
   double collate = 0;
   double waiting = 0;  // of the loop, for a batch
   double loop = 0;     // of the loop, between batches
   int64_t batches = 0, examples = 0;
+  // "the loop itself" where it waits for less than a tenth of the time, else the dearest part of making a batch.
+  const char* bottleneck() const;
   // "the loop waits for data 62 % of the time: fetching is the bottleneck".
   std::string str() const;
 };

@@ -75,6 +75,7 @@ class Softmax : public Module {
 
 // Modules one after the other, named "0", "1", ...:
 //   nn::Sequential model{nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10)};
+// Sequential(other) is another handle of `other`; a Sequential whose only part so far is one takes append().
 class Sequential : public Module {
  public:
   template <std::derived_from<Module>... Layers>

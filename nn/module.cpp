@@ -214,18 +214,14 @@ void Module::load_state_dict(const StateDict& state) {
         "[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; likely saved from another model",
         state_->kind, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
   }
+  std::vector<std::string> shapes, dtypes;
   for (const auto& [name, tensor] : own) {
     const Tensor& value = state.at(name);
-    if (value.shape() != tensor.shape()) {
-      throw ShapeError(fmt::format(
-          "[load_state_dict] {} has shape {} but the state has {}; likely saved from a model of another size", name,
-          tensor.shape().str(), value.shape().str()));
-    }
-    if (value.dtype() != tensor.dtype()) {
-      throw DTypeError(fmt::format("[load_state_dict] {} is {} but the state has {}", name, name_of(tensor.dtype()),
-                                   name_of(value.dtype())));
-    }
+    if (value.shape() != tensor.shape()) shapes.push_back(fmt::format("{} has shape {} but the state has {}", name, tensor.shape().str(), value.shape().str()));
+    if (value.dtype() != tensor.dtype()) dtypes.push_back(fmt::format("{} is {} but the state has {}", name, name_of(tensor.dtype()), name_of(value.dtype())));
   }
+  if (!shapes.empty()) throw ShapeError(fmt::format("[load_state_dict] {}; likely saved from a model of another size", fmt::join(shapes, "; ")));
+  if (!dtypes.empty()) throw DTypeError(fmt::format("[load_state_dict] {}", fmt::join(dtypes, "; ")));
   const NoGradScope no_grad;
   for (const auto& [name, tensor] : own) {
     if (state.at(name).impl() == tensor.impl()) continue;  // its own state

@@ -84,8 +84,8 @@ class Module {
 
   // Parameters and buffers by path; the tensors are shared, not copied.
   StateDict state_dict() const;
-  // Copies values in. Strict: ValueError that lists missing and unexpected names, ShapeError / DTypeError for one that
-  // does not fit. Nothing is changed when it throws. Values are moved to the parameter's device.
+  // Copies values in. Strict: ValueError that lists missing and unexpected names, ShapeError / DTypeError that lists those that
+  // do not fit (nn/weights.h loads what fits). Nothing is changed when it throws. Values are moved to the parameter's device.
   void load_state_dict(const StateDict& state);
 
  protected:

@@ -13,6 +13,7 @@
 #include "nn/metrics.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"
+#include "nn/models/known.h"
 #include "nn/models/lenet.h"
 #include "nn/models/mlp.h"
 #include "nn/models/mobilenet.h"
@@ -27,3 +28,5 @@
 #include "nn/pool.h"
 #include "nn/recurrent.h"
 #include "nn/schedule.h"
+#include "nn/summary.h"
+#include "nn/weights.h"

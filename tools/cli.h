@@ -30,11 +30,13 @@ struct Cli {
 };
 
 void add_train(Cli& cli);
+void add_resume(Cli& cli);
 void add_eval(Cli& cli);
 void add_devices(Cli& cli);
 void add_ops(Cli& cli);
 void add_dump(Cli& cli);
 void add_plan(Cli& cli);
+void add_summary(Cli& cli);
 void add_profile(Cli& cli);
 void add_kernel(Cli& cli);
 void add_bench(Cli& cli);

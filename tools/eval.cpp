@@ -4,41 +4,48 @@
 #include <chrono>
 #include <memory>
 
-#include "tools/checkpoint.h"
+#include "core/base/error.h"
 #include "tools/cli.h"
-#include "tools/mnist_mlp.h"
+#include "tools/config_options.h"
+#include "tools/train_report.h"
+#include "train/model_file.h"
+#include "train/recipe.h"
 
 namespace heddle::tools {
 namespace {
 
 struct EvalOptions {
-  std::string recipe, model, data, device;
-  int64_t limit_test = 0;
+  std::string recipe, model;
+  ConfigOptions options;
   bool json = false;
 };
 
 void run(const EvalOptions& o) {
-  check_recipe(o.recipe);
-  if (o.limit_test < 0)
-    throw ValueError(fmt::format("[eval] --limit-test is {}, expected 0 or more images", o.limit_test));
-  DeviceContext& device = open_device(o.device, true);
-  nn::Sequential model = make_mnist_mlp(0, device);
-  model.load_state_dict(load_model_state(o.model, device));
-  const data::Split data = load_images(o.data);
+  train::Config given;
+  o.options.apply(given);
+  DeviceContext& device = open_device(given.run.device, true);
+  const train::ModelFile file = train::read_model_file(o.model, device);
+  if (!o.recipe.empty() && o.recipe != file.config.run.recipe)
+    throw ValueError(fmt::format("[eval] {} is a model of {}, not of {}", file.path, file.config.run.recipe, o.recipe));
+  train::Config config = file.config;
+  o.options.apply(config);
+  const std::unique_ptr<train::Task> task = train::make_task(config, device, file.metadata);
+  task->model().load_state_dict(file.state);
+  task->model().eval();
+  const NoGradScope no_grad;
   const auto start = std::chrono::steady_clock::now();
-  const Evaluation result = evaluate_images(model, data.test, device, o.limit_test);
+  const train::Evaluation e = task->evaluate(config.data.limit_test);
   const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  if (o.json) {
-    print_json({{"event", "done"},
-                {"device", device.id()},
-                {"test_accuracy", result.accuracy},
-                {"test_loss", result.loss},
-                {"images", result.images},
-                {"seconds", seconds}});
-  } else {
-    fmt::print("test accuracy  {:.4f} on {} images of {}, loss {:.4f}, on {}\n", result.accuracy, result.images,
-               data.name, result.loss, device.id());
+  if (!o.json) {
+    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), e.examples, task->training().name, device.id(), evaluation_tables(e));
+    return;
   }
+  Json done = {{"event", "done"}, {"device", device.id()}, {"split", e.split}, {"examples", e.examples}, {e.split + "_loss", e.loss}};
+  for (const auto& [name, value] : e.metrics) done[e.split + "_" + name] = value;
+  if (!e.confusion.empty()) done["confusion"] = e.confusion;
+  for (const train::RiskPoint& point : e.curve) done["curve"].push_back({point.threshold, point.coverage, point.risk});
+  done["seconds"] = seconds;
+  print_json(done);
 }
 
 }  // namespace
@@ -47,14 +54,11 @@ void add_eval(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("eval", "Test a saved model");
   auto options = std::make_shared<EvalOptions>();
   EvalOptions& o = *options;
-  command->add_option("recipe", o.recipe, "mnist-mlp")->required();
-  command->add_option("--model", o.model, "model.safetensors or checkpoint.safetensors written by train")->required();
-  command->add_option("--data", o.data,
-                      "Folder with MNIST's four IDX files; default: the embedded set of drawn digits");
-  add_device_option(*command, o.device);
-  command->add_option("--limit-test", o.limit_test, "Test on that many images only; 0: all")->capture_default_str();
+  command->add_option("recipe", o.recipe, "What the model was trained as; the file says it as well");
+  command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")->required();
+  o.options.add_to(*command);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle eval mnist-mlp --model runs/mnist-mlp/model.safetensors");
+  command->footer("Options are those of the run that made the model, unless given here.\nExample:\n  heddle eval --model runs/mnist-mlp/model.safetensors");
   command->callback([options] { run(*options); });
 }
 

@@ -2,7 +2,6 @@
 #include "core/exec/profile.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <filesystem>
@@ -16,7 +15,9 @@
 #include "tools/cli.h"
 #include "tools/profile_report.h"
 #include "tools/trace_file.h"
-#include "tools/trainer.h"
+#include "tools/train_command.h"
+#include "train/recipe.h"
+#include "train/trainer.h"
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/run.h"
@@ -135,46 +136,47 @@ void run_bench(const ProfileOptions& o, const std::string& family, const std::st
 #endif
 }
 
-// A folder that goes when the run is over.
-class ScratchFolder {
+// Profiles the updates behind the warm-up.
+class ProfileSteps final : public train::Callback {
  public:
-  ScratchFolder() : path_(std::filesystem::temp_directory_path() / fmt::format("heddle-profile-{}", ::getpid())) {}
-  ~ScratchFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
+  void on_batch_start(train::Trainer& trainer) override {
+    const int64_t done = trainer.step() - trainer.first_step();
+    if (done == warm_up - 1 || done == warm_up) {  // the first of the two makes the recordings with time stamps
+      profiler_.reset();
+      profiler_.emplace();
+    }
+    steps_ = done + 1 - warm_up;
   }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string path() const { return path_.string(); }
+  void on_train_end(train::Trainer&, train::Outcome) override {
+    if (profiler_) profiler_->stop();
+  }
+  Profile result() {
+    if (!profiler_ || steps_ < 1) throw ValueError(fmt::format("[profile] the run ended within its first {} steps, which do not count", warm_up));
+    return profiler_->stop();
+  }
+  int64_t steps() const { return steps_; }
 
  private:
-  std::filesystem::path path_;
+  std::optional<Profiler> profiler_;
+  int64_t steps_ = 0;
 };
 
-int run_train(const ProfileOptions& o, TrainOptions train) {
+void run_train(const ProfileOptions& o, const TrainCommand& command) {
   check(o);
-  std::optional<ScratchFolder> scratch;
-  if (train.out.empty()) train.out = scratch.emplace().path();
-  if (train.limit_steps == 0) train.limit_steps = 100;
-  if (train.limit_test == 0) train.limit_test = 100;
-  if (train.limit_steps <= warm_up) throw ValueError(fmt::format("[profile] --limit-steps is {}; the first {} steps do not count", train.limit_steps, warm_up));
-  std::optional<Profiler> profiler;
-  int64_t steps = 0;
-  train.quiet = true;
-  train.before_step = [&](int64_t done) {
-    if (done == warm_up - 1 || done == warm_up) {  // the first of the two makes the recordings with time stamps
-      profiler.reset();
-      profiler.emplace();
-    }
-    steps = done + 1 - warm_up;
-  };
-  train.after_steps = [&] {
-    if (profiler) profiler->stop();
-  };
-  const int code = Trainer(train).run();
-  if (!profiler) throw ValueError(fmt::format("[profile] the run ended within its first {} steps, which do not count", warm_up));
-  report(o, profiler->stop(), "train " + train.recipe, steps, profiler->stop().seconds, 0);
-  return code;
+  train::Config config = command.config();
+  if (config.training.limit_steps == 0) config.training.limit_steps = 100;
+  if (config.training.limit_steps <= warm_up) throw ValueError(fmt::format("[profile] --limit-steps is {}; the first {} steps do not count", config.training.limit_steps, warm_up));
+  DeviceContext& device = open_device(config.run.device, true);
+  const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  std::optional<train::RunFolder> folder;  // outlives the trainer
+  train::Trainer trainer(*task, config, device);
+  if (!config.run.out.empty()) trainer.write_to(folder.emplace(config.run.out, command.resume));
+  if (command.resume) trainer.resume();
+  const auto steps = std::make_shared<ProfileSteps>();
+  trainer.add(steps);
+  trainer.run(false);
+  const Profile profile = steps->result();
+  report(o, profile, "train " + config.run.recipe, steps->steps(), profile.seconds, 0);
 }
 
 }  // namespace
@@ -184,7 +186,7 @@ void add_profile(Cli& cli) {
   command->require_subcommand(1);
   struct All {
     ProfileOptions step_options, bench_options, train_options;
-    TrainOptions train;
+    TrainCommand train;
     std::string step, family, text, dtype = "f32";
   };
   auto all = std::make_shared<All>();
@@ -204,11 +206,10 @@ void add_profile(Cli& cli) {
   bench->callback([all] { run_bench(all->bench_options, all->family, all->text, all->dtype); });
 
   CLI::App* train = command->add_subcommand("train", "The steps of a training run, 100 unless --limit-steps says otherwise");
-  all->train.out.clear();
-  add_train_options(*train, all->train);
+  all->train.add_to(*train);
   add_options(*train, all->train_options, false);
   train->footer("Nothing is saved unless --out is given.\nExample:\n  heddle profile train mnist-mlp --device opencl:0");
-  train->callback([all, &cli] { cli.exit_code = run_train(all->train_options, all->train); });
+  train->callback([all] { run_train(all->train_options, all->train); });
   command->footer("Each takes --device, --trace, --json and --no-bounds; see heddle profile step --help.\nExample:\n  heddle profile step mlp:32 --trace step.json");
 }
 

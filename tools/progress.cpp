@@ -20,7 +20,7 @@ int terminal_columns() {
 }
 
 std::string numbers(const ProgressState& s) {
-  return fmt::format("loss {:.4f}  acc {:.3f}  {} samples/s  ETA {}", s.loss, s.accuracy,
+  return fmt::format("loss {:.4f}  lr {:.2g}  {} samples/s  ETA {}", s.loss, s.lr,
                      with_commas(s.samples_per_second), clock_time(s.seconds_left));
 }
 

@@ -15,7 +15,7 @@ struct ProgressState {
   int64_t epoch = 0, epochs = 0;  // counted from 1
   int64_t step = 0, steps = 0;    // of the whole run
   double loss = 0;
-  double accuracy = 0;  // of the last batch
+  double lr = 0;
   double samples_per_second = 0;
   double seconds_left = 0;
 };

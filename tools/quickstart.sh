@@ -7,4 +7,4 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 tools/setup.sh
 tools/build.sh release heddle_cli
 build/release/bin/heddle devices
-exec build/release/bin/heddle train mnist-mlp --out runs/quickstart "$@"
+exec build/release/bin/heddle train mnist-mlp "$@"

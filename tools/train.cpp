@@ -1,58 +1,110 @@
-// heddle train
+// heddle train, heddle resume
 #include <fmt/format.h>
 
-#include <charconv>
-#include <cstdint>
+#include <atomic>
+#include <csignal>
+#include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "tools/cli.h"
-#include "tools/trainer.h"
+#include "tools/train_command.h"
+#include "tools/train_report.h"
+#include "train/metrics_lines.h"
+#include "train/recipe.h"
+#include "train/run_folder.h"
+#include "train/trainer.h"
 
 namespace heddle::tools {
+namespace {
 
-void add_train_options(CLI::App& command, TrainOptions& o) {
-  command.add_option("recipe", o.recipe, "mnist-mlp: a 784-128-64-10 network on 28x28 images of ten classes")
-      ->required();
-  command.add_option("--data", o.data,
-                      "Folder with MNIST's four IDX files, plain or .gz; default: the embedded set of drawn digits");
-  add_device_option(command, o.device);
-  command.add_option("--epochs", o.epochs, "Passes over the training images")->capture_default_str();
-  command.add_option("--batch", o.batch, "Images in a step")->capture_default_str();
-  command.add_option("--lr", o.lr, "Learning rate at the start")->capture_default_str();
-  command.add_option("--schedule", o.schedule, "Learning rate over the run: cosine (falls to 0) or constant")
-      ->capture_default_str();
-  command.add_option("--optimizer", o.optimizer, "sgd (momentum 0.9), adam, adamw or lion")->capture_default_str();
-  command.add_option("--weight-decay", o.weight_decay, "Weight decay")->capture_default_str();
-  command.add_option("--clip-norm", o.clip_norm, "Largest norm of all gradients together: larger ones are scaled down; default: none");
-  command.add_option("--seed", o.seed, "Seed of weights and order of the data: the same on every device")
-      ->check([](const std::string& text) {  // CLI11 wraps -1 and saturates what is too long
-        uint64_t seed = 0;
-        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seed);
-        const bool whole = error == std::errc() && end == text.data() + text.size();
-        return whole ? std::string() : fmt::format("'{}' is not a number from 0 to 18446744073709551615", text);
-      })
-      ->capture_default_str();
-  command.add_option("--out", o.out, "Folder for model.safetensors and checkpoint.safetensors")->capture_default_str();
-  command.add_option("--checkpoint-every", o.checkpoint_every, "Steps between checkpoints; 0: one after each epoch")
-      ->capture_default_str();
-  command.add_option("--limit-steps", o.limit_steps, "Stop after that many steps of the run; 0: no limit")
-      ->capture_default_str();
-  command.add_option("--limit-test", o.limit_test, "Test on that many images only; 0: all")->capture_default_str();
-  command.add_flag("--check-numbers", o.check_numbers, "Stop at the first operation that makes a NaN or an infinity, and name it; slower");
-  add_budget_option(command, o.memory_budget);
-  command.add_flag("--resume", o.resume, "Go on from checkpoint.safetensors in --out");
+std::atomic<train::Trainer*> running{nullptr};
+
+// The first Ctrl-C asks the run to end; a second one ends the process at once.
+class InterruptScope {
+ public:
+  explicit InterruptScope(train::Trainer& trainer) {
+    running = &trainer;
+    struct sigaction action {};
+    action.sa_handler = [](int) {
+      if (train::Trainer* trainer = running) trainer->interrupt();
+    };
+    action.sa_flags = static_cast<int>(SA_RESETHAND);
+    sigaction(SIGINT, &action, &before_);
+  }
+  ~InterruptScope() {
+    sigaction(SIGINT, &before_, nullptr);
+    running = nullptr;
+  }
+  InterruptScope(const InterruptScope&) = delete;
+  InterruptScope& operator=(const InterruptScope&) = delete;
+
+ private:
+  struct sigaction before_ {};
+};
+
+// "runs/mnist-mlp", or with the first free number behind it.
+std::string new_folder(const std::string& recipe) {
+  const std::string first = "runs/" + recipe;
+  std::string path = first;
+  for (int number = 2; std::filesystem::exists(path); ++number) path = fmt::format("{}-{}", first, number);
+  return path;
 }
+
+int run(train::Config config, bool resume, bool json) {
+  if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
+  DeviceContext& device = open_device(config.run.device, true);
+  const std::unique_ptr<train::Task> task = train::make_task(config, device);
+  std::optional<train::RunFolder> folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
+  train::Trainer trainer(*task, config, device);
+  trainer.write_to(folder.emplace(config.run.out, resume));
+  if (json) {
+    trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) {
+      fmt::print("{}\n", line);
+      std::fflush(stdout);
+    }));
+  } else {
+    trainer.add(std::make_shared<TrainReport>());
+  }
+  if (resume) {
+    for (const std::string& broken : trainer.resume()) fmt::print(stderr, "heddle: {}; going on from {}\n", one_line(broken), trainer.checkpoint_path());
+  }
+  const InterruptScope on_interrupt(trainer);
+  return trainer.run() == train::Outcome::interrupted ? exit_interrupted : 0;
+}
+
+constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.";
+
+}  // namespace
 
 void add_train(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("train", "Train a recipe and save the model");
-  auto options = std::make_shared<TrainOptions>();
-  add_train_options(*command, *options);
+  auto options = std::make_shared<TrainCommand>();
+  options->add_to(*command);
   add_json_option(*command, options->json);
-  command->footer(
-      "Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.\n"
-      "Example:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first");
-  command->callback([options, &cli] { cli.exit_code = Trainer(*options).run(); });
+  command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first", about_interrupts));
+  command->callback([options, &cli] { cli.exit_code = run(options->config(), options->resume, options->json); });
+}
+
+void add_resume(Cli& cli) {
+  CLI::App* command = cli.app.add_subcommand("resume", "Go on with a training run, with the options that it was begun with");
+  struct All {
+    std::string folder;
+    ConfigOptions options;
+    bool json = false;
+  };
+  auto all = std::make_shared<All>();
+  command->add_option("run", all->folder, "Folder of the run")->required();
+  all->options.add_to(*command);
+  add_json_option(*command, all->json);
+  command->footer(fmt::format("Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp", about_interrupts));
+  command->callback([all, &cli] {
+    train::Config config = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
+    all->options.apply(config);
+    config.run.out = all->folder;
+    cli.exit_code = run(std::move(config), true, all->json);
+  });
 }
 
 }  // namespace heddle::tools

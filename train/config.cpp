@@ -133,11 +133,14 @@ std::optional<Value> value_from_text(std::string_view text, const Value& like) {
   return Value(split(text));
 }
 
-// A file's value as one of the same type as `like`: integers serve as numbers, empty lists as any list.
+// A value as one of the same type as `like`: integers serve as numbers, empty lists as any list, one value as a list of one, and what a command line says for a list (1000,2000).
 std::optional<Value> converted(const Value& value, const Value& like) {
   if (value.index() == like.index()) return value;
   if (std::holds_alternative<Number>(like) && std::holds_alternative<Integer>(value)) return Value(static_cast<double>(std::get<Integer>(value)));
   if (std::holds_alternative<Texts>(like) && std::holds_alternative<Integers>(value) && std::get<Integers>(value).empty()) return Value(Texts());
+  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Integer>(value)) return Integers{std::get<Integer>(value)};
+  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Text>(value)) return parsed_integers(std::get<Text>(value));
+  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Text>(value)) return Texts{std::get<Text>(value)};
   return std::nullopt;
 }
 

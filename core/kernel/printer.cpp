@@ -171,6 +171,7 @@ struct Printer {
       if (b.dtype == DType::f64) used.insert("F64");
       if (b.dtype == DType::i64) used.insert("I64");
     }
+    if (used.contains("WIDEN")) used.insert("I64");  // of a value that no buffer holds
     if (glsl()) extensions(used);
     if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";

@@ -50,10 +50,22 @@ Parts table(Tensor& weight) {
 
 }  // namespace
 
+GptOptions gpt2() { return {}; }
+GptOptions gpt2_medium() { return {.layers = 24, .heads = 16, .width = 1024}; }
+GptOptions gpt2_large() { return {.layers = 36, .heads = 20, .width = 1280}; }
+GptOptions gpt2_xl() { return {.layers = 48, .heads = 25, .width = 1600}; }
+GptOptions nanogpt_char(int64_t vocabulary) {
+  return {.vocabulary = vocabulary, .context = 256, .layers = 6, .heads = 6, .width = 384, .dropout = 0.2, .tanh_gelu = false};
+}
+GptOptions nanogpt_char_cpu(int64_t vocabulary) {
+  return {.vocabulary = vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0, .tanh_gelu = false};
+}
+
 GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* generator)
     : Module("GptBlock"),
       heads_(o.heads),
       dropout_(o.dropout),
+      tanh_gelu_(o.tanh_gelu),
       generator_(generator),
       ln_1_(add("ln_1", LayerNorm(o.width, 1e-5, true, device))),
       ln_2_(LayerNorm(o.width, 1e-5, true, device)),
@@ -76,7 +88,8 @@ Tensor GptBlock::attend(const Tensor& x) {
 
 Tensor GptBlock::forward(const Tensor& x) {
   const Tensor middle = x + heddle::dropout(attend(ln_1_(x)), dropout_, training(), generator_);
-  const Tensor grown = mlp_proj_(gelu(c_fc_(ln_2_(middle))));
+  const Tensor inner = c_fc_(ln_2_(middle));
+  const Tensor grown = mlp_proj_(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner));
   return middle + heddle::dropout(grown, dropout_, training(), generator_);
 }
 

@@ -1,6 +1,6 @@
 // Gpt: the decoder-only transformer of GPT-2.
 //
-// Purpose: tokens (B, T) -> logits (B, T, vocabulary). Blocks normalise before they compute (pre-norm); the activation is GELU's tanh form; the
+// Purpose: tokens (B, T) -> logits (B, T, vocabulary). Blocks normalise before they compute (pre-norm); the
 // last projection shares its weight with the token embedding. Names follow GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, ..., ln_f.
 // Radford et al. 2019, "Language models are unsupervised multitask learners".
 // Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes that do not fit, ShapeError for tokens beyond the context.
@@ -21,9 +21,19 @@ struct GptOptions {
   int64_t heads = 12;
   int64_t width = 768;
   double dropout = 0.1;
+  bool tanh_gelu = true;    // GPT-2's form of GELU; false: the exact one, as nanoGPT
   bool checkpoint = false;  // compute each block again for its gradient instead of keeping what it computed (core/graph/checkpoint.h)
   bool offload = false;     // keep what each block's gradient needs in host memory instead
 };
+
+// Parameters of GPT-2: 124,439,808; 354,823,168; 774,030,080; 1,557,611,200.
+GptOptions gpt2();
+GptOptions gpt2_medium();
+GptOptions gpt2_large();
+GptOptions gpt2_xl();
+// nanoGPT's for characters: train_shakespeare_char, and the small one that it gives for a CPU. The vocabulary is that of tinyshakespeare.
+GptOptions nanogpt_char(int64_t vocabulary = 65);
+GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
 
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
 class GptBlock : public Module {
@@ -36,6 +46,7 @@ class GptBlock : public Module {
 
   int64_t heads_;
   double dropout_;
+  bool tanh_gelu_;
   Generator* generator_;
   LayerNorm ln_1_, ln_2_;
   Linear c_attn_, attn_proj_, c_fc_, mlp_proj_;

@@ -47,7 +47,8 @@ int64_t last_channels(const MobileNetV2Options& o) { return scaled(o.last, std::
 
 Sequential make_features(const MobileNetV2Options& o, DeviceContext* device, Generator* generator) {
   int64_t in = scaled(o.first, o.width);
-  Sequential features(conv_norm({.in = 3, .out = in, .stride = 2}, device, generator, ReLU6()));
+  Sequential features;
+  features.append(conv_norm({.in = 3, .out = in, .stride = 2}, device, generator, ReLU6()));
   for (const InvertedResiduals& stage : o.stages) {
     const int64_t out = scaled(stage.channels, o.width);
     for (int64_t b = 0; b < stage.blocks; ++b) {

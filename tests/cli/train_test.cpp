@@ -1,9 +1,11 @@
-// `heddle train` and `heddle eval` end to end on small MNIST-type folders: files, JSON, resume, Ctrl-C, bad data, NaN.
+// `heddle train`, `resume` and `eval` end to end on small MNIST-type folders: files, JSON, Ctrl-C, bad data, NaN.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/device/registry.h"
@@ -55,21 +57,20 @@ class Train : public testing::Test {
     EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
     EXPECT_FALSE(std::filesystem::exists(out + "/model.safetensors"));
   }
-  std::vector<std::string> files() const {
-    std::vector<std::string> names;
-    for (const auto& entry : std::filesystem::directory_iterator(out))
-      names.push_back(entry.path().filename().string());
-    std::sort(names.begin(), names.end());
-    return names;
+  static std::vector<Json> events(const Finished& run, const std::string& kind) {
+    std::vector<Json> found;
+    for (const std::string& line : run.out_lines()) {
+      Json event = Json::parse(line);
+      if (event["event"] == kind) found.push_back(std::move(event));
+    }
+    return found;
   }
   static std::vector<double> losses(const Finished& run) {
     std::vector<double> values;
-    for (const std::string& line : run.out_lines()) {
-      const Json json = Json::parse(line);
-      if (json["event"] == "step") values.push_back(json["loss"].get<double>());
-    }
+    for (const Json& step : events(run, "step")) values.push_back(step["loss"].get<double>());
     return values;
   }
+  std::string checkpoint(int64_t step) const { return fmt::format("{}/checkpoints/step-{:08}.safetensors", out, step); }
 
   test::TemporaryFolder data, parent;
   const std::string out = parent / "run/one";
@@ -78,25 +79,31 @@ class Train : public testing::Test {
 TEST_F(Train, JsonEventsAndFiles) {
   const Finished run = train({"--epochs", "2", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  const auto lines = run.out_lines();
-  ASSERT_EQ(lines.size(), 13u);  // 2 epochs of 6 steps, and the last line
-  for (size_t i = 0; i < 12; ++i) {
-    const Json step = Json::parse(lines[i]);
-    EXPECT_EQ(step["event"], "step");
-    EXPECT_EQ(step["step"], i + 1);
-  }
+  const std::vector<Json> steps = events(run, "step"), evaluations = events(run, "eval");
+  ASSERT_EQ(steps.size(), 12u);  // 2 epochs of 6 steps
+  for (size_t i = 0; i < steps.size(); ++i) EXPECT_EQ(steps[i]["step"], i + 1);
+  EXPECT_EQ(steps.front()["lr"], 1e-3);
   EXPECT_NEAR(losses(run).front(), std::log(10.0), 0.15);
-  const Json done = Json::parse(lines.back());
+  ASSERT_EQ(evaluations.size(), 2u);
+  EXPECT_EQ(evaluations.back()["confusion"].size(), 10u);
+  EXPECT_EQ(events(run, "loader").size(), 2u);
+  const Json start = Json::parse(run.out_lines().front()), done = Json::parse(run.out_lines().back());
+  EXPECT_EQ(start["event"], "start");
+  EXPECT_EQ(start["parameters"], 109386);
   EXPECT_EQ(done["event"], "done");
   EXPECT_EQ(done["device"], "reference:0");
-  EXPECT_EQ(done["steps"], 12);
-  for (const char* key :
-       {"test_accuracy", "test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) {
-    EXPECT_TRUE(done[key].is_number()) << key;
-  }
+  EXPECT_EQ(done["step"], 12);
+  EXPECT_EQ(done["test_accuracy"], evaluations.back()["metrics"]["accuracy"]);
+  for (const char* key : {"test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) EXPECT_TRUE(done[key].is_number()) << key;
   EXPECT_GT(done["median_step_ms"].get<double>(), 0);
   EXPECT_GE(done["peak_device_bytes"].get<double>(), 109386 * 4 * 3);  // parameters and Adam's two moments
-  EXPECT_EQ(files(), (std::vector<std::string>{"checkpoint.safetensors", "model.safetensors"}));
+  for (const char* name : {"checkpoints", "config.toml", "environment.json", "metrics.jsonl", "model.safetensors"}) EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
+  std::ifstream metrics(out + "/metrics.jsonl");
+  std::vector<double> written;
+  for (std::string line; std::getline(metrics, line);) {
+    if (const Json event = Json::parse(line); event["event"] == "step") written.push_back(event["loss"].get<double>());
+  }
+  EXPECT_EQ(written, losses(run));
   const SafetensorsFile model = load_safetensors(out + "/model.safetensors", &device("reference:0"));
   int64_t parameters = 0;
   for (const auto& [name, tensor] : model.tensors) parameters += tensor.numel();
@@ -107,15 +114,17 @@ TEST_F(Train, EvalRepeatsTheTest) {
   const Finished run = train({"--epochs", "1", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json done = Json::parse(run.out_lines().back());
-  for (const char* file : {"/model.safetensors", "/checkpoint.safetensors"}) {
-    const Finished again = test::run_heddle(
-        {"eval", "mnist-mlp", "--model", out + file, "--data", data.path(), "--device", "reference:0", "--json"});
+  for (const std::string& file : {out + "/model.safetensors", checkpoint(6), out}) {
+    const Finished again = test::run_heddle({"eval", "mnist-mlp", "--model", file, "--device", "reference:0", "--json"});
     ASSERT_EQ(again.exit_code, 0) << again.err;
     const Json tested = Json::parse(again.out);
     EXPECT_EQ(tested["test_accuracy"], done["test_accuracy"]);
     EXPECT_NEAR(tested["test_loss"].get<double>(), done["test_loss"].get<double>(), 1e-6);
-    EXPECT_EQ(tested["images"], 20);
+    EXPECT_EQ(tested["examples"], 20);
   }
+  const Finished other = test::run_heddle({"eval", "mnist-cnn", "--model", out, "--device", "reference:0"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(contains(other.err, "is a model of mnist-mlp, not of mnist-cnn"));
 }
 
 TEST_F(Train, ResumeGoesOnExactly) {
@@ -123,8 +132,8 @@ TEST_F(Train, ResumeGoesOnExactly) {
   const std::string straight = out + "/model.safetensors";
   const Bytes expected = test::read_bytes(straight);
   std::filesystem::remove_all(out);
-  const Finished first = train({"--epochs", "3", "--limit-steps", "8", "--json"}),
-                 rest = train({"--epochs", "3", "--resume", "--json"});
+  const Finished first = train({"--epochs", "3", "--limit-steps", "8", "--json"});
+  const Finished rest = test::run_heddle({"resume", out, "--limit-steps", "0", "--json"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
   ASSERT_EQ(rest.exit_code, 0) << rest.err;
   std::vector<double> joined = losses(first);
@@ -134,11 +143,19 @@ TEST_F(Train, ResumeGoesOnExactly) {
   EXPECT_EQ(test::read_bytes(straight), expected);
 }
 
+TEST_F(Train, ARunIsNotOverwritten) {
+  ASSERT_EQ(train({"--epochs", "1", "--limit-steps", "2"}).exit_code, 0);
+  const Finished again = train({"--epochs", "1"});
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(contains(again.err, "holds a run; --resume goes on with it"));
+}
+
 // Lion's first step moves every weight with a gradient by the rate, up or down; a tiny norm stops SGD where it stands.
 TEST_F(Train, LionAndClipping) {
   const auto weights = [this](const std::vector<std::string>& more) {
     std::vector<std::string> arguments{"--epochs", "1", "--limit-steps", "1", "--schedule", "constant", "--lr", "0.01"};
     arguments.insert(arguments.end(), more.begin(), more.end());
+    std::filesystem::remove_all(out);
     const Finished run = train(arguments);
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return load_safetensors(out + "/model.safetensors", &device("reference:0")).tensors.begin()->second.to_doubles();
@@ -159,10 +176,10 @@ TEST_F(Train, ResumeChecksTheCheckpoint) {
   };
   refused({"--resume", "--seed", "2"}, "seed 1, this run has 2");
   refused({"--resume", "--optimizer", "sgd"}, "optimizer adam, this run has sgd");
-  std::filesystem::resize_file(out + "/checkpoint.safetensors", 1000);
-  refused({"--resume"}, "truncated");
-  std::filesystem::remove(out + "/checkpoint.safetensors");
-  refused({"--resume"}, "no such file");
+  std::filesystem::resize_file(checkpoint(2), 1000);
+  refused({"--resume"}, checkpoint(2));
+  std::filesystem::remove(checkpoint(2));
+  refused({"--resume"}, "no checkpoint to resume from");
 }
 
 TEST_F(Train, PlainLinesWithoutATerminal) {
@@ -181,11 +198,11 @@ TEST_F(Train, CtrlCSavesAndEnds) {
   EXPECT_EQ(run.exit_code, 130) << run.err;
   const Json last = Json::parse(run.out_lines().back());
   EXPECT_EQ(last["event"], "interrupted");
-  const int64_t steps = last["steps"].get<int64_t>();
+  const int64_t steps = last["step"].get<int64_t>();
   EXPECT_GE(steps, 20);
-  EXPECT_EQ(files(), (std::vector<std::string>{"checkpoint.safetensors", "model.safetensors"}));
-  const SafetensorsFile checkpoint = load_safetensors(out + "/checkpoint.safetensors", &device("reference:0"));
-  EXPECT_EQ(checkpoint.metadata.at("step"), std::to_string(steps));
+  EXPECT_EQ(last["checkpoint"], checkpoint(steps));
+  EXPECT_EQ(load_safetensors(checkpoint(steps), &device("reference:0")).metadata.at("step"), std::to_string(steps));
+  EXPECT_TRUE(std::filesystem::exists(out + "/model.safetensors"));
 }
 
 TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
@@ -194,36 +211,38 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_TRUE(contains(run.err, "at step 2"));
   EXPECT_TRUE(contains(run.err, "learning rate"));
-  EXPECT_TRUE(contains(run.err, "last good checkpoint is " + out + "/checkpoint.safetensors"));
-  EXPECT_EQ(files(), std::vector<std::string>{"checkpoint.safetensors"});
-  EXPECT_EQ(load_safetensors(out + "/checkpoint.safetensors", &device("reference:0")).metadata.at("step"), "1");
+  EXPECT_TRUE(contains(run.err, "last good checkpoint is " + checkpoint(1)));
+  EXPECT_FALSE(std::filesystem::exists(out + "/model.safetensors"));
+  EXPECT_EQ(load_safetensors(checkpoint(1), &device("reference:0")).metadata.at("step"), "1");
+  EXPECT_FALSE(std::filesystem::exists(checkpoint(2)));
   std::filesystem::remove_all(out);
   const Finished none = train(
       {"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant"});  // found at the window's end, named by step
   EXPECT_EQ(none.exit_code, 2);
   EXPECT_TRUE(contains(none.err, "at step 2; no checkpoint had been written yet"));
-  EXPECT_TRUE(files().empty());
+  EXPECT_TRUE(std::filesystem::is_empty(out + "/checkpoints"));
+  std::filesystem::remove_all(out);
   const Finished checked = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--check-numbers"});
   EXPECT_EQ(checked.exit_code, 2);
-  for (const char* part : {"[check_numbers] '", "its inputs: ", "(trainer.cpp:", "at step 2; no checkpoint had been written yet"}) EXPECT_TRUE(contains(checked.err, part));
+  for (const char* part : {"[check_numbers] '", "its inputs: ", "(image_classifier.cpp:", "at step 2; no checkpoint had been written yet"}) EXPECT_TRUE(contains(checked.err, part));
 }
 
 TEST_F(Train, ImpossibleNumbers) {
-  expect_refused({"--epochs", "0"}, "--epochs is 0");
-  expect_refused({"--batch", "0"}, "--batch is 0");
-  expect_refused({"--batch", "-3"}, "--batch is -3");
-  expect_refused({"--batch", "97"}, "only 96 images");
-  expect_refused({"--lr", "0"}, "--lr is 0");
-  expect_refused({"--lr", "-1"}, "--lr is -1");
-  expect_refused({"--lr", "nan"}, "--lr");
-  expect_refused({"--lr", "inf"}, "--lr");
+  expect_refused({"--epochs", "0"}, "--epochs is '0'");
+  expect_refused({"--batch", "0"}, "--batch is '0'");
+  expect_refused({"--batch", "-3"}, "--batch is '-3'");
+  expect_refused({"--batch", "97"}, "only 96 examples");
+  expect_refused({"--accumulate", "7"}, "an update takes 7 batches of 16, but an epoch has only 6");
+  for (const char* lr : {"0", "-1", "nan", "inf"}) expect_refused({"--lr", lr}, "--lr is ");
   expect_refused({"--weight-decay", "-1"}, "--weight-decay");
-  expect_refused({"--optimizer", "magic"}, "unknown optimizer 'magic'; known: sgd");
-  expect_refused({"--clip-norm", "0"}, "--clip-norm is 0");
+  expect_refused({"--optimizer", "magic"}, "--optimizer is 'magic', expected one of sgd");
   expect_refused({"--clip-norm", "nan"}, "--clip-norm");
-  expect_refused({"--schedule", "magic"}, "unknown schedule 'magic'");
+  expect_refused({"--schedule", "magic"}, "--schedule is 'magic'");
   expect_refused({"--limit-steps", "-1"}, "--limit-steps");
   expect_refused({"--seed", "x"}, "--seed");
+  expect_refused({"--set", "optimizer.lrr=1"}, "did you mean optimizer.lr");
+  expect_refused({"--set", "model.hiden=1"}, "did you mean hidden");
+  expect_refused({"--set", "lr"}, "expected KEY=VALUE");
 }
 
 TEST_F(Train, BadData) {
@@ -267,7 +286,7 @@ TEST_F(Train, EvalRefusesForeignFiles) {
   test::write_bytes(parent / "junk", Bytes(100, 'x'));
   refused(parent / "junk", "not a safetensors file");
   save_safetensors(parent / "other", {{"weight", Tensor::from_vector<float>({1, 2}, {2}, &device("reference:0"))}});
-  refused(parent / "other", "weight");
+  refused(parent / "other", "other");
 }
 
 class TrainOnDevice : public Train, public testing::WithParamInterface<const char*> {};
@@ -278,6 +297,7 @@ TEST_P(TrainOnDevice, ABudgetChangesNothingButMemory) {
   const Finished refused = train({"--device", id, "--epochs", "1", "--memory-budget", "100KiB"});
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_TRUE(contains(refused.err, "needs at least 2 MiB")) << refused.err;
+  std::filesystem::remove_all(out);
   EXPECT_EQ(train({"--device", id, "--epochs", "1", "--memory-budget", "2MiB"}).exit_code, 0);
 }
 
@@ -286,9 +306,11 @@ TEST_P(TrainOnDevice, ABudgetChangesNothingButMemory) {
 TEST_P(TrainOnDevice, SameSeedSameLosses) {
   const std::string id = GetParam();
   if (!available(id)) GTEST_SKIP() << id << " is not available";
-  const Finished reference = train({"--epochs", "2", "--json"});
-  const Finished one = train({"--epochs", "2", "--json", "--device", id}),
-                 two = train({"--epochs", "2", "--json", "--device", id});
+  const auto fresh = [&](const std::string& device_id) {
+    std::filesystem::remove_all(out);
+    return train({"--epochs", "2", "--json", "--device", device_id});
+  };
+  const Finished reference = fresh("reference:0"), one = fresh(id), two = fresh(id);
   ASSERT_EQ(one.exit_code, 0) << one.err;
   const std::vector<double> expected = losses(reference), first = losses(one);
   ASSERT_EQ(first.size(), expected.size());

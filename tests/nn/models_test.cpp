@@ -70,7 +70,7 @@ std::vector<ModelCase> model_cases() {
       stepped(images<nn::ResNet>("ResNetBottleneck", bottleneck, {3, 3, 7, 5}, {3, 5})),
       stepped(images<nn::MobileNetV2>("MobileNetV2", mobile, {3, 3, 11, 13}, {3, 5})),
       images<nn::UNet>("UNet", nn::UNetOptions{.in = 2, .out = 3, .width = 4, .multipliers = {1, 2}, .groups = 2, .dropout = 0.1}, {2, 2, 7, 5}, {2, 3, 7, 5}),
-      stepped(images<TimedUNet>("UNetWithTime", nn::UNetOptions{.in = 1, .out = 1, .width = 4, .multipliers = {1, 2}, .groups = 2, .time = true}, {2, 1, 6, 7}, {2, 1, 6, 7})),
+      stepped(images<TimedUNet>("UNetWithTime", nn::UNetOptions{.width = 4, .multipliers = {1, 1}, .groups = 2, .time = true}, {2, 1, 4, 5}, {2, 1, 4, 5})),
       stepped(images<nn::Vit>("Vit", vit, {3, 3, 12, 12}, {3, 5})),
       images<nn::Autoencoder>("Autoencoder", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3}, {3, 3, 5}, {3, 15}),
       stepped(images<nn::Vae>("Vae", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3, .activation = nn::Activation::tanh}, {3, 3, 5}, {3, 15})),

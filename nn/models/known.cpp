@@ -1,0 +1,71 @@
+#include "nn/models/known.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "core/base/error.h"
+#include "core/base/similar.h"
+#include "nn/models/cnn.h"
+#include "nn/models/gpt.h"
+#include "nn/models/lenet.h"
+#include "nn/models/mobilenet.h"
+#include "nn/models/recurrent_lm.h"
+#include "nn/models/resnet.h"
+#include "nn/models/unet.h"
+#include "nn/models/vae.h"
+#include "nn/models/vit.h"
+
+namespace heddle::nn {
+namespace {
+
+template <class Model, class Options>
+KnownModel known(const char* name, const Options& options, const Shape& input, DType dtype = DType::f32) {
+  return {name, [options](DeviceContext* device) { return std::make_unique<Model>(options, device); }, input, dtype};
+}
+
+KnownModel gpt(const char* name, const GptOptions& options) { return known<Gpt>(name, options, {1, options.context}, DType::i32); }
+
+ResNetOptions for_cifar(ResNetOptions options) {
+  options.small_input = true;
+  return options;
+}
+
+}  // namespace
+
+std::span<const KnownModel> known_models() {
+  static const Shape image{1, 3, 224, 224}, digit{1, 1, 28, 28};
+  static const std::vector<KnownModel> all = {
+      known<Mlp>("mlp", MlpOptions{}, {1, 784}),
+      known<Cnn>("cnn", CnnOptions{}, digit),
+      known<LeNet>("lenet", LeNetOptions{}, digit),
+      known<ResNet>("resnet18", resnet18(), image),
+      known<ResNet>("resnet34", resnet34(), image),
+      known<ResNet>("resnet50", resnet50(), image),
+      known<ResNet>("resnet18-cifar", for_cifar(resnet18(10)), {1, 3, 32, 32}),
+      known<MobileNetV2>("mobilenetv2", MobileNetV2Options{}, image),
+      known<Vit>("vit-b16", vit_b16(), image),
+      known<UNet>("unet", UNetOptions{}, {1, 1, 32, 32}),
+      known<Autoencoder>("autoencoder", AutoencoderOptions{}, {1, 784}),
+      known<Vae>("vae", AutoencoderOptions{}, {1, 784}),
+      known<RecurrentLm>("lstm", RecurrentLmOptions{}, {1, 64}, DType::i32),
+      known<RecurrentLm>("gru", RecurrentLmOptions{.cell = RecurrentCellKind::gru}, {1, 64}, DType::i32),
+      gpt("gpt2", gpt2()),
+      gpt("gpt2-medium", gpt2_medium()),
+      gpt("gpt2-large", gpt2_large()),
+      gpt("gpt2-xl", gpt2_xl()),
+      gpt("nanogpt-char", nanogpt_char()),
+      gpt("nanogpt-char-cpu", nanogpt_char_cpu()),
+  };
+  return all;
+}
+
+const KnownModel& find_model(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const KnownModel& model : known_models()) {
+    if (model.name == name) return model;
+    names.push_back(model.name);
+  }
+  throw ValueError(fmt::format("[model] there is no model '{}'{}; there are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+}
+
+}  // namespace heddle::nn

@@ -1,0 +1,21 @@
+// TrainCommand: what `heddle train` and `heddle profile train` were told, and the configuration that comes of it.
+#pragma once
+
+#include <string>
+
+#include "tools/config_options.h"
+
+namespace heddle::tools {
+
+struct TrainCommand {
+  std::string recipe;
+  ConfigOptions options;
+  bool resume = false, json = false;
+
+  // The recipe, --resume and the options of a run.
+  void add_to(CLI::App& command);
+  // The options over the recipe's defaults; the recipe may be that of --config. ValueError without any.
+  train::Config config() const;
+};
+
+}  // namespace heddle::tools

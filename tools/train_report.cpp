@@ -1,0 +1,88 @@
+#include "tools/train_report.h"
+
+#include <fmt/format.h>
+
+#include "train/trainer.h"
+
+namespace heddle::tools {
+
+std::string evaluation_line(const train::Evaluation& e) {
+  std::string text = fmt::format("{} loss {:.4f}", e.split, e.loss);
+  for (const auto& [name, value] : e.metrics) text += fmt::format(", {} {:.4f}", name, value);
+  return text;
+}
+
+std::string evaluation_tables(const train::Evaluation& e) {
+  constexpr size_t most = 20;
+  std::string text;
+  for (const train::RiskPoint& point : e.curve)
+    text += fmt::format("decided {:5.1f} %  wrong of these {:.4f} %  at a probability of at least {:.6f}\n", 100 * point.coverage, 100 * point.risk, point.threshold);
+  if (e.confusion.size() > most) return text;
+  for (const std::vector<int64_t>& row : e.confusion) {
+    for (const int64_t count : row) text += fmt::format("{:>6}", count);
+    text += '\n';
+  }
+  return text;
+}
+
+void TrainReport::on_train_start(train::Trainer& t) {
+  const train::TrainingData& data = t.task().training();
+  progress_.line(fmt::format("training {} ({} parameters) on {} ({}), {} training examples from {}", t.config().run.recipe,
+                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name,
+                             with_commas(static_cast<double>(data.dataset->size())), data.name));
+  if (t.step() > 0) progress_.line(fmt::format("resumed at step {}", t.step()));
+}
+
+void TrainReport::on_steps(train::Trainer& t, std::span<const train::StepRecord> steps) {
+  if (compiled_ && progress_.due() && !steps.empty()) {
+    const train::StepRecord& last = steps.back();
+    ProgressState state;
+    state.epochs = t.epochs();
+    state.epoch = std::min(t.epochs(), (last.step - 1) / t.steps_per_epoch() + 1);
+    state.step = last.step;
+    state.steps = t.last_step();
+    state.loss = last.loss;
+    state.lr = last.lr;
+    state.samples_per_second = last.samples_per_second;
+    state.seconds_left = t.report().median_step_seconds * static_cast<double>(t.last_step() - last.step);
+    progress_.show(state);
+  }
+  compiled_ = true;
+}
+
+void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
+  const bool whole = t.step() % t.steps_per_epoch() == 0;
+  const std::string where = whole ? fmt::format("epoch {}/{}", t.step() / t.steps_per_epoch(), t.epochs()) : fmt::format("step {}/{}", t.step(), t.last_step());
+  progress_.line(fmt::format("{}  loss {:.4f}  {}", where, t.last_loss(), evaluation_line(e)));
+}
+
+void TrainReport::speed(const train::Trainer& t) {
+  const auto steps = static_cast<double>(t.step() - t.first_step());
+  if (steps == 0) return;
+  const train::RunReport r = t.report();
+  const double samples = steps * static_cast<double>(t.config().training.batch * t.config().training.accumulate) / r.training_seconds;
+  const int64_t tokens = t.task().training().tokens;
+  const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
+  progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),
+                             r.training_seconds, r.median_step_seconds * 1e3, r.kernels_per_step, static_cast<double>(r.peak_device_bytes) / (1 << 20), t.device().id(), t.device().info().name));
+  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; {:.1f} s waited for: the bottleneck is {}", r.loader.fetch, r.loader.preprocess + r.loader.collate,
+                             r.copy_seconds, r.loader.waiting, r.loader.bottleneck()));
+}
+
+void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {
+  if (outcome == train::Outcome::interrupted) {
+    progress_.line(fmt::format("interrupted at step {}; saved {}; go on with `heddle resume {}`", t.step(), t.checkpoint_path(), t.config().run.out));
+    return;
+  }
+  if (outcome == train::Outcome::stopped) progress_.line(fmt::format("stopped early at step {}", t.step()));
+  const train::Evaluation& e = t.evaluation();
+  if (e.examples > 0 && !e.metrics.empty()) {
+    const auto& [name, value] = e.metrics.front();
+    progress_.line(fmt::format("{:<14} {:.4f} on {} examples, loss {:.4f}", e.split + " " + name, value, with_commas(static_cast<double>(e.examples)), e.loss));
+  }
+  if (!e.sample.empty()) progress_.line(fmt::format("sample\n{}", e.sample));
+  speed(t);
+  progress_.line(fmt::format("model          {}", t.model_path()));
+}
+
+}  // namespace heddle::tools

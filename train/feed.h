@@ -1,0 +1,40 @@
+// Feed: the loader's batches on the device, one ahead of the step that runs.
+//
+// Purpose: while the device computes a step, the next batch is taken from the loader and uploaded, beside the step where the device can
+// (DeviceContext::stage()). Invariants: which batches come depends only on the position. Errors: those of the data. Thread safety: none.
+#pragma once
+
+#include <vector>
+
+#include "data/loader.h"
+#include "train/config.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+class Feed {
+ public:
+  Feed(const TrainingData& data, const Config& config, DeviceContext& device);
+
+  int64_t batches_per_epoch() const { return loader_.batches(); }
+  // Batches from number `first` of that epoch on.
+  void start_epoch(int64_t epoch, int64_t first);
+  // The next batch; false at the end of the epoch.
+  bool next(std::vector<Tensor>& batch);
+  // Takes and uploads the batch after that, to be called while the device has work.
+  void fetch();
+
+  // Since it was made.
+  data::LoaderReport report() const;
+  double copy_seconds() const { return copy_seconds_; }
+
+ private:
+  DeviceContext& device_;
+  data::Loader loader_;
+  data::LoaderReport finished_;  // epochs before this one
+  std::vector<Tensor> ahead_;
+  bool fetched_ = false, more_ = true, started_ = false;
+  double copy_seconds_ = 0;
+};
+
+}  // namespace heddle::train

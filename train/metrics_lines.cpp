@@ -1,0 +1,90 @@
+#include "train/metrics_lines.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "train/trainer.h"
+
+namespace heddle::train {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json::error_handler_t::replace); }
+
+const char* name_of(Outcome outcome) {
+  switch (outcome) {
+    case Outcome::finished: return "done";
+    case Outcome::stopped: return "stopped";
+    case Outcome::interrupted: break;
+  }
+  return "interrupted";
+}
+
+}  // namespace
+
+void MetricsLines::on_train_start(Trainer& t) {
+  sink_(line_of({{"event", "start"},
+                 {"recipe", t.config().run.recipe},
+                 {"device", t.device().id()},
+                 {"parameters", t.task().model().parameter_count()},
+                 {"step", t.step()},
+                 {"steps", t.last_step()}}));
+}
+
+void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
+  const int64_t tokens = t.task().training().tokens;
+  for (const StepRecord& s : steps) {
+    const bool said = s.step % t.config().log.every == 0 || s.step == t.last_step() || !std::isfinite(s.loss);
+    if (!said) continue;
+    Json event = {{"event", "step"}, {"step", s.step}, {"epoch", s.epoch}, {"loss", s.loss}, {"lr", s.lr}, {"grad_norm", nullptr}, {"samples_per_second", s.samples_per_second}};
+    if (s.grad_norm) event["grad_norm"] = *s.grad_norm;
+    if (tokens > 0) event["tokens_per_second"] = s.samples_per_second * static_cast<double>(tokens);
+    event["seconds"] = s.seconds;
+    sink_(line_of(event));
+  }
+}
+
+void MetricsLines::on_evaluate(Trainer& t, const Evaluation& e) {
+  Json metrics = Json::object();
+  for (const auto& [name, value] : e.metrics) metrics[name] = value;
+  Json event = {{"event", "eval"}, {"step", t.step()}, {"split", e.split}, {"loss", e.loss}, {"examples", e.examples}, {"metrics", metrics}};
+  if (!e.confusion.empty()) event["confusion"] = e.confusion;
+  for (const RiskPoint& point : e.curve) event["curve"].push_back({point.threshold, point.coverage, point.risk});
+  event["seconds"] = t.seconds();
+  sink_(line_of(event));
+  if (!e.image_path.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"image", e.image_path}}));
+  if (!e.sample.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"text", e.sample}}));
+}
+
+void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) { sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}})); }
+
+void MetricsLines::on_epoch_end(Trainer& t) {
+  const RunReport r = t.report();
+  sink_(line_of({{"event", "loader"},
+                 {"epoch", static_cast<double>(t.step()) / static_cast<double>(t.steps_per_epoch())},
+                 {"fetch", r.loader.fetch},
+                 {"preprocess", r.loader.preprocess + r.loader.collate},
+                 {"copy", r.copy_seconds},
+                 {"compute", r.training_seconds - r.loader.waiting},
+                 {"waiting", r.loader.waiting},
+                 {"bottleneck", r.loader.bottleneck()}}));
+}
+
+void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
+  const RunReport r = t.report();
+  Json event = {{"event", name_of(outcome)},
+                {"device", t.device().id()},
+                {"step", t.step()},
+                {"seconds", t.seconds()},
+                {"median_step_ms", r.median_step_seconds * 1e3},
+                {"kernels_per_step", r.kernels_per_step},
+                {"peak_device_bytes", r.peak_device_bytes}};
+  const Evaluation& e = t.evaluation();
+  if (e.examples > 0) event[e.split + "_loss"] = e.loss;
+  for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;
+  if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();
+  sink_(line_of(event));
+}
+
+}  // namespace heddle::train

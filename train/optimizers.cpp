@@ -1,0 +1,167 @@
+#include "train/optimizers.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+
+#include "core/base/error.h"
+#include "nn/clip.h"
+
+namespace heddle::train {
+namespace {
+
+using OptimizerPtr = std::unique_ptr<nn::Optimizer>;
+using Parameters = std::vector<Tensor>;
+
+template <class T, class Options>
+OptimizerPtr made(const Parameters& parameters, const Options& options) {
+  return std::make_unique<T>(parameters, options);
+}
+
+nn::AdamOptions adam(const Config& c) {
+  const auto& o = c.optimizer;
+  return {.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay};
+}
+
+using Maker = OptimizerPtr (*)(const Config&, const Parameters&);
+const std::map<std::string, Maker>& optimizers() {
+  static const std::map<std::string, Maker> table = {
+      {"sgd",
+       [](const Config& c, const Parameters& p) {
+         return made<nn::SGD>(p, nn::SgdOptions{.lr = c.optimizer.lr, .momentum = c.optimizer.momentum, .weight_decay = c.optimizer.weight_decay, .nesterov = c.optimizer.nesterov});
+       }},
+      {"rmsprop",
+       [](const Config& c, const Parameters& p) {
+         const auto& o = c.optimizer;
+         return made<nn::RMSprop>(p, nn::RmsPropOptions{.lr = o.lr, .alpha = o.alpha, .eps = o.eps, .weight_decay = o.weight_decay, .momentum = o.momentum});
+       }},
+      {"adagrad", [](const Config& c, const Parameters& p) { return made<nn::Adagrad>(p, nn::AdagradOptions{.lr = c.optimizer.lr, .eps = c.optimizer.eps, .weight_decay = c.optimizer.weight_decay}); }},
+      {"adam", [](const Config& c, const Parameters& p) { return made<nn::Adam>(p, adam(c)); }},
+      {"adamw", [](const Config& c, const Parameters& p) { return made<nn::AdamW>(p, adam(c)); }},
+      {"lion",
+       [](const Config& c, const Parameters& p) {
+         const auto& o = c.optimizer;
+         return made<nn::Lion>(p, nn::LionOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay});
+       }},
+      {"lamb",
+       [](const Config& c, const Parameters& p) {
+         const auto& o = c.optimizer;
+         return made<nn::LAMB>(p, nn::LambOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+       }},
+      {"adafactor", [](const Config& c, const Parameters& p) { return made<nn::Adafactor>(p, nn::AdafactorOptions{.lr = c.optimizer.lr, .weight_decay = c.optimizer.weight_decay}); }},
+      {"muon",
+       [](const Config& c, const Parameters& p) {
+         const auto& o = c.optimizer;
+         return made<nn::Muon>(p, nn::MuonOptions{.lr = o.lr, .momentum = o.momentum, .weight_decay = o.weight_decay, .nesterov = o.nesterov, .match_adam = true});
+       }},
+  };
+  return table;
+}
+
+// Biases, and scales and shifts of norms.
+Parameters vectors_of(const Parameters& parameters) {
+  Parameters vectors;
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(vectors), [](const Tensor& p) { return p.rank() < 2; });
+  return vectors;
+}
+
+// Those that Muon takes: matrices, but neither tables of embeddings nor the last layer, which its authors leave to AdamW.
+bool is_hidden_matrix(size_t index, size_t count, const Tensor& parameter) { return parameter.rank() == 2 && index != 0 && index + 2 < count; }
+
+using ScheduleMaker = nn::Schedule (*)(const Config&, int64_t steps);
+const std::map<std::string, ScheduleMaker>& schedules() {
+  namespace s = nn::schedule;
+  static const std::map<std::string, ScheduleMaker> table = {
+      {"constant", [](const Config& c, int64_t) { return s::constant(c.optimizer.lr); }},
+      {"step", [](const Config& c, int64_t) { return s::step(c.optimizer.lr, c.schedule.every, c.schedule.gamma); }},
+      {"multi-step", [](const Config& c, int64_t) { return s::multi_step(c.optimizer.lr, c.schedule.milestones, c.schedule.gamma); }},
+      {"exponential", [](const Config& c, int64_t) { return s::exponential(c.optimizer.lr, c.schedule.gamma); }},
+      {"linear", [](const Config& c, int64_t steps) { return s::linear(c.optimizer.lr, steps, 1, c.schedule.least / c.optimizer.lr); }},
+      {"polynomial", [](const Config& c, int64_t steps) { return s::polynomial(c.optimizer.lr, steps, c.schedule.power); }},
+      {"cosine", [](const Config& c, int64_t steps) { return s::cosine(c.optimizer.lr, steps, c.schedule.least); }},
+      {"cosine-restarts", [](const Config& c, int64_t) { return s::cosine_restarts(c.optimizer.lr, c.schedule.every, 1, c.schedule.least); }},
+      {"one-cycle", [](const Config& c, int64_t steps) { return s::one_cycle(c.optimizer.lr, steps); }},
+      {"cyclical", [](const Config& c, int64_t) { return s::cyclical(c.schedule.least, c.optimizer.lr, c.schedule.every); }},
+  };
+  return table;
+}
+
+template <class Table>
+const auto& entry(const Table& table, const char* what, const std::string& name) {
+  const auto found = table.find(name);
+  if (found != table.end()) return found->second;
+  std::vector<std::string> names;
+  for (const auto& row : table) names.push_back(row.first);
+  throw ValueError(fmt::format("[train] unknown {} '{}'; known: {}", what, name, fmt::join(names, ", ")));
+}
+
+constexpr const char* second_prefix = "rest.";  // of the state of the second optimizer
+
+}  // namespace
+
+nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau) {
+  const int64_t rest = std::max<int64_t>(1, steps - c.schedule.warmup);
+  nn::Schedule schedule;
+  if (c.schedule.name == "plateau" && plateau) schedule = [plateau](int64_t) { return plateau->lr(); };
+  else schedule = entry(schedules(), "schedule", c.schedule.name)(c, rest);
+  return c.schedule.warmup > 0 ? nn::schedule::warmup(c.schedule.warmup, std::move(schedule)) : schedule;
+}
+
+Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule)
+    : parameters_(task.model().parameters()), clip_norm_(c.training.clip_norm), clip_value_(c.training.clip_value) {
+  const Maker maker = entry(optimizers(), "optimizer", c.optimizer.name);
+  Parameters first, rest;
+  for (size_t i = 0; i < parameters_.size(); ++i) {
+    const bool other = c.optimizer.name == "muon" && !is_hidden_matrix(i, parameters_.size(), parameters_[i]);
+    (other ? rest : first).push_back(parameters_[i]);
+  }
+  if (!first.empty()) all_.push_back(maker(c, first));
+  if (!rest.empty()) all_.push_back(made<nn::AdamW>(rest, adam(c)));
+  const Parameters undecayed = c.optimizer.decay_all ? Parameters{} : vectors_of(parameters_);
+  for (const OptimizerPtr& optimizer : all_) {
+    Parameters own;
+    for (const Tensor& parameter : undecayed) {
+      const bool here = std::any_of(optimizer->parameters().begin(), optimizer->parameters().end(), [&](const Tensor& p) { return p.impl() == parameter.impl(); });
+      if (here) own.push_back(parameter);
+    }
+    optimizer->set_group(own, {.weight_decay = 0});
+    optimizer->set_schedule(schedule);
+  }
+  if (all_.size() == 1) all_.front()->set_clip_norm(clip_norm_ > 0 ? std::optional(clip_norm_) : std::nullopt);
+}
+
+void Optimizers::update() {
+  if (clip_value_ > 0) nn::clip_grad_value(parameters_, clip_value_);
+  norm_ = clip_norm_ > 0 && all_.size() > 1 ? nn::clip_grad_norm(parameters_, clip_norm_) : Tensor();
+  for (const OptimizerPtr& optimizer : all_) optimizer->update();
+  if (clip_norm_ > 0 && all_.size() == 1) norm_ = all_.front()->last_norm();
+}
+
+void Optimizers::zero_grad() {
+  for (const OptimizerPtr& optimizer : all_) optimizer->zero_grad();
+}
+
+nn::StateDict Optimizers::state_dict() const {
+  nn::StateDict state = all_.front()->state_dict();
+  if (all_.size() > 1) {
+    for (const auto& [name, tensor] : all_.back()->state_dict()) state.emplace(second_prefix + name, tensor);
+  }
+  return state;
+}
+
+void Optimizers::load_state_dict(const nn::StateDict& state) {
+  nn::StateDict first, second;
+  const std::string prefix = second_prefix;
+  for (const auto& [name, tensor] : state) {
+    if (all_.size() > 1 && name.starts_with(prefix)) second.emplace(name.substr(prefix.size()), tensor);
+    else first.emplace(name, tensor);
+  }
+  all_.front()->load_state_dict(first);
+  if (all_.size() > 1) all_.back()->load_state_dict(second);
+}
+
+}  // namespace heddle::train

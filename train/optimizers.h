@@ -1,0 +1,44 @@
+// Optimizers and schedules by name, as a run is told them.
+//
+// Purpose: one object for what trains all parameters, even where two optimizers share the work: Muon is for matrices, the other parameters get AdamW.
+// Errors: ValueError that lists the known names. Thread safety: none.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/optim.h"
+#include "nn/schedule.h"
+#include "train/config.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+const std::vector<std::string>& optimizer_names();
+const std::vector<std::string>& schedule_names();
+
+// The rate of each update of a run of `steps`. `plateau` is what a schedule of that name asks.
+nn::Schedule make_schedule(const Config& config, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau);
+
+class Optimizers {
+ public:
+  Optimizers(Task& task, const Config& config, const nn::Schedule& schedule);
+
+  // Clips and updates; records.
+  void update();
+  void zero_grad();
+  double lr() const { return all_.front()->lr(); }
+  // Of the last update's gradients, before clipping; undefined without clip_norm.
+  Tensor norm() const { return norm_; }
+  nn::StateDict state_dict() const;
+  void load_state_dict(const nn::StateDict& state);
+
+ private:
+  std::vector<Tensor> parameters_;
+  std::vector<std::unique_ptr<nn::Optimizer>> all_;
+  double clip_norm_, clip_value_;  // 0: none
+  Tensor norm_;
+};
+
+}  // namespace heddle::train

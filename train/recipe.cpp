@@ -1,0 +1,64 @@
+#include "train/recipe.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fnmatch.h>
+#include "core/base/error.h"
+#include "core/base/similar.h"
+#include "core/graph/functions.h"
+#include "train/recipes/recipes.h"
+
+namespace heddle::train {
+
+namespace {
+
+// Parameters whose path fits the pattern of a shell.
+void freeze(nn::Module& model, const std::string& pattern) {
+  bool any = false;
+  for (auto& [name, parameter] : model.named_parameters()) {
+    if (::fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
+    Tensor handle = parameter;
+    handle.set_requires_grad(false);
+    any = true;
+  }
+  if (!any) throw ValueError(fmt::format("[train] --freeze {}: the model has no such parameter; its first is {}", pattern, model.named_parameters().front().first));
+}
+
+}  // namespace
+
+std::span<const Recipe> recipes() {
+  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(), char_lstm(), gpt2(), vae(), mail_sorter()};
+  return all;
+}
+
+const Recipe& find_recipe(std::string_view name) {
+  std::vector<std::string_view> names;
+  for (const Recipe& recipe : recipes()) {
+    if (recipe.name == name) return recipe;
+    names.push_back(recipe.name);
+  }
+  throw ValueError(fmt::format("[recipe] unknown recipe '{}'; known: {}{}", name, fmt::join(names, ", "), did_you_mean(name, names)));
+}
+
+Config recipe_config(std::string_view name) {
+  const Recipe& recipe = find_recipe(name);
+  Config config;
+  config.run.recipe = recipe.name;
+  recipe.defaults(config);
+  config.declare_model(recipe.model);
+  return config;
+}
+
+std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored) {
+  const Recipe& recipe = find_recipe(config.run.recipe);
+  config.declare_model(recipe.model);
+  manual_seed(static_cast<uint64_t>(config.run.seed));
+  const auto found = stored.find("preprocessing");
+  const data::Preprocessing preprocessing = found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
+  std::unique_ptr<Task> task = recipe.make({config, device, preprocessing});
+  if (!config.run.init_from.empty()) task->model().load_state_dict(load_safetensors(config.run.init_from, &device).tensors);
+  for (const std::string& pattern : config.run.freeze) freeze(task->model(), pattern);
+  return task;
+}
+
+}  // namespace heddle::train

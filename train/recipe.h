@@ -1,0 +1,47 @@
+// Recipes: tasks by name, with the options that suit them.
+//
+//   train::Config config = train::recipe_config("mnist-mlp");
+//   config.set("training.epochs", "2");
+//   auto task = train::make_task(config, device);
+//   train::Trainer(*task, config, device).run();
+//
+// Errors: ValueError for an unknown recipe or model option, those of the data. Thread safety: the table is immutable.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/preprocess.h"
+#include "train/config.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+// What a task is made of.
+struct TaskRequest {
+  const Config& config;
+  DeviceContext& device;
+  const data::Preprocessing& stored;  // of the model that is to be used; empty for a new one
+};
+
+struct Recipe {
+  std::string name;
+  std::string help;                // one line
+  std::vector<ModelOption> model;  // keys of [model]
+  void (*defaults)(Config& config);
+  std::unique_ptr<Task> (*make)(const TaskRequest& request);
+};
+
+std::span<const Recipe> recipes();
+// ValueError that lists what there is.
+const Recipe& find_recipe(std::string_view name);
+// The recipe's defaults over those of Config.
+Config recipe_config(std::string_view name);
+// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from; parameters that config.run.freeze names do not train; data is read. Refuses options
+// of [model] that the recipe does not have. `stored`: the metadata of the model whose preprocessing is to be used.
+std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored = {});
+
+}  // namespace heddle::train

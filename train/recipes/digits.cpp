@@ -1,0 +1,60 @@
+#include "train/recipes/digits.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "data/datasets.h"
+#include "data/transforms.h"
+#include "nn/models/lenet.h"
+
+namespace heddle::train {
+namespace {
+
+// (pixels u8 (1, rows, columns), label i32).
+data::DatasetPtr dataset_of(const data::ImageSet& set, int64_t limit) {
+  const int64_t images = limit > 0 ? std::min(limit, set.size()) : set.size();
+  const std::span<const uint8_t> pixels(set.pixels.data(), static_cast<size_t>(images * set.image_size()));
+  const std::vector<int32_t> labels(set.labels.begin(), set.labels.begin() + images);
+  return data::from_arrays({data::Array::of(pixels, {images, 1, set.rows, set.columns}), data::Array::of(labels, {images})});
+}
+
+}  // namespace
+
+ImageData read_digits(const Config& c) {
+  const data::Split split = c.data.path.empty() ? data::stroke_digits() : data::read_mnist_folder(c.data.path);
+  if (split.train.rows != digit_side || split.train.columns != digit_side) {
+    throw IoError(fmt::format("[{}] {}: images are {}x{}, expected {}x{}", c.run.recipe, split.name, split.train.rows, split.train.columns, digit_side, digit_side));
+  }
+  if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
+  ImageData digits;
+  digits.training = {.name = split.name, .dataset = dataset_of(split.train, c.data.limit_train)};
+  if (c.data.augment) digits.training.transforms.push_back(data::random_crop(digit_side, digit_side, 2));
+  digits.test = dataset_of(split.test, 0);
+  digits.classes = split.train.classes;
+  return digits;
+}
+
+std::vector<ModelOption> lenet_model() {
+  return {{"stages", Integers{16, 32, 64}, "channels of the stages; each halves the image"},
+          {"hidden", Integer{128}, "width of the hidden linear layer"},
+          {"dropout", Number{0.25}, "before the last layer"}};
+}
+
+std::shared_ptr<nn::Module> make_lenet(const Config& c, DeviceContext& device) {
+  const nn::LeNetOptions options{.stages = c.model_value<Integers>("stages"), .hidden = c.model_value<Integer>("hidden"), .dropout = c.model_value<Number>("dropout")};
+  return std::make_shared<nn::LeNet>(options, &device);
+}
+
+void lenet_defaults(Config& c) {
+  c.training.epochs = 5;
+  c.training.batch = 64;
+  c.data.augment = true;
+  c.optimizer.name = "adamw";
+  c.optimizer.lr = 4e-3;
+  c.optimizer.weight_decay = 0.02;
+  c.schedule.name = "one-cycle";
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,57 @@
+#include "train/recipes/image_classifier.h"
+
+#include <algorithm>
+
+#include "core/graph/functions.h"
+#include "core/graph/functions_losses.h"
+#include "nn/metrics.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t evaluation_batch = 500;
+
+}  // namespace
+
+ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, double label_smoothing, DeviceContext& device)
+    : model_(std::move(model)), data_(std::move(data)), label_smoothing_(label_smoothing), device_(device) {
+  for (data::Transform& transform : data_.preprocessing.make_transforms()) data_.training.transforms.push_back(std::move(transform));
+}
+
+Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
+  const Tensor logits = (*model_)(batch.at(0));
+  if (label_smoothing_ == 0) return cross_entropy(logits, batch.at(1));
+  CrossEntropyOptions options;
+  options.label_smoothing = label_smoothing_;
+  return cross_entropy(logits, batch.at(1), options);
+}
+
+void ImageClassifier::for_each_test_batch(int64_t images, const std::function<void(const Tensor&, const Tensor&)>& see) {
+  data::Loader loader(data_.test, data::sequential(images),
+                      {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = data_.preprocessing.make_transforms()});
+  data::Sample host;
+  while (loader.next(host)) {
+    const std::vector<Tensor> batch = data::to_tensors(host, device_);
+    see((*model_)(batch.at(0)), batch.at(1));
+    eval_pending();
+  }
+}
+
+Evaluation ImageClassifier::evaluate(int64_t limit) {
+  const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
+  nn::Mean loss(&device_);
+  nn::ConfusionMatrix confusion(data_.classes, &device_);
+  nn::TopK top5(std::min<int64_t>(5, data_.classes), &device_);
+  for_each_test_batch(images, [&](const Tensor& logits, const Tensor& labels) {
+    loss.add(cross_entropy(logits, labels), static_cast<double>(labels.dim(0)));
+    confusion.add(argmax(logits, 1), labels);
+    top5.add(logits, labels);
+  });
+  return {.split = "test",
+          .loss = loss.value(),
+          .examples = images,
+          .metrics = {{"accuracy", confusion.accuracy()}, {"f1", confusion.macro_f1()}, {"top5", top5.value()}},
+          .confusion = confusion.counts()};
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,92 @@
+#include "train/recipes/language.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+#include "core/graph/functions_losses.h"
+#include "core/kernel/builtin_files.h"
+#include "data/preprocess.h"
+#include "io/read_file.h"
+#include "nn/metrics.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr double training_share = 0.9;
+constexpr int64_t evaluation_tokens = 4096;  // of a batch
+
+std::string own_source() {
+  std::string text;
+  for (const BuiltinFile& file : builtin_files()) text += file.text;
+  return text;
+}
+
+data::TokenizerPtr read_tokenizer(const std::string& path) {
+  const std::filesystem::path place(path);
+  if (std::filesystem::is_directory(place)) return data::BpeTokenizer::load((place / "vocab.json").string(), (place / "merges.txt").string());
+  return data::parse_tokenizer(read_text_file(path, "tokenizer"), path);
+}
+
+}  // namespace
+
+Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string&, const Config&)) {
+  const std::string text = c.data.path.empty() ? own_source() : data::read_text(c.data.path);
+  Corpus corpus;
+  corpus.name = c.data.path.empty() ? "the project's own kernels" : c.data.path;
+  if (stored) corpus.tokenizer = std::move(stored);
+  else corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : read_tokenizer(c.data.tokenizer);
+  std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), training_share);
+  return corpus;
+}
+
+LanguageModel::LanguageModel(std::shared_ptr<nn::Module> model, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
+    : model_(std::move(model)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
+  if (std::min(corpus_.training.size(), corpus_.validation.size()) <= block) {
+    throw ValueError(fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}", c.run.recipe, corpus_.name, corpus_.training.size(),
+                                 corpus_.validation.size(), block));
+  }
+  const int64_t blocks = std::max(corpus_.training.size() / block, c.training.batch * c.training.accumulate);
+  data_.name = corpus_.name;
+  data_.dataset = data::random_windows(corpus_.training, block, blocks);
+  data_.sampler = data::sequential(blocks);
+  data_.tokens = block;
+}
+
+Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing) {
+  const Tensor logits = (*model_)(batch.at(0));  // (B, T, vocabulary)
+  const Tensor rows = reshape(logits, {-1, logits.dim(2)}), targets = flatten(batch.at(1));
+  if (smoothing == 0) return cross_entropy(rows, targets);
+  CrossEntropyOptions options;
+  options.label_smoothing = smoothing;
+  return cross_entropy(rows, targets, options);
+}
+
+Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(batch, label_smoothing_); }
+
+Evaluation LanguageModel::evaluate(int64_t limit) {
+  const data::DatasetPtr blocks = data::windows(corpus_.validation, block_);
+  const int64_t count = limit > 0 ? std::min(limit, blocks->size()) : blocks->size();
+  data::Loader loader(blocks, data::sequential(count), {.batch = std::clamp<int64_t>(evaluation_tokens / block_, 1, count), .drop_last = false});
+  nn::Mean mean(&device_);
+  data::Sample host;
+  while (loader.next(host)) {
+    const std::vector<Tensor> batch = data::to_tensors(host, device_);
+    mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel()));
+    eval_pending();
+  }
+  const double loss = mean.value();
+  return {.split = "validation", .loss = loss, .examples = count, .metrics = {{"perplexity", std::exp(loss)}}};
+}
+
+Metadata LanguageModel::metadata() const {
+  data::Preprocessing preprocessing;
+  preprocessing.tokenizer = corpus_.tokenizer;
+  return {{"preprocessing", preprocessing.str()}};
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,46 @@
+// Language models: a text as characters or byte pairs, and the next token of every position.
+//
+// Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary). The first nine tenths of the text are for
+// training, in blocks at random places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of the rest, side by side.
+// Invariants: the tokenizer is stored with the model (data/preprocess.h). Thread safety: none.
+#pragma once
+
+#include <memory>
+
+#include "data/text.h"
+#include "data/tokenizer.h"
+#include "train/recipe.h"
+
+namespace heddle::train {
+
+struct Corpus {
+  std::string name;
+  data::TokenizerPtr tokenizer;
+  data::TokenStream training, validation;
+};
+
+// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer is `stored`, or that of config.data.tokenizer (a folder with
+// vocab.json and merges.txt, or a file that `heddle tokenize` wrote), or `otherwise` made of the text.
+Corpus read_corpus(const Config& config, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string& text, const Config& config));
+
+class LanguageModel final : public Task {
+ public:
+  LanguageModel(std::shared_ptr<nn::Module> model, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
+  nn::Module& model() override { return *model_; }
+  const TrainingData& training() const override { return data_; }
+  Tensor loss(const std::vector<Tensor>& batch) override;
+  Evaluation evaluate(int64_t limit) override;
+  Metadata metadata() const override;
+
+ private:
+  Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
+
+  std::shared_ptr<nn::Module> model_;
+  Corpus corpus_;
+  int64_t block_;
+  double label_smoothing_;
+  DeviceContext& device_;
+  TrainingData data_;
+};
+
+}  // namespace heddle::train

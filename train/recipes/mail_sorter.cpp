@@ -1,0 +1,87 @@
+// mail-sorter: postal codes, digit by digit; a piece with a doubtful digit goes to a person.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+#include "data/batcher.h"
+#include "train/recipes/digits.h"
+#include "train/recipes/recipes.h"
+#include "train/risk_coverage.h"
+
+namespace heddle::train {
+namespace {
+
+// Trains on single digits; the test set is dealt into pieces of mail.
+class MailSorter final : public Task {
+ public:
+  explicit MailSorter(const TaskRequest& r)
+      : digits_(make_lenet(r.config, r.device), read_digits(r.config), r.config.training.label_smoothing, r.device),
+        length_(r.config.model_value<Integer>("length")),
+        threshold_(r.config.model_value<Number>("threshold")) {
+    if (length_ < 1 || length_ > digits_.test().size()) throw ValueError(fmt::format("[mail-sorter] a piece of {} digits cannot be made of {} test images", length_, digits_.test().size()));
+  }
+  nn::Module& model() override { return digits_.model(); }
+  const TrainingData& training() const override { return digits_.training(); }
+  Tensor loss(const std::vector<Tensor>& batch) override { return digits_.loss(batch); }
+  Metadata metadata() const override { return digits_.metadata(); }
+
+  Evaluation evaluate(int64_t limit) override {
+    Evaluation e = digits_.evaluate(limit);
+    const Pieces pieces = read_pieces(e.examples);
+    const RiskPoint chosen = risk_at(pieces.confidence, pieces.wrong, threshold_);
+    const double right = 1 - risk_at(pieces.confidence, pieces.wrong, 0).risk;
+    e.metrics = {{"pieces_right", right}, {"decided", chosen.coverage}, {"wrong_of_decided", chosen.risk}, {"digit_accuracy", e.metric("accuracy")}};
+    e.curve = risk_coverage_curve(pieces.confidence, pieces.wrong);
+    return e;
+  }
+
+ private:
+  // A piece is as sure as its most doubtful digit, and wrong if one digit is.
+  struct Pieces {
+    std::vector<double> confidence;
+    std::vector<bool> wrong;
+  };
+  Pieces read_pieces(int64_t digits) {
+    const std::vector<uint32_t> order = data::shuffled_order(digits, 1, 0);
+    const int64_t count = digits / length_;
+    std::vector<double> sure(static_cast<size_t>(digits));
+    std::vector<bool> right(static_cast<size_t>(digits));
+    size_t at = 0;
+    digits_.for_each_test_batch(digits, [&](const Tensor& logits, const Tensor& labels) {
+      const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == labels, DType::f32).to_doubles();
+      for (size_t i = 0; i < hit.size(); ++i, ++at) {
+        sure[at] = probability[i];
+        right[at] = hit[i] != 0;
+      }
+    });
+    Pieces pieces{std::vector<double>(static_cast<size_t>(count), 1), std::vector<bool>(static_cast<size_t>(count), false)};
+    for (int64_t i = 0; i < count * length_; ++i) {
+      const auto piece = static_cast<size_t>(i / length_);
+      const size_t digit = order[static_cast<size_t>(i)];
+      pieces.confidence[piece] = std::min(pieces.confidence[piece], sure[digit]);
+      if (!right[digit]) pieces.wrong[piece] = true;
+    }
+    return pieces;
+  }
+
+  ImageClassifier digits_;
+  int64_t length_;
+  double threshold_;
+};
+
+}  // namespace
+
+Recipe mail_sorter() {
+  std::vector<ModelOption> model = lenet_model();
+  model.push_back({"length", Integer{5}, "digits of a piece of mail"});
+  model.push_back({"threshold", Number{0.99}, "least probability of every digit of a piece that is sorted without a person"});
+  return {.name = "mail-sorter",
+          .help = "digit strings with a reject option: a piece with a doubtful digit goes to a person",
+          .model = std::move(model),
+          .defaults = lenet_defaults,
+          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<MailSorter>(r); }};
+}
+
+}  // namespace heddle::train

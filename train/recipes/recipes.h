@@ -1,0 +1,17 @@
+// The recipes, one function each, for train/recipe.cpp.
+#pragma once
+
+#include "train/recipe.h"
+
+namespace heddle::train {
+
+Recipe mnist_mlp();
+Recipe mnist_cnn();
+Recipe cifar_resnet();
+Recipe char_gpt();
+Recipe char_lstm();
+Recipe gpt2();
+Recipe vae();
+Recipe mail_sorter();
+
+}  // namespace heddle::train

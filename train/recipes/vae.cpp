@@ -1,0 +1,83 @@
+// vae: a variational autoencoder of digits, which draws new ones.
+#include "nn/models/vae.h"
+
+#include <algorithm>
+
+#include "core/graph/functions.h"
+#include "data/transforms.h"
+#include "nn/metrics.h"
+#include "train/recipes/digits.h"
+#include "train/recipes/recipes.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr int64_t evaluation_batch = 500, sheet = 8;  // images along a side of the sample
+
+class DigitVae final : public Task {
+ public:
+  explicit DigitVae(const TaskRequest& r)
+      : device_(r.device),
+        beta_(r.config.model_value<Number>("beta")),
+        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device),
+        data_(read_digits(r.config)) {
+    data_.training.transforms.push_back(data::to_float());
+  }
+  nn::Module& model() override { return model_; }
+  const TrainingData& training() const override { return data_.training; }
+  Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
+
+  Evaluation evaluate(int64_t limit) override {
+    const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
+    data::Loader loader(data_.test, data::sequential(images), {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = {data::to_float()}});
+    nn::Mean total(&device_), reconstruction(&device_), divergence(&device_);
+    data::Sample host;
+    while (loader.next(host)) {
+      const std::vector<Tensor> batch = data::to_tensors(host, device_);
+      const auto count = static_cast<double>(batch.at(0).dim(0));
+      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
+      total.add(loss.total, count);
+      reconstruction.add(loss.reconstruction, count);
+      divergence.add(loss.divergence, count);
+      eval_pending();
+    }
+    return {.split = "test", .loss = total.value(), .examples = images, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}, .image = drawn()};
+  }
+
+ private:
+  // A sheet of new digits, always from the same latent numbers.
+  data::Array drawn() {
+    Generator& generator = default_generator();
+    const uint64_t seed = generator.seed, offset = generator.offset;
+    generator.seed = 1;
+    generator.offset = 0;
+    const Tensor digits = reshape(model_.sample(sheet * sheet), {sheet, sheet, digit_side, digit_side});
+    const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
+    generator.seed = seed;
+    generator.offset = offset;
+    return data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side});
+  }
+
+  DeviceContext& device_;
+  double beta_;
+  nn::Vae model_;
+  ImageData data_;
+};
+
+}  // namespace
+
+Recipe vae() {
+  return {.name = "vae",
+          .help = "variational autoencoder of 28x28 images, which draws new ones",
+          .model = {{"hidden", Integers{400}, "widths of the encoder's hidden layers; the decoder's are the same backwards"},
+                    {"latent", Integer{20}, "numbers that describe an image"},
+                    {"beta", Number{1}, "weight of the divergence"}},
+          .defaults =
+              [](Config& c) {
+                c.training.epochs = 10;
+                c.training.batch = 128;
+              },
+          .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<DigitVae>(r); }};
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,110 @@
+#include "train/run_state.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <cstdio>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/graph/functions.h"
+#include "train/fingerprint.h"
+
+namespace heddle::train {
+namespace {
+
+constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.", average_prefix = "average.";
+
+void add(TensorMap& tensors, std::string_view prefix, const nn::StateDict& state) {
+  for (const auto& [name, tensor] : state) tensors.emplace(std::string(prefix) + name, tensor);
+}
+
+nn::StateDict with_prefix(const TensorMap& tensors, std::string_view prefix) {
+  nn::StateDict result;
+  for (const auto& [name, tensor] : tensors) {
+    if (name.starts_with(prefix)) result.emplace(name.substr(prefix.size()), tensor);
+  }
+  return result;
+}
+
+// What must be the same for a resumed run to repeat the losses of an uninterrupted one.
+Metadata identity(const RunState& state, const Config& c) {
+  return {{"recipe", c.run.recipe},
+          {"seed", std::to_string(c.run.seed)},
+          {"batch", std::to_string(c.training.batch)},
+          {"accumulate", std::to_string(c.training.accumulate)},
+          {"optimizer", c.optimizer.name},
+          {"ema", fmt::format("{}", c.training.ema)},
+          {"examples", std::to_string(state.task.training().dataset->size())}};
+}
+
+struct Reader {
+  const std::string& path;
+  const Metadata& metadata;
+
+  const std::string& text(const std::string& key) const {
+    const auto found = metadata.find(key);
+    if (found == metadata.end()) throw IoError(fmt::format("[checkpoint] {}: no '{}' in its metadata; not a checkpoint of heddle train", path, key));
+    return found->second;
+  }
+  template <class T>
+  T number(const std::string& key) const {
+    const std::string& digits = text(key);
+    T value = 0;
+    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (code != std::errc{} || end != digits.data() + digits.size() || value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, digits));
+    return value;
+  }
+  void require_equal(const std::string& key, const std::string& expected) const {
+    if (text(key) != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, text(key), expected));
+  }
+};
+
+}  // namespace
+
+Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t step) {
+  TensorMap tensors;
+  add(tensors, model_prefix, state.task.model().state_dict());
+  add(tensors, optimizer_prefix, state.optimizers.state_dict());
+  if (state.average != nullptr) add(tensors, average_prefix, state.average->state_dict());
+  Metadata metadata = state.task.metadata();
+  metadata.merge(identity(state, config));
+  metadata["config"] = config.str();
+  metadata["code"] = code_fingerprint();
+  metadata["step"] = std::to_string(step);
+  metadata["random.seed"] = std::to_string(default_generator().seed);
+  metadata["random.offset"] = std::to_string(default_generator().offset);
+  if (state.plateau != nullptr) {
+    const nn::Plateau::State plateau = state.plateau->state();
+    metadata["plateau"] = fmt::format("{} {} {} {}", plateau.lr, plateau.best, plateau.bad, plateau.cooling);
+  }
+  for (const auto& callback : state.callbacks) metadata.merge(callback->state());
+  return {std::move(tensors), std::move(metadata)};
+}
+
+int64_t restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
+  const Reader reader{path, file.metadata};
+  for (const auto& [key, value] : identity(state, config)) reader.require_equal(key, value);
+  const auto step = reader.number<int64_t>("step");
+  const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
+  state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
+  state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
+  if (state.average != nullptr) state.average->load_state_dict(with_prefix(file.tensors, average_prefix));
+  default_generator().seed = seed;
+  default_generator().offset = offset;
+  if (state.plateau != nullptr) {
+    nn::Plateau::State plateau;
+    if (std::sscanf(reader.text("plateau").c_str(), "%lf %lf %ld %ld", &plateau.lr, &plateau.best, &plateau.bad, &plateau.cooling) != 4)
+      throw IoError(fmt::format("[checkpoint] {}: the schedule's state '{}' cannot be read", path, reader.text("plateau")));
+    state.plateau->set_state(plateau);
+  }
+  for (const auto& callback : state.callbacks) callback->load_state(file.metadata);
+  return step;
+}
+
+nn::StateDict model_state(const Checkpoint& file) {
+  nn::StateDict inside = with_prefix(file.tensors, model_prefix);
+  return inside.empty() ? file.tensors : inside;
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,36 @@
+// RunState: what a checkpoint holds of a run, and what a resumed one takes from it.
+//
+// Invariants: tensors are named "model.<path>", "optimizer.<index>.<name>" and "average.<index>"; position, random generator, schedule and callbacks stand in
+// the metadata, with what identifies the run: recipe, number of examples, seed, batch, accumulation, optimizer and average of a resumed run must agree with it.
+// Errors: IoError, and ValueError that names the option that differs. Nothing is changed by a file that does not fit. Thread safety: none.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "nn/average.h"
+#include "train/callback.h"
+#include "train/checkpoint.h"
+#include "train/config.h"
+#include "train/optimizers.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+struct RunState {
+  Task& task;
+  Optimizers& optimizers;
+  nn::ExponentialAverage* average;  // may be null
+  nn::Plateau* plateau;             // may be null
+  const std::vector<std::shared_ptr<Callback>>& callbacks;
+};
+
+Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t step);
+// Puts everything where it was; returns the step. `path` is what errors name.
+int64_t restore(const Checkpoint& checkpoint, const std::string& path, const RunState& state, const Config& config);
+
+// The model's tensors in a file that a run wrote: a model file, or a checkpoint.
+nn::StateDict model_state(const Checkpoint& file);
+
+}  // namespace heddle::train

@@ -1,0 +1,64 @@
+#include "train/step.h"
+
+#include "autograd/autograd.h"
+#include "core/graph/functions.h"
+
+namespace heddle::train {
+namespace {
+
+// Uploaded, not recorded as zeros: the first step then has the structure of the later ones.
+Tensor empty_list(DeviceContext& device) { return Tensor::from_vector(std::vector<float>(TrainingStep::window), Shape{TrainingStep::window}, &device); }
+
+std::vector<float> first_of(const Tensor& list, int64_t count) {
+  std::vector<float> values = list.to_vector<float>();
+  values.resize(static_cast<size_t>(count));
+  return values;
+}
+
+}  // namespace
+
+TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config, DeviceContext& device)
+    : task_(task),
+      optimizers_(optimizers),
+      average_(average),
+      device_(device),
+      accumulate_(config.training.accumulate),
+      clips_(config.training.clip_norm > 0),
+      losses_(empty_list(device)),
+      norms_(empty_list(device)),
+      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t part) { record(batch, part); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
+
+void TrainingStep::submit(const std::vector<Tensor>& batch, int64_t part) {
+  compiled_(batch, part);
+  eval_pending();
+  if (part + 1 == accumulate_) ++open_;
+}
+
+void TrainingStep::record(const std::vector<Tensor>& batch, int64_t part) {
+  Tensor loss = task_.loss(batch);
+  if (accumulate_ > 1) loss = loss * (1.0 / static_cast<double>(accumulate_));
+  backward(loss);
+  keep(losses_, loss.detach(), part > 0);
+  if (part + 1 < accumulate_) return;
+  optimizers_.update();
+  if (clips_) keep(norms_, optimizers_.norm(), false);
+  optimizers_.zero_grad();
+  if (average_ != nullptr) average_->update();
+}
+
+// list[open_] = value, or += value.
+void TrainingStep::keep(Tensor& list, const Tensor& value, bool add) {
+  const NoGradScope no_grad;
+  const Tensor here = arange(0, window, 1, DType::f32, &device_) == Tensor::host_scalar([this] { return static_cast<float>(open_); }, &device_);
+  const Tensor number = value.to(DType::f32);
+  list.assign(where(here, add ? list + number : number, list));
+}
+
+TrainingStep::Results TrainingStep::take() {
+  device_.synchronize();
+  Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}};
+  open_ = 0;
+  return results;
+}
+
+}  // namespace heddle::train

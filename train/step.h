@@ -1,0 +1,57 @@
+// TrainingStep: forward, backward, accumulation, clipping, update and average of one update, compiled.
+//
+// Purpose: submit() hands one forward and backward pass to the device and does not wait. What is to be known of the updates since the last take(), losses and
+// gradient norms, is collected on the device, in tensors whose place never changes: so every step is the same recording, and a window is read at once.
+// Accumulation: the losses of an update's parts are averaged, gradients add up in Tensor::grad(), and the last part updates: equal to the large batch up to
+// rounding, where the loss is a mean over examples and the model has no batch statistics.
+// Errors: those of the model and of the device. Thread safety: none.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "core/exec/compile.h"
+#include "nn/average.h"
+#include "train/config.h"
+#include "train/optimizers.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+class TrainingStep {
+ public:
+  static constexpr int64_t window = 50;  // updates that fit between two take()s
+
+  // `average` may be null.
+  TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config, DeviceContext& device);
+  TrainingStep(const TrainingStep&) = delete;
+  TrainingStep& operator=(const TrainingStep&) = delete;
+
+  // Part `part`, from 0, of the next update's config.training.accumulate; the last one updates.
+  void submit(const std::vector<Tensor>& batch, int64_t part);
+
+  // Updates since the last take().
+  int64_t open() const { return open_; }
+  struct Results {
+    std::vector<float> losses;
+    std::vector<float> norms;  // empty without clip_norm
+  };
+  // Waits for the device.
+  Results take();
+
+ private:
+  void record(const std::vector<Tensor>& batch, int64_t part);
+  void keep(Tensor& list, const Tensor& value, bool add);
+
+  Task& task_;
+  Optimizers& optimizers_;
+  nn::ExponentialAverage* average_;
+  DeviceContext& device_;
+  int64_t accumulate_;
+  bool clips_;
+  int64_t open_ = 0;
+  Tensor losses_, norms_;  // (window)
+  std::function<void(const std::vector<Tensor>& batch, int64_t part)> compiled_;
+};
+
+}  // namespace heddle::train

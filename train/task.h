@@ -1,0 +1,67 @@
+// Task: what a training run trains, behind one interface: a model, its data, its loss and its evaluation.
+//
+//   struct Regression final : train::Task { ... };
+//   Regression task(device);
+//   train::Trainer(task, config, device).run();
+//
+// Purpose: the trainer (train/trainer.h) knows nothing of images or text; recipes (train/recipe.h) are Tasks with defaults. Invariants: loss() records and
+// does not wait; everything a task draws comes from the seed. Errors: those of the model and the data. Thread safety: none; datasets are read by the
+// loader's workers (data/dataset.h).
+#pragma once
+
+#include <limits>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/loader.h"
+#include "io/safetensors.h"
+#include "nn/module.h"
+#include "train/risk_coverage.h"
+
+namespace heddle::train {
+
+struct TrainingData {
+  std::string name;                                 // "stroke-digits", or the file or folder it was read from
+  data::DatasetPtr dataset;
+  std::vector<data::Transform> transforms = {};     // of each example, in the loader's workers
+  data::SamplerPtr sampler = nullptr;               // null: all examples, shuffled by the run's seed
+  data::Collate collate = data::stack;
+  int64_t tokens = 0;                               // of an example, for models of text
+};
+
+struct Evaluation {
+  std::string split;  // "validation" or "test"
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  int64_t examples = 0;
+  std::vector<std::pair<std::string, double>> metrics = {};   // "accuracy", "top5", "perplexity" ...; the first is what a line of progress shows
+  std::vector<std::vector<int64_t>> confusion = {};           // [label][prediction]; empty for what is no classification
+
+  std::vector<RiskPoint> curve = {};                          // of a classifier that may pass a case on to a person
+  std::string sample = {};                                    // a few lines of what the model makes; empty for models that make none
+  data::Array image = {};                                     // what it draws, pixels u8 (1 or 3, height, width); without elements for models that draw nothing
+  std::string image_path = {};                                // where the trainer put it, from the run's folder
+
+  // NaN for one that was not measured.
+  double metric(const std::string& name) const {
+    for (const auto& [known, value] : metrics) {
+      if (known == name) return value;
+    }
+    return std::numeric_limits<double>::quiet_NaN();
+  }
+};
+
+class Task {
+ public:
+  virtual ~Task() = default;
+  virtual nn::Module& model() = 0;
+  virtual const TrainingData& training() const = 0;
+  // The mean loss over a batch as the loader gives it, rank 0, with gradients.
+  virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
+  // Over the task's evaluation data, or its first `limit` examples when limit > 0; the model is in evaluation mode meanwhile.
+  virtual Evaluation evaluate(int64_t limit = 0) = 0;
+  // What using the model takes besides its weights (means, a vocabulary, names of classes): stored with it.
+  virtual Metadata metadata() const { return {}; }
+};
+
+}  // namespace heddle::train

@@ -1,0 +1,323 @@
+#include "train/trainer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/exec/number_guard.h"
+#include "data/image_file.h"
+#include "io/atomic_file.h"
+#include "train/checkpoint.h"
+#include "train/early_stopping.h"
+#include "train/feed.h"
+#include "train/metrics_lines.h"
+#include "train/run_state.h"
+#include "train/step.h"
+
+namespace heddle::train {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double window_seconds = 0.1;
+
+double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+// While it lives, the model is in evaluation mode and holds the averaged parameters.
+class EvaluationScope {
+ public:
+  EvaluationScope(nn::Module& model, const std::optional<nn::ExponentialAverage>& average) : model_(model), was_training_(model.training()) {
+    model_.eval();
+    if (average) averaged_.emplace(*average);
+  }
+  ~EvaluationScope() { model_.train(was_training_); }
+  EvaluationScope(const EvaluationScope&) = delete;
+  EvaluationScope& operator=(const EvaluationScope&) = delete;
+
+ private:
+  const NoGradScope no_grad_;
+  nn::Module& model_;
+  bool was_training_;
+  std::optional<nn::ExponentialAverage::Scope> averaged_;
+};
+
+int64_t checked_steps_per_epoch(const Feed& feed, const Config& c) {
+  const int64_t steps = feed.batches_per_epoch() / c.training.accumulate;
+  if (steps == 0) {
+    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, feed.batches_per_epoch()));
+  }
+  return steps;
+}
+
+int64_t evaluation_interval(const Config& c, int64_t steps_per_epoch) {
+  if (c.log.eval_every > 0) return c.log.eval_every;
+  return c.training.steps > 0 ? std::max<int64_t>(1, c.training.steps / 10) : steps_per_epoch;
+}
+
+}  // namespace
+
+struct Trainer::State {
+  Trainer& self;
+  Task& task;
+  const Config config;
+  DeviceContext& device;
+  RunFolder* folder = nullptr;  // may stay null
+  Feed feed;
+  const int64_t steps_per_epoch, total_steps, eval_every;
+  std::shared_ptr<nn::Plateau> plateau;
+  Optimizers optimizers;
+  std::optional<nn::ExponentialAverage> average;
+  TrainingStep training_step;
+  std::vector<std::shared_ptr<Callback>> callbacks;
+  std::optional<CheckpointWriter> checkpoints;
+
+  int64_t step = 0;        // done so far
+  int64_t first_step = 0;  // where this process began
+  std::atomic<bool> interrupted{false};
+  bool stopped = false;
+  std::string checkpoint_path;  // of the latest
+  Evaluation evaluation;
+  int64_t evaluated_at = -1, saved_at = -1;
+
+  // The open window.
+  std::vector<double> window_lr;
+  Clock::time_point window_start, run_start;
+  DeviceCounters window_counters;
+  std::vector<double> step_seconds;  // one per closed window
+  double kernels_per_step = 0, training_seconds = 0, last_loss = 0;
+
+  State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d)
+      : self(trainer),
+        task(t),
+        config(c),
+        device(d),
+        feed(t.training(), c, d),
+        steps_per_epoch(checked_steps_per_epoch(feed, c)),
+        total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
+        eval_every(evaluation_interval(c, steps_per_epoch)),
+        plateau(c.schedule.name == "plateau"
+                    ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})
+                    : nullptr),
+        optimizers(t, c, make_schedule(c, total_steps, plateau)),
+        average(c.training.ema > 0 ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema) : std::nullopt),
+        training_step(t, optimizers, average ? &*average : nullptr, c, d) {
+    if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
+  }
+
+  void write_to(RunFolder& f) {
+    folder = &f;
+    callbacks.push_back(std::make_shared<MetricsLines>([&f](const std::string& line) { f.append(line); }));
+    checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last, .keep_best = config.checkpoint.keep_best});
+  }
+
+  template <class Call>
+  void tell(Call call) {
+    for (const std::shared_ptr<Callback>& callback : callbacks) call(*callback);
+  }
+
+  int64_t last_step() const { return config.training.limit_steps > 0 ? std::min(config.training.limit_steps, total_steps) : total_steps; }
+  bool ending() const { return step >= last_step() || stopped || interrupted; }
+
+  RunState run_state() { return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks}; }
+
+  // ---- windows of updates
+
+  void open_window() {
+    window_lr.clear();
+    window_counters = device.counters();
+    window_start = Clock::now();
+  }
+  bool window_is_full() const { return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds; }
+
+  // Waits for the device, measures, looks at the losses and opens the next window.
+  void close_window() {
+    const int64_t count = training_step.open();
+    if (count == 0) return;
+    const TrainingStep::Results results = training_step.take();
+    const double seconds = seconds_since(window_start);
+    training_seconds += seconds;
+    step_seconds.push_back(seconds / static_cast<double>(count));
+    kernels_per_step = static_cast<double>(device.counters().kernels - window_counters.kernels) / static_cast<double>(count);
+    report_steps(results);
+    open_window();
+  }
+
+  void report_steps(const TrainingStep::Results& results) {
+    std::vector<StepRecord> records;
+    const int64_t first = step - static_cast<int64_t>(results.losses.size());
+    const double samples = static_cast<double>(config.training.batch * config.training.accumulate);
+    int64_t bad = 0;
+    for (size_t i = 0; i < results.losses.size() && bad == 0; ++i) {
+      StepRecord record;
+      record.step = first + static_cast<int64_t>(i) + 1;
+      record.epoch = static_cast<double>(record.step) / static_cast<double>(steps_per_epoch);
+      record.loss = last_loss = results.losses[i];
+      record.lr = window_lr[i];
+      if (!results.norms.empty()) record.grad_norm = results.norms[i];
+      record.samples_per_second = samples / step_seconds.back();
+      record.seconds = seconds_since(run_start);
+      records.push_back(record);
+      if (!std::isfinite(record.loss)) bad = record.step;
+    }
+    tell([&](Callback& c) { c.on_steps(self, records); });
+    if (bad > 0) stop_at_bad_loss(bad, last_loss);
+  }
+
+  std::string last_checkpoint() const { return checkpoint_path.empty() ? "no checkpoint had been written yet" : fmt::format("the last good checkpoint is {}", checkpoint_path); }
+
+  [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
+    throw ValueError(fmt::format("[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
+                                 std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at, last_checkpoint(), config.optimizer.lr));
+  }
+
+  // ---- the loop
+
+  // Submits one update; does not wait for it. The batches of an epoch suffice.
+  void submit_step() {
+    tell([&](Callback& c) { c.on_batch_start(self); });
+    std::vector<Tensor> batch;
+    try {
+      for (int64_t part = 0; part < config.training.accumulate; ++part) {
+        feed.next(batch);
+        training_step.submit(batch, part);
+        feed.fetch();
+      }
+    } catch (const NumericError& error) {
+      throw NumericError(fmt::format("{}; at step {}; {}", error.what(), step + 1, last_checkpoint()), error.fault());
+    }
+    window_lr.push_back(optimizers.lr());
+    ++step;
+    tell([&](Callback& c) { c.on_batch_end(self); });
+  }
+
+  void run_epoch(int64_t epoch, bool evaluating) {
+    feed.start_epoch(epoch, (step - epoch * steps_per_epoch) * config.training.accumulate);
+    tell([&](Callback& c) { c.on_epoch_start(self); });
+    open_window();
+    const int64_t end = (epoch + 1) * steps_per_epoch;
+    while (step < end && !ending()) {
+      submit_step();
+      const bool within = step < last_step();  // the last step is followed by both
+      const bool evaluate_now = evaluating && within && step % eval_every == 0;
+      const bool save_now = folder != nullptr && within && (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
+      if (evaluate_now || save_now || step == end || window_is_full()) close_window();
+      if (evaluate_now) evaluate();
+      if (save_now) save_checkpoint();
+      if (evaluate_now || save_now) open_window();
+    }
+    close_window();
+    tell([&](Callback& c) { c.on_epoch_end(self); });
+  }
+
+  void evaluate() {
+    {
+      const EvaluationScope scope(task.model(), average);
+      evaluation = task.evaluate(config.data.limit_test);
+    }
+    evaluated_at = step;
+    if (!std::isfinite(evaluation.loss)) stop_at_bad_loss(step, evaluation.loss);
+    if (plateau) plateau->observe(evaluation.loss);
+    if (folder != nullptr && !evaluation.image.bytes.empty()) {
+      evaluation.image_path = fmt::format("samples/step-{}.png", step);
+      require_writable_folder(folder->file("samples"));
+      data::write_png(folder->file(evaluation.image_path), evaluation.image);
+    }
+    tell([&](Callback& c) { c.on_evaluate(self, evaluation); });
+  }
+
+  // The window is closed, so every loss so far was finite.
+  void save_checkpoint() {
+    if (saved_at == step) return;
+    const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
+    checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, step), score);
+    saved_at = step;
+    tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
+  }
+
+  void save_model() {
+    Metadata metadata = task.metadata();
+    metadata["recipe"] = config.run.recipe;
+    metadata["config"] = config.str();
+    const EvaluationScope scope(task.model(), average);
+    train::save_checkpoint(self.model_path(), {task.model().state_dict(), metadata});
+  }
+
+  std::vector<std::string> resume() {
+    if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
+    std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
+    if (!latest) throw ValueError(fmt::format("[train] {} holds no checkpoint to resume from", folder->path()));
+    step = restore(latest->checkpoint, latest->path, run_state(), config);
+    if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
+    saved_at = step;
+    checkpoint_path = latest->path;
+    return latest->broken;
+  }
+
+  Outcome run(bool evaluating) {
+    if (folder != nullptr) {
+      folder->write_config(config);
+      folder->write_environment(device);
+    }
+    std::optional<NumberGuardScope> guard;
+    if (config.run.check_numbers) guard.emplace();
+    first_step = step;
+    run_start = Clock::now();
+    device.reset_peak_memory();
+    tell([&](Callback& c) { c.on_train_start(self); });
+    for (int64_t epoch = step / steps_per_epoch; !ending(); ++epoch) run_epoch(epoch, evaluating);
+    if (!interrupted && evaluating && evaluated_at != step) evaluate();
+    if (folder != nullptr) {
+      save_checkpoint();
+      save_model();
+      checkpoints->wait();
+    }
+    const Outcome outcome = interrupted ? Outcome::interrupted : stopped ? Outcome::stopped : Outcome::finished;
+    tell([&](Callback& c) { c.on_train_end(self, outcome); });
+    return outcome;
+  }
+};
+
+Trainer::Trainer(Task& task, const Config& config, DeviceContext& device) : state_(std::make_unique<State>(*this, task, config, device)) {}
+Trainer::~Trainer() = default;
+void Trainer::write_to(RunFolder& folder) { state_->write_to(folder); }
+void Trainer::add(std::shared_ptr<Callback> callback) { state_->callbacks.push_back(std::move(callback)); }
+std::vector<std::string> Trainer::resume() { return state_->resume(); }
+Outcome Trainer::run(bool evaluate) { return state_->run(evaluate); }
+void Trainer::stop() { state_->stopped = true; }
+void Trainer::interrupt() noexcept { state_->interrupted = true; }
+
+const Config& Trainer::config() const { return state_->config; }
+Task& Trainer::task() const { return state_->task; }
+DeviceContext& Trainer::device() const { return state_->device; }
+int64_t Trainer::step() const { return state_->step; }
+int64_t Trainer::first_step() const { return state_->first_step; }
+int64_t Trainer::last_step() const { return state_->last_step(); }
+int64_t Trainer::steps_per_epoch() const { return state_->steps_per_epoch; }
+int64_t Trainer::epoch() const { return state_->step / state_->steps_per_epoch; }
+int64_t Trainer::epochs() const { return (state_->total_steps + state_->steps_per_epoch - 1) / state_->steps_per_epoch; }
+double Trainer::seconds() const { return seconds_since(state_->run_start); }
+double Trainer::last_loss() const { return state_->last_loss; }
+const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
+std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
+std::string Trainer::model_path() const { return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string(); }
+
+RunReport Trainer::report() const {
+  const State& s = *state_;
+  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.feed.report(), s.feed.copy_seconds()};
+}
+
+}  // namespace heddle::train

@@ -1,0 +1,79 @@
+// Trainer: the training loop.
+//
+//   train::Trainer trainer(task, config, device);
+//   train::RunFolder folder("runs/first", false);
+//   trainer.write_to(folder);
+//   trainer.run();
+//
+// The step is compiled (core/exec/compile.h); the next batch is made, and uploaded, while the device works. The host waits for the device only at the end
+// of a window of at most 50 updates (or a tenth of a second), where losses are looked at and callbacks are told.
+// Invariants: into the run's folder (train/run_folder.h) go config.toml, environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights
+// that were evaluated, with what using them takes. A checkpoint is only written when every loss up to it was finite. Rates, order of the data and random masks
+// depend on seed and position alone, so a resumed run repeats the losses of an uninterrupted one bit for bit on the same device.
+// Errors: ValueError for options that cannot be meant and for a loss that is not finite (names the step and the last checkpoint), NumericError under a number
+// guard (core/exec/number_guard.h), IoError for files. Thread safety: none but interrupt().
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "train/callback.h"
+#include "train/config.h"
+#include "train/run_folder.h"
+#include "train/task.h"
+
+namespace heddle::train {
+
+// Speed and memory of a run so far.
+struct RunReport {
+  double training_seconds = 0;     // batches, uploads and steps, without evaluations and files
+  double median_step_seconds = 0;  // of windows
+  double kernels_per_step = 0;     // of the last window
+  uint64_t peak_device_bytes = 0;
+  data::LoaderReport loader;
+  double copy_seconds = 0;  // of uploads, on the host
+};
+
+class Trainer {
+ public:
+  // The task has to outlive the trainer.
+  Trainer(Task& task, const Config& config, DeviceContext& device);
+  ~Trainer();
+  // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
+  void write_to(RunFolder& folder);
+  void add(std::shared_ptr<Callback> callback);
+  // Goes on from the folder's newest whole checkpoint; what is said about newer ones that are broken. ValueError where there is none.
+  std::vector<std::string> resume();
+  // `evaluate` false: trains and saves only.
+  Outcome run(bool evaluate = true);
+
+  // The run ends after the update under way: regularly, with its evaluation and model.
+  void stop();
+  // The same without evaluation; may be called by a signal handler.
+  void interrupt() noexcept;
+
+  const Config& config() const;
+  Task& task() const;
+  DeviceContext& device() const;
+  int64_t step() const;        // updates done (on_batch_start: before the one under way)
+  int64_t first_step() const;  // where this process began
+  int64_t last_step() const;   // where it ends if nothing stops it
+  int64_t steps_per_epoch() const;
+  int64_t epoch() const;   // of the next update, from 0
+  int64_t epochs() const;  // of the whole run, a part counted as one
+  double seconds() const;  // since run()
+  double last_loss() const;
+  const Evaluation& evaluation() const;  // the latest
+  RunReport report() const;
+  // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
+  std::string checkpoint_path() const;
+  std::string model_path() const;
+
+ private:
+  struct State;
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace heddle::train
