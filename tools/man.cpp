@@ -25,7 +25,7 @@ std::string roff(const std::string& text) {
 std::string synopsis(const CommandNode& c) {
   std::string text = "heddle" + c.path;
   for (const CommandOption& o : c.options) {
-    if (o.positional) text += fmt::format(o.required ? " {}" : " [{}]", o.names[0]);
+    if (o.positional) text += o.required ? " " + o.names[0] : fmt::format(" [{}]", o.names[0]);
   }
   if (!c.children.empty()) text += " COMMAND";
   return text + " [OPTIONS]";
