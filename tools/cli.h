@@ -43,8 +43,6 @@ void add_bench(Cli& cli);
 void add_tune(Cli& cli);
 void add_cache(Cli& cli);
 void add_report(Cli& cli);
-void add_completion(Cli& cli);
-void add_man(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.
