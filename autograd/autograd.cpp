@@ -11,10 +11,12 @@
 #include "autograd/written_rows.h"
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
+#include "core/graph/autocast.h"
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
+#include "core/graph/user_row.h"
 
 namespace heddle {
 namespace {
@@ -58,6 +60,11 @@ void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view
   }
 }
 
+bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
+
+// Whether the rule of that node is several operations, which for f16 and bf16 compute in f32 and round once, as the row itself does.
+bool computes_wide(const Node& node) { return node.op->kind == OpKind::elementwise && node.op->cost >= 4 && is_half(node.dtype) && as_user(*node.op) == nullptr; }
+
 // The walk of one vjp: cotangents by node, complete when the node's turn comes.
 class Walk {
  public:
@@ -73,6 +80,7 @@ class Walk {
   // was wanted.
   template <class F>
   void run(const F& reached) {
+    const AutocastScope autocast = AutocastScope::off();
     const std::unordered_set<const Node*> wanted = needed_;
     for (const NodePtr& node : order_) {
       if (passes(*node) &&
@@ -151,10 +159,12 @@ class Walk {
 
   void apply_rule(const NodePtr& node, const Tensor& g) {
     const BackwardScope scope(node->where);
-    RuleCall call{*node, Tensor(node), g, {}, {}, {}};
+    const bool wide = computes_wide(*node);
+    const auto taken = [wide](const Tensor& x) { return wide && is_half(x.dtype()) ? cast(x, DType::f32) : x; };
+    RuleCall call{*node, taken(Tensor(node)), taken(g), {}, {}, {}};
     bool any = false;
     for (const NodePtr& in : node->inputs) {
-      call.in.emplace_back(in);
+      call.in.push_back(taken(Tensor(in)));
       call.wanted.push_back(needs(*in));
       any = any || call.wanted.back();
     }
@@ -163,9 +173,9 @@ class Walk {
     if (const auto parts = parts_.find(node.get()); parts != parts_.end()) call.parts = std::move(parts->second);
     find_gradient(*node->op)->rule(call);
     for (size_t i = 0; i < call.result.size(); ++i) {
-      const Tensor& r = call.result[i];
-      if (!r.defined() || !call.wanted[i]) continue;
+      if (!call.result[i].defined() || !call.wanted[i]) continue;
       const Node& in = *node->inputs[i];
+      const Tensor r = wide ? cast(call.result[i], in.dtype) : call.result[i];
       if (r.shape() != in.shape || r.dtype() != in.dtype) {
         throw Error(fmt::format("[grad] the rule of '{}' gave {} {} for input {}, which is {} {}; a fault of the rule",
                                 node->op->name, r.shape().str(), name_of(r.dtype()), i, in.shape.str(),

@@ -79,6 +79,8 @@ class Builder {
 #define HEDDLE_NO_GRADIENT(name, types, why, meaning) no_gradient(add(#name, TypeRule::types, "", meaning), why);
 #define HEDDLE_NO_VMAP(name, why) at(#name).no_vmap = why;
 #define HEDDLE_NO_JVP(name, why) at(#name).no_jvp = why;
+#define HEDDLE_AUTOCAST(policy, names) \
+  for (const std::string_view name : words(names)) at(name).autocast = Autocast::policy;
 #include "autograd/catalogue.inc"
   }
 
@@ -103,6 +105,7 @@ class Builder {
   PublicFunction& of_row(std::string_view row, std::string_view name, TypeRule types, std::string_view inputs, std::string_view meaning) {
     PublicFunction& f = add(name, types, inputs, meaning);
     f.row = &op(row);
+    f.autocast = autocast_of(*f.row);
     f.made = f.row->decompose != nullptr ? Made::fused : Made::row;
     return f;
   }

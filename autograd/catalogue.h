@@ -11,6 +11,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/graph/autocast.h"
 #include "core/graph/op.h"
 
 namespace heddle {
@@ -59,6 +60,7 @@ struct PublicFunction {
   Made made = Made::composed;
   TypeRule types = TypeRule::any;
   Derivative derivative = Derivative::any_order;
+  Autocast autocast = Autocast::widest;  // what it does with values of f32, f16 and bf16 within an AutocastScope
   std::vector<std::string_view> inputs;  // parameters with a gradient, by their names in the header
   std::string_view why;                  // no gradient
   std::string_view no_vmap, no_jvp;      // why these refuse it; empty: they do not

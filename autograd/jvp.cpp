@@ -4,6 +4,7 @@
 #include "autograd/loop_iteration.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
+#include "core/graph/autocast.h"
 #include "core/graph/custom.h"
 #include "core/graph/functions.h"
 #include "core/graph/index_check.h"
@@ -219,6 +220,7 @@ bool tracks_outside(std::span<const Tensor> outputs, std::span<const Tensor> sta
 }
 
 std::vector<Tensor> push_forward(std::span<const Tensor> outputs, Tangents tangents) {
+  const AutocastScope autocast = AutocastScope::off();
   Push push(std::move(tangents));
   std::vector<Tensor> result;
   for (const Tensor& output : outputs) result.push_back(is_float(output.dtype()) ? push.of(output.node()) : Tensor());

@@ -32,8 +32,7 @@ Tensor Linear::forward(const Tensor& x) {
     throw ShapeError(fmt::format("[Linear] input {} does not end in {}, the layer's input size (weight {})",
                                  x.shape().str(), weight.dim(1), weight.shape().str()));
   }
-  const Tensor y = matmul(x, transpose(weight));
-  return bias.defined() ? y + bias : y;
+  return linear(x, weight, bias);
 }
 
 Dropout::Dropout(double p, Generator* generator) : Module("Dropout"), p_(p), generator_(generator) {

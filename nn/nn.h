@@ -1,15 +1,20 @@
 // Networks: modules, layers, initialisers and optimizers. Losses are functions (core/graph/functions.h).
 #pragma once
 
+#include "nn/accumulate.h"
 #include "nn/activations.h"
 #include "nn/average.h"
 #include "nn/clip.h"
 #include "nn/conv.h"
+#include "nn/decoder.h"
 #include "nn/embedding.h"
 #include "nn/functional.h"
+#include "nn/generate.h"
 #include "nn/init.h"
+#include "nn/language_model.h"
 #include "nn/layers.h"
 #include "nn/loss.h"
+#include "nn/loss_scale.h"
 #include "nn/metrics.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "nn/clip.h"
 
 namespace heddle::nn {
@@ -136,18 +137,20 @@ std::vector<uint8_t> Optimizer::filled(const State& state, DType dtype) {
 void Optimizer::update(Caller caller) {
   const CallerScope scope(caller);
   const NoGradScope no_grad;
+  const AutocastScope autocast = AutocastScope::off();
   std::vector<Slot*> slots;
   for (Slot& slot : slots_) {
     if (slot.parameter.grad().defined()) slots.push_back(&slot);
   }
   place_parameters();
   make_states(slots);
-  begin_clipping(slots);
+  measure_gradients(slots);
   count_step(slots);
   for (Slot* slot : slots) {
     const Tensor gradient = slot->parameter.grad().to(state_dtype(slot->parameter.dtype()));
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
+  if (loss_scale_ && finite_.defined()) loss_scale_->update(finite_);
   spread_.clear();  // held tensors would be results of the step
   varying_.clear();
   scale_ = finite_ = Tensor();
@@ -175,16 +178,23 @@ void Optimizer::set_clip_norm(std::optional<double> max_norm) {
   clip_norm_ = max_norm;
 }
 
-void Optimizer::begin_clipping(const std::vector<Slot*>& slots) {
+void Optimizer::set_loss_scale(std::optional<LossScale> scale) {
+  loss_scale_ = std::move(scale);
+  trace::host_state_changed();
+}
+
+void Optimizer::measure_gradients(const std::vector<Slot*>& slots) {
   norm_ = Tensor();
-  if (!clip_norm_ || slots.empty()) return;
+  if ((!clip_norm_ && !loss_scale_) || slots.empty()) return;
   std::vector<Tensor> gradients;
   for (const Slot* slot : slots) gradients.push_back(slot->parameter.grad());
   norm_ = global_norm(gradients);
-  const double infinity = std::numeric_limits<double>::infinity();
+  if (loss_scale_) norm_ = norm_ * (scale_ = loss_scale_->inverse());
+  finite_ = norm_ < std::numeric_limits<double>::infinity();
+  if (!clip_norm_) return;
   const Tensor limit = Tensor::host_scalar([this] { return static_cast<float>(*clip_norm_); }, &norm_.device());
-  finite_ = norm_ < infinity;
-  scale_ = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
+  const Tensor clip = clamp(limit / (norm_ + 1e-6), std::nullopt, 1.0);
+  scale_ = loss_scale_ ? scale_ * clip : clip;
 }
 
 Tensor Optimizer::write(Tensor& target, const Tensor& value) {

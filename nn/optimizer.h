@@ -29,6 +29,7 @@
 #include <utility>
 #include <vector>
 
+#include "nn/loss_scale.h"
 #include "nn/module.h"
 
 namespace heddle::nn {
@@ -68,7 +69,11 @@ class Optimizer {
   // know. ValueError for a limit that is not positive, and at the update for parameters on several devices.
   void set_clip_norm(std::optional<double> max_norm);
   std::optional<double> clip_norm() const { return clip_norm_; }
-  // The norm of the last update's gradients before clipping, rank 0; undefined when that update did not clip.
+  // From the next update on, gradients are divided by that scale (nn/loss_scale.h), and the scale follows each update; none: they are as they are. The norm
+  // to clip at means the divided ones. An update with an infinite or NaN gradient leaves parameters and state as they are, as above.
+  void set_loss_scale(std::optional<LossScale> scale);
+  const std::optional<LossScale>& loss_scale() const { return loss_scale_; }
+  // The norm of the last update's gradients before clipping, without the loss's scale, rank 0; undefined when that update neither clipped nor scaled.
   Tensor last_norm() const { return norm_; }
 
   // The live state tensors (shared, not copied) by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are
@@ -122,7 +127,7 @@ class Optimizer {
  private:
   double checked_lr(double lr) const;
   void count_step(const std::vector<Slot*>& slots);
-  void begin_clipping(const std::vector<Slot*>& slots);
+  void measure_gradients(const std::vector<Slot*>& slots);
   void place_parameters();
   void make_states(std::vector<Slot*> slots) const;
   static std::vector<uint8_t> filled(const State& state, DType dtype);
@@ -133,6 +138,7 @@ class Optimizer {
   std::function<double(int64_t)> schedule_;
   std::string name_;
   std::optional<double> clip_norm_;
+  std::optional<LossScale> loss_scale_;
   Tensor norm_;
   Tensor scale_, finite_;  // of this update: what multiplies the gradients, and whether their norm is finite
   // Of this update: host scalars by device, group, step count and key, and scalars in shapes.

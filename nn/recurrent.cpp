@@ -16,18 +16,12 @@ using detail::RecurrentWeights;
 int64_t gates_of(RecurrentKind kind) { return kind == RecurrentKind::gru ? 3 : kind == RecurrentKind::lstm ? 4 : 1; }
 size_t states_of(RecurrentKind kind) { return kind == RecurrentKind::lstm ? 2 : 1; }
 
-// x W^T + b.
-Tensor affine(const Tensor& x, const Tensor& weight, const Tensor& bias) {
-  const Tensor product = matmul(x, transpose(weight));
-  return bias.defined() ? product + bias : product;
-}
-
 // The next state from the last one and this step's W x + b (N, gates * hidden). Where `mask` (N, 1), if given, is false, the state stays. Each part is read by the next
 // one only, so that all is one kernel.
 std::vector<Tensor> next_state(RecurrentKind kind, const RecurrentWeights& w, int64_t hidden, const std::vector<Tensor>& state, const Tensor& gates, const Tensor& mask = {}) {
   const Tensor& h = state[0];
-  const auto held = [&](const Tensor& next, size_t k) { return mask.defined() ? where(mask, next, state[k]) : next; };
-  const Tensor other = affine(h, w.weight_hh, w.bias_hh);
+  const auto held = [&](const Tensor& next, size_t k) { return cast(mask.defined() ? where(mask, next, state[k]) : next, state[k].dtype()); };
+  const Tensor other = linear(h, w.weight_hh, w.bias_hh);
   if (kind == RecurrentKind::rnn_tanh) return {held(tanh(gates + other), 0)};
   if (kind == RecurrentKind::rnn_relu) return {held(relu(gates + other), 0)};
   const auto part = [&](const Tensor& all, int64_t gate) { return slice(all, 1, {gate * hidden, (gate + 1) * hidden}); };
@@ -105,7 +99,7 @@ std::vector<Tensor> Recurrent::first_states(const Tensor& x, std::vector<Tensor>
 Recurrent::Result Recurrent::layer(size_t number, const Tensor& x, const std::vector<Tensor>& initial, const Tensor& mask) const {
   const RecurrentWeights& w = weights_[number];
   const bool reverse = options_.bidirectional && number % 2 == 1;
-  std::vector<Tensor> slices{affine(x, w.weight_ih, w.bias_ih)};  // (T, N, gates * hidden)
+  std::vector<Tensor> slices{linear(x, w.weight_ih, w.bias_ih)};  // (T, N, gates * hidden)
   if (mask.defined()) slices.push_back(mask);
   Scanned all = scan(
       [&](const std::vector<Tensor>& state, const std::vector<Tensor>& now) {
@@ -188,7 +182,7 @@ std::vector<Tensor> RecurrentCell::step(const Tensor& x, const std::vector<Tenso
     const Tensor given = state.empty() ? zeros(wanted, dtype, &x.device()) : cast(state[k], dtype);
     first.push_back(alone ? unsqueeze(given, 0) : given);
   }
-  std::vector<Tensor> next = next_state(type_, weights_, hidden_, first, affine(now, weights_.weight_ih, weights_.bias_ih));
+  std::vector<Tensor> next = next_state(type_, weights_, hidden_, first, linear(now, weights_.weight_ih, weights_.bias_ih));
   for (Tensor& part : next) part = alone ? squeeze(part, 0) : part;
   return next;
 }

@@ -77,10 +77,8 @@ class Recorder {
  private:
   void listen(const std::string& path, Module& module) {
     SummaryRow& row = rows[path];
-    const auto [entered, left] = std::pair{module.register_forward_pre_hook([this, &row](Module&, const Tensor& x) { return enter(row, x); }),
-                                           module.register_forward_hook([this, &row](Module&, const Tensor&, const Tensor& y) { return leave(row, y); })};
-    hooks_.emplace_back(module, entered);
-    hooks_.emplace_back(module, left);
+    hooks_.emplace_back(module, module.register_forward_pre_hook([this, &row](Module&, const Tensor& x) { return enter(row, x); }));
+    hooks_.emplace_back(module, module.register_forward_hook([this, &row](Module&, const Tensor&, const Tensor& y) { return leave(row, y); }));
   }
   Tensor enter(SummaryRow& row, const Tensor& x) {
     claim(x.node(), calls_.empty() ? nullptr : calls_.back());
@@ -128,7 +126,7 @@ void count_kept(const Recorder& recorder, const Tensor& result, const std::vecto
   }
 }
 
-// Puts the default generator back.
+// Puts the default generator back where it was.
 class SameDraws {
  public:
   SameDraws() : offset_(default_generator().offset) {}
@@ -138,9 +136,9 @@ class SameDraws {
   uint64_t offset_;
 };
 
-class Walk {
+class Rows {
  public:
-  Walk(Recorder& recorder, Summary& summary) : recorder_(recorder), summary_(summary) {}
+  Rows(const Recorder& recorder, Summary& summary) : recorder_(recorder), summary_(summary) {}
 
   // Rows of a module and, behind it, of its parts.
   void visit(const std::string& path, const Module& module) {
@@ -164,7 +162,7 @@ class Walk {
     return count;
   }
 
-  Recorder& recorder_;
+  const Recorder& recorder_;
   Summary& summary_;
   std::unordered_set<const TensorImpl*> seen_;
 };
@@ -203,7 +201,7 @@ Summary summarize(Module& module, const std::function<Tensor()>& forward) {
   const Tensor result = forward();
   recorder.claim(result.node(), &recorder.rows.at(""));
   if (result.requires_grad()) count_kept(recorder, result, trained);
-  Walk(recorder, summary).visit("", module);
+  Rows(recorder, summary).visit("", module);
   return summary;
 }
 
@@ -221,7 +219,7 @@ std::unique_ptr<DeviceContext> blank_device() {
 std::string Summary::str() const {
   size_t width = 5;
   for (const SummaryRow& row : rows) width = std::max(width, row.path.size());
-  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind", "output", "parameters", "", "output", "kept");
+  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind", "output", "parameters", "operations", "bytes", "kept");
   for (const SummaryRow& row : rows) {
     if (row.parameters == 0 && row.flops == 0 && row.output_bytes == 0 && row.kept_bytes == 0) continue;
     text += line(width, row.path, row.kind, row.calls == 0 ? "" : row.output.str(), row.parameters == 0 ? "" : fmt::format("{}", row.parameters), row.flops, row.output_bytes, row.kept_bytes);

@@ -4,9 +4,9 @@
 //
 // Purpose: one row for each module, in the order of registration: the shape of its result, its parameters, the operations of its own functions, and the bytes of its result and of what
 // the gradient will read. A module's numbers leave out those of its parts; totals are sums of the rows.
-//   flops    2 for each multiply and add of matrix products, convolutions and attention (a causal one counted whole), as PyTorch's FlopCounterMode; other functions count nothing
-//   output   bytes of the results that the module's own functions compute
-//   kept     bytes of what its functions compute that the gradient of the parameters reads, before the planner has any of it computed again (`heddle plan` shows what is left)
+//   operations  2 for each multiply and add of matrix products, convolutions and attention (a causal one counted whole), as PyTorch's FlopCounterMode; other functions count nothing
+//   bytes       of the results that the module's own functions compute
+//   kept        bytes of what its functions compute that the gradient of the parameters reads, before the planner has any of it computed again (`heddle plan` shows what is left)
 // Invariants: parameters and buffers are as before, as is the default generator. Parameters that several modules share count for the first one.
 // Errors: those of the module. Thread safety: as the module.
 #pragma once

@@ -42,6 +42,9 @@ void add_kernel(Cli& cli);
 void add_bench(Cli& cli);
 void add_tune(Cli& cli);
 void add_cache(Cli& cli);
+void add_generate(Cli& cli);
+void add_tokenize(Cli& cli);
+void add_pack(Cli& cli);
 void add_report(Cli& cli);
 void add_version(Cli& cli);
 

@@ -121,6 +121,7 @@ Json json_of(const PublicFunction& f, const std::vector<std::string>& devices) {
   result["differentiable"] = f.inputs;
   result["types"] = describe(f.types);
   result["dtypes"] = names_of(types_of(f.types));
+  result["autocast"] = name_of(f.autocast);
   result["vmap"] = true_or(f.no_vmap);
   result["jvp"] = true_or(f.no_jvp);
   result["devices"] = devices;
@@ -140,7 +141,7 @@ void show_text(const Functions& functions) {
     if (f->family != family) fmt::print("{}{}\n", family.empty() ? "" : "\n", f->family);
     family = f->family;
     const std::string transforms = transforms_of(*f);
-    fmt::print("  {:<28} {}\n{:<31}{}; dtypes: {}; gradient: {}{}\n", f->name, f->meaning, "", made_of(*f), describe(f->types), gradient_of(*f),
+    fmt::print("  {:<28} {}\n{:<31}{}; dtypes: {}; autocast: {}; gradient: {}{}\n", f->name, f->meaning, "", made_of(*f), describe(f->types), name_of(f->autocast), gradient_of(*f),
                transforms.empty() ? "" : "; " + transforms);
   }
   fmt::print("\n{} functions; each runs on {}\n", functions.size(), fmt::join(computing_devices(), ", "));
@@ -161,6 +162,7 @@ Made by `heddle ops --markdown` from `autograd/catalogue.inc`; a test fails when
 and errors are documented in the headers, which `core/graph/functions.h` includes. `heddle ops NAME` shows one function, `heddle ops --rows` the op table.
 
 - **dtypes**: of values; indices are i32 or i64, masks bool. "floats" are f32, f16, bf16 and f64. `docs/types.md` has the promotion table. f64 and i64 need a device that has them.
+- **autocast**: in which type values of f32, f16 and bf16 are taken within an `AutocastScope`: the scope's (low), f32, or the widest of those given. `docs/types.md` has the rules.
 - **gradient**: of any order, in the parameters named. "0" is a gradient that is 0 where it exists. `docs/gradients.md` has the conventions at kinks.
 - **transforms**: vmap and forward mode (jvp) take every function but for what this column says.
 - **devices**: `all` are reference, opencl, vulkan and cuda. A function is a graph of rows of the op table, and a backend compiles kernels without knowing rows, so what is missing on one device is missing
@@ -176,10 +178,10 @@ void show_markdown(const Functions& functions) {
   text += fmt::format("{} functions in {} families.\n", functions.size(), families().size());
   std::string_view family;
   for (const PublicFunction* f : functions) {
-    if (f->family != family) text += fmt::format("\n## {}\n\n| function | meaning | made of | dtypes | gradient | transforms | devices |\n|---|---|---|---|---|---|---|\n", f->family);
+    if (f->family != family) text += fmt::format("\n## {}\n\n| function | meaning | made of | dtypes | autocast | gradient | transforms | devices |\n|---|---|---|---|---|---|---|---|\n", f->family);
     family = f->family;
     const std::string transforms = transforms_of(*f);
-    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | all |\n", f->name, cell(f->meaning), made_of(*f), cell(describe(f->types)), cell(gradient_of(*f)),
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | all |\n", f->name, cell(f->meaning), made_of(*f), cell(describe(f->types)), name_of(f->autocast), cell(gradient_of(*f)),
                         transforms.empty() ? "yes" : cell(transforms));
   }
   fmt::print("{}", text);
@@ -233,6 +235,7 @@ void show_rows_json() {
     rows.push_back({{"name", row->name},
                     {"kind", name_of(row->kind)},
                     {"dtypes", names_of(dtypes_of(*row))},
+                    {"autocast", name_of(autocast_of(*row))},
                     {"gradient", gradient == "yes" ? Json(true) : Json(gradient)},
                     {"devices", devices}});
   }
@@ -241,8 +244,8 @@ void show_rows_json() {
 
 void show_rows_text() {
   for (const OpDef* row : all_ops()) {
-    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "",
-               fmt::join(names_of(dtypes_of(*row)), " "), gradient_status(*row));
+    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; autocast: {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "",
+               fmt::join(names_of(dtypes_of(*row)), " "), name_of(autocast_of(*row)), gradient_status(*row));
   }
   fmt::print("{} rows; each runs on {}\n", all_ops().size(), fmt::join(computing_devices(), ", "));
 }

@@ -57,15 +57,19 @@ bool Progress::due() const {
 }
 
 void Progress::show(const ProgressState& state) {
-  last_ = Clock::now();
   const double share = state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
+  const std::string head = fmt::format("epoch {}/{}", state.epoch, state.epochs);
+  show(style_ == Style::lines ? fmt::format("{}  step {}/{}", head, state.step, state.steps) : head, share, numbers(state));
+}
+
+void Progress::show(const std::string& head, double share, const std::string& numbers) {
+  last_ = Clock::now();
   if (style_ == Style::lines) {
-    fmt::print("epoch {}/{}  step {}/{}  {}\n", state.epoch, state.epochs, state.step, state.steps, numbers(state));
+    fmt::print("{}  {}\n", head, numbers);
   } else if (style_ == Style::bar) {
-    const std::string head = fmt::format("epoch {}/{} ", state.epoch, state.epochs),
-                      tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers(state));
-    const int room = terminal_columns() - 3 - static_cast<int>(head.size() + tail.size());
-    std::string text = room >= 5 ? fmt::format("{}[{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
+    const std::string tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers);
+    const int room = terminal_columns() - 4 - static_cast<int>(head.size() + tail.size());
+    std::string text = room >= 5 ? fmt::format("{} [{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
     text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));
     fmt::print("\r\x1b[K{}", text);
     drawn_ = true;

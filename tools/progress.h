@@ -1,4 +1,4 @@
-// Progress of a training run: a bar on a terminal, plain lines elsewhere, nothing with --json.
+// Progress of a training run, or of any work that takes a while: a bar on a terminal, plain lines elsewhere, nothing with --json.
 //
 // Invariants: on a terminal the bar is redrawn at most about ten times a second; elsewhere a line appears at most every
 // two seconds. due() says whether it is time, so that a caller reads numbers from the device only then. Thread safety:
@@ -30,6 +30,8 @@ class Progress {
 
   bool due() const;
   void show(const ProgressState& state);
+  // Of any work: "head [####....] 42%  numbers".
+  void show(const std::string& head, double share, const std::string& numbers);
   // A line of its own, above the bar.
   void line(const std::string& text);
 

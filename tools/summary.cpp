@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <memory>
 
@@ -12,12 +13,14 @@
 #include "nn/init.h"
 #include "nn/models/known.h"
 #include "tools/cli.h"
+#include "train/feed.h"
+#include "train/recipe.h"
 
 namespace heddle::tools {
 namespace {
 
 struct SummaryOptions {
-  std::string model;
+  std::string model, data;
   std::vector<int64_t> input;
   int64_t batch = 1;
   bool json = false;
@@ -48,7 +51,6 @@ Json to_json(const std::string& name, const Shape& input, const nn::Summary& sum
 
 Shape input_shape(const SummaryOptions& o, const nn::KnownModel& known) {
   const Shape& usual = known.input;
-  if (o.batch < 1) throw ValueError(fmt::format("[summary] --batch is {}, expected 1 or more", o.batch));
   if (!o.input.empty() && static_cast<int>(o.input.size()) != usual.rank() - 1) {
     throw ValueError(fmt::format("[summary] --input {} has {} sizes; {} takes {}, such as {}", fmt::join(o.input, "x"), o.input.size(), known.name, usual.rank() - 1, usual.str()));
   }
@@ -61,15 +63,35 @@ Shape input_shape(const SummaryOptions& o, const nn::KnownModel& known) {
   return shape;
 }
 
+void show(const SummaryOptions& o, const Shape& input, const nn::Summary& summary) {
+  if (o.json) return print_json(to_json(o.model, input, summary));
+  fmt::print("{} of {}\n{}", o.model, input.str(), summary.str());
+}
+
 void summarize_model(const SummaryOptions& o) {
   const nn::KnownModel& known = nn::find_model(o.model);
   const Shape shape = input_shape(o, known);
   const std::unique_ptr<DeviceContext> device = nn::blank_device();
   const nn::init::SkipScope skip;
   const std::unique_ptr<nn::Module> model = known.make(device.get());
-  const nn::Summary summary = nn::summarize(*model, zeros(shape, known.dtype, device.get()));
-  if (o.json) return print_json(to_json(o.model, shape, summary));
-  fmt::print("{} of {}\n{}", o.model, shape.str(), summary.str());
+  show(o, shape, nn::summarize(*model, zeros(shape, known.dtype, device.get())));
+}
+
+// The loss of a batch of the recipe's data.
+void summarize_recipe(const SummaryOptions& o) {
+  if (!o.input.empty()) throw ValueError("[summary] --input is for models; what a recipe takes is as large as its data");
+  train::Config config = train::recipe_config(o.model);
+  config.training.batch = o.batch;
+  config.data.workers = 0;
+  config.data.path = o.data;
+  const std::unique_ptr<DeviceContext> device = nn::blank_device();
+  const nn::init::SkipScope skip;
+  const std::unique_ptr<train::Task> task = train::make_task(config, *device);
+  train::Feed feed(task->training(), config, *device);
+  feed.start_epoch(0, 0);
+  std::vector<Tensor> batch;
+  if (!feed.next(batch)) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
+  show(o, batch.at(0).shape(), nn::summarize(task->model(), [&] { return task->loss(batch); }));
 }
 
 // Only what a file says: names, shapes and dtypes of tensors.
@@ -91,6 +113,21 @@ void summarize_file(const SummaryOptions& o) {
   fmt::print("{:<{}}  {:<6}{:<20}{:>14}\n", "total", width, "", fmt::format("{} bytes", bytes), elements);
 }
 
+bool is_model(const std::string& name) {
+  return std::ranges::any_of(nn::known_models(), [&](const nn::KnownModel& model) { return model.name == name; });
+}
+
+bool is_recipe(const std::string& name) {
+  return std::ranges::any_of(train::recipes(), [&](const train::Recipe& recipe) { return recipe.name == name; });
+}
+
+void run(const SummaryOptions& o) {
+  if (o.batch < 1) throw ValueError(fmt::format("[summary] --batch is {}, expected 1 or more", o.batch));
+  if (std::filesystem::path(o.model).extension() == ".safetensors") return summarize_file(o);
+  if (!is_model(o.model) && is_recipe(o.model)) return summarize_recipe(o);
+  summarize_model(o);
+}
+
 }  // namespace
 
 void add_summary(Cli& cli) {
@@ -99,14 +136,15 @@ void add_summary(Cli& cli) {
   SummaryOptions& o = *options;
   std::vector<std::string> names;
   for (const nn::KnownModel& model : nn::known_models()) names.push_back(model.name);
-  command->add_option("model", o.model, fmt::format("A .safetensors file, or any of: {}", fmt::join(names, ", ")))->required();
+  command->add_option("model", o.model, fmt::format("A model ({}), a recipe of `heddle train`, or a .safetensors file", fmt::join(names, ", ")))->required();
   command->add_option("--batch", o.batch, "Examples of a call")->capture_default_str();
   command->add_option("--input", o.input, "Size of an example, such as 3x64x64; default: the model's usual one")->delimiter('x');
+  command->add_option("--data", o.data, "File or folder of a recipe's data; default: what it brings along");
   add_json_option(*command, o.json);
   command->footer(
-      "flop: 2 for each multiply and add of matrix products, convolutions and attention. output: bytes of the layers' results. kept: bytes that the gradient reads.\n"
+      "operations: 2 for each multiply and add of matrix products, convolutions and attention. bytes: those of the layers' results. kept: bytes that the gradient reads.\n"
       "Example:\n  heddle summary resnet18 --batch 32\n  heddle summary runs/mnist-mlp/model.safetensors --json");
-  command->callback([options] { std::filesystem::path(options->model).extension() == ".safetensors" ? summarize_file(*options) : summarize_model(*options); });
+  command->callback([options] { run(*options); });
 }
 
 }  // namespace heddle::tools

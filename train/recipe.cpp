@@ -2,29 +2,14 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fnmatch.h>
+
 #include "core/base/error.h"
 #include "core/base/similar.h"
 #include "core/graph/functions.h"
+#include "nn/weights.h"
 #include "train/recipes/recipes.h"
 
 namespace heddle::train {
-
-namespace {
-
-// Parameters whose path fits the pattern of a shell.
-void freeze(nn::Module& model, const std::string& pattern) {
-  bool any = false;
-  for (auto& [name, parameter] : model.named_parameters()) {
-    if (::fnmatch(pattern.c_str(), name.c_str(), 0) != 0) continue;
-    Tensor handle = parameter;
-    handle.set_requires_grad(false);
-    any = true;
-  }
-  if (!any) throw ValueError(fmt::format("[train] --freeze {}: the model has no such parameter; its first is {}", pattern, model.named_parameters().front().first));
-}
-
-}  // namespace
 
 std::span<const Recipe> recipes() {
   static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(), char_lstm(), gpt2(), vae(), mail_sorter()};
@@ -57,7 +42,7 @@ std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Met
   const data::Preprocessing preprocessing = found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
   std::unique_ptr<Task> task = recipe.make({config, device, preprocessing});
   if (!config.run.init_from.empty()) task->model().load_state_dict(load_safetensors(config.run.init_from, &device).tensors);
-  for (const std::string& pattern : config.run.freeze) freeze(task->model(), pattern);
+  for (const std::string& pattern : config.run.freeze) nn::freeze(task->model(), pattern);
   return task;
 }
 

@@ -13,6 +13,7 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
+#include "core/graph/autocast.h"
 #include "core/graph/index_check.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -97,9 +98,10 @@ class KeyWriter {
     // A value is a value, whatever op it came from: a parameter before and after its first update is the same.
     key.push_back(reinterpret_cast<uint64_t>(node.has_value() ? &ops::leaf_op : planned_row(node.op)));
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
-    const bool numbers = has_numbers(node.attrs);
+    const bool numbers = !node.has_value() && has_numbers(node.attrs);
+    const size_t ints = node.has_value() ? 0 : node.attrs.ints.size();
     const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
-    key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), node.attrs.ints.size()));
+    key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), ints));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
     for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
@@ -310,6 +312,7 @@ class Importer {
 
   int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
+    const AutocastScope autocast = AutocastScope::off();
     const IndexGuardScope unchecked(false);
     const Tensor value = node->op->decompose(*node);
     Numbering seen;

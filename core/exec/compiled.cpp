@@ -14,6 +14,7 @@
 #include "core/exec/memory_budget.h"
 #include "core/exec/program.h"
 #include "core/exec/step.h"
+#include "core/graph/autocast.h"
 #include "core/graph/index_check.h"
 #include "core/graph/transform.h"
 #include "core/kernel/tuning.h"
@@ -190,6 +191,7 @@ void CompiledFunction::call(Invocation& invocation) {
   if (state.options.memory_budget > 0) budget.emplace(state.options.memory_budget);
   std::vector<uint64_t> key = invocation.key;
   key.push_back(grad_mode());
+  key.push_back(static_cast<uint64_t>(AutocastScope::active().value_or(DType::f32)));
   key.push_back(tuning_state());
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const bool checked = number_guard() || index_guard();

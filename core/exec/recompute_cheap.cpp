@@ -57,10 +57,12 @@ class Recomputer {
       const IrNode& source = at(input);
       turned = turned || (source.leaf >= 0 && !g_.graph.leaves[static_cast<size_t>(source.leaf)].view.is_dense());
       if (turned && 4 * bytes(input) > bytes(id)) return {};
-      if (source.op->kind == OpKind::constant || g_.free_nodes[static_cast<size_t>(input)]) continue;
+      if (source.leaf < 0 && (source.op->kind == OpKind::constant || g_.free_nodes[static_cast<size_t>(input)])) {
+        if (!lasts(input)) return {};
+        continue;
+      }
       if (source.leaf >= 0) {
-        const int slot = g_.graph.leaves[static_cast<size_t>(source.leaf)].slot;
-        if (g_.writers.contains(slot)) return {};
+        if (!lasts(input)) return {};
       } else if (!is_stored(input)) {
         return {};
       }
@@ -68,6 +70,21 @@ class Recomputer {
       sources.push_back(input);
     }
     return read <= bytes(id) + bytes(id) / 8 ? sources : std::vector<int>{};
+  }
+
+  // Whether no leaf that a leaf or free vertex is computed from is overwritten during the step.
+  bool lasts(int id) const {
+    std::vector<int> stack{id};
+    std::set<int> seen;
+    while (!stack.empty()) {
+      const IrNode& node = at(stack.back());
+      stack.pop_back();
+      if (node.leaf >= 0 && g_.writers.contains(g_.graph.leaves[static_cast<size_t>(node.leaf)].slot)) return false;
+      for (const int input : node.inputs) {
+        if (seen.insert(input).second) stack.push_back(input);
+      }
+    }
+    return true;
   }
 
   bool is_stored(int id) const {

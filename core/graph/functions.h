@@ -35,8 +35,8 @@
 namespace heddle {
 
 // ---- elementwise, from the table: Tensor exp(const Tensor& x); Tensor add(const Tensor& x, const Tensor& y); ...
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) Tensor name(TensorArg x);
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc)  \
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) Tensor name(TensorArg x);
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc)  \
   Tensor name(TensorArg x, const Tensor& y);                 \
   Tensor name(TensorArg x, double y);                        \
   Tensor name(double x, TensorArg y);

@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/graph/attention.h"
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -78,7 +79,7 @@ DType common_dtype(const Tensor& q, const Tensor& k, const Tensor& v) {
   for (const Tensor* x : {&q, &k, &v}) {
     if (!is_float(x->dtype())) throw DTypeError(fmt::format("[{}] needs floating tensors, not {}; cast it first", name, name_of(x->dtype())));
   }
-  return promote(promote(q.dtype(), k.dtype()), v.dtype());
+  return autocast_dtype(ops::attention_op, promote(promote(q.dtype(), k.dtype()), v.dtype()));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -127,10 +128,10 @@ Tensor add_bias(const Call& call, const Tensor& y, const Tensor& bias) {
   if (!bias.defined()) return y;
   const int64_t channels = y.dim(call.last ? call.rank + 1 : 1);
   if (bias.rank() != 1 || bias.dim(0) != channels) throw ShapeError(fmt::format("[{}] bias {} must be ({}): one for each output channel", call.op, bias.shape().str(), channels));
-  if (call.last) return y + bias;
+  if (call.last) return build::add_bias(y, bias);
   Shape column{channels};
   for (int d = 0; d < call.rank; ++d) column.push_back(1);
-  return y + reshape(bias, column);
+  return build::add_bias(y, reshape(bias, column));
 }
 
 Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, bool transposed) {
@@ -146,7 +147,7 @@ Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight,
     space.push_back(transposed ? transposed_size(call, d, size, kernel) : forward_size(call, d, size, kernel));
   }
   const Shape shape = images(call, x.dim(0), transposed ? weight.dim(1) * call.groups : weight.dim(0), space);
-  const DType t = promote(x.dtype(), weight.dtype());
+  const DType t = autocast_dtype(ops::conv_op, promote(x.dtype(), weight.dtype()));
   const Tensor y = (transposed ? conv::input_grad : conv::forward)(cast(x, t), cast(weight, t), attrs_of(call), shape);
   return add_bias(call, y, bias);
 }

@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 #include "core/graph/whole_numbers.h"
@@ -49,12 +50,12 @@ Tensor broadcast(const Tensor& x, const Shape& shape) {
 DType input_dtype(const OpDef& op, DType t) {
   switch (op.rule) {
     case DTypeRule::floating:
-    case DTypeRule::test: return is_float(t) ? t : DType::f32;
+    case DTypeRule::test: return is_float(t) ? autocast_dtype(op, t) : DType::f32;
     case DTypeRule::whole:
       if (is_float(t)) throw DTypeError(fmt::format("[{}] takes whole numbers, not {}; cast() them first", op.name, name_of(t)));
       [[fallthrough]];
     case DTypeRule::numeric:
-    case DTypeRule::compare: return t == DType::boolean ? DType::i32 : t;
+    case DTypeRule::compare: return t == DType::boolean ? DType::i32 : autocast_dtype(op, t);
     case DTypeRule::logical: return DType::boolean;
     case DTypeRule::any: return t;
   }
@@ -103,11 +104,11 @@ Tensor binary(const OpDef& op, const Tensor& x, double y) {
   if (!is_float(x.dtype())) {
     if (const auto other = of_whole_numbers(op, x, y)) return *other;
   }
-  return binary(op, x, constant_like(x, y, number_dtype(y, x.dtype())));
+  return binary(op, x, constant_like(x, y, number_dtype(y, autocast_dtype(op, x.dtype()))));
 }
 
 Tensor binary(const OpDef& op, double x, const Tensor& y) {
-  return binary(op, constant_like(y, x, number_dtype(x, y.dtype())), y);
+  return binary(op, constant_like(y, x, number_dtype(x, autocast_dtype(op, y.dtype()))), y);
 }
 
 Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : cast(x, DType::f32); }
@@ -132,12 +133,12 @@ void check_device(const Tensor& x, const Tensor& y, const char* op) {
 
 }  // namespace build
 
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
   Tensor name(TensorArg x) {                               \
     const CallerScope scope(x.caller);                     \
     return build::unary(ops::name##_op, x.tensor);         \
   }
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   Tensor name(TensorArg x, const Tensor& y) {               \
     const CallerScope scope(x.caller);                      \
     return build::binary(ops::name##_op, x.tensor, y);      \

@@ -1,6 +1,7 @@
 // Softmax and the losses.
 #include <fmt/format.h>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/index_check.h"
 #include "core/graph/primitives.h"
@@ -20,7 +21,7 @@ Tensor reduce(const Tensor& losses, Reduction reduction) {
 }
 
 Tensor softmax_row(const OpDef& op, const Tensor& x, int axis) {
-  const Tensor in = build::as_float(x);
+  const Tensor in = build::as_float(x, autocast_of(op));
   if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis; reshape it to (1)", op.name));
   const int at = normalize_axis(axis, x.rank(), op.name.data());
   return record(op, {&in}, Attrs{{at}}, in.shape(), in.dtype());
@@ -44,8 +45,7 @@ void check_targets(const Tensor& x, const Tensor& targets, const char* op, const
 std::pair<Tensor, Tensor> paired(const Tensor& x, const Tensor& y, const char* op, const char* x_name) {
   build::check_device(x, y, op);
   build::check_same_shape(x, y, op, x_name, "target");
-  const DType t = promote(x.dtype(), y.dtype());
-  const DType wide = is_float(t) ? t : DType::f32;
+  const DType wide = build::float_dtype(promote(x.dtype(), y.dtype()), Autocast::f32);
   return {cast(x, wide), cast(y, wide)};
 }
 
@@ -72,7 +72,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction redu
 Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   check_targets(log_probabilities, targets, "nll_loss", "log probabilities");
-  const Tensor picked = gather(build::as_float(log_probabilities), 1, unsqueeze(targets, 1));
+  const Tensor picked = gather(build::as_float(log_probabilities, Autocast::f32), 1, unsqueeze(targets, 1));
   return reduce(-reshape(picked, targets.shape()), reduction);
 }
 

@@ -8,7 +8,9 @@
 #include <numbers>
 #include <vector>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/functions_rare.h"
 #include "core/graph/index_check.h"
 
 namespace heddle {
@@ -30,7 +32,7 @@ struct Operands {
 };
 Operands wide(const char* op, const Tensor& x, const Tensor& y) {
   build::check_device(x, y, op);
-  const DType common = promote(x.dtype(), y.dtype()), t = is_float(common) ? common : DType::f32;
+  const DType t = build::float_dtype(promote(x.dtype(), y.dtype()), Autocast::f32);
   return {build::widen(cast(x, t)), build::widen(cast(y, t)), t};
 }
 Operands paired(const char* op, const Tensor& x, const Tensor& y, const char* x_name = "input", const char* y_name = "target") {
@@ -209,12 +211,66 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   return reduce(relu(between(a, b) - far + how.margin), how.reduction, dtype);
 }
 
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const Distance& distance, const TripletDistanceOptions& how, Caller caller) {
+  const CallerScope scope(caller);
+  const char* op = "triplet_margin_with_distance_loss";
+  build::check_same_shape(anchor, negative, op, "anchor", "negative");
+  const auto [a, b, dtype] = paired(op, anchor, positive, "anchor", "positive");
+  if (anchor.rank() == 0) throw ShapeError(fmt::format("[{}] the anchor is {}: a scalar has no rows; expected (N, D)", op, anchor.shape().str()));
+  build::check_device(anchor, negative, op);
+  const Tensor c = cast(negative, a.dtype());
+  if (!distance) throw ValueError(fmt::format("[{}] the distance is an empty function", op));
+  const auto between = [&](const Tensor& u, const Tensor& v) {
+    const Tensor d = distance(u, v);
+    if (!d.defined() || d.rank() == 0 || d.dim(0) != u.dim(0)) {
+      throw ShapeError(fmt::format("[{}] the distance gives a number for each row of (N, D); got {} for {}", op, d.defined() ? d.shape().str() : "nothing", u.shape().str()));
+    }
+    return d;
+  };
+  const Tensor near = between(a, b), far = how.swap ? minimum(between(a, c), between(b, c)) : between(a, c);
+  build::check_same_shape(near, far, op, "the distance of the positive", "that of the negative");
+  return reduce(relu(near - far + how.margin), how.reduction, dtype);
+}
+
+AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor& targets, const Tensor& head, std::span<const AdaptiveTail> tails, Caller caller) {
+  const CallerScope scope(caller);
+  const char* op = "adaptive_log_softmax_with_loss";
+  const auto clusters = static_cast<int64_t>(tails.size());
+  const auto refuse = [&](const std::string& what) {
+    throw ShapeError(fmt::format("[{}] expected x (N, D), targets (N), head (S + {}, D) with S > 0, and for each tail (D', D) and (C', D'); got x {}, targets {}, head {}{}", op, clusters,
+                                 x.shape().str(), targets.shape().str(), head.shape().str(), what));
+  };
+  if (x.rank() != 2 || targets.rank() != 1 || targets.dim(0) != x.dim(0) || head.rank() != 2 || head.dim(1) != x.dim(1) || head.dim(0) <= clusters) refuse("");
+  check_whole(op, targets);
+  const int64_t frequent = head.dim(0) - clusters;
+  int64_t classes = frequent;
+  for (const AdaptiveTail& tail : tails) {
+    const Tensor &down = tail.projection, &rows = tail.rows;
+    if (down.rank() != 2 || rows.rank() != 2 || down.dim(1) != x.dim(1) || rows.dim(1) != down.dim(0) || rows.dim(0) == 0) refuse(fmt::format(", a tail {} and {}", down.shape().str(), rows.shape().str()));
+    classes += rows.dim(0);
+  }
+  build::watch_indices(op, targets, {.axis = 0, .size = classes, .noun = "class"});
+  const Tensor first = build::widen(log_softmax(matmul(build::as_float(x), transpose(head))));
+  Tensor output = pick(first, minimum(targets, static_cast<double>(frequent - 1)));
+  int64_t begin = frequent;
+  for (int64_t i = 0; i < clusters; ++i) {
+    const AdaptiveTail& tail = tails[static_cast<size_t>(i)];
+    const int64_t count = tail.rows.dim(0);
+    const Tensor inside = build::widen(log_softmax(matmul(matmul(build::as_float(x), transpose(tail.projection)), transpose(tail.rows))));
+    const Tensor number = clamp(targets - static_cast<double>(begin), 0, static_cast<double>(count - 1));
+    output = where(targets >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
+    begin += count;
+  }
+  output = cast(output, build::float_dtype(x.dtype(), Autocast::f32));
+  return {output, -mean(output)};
+}
+
 Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, double margin, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   check("multi_margin_loss", "p", p, p == 1 || p == 2, "1 or 2");
   check_classes("multi_margin_loss", input, targets);
+  const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   build::watch_indices("multi_margin_loss", targets, {.axis = 1, .size = input.dim(1), .noun = "class"});
-  const Tensor in = build::as_float(input), x = build::widen(in);
   const Tensor hinge = relu(margin - unsqueeze(pick(x, targets), 1) + x);  // (N, C)
   const Tensor other = one_hot(targets, x.dim(1), DType::boolean);
   return reduce(mean(where(other, 0, p == 1 ? hinge : square(hinge)), {1}), reduction, in.dtype());
@@ -226,7 +282,7 @@ Tensor multilabel_margin_loss(const Tensor& input, const Tensor& targets, Reduct
   build::check_same_shape(input, targets, "multilabel_margin_loss", "input", "targets");
   if (input.rank() != 2 || input.dim(1) == 0) throw ShapeError(fmt::format("[multilabel_margin_loss] input is {}; expected (N, C) with classes", input.shape().str()));
   check_whole("multilabel_margin_loss", targets);
-  const Tensor in = build::as_float(input), x = build::widen(in);
+  const Tensor in = build::as_float(input, Autocast::f32), x = build::widen(in);
   const Tensor listed = cumsum(cast(targets < 0, DType::i32), 1) == 0;               // (N, J)
   const Tensor index = where(listed, targets, 0);
   build::watch_indices("multilabel_margin_loss", index, {.axis = 1, .size = x.dim(1), .noun = "class"});

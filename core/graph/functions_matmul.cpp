@@ -1,6 +1,7 @@
 // Matrix products.
 #include <fmt/format.h>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -70,7 +71,7 @@ Tensor matmul(TensorArg left_operand, const Tensor& b) {
     throw ShapeError(fmt::format("[matmul] inner dimensions differ: a is {}, b is {}{}", a.shape().str(), b.shape().str(),
                                  transpose_hint(a.shape(), b.shape())));
   }
-  DType t = promote(a.dtype(), b.dtype());
+  DType t = autocast_dtype(ops::matmul_op, promote(a.dtype(), b.dtype()));
   if (t == DType::boolean) t = DType::i32;
   const bool row = a.rank() == 1;
   const bool column = b.rank() == 1;

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build_linalg.h"
 #include "core/graph/custom.h"
 #include "core/graph/info_check.h"
@@ -63,9 +64,9 @@ Tensor pseudo_inverse(const Tensor& x, const RankTolerance& tolerance);
 // gA = -P^T g P^T + (I - A P) g^T P P^T + P^T P g^T (I - P A), with P = pinv(A).
 std::vector<Tensor> pinv_gradient(const Tensor& a, const Tensor& g, const RankTolerance& tolerance) {
   const Tensor p = pseudo_inverse(a, tolerance), pt = transpose(p), gt = transpose(g);
-  const Tensor direct = matmul(matmul(pt, g), pt);
-  const Tensor left = matmul(gt, matmul(p, pt)), right = matmul(matmul(pt, p), gt);
-  return {left - matmul(a, matmul(p, left)) + right - matmul(matmul(right, p), a) - direct};
+  const Tensor direct = plain_matmul(plain_matmul(pt, g), pt);
+  const Tensor left = plain_matmul(gt, plain_matmul(p, pt)), right = plain_matmul(plain_matmul(pt, p), gt);
+  return {left - plain_matmul(a, plain_matmul(p, left)) + right - plain_matmul(plain_matmul(right, p), a) - direct};
 }
 
 Tensor pseudo_inverse(const Tensor& x, const RankTolerance& tolerance) {
@@ -74,7 +75,7 @@ Tensor pseudo_inverse(const Tensor& x, const RankTolerance& tolerance) {
     const Factors f = singular("pinv", stop_gradient(x));
     if (f.s.numel() == 0) return zeros(with_dims(batch_of(x.shape()), {x.dim(-1), x.dim(-2)}), x.dtype(), &x.device());
     const Tensor large = f.s > bound_of(f.s, x, tolerance);
-    return matmul(transpose(f.vt), unsqueeze(where(large, reciprocal(where(large, f.s, 1.0)), 0.0), -1) * transpose(f.u));
+    return plain_matmul(transpose(f.vt), unsqueeze(where(large, reciprocal(where(large, f.s, 1.0)), 0.0), -1) * transpose(f.u));
   }();
   if (!x.requires_grad() || !grad_mode()) return value;
   auto rule = std::make_shared<CustomRule>();
@@ -165,13 +166,13 @@ Tensor lstsq(const Tensor& x, const Tensor& b, Caller caller) {
   const int64_t m = x.dim(-2), n = x.dim(-1);
   if (b.dim(-2) != m) throw ShapeError(fmt::format("[lstsq] the matrix and the right side have one number of rows; got {} and {}; a vector is a matrix of one column", x.shape().str(), b.shape().str()));
   const Shape batch = broadcast_shapes(batch_of(x.shape()), batch_of(b.shape()), "lstsq");
-  if (m == 0 || n == 0) return cast(matmul(transpose(with_batch(widen(x), batch)), with_batch(widen(b), batch)), b.dtype());  // zeros
+  if (m == 0 || n == 0) return cast(plain_matmul(transpose(with_batch(widen(x), batch)), with_batch(widen(b), batch)), b.dtype());  // zeros
   const Tensor wide = m >= n ? widen(x) : transpose(widen(x));
   const QR f = qr(wide);
   watch_info(rank_failure(f.r, std::max(m, n)), "lstsq", Failure::rank);
   const Tensor q = with_batch(f.q, batch), r = with_batch(f.r, batch), right = with_batch(widen(b), batch);
-  if (m >= n) return cast(triangular(r, matmul(transpose(q), right), true, false, false), b.dtype());
-  return cast(matmul(q, triangular(r, right, true, true, false)), b.dtype());
+  if (m >= n) return cast(triangular(r, plain_matmul(transpose(q), right), true, false, false), b.dtype());
+  return cast(plain_matmul(q, triangular(r, right, true, true, false)), b.dtype());
 }
 
 Tensor matrix_norm(const Tensor& x, MatrixNorm norm, bool keepdim, Caller caller) {
@@ -224,16 +225,16 @@ Tensor matrix_exp(const Tensor& x, Caller caller) {
   const Tensor scaled = a * exp2(neg(s)), identity = broadcast(eye(n, n, a.dtype(), &a.device()), a.shape());
   // sum of x^i / i! in groups of three powers.
   const int degree = a.dtype() == DType::f64 ? 18 : 12;
-  const Tensor second = matmul(scaled, scaled), third = matmul(second, scaled);
+  const Tensor second = plain_matmul(scaled, scaled), third = plain_matmul(second, scaled);
   const auto factor = [](int i) { return 1 / std::tgamma(i + 1.0); };
   Tensor sum_of = identity * factor(degree);
   for (int i = degree - 3; i >= 0; i -= 3) {
-    sum_of = matmul(third, sum_of) + identity * factor(i) + scaled * factor(i + 1) + second * factor(i + 2);
+    sum_of = plain_matmul(third, sum_of) + identity * factor(i) + scaled * factor(i + 1) + second * factor(i + 2);
   }
   // Matrices that need no further squaring are squared as zeros, so that nothing overflows, and keep their value.
   for (int i = 0; i < squarings; ++i) {
     const Tensor more = s > static_cast<double>(i), base = where(more, sum_of, 0.0);
-    sum_of = where(more, matmul(base, base), sum_of);
+    sum_of = where(more, plain_matmul(base, base), sum_of);
   }
   return cast(where(wanted > squarings || isnan(norm), std::numeric_limits<double>::quiet_NaN(), sum_of), x.dtype());
 }

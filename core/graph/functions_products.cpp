@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
 #include "core/graph/functions_linalg.h"
 
@@ -54,7 +55,7 @@ struct Wide {
 };
 Wide wide_pair(const char* op, const Tensor& a, const Tensor& b) {
   build::check_device(a, b, op);
-  const DType common = promote(a.dtype(), b.dtype()), t = is_float(common) ? common : DType::f32;
+  const DType t = build::float_dtype(promote(a.dtype(), b.dtype()), Autocast::f32);
   return {widen(cast(a, t)), widen(cast(b, t)), t};
 }
 
@@ -145,7 +146,7 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Caller 
   }
   check_bias("linear", bias, weight.rank() == 2 ? weight.dim(0) : 1);
   const Tensor product = matmul(x, weight.rank() == 2 ? transpose(weight) : weight);
-  return !bias.defined() ? product : product + (weight.rank() == 2 ? bias : reshape(bias, Shape{}));
+  return !bias.defined() ? product : build::add_bias(product, weight.rank() == 2 ? bias : reshape(bias, Shape{}));
 }
 
 Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Tensor& bias, Caller caller) {
@@ -162,6 +163,7 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
   const int64_t n = build::product(a.shape(), 0, a.rank() - 1);
   DType t = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   if (t == DType::boolean) t = DType::i32;
+  const AutocastScope wide = AutocastScope::off();
   const Tensor half = tensordot(reshape(widen(a), Shape{n, a.dim(-1)}), widen(weight), {1}, {1});  // (n, out, m), not rounded to half precision
   const Tensor product = squeeze(matmul(half, reshape(widen(b), Shape{n, b.dim(-1), 1})), 2);      // (n, out)
   const Tensor result = cast(reshape(product, a.shape().with(a.rank() - 1, weight.dim(0))), t);
@@ -208,8 +210,8 @@ Tensor matrix_power(const Tensor& x, int64_t n, Caller caller) {
   if (n == 0) return expand(eye(x.dim(-1), -1, x.dtype(), &x.device()), x.shape());
   Tensor result, square = x;
   for (; n > 0; n /= 2) {
-    if (n % 2 != 0) result = result.defined() ? matmul(result, square) : square;
-    if (n > 1) square = matmul(square, square);
+    if (n % 2 != 0) result = result.defined() ? build::plain_matmul(result, square) : square;
+    if (n > 1) square = build::plain_matmul(square, square);
   }
   return result;
 }

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -43,7 +44,7 @@ Tensor reduce(const OpDef& op, const Tensor& x, const std::vector<int>& axes, bo
   return keepdim ? reshape(result, kept(x.shape(), axes)) : result;
 }
 
-Tensor as_sum_type(const Tensor& x) { return is_float(x.dtype()) ? x : cast(x, DType::i64); }
+Tensor as_sum_type(const OpDef& op, const Tensor& x) { return cast(x, is_float(x.dtype()) ? autocast_dtype(op, x.dtype()) : DType::i64); }
 
 void refuse_empty(const Tensor& x, const std::vector<int>& axes, const char* op) {
   if (reduced_count(x.shape(), axes) != 0) return;
@@ -84,12 +85,12 @@ Tensor wide_mean(const Tensor& x, const std::vector<int>& axes, bool keepdim) {
 
 Tensor sum(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
-  return reduce(ops::sum_op, as_sum_type(x), normalize_axes(std::move(axes), x.rank(), "sum"), keepdim);
+  return reduce(ops::sum_op, as_sum_type(ops::sum_op, x), normalize_axes(std::move(axes), x.rank(), "sum"), keepdim);
 }
 
 Tensor prod(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
-  return reduce(ops::prod_op, as_sum_type(x), normalize_axes(std::move(axes), x.rank(), "prod"), keepdim);
+  return reduce(ops::prod_op, as_sum_type(ops::prod_op, x), normalize_axes(std::move(axes), x.rank(), "prod"), keepdim);
 }
 
 Tensor max(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
@@ -112,14 +113,14 @@ Tensor argmin(const Tensor& x, std::optional<int> axis, bool keepdim, Caller cal
 // Half precision is summed in f32 and rounded once: a sum of f16 may exceed 65504 where the mean does not.
 Tensor mean(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
-  const Tensor in = build::as_float(x);
+  const Tensor in = build::as_float(x, Autocast::f32);
   return cast(wide_mean(build::widen(in), normalize_axes(std::move(axes), x.rank(), "mean"), keepdim), in.dtype());
 }
 
 Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {
   const CallerScope scope(caller);
   axes = normalize_axes(std::move(axes), x.rank(), "var");
-  const Tensor in = build::as_float(x);
+  const Tensor in = build::as_float(x, Autocast::f32);
   const Tensor wide = build::widen(in);
   const Tensor centred = wide - wide_mean(wide, axes, true);
   const auto count = static_cast<double>(reduced_count(x.shape(), axes));
@@ -132,7 +133,7 @@ Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correcti
 Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
   axes = normalize_axes(std::move(axes), x.rank(), "logsumexp");
-  Tensor in = build::as_float(x);
+  Tensor in = build::as_float(x, Autocast::f32);
   const Shape result = keepdim ? kept(x.shape(), axes) : dropped(x.shape(), axes);
   if (axes.empty()) return in;
   if (reduced_count(x.shape(), axes) == 0) return full(result, -std::numeric_limits<double>::infinity(), in.dtype(), &x.device());

@@ -1,6 +1,7 @@
 // Order and running sums.
 #include <fmt/format.h>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -16,7 +17,7 @@ int checked_axis(const Tensor& x, int axis, const char* op) {
 
 Tensor scan(const OpDef& op, const Tensor& x, int axis, bool exclusive, bool reverse) {
   const int at = checked_axis(x, axis, op.name.data());
-  const Tensor in = is_float(x.dtype()) ? x : cast(x, DType::i64);
+  const Tensor in = cast(x, is_float(x.dtype()) ? autocast_dtype(op, x.dtype()) : DType::i64);
   return record(op, {&in}, Attrs{{at, exclusive, reverse, 0}}, in.shape(), in.dtype());
 }
 

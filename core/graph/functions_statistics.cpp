@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
 
@@ -93,7 +94,7 @@ Tensor centred_rows(const char* op, const Tensor& x) {
 
 // (variables, variables), or a scalar for one variable without an axis.
 Tensor products(const Tensor& rows, const Tensor& x) {
-  const Tensor all_pairs = matmul(rows, transpose(rows));
+  const Tensor all_pairs = build::plain_matmul(rows, transpose(rows));
   return x.rank() == 1 ? reshape(all_pairs, Shape{}) : all_pairs;
 }
 
@@ -151,7 +152,7 @@ Tensor bincount(const Tensor& x, const Tensor& weights, int64_t length, Caller c
 
 Tensor stddev(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {
   const CallerScope scope(caller);
-  const Tensor in = as_float(x);
+  const Tensor in = as_float(x, Autocast::f32);
   return cast(root(var(widen(in), checked_axes("stddev", x, std::move(axes)), keepdim, correction)), in.dtype());
 }
 VarMean var_mean(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {
@@ -164,7 +165,7 @@ Tensor norm(const Tensor& x, double p, std::vector<int> axes, bool keepdim, Call
   const CallerScope scope(caller);
   axes = checked_axes("norm", x, std::move(axes));
   if (std::isnan(p)) throw ValueError("[norm] p is NaN; it must be a number or an infinity");
-  const Tensor given = as_float(x), in = widen(given);
+  const Tensor given = as_float(x, Autocast::f32), in = widen(given);
   if (std::isinf(p)) {
     refuse_empty("norm", x, axes);
     return cast(p > 0 ? max(abs(in), axes, keepdim) : min(abs(in), axes, keepdim), given.dtype());
@@ -267,7 +268,7 @@ Ordered cummin(const Tensor& x, int axis, Caller caller) {
 Tensor logcumsumexp(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);
   const int at = checked_axis("logcumsumexp", x, axis);
-  const Tensor in = as_float(x);
+  const Tensor in = as_float(x, Autocast::f32);
   return cast(running(ops::logcumsumexp_op, widen(in), at), in.dtype());
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 
 namespace heddle {
@@ -48,7 +49,7 @@ Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tens
   check_parameter(weight, Shape{channels}, x, op, "weight");
   check_parameter(bias, Shape{channels}, x, op, "bias");
   check_eps(eps, op);
-  const Tensor in = build::as_float(x), wide = build::widen(in);
+  const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
   if (x.numel() == 0) return in;
   const Tensor rows = reshape(wide, Shape{x.dim(0), groups, x.numel() / (x.dim(0) * groups)});
   return cast(scaled(reshape(normalized(rows, {2}, eps), x.shape()), weight, bias, 1), in.dtype());
@@ -65,7 +66,7 @@ Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, con
   check_parameter(weight, shape, x, "layer_norm", "weight");
   check_parameter(bias, shape, x, "layer_norm", "bias");
   check_eps(eps, "layer_norm");
-  const Tensor in = build::as_float(x);
+  const Tensor in = build::as_float(x, Autocast::f32);
   std::vector<int> axes;
   for (int d = first; d < x.rank(); ++d) axes.push_back(d);
   return cast(scaled(normalized(build::widen(in), axes, eps), weight, bias, first), in.dtype());
@@ -76,7 +77,7 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, Caller caller
   if (x.rank() == 0) throw ShapeError("[rms_norm] a scalar has no axis; reshape it to (1)");
   check_parameter(weight, Shape{x.dim(-1)}, x, "rms_norm", "weight");
   check_eps(eps, "rms_norm");
-  const Tensor in = build::as_float(x), wide = build::widen(in);
+  const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
   const Tensor y = wide * rsqrt(mean(wide * wide, {-1}, true) + eps);
   return cast(scaled(y, weight, {}, x.rank() - 1), in.dtype());
 }
@@ -99,7 +100,7 @@ Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, cons
   check_parameter(running_mean, channels, x, "batch_norm", "running_mean");
   check_parameter(running_var, channels, x, "batch_norm", "running_var");
   check_eps(eps, "batch_norm");
-  const Tensor in = build::as_float(x), wide = build::widen(in);
+  const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
   if (!training) {
     if (!running_mean.defined() || !running_var.defined()) throw ValueError("[batch_norm] without training it needs running_mean and running_var");
     const Tensor y = (wide - along(running_mean, x, 1)) * rsqrt(along(running_var, x, 1) + eps);

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/attention.h"
+#include "core/graph/autocast.h"
 #include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/linalg.h"
@@ -68,14 +69,14 @@ constexpr bool takes_integers(DTypeRule rule) {
 }
 
 // The host expressions of the rows, as templates over the type they compute in.
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
   struct name##_host {                                     \
     template <class T>                                     \
     static auto apply(T x, T) {                            \
       return host;                                         \
     }                                                      \
   };
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   struct name##_host {                                      \
     template <class T>                                      \
     static auto apply(T x, T y) {                           \
@@ -143,68 +144,72 @@ constexpr OpDef transcendental(OpDef row) {
 namespace ops {
 
 // Constant-initialised: usable from other static initialisers.
-#define HEDDLE_PRIMITIVE(name, kind, arity, ...) constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, __VA_ARGS__);
-HEDDLE_PRIMITIVE(leaf, leaf, 0, "a value that is there")
-HEDDLE_PRIMITIVE(loop_arg, leaf, 0, "what a loop's body is given: a carry, a slice, or a tensor from outside")
-HEDDLE_PRIMITIVE(full, constant, 0, "every element is one number")
-HEDDLE_PRIMITIVE(iota, constant, 0, "start + step * index along one axis")
-HEDDLE_PRIMITIVE(cast, elementwise, 1, "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
-HEDDLE_PRIMITIVE(where, elementwise, 3, "condition ? x : y")
-HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, "x, through which no gradient flows")
-HEDDLE_PRIMITIVE(sum, reduce, 1, "sum over axes; empty: 0")
-HEDDLE_PRIMITIVE(prod, reduce, 1, "product over axes; empty: 1")
-HEDDLE_PRIMITIVE(max, reduce, 1, "largest over axes; NaN if one is NaN")
-HEDDLE_PRIMITIVE(min, reduce, 1, "smallest over axes; NaN if one is NaN")
-HEDDLE_PRIMITIVE(argmax, reduce, 1, "index of the largest along an axis; first on ties, a NaN wins")
-HEDDLE_PRIMITIVE(argmin, reduce, 1, "index of the smallest along an axis; first on ties, a NaN wins")
-HEDDLE_PRIMITIVE(reshape, movement, 1, "the same elements in row-major order in another shape")
-HEDDLE_PRIMITIVE(permute, movement, 1, "axes in another order")
-HEDDLE_PRIMITIVE(expand, movement, 1, "axes of size 1 repeated")
-HEDDLE_PRIMITIVE(slice, movement, 1, "start and step along each axis")
-HEDDLE_PRIMITIVE(flip, movement, 1, "axes reversed")
-HEDDLE_PRIMITIVE(pad, movement, 1, "a constant border around x")
-HEDDLE_PRIMITIVE(concat, movement, -1, "inputs one after the other along an axis")
-HEDDLE_PRIMITIVE(take, index, 2, "x[..., indices, ...] along an axis")
-HEDDLE_PRIMITIVE(gather, index, 2, "out[i][j] = x[indices[i][j]][j] for axis 0")
-HEDDLE_PRIMITIVE(conv, body, 2, "convolution of images x with weights w")
-HEDDLE_PRIMITIVE(conv_input_grad, body, 2, "gradient of conv by x: transposed convolution")
-HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, "gradient of conv by w")
-HEDDLE_PRIMITIVE(matmul, contraction, 2, "(..., M, K) times (..., K, N)")
-HEDDLE_PRIMITIVE(attention, body, -1, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
-HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, "gradient of attention for its queries", &decompose_attention_query_gradient)
-HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, "gradients of attention for its keys and values", &decompose_attention_key_gradient)
-HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, "gradient of attention for its bias", &decompose_attention_bias_gradient)
-HEDDLE_PRIMITIVE(scatter_rows, body, 3, "base, plus rows of u added at the rows that i names")
-HEDDLE_PRIMITIVE(argsort, body, 1, "indices that order the last axis, stable; NaN counts as largest")
-HEDDLE_PRIMITIVE(cumsum, body, -1, "running sums along an axis")
-HEDDLE_PRIMITIVE(cumprod, body, -1, "running products along an axis")
-HEDDLE_PRIMITIVE(cummax, body, -1, "running maxima along an axis; NaN from the first one on")
+#define HEDDLE_PRIMITIVE(name, kind, arity, autocast, ...)    \
+  constexpr Autocast name##_autocast = Autocast::autocast;     \
+  constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, __VA_ARGS__);
+HEDDLE_PRIMITIVE(leaf, leaf, 0, widest, "a value that is there")
+HEDDLE_PRIMITIVE(loop_arg, leaf, 0, widest, "what a loop's body is given: a carry, a slice, or a tensor from outside")
+HEDDLE_PRIMITIVE(full, constant, 0, widest, "every element is one number")
+HEDDLE_PRIMITIVE(iota, constant, 0, widest, "start + step * index along one axis")
+HEDDLE_PRIMITIVE(cast, elementwise, 1, widest, "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
+HEDDLE_PRIMITIVE(where, elementwise, 3, widest, "condition ? x : y")
+HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, widest, "x, through which no gradient flows")
+HEDDLE_PRIMITIVE(sum, reduce, 1, f32, "sum over axes; empty: 0")
+HEDDLE_PRIMITIVE(prod, reduce, 1, f32, "product over axes; empty: 1")
+HEDDLE_PRIMITIVE(max, reduce, 1, widest, "largest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(min, reduce, 1, widest, "smallest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(argmax, reduce, 1, widest, "index of the largest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(argmin, reduce, 1, widest, "index of the smallest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(reshape, movement, 1, widest, "the same elements in row-major order in another shape")
+HEDDLE_PRIMITIVE(permute, movement, 1, widest, "axes in another order")
+HEDDLE_PRIMITIVE(expand, movement, 1, widest, "axes of size 1 repeated")
+HEDDLE_PRIMITIVE(slice, movement, 1, widest, "start and step along each axis")
+HEDDLE_PRIMITIVE(flip, movement, 1, widest, "axes reversed")
+HEDDLE_PRIMITIVE(pad, movement, 1, widest, "a constant border around x")
+HEDDLE_PRIMITIVE(concat, movement, -1, widest, "inputs one after the other along an axis")
+HEDDLE_PRIMITIVE(take, index, 2, widest, "x[..., indices, ...] along an axis")
+HEDDLE_PRIMITIVE(gather, index, 2, widest, "out[i][j] = x[indices[i][j]][j] for axis 0")
+HEDDLE_PRIMITIVE(conv, body, 2, low, "convolution of images x with weights w")
+HEDDLE_PRIMITIVE(conv_input_grad, body, 2, low, "gradient of conv by x: transposed convolution")
+HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, widest, "gradient of conv by w")
+HEDDLE_PRIMITIVE(matmul, contraction, 2, low, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(attention, body, -1, low, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
+HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, "gradient of attention for its queries", &decompose_attention_query_gradient)
+HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, "gradients of attention for its keys and values", &decompose_attention_key_gradient)
+HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, "gradient of attention for its bias", &decompose_attention_bias_gradient)
+HEDDLE_PRIMITIVE(scatter_rows, body, 3, widest, "base, plus rows of u added at the rows that i names")
+HEDDLE_PRIMITIVE(argsort, body, 1, widest, "indices that order the last axis, stable; NaN counts as largest")
+HEDDLE_PRIMITIVE(cumsum, body, -1, f32, "running sums along an axis")
+HEDDLE_PRIMITIVE(cumprod, body, -1, f32, "running products along an axis")
+HEDDLE_PRIMITIVE(cummax, body, -1, widest, "running maxima along an axis; NaN from the first one on")
+constexpr Autocast logcumsumexp_autocast = Autocast::f32;
 constinit const OpDef logcumsumexp_op = transcendental(primitive("logcumsumexp", OpKind::body, -1, "log of the running sum of e^x along an axis"));
-HEDDLE_PRIMITIVE(random_uniform, random, 1, "Philox bits as f32 in [0, 1)")
-HEDDLE_PRIMITIVE(softmax, fused, 1, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
-HEDDLE_PRIMITIVE(log_softmax, fused, 1, "x - logsumexp(x) along an axis", &decompose_log_softmax)
-HEDDLE_PRIMITIVE(logsumexp, fused, 1, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
-HEDDLE_PRIMITIVE(cross_entropy, fused, 2, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
-HEDDLE_PRIMITIVE(cholesky, fused, 1, "L with L L^T = x, and the order of the first leading minor that is not positive", &linalg::decompose_cholesky)
-HEDDLE_PRIMITIVE(lu, fused, 1, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
-HEDDLE_PRIMITIVE(solve_triangular, fused, 2, "x with t x = b for a triangular t", &linalg::decompose_solve_triangular)
-HEDDLE_PRIMITIVE(linear_solve, fused, 3, "x with a x = b from the LU factors of a", &linalg::decompose_linear_solve)
-HEDDLE_PRIMITIVE(det, fused, 2, "determinant of a from its LU factors", &linalg::decompose_det)
-HEDDLE_PRIMITIVE(qr, fused, 1, "Q with orthonormal columns and R upper triangular, Q R = x", &linalg::decompose_qr)
-HEDDLE_PRIMITIVE(eigh, fused, 1, "eigenvectors and ascending eigenvalues of a symmetric x", &linalg::decompose_eigh)
-HEDDLE_PRIMITIVE(svd, fused, 1, "U, s and V^T with U diag(s) V^T = x, s descending", &linalg::decompose_svd)
-HEDDLE_PRIMITIVE(custom, fused, -1, "its first input, with a derivative given by hand", &decompose_custom)
-HEDDLE_PRIMITIVE(assign, effect, 2, "value, written into the target's storage")
-HEDDLE_PRIMITIVE(while_result, effect, -1, "what a while_loop of unknown length ended with")
-HEDDLE_PRIMITIVE(loop, effect, -1, "a body repeated: scan, cond and while_loop are made of it")
-HEDDLE_PRIMITIVE(loop_result, effect, 1, "a carry after the last iteration, or a value of the body from every iteration")
+HEDDLE_PRIMITIVE(random_uniform, random, 1, widest, "Philox bits as f32 in [0, 1)")
+HEDDLE_PRIMITIVE(softmax, fused, 1, f32, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
+HEDDLE_PRIMITIVE(log_softmax, fused, 1, f32, "x - logsumexp(x) along an axis", &decompose_log_softmax)
+HEDDLE_PRIMITIVE(logsumexp, fused, 1, f32, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
+HEDDLE_PRIMITIVE(cross_entropy, fused, 2, f32, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(cholesky, fused, 1, widest, "L with L L^T = x, and the order of the first leading minor that is not positive", &linalg::decompose_cholesky)
+HEDDLE_PRIMITIVE(lu, fused, 1, widest, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
+HEDDLE_PRIMITIVE(solve_triangular, fused, 2, widest, "x with t x = b for a triangular t", &linalg::decompose_solve_triangular)
+HEDDLE_PRIMITIVE(linear_solve, fused, 3, widest, "x with a x = b from the LU factors of a", &linalg::decompose_linear_solve)
+HEDDLE_PRIMITIVE(det, fused, 2, widest, "determinant of a from its LU factors", &linalg::decompose_det)
+HEDDLE_PRIMITIVE(qr, fused, 1, widest, "Q with orthonormal columns and R upper triangular, Q R = x", &linalg::decompose_qr)
+HEDDLE_PRIMITIVE(eigh, fused, 1, widest, "eigenvectors and ascending eigenvalues of a symmetric x", &linalg::decompose_eigh)
+HEDDLE_PRIMITIVE(svd, fused, 1, widest, "U, s and V^T with U diag(s) V^T = x, s descending", &linalg::decompose_svd)
+HEDDLE_PRIMITIVE(custom, fused, -1, widest, "its first input, with a derivative given by hand", &decompose_custom)
+HEDDLE_PRIMITIVE(assign, effect, 2, widest, "value, written into the target's storage")
+HEDDLE_PRIMITIVE(while_result, effect, -1, widest, "what a while_loop of unknown length ended with")
+HEDDLE_PRIMITIVE(loop, effect, -1, widest, "a body repeated: scan, cond and while_loop are made of it")
+HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
-#define HEDDLE_ROW(name, arity, rule, cost, dialect, doc)                                                         \
+#define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                                               \
+  constexpr Autocast name##_autocast = Autocast::autocast;                                                        \
   constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>(#name, arity,        \
                                                                                               DTypeRule::rule, cost, dialect, doc);
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) HEDDLE_ROW(name, 1, rule, cost, dialect, doc)
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) HEDDLE_ROW(name, 2, rule, cost, dialect, doc)
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 1, rule, autocast, cost, dialect, doc)
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 2, rule, autocast, cost, dialect, doc)
 #include "core/graph/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
@@ -216,8 +221,8 @@ namespace {
 
 const OpDef* const table[] = {
     &ops::leaf_op, &ops::loop_arg_op, &ops::full_op, &ops::iota_op,
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) &ops::name##_op,
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
 #include "core/graph/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
@@ -247,6 +252,30 @@ const OpDef* find_op(std::string_view name) {
 const OpDef& op(std::string_view name) {
   if (const OpDef* row = find_op(name)) return *row;
   throw ValueError(fmt::format("[op] unknown op '{}'; `heddle ops` lists the known ones", name));
+}
+
+Autocast autocast_of(const OpDef& row) {
+  static const auto* const policies = new std::unordered_map<const OpDef*, Autocast>{
+#define HEDDLE_POLICY(name) {&ops::name##_op, ops::name##_autocast},
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_POLICY(name)
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_POLICY(name)
+#include "core/graph/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+      HEDDLE_PRIMITIVES(HEDDLE_POLICY)
+#undef HEDDLE_POLICY
+  };
+  const auto found = policies->find(&row);
+  return found == policies->end() ? Autocast::widest : found->second;
+}
+
+std::string_view name_of(Autocast policy) {
+  switch (policy) {
+    case Autocast::widest: return "widest";
+    case Autocast::low: return "low";
+    case Autocast::f32: return "f32";
+  }
+  return "?";
 }
 
 std::string_view name_of(OpKind kind) {

@@ -59,8 +59,8 @@ HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
 #undef HEDDLE_DECLARE
 
 // Elementwise rows of the table by identity, e.g. ops::add_op.
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) extern const OpDef name##_op;
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) extern const OpDef name##_op;
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
 #include "core/graph/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY

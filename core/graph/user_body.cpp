@@ -8,6 +8,7 @@
 #include <cmath>
 #include <set>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/functions.h"
 
@@ -148,7 +149,7 @@ std::vector<Tensor> call_user_body(const UserDefinition& definition, std::span<c
   std::vector<NodePtr> inputs;
   for (size_t i = 0; i < operands.size(); ++i) {
     if (operands[i].tensor == nullptr) throw ValueError(fmt::format("[{}] argument {} is a number; a body takes tensors (numbers are its constants)", definition.name, i));
-    const Tensor& x = *operands[i].tensor;
+    const Tensor x = cast(*operands[i].tensor, autocast_dtype(definition.body.autocast, operands[i].tensor->dtype()));
     build::check_device(*operands[0].tensor, x, definition.name.c_str());
     types.push_back({x.shape(), x.dtype()});
     inputs.push_back(x.node());

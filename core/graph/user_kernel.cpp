@@ -8,6 +8,7 @@
 #include <set>
 
 #include "core/exec/emit.h"
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/user_body.h"
 
@@ -65,8 +66,8 @@ DType common_dtype(const UserDefinition& definition, std::span<const UserOperand
     common = common ? build::number_dtype(operands[i].number, *common) : DType::f32;
   }
   if (!common) return DType::f32;
-  if (element.rule == DTypeRule::floating) return is_float(*common) ? *common : DType::f32;
-  return *common == DType::boolean ? DType::i32 : *common;
+  if (element.rule == DTypeRule::floating) return build::float_dtype(*common, element.autocast);
+  return *common == DType::boolean ? DType::i32 : autocast_dtype(element.autocast, *common);
 }
 
 Tensor operand_tensor(const UserDefinition& definition, size_t i, const UserOperand& operand, DType dtype, const Shape& shape, DeviceContext& device) {

@@ -36,6 +36,7 @@
 #include <string>
 #include <vector>
 
+#include "core/graph/autocast.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -74,6 +75,7 @@ struct UserElementwise {
   std::string text;
   // Of the common dtype: floating (integers become f32) or numeric (integers stay; bool becomes i32).
   DTypeRule rule = DTypeRule::floating;
+  Autocast autocast = Autocast::widest;  // of the common dtype, within an AutocastScope
   int iterations = 0;  // the most that all loops of the text run for one element: needed where there are loops, because some drivers end long ones in silence
   int cost = 0;        // of one element: 1 an addition, 10 a transcendental; 0: guessed from the text
   std::function<void(std::span<const double> in, std::span<double> out)> host = {};  // one element; integers beyond 2^53 lose digits
@@ -101,6 +103,7 @@ struct UserBody {
   // A value for each `const`.
   std::function<std::map<std::string, double>(std::span<const TensorType> inputs)> constants = {};
   std::map<std::string, int64_t, std::less<>> tunables = {};  // instead of the text's defaults
+  Autocast autocast = Autocast::widest;          // of each argument by itself, within an AutocastScope
   int64_t iterations = 0;                        // as above, of one lane
   std::function<void(std::span<const UserArray> in, std::span<UserArray> out)> host = {};
   UserRule vjp = {}, jvp = {};

@@ -86,8 +86,27 @@ Tensor GptBlock::attend(const Tensor& x) {
   return attn_proj_(self_attention(c_attn_(x), heads_, how));
 }
 
-Tensor GptBlock::forward(const Tensor& x) {
-  const Tensor middle = x + heddle::dropout(attend(ln_1_(x)), dropout_, training(), generator_);
+Tensor GptBlock::forward(const Tensor& x) { return finish(x, attend(ln_1_(x))); }
+
+Tensor GptBlock::read(const Tensor& x, KvCache::Layer& cache) {
+  const auto [queries, keys, values] = split_heads(c_attn_(ln_1_(x)), heads_);
+  const std::vector<std::pair<int64_t, int64_t>> behind = {{0, 0}, {0, 0}, {0, cache.keys.dim(2) - keys.dim(2)}, {0, 0}};
+  cache.keys.assign(pad(keys, behind));
+  cache.values.assign(pad(values, behind));
+  return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(queries, keys, values, {.causal = true}))));
+}
+
+Tensor GptBlock::step(const Tensor& x, KvCache::Layer& cache, const Tensor& length) {
+  const auto [query, key, value] = split_heads(c_attn_(ln_1_(x)), heads_);
+  const Tensor places = arange(0, static_cast<double>(cache.keys.dim(2)), 1, DType::i32, &x.device());
+  const Tensor is_next = reshape(places, {-1, 1}) == reshape(length, {-1, 1, 1, 1});  // (B, 1, context, 1)
+  cache.keys.assign(where(is_next, key, cache.keys));
+  cache.values.assign(where(is_next, value, cache.values));
+  return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(query, cache.keys, cache.values, {.key_lengths = length + 1}))));
+}
+
+Tensor GptBlock::finish(const Tensor& x, const Tensor& attended) {
+  const Tensor middle = x + heddle::dropout(attended, dropout_, training(), generator_);
   const Tensor inner = c_fc_(ln_2_(middle));
   const Tensor grown = mlp_proj_(tanh_gelu_ ? gelu_tanh(inner) : gelu(inner));
   return middle + heddle::dropout(grown, dropout_, training(), generator_);
@@ -105,14 +124,44 @@ Gpt::Gpt(const GptOptions& o, DeviceContext* device, Generator* generator)
   add("ln_f", ln_f_);
 }
 
+void Gpt::check_tokens(const Tensor& tokens) const {
+  if (tokens.rank() == 2 && tokens.dim(1) <= options_.context) return;
+  throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}", tokens.shape().str(), options_.context));
+}
+
+Tensor Gpt::embed(const Tensor& tokens) const { return embedding(wte_, tokens) + slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)}); }
+
 Tensor Gpt::forward(const Tensor& tokens) {
-  if (tokens.rank() != 2 || tokens.dim(1) > options_.context) {
-    throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}", tokens.shape().str(), options_.context));
-  }
-  const Tensor positions = slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)});
-  Tensor x = heddle::dropout(embedding(wte_, tokens) + positions, options_.dropout, training(), generator_);
+  check_tokens(tokens);
+  Tensor x = heddle::dropout(embed(tokens), options_.dropout, training(), generator_);
   for (GptBlock& block : blocks_) x = options_.checkpoint || options_.offload ? checkpoint(CheckpointOptions{.offload = options_.offload}, block, x) : block(x);
   return matmul(ln_f_(x), transpose(wte_));
+}
+
+KvCache Gpt::make_cache(int64_t batch) const {
+  const Shape shape{batch, options_.heads, options_.context, options_.width / options_.heads};
+  DeviceContext* device = &wte_.device();
+  KvCache cache{{}, zeros({batch}, DType::i32, device)};
+  for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back({zeros(shape, wte_.dtype(), device), zeros(shape, wte_.dtype(), device)});
+  return cache;
+}
+
+Tensor Gpt::read(const Tensor& tokens, KvCache& cache) {
+  check_tokens(tokens);
+  const NoGradScope no_grad;
+  Tensor x = embed(tokens);
+  for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].read(x, cache.layers[i]);
+  cache.length.assign(full(cache.length.shape(), static_cast<double>(tokens.dim(1)), DType::i32, &x.device()));
+  return matmul(ln_f_(x), transpose(wte_));
+}
+
+Tensor Gpt::step(const Tensor& tokens, KvCache& cache) {
+  const NoGradScope no_grad;
+  const Tensor& length = cache.length;
+  Tensor x = unsqueeze(embedding(wte_, tokens) + embedding(wpe_, length), 1);  // (B, 1, C)
+  for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].step(x, cache.layers[i], length);
+  cache.length.assign(length + 1);
+  return matmul(squeeze(ln_f_(x), 1), transpose(wte_));
 }
 
 }  // namespace heddle::nn

@@ -35,14 +35,28 @@ GptOptions gpt2_xl();
 GptOptions nanogpt_char(int64_t vocabulary = 65);
 GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
 
+// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h) computes one position a step.
+struct KvCache {
+  struct Layer {
+    Tensor keys, values;  // (B, heads, context, width / heads)
+  };
+  std::vector<Layer> layers;
+  Tensor length;  // (B) i32: positions held
+};
+
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
 class GptBlock : public Module {
  public:
   GptBlock(const GptOptions& options, DeviceContext* device, Generator* generator);
   Tensor forward(const Tensor& x) override;  // (B, T, C) -> (B, T, C)
+  // The same, and the cache holds these T positions. Evaluation only: no dropout.
+  Tensor read(const Tensor& x, KvCache::Layer& cache);
+  // One position (B, 1, C) behind the `length` (B) i32 that the cache holds, which is written there.
+  Tensor step(const Tensor& x, KvCache::Layer& cache, const Tensor& length);
 
  private:
   Tensor attend(const Tensor& x);
+  Tensor finish(const Tensor& x, const Tensor& attended);
 
   int64_t heads_;
   double dropout_;
@@ -59,7 +73,16 @@ class Gpt : public Module {
   Tensor forward(const Tensor& tokens) override;
   const GptOptions& options() const { return options_; }
 
+  // An empty cache of this model's context.
+  KvCache make_cache(int64_t batch = 1) const;
+  // Logits of tokens (B, T) as forward() gives them; the cache then holds these positions and no others. Records no gradient, as step().
+  Tensor read(const Tensor& tokens, KvCache& cache);
+  // Logits (B, vocabulary) behind one token more for each row, (B). Wrong where a row's cache is full.
+  Tensor step(const Tensor& tokens, KvCache& cache);
+
  private:
+  void check_tokens(const Tensor& tokens) const;
+  Tensor embed(const Tensor& tokens) const;
   GptOptions options_;
   Generator* generator_;
   Tensor wte_, wpe_;  // (vocabulary, C), (context, C)

@@ -18,6 +18,13 @@ class Parts : public Module {
   using Module::add_parameter;
 };
 
+// A joined projection's queries, keys and values, (B, heads, T, D) each, and what attention made of them back to (B, T, heads * D).
+struct Heads {
+  Tensor queries, keys, values;
+};
+Heads split_heads(const Tensor& joined, int64_t heads);
+Tensor join_heads(const Tensor& mixed);
+
 // Queries, keys and values side by side (B, T, 3 * C), each of `heads` heads side by side -> (B, T, C).
 Tensor self_attention(const Tensor& joined, int64_t heads, const AttentionOptions& how);
 

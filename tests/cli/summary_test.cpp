@@ -30,6 +30,13 @@ TEST(Summary, OfAModel) {
   EXPECT_NE(table.out.find("(1, 512, 2, 2)"), std::string::npos);
 }
 
+TEST(Summary, OfARecipe) {
+  const Json summary = Json::parse(run_heddle({"summary", "mnist-mlp", "--batch", "7", "--json"}).out);
+  EXPECT_EQ(summary["parameters"], 109386);
+  EXPECT_EQ(summary["flops"], 2 * 7 * (784 * 128 + 128 * 64 + 64 * 10));
+  expect_user_error({"summary", "mnist-mlp", "--input", "3"}, "as large as its data");
+}
+
 TEST(Summary, OfAFile) {
   const test::TemporaryFolder folder;
   save_safetensors(folder / "a.safetensors", {{"weight", zeros({3, 5}, DType::f32, &device("reference:0"))}});

@@ -273,6 +273,11 @@ TEST_P(StepTest, LongReductionsAreRightOrRefused) {
   EXPECT_EQ(value([&] { return sum(ones({n}, DType::f32, &dev())); }), n);
 }
 
+TEST_P(StepTest, AnIndexThatIsCastWhereItIsFound) {  // no buffer of the kernel is i64
+  const Tensor x = Tensor::from_vector(std::vector<float>{1, 3, 2, 7, 0, 5}, {2, 3}, &dev());
+  EXPECT_EQ(cast(argmax(x, 1), DType::i32).to_vector<int32_t>(), (std::vector<int32_t>{1, 0}));
+}
+
 TEST_P(StepTest, DivisionByALiteralZero) {
   const Tensor x = Tensor::from_vector(std::vector<float>{1, -2, 0}, {3}, &dev());
   const std::vector<double> y = (x / 0.0).to_doubles();

@@ -67,7 +67,7 @@ std::vector<ModelCase> model_cases() {
       images<nn::Cnn>("Cnn", nn::CnnOptions{.widths = {3, 5}, .classes = 4}, {3, 1, 11, 9}, {3, 4}),
       images<nn::LeNet>("LeNet", nn::LeNetOptions{.channels = 2, .height = 13, .width = 9, .stages = {4, 6}, .hidden = 7, .classes = 5}, {3, 2, 13, 9}, {3, 5}),
       images<nn::ResNet>("ResNet", basic, {3, 3, 19, 21}, {3, 5}),
-      stepped(images<nn::ResNet>("ResNetBottleneck", bottleneck, {3, 3, 7, 5}, {3, 5})),
+      images<nn::ResNet>("ResNetBottleneck", bottleneck, {3, 3, 7, 5}, {3, 5}),
       stepped(images<nn::MobileNetV2>("MobileNetV2", mobile, {3, 3, 11, 13}, {3, 5})),
       images<nn::UNet>("UNet", nn::UNetOptions{.in = 2, .out = 3, .width = 4, .multipliers = {1, 2}, .groups = 2, .dropout = 0.1}, {2, 2, 7, 5}, {2, 3, 7, 5}),
       stepped(images<TimedUNet>("UNetWithTime", nn::UNetOptions{.width = 4, .multipliers = {1, 1}, .groups = 2, .time = true}, {2, 1, 4, 5}, {2, 1, 4, 5})),

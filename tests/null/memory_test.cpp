@@ -69,6 +69,13 @@ Planned plan_gpt(bool checkpoint) {
   return plan_step(model, [&] { return cross_entropy(reshape(model(tokens), {-1, 256}), next); });
 }
 
+size_t forward_groups() {
+  const NoGradScope no_grad;
+  nn::Gpt model(small_gpt(false), &null_device());
+  const Tensor logits = model(reshape(labels(4 * 64), {4, 64}));
+  return plan_pending().scheduled.groups.size();
+}
+
 void expect_small_arena(const Planned& p, const char* what) {
   EXPECT_LE(static_cast<double>(p.plan.arena.total()), 1.15 * static_cast<double>(p.plan.lower_bound)) << what;
   EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(p.all_bytes())) << what;
@@ -86,9 +93,11 @@ TEST(StepMemory, ArenaIsNearItsLowerBound) {
 TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
   const Planned kept = plan_gpt(false), again = plan_gpt(true);
   EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
-  // The forward pass of the blocks once more, and not more than that.
-  EXPECT_GT(again.kernels.size(), kept.kernels.size() + 12);
-  EXPECT_LT(again.kernels.size(), kept.kernels.size() * 4 / 3 + 12);
+  // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into one launch depends on the memory
+  // that is left.
+  const size_t more = again.scheduled.groups.size() - kept.scheduled.groups.size();
+  EXPECT_GT(more, 12u);
+  EXPECT_LE(more, forward_groups());
 }
 
 TEST(Checkpoint, ResultsAreKeptAndInsidesComputedAgain) {

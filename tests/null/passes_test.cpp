@@ -141,6 +141,30 @@ TEST(Passes, CastsThatLoseNothingVanish) {
   EXPECT_EQ(casts(DType::boolean, DType::f16, DType::boolean), 0u);
 }
 
+Shape shape_of_product(const Graph& graph) {
+  for (const IrNode& node : graph.nodes) {
+    if (node.op == &ops::matmul_op) return node.shape;
+  }
+  return {};
+}
+
+// The sum over batches, reshaped there and back by the gradient of a broadcast, has one reader: it is computed transposed, as the weight lies.
+TEST(Passes, AWeightGradientOfBatchesLiesAsTheWeightDoes) {
+  const Tensor x = leaf({3, 8, 12}), dy = leaf({3, 8, 4});
+  const auto sums = [&] { return sum(matmul(transpose(x), dy), {0}); };
+  const auto update = [](const Tensor& sums) {
+    const Tensor gradient = transpose(reshape(reshape(sums, {1, 12, 4}), {12, 4}));
+    return gradient * 2.0 + square(gradient);
+  };
+  {
+    const Tensor updated = update(sums());
+    EXPECT_EQ(shape_of_product(simplify(recorded())).str(), "(4, 12)");
+  }
+  const Tensor held = sums();
+  const Tensor updated = update(held);
+  EXPECT_EQ(shape_of_product(simplify(recorded())).str(), "(12, 4)");
+}
+
 TEST(Passes, VerifierNamesThePassAndTheVertex) {
   const Tensor x = leaf({2, 3}), y = sum(exp(x) + x, {1});
   const Graph good = simplify(recorded());

@@ -196,9 +196,9 @@ bool is_long_sum(std::string_view op) {
 }  // namespace
 
   Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
-#define HEDDLE_UNARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
   if (&row == &ops::name##_op) return heddle::name(in[0]);
-#define HEDDLE_BINARY(name, rule, cost, dialect, host, doc) \
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   if (&row == &ops::name##_op) return heddle::name(in[0], in[1]);
 #include "core/graph/elementwise.inc"
 #undef HEDDLE_UNARY

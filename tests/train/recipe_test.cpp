@@ -139,7 +139,7 @@ TEST_F(Recipes, BeginFromAFileWithFrozenLayers) {
   EXPECT_EQ(task->model().state_dict().at("0.weight").to_doubles(), first);
   EXPECT_NE(task->model().state_dict().at("2.weight").to_doubles(), last);
   c.run.freeze = {"encoder.*"};
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "no such parameter; its first is 0.weight"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "fits 'encoder.*'; there are 0.weight"));
 }
 
 }  // namespace

@@ -44,8 +44,8 @@ Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPt
   return corpus;
 }
 
-LanguageModel::LanguageModel(std::shared_ptr<nn::Module> model, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
-    : model_(std::move(model)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
+LanguageModel::LanguageModel(std::shared_ptr<nn::Module> model, std::string description, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
+    : model_(std::move(model)), description_(std::move(description)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
   if (std::min(corpus_.training.size(), corpus_.validation.size()) <= block) {
     throw ValueError(fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}", c.run.recipe, corpus_.name, corpus_.training.size(),
                                  corpus_.validation.size(), block));
@@ -86,7 +86,7 @@ Evaluation LanguageModel::evaluate(int64_t limit) {
 Metadata LanguageModel::metadata() const {
   data::Preprocessing preprocessing;
   preprocessing.tokenizer = corpus_.tokenizer;
-  return {{"preprocessing", preprocessing.str()}};
+  return {{"preprocessing", preprocessing.str()}, {"model", description_}};
 }
 
 }  // namespace heddle::train

@@ -25,7 +25,8 @@ Corpus read_corpus(const Config& config, data::TokenizerPtr stored, data::Tokeni
 
 class LanguageModel final : public Task {
  public:
-  LanguageModel(std::shared_ptr<nn::Module> model, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
+  // `description` (nn/language_model.h) is stored with the model, so that it can generate without its recipe.
+  LanguageModel(std::shared_ptr<nn::Module> model, std::string description, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
   nn::Module& model() override { return *model_; }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
@@ -36,6 +37,7 @@ class LanguageModel final : public Task {
   Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
 
   std::shared_ptr<nn::Module> model_;
+  std::string description_;
   Corpus corpus_;
   int64_t block_;
   double label_smoothing_;

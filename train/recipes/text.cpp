@@ -2,8 +2,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "nn/models/gpt.h"
-#include "nn/models/recurrent_lm.h"
+#include "nn/language_model.h"
 #include "train/recipes/language.h"
 #include "train/recipes/recipes.h"
 
@@ -24,7 +23,7 @@ std::unique_ptr<Task> make_gpt(const TaskRequest& r, Corpus corpus) {
   options.heads = c.model_value<Integer>("heads");
   options.width = c.model_value<Integer>("width");
   options.dropout = c.model_value<Number>("dropout");
-  return std::make_unique<LanguageModel>(std::make_shared<nn::Gpt>(options, &r.device), std::move(corpus), options.context, c, r.device);
+  return std::make_unique<LanguageModel>(std::make_shared<nn::Gpt>(options, &r.device), nn::describe(options), std::move(corpus), options.context, c, r.device);
 }
 
 std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width, Integer context, Number dropout) {
@@ -78,7 +77,7 @@ Recipe char_lstm() {
             options.hidden = c.model_value<Integer>("hidden");
             options.layers = c.model_value<Integer>("layers");
             options.dropout = c.model_value<Number>("dropout");
-            return std::make_unique<LanguageModel>(std::make_shared<nn::RecurrentLm>(options, &r.device), std::move(corpus), c.model_value<Integer>("context"), c, r.device);
+            return std::make_unique<LanguageModel>(std::make_shared<nn::RecurrentLm>(options, &r.device), nn::describe(options), std::move(corpus), c.model_value<Integer>("context"), c, r.device);
           }};
 }
 

@@ -29,7 +29,7 @@ constexpr PassInfo table[] = {
     {Pass::activations, "activations", pattern, false, "a hand-written GELU or SiLU is one operation"},
     {Pass::attention, "attention", pattern, false, "softmax(scale q k^T + mask) v is one kernel without the matrix of scores"},
     {Pass::batch_norm, "batch-norm", pattern, false, "scales and shifts of channels become part of a convolution's or product's weights"},
-    {Pass::recompute, "recompute", pattern, false, "what checkpoint() marked is computed again for the backward pass"},
+    {Pass::recompute, "recompute", pattern, false, "what checkpoint() marked, and a weight in half precision, is computed again for the backward pass"},
     {Pass::split_conv, "split-conv", device, false, "weight gradients of convolutions in partial sums"},
     {Pass::split_matmul, "split-matmul", device, false, "long inner dimensions in parts, those of size 1 elementwise"},
     {Pass::split_attention, "split-attention", device, false, "few queries over many keys in ranges of keys"},

@@ -52,11 +52,23 @@ Graph Simplifier::run() {
     keep_ = node.keep;
     origin_ = node.origin;
     to[i] = make(std::move(node));
-    users_of_[to[i]] += users_[i];
+    users_of_[to[i]] += users_[i] - readers_gone(static_cast<int>(i), to);
   }
   for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   settle_sizes(out_, anything_varies(in_));
   return passes_.has(Pass::dead) ? drop_dead(std::move(out_)) : std::move(out_);
+}
+
+// A vertex that has become what it was made from (a reshape there and back) does not read it any more, nor does what lay between for it alone.
+int Simplifier::readers_gone(int vertex, const std::vector<int>& to) const {
+  const auto old = [&](int id) -> const IrNode& { return in_.nodes[static_cast<size_t>(id)]; };
+  const int same = to[static_cast<size_t>(vertex)];
+  int gone = 0;
+  for (int id : old(vertex).inputs) {
+    while (to[static_cast<size_t>(id)] != same && users_[static_cast<size_t>(id)] == 1 && old(id).inputs.size() == 1) id = old(id).inputs[0];
+    gone += to[static_cast<size_t>(id)] == same;
+  }
+  return gone;
 }
 
 void Simplifier::mark_live() {

@@ -34,6 +34,7 @@ class Simplifier {
 
  private:
   void mark_live();
+  int readers_gone(int vertex, const std::vector<int>& to) const;
   std::optional<int> rewrite(IrNode& node);
   const IrNode& behind_views(int id) const;
   bool divides_by_zero(const IrNode& node) const;

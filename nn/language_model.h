@@ -1,0 +1,36 @@
+// Language models by description: what a model file has to say besides weights, so that it can be used without the program that trained it.
+//
+//   save_safetensors(path, gpt.state_dict(), {{"model", nn::describe(gpt.options())}, {"tokenizer", tokenizer->str()}});
+//   const nn::LanguageModel model(file.metadata.at("model"), &device);
+//   model.module().load_state_dict(file.tensors);
+//   const auto decoder = model.decoder();
+//
+// Errors: ValueError for a description that is none, those of Module::load_state_dict. Thread safety: none.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "nn/decoder.h"
+
+namespace heddle::nn {
+
+// JSON: {"type": "gpt", "vocabulary": 65, ...}, {"type": "recurrent", ...}.
+std::string describe(const GptOptions& options);
+std::string describe(const RecurrentLmOptions& options);
+
+class LanguageModel {
+ public:
+  // In evaluation mode, with weights of its own.
+  explicit LanguageModel(const std::string& description, DeviceContext* device = nullptr);
+  Module& module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
+  int64_t vocabulary() const { return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary; }
+  // With a cache, unless it is asked to do without (Gpt only: ValueError).
+  DecoderPtr decoder(int64_t batch = 1, bool cache = true) const;
+
+ private:
+  std::shared_ptr<Gpt> gpt_;  // one of the two
+  std::shared_ptr<RecurrentLm> recurrent_;
+};
+
+}  // namespace heddle::nn

@@ -1,0 +1,138 @@
+// heddle tokenize and heddle pack, as a user meets them.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/cli/subprocess.h"
+#include "tests/cli/user_error.h"
+#include "tests/support/temporary_folder.h"
+
+namespace heddle {
+namespace {
+
+using Json = nlohmann::json;
+using test::contains;
+using test::expect_user_error;
+using test::Finished;
+using test::run_heddle;
+
+class TextCommands : public testing::Test {
+ protected:
+  std::string write(const std::string& name, const std::string& text) {
+    std::ofstream(folder / name, std::ios::binary) << text;
+    return folder / name;
+  }
+  Json json(std::vector<std::string> arguments) {
+    arguments.push_back("--json");
+    const Finished run = run_heddle(arguments);
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    return Json::parse(run.out, nullptr, false);
+  }
+  test::TemporaryFolder folder;
+};
+using TokenizeCommand = TextCommands;
+using PackCommand = TextCommands;
+using GenerateCommand = TextCommands;
+
+TEST_F(TokenizeCommand, TrainsEncodesAndDecodes) {
+  std::string corpus;
+  for (int i = 0; i < 50; ++i) corpus += "the weaver lifts the warp, größer ";
+  const std::string text = write("corpus.txt", corpus), out = folder / "tokenizer";
+  const Json done = json({"tokenize", "train", text, "--out", out, "--vocabulary", "280"});
+  EXPECT_EQ(done["tokens"], 280);
+  for (const std::string& from : {out, out + "/tokenizer.json"}) {
+    const Json tokens = json({"tokenize", "encode", "--tokenizer", from, "the größer warp"});
+    EXPECT_LT(tokens.size(), 10u);
+    std::vector<std::string> arguments = {"tokenize", "decode", "--tokenizer", from};
+    for (const Json& token : tokens) arguments.push_back(token.dump());
+    EXPECT_EQ(run_heddle(arguments).out, "the größer warp\n");
+  }
+  EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", out, "--recognise-special", "<|endoftext|>"}), Json::array({279}));
+  const Json about = json({"tokenize", "info", "--tokenizer", out, "--file", text});
+  EXPECT_EQ(about["type"], "bpe");
+  EXPECT_EQ(about["bytes"], corpus.size());
+  EXPECT_GT(about["bytes_per_token"], 2);
+}
+
+TEST_F(TokenizeCommand, Characters) {
+  const std::string text = write("corpus.txt", "abcü"), out = folder / "tokenizer";
+  EXPECT_EQ(json({"tokenize", "train", text, "--out", out, "--kind", "characters"})["tokens"], 4);
+  EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", out, "cü"}), (Json{2, 3}));
+  expect_user_error({"tokenize", "encode", "--tokenizer", out, "xyz"}, "'x' (U+0078) at byte 0 is not among the 4 characters");
+  expect_user_error({"tokenize", "decode", "--tokenizer", out, "4"}, "there is no token 4 among 4");
+}
+
+TEST_F(TokenizeCommand, BadInput) {
+  expect_user_error({"tokenize", "train", folder / "none.txt", "--out", folder / "t"}, "no such file");
+  expect_user_error({"tokenize", "train", write("a.txt", "abc"), "--out", folder / "t", "--vocabulary", "100"}, "a vocabulary of 100 is not between 257");
+  expect_user_error({"tokenize", "train", write("b.txt", "ab\xFF"), "--out", folder / "t"}, "is no UTF-8");
+  expect_user_error({"tokenize", "info", "--tokenizer", write("bad.json", "{}")}, "not what a tokenizer is stored as");
+  expect_user_error({"tokenize", "info", "--tokenizer", folder.path()}, "tokenizer.json: no such file");
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"a.txt", "b.txt", "bad.json"}));
+}
+
+TEST_F(PackCommand, CsvAndText) {
+  const std::string csv = write("a.csv", "x,y,kind\n1,2,a\n3,4,b\n"), out = folder / "a.rec";
+  EXPECT_EQ(json({"pack", csv, "--out", out, "--label", "kind"})["examples"], 2);
+  const Json verified = json({"pack", "verify", out});
+  EXPECT_EQ(verified["examples"], 2);
+  EXPECT_EQ(verified["first"], (Json{"(2) f32", "() i32"}));
+  EXPECT_EQ(Json::parse(verified["metadata"].get<std::string>())["classes"], (Json{"a", "b"}));
+
+  const std::string text = write("a.txt", "to be or not to be, that is the question"), tokens = folder / "t.rec";
+  EXPECT_EQ(json({"pack", text, "--out", tokens, "--block", "8"})["examples"], 4);
+  EXPECT_EQ(Json::parse(json({"pack", "verify", tokens})["metadata"].get<std::string>())["tokenizer"]["type"], "characters");
+  EXPECT_TRUE(contains(run_heddle({"pack", text, "--out", tokens, "--block", "8"}).out, "4 examples"));
+}
+
+TEST_F(PackCommand, BadInput) {
+  expect_user_error({"pack"}, "a source and --out are needed");
+  expect_user_error({"pack", write("a.xyz", ""), "--out", folder / "a.rec"}, "cannot tell what this is");
+  expect_user_error({"pack", write("a.csv", "a,b\n1\n"), "--out", folder / "a.rec"}, "a.csv:2: the row has 1 fields");
+  expect_user_error({"pack", folder.path(), "--out", folder / "a.rec"}, "no folders of classes with images");
+  expect_user_error({"pack", "verify", folder / "a.csv"}, "not a file of records");
+  EXPECT_EQ(folder.names(), (std::vector<std::string>{"a.csv", "a.xyz"}));  // nothing half written
+}
+
+TEST_F(PackCommand, FlippedBitsAreFound) {
+  const std::string out = folder / "a.rec";
+  json({"pack", write("a.csv", "x\n1\n2\n3\n"), "--out", out});
+  std::vector<uint8_t> bytes = test::read_bytes(out);
+  bytes[20] ^= 4;
+  test::write_bytes(out, bytes);
+  expect_user_error({"pack", "verify", out}, "record 0 is corrupt");
+}
+
+TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
+  std::string corpus;
+  for (int i = 0; i < 40; ++i) corpus += "the weaver lifts the warp, größer ";
+  const std::string text = write("corpus.txt", corpus);
+  const auto train = [&](const std::string& recipe) {
+    const std::string run = folder / recipe;
+    const Finished trained = run_heddle({"train", recipe, "--data", text, "--out", run, "--device", "reference:0", "--steps", "1", "--batch", "2", "--limit-test", "1", "--set", "model.width=8", "--set",
+                                         "model.layers=1", "--set", "model.context=16"});
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    return run;
+  };
+  const auto generate = [&](const std::string& run, std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "10"});
+    return json(more);
+  };
+  const std::string gpt = train("char-gpt"), lstm = train("char-lstm");
+  const Json drawn = generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"}), greedy = generate(gpt, {"--greedy"});
+  EXPECT_EQ(drawn["tokens"], 10);
+  EXPECT_EQ(generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"})["text"], drawn["text"]);
+  EXPECT_EQ(generate(gpt, {"--greedy", "--no-cache"})["text"], greedy["text"]);
+  EXPECT_EQ(generate(gpt, {"--beams", "2"})["tokens"], 10);
+  EXPECT_EQ(generate(lstm, {"--greedy"})["tokens"], 10);
+  EXPECT_EQ(run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out, "the " + greedy["text"].get<std::string>() + "\n");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "XYZ"}, "'X' (U+0058) at byte 0 is not among the");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "the", "--top-p", "2"}, "top_p is 2");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", ""}, "the prompt is empty");
+  EXPECT_EQ(json({"tokenize", "info", "--tokenizer", gpt + "/model.safetensors"})["type"], "characters");
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,18 @@
+// Where the commands find tokenizers.
+//
+// Errors: IoError. Thread safety: none.
+#pragma once
+
+#include <string>
+
+#include "data/tokenizer.h"
+#include "io/safetensors.h"
+
+namespace heddle::tools {
+
+// A folder with vocab.json and merges.txt (or tokenizer.json), a file that Tokenizer::str() wrote, or a model file (.safetensors) that holds one in its metadata.
+data::TokenizerPtr load_tokenizer(const std::string& path);
+// What the model file's metadata hold: "tokenizer", or the one of "preprocessing". IoError where there is none.
+data::TokenizerPtr tokenizer_of(const Metadata& metadata, const std::string& path);
+
+}  // namespace heddle::tools
