@@ -18,6 +18,8 @@ Family reduce_family();
 Family sort_family();
 Family scan_family();
 Family embedding_family();
+Family linalg_family();
+Family fft_family();
 Family elementwise_family();
 Family chain_family();
 Family transpose_family();
@@ -54,7 +56,7 @@ const std::vector<std::string>& peer_names() {
 
 const std::vector<Family>& families() {
   static const std::vector<Family> table = {matmul_family(),    conv_family(),      attention_family(), softmax_family(),  layernorm_family(), reduce_family(),
-                                            sort_family(),      scan_family(),      embedding_family(), elementwise_family(), chain_family(),
+                                            sort_family(),      scan_family(),      embedding_family(), linalg_family(),    fft_family(),       elementwise_family(), chain_family(),
                                             transpose_family(), gather_family(),    movement_family(),  optimizer_family(), dispatch_family(), copy_family(),      step_family(),
                                             kernel_family()};
   return table;

@@ -105,6 +105,22 @@ class Cases:
         indices = self.torch.randint(int(rows), [count], device=self.device)
         return lambda: self.torch.index_select(table, 0, indices)
 
+    def linalg(self, case, dtype):
+        linalg = self.torch.linalg
+        kind, rest = case.split(":")
+        batch, n = sizes(rest)
+        a = self.random([batch, n, n], dtype)
+        if kind in ("cholesky", "solve", "eigh"):
+            a = a @ a.mT / n + self.torch.eye(n)
+        b = a.flip(-1)
+        calls = {"cholesky": lambda: linalg.cholesky_ex(a), "solve": lambda: linalg.solve_ex(a, b), "qr": lambda: linalg.qr(a), "eigh": lambda: linalg.eigh(a),
+                 "svd": lambda: linalg.svd(a, full_matrices=False)}
+        return calls.get(kind)
+
+    def fft(self, case, dtype):
+        x = self.torch.view_as_complex(self.random(sizes(case) + [2], dtype))
+        return lambda: self.torch.fft.fft(x)
+
     def copy(self, case, dtype):
         x = self.random(sizes(case), dtype)
         return lambda: -x

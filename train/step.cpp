@@ -1,6 +1,7 @@
 #include "train/step.h"
 
 #include "autograd/autograd.h"
+#include "core/graph/autocast.h"
 #include "core/graph/functions.h"
 
 namespace heddle::train {
@@ -23,6 +24,7 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       average_(average),
       device_(device),
       accumulate_(config.training.accumulate),
+      low_(config.training.precision == "f32" ? std::nullopt : std::optional(parse_dtype(config.training.precision))),
       clips_(config.training.clip_norm > 0),
       losses_(empty_list(device)),
       norms_(empty_list(device)),
@@ -34,10 +36,16 @@ void TrainingStep::submit(const std::vector<Tensor>& batch, int64_t part) {
   if (part + 1 == accumulate_) ++open_;
 }
 
+Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
+  std::optional<AutocastScope> precision;
+  if (low_) precision.emplace(*low_);
+  return task_.loss(batch);
+}
+
 void TrainingStep::record(const std::vector<Tensor>& batch, int64_t part) {
-  Tensor loss = task_.loss(batch);
+  Tensor loss = forward(batch);
   if (accumulate_ > 1) loss = loss * (1.0 / static_cast<double>(accumulate_));
-  backward(loss);
+  backward(optimizers_.scaled(loss));
   keep(losses_, loss.detach(), part > 0);
   if (part + 1 < accumulate_) return;
   optimizers_.update();
@@ -56,7 +64,11 @@ void TrainingStep::keep(Tensor& list, const Tensor& value, bool add) {
 
 TrainingStep::Results TrainingStep::take() {
   device_.synchronize();
-  Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}};
+  Results results{first_of(losses_, open_), clips_ ? first_of(norms_, open_) : std::vector<float>{}, {}, {}};
+  if (const nn::LossScale* scale = optimizers_.loss_scale()) {
+    results.loss_scale = scale->value().item();
+    results.skipped = static_cast<int64_t>(scale->skipped().item());
+  }
   open_ = 0;
   return results;
 }

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <vector>
 
 #include "core/exec/compile.h"
@@ -35,11 +36,14 @@ class TrainingStep {
   struct Results {
     std::vector<float> losses;
     std::vector<float> norms;  // empty without clip_norm
+    std::optional<double> loss_scale;  // of f16 training, as it is now
+    std::optional<int64_t> skipped;    // updates left out so far, because a gradient was infinite or NaN
   };
   // Waits for the device.
   Results take();
 
  private:
+  Tensor forward(const std::vector<Tensor>& batch);
   void record(const std::vector<Tensor>& batch, int64_t part);
   void keep(Tensor& list, const Tensor& value, bool add);
 
@@ -48,6 +52,7 @@ class TrainingStep {
   nn::ExponentialAverage* average_;
   DeviceContext& device_;
   int64_t accumulate_;
+  std::optional<DType> low_;  // of products, in mixed precision
   bool clips_;
   int64_t open_ = 0;
   Tensor losses_, norms_;  // (window)

@@ -112,7 +112,7 @@ struct Trainer::State {
         plateau(c.schedule.name == "plateau"
                     ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})
                     : nullptr),
-        optimizers(t, c, make_schedule(c, total_steps, plateau)),
+        optimizers(t, c, make_schedule(c, total_steps, plateau), d),
         average(c.training.ema > 0 ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema) : std::nullopt),
         training_step(t, optimizers, average ? &*average : nullptr, c, d) {
     if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
@@ -168,6 +168,8 @@ struct Trainer::State {
       record.loss = last_loss = results.losses[i];
       record.lr = window_lr[i];
       if (!results.norms.empty()) record.grad_norm = results.norms[i];
+      record.loss_scale = results.loss_scale;
+      record.skipped = results.skipped;
       record.samples_per_second = samples / step_seconds.back();
       record.seconds = seconds_since(run_start);
       records.push_back(record);
@@ -259,11 +261,12 @@ struct Trainer::State {
   std::vector<std::string> resume() {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
-    if (!latest) throw ValueError(fmt::format("[train] {} holds no checkpoint to resume from", folder->path()));
+    if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
     step = restore(latest->checkpoint, latest->path, run_state(), config);
     if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;
+    for (std::string& broken : latest->broken) broken += fmt::format("; going on from {}", latest->path);
     return latest->broken;
   }
 

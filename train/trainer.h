@@ -44,7 +44,7 @@ class Trainer {
   // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
   void write_to(RunFolder& folder);
   void add(std::shared_ptr<Callback> callback);
-  // Goes on from the folder's newest whole checkpoint; what is said about newer ones that are broken. ValueError where there is none.
+  // Goes on from the folder's newest whole checkpoint, or begins again where there is none yet; what there is to say about that. IoError when all are broken.
   std::vector<std::string> resume();
   // `evaluate` false: trains and saves only.
   Outcome run(bool evaluate = true);

@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "core/graph/build_shape.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 
@@ -104,6 +105,30 @@ Tensor cartesian_prod(std::span<const Tensor> vectors, Caller caller) {
   return stack(columns, 1);
 }
 
+Tensor combinations(TensorArg argument, int64_t count, bool with_replacement) {
+  const CallerScope scope(argument.caller);
+  const Tensor& x = argument.tensor;
+  if (x.rank() != 1) throw ShapeError(fmt::format("[combinations] x is a vector; got {}", x.shape().str()));
+  if (count < 1) throw ValueError(fmt::format("[combinations] {} elements of each; at least one is needed", count));
+  const int64_t n = x.dim(0);
+  std::vector<int> places, row(static_cast<size_t>(count));
+  const auto fill = [&](const auto& self, size_t at, int from) -> void {
+    if (at == row.size()) {
+      if (places.size() > size_t{1} << 26) throw ValueError(fmt::format("[combinations] there are too many of {} elements of {}", count, n));
+      places.insert(places.end(), row.begin(), row.end());
+      return;
+    }
+    for (int i = from; i < n; ++i) {
+      row[at] = i;
+      self(self, at + 1, with_replacement ? i : i + 1);
+    }
+  };
+  if (n > 0) fill(fill, 0, 0);
+  const Shape shape{static_cast<int64_t>(places.size()) / count, count};
+  if (places.empty()) return reshape(slice(x, 0, {.stop = 0}), shape);
+  return take(x, Tensor::from_vector(places, shape, &x.device()));
+}
+
 Tensor vander(TensorArg argument, int64_t columns, bool increasing) {
   const CallerScope scope(argument.caller);
   const Tensor& x = argument.tensor;
@@ -153,6 +178,21 @@ Ordered nanmedian(const Tensor& x, int axis, bool keepdim, Caller caller) {
   const Tensor numbers = is_float(x.dtype()) ? sum(cast(!isnan(x), DType::i32), {at}, true) : full(x.shape().with(at, 1), static_cast<double>(x.dim(at)), DType::i64, &x.device());
   const Tensor middle = maximum(shift_right(numbers - 1, full_like(numbers, 1)), 0);
   const Tensor value = gather(order.values, at, middle), index = gather(order.indices, at, middle);
+  return keepdim ? Ordered{value, index} : Ordered{squeeze(value, at), squeeze(index, at)};
+}
+
+Ordered mode(const Tensor& x, int axis, bool keepdim, Caller caller) {
+  const CallerScope scope(caller);
+  const int at = axis_of("mode", x, axis);
+  if (x.dim(at) == 0) throw ShapeError(fmt::format("[mode] axis {} of {} has no elements", at, x.shape().str()));
+  const Ordered order = sort(x, at);
+  const Tensor changed = ne(slice(order.values, at, {.start = 1}), slice(order.values, at, {.stop = x.dim(at) - 1}));
+  std::vector<std::pair<int64_t, int64_t>> front(static_cast<size_t>(x.rank()), {0, 0});
+  front[static_cast<size_t>(at)].first = 1;
+  const Tensor place = positions(x.shape(), at, x.device());
+  const Tensor begin = cummax(where(pad(cast(changed, DType::i32), front) > 0, place, 0), at).values;  // of the run of equal values
+  const Tensor last = argmax(place - begin, at, true), first = gather(begin, at, last);  // the longest; the first of several is the smallest value's
+  const Tensor index = gather(order.indices, at, first), value = gather(x, at, index);
   return keepdim ? Ordered{value, index} : Ordered{squeeze(value, at), squeeze(index, at)};
 }
 

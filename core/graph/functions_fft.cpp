@@ -1,4 +1,4 @@
-// Fourier transforms as products with matrices of roots of unity.
+// Fourier transforms: one launch for powers of two (fft_rows.h), else products with matrices of roots of unity.
 #include "core/graph/functions_fft.h"
 
 #include <fmt/format.h>
@@ -11,6 +11,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
+#include "core/graph/fft_rows.h"
 
 namespace heddle {
 namespace {
@@ -162,8 +163,29 @@ Tensor convolved(const Tensor& x, const Problem& p) {
   return p.real_out ? reshape(slice(z, 3, {.start = 0, .stop = 1}), Shape{z.dim(0), z.dim(1), z.dim(2)}) : z;
 }
 
+// exp(sign 2 pi i j k / n) for j < 16, k < n / 16: (2, 16, n / 16).
+Tensor root_table(const Tensor& like, int64_t n, double sign) {
+  const Shape grid{2, 16, n / 16};
+  const Roots w = roots(exponents(grid, 1, 2, like.device()), n, sign, like.dtype());
+  return where(positions(grid, 0, like.device()) == 0, w.real, w.imaginary);
+}
+
+// By one launch: rows are (B, n, T) with T beside B.
+Tensor in_rows(const Tensor& x, const Problem& p) {
+  const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
+  const auto ordered = [](const Tensor& t, bool real) { return permute(t, real ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 2, 1, 3}); };
+  const Shape flat = p.real_in ? Shape{batch * tail, n} : Shape{batch * tail, n, 2}, made = p.real_out ? Shape{batch, tail, p.keep} : Shape{batch, tail, p.keep, 2};
+  const Tensor y = build::fft_rows(reshape(ordered(x, p.real_in), flat), {n, n, p.keep, p.kind.sign, p.kind.scale, p.real_in, p.real_out}, root_table);
+  return ordered(reshape(y, made), p.real_out);
+}
+
 Tensor transform(const Tensor& x, const Problem& p) {
-  const std::vector<int64_t>& factors = factors_of(x.dim(1));
+  const int64_t n = x.dim(1);
+  if (build::takes_fft_rows(x, n)) return in_rows(x, p);
+  for (int64_t m = build::longest_fft_row; m >= build::shortest_fft_row; m /= 2) {  // one factor, and rows
+    if (n % m == 0 && n / m <= largest_prime && build::takes_fft_rows(x, m)) return factored(x, p, n / m);
+  }
+  const std::vector<int64_t>& factors = factors_of(n);
   if (factors.empty()) return convolved(x, p);
   return factors.size() == 1 ? single(x, p) : factored(x, p, factors[0]);
 }

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <array>
 #include <cmath>
 #include <optional>
 
@@ -98,8 +99,19 @@ Tensor pixels(const Tensor& x, const Tensor& ix, const Tensor& iy) {
 
 Tensor unnormalized(const Tensor& v, int64_t size, const GridOptions& how) {
   const double n = static_cast<double>(size);
-  const Tensor at = how.align_corners ? (v + 1) * ((n - 1) / 2) : ((v + 1) * n - 1) * 0.5;
-  return how.padding == GridPadding::border ? clamp(at, 0, n - 1) : at;
+  return how.align_corners ? (v + 1) * ((n - 1) / 2) : ((v + 1) * n - 1) * 0.5;
+}
+
+// Coordinates of pixels, brought inside as the padding says; zeros: as they are.
+Tensor padded(const Tensor& at, int64_t size, const GridOptions& how) {
+  return how.padding == GridPadding::zeros ? at : clamp(at, 0, static_cast<double>(size - 1));
+}
+
+// Weights of the four neighbours -1, 0, 1, 2 of a place between 0 and 1.
+std::array<Tensor, 4> cubic_weights(const Tensor& fraction) {
+  std::array<Tensor, 4> weights;
+  for (size_t k = 0; k < 4; ++k) weights[k] = cubic_kernel(abs(fraction - (static_cast<double>(k) - 1)));
+  return weights;
 }
 
 }  // namespace
@@ -154,19 +166,30 @@ Tensor grid_sample(const Tensor& image, const Tensor& grid, const GridOptions& h
     throw ShapeError(fmt::format("[grid_sample] x is {}, grid is {}; expected (N, C, H, W) and (N, h, w, 2)", image.shape().str(), grid.shape().str()));
   }
   if (image.dim(2) < 1 || image.dim(3) < 1) throw ShapeError(fmt::format("[grid_sample] x is {}: an image without pixels", image.shape().str()));
-  if (how.mode == Interpolation::cubic) throw ValueError("[grid_sample] mode is cubic; expected linear or nearest");
   const Tensor in = build::as_float(image), x = build::widen(in), g = build::widen(build::as_float(grid));
   const int64_t height = x.dim(2), width = x.dim(3);
   const auto coordinate = [&](int k) { return squeeze(slice(g, 3, {.start = k, .stop = k + 1}), 3); };
-  const Tensor at_x = unnormalized(coordinate(0), width, how), at_y = unnormalized(coordinate(1), height, how);  // (N, h, w)
+  const Tensor free_x = unnormalized(coordinate(0), width, how), free_y = unnormalized(coordinate(1), height, how);  // (N, h, w)
   // One neighbour with its weight (undefined: 1), 0 outside.
   const auto neighbour = [&](const Tensor& ix, const Tensor& iy, const Tensor& weight) {
     const Tensor value = pixels(x, ix, iy);
     const Tensor weighted = weight.defined() ? value * unsqueeze(weight, 1) : value;
-    if (how.padding == GridPadding::border) return weighted;
+    if (how.padding != GridPadding::zeros) return weighted;
     const Tensor inside = ix >= 0 && ix <= static_cast<double>(width - 1) && iy >= 0 && iy <= static_cast<double>(height - 1);
     return where(unsqueeze(inside, 1), weighted, 0);
   };
+  if (how.mode == Interpolation::cubic) {  // the neighbours are padded, not the place between them
+    const Tensor left = floor(free_x), top = floor(free_y);
+    const std::array<Tensor, 4> across = cubic_weights(free_x - left), down = cubic_weights(free_y - top);
+    Tensor total;
+    for (size_t k = 0; k < 16; ++k) {
+      const Tensor ix = padded(left + (static_cast<double>(k % 4) - 1), width, how), iy = padded(top + (static_cast<double>(k / 4) - 1), height, how);
+      const Tensor tap = neighbour(ix, iy, across[k % 4] * down[k / 4]);
+      total = total.defined() ? total + tap : tap;
+    }
+    return cast(total, in.dtype());
+  }
+  const Tensor at_x = padded(free_x, width, how), at_y = padded(free_y, height, how);
   if (how.mode == Interpolation::nearest) return cast(neighbour(round(at_x), round(at_y), Tensor()), in.dtype());
   const Tensor left = floor(at_x), top = floor(at_y), fx = at_x - left, fy = at_y - top;
   const Tensor above = neighbour(left, top, (1 - fx) * (1 - fy)) + neighbour(left + 1, top, fx * (1 - fy));

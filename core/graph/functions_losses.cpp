@@ -10,6 +10,7 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/functions_rare.h"
 #include "core/graph/index_check.h"
 
 namespace heddle {
@@ -208,6 +209,60 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const auto between = [&](const Tensor& u, const Tensor& v) { return distance(u, v, how.p, how.epsilon, false); };
   const Tensor far = how.swap ? minimum(between(a, c), between(b, c)) : between(a, c);
   return reduce(relu(between(a, b) - far + how.margin), how.reduction, dtype);
+}
+
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const Distance& distance, const TripletDistanceOptions& how, Caller caller) {
+  const CallerScope scope(caller);
+  const char* op = "triplet_margin_with_distance_loss";
+  build::check_same_shape(anchor, negative, op, "anchor", "negative");
+  const auto [a, b, dtype] = paired(op, anchor, positive, "anchor", "positive");
+  if (anchor.rank() == 0) throw ShapeError(fmt::format("[{}] the anchor is {}: a scalar has no rows; expected (N, D)", op, anchor.shape().str()));
+  build::check_device(anchor, negative, op);
+  const Tensor c = cast(negative, a.dtype());
+  if (!distance) throw ValueError(fmt::format("[{}] the distance is an empty function", op));
+  const auto between = [&](const Tensor& u, const Tensor& v) {
+    const Tensor d = distance(u, v);
+    if (!d.defined() || d.rank() == 0 || d.dim(0) != u.dim(0)) {
+      throw ShapeError(fmt::format("[{}] the distance gives a number for each row of (N, D); got {} for {}", op, d.defined() ? d.shape().str() : "nothing", u.shape().str()));
+    }
+    return d;
+  };
+  const Tensor near = between(a, b), far = how.swap ? minimum(between(a, c), between(b, c)) : between(a, c);
+  build::check_same_shape(near, far, op, "the distance of the positive", "that of the negative");
+  return reduce(relu(near - far + how.margin), how.reduction, dtype);
+}
+
+AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor& targets, const Tensor& head, std::span<const AdaptiveTail> tails, Caller caller) {
+  const CallerScope scope(caller);
+  const char* op = "adaptive_log_softmax_with_loss";
+  const auto clusters = static_cast<int64_t>(tails.size());
+  const auto refuse = [&](const std::string& what) {
+    throw ShapeError(fmt::format("[{}] expected x (N, D), targets (N), head (S + {}, D) with S > 0, and for each tail (D', D) and (C', D'); got x {}, targets {}, head {}{}", op, clusters,
+                                 x.shape().str(), targets.shape().str(), head.shape().str(), what));
+  };
+  if (x.rank() != 2 || targets.rank() != 1 || targets.dim(0) != x.dim(0) || head.rank() != 2 || head.dim(1) != x.dim(1) || head.dim(0) <= clusters) refuse("");
+  check_whole(op, targets);
+  const int64_t frequent = head.dim(0) - clusters;
+  int64_t classes = frequent;
+  for (const AdaptiveTail& tail : tails) {
+    const Tensor &down = tail.projection, &rows = tail.rows;
+    if (down.rank() != 2 || rows.rank() != 2 || down.dim(1) != x.dim(1) || rows.dim(1) != down.dim(0) || rows.dim(0) == 0) refuse(fmt::format(", a tail {} and {}", down.shape().str(), rows.shape().str()));
+    classes += rows.dim(0);
+  }
+  build::watch_indices(op, targets, {.axis = 0, .size = classes, .noun = "class"});
+  const Tensor first = build::widen(log_softmax(matmul(build::as_float(x), transpose(head))));
+  Tensor output = pick(first, minimum(targets, static_cast<double>(frequent - 1)));
+  int64_t begin = frequent;
+  for (int64_t i = 0; i < clusters; ++i) {
+    const AdaptiveTail& tail = tails[static_cast<size_t>(i)];
+    const int64_t count = tail.rows.dim(0);
+    const Tensor inside = build::widen(log_softmax(matmul(matmul(build::as_float(x), transpose(tail.projection)), transpose(tail.rows))));
+    const Tensor number = clamp(targets - static_cast<double>(begin), 0, static_cast<double>(count - 1));
+    output = where(targets >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
+    begin += count;
+  }
+  output = cast(output, build::float_dtype(x.dtype(), Autocast::f32));
+  return {output, -mean(output)};
 }
 
 Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p, double margin, Reduction reduction, Caller caller) {

@@ -11,7 +11,8 @@
 #include <utility>
 
 #include "core/graph/autocast.h"
-#include "core/graph/build.h"
+#include "core/graph/build_shape.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {
@@ -317,6 +318,53 @@ Tensor global_avg_pool(TensorArg x) {
 Tensor global_max_pool(TensorArg x) {
   const CallerScope scope(x.caller);
   return global_pool("global_max_pool", x.tensor, max);
+}
+
+namespace {
+
+// Where `count` windows of `width` begin in `size` elements, i32: floor((i + u) a) - floor(u a) with a = (size - width) / (count - 1), the last at the end. u (N, C, 1).
+Tensor random_starts(const Tensor& u, int64_t size, int64_t width, int64_t count) {
+  const Shape shape{u.dim(0), u.dim(1), count};
+  const Tensor place = build::positions(shape, 2, u.device());
+  const Tensor end = full(shape, static_cast<double>(size - width), DType::i32, &u.device());
+  if (count == 1) return end;
+  const double step = static_cast<double>(size - width) / static_cast<double>(count - 1);
+  const Tensor begin = cast(floor((cast(place, u.dtype()) + u) * step) - floor(u * step), DType::i32);
+  return where(place == static_cast<double>(count - 1), end, begin);
+}
+
+}  // namespace
+
+Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::vector<int64_t> output, const Tensor& samples, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
+  if (x.rank() != 4) throw ShapeError(fmt::format("[fractional_max_pool2d] x is {}; expected (N, C, H, W)", x.shape().str()));
+  for (List* list : {&kernel, &output}) {
+    if (list->size() == 1) list->push_back(list->front());
+    if (list->size() != 2) throw ValueError(fmt::format("[fractional_max_pool2d] the {} has {} entries; expected one, or two", list == &kernel ? "kernel" : "output", list->size()));
+  }
+  for (int d = 0; d < 2; ++d) {
+    const auto i = static_cast<size_t>(d);
+    if (kernel[i] >= 1 && output[i] >= 1 && output[i] + kernel[i] - 1 <= x.dim(2 + d)) continue;
+    throw ValueError(fmt::format("[fractional_max_pool2d] {} windows of {} do not cover the {} elements of axis {} of {}; output + kernel - 1 must not be larger", output[i], kernel[i], x.dim(2 + d), 2 + d, x.shape().str()));
+  }
+  const Shape pairs{x.dim(0), x.dim(1), 2};
+  if (samples.defined() && samples.shape() != pairs) {
+    throw ShapeError(fmt::format("[fractional_max_pool2d] samples are {}; expected {}", samples.shape().str(), pairs.str()));
+  }
+  const Tensor in = build::as_float(x), u = samples.defined() ? build::widen(build::as_float(stop_gradient(samples))) : uniform(pairs, 0, 1, &x.device(), generator);
+  const int64_t n = x.dim(0), c = x.dim(1), width = x.dim(3);
+  const auto starts = [&](int d) {  // the pair begins with the width's
+    const auto i = static_cast<size_t>(d);
+    return random_starts(slice(u, 2, {.start = 1 - d, .stop = 2 - d}), x.dim(2 + d), kernel[i], output[i]);
+  };
+  const Shape windows{n, c, output[0], output[1], kernel[0], kernel[1]};
+  const Tensor row = reshape(starts(0), Shape{n, c, output[0], 1, 1, 1}) + build::positions(windows, 4, x.device());
+  const Tensor column = reshape(starts(1), Shape{n, c, 1, output[1], 1, 1}) + build::positions(windows, 5, x.device());
+  const Shape flat{n, c, output[0] * output[1] * kernel[0] * kernel[1]}, grouped{n, c, output[0], output[1], kernel[0] * kernel[1]};
+  const Tensor place = row * static_cast<double>(width) + column;
+  const Tensor seen = reshape(gather(reshape(in, Shape{n, c, x.dim(2) * width}), 2, reshape(place, flat)), grouped);
+  const Tensor best = argmax(seen, 4, true);
+  return {squeeze(gather(seen, 4, best), 4), cast(squeeze(gather(reshape(place, grouped), 4, best), 4), DType::i64)};
 }
 
 }  // namespace heddle

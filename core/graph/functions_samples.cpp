@@ -1,4 +1,4 @@
-// Gamma numbers and what is made of them.
+// Gamma numbers and what is made of them, Poisson numbers.
 #include "core/graph/functions_samples.h"
 
 #include <fmt/format.h>
@@ -7,6 +7,9 @@
 #include <limits>
 
 #include "core/graph/build.h"
+#include "core/graph/control.h"
+#include "core/graph/functions_rare.h"
+#include "core/graph/user_kernel.h"
 
 namespace heddle {
 namespace {
@@ -32,6 +35,43 @@ Tensor standard(const Tensor& a, Generator* generator) {
   const Tensor u = maximum(uniform(a.shape(), 0, 1, &a.device(), generator), 0x1p-25);
   const Tensor draw = d * v * where(small, pow(u, 1 / where(a > 0, a, 1)), 1);
   return where(a > 0, draw, std::numeric_limits<double>::quiet_NaN());
+}
+
+Tensor uniform_like(const Tensor& x, Generator* generator) { return uniform(x.shape(), 0, 1, &x.device(), generator); }
+
+// How many values of the distribution function lie at or below u; rate < 10, so that fewer than 2^-24 of the draws lie above 40.
+Tensor poisson_by_inversion(const Tensor& rate, Generator* generator) {
+  static const UserKernel kernel = elementwise_kernel({
+      .name = "poisson_by_inversion", .inputs = {"rate", "u"}, .outputs = {"k"},
+      .text = R"(
+        T probability = exp(-rate), below = probability;
+        for (int i = 0; i < 40; ++i) {
+          if (u < below) { break; }
+          k = k + 1.0;
+          probability = probability * (rate / k);
+          below = below + probability;
+        })",
+      .iterations = 40,
+      .host = [](std::span<const double> in, std::span<double> out) {
+        double probability = std::exp(-in[0]), below = probability;
+        for (out[0] = 0; out[0] < 40 && in[1] >= below; below += probability) probability *= in[0] / ++out[0];
+      }});
+  return kernel(rate, uniform_like(rate, generator));
+}
+
+// rate >= 10
+Tensor poisson_by_rejection(const Tensor& rate, Generator* generator) {
+  constexpr int tries = 8;
+  const Tensor log_rate = log(rate), b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b, inverse_alpha = 1.1239 + 1.1328 / (b - 3.4), limit = 0.9277 - 3.6224 / (b - 2);
+  const ScanBody attempt = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>&) {
+    const Tensor u = uniform_like(rate, generator) - 0.5, v = maximum(uniform_like(rate, generator), 0x1p-25), us = maximum(0.5 - abs(u), 0x1p-25);
+    const Tensor k = floor((2 * a / us + b) * u + rate + 0.43), inside = k >= 0 && (us >= 0.013 || v <= us);
+    const Tensor near = us >= 0.07 && v <= limit;
+    const Tensor below = log(v * inverse_alpha / (a / (us * us) + b)) <= k * log_rate - rate - lgamma(maximum(k, 0) + 1);
+    const Tensor fits = k >= 0 && (near || (inside && below));
+    return Scanned{{where(carry[1] || !fits, carry[0], k), carry[1] || fits}, {}};
+  };
+  return scan(attempt, {floor(rate), zeros(rate.shape(), DType::boolean, &rate.device())}, {}, {.length = tries}).carry[0];
 }
 
 }  // namespace
@@ -68,6 +108,13 @@ Tensor student_t(const Tensor& freedom, Generator* generator, Caller caller) {
   const CallerScope scope(caller);
   const Tensor n = parameter("student_t", freedom);
   return normal(n.shape(), 0, 1, &n.device(), generator) * rsqrt(2 * standard(0.5 * n, generator) / n);
+}
+
+Tensor poisson(const Tensor& rate, Generator* generator, Caller caller) {
+  const CallerScope scope(caller);
+  const Tensor r = parameter("poisson", rate), possible = r >= 0 && !isinf(r), small = r < 10;
+  const Tensor draw = where(small, poisson_by_inversion(where(possible && small, r, 0), generator), poisson_by_rejection(where(possible && !small, r, 10), generator));
+  return where(possible, draw, std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace heddle

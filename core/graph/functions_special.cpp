@@ -12,6 +12,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/custom.h"
+#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {
@@ -21,7 +22,7 @@ struct Series {
   size_t short_terms = 0;
   std::vector<double> c;
 };
-// i0, i1 / x times exp(-x) for x = 4 (t + 1); their like times sqrt(x) exp(-x) for x = 16 / (t + 1); j0, j1 / x for x^2 = 32 (t + 1); P and Q x / 8 for (8 / x)^2 = (t + 1) / 2;
+// i0, i1 / x times exp(-x) for x = 4 (t + 1); their like times sqrt(x) exp(-x) for x = 16 / (t + 1); j0, j1 / x and the rests of y0, y1 / x for x^2 = 32 (t + 1); P and Q x / 8 for (8 / x)^2 = (t + 1) / 2;
 // (1 + 2 x) erfcx(x) for x = 3.75 (1 + t) / (1 - t).
 const Series i0_near{19,
   {0.33839763720473804, -0.3046826723431984, 0.17162090152220878, -0.094901097048047644, 0.049305284239670708, -0.023737414805899469,
@@ -57,6 +58,16 @@ const Series j1_near{11,
   {0.081044846325658115, -0.14897514506765211, 0.1609992623572097, -0.082680491766817907, 0.022213639654966035, -0.003646940600769276,
    0.00040503377283548218, -3.2555548668572585e-5, 1.9858774049915167e-6, -9.5219847567504362e-8, 3.6871337590971482e-9,
    -1.1780266226958848e-10, 3.1601545803480033e-12, -7.2217552396517734e-14, 1.4232144003513942e-15, -2.4441972916190464e-17}};
+// y0 - 2 / pi log(x / 2) j0, and (y1 + 2 / (pi x) - 2 / pi log(x / 2) j1) / x
+const Series y0_rest{11,
+  {0.036454698091160444, -0.27832370940758248, 0.29604999902071482, 0.098255084081878641, -0.10755155280627784, 0.031799074084414515,
+   -0.0051613971058107149, 0.00054985253200390115, -4.1996983149420131e-5, 2.4290361107923794e-6, -1.1049969793472956e-7,
+   4.0665173659791105e-9, -1.2374148898289852e-10, 3.1685725528945944e-12, -6.9269560324310011e-14, 1.3086308625876684e-15,
+   -2.1586201986914483e-17}};
+const Series y1_rest{10,
+  {0.038300769852423779, -0.081825614127328264, -0.024867707612196401, 0.047967452752746983, -0.018525884510898022, 0.0036806076878235111,
+   -0.00046272540602933687, 4.0694002695808699e-5, -2.6617695125295626e-6, 1.3506026913254338e-7, -5.4835241103362766e-9,
+   1.8245086841229008e-10, -5.0706666365911291e-12, 1.1956162517587949e-13, -2.4231624427124732e-15, 4.2681265130729624e-17}};
 const Series p0{4,
   {0.99946034934751867, -0.00053652204681321174, 3.0751847875194746e-6, -5.1705945376060977e-8, 1.6306464635151383e-9, -7.86409137723707e-11,
    5.1682623873491925e-12, -4.3045788699253912e-13, 4.3265957431549406e-14, -5.0690340959352361e-15, 6.7480722157338737e-16,
@@ -139,12 +150,13 @@ Tensor wide_i0e(const Tensor& x) {
   return with_slope("bessel_i0e", x, scaled_i0, [](const Tensor& v, const Tensor&) { return wide_i1e(v) - sign(v) * wide_i0e(v); });
 }
 
-// ---- Bessel functions of the first kind: sqrt(2 / pi a) (P cos(a - w) - Q sin(a - w)) far out, w = pi / 4 or 3 pi / 4
-Tensor oscillating(const Tensor& a, const Series& p, const Series& q, int order) {
+// ---- Bessel functions of the first kind: sqrt(2 / pi a) (P cos(a - w) - Q sin(a - w)) far out, w = pi / 4 or 3 pi / 4. Of the second: P sin(a - w) + Q cos(a - w).
+Tensor oscillating(const Tensor& a, const Series& p, const Series& q, int order, bool second = false) {
   const Tensor outer = maximum(a, 8), u = 8 / outer, t = 2 * (u * u) - 1;
   const Tensor c = cos(outer), s = sin(outer);
   const Tensor cosine = order == 0 ? c + s : s - c, sine = order == 0 ? s - c : -(s + c);  // times sqrt(2)
-  return (sum_of(p, t) * cosine - u * sum_of(q, t) * sine) * (std::numbers::inv_sqrtpi * rsqrt(outer));
+  const Tensor wave = second ? sum_of(p, t) * sine + u * sum_of(q, t) * cosine : sum_of(p, t) * cosine - u * sum_of(q, t) * sine;
+  return wave * (std::numbers::inv_sqrtpi * rsqrt(outer));
 }
 Tensor inner_square(const Tensor& a) {
   const Tensor v = minimum(a, 8) * 0.125;
@@ -165,6 +177,24 @@ Tensor wide_j0(const Tensor& x) {
     return where(ends, 0, where(a <= 8, sum_of(j0_near, inner_square(a)), oscillating(a, p0, q0, 0)));
   };
   return with_slope("bessel_j0", x, value, [](const Tensor& v, const Tensor&) { return -wide_j1(v); });
+}
+
+// ---- Bessel functions of the second kind, of x > 0: -infinity at 0, NaN below
+Tensor second_kind(const Tensor& x, int order) {
+  const Tensor inside = x > 0 && !isinf(x), a = where(inside, x, 1), near = minimum(a, 8), t = inner_square(near);
+  const Tensor logarithm = (2 / std::numbers::pi) * log(0.5 * near);
+  const Tensor inner = order == 0 ? logarithm * sum_of(j0_near, t) + sum_of(y0_rest, t)
+                                  : near * (logarithm * sum_of(j1_near, t) + sum_of(y1_rest, t)) - (2 / std::numbers::pi) / near;
+  const Tensor outer = order == 0 ? oscillating(a, p0, q0, 0, true) : oscillating(a, p1, q1, 1, true);
+  const Tensor ends = where(x == 0, -std::numeric_limits<double>::infinity(), where(x > 0, zeros_like(x), std::numeric_limits<double>::quiet_NaN()));
+  return where(inside, where(a <= 8, inner, outer), ends);
+}
+Tensor wide_y0(const Tensor& x);
+Tensor wide_y1(const Tensor& x) {
+  return with_slope("bessel_y1", x, [](const Tensor& v) { return second_kind(v, 1); }, [](const Tensor& v, const Tensor&) { return wide_y0(v) - wide_y1(v) / v; });
+}
+Tensor wide_y0(const Tensor& x) {
+  return with_slope("bessel_y0", x, [](const Tensor& v) { return second_kind(v, 0); }, [](const Tensor& v, const Tensor&) { return -wide_y1(v); });
 }
 
 // ---- zeta
@@ -234,6 +264,8 @@ HEDDLE_SPECIAL(bessel_i1, wide_i1)
 HEDDLE_SPECIAL(bessel_i1e, wide_i1e)
 HEDDLE_SPECIAL(bessel_j0, wide_j0)
 HEDDLE_SPECIAL(bessel_j1, wide_j1)
+HEDDLE_SPECIAL(bessel_y0, wide_y0)
+HEDDLE_SPECIAL(bessel_y1, wide_y1)
 HEDDLE_SPECIAL(erfcx, wide_erfcx)
 #undef HEDDLE_SPECIAL
 

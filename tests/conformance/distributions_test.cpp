@@ -6,6 +6,7 @@
 
 #include "autograd/autograd.h"
 #include "core/graph/functions.h"
+#include "core/graph/functions_rare.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {
@@ -135,6 +136,10 @@ TEST_P(Distributions, GammaAndWhatIsMadeOfIt) {
       {"beta", beta(filled(2), filled(3), g), 0.4, 0.04, 0},
       {"chi_squared", chi_squared(filled(5), g), 5, 10, 0},
       {"student_t", student_t(filled(9), g), 0, 9.0 / 7, -100},
+      {"poisson 0.3", poisson(filled(0.3), g), 0.3, 0.3, 0},
+      {"poisson 9.9", poisson(filled(9.9), g), 9.9, 9.9, 0},
+      {"poisson 12", poisson(filled(12), g), 12, 12, 0},
+      {"poisson 400", poisson(filled(400), g), 400, 400, 250},
   };
   for (const Row& r : rows) {
     const Moments m = moments(r.x);

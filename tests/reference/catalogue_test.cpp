@@ -57,6 +57,7 @@ const std::map<std::string_view, std::string_view>& elsewhere() {
       {"dirichlet", "tests/conformance/distributions_test.cpp"},
       {"chi_squared", "tests/conformance/distributions_test.cpp"},
       {"student_t", "tests/conformance/distributions_test.cpp"},
+      {"poisson", "tests/conformance/distributions_test.cpp"},
       {"alpha_dropout", "tests/conformance/distributions_test.cpp"},
       {"feature_alpha_dropout", "tests/conformance/distributions_test.cpp"},
       {"logspace", "tests/unit/functions_arrange_test.cpp"},
@@ -226,6 +227,7 @@ std::string parameter(const PublicFunction& f, size_t k) {
   if (f.name == "lu_solve") return k == 0 ? "factors" : "b";
   if (f.name == "cholesky_solve") return k == 0 ? "factor" : "b";  // the case's order
   if (f.name == "batch_norm") return std::array{"x", "weight", "bias", "running_mean", "running_var"}[k];
+  if (f.name == "adaptive_log_softmax_with_loss" && k >= 3) return "tails";
   if (f.name == "cross_entropy" && k == 2) return "options.weight";
   if (f.name == "embedding_bag") return k == 0 ? "indices" : k == 3 ? "weights" : "weight";  // without offsets or with them
   if ((f.name == "nll_loss" && k == 2) || (f.name == "bce_with_logits" && k >= 2)) return "options.weight";

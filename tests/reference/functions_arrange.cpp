@@ -1,10 +1,11 @@
 // Arrangement, positions of sequences, bags, unpooling.
+#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
 namespace {
 
-BagMode mode(const Arguments& a) {
+BagMode bag_mode(const Arguments& a) {
   const std::string name = a.text("mode", "mean");
   return name == "sum" ? BagMode::sum : name == "max" ? BagMode::max : BagMode::mean;
 }
@@ -40,6 +41,11 @@ void add_arrange(Functions& t) {
     const Ordered m = nanmedian(in[0], a.axis("axis"), a.flag("keepdim"));
     return std::vector<Tensor>{m.values, m.indices};
   };
+  t["mode"] = [](Inputs in, const Arguments& a) {
+    const Ordered m = mode(in[0], a.axis("axis"), a.flag("keepdim"));
+    return std::vector<Tensor>{m.values, m.indices};
+  };
+  t["combinations"] = one([](Inputs in, const Arguments& a) { return combinations(in[0], a.integer("count", 2), a.flag("with_replacement")); });
   t["unique_consecutive"] = [](Inputs in, const Arguments&) {
     const Unique u = unique_consecutive(in[0]);
     return std::vector<Tensor>{u.values, u.inverse, u.counts};
@@ -51,7 +57,7 @@ void add_arrange(Functions& t) {
   });
   t["embedding_bag"] = one([plain = t.at("embedding_bag")](Inputs in, const Arguments& a) {
     if (in.size() == 2) return plain(in, a)[0];
-    return embedding_bag(in[0], in[1], in[2], mode(a), in.size() > 3 ? in[3] : Tensor());
+    return embedding_bag(in[0], in[1], in[2], bag_mode(a), in.size() > 3 ? in[3] : Tensor());
   });
 #define HEDDLE_ADD(rank) t["max_unpool" #rank "d"] = unpool([](auto&&... a) { return max_unpool##rank##d(a...); });
   HEDDLE_ADD(1) HEDDLE_ADD(2) HEDDLE_ADD(3)

@@ -1,4 +1,5 @@
 // Losses composed of other functions.
+#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
@@ -33,6 +34,16 @@ void add_losses(Functions& t) {
   t["hinge_embedding_loss"] = one([](Inputs in, const Arguments& a) { return hinge_embedding_loss(in[0], in[1], a.real("margin", 1), reduction(a)); });
   t["margin_ranking_loss"] = one([](Inputs in, const Arguments& a) { return margin_ranking_loss(in[0], in[1], in[2], a.real("margin"), reduction(a)); });
   t["cosine_embedding_loss"] = one([](Inputs in, const Arguments& a) { return cosine_embedding_loss(in[0], in[1], in[2], a.real("margin"), reduction(a)); });
+  t["triplet_margin_with_distance_loss"] = one([](Inputs in, const Arguments& a) {
+    const auto manhattan = [](const Tensor& x, const Tensor& y) { return sum(abs(x - y), {1}); };
+    return triplet_margin_with_distance_loss(in[0], in[1], in[2], manhattan, {.margin = a.real("margin", 1), .swap = a.flag("swap"), .reduction = reduction(a)});
+  });
+  t["adaptive_log_softmax_with_loss"] = [](Inputs in, const Arguments&) {
+    std::vector<AdaptiveTail> tails;
+    for (size_t i = 3; i + 1 < in.size(); i += 2) tails.push_back({in[i], in[i + 1]});
+    const AdaptiveLogSoftmax result = adaptive_log_softmax_with_loss(in[0], in[1], in[2], tails);
+    return std::vector<Tensor>{result.output, result.loss};
+  };
   t["triplet_margin_loss"] = one([](Inputs in, const Arguments& a) {
     return triplet_margin_loss(in[0], in[1], in[2], {.margin = a.real("margin", 1), .p = a.real("p", 2), .swap = a.flag("swap"), .reduction = reduction(a)});
   });

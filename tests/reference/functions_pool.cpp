@@ -1,4 +1,5 @@
 // Pooling.
+#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
@@ -54,6 +55,10 @@ void add_pool(Functions& t) {
   t["adaptive_max_pool1d"] = adaptive([](auto&&... a) { return adaptive_max_pool1d(a...); });
   t["adaptive_max_pool2d"] = adaptive([](auto&&... a) { return adaptive_max_pool2d(a...); });
   t["adaptive_max_pool3d"] = adaptive([](auto&&... a) { return adaptive_max_pool3d(a...); });
+  t["fractional_max_pool2d"] = [](Inputs in, const Arguments& a) {
+    const Pooled made = fractional_max_pool2d(in[0], a.integers("kernel"), a.integers("output"), in[1]);
+    return std::vector<Tensor>{made.values, made.indices};
+  };
   t["global_avg_pool"] = one([](Inputs in, const Arguments&) { return global_avg_pool(in[0]); });
   t["global_max_pool"] = one([](Inputs in, const Arguments&) { return global_max_pool(in[0]); });
 }

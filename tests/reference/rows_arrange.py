@@ -36,6 +36,14 @@ def vander(x, columns=None, increasing=False):  # torch.vander has no gradient
     return powers if increasing else powers.flip(1)
 
 
+def most_frequent(x, axis=-1, keepdim=False):
+    """torch.mode, with the first of the indices: PyTorch gives any."""
+    found = x == torch.mode(x, axis, keepdim=True).values
+    index = (found.int() * torch.arange(x.shape[axis], 0, -1).reshape([-1 if d == axis % x.dim() else 1 for d in range(x.dim())])).argmax(axis, keepdim=True)
+    values = x.gather(axis, index)
+    return [values, index] if keepdim else [values.squeeze(axis), index.squeeze(axis)]
+
+
 def unpool(rank):
     return lambda x, i, kernel, stride=None, padding=0, size=None: getattr(F, f"max_unpool{rank}d")(x, i.long(), kernel, stride, padding, size)
 
@@ -62,6 +70,10 @@ def rows(row):
     row("msort", torch.msort, [[near(-2, 2, 5, 3, distinct=True)]], dtypes=MOST)
     row("nanmedian", lambda x, axis=-1, keepdim=False: list(x.nanmedian(axis, keepdim)), [[near(-2, 2, 4, 6, distinct=True)], [near(-2, 2, 4, 5, distinct=True)]], [{}, {"axis": 0, "keepdim": True}], dtypes=MOST)
     row("nanmedian", lambda x: list(x.nanmedian(-1)), [[given([[1.0, NAN, 3.0, 2.0], [NAN, NAN, 5.0, NAN]])]], grad=False)
+    ties = given([[2.0, 1.0, 2.0, 3.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0], [0.5, 0.5, 0.5, 7.0, 7.0]])
+    row("mode", most_frequent, [[near(-2, 2, 4, 6, distinct=True)]], [{}, {"axis": 0, "keepdim": True}], dtypes=MOST)
+    row("mode", most_frequent, [[ties], [given([3, 3, 9, 9, 9, 1], "i32")]], [{}, {"axis": 0, "keepdim": True}], dtypes=("f32", "f16"), grad=False)
+    row("combinations", lambda x, count=2, with_replacement=False: torch.combinations(x, count, with_replacement), [[(5,)]], [{}, {"count": 3}, {"count": 2, "with_replacement": True}, {"count": 6}], dtypes=MOST)
     row("unique_consecutive", runs, [[given([[3.0, 3.0, 1.0], [1.0, 2.0, 2.0]])], [given([4, 4, 4, 7], "i32")], [given([5.0])]], grad=False)
     row("rotary_embedding", rotary, [[(2, 5, 8)]], [{}, {"interleaved": True}, {"dims": 4, "base": 100.0}, {"dims": 6, "interleaved": True}], dtypes=("f32", "f16", "bf16"))
     row("rotary_embedding", rotary, [[(2, 3, 4, 6), given([7, 0, 300, 2], "i32")], [(2, 3, 4, 6), whole((2, 1, 4), 0, 99)]], [{}])

@@ -35,6 +35,20 @@ def dice(p, y, smooth=1.0, reduction="mean"):
     return reduced(1 - (2 * (p * y).sum(axes) + smooth) / (p.sum(axes) + y.sum(axes) + smooth), reduction)
 
 
+def adaptive(x, targets, head, *tails):
+    """torch.nn.AdaptiveLogSoftmaxWithLoss with these weights; without tails it is the log-softmax."""
+    sizes = [t.shape[0] for t in tails[1::2]]
+    if not sizes:
+        output = torch.log_softmax(x @ head.T, 1).gather(1, targets.long()[:, None])[:, 0]
+        return [output, -output.mean()]
+    cutoffs = [head.shape[0] - len(sizes)]
+    for n in sizes:
+        cutoffs.append(cutoffs[-1] + n)
+    module = torch.nn.AdaptiveLogSoftmaxWithLoss(x.shape[1], cutoffs[-1], cutoffs[:-1]).to(x.dtype)
+    weights = {"head.weight": head, **{f"tail.{k // 2}.{k % 2}.weight": t for k, t in enumerate(tails)}}
+    return list(torch.func.functional_call(module, weights, (x, targets.long()), strict=False))
+
+
 def rows(row):
     plain = [(9, 5), whole((9,), 0, 5)]
     ignored = [(6, 5), Input((6,), values=[0, 2, 4, 2, 1, 2], dtype="i64", grad=False)]
@@ -53,6 +67,11 @@ def rows(row):
     row("cosine_embedding_loss", lambda a, b, y: F.cosine_embedding_loss(a, b, y), [[(5,), (5,), Input((), values=1.0, grad=False)]])
     row("triplet_margin_loss", lambda a, b, c, **how: F.triplet_margin_loss(a, b, c, **how), [[(4, 9), (4, 9), (4, 9)], [(9,), (9,), (9,)]],
         [*HOW, {"margin": 2.0, "p": 1.0}, {"swap": True}, {"p": 3.0, "margin": 3.0}], dtypes=REAL)
+    manhattan = lambda a, b: (a - b).abs().sum(1)
+    row("triplet_margin_with_distance_loss", lambda a, b, c, **how: F.triplet_margin_with_distance_loss(a, b, c, distance_function=manhattan, **how), [[(4, 9), (4, 9), (4, 9)]],
+        [*HOW, {"margin": 2.0, "swap": True}], dtypes=REAL)
+    row("adaptive_log_softmax_with_loss", adaptive, [[(7, 6), Input((7,), values=[0, 3, 4, 6, 7, 8, 11], dtype="i64", grad=False), (6, 6), (3, 6), (3, 3), (2, 6), (5, 2)],
+                                                     [(3, 4), whole((3,), 0, 5), (5, 4)]], dtypes=REAL)
     row("multi_margin_loss", lambda x, t, p=1, margin=1.0, reduction="mean": F.multi_margin_loss(x, t.long(), p, margin, reduction=reduction), [plain], [*HOW, *with_(HOW, p=2, margin=0.7)], dtypes=REAL)
     listed = Input((3, 5), values=[[2, 0, -1, 3, 1], [-1, 2, 2, 2, 2], [4, 3, 2, 1, 0]], dtype="i32", grad=False)
     row("multilabel_margin_loss", lambda x, t, reduction: F.multilabel_margin_loss(x, t.long(), reduction=reduction), [[(3, 5), listed]], HOW, dtypes=REAL)

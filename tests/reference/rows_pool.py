@@ -27,6 +27,10 @@ def lp(f):
     return lambda x, p, kernel, stride=None, ceil=False: f(x, p, kernel[0] if x.dim() == 3 else kernel * (3 - len(kernel)), stride, ceil)
 
 
+def fractional(x, samples, kernel, output):
+    return list(F.fractional_max_pool2d(x, kernel * (3 - len(kernel)), output_size=output, _random_samples=samples, return_indices=True))
+
+
 def rows(row):
     shapes = {1: (2, 3, 11), 2: (2, 3, 7, 9), 3: (1, 2, 5, 6, 7)}
     for n in (1, 2, 3):
@@ -47,5 +51,7 @@ def rows(row):
         [{"kernel": [2], "stride": [1]}, {"kernel": [3], "stride": [1], "padding": [1]}])
     row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [1], "padding": [3, 2]}])
     row("avg_pool2d", average(F.avg_pool2d), [[(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [2, 1], "padding": [3, 2], "count_padding": False}])
+    samples = near(0.02, 0.98, 2, 3, 2, grad=False)
+    row("fractional_max_pool2d", fractional, [[distinct(2, 3, 7, 9), samples]], [{"kernel": [2], "output": [4, 5]}, {"kernel": [3, 2], "output": [5, 1]}, {"kernel": [1], "output": [7, 9]}], dtypes=("f32",))
     for n in (1, 2):
         row(f"lp_pool{n}d", lp(getattr(F, f"lp_pool{n}d")), [[near(0.1, 2, *shapes[n])]], [{"p": 2.0, "kernel": [3]}, {"p": 3.0, "kernel": [2], "stride": [1]}, {"p": 1.0, "kernel": [2]}], dtypes=REAL)

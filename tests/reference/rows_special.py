@@ -26,6 +26,17 @@ def rows(row):
     j1 = lambda x: S.bessel_j1(x.detach()) + (x - x.detach()) * (S.bessel_j0(x.detach()) - S.bessel_j1(x.detach()) / x.detach())
     row("bessel_j0", j0, [[near(-30, 30, 4, 9)], [near(0.1, 1, 5)]])
     row("bessel_j1", j1, [[near(-30, 30, 4, 9)], [near(0.1, 1, 5)]])
+    for name, f in {"bessel_y0": S.bessel_y0, "bessel_y1": S.bessel_y1}.items():
+        row(name, f, [[near(0.05, 30, 4, 9)], [given([1e-4, 7.999, 8.0, 8.001, 100.0, 700.0])], [given([0.0, -1.0, NAN])]], dtypes=REAL, grad=False)
+    y0 = lambda x: torch.ops.aten.special_bessel_y0(x.detach()) - (x - x.detach()) * S.bessel_y1(x.detach())
+    y1 = lambda x: S.bessel_y1(x.detach()) + (x - x.detach()) * (S.bessel_y0(x.detach()) - S.bessel_y1(x.detach()) / x.detach())
+    row("bessel_y0", y0, [[near(0.5, 30, 4, 9)], [near(0.1, 1, 5)]])
+    row("bessel_y1", y1, [[near(0.5, 30, 4, 9)], [near(0.1, 1, 5)]])
+    for name, f in {"igamma": S.gammainc, "igammac": S.gammaincc}.items():
+        order = Input((4, 9), 0.2, 12, grad=False)
+        row(name, f, [[order, near(0.05, 15, 4, 9)], [Input((3, 1), 0.5, 4, grad=False), near(0.1, 6, 5)]], dtypes=("f32", "f16"))
+        row(name, f, [[Input((6,), values=[20.0, 99.0, 300.0, 999.0, 2000.0, 30000.0], grad=False), given([22.0, 90.0, 310.0, 1000.0, 2050.0, 30100.0])]])
+        row(name, f, [[given([0.0, 2.0, 0.0, INF, 2.0, INF, -1.0, 1.0, NAN]), given([1.0, 0.0, 0.0, 1.0, INF, INF, 1.0, -1.0, 1.0])]], grad=False)
     row("polygamma", lambda x, n: torch.polygamma(n, x), [[near(0.2, 9, 3, 8)]], [{"n": 0}, {"n": 1}, {"n": 2}, {"n": 5}], dtypes=("f32", "bf16"))
     tail = lambda s, q: S.zeta(s.detach(), q.detach()) - (q - q.detach()) * s.detach() * S.zeta(s.detach() + 1, q.detach())
     row("zeta", tail, [[Input((3, 8), 1.2, 9, grad=False), near(0.3, 9, 3, 8)], [Input((), 1.5, 2, grad=False), near(0.3, 3, 5)]], dtypes=("f32", "f16"))

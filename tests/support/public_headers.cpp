@@ -9,6 +9,8 @@
 namespace heddle::tests {
 namespace {
 
+constexpr const char* tensor_types[] = {"Tensor", "Factors", "AdaptiveTail"};
+
 std::string read(const std::filesystem::path& path) {
   std::ifstream file(path);
   std::stringstream text;
@@ -67,7 +69,9 @@ std::vector<std::string> split_parameters(const std::string& list) {
   return result;
 }
 
-bool holds_tensors(const std::string& type) { return type.find("Tensor") != std::string::npos || type.find("Factors") != std::string::npos; }
+bool holds_tensors(const std::string& type) {
+  return std::any_of(std::begin(tensor_types), std::end(tensor_types), [&](const char* part) { return type.find(part) != std::string::npos; });
+}
 
 void add(std::map<std::string, Declared>& all, const std::string& header, const std::string& declaration) {
   static const std::regex form(R"(^\s*(?:inline\s+)?([\w:<>&]+)\s+(\w+)\s*\(([\s\S]*)\)\s*$)");
@@ -90,7 +94,7 @@ void add(std::map<std::string, Declared>& all, const std::string& header, const 
 }
 
 void add_rows(std::map<std::string, Declared>& all, const std::string& text) {
-  static const std::regex row(R"(HEDDLE_(UNARY|BINARY)\((\w+), \w+, \d)");
+  static const std::regex row(R"(HEDDLE_(UNARY|BINARY)\((\w+), \w+, \w+, \d)");
   for (std::sregex_iterator i(text.begin(), text.end(), row), end; i != end; ++i) {
     Declared& d = all[(*i)[2]];
     d.header = "core/graph/elementwise.inc";

@@ -5,6 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/graph/functions_rare.h"
 #include "nn/nn.h"
 #include "tests/unit/refused.h"
 
@@ -41,6 +42,8 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { embedding_bag(whole({3, 2}), whole({2}), table, BagMode::sum); }, "[embedding_bag] indices are (3, 2), offsets (2), weight is (5, 2)"},
       {[&] { embedding_bag(whole({3}), whole({2}), table, BagMode::mean, of({3})); }, "[embedding_bag] weights are for sums alone"},
       {[&] { max_unpool2d(of({1, 1, 2, 2}), whole({1, 1, 2, 3}), {2}); }, "[max_unpool2d] x is (1, 1, 2, 2), indices are (1, 1, 2, 3)"},
+      {[&] { max_unpool3d(of({1, 1, 2, 2, 2}), whole({1, 1, 2, 2}), {2}); }, "[max_unpool3d] x is (1, 1, 2, 2, 2), indices are (1, 1, 2, 2)"},
+      {[&] { max_unpool3d(of({2, 2, 2}), whole({2, 2, 2}), {2}); }, "[max_unpool3d] x is (2, 2, 2)"},
       {[&] { max_unpool1d(of({1, 1, 2}), whole({1, 1, 2}), {2}, {}, {0}); }, "[max_unpool1d] a size of 0 is not positive"},
       {[&] { lp_pool3d(of({1, 1, 2, 2, 2}), -1, {2}); }, "[lp_pool3d] p is -1"},
       {[&] { alpha_dropout(x, 1); }, "[alpha_dropout] the probability is 1; it must be in [0, 1)"},
@@ -48,6 +51,11 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { rrelu(x, 0.5, 0.25); }, "[rrelu] low is 0.5, high 0.25"},
       {[&] { gamma(whole({3})); }, "[gamma] needs floating parameters, not i32"},
       {[&] { gamma(x, 0); }, "[gamma] the rate is 0"},
+      {[&] { beta(whole({3}), of({3})); }, "[beta] needs floating parameters, not i32"},
+      {[&] { beta(of({3}), of({4})); }, "[beta]"},
+      {[&] { chi_squared(whole({3})); }, "[chi_squared] needs floating parameters, not i32"},
+      {[&] { student_t(whole({3})); }, "[student_t] needs floating parameters, not i32"},
+      {[&] { poisson(whole({3})); }, "[poisson] needs floating parameters, not i32"},
       {[&] { dirichlet(of({})); }, "[dirichlet] a scalar has no axis of parts"},
       {[&] { nn::Embedding(0, 3, {}, &reference()); }, "[Embedding] 0 rows of 3"},
       {[&] { nn::Embedding(4, 3, 4, &reference()); }, "[Embedding] padding is 4; it must be one of the 4 rows"},
