@@ -60,6 +60,7 @@ void run(const DumpOptions& o) {
   // The first step makes the optimizer's state; the second is the one that all later ones are.
   step.record();
   eval_pending();
+  device.synchronize();  // a driver may still compile for what was submitted (PoCL, lavapipe), and crashes when the process ends under it
   const Tensor loss = step.record();
   const std::string text = render(o, what, device);
   if (!o.out.empty()) write_file_atomically(o.out, text);

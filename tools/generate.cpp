@@ -55,10 +55,10 @@ std::vector<int32_t> stop_tokens(const Options& o, const data::Tokenizer& tokeni
   return stops;
 }
 
-// Prints tokens as they come, whole characters only.
+// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is something to say.
 class Printer {
  public:
-  explicit Printer(const data::Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
+  Printer(const data::Tokenizer& tokenizer, std::string prompt) : tokenizer_(tokenizer), held_(std::move(prompt)) {}
   void add(int32_t token) {
     held_ += tokenizer_.text_of(token);
     print(data::whole_characters(held_));
@@ -100,12 +100,11 @@ void run(Options o) {
 
   const auto start = Clock::now();
   std::vector<int32_t> made;
-  Printer printer(tokenizer);
+  Printer printer(tokenizer, prompt);
   if (o.beams > 1) {
     made = nn::beam_search(*decoder, tokens, {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop}).at(0).tokens;
     if (!o.json) fmt::print("{}{}\n", prompt, tokenizer.decode(made));
   } else {
-    if (!o.json) fmt::print("{}", prompt);
     made = nn::generate(*decoder, tokens, o.how, [&](int32_t token) {
       if (!o.json) printer.add(token);
       return true;

@@ -68,7 +68,7 @@ int run(train::Config config, bool resume, bool json) {
     trainer.add(std::make_shared<TrainReport>());
   }
   if (resume) {
-    for (const std::string& broken : trainer.resume()) fmt::print(stderr, "heddle: {}; going on from {}\n", one_line(broken), trainer.checkpoint_path());
+    for (const std::string& remark : trainer.resume()) fmt::print(stderr, "heddle: {}\n", one_line(remark));
   }
   const InterruptScope on_interrupt(trainer);
   return trainer.run() == train::Outcome::interrupted ? exit_interrupted : 0;

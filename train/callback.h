@@ -31,6 +31,8 @@ struct StepRecord {
   double loss = 0;    // mean over the update's examples
   double lr = 0;
   std::optional<double> grad_norm;  // before clipping; only measured with clip_norm
+  std::optional<double> loss_scale; // of f16 training, at the end of its window; with it, updates left out so far
+  std::optional<int64_t> skipped;
   double samples_per_second = 0;    // of its window
   double seconds = 0;               // since the run began
 };

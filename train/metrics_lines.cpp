@@ -39,6 +39,8 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
     if (!said) continue;
     Json event = {{"event", "step"}, {"step", s.step}, {"epoch", s.epoch}, {"loss", s.loss}, {"lr", s.lr}, {"grad_norm", nullptr}, {"samples_per_second", s.samples_per_second}};
     if (s.grad_norm) event["grad_norm"] = *s.grad_norm;
+    if (s.loss_scale) event["loss_scale"] = *s.loss_scale;
+    if (s.skipped) event["skipped"] = *s.skipped;
     if (tokens > 0) event["tokens_per_second"] = s.samples_per_second * static_cast<double>(tokens);
     event["seconds"] = s.seconds;
     sink_(line_of(event));

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
+#include <string_view>
 
 #include "core/base/error.h"
 #include "nn/clip.h"
@@ -99,7 +99,21 @@ const auto& entry(const Table& table, const char* what, const std::string& name)
   throw ValueError(fmt::format("[train] unknown {} '{}'; known: {}", what, name, fmt::join(names, ", ")));
 }
 
-constexpr const char* second_prefix = "rest.";  // of the state of the second optimizer
+constexpr std::string_view second_prefix = "rest.", scale_prefix = "loss_scale.";  // of the states of the second optimizer and of the loss scale
+
+void add(nn::StateDict& to, std::string_view prefix, const nn::StateDict& state) {
+  for (const auto& [name, tensor] : state) to.emplace(std::string(prefix) + name, tensor);
+}
+
+// Those with the prefix, without it; they leave `state`.
+nn::StateDict take(nn::StateDict& state, std::string_view prefix) {
+  nn::StateDict taken;
+  for (const auto& [name, tensor] : state) {
+    if (name.starts_with(prefix)) taken.emplace(name.substr(prefix.size()), tensor);
+  }
+  std::erase_if(state, [&](const auto& entry) { return entry.first.starts_with(prefix); });
+  return taken;
+}
 
 }  // namespace
 
@@ -111,7 +125,7 @@ nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr
   return c.schedule.warmup > 0 ? nn::schedule::warmup(c.schedule.warmup, std::move(schedule)) : schedule;
 }
 
-Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule)
+Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule, DeviceContext& device)
     : parameters_(task.model().parameters()), clip_norm_(c.training.clip_norm), clip_value_(c.training.clip_value) {
   const Maker maker = entry(optimizers(), "optimizer", c.optimizer.name);
   Parameters first, rest;
@@ -132,6 +146,10 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
     optimizer->set_schedule(schedule);
   }
   if (all_.size() == 1) all_.front()->set_clip_norm(clip_norm_ > 0 ? std::optional(clip_norm_) : std::nullopt);
+  if (c.training.precision != "f16") return;
+  if (all_.size() > 1 || clip_value_ > 0) throw ValueError(fmt::format("[train] f16 does not go with {}; bf16 does", clip_value_ > 0 ? "clip_value" : c.optimizer.name));
+  scale_.emplace(nn::LossScaleOptions{.start = c.training.loss_scale, .interval = c.training.loss_scale_every}, &device);
+  all_.front()->set_loss_scale(scale_);
 }
 
 void Optimizers::update() {
@@ -147,21 +165,17 @@ void Optimizers::zero_grad() {
 
 nn::StateDict Optimizers::state_dict() const {
   nn::StateDict state = all_.front()->state_dict();
-  if (all_.size() > 1) {
-    for (const auto& [name, tensor] : all_.back()->state_dict()) state.emplace(second_prefix + name, tensor);
-  }
+  if (all_.size() > 1) add(state, second_prefix, all_.back()->state_dict());
+  if (scale_) add(state, scale_prefix, scale_->state_dict());
   return state;
 }
 
-void Optimizers::load_state_dict(const nn::StateDict& state) {
-  nn::StateDict first, second;
-  const std::string prefix = second_prefix;
-  for (const auto& [name, tensor] : state) {
-    if (all_.size() > 1 && name.starts_with(prefix)) second.emplace(name.substr(prefix.size()), tensor);
-    else first.emplace(name, tensor);
-  }
-  all_.front()->load_state_dict(first);
+void Optimizers::load_state_dict(const nn::StateDict& given) {
+  nn::StateDict state = given;
+  const nn::StateDict second = take(state, second_prefix), scale = take(state, scale_prefix);
+  all_.front()->load_state_dict(state);
   if (all_.size() > 1) all_.back()->load_state_dict(second);
+  if (scale_) scale_->load_state_dict(scale);
 }
 
 }  // namespace heddle::train

@@ -1,13 +1,15 @@
 // Optimizers and schedules by name, as a run is told them.
 //
-// Purpose: one object for what trains all parameters, even where two optimizers share the work: Muon is for matrices, the other parameters get AdamW.
-// Errors: ValueError that lists the known names. Thread safety: none.
+// Purpose: one object for what trains all parameters, even where two optimizers share the work: Muon is for matrices, the other parameters get AdamW. With it goes the
+// loss scale of f16 training. Errors: ValueError that lists the known names, and for f16 with Muon or clip_value, which would meet scaled gradients. Thread safety: none.
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "nn/loss_scale.h"
 #include "nn/optim.h"
 #include "nn/schedule.h"
 #include "train/config.h"
@@ -23,14 +25,18 @@ nn::Schedule make_schedule(const Config& config, int64_t steps, const std::share
 
 class Optimizers {
  public:
-  Optimizers(Task& task, const Config& config, const nn::Schedule& schedule);
+  Optimizers(Task& task, const Config& config, const nn::Schedule& schedule, DeviceContext& device);
 
+  // What backward() is called with: the loss, in f16 training times the loss scale.
+  Tensor scaled(const Tensor& loss) const { return scale_ ? scale_->scale(loss) : loss; }
   // Clips and updates; records.
   void update();
   void zero_grad();
   double lr() const { return all_.front()->lr(); }
   // Of the last update's gradients, before clipping; undefined without clip_norm.
   Tensor norm() const { return norm_; }
+  // Of f16 training; null otherwise.
+  const nn::LossScale* loss_scale() const { return scale_ ? &*scale_ : nullptr; }
   nn::StateDict state_dict() const;
   void load_state_dict(const nn::StateDict& state);
 
@@ -38,6 +44,7 @@ class Optimizers {
   std::vector<Tensor> parameters_;
   std::vector<std::unique_ptr<nn::Optimizer>> all_;
   double clip_norm_, clip_value_;  // 0: none
+  std::optional<nn::LossScale> scale_;
   Tensor norm_;
 };
 

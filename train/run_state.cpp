@@ -34,6 +34,7 @@ Metadata identity(const RunState& state, const Config& c) {
           {"batch", std::to_string(c.training.batch)},
           {"accumulate", std::to_string(c.training.accumulate)},
           {"optimizer", c.optimizer.name},
+          {"precision", c.training.precision},
           {"ema", fmt::format("{}", c.training.ema)},
           {"examples", std::to_string(state.task.training().dataset->size())}};
 }

@@ -20,6 +20,7 @@
 #include "train/metrics_lines.h"
 #include "train/run_state.h"
 #include "train/step.h"
+#include "train/tensorboard.h"
 
 namespace heddle::train {
 namespace {
@@ -112,7 +113,7 @@ struct Trainer::State {
         plateau(c.schedule.name == "plateau"
                     ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})
                     : nullptr),
-        optimizers(t, c, make_schedule(c, total_steps, plateau)),
+        optimizers(t, c, make_schedule(c, total_steps, plateau), d),
         average(c.training.ema > 0 ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema) : std::nullopt),
         training_step(t, optimizers, average ? &*average : nullptr, c, d) {
     if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
@@ -121,6 +122,7 @@ struct Trainer::State {
   void write_to(RunFolder& f) {
     folder = &f;
     callbacks.push_back(std::make_shared<MetricsLines>([&f](const std::string& line) { f.append(line); }));
+    if (config.log.tensorboard || config.log.histograms_every > 0) callbacks.push_back(std::make_shared<TensorboardEvents>(f.file("events"), f.path()));
     checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last, .keep_best = config.checkpoint.keep_best});
   }
 
@@ -168,6 +170,8 @@ struct Trainer::State {
       record.loss = last_loss = results.losses[i];
       record.lr = window_lr[i];
       if (!results.norms.empty()) record.grad_norm = results.norms[i];
+      record.loss_scale = results.loss_scale;
+      record.skipped = results.skipped;
       record.samples_per_second = samples / step_seconds.back();
       record.seconds = seconds_since(run_start);
       records.push_back(record);
@@ -190,10 +194,11 @@ struct Trainer::State {
   void submit_step() {
     tell([&](Callback& c) { c.on_batch_start(self); });
     std::vector<Tensor> batch;
+    const bool keep = config.log.histograms_every > 0 && (step + 1) % config.log.histograms_every == 0;
     try {
       for (int64_t part = 0; part < config.training.accumulate; ++part) {
         feed.next(batch);
-        training_step.submit(batch, part);
+        training_step.submit(batch, part, keep);
         feed.fetch();
       }
     } catch (const NumericError& error) {
@@ -259,11 +264,12 @@ struct Trainer::State {
   std::vector<std::string> resume() {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
-    if (!latest) throw ValueError(fmt::format("[train] {} holds no checkpoint to resume from", folder->path()));
+    if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
     step = restore(latest->checkpoint, latest->path, run_state(), config);
     if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;
+    for (std::string& broken : latest->broken) broken += fmt::format("; going on from {}", latest->path);
     return latest->broken;
   }
 
@@ -310,6 +316,7 @@ int64_t Trainer::steps_per_epoch() const { return state_->steps_per_epoch; }
 int64_t Trainer::epoch() const { return state_->step / state_->steps_per_epoch; }
 int64_t Trainer::epochs() const { return (state_->total_steps + state_->steps_per_epoch - 1) / state_->steps_per_epoch; }
 double Trainer::seconds() const { return seconds_since(state_->run_start); }
+const std::vector<Tensor>& Trainer::gradients() const { return state_->training_step.gradients(); }
 double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }

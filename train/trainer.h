@@ -44,7 +44,7 @@ class Trainer {
   // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
   void write_to(RunFolder& folder);
   void add(std::shared_ptr<Callback> callback);
-  // Goes on from the folder's newest whole checkpoint; what is said about newer ones that are broken. ValueError where there is none.
+  // Goes on from the folder's newest whole checkpoint, or begins again where there is none yet; what there is to say about that. IoError when all are broken.
   std::vector<std::string> resume();
   // `evaluate` false: trains and saves only.
   Outcome run(bool evaluate = true);
@@ -65,6 +65,8 @@ class Trainer {
   int64_t epochs() const;  // of the whole run, a part counted as one
   double seconds() const;  // since run()
   double last_loss() const;
+  // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the first.
+  const std::vector<Tensor>& gradients() const;
   const Evaluation& evaluation() const;  // the latest
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.

@@ -71,7 +71,7 @@ Finished run_program(const std::vector<std::string>& command, const RunOptions& 
   bool out_open = true, err_open = true, interrupted = options.interrupt_after.empty(), killed = false;
   while (out_open || err_open) {
     std::array<pollfd, 2> waits = {{{out_open ? out.read : -1, POLLIN, 0}, {err_open ? err.read : -1, POLLIN, 0}}};
-    ::poll(waits.data(), waits.size(), 100);
+    ::poll(waits.data(), waits.size(), 5);
     if (waits[0].revents != 0) out_open = drain(out.read, result.out);
     if (waits[1].revents != 0) err_open = drain(err.read, result.err);
     if (!interrupted && result.out.find(options.interrupt_after) != std::string::npos) {

@@ -20,7 +20,7 @@ struct RunOptions {
   std::map<std::string, std::string> environment;  // on top of this process's
   // SIGINT is sent when standard output contains this text; empty: never.
   std::string interrupt_after;
-  std::chrono::seconds limit{240};  // killed after that
+  std::chrono::milliseconds limit{std::chrono::seconds(240)};  // killed after that
 };
 
 Finished run_program(const std::vector<std::string>& command, const RunOptions& options = {});

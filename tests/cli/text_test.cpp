@@ -109,30 +109,29 @@ TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
   std::string corpus;
   for (int i = 0; i < 40; ++i) corpus += "the weaver lifts the warp, größer ";
   const std::string text = write("corpus.txt", corpus);
-  for (const std::string recipe : {"char-gpt", "char-lstm"}) {
+  const auto train = [&](const std::string& recipe) {
     const std::string run = folder / recipe;
-    const Finished trained = run_heddle({"train", recipe, "--data", text, "--out", run, "--device", "reference:0", "--steps", "2", "--batch", "2", "--set", "model.width=8", "--set", "model.layers=1",
-                                         "--set", "model.context=16"});
-    ASSERT_EQ(trained.exit_code, 0) << trained.err;
-    const auto generate = [&](std::vector<std::string> more) {
-      more.insert(more.begin(), {"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "20"});
-      return json(more);
-    };
-    const Json drawn = generate({"--seed", "4", "--top-k", "5", "--top-p", "0.9"});
-    EXPECT_EQ(drawn["tokens"], 20);
-    EXPECT_EQ(generate({"--seed", "4", "--top-k", "5", "--top-p", "0.9"})["text"], drawn["text"]);
-    const Json greedy = generate({"--greedy"});
-    if (recipe == "char-gpt") {
-      EXPECT_EQ(generate({"--greedy", "--no-cache"})["text"], greedy["text"]);
-    }
-    EXPECT_EQ(run_heddle({"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "20", "--greedy"}).out, "the " + greedy["text"].get<std::string>() + "\n");
-    EXPECT_EQ(json({"generate", run, "--device", "reference:0", "--prompt", "th", "--tokens", "3", "--beams", "3"})["tokens"], 3);
-    expect_user_error({"generate", run, "--device", "reference:0", "--prompt", "XYZ"}, "'X' (U+0058) at byte 0 is not among the");
-    expect_user_error({"generate", run, "--device", "reference:0", "--top-p", "2", "--prompt", "the"}, "top_p is 2");
-    expect_user_error({"generate", run, "--device", "reference:0", "--prompt", ""}, "the prompt is empty");
-    expect_user_error({"tokenize", "info", "--tokenizer", folder / "none.safetensors"}, "no such file");
-    EXPECT_EQ(json({"tokenize", "info", "--tokenizer", run + "/model.safetensors"})["type"], "characters");
-  }
+    const Finished trained = run_heddle({"train", recipe, "--data", text, "--out", run, "--device", "reference:0", "--steps", "1", "--batch", "2", "--limit-test", "1", "--set", "model.width=8", "--set",
+                                         "model.layers=1", "--set", "model.context=16"});
+    EXPECT_EQ(trained.exit_code, 0) << trained.err;
+    return run;
+  };
+  const auto generate = [&](const std::string& run, std::vector<std::string> more) {
+    more.insert(more.begin(), {"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "10"});
+    return json(more);
+  };
+  const std::string gpt = train("char-gpt"), lstm = train("char-lstm");
+  const Json drawn = generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"}), greedy = generate(gpt, {"--greedy"});
+  EXPECT_EQ(drawn["tokens"], 10);
+  EXPECT_EQ(generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"})["text"], drawn["text"]);
+  EXPECT_EQ(generate(gpt, {"--greedy", "--no-cache"})["text"], greedy["text"]);
+  EXPECT_EQ(generate(gpt, {"--beams", "2"})["tokens"], 10);
+  EXPECT_EQ(generate(lstm, {"--greedy"})["tokens"], 10);
+  EXPECT_EQ(run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out, "the " + greedy["text"].get<std::string>() + "\n");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "XYZ"}, "'X' (U+0058) at byte 0 is not among the");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "the", "--top-p", "2"}, "top_p is 2");
+  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", ""}, "the prompt is empty");
+  EXPECT_EQ(json({"tokenize", "info", "--tokenizer", gpt + "/model.safetensors"})["type"], "characters");
 }
 
 }  // namespace

@@ -3,10 +3,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
+#include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <random>
 
 #include "core/device/registry.h"
 #include "io/safetensors.h"
@@ -143,6 +148,48 @@ TEST_F(Train, ResumeGoesOnExactly) {
   EXPECT_EQ(test::read_bytes(straight), expected);
 }
 
+// HEDDLE_TEST_KILLS and HEDDLE_TEST_KILL_DEVICE for more moments, and elsewhere.
+TEST_F(Train, KilledAtRandomMomentsItGoesOnExactly) {
+  const char* kills = std::getenv("HEDDLE_TEST_KILLS");
+  const char* where = std::getenv("HEDDLE_TEST_KILL_DEVICE");
+  const std::vector<std::string> options{"--epochs", "12", "--checkpoint-every", "3", "--ema", "0.9", "--set", "log.eval_every=7", "--json", "--device", where != nullptr ? where : "reference:0"};
+  const auto start = std::chrono::steady_clock::now();
+  const std::vector<double> expected = losses(train(options));
+  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  ASSERT_EQ(expected.size(), 72u);
+  const Bytes model = test::read_bytes(out + "/model.safetensors");
+  std::filesystem::remove_all(out);
+
+  std::mt19937 random(std::random_device{}());
+  std::uniform_int_distribution<int64_t> moment(whole.count() / 20, whole.count());
+  int killed = 0;
+  const int wanted = kills != nullptr ? std::atoi(kills) : 3;
+  for (int attempt = 0; killed < wanted && attempt < 10 * wanted; ++attempt) {
+    std::vector<std::string> more = options;
+    if (std::filesystem::exists(out + "/config.toml")) more.push_back("--resume");
+    else std::filesystem::remove_all(out);
+    const Finished run = train(more, {.limit = std::chrono::milliseconds(moment(random))});
+    killed += run.signal == SIGKILL ? 1 : 0;
+    ASSERT_TRUE(run.signal == SIGKILL || run.exit_code == 0) << run.err;
+    if (run.exit_code == 0) std::filesystem::remove_all(out);  // it was faster: from the beginning
+  }
+  EXPECT_EQ(killed, wanted);
+  std::vector<std::string> last = options;
+  if (std::filesystem::exists(out + "/config.toml")) last.push_back("--resume");
+  ASSERT_EQ(train(last).exit_code, 0);
+  std::ifstream metrics(out + "/metrics.jsonl");
+  std::map<int64_t, int> seen;
+  for (std::string line; std::getline(metrics, line);) {
+    const Json event = Json::parse(line);
+    if (event["event"] != "step") continue;
+    const auto step = event["step"].get<int64_t>();
+    ++seen[step];
+    EXPECT_EQ(event["loss"].get<double>(), expected.at(static_cast<size_t>(step - 1))) << step;  // also those that were done twice
+  }
+  EXPECT_EQ(seen.size(), expected.size());
+  EXPECT_EQ(test::read_bytes(out + "/model.safetensors"), model);
+}
+
 TEST_F(Train, ARunIsNotOverwritten) {
   ASSERT_EQ(train({"--epochs", "1", "--limit-steps", "2"}).exit_code, 0);
   const Finished again = train({"--epochs", "1"});
@@ -179,7 +226,9 @@ TEST_F(Train, ResumeChecksTheCheckpoint) {
   std::filesystem::resize_file(checkpoint(2), 1000);
   refused({"--resume"}, checkpoint(2));
   std::filesystem::remove(checkpoint(2));
-  refused({"--resume"}, "no checkpoint to resume from");
+  const Finished again = train({"--resume", "--epochs", "1", "--limit-steps", "2"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(contains(again.err, "holds no checkpoint yet: the run begins again"));
 }
 
 TEST_F(Train, PlainLinesWithoutATerminal) {

@@ -94,7 +94,7 @@ void add(std::map<std::string, Declared>& all, const std::string& header, const 
 }
 
 void add_rows(std::map<std::string, Declared>& all, const std::string& text) {
-  static const std::regex row(R"(HEDDLE_(UNARY|BINARY)\((\w+), \w+, (?:\w+, )?\d)");
+  static const std::regex row(R"(HEDDLE_(UNARY|BINARY)\((\w+), \w+, \w+, \d)");
   for (std::sregex_iterator i(text.begin(), text.end(), row), end; i != end; ++i) {
     Declared& d = all[(*i)[2]];
     d.header = "core/graph/elementwise.inc";

@@ -1,7 +1,8 @@
 // A task that trains in milliseconds: 3 classes of points in 5 dimensions, a layer with dropout, a smoothed loss.
 #pragma once
 
-#include <memory>
+#include <chrono>
+#include <thread>
 #include <vector>
 
 #include "core/graph/functions.h"
@@ -15,7 +16,8 @@ class SmallTask final : public Task {
  public:
   SmallTask(uint64_t seed, double dropout, DeviceContext& device) : device_(device), model_(made(seed, dropout, device)) {
     data_.name = "points";
-    data_.dataset = data::generated(96, [](int64_t index, data::Random&) {
+    data_.dataset = data::generated(96, [this](int64_t index, data::Random&) {
+      std::this_thread::sleep_for(example_time);
       data::Random random(7, 0, static_cast<uint64_t>(index));
       std::vector<float> point(5);
       for (float& x : point) x = random.uniform(-1, 1);
@@ -42,6 +44,7 @@ class SmallTask final : public Task {
   }
   Metadata metadata() const override { return {{"classes", "three"}}; }
 
+  std::chrono::milliseconds example_time{0};  // how long each example takes to fetch
   int evaluations = 0;
   std::vector<double> next_losses;  // what evaluate() says instead
 

@@ -133,6 +133,19 @@ TEST_P(Training, AccumulationIsTheLargeBatch) {
   for (size_t i = 0; i < a.weights.size(); ++i) EXPECT_NEAR(a.weights[i], b.weights[i], 1e-5) << i;
 }
 
+TEST_P(Training, MixedPrecisionFollowsF32) {
+  Config c = config_with_everything();
+  c.training.clip_value = 0;
+  c.training.epochs = 1;
+  const std::vector<double> full = run(c, device()).recorder->losses();
+  for (const char* precision : {"bf16", "f16"}) {
+    c.training.precision = precision;
+    const Ran low = run(c, device());
+    for (size_t i = 0; i < full.size(); ++i) EXPECT_NEAR(low.recorder->steps[i].loss, full[i], 0.05) << precision << " " << i;
+    EXPECT_EQ(low.recorder->steps.back().loss_scale.has_value(), std::string(precision) == "f16");
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<std::string>& info) { return info.param.substr(0, info.param.find(':')); }
 INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
 
@@ -200,6 +213,26 @@ TEST(TrainerLoop, PlateauCutsTheRate) {
   EXPECT_EQ(rates, (std::vector<double>{0.5, 0.5, 0.5, 0.05, 0.05}));
 }
 
+// A scale that is too large overflows: updates are left out and counted, it is halved, and a resumed run knows it.
+TEST(TrainerLoop, LossScaleIsSaidAndResumed) {
+  Config c = config_with_everything();
+  c.training.clip_value = 0;
+  c.training.precision = "f16";
+  c.training.loss_scale = 1e9;
+  const Ran whole = run(c, host());
+  EXPECT_GT(*whole.recorder->steps.back().skipped, 0);
+  EXPECT_LT(*whole.recorder->steps.back().loss_scale, 1e9);
+  const test::TemporaryFolder folder;
+  run(c, host(), folder.path() + "/run", false, [](Trainer& t) {
+    if (t.step() == 6) t.interrupt();
+  });
+  const Ran rest = run(c, host(), folder.path() + "/run", true);
+  EXPECT_EQ(rest.weights, whole.weights);
+  EXPECT_EQ(rest.recorder->steps.back().skipped, whole.recorder->steps.back().skipped);
+  c.training.clip_value = 1;
+  EXPECT_TRUE(contains(test::thrown_text<ValueError>([&] { run(c, host()); }), "f16 does not go with clip_value"));
+}
+
 TEST(TrainerLoop, EarlyStoppingEndsAndSurvivesResuming) {
   Config c;
   c.training.batch = 96;
@@ -244,6 +277,28 @@ TEST(TrainerLoop, ACheckpointMovesBetweenDevices) {
   const Ran rest = run(c, host(), folder.path() + "/run", true);
   ASSERT_EQ(rest.recorder->steps.size(), 16u);
   for (size_t i = 0; i < 16; ++i) EXPECT_NEAR(rest.recorder->steps[i].loss, whole.recorder->steps[20 + i].loss, 1e-4) << i;
+}
+
+// Examples of 5 ms each, by sleeping: workers overlap them. The bound leaves room for a busy machine; docs/benchmarks.md has a quiet one's figures.
+TEST(TrainerLoop, WorkersHideSlowSamples) {
+  const auto timed = [](int64_t workers, int64_t prefetch) {
+    Config c;
+    c.training.batch = 8;
+    c.training.steps = 12;
+    c.data.workers = workers;
+    c.data.prefetch = prefetch;
+    SmallTask task(1, 0, host());
+    task.example_time = std::chrono::milliseconds(5);
+    Trainer trainer(task, c, host());
+    trainer.run(false);
+    return trainer.report();
+  };
+  const RunReport none = timed(0, 1), four = timed(4, 8);
+  const double gain = none.training_seconds / four.training_seconds;
+  RecordProperty("gain", std::to_string(gain));
+  std::printf("4 workers: %.2f times as fast; waiting %.0f %% and %.0f %% of the time\n", gain, 100 * none.loader.waiting / none.training_seconds, 100 * four.loader.waiting / four.training_seconds);
+  EXPECT_GT(gain, 2);
+  EXPECT_STREQ(none.loader.bottleneck(), "fetching");
 }
 
 TEST(TrainerLoop, ResumedRunsMustAgree) {
