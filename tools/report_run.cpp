@@ -35,6 +35,11 @@ constexpr size_t most_points = 4000, most_samples = 24;
   throw ValueError(fmt::format("[report] {}: no such folder{}", folder.string(), did_you_mean(folder.filename().string(), known, all)));
 }
 
+double number_or(const Json& event, const std::string& key, double otherwise) {
+  const auto found = event.find(key);
+  return found != event.end() && found->is_number() ? found->get<double>() : otherwise;
+}
+
 // The events, without those that the run took back.
 std::vector<Json> read_events(const fs::path& folder, bool& unfinished) {
   const std::string path = (folder / "metrics.jsonl").string(), text = read_text_file(path, "report");
@@ -46,8 +51,8 @@ std::vector<Json> read_events(const fs::path& folder, bool& unfinished) {
     unfinished = lines.eof() && !event.is_object();
     if (unfinished) break;
     if (!event.is_object() || !event.contains("event") || !event["event"].is_string()) throw ValueError(fmt::format("[report] {}:{}: is not an event, a JSON object with \"event\"", path, number));
-    if (event["event"] == "resume") {
-      const double step = event.value("step", 0.0);
+    if (event["event"] == "resume" || (event["event"] == "start" && !events.empty())) {  // a process that goes on from a step
+      const double step = number_or(event, "step", 0);
       std::erase_if(events, [&](const Json& e) { return e.contains("step") && e["step"].is_number() && e["step"].get<double>() > step; });
     }
     events.push_back(std::move(event));
@@ -66,11 +71,6 @@ void join_times(std::vector<Json>& events) {
   }
 }
 
-double number_or_nan(const Json& event, const std::string& key) {
-  const auto found = event.find(key);
-  return found != event.end() && found->is_number() ? found->get<double>() : std::numeric_limits<double>::quiet_NaN();
-}
-
 // Columns of the numbers of step events; groups of `every` as the mean of what is there, places (step, epoch, seconds) as the last.
 Json columns_of(const std::vector<const Json*>& steps, size_t every) {
   Json columns = {{"step", Json::array()}, {"epoch", Json::array()}, {"seconds", Json::array()}};
@@ -85,7 +85,7 @@ Json columns_of(const std::vector<const Json*>& steps, size_t every) {
       double sum = 0, last = 0;
       int count = 0;
       for (size_t j = i; j < std::min(i + every, steps.size()); ++j) {
-        const double value = number_or_nan(*steps[j], key);
+        const double value = number_or(*steps[j], key, std::numeric_limits<double>::quiet_NaN());
         if (!std::isfinite(value)) continue;
         last = value;
         sum += value;
@@ -95,6 +95,20 @@ Json columns_of(const std::vector<const Json*>& steps, size_t every) {
     }
   }
   return columns;
+}
+
+// What a process measured from its start to the end of each epoch, as each epoch's own share.
+void split_by_epoch(std::vector<Json>& events) {
+  Json before = Json::object();
+  for (Json& event : events) {
+    if (event["event"] == "start") before = Json::object();
+    if (event["event"] != "loader") continue;
+    const Json total = event;
+    for (const char* part : {"fetch", "preprocess", "copy", "compute", "waiting"}) {
+      if (event.contains(part) && event[part].is_number()) event[part] = std::max(0.0, event[part].get<double>() - number_or(before, part, 0));
+    }
+    before = total;
+  }
 }
 
 std::string base64(std::string_view bytes) {
@@ -153,7 +167,7 @@ Json environment_of(const fs::path& folder) {
 // A line of text for what else happened.
 std::string note_of(const Json& event) {
   const std::string kind = event["event"];
-  std::string text = kind;
+  std::string text = kind == "start" ? "resumed" : kind;
   if (event.contains("step")) text += fmt::format(" at update {}", event["step"].dump());
   if (event.contains("path") && event["path"].is_string()) text += ": " + event["path"].get<std::string>();
   return text;
@@ -170,6 +184,7 @@ Json report_data(const std::string& folder) {
   std::vector<Json> events = read_events(path, unfinished);
   if (events.empty()) throw ValueError(fmt::format("[report] {}: its metrics.jsonl is empty; nothing was trained yet", folder));
   join_times(events);
+  split_by_epoch(events);
 
   std::vector<const Json*> steps, samples;
   const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
@@ -180,10 +195,10 @@ Json report_data(const std::string& folder) {
     else if (kind == "sample") samples.push_back(&event);
     else if (kind == "eval") run["evals"].push_back(event);
     else if (kind == "loader") run["loaders"].push_back(event);
-    else if (kind == "start") run["start"] = event;
-    else if (kind == "done") run["done"] = event;
+    else if (kind == "start" && run["start"].empty()) run["start"] = event;
+    else if (kind == "done" || kind == "stopped") run["done"] = event;
     else run["notes"].push_back(note_of(event));
-    run["interrupted"] = kind == "interrupted" || (run["interrupted"].get<bool>() && kind != "resume");
+    run["interrupted"] = kind == "interrupted" || (run["interrupted"].get<bool>() && kind != "resume" && kind != "start");
   }
   if (unfinished) run["notes"].push_back("the last line is unfinished: the process was ended while it wrote it");
   const size_t every = std::max<size_t>(1, (steps.size() + most_points - 1) / most_points);

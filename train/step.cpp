@@ -28,10 +28,14 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       clips_(config.training.clip_norm > 0),
       losses_(empty_list(device)),
       norms_(empty_list(device)),
-      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t part) { record(batch, part); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
+      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t part, int64_t keeping) { record(batch, part, keeping); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
 
-void TrainingStep::submit(const std::vector<Tensor>& batch, int64_t part) {
-  compiled_(batch, part);
+void TrainingStep::submit(const std::vector<Tensor>& batch, int64_t part, bool keep) {
+  if (keep && gradients_.empty()) {
+    for (const Tensor& p : task_.model().parameters()) gradients_.push_back(zeros(p.shape(), p.dtype(), &device_));
+    eval(gradients_);
+  }
+  compiled_(batch, part, keep ? 1 : 0);
   eval_pending();
   if (part + 1 == accumulate_) ++open_;
 }
@@ -42,16 +46,26 @@ Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
   return task_.loss(batch);
 }
 
-void TrainingStep::record(const std::vector<Tensor>& batch, int64_t part) {
+void TrainingStep::record(const std::vector<Tensor>& batch, int64_t part, int64_t keeping) {
   Tensor loss = forward(batch);
   if (accumulate_ > 1) loss = loss * (1.0 / static_cast<double>(accumulate_));
   backward(optimizers_.scaled(loss));
   keep(losses_, loss.detach(), part > 0);
   if (part + 1 < accumulate_) return;
+  if (keeping != 0) keep_gradients();
   optimizers_.update();
   if (clips_) keep(norms_, optimizers_.norm(), false);
   optimizers_.zero_grad();
   if (average_ != nullptr) average_->update();
+}
+
+// A parameter that is frozen has none, and its copy stays 0.
+void TrainingStep::keep_gradients() {
+  const NoGradScope no_grad;
+  const std::vector<Tensor> parameters = task_.model().parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].grad().defined()) gradients_[i].assign(parameters[i].grad());
+  }
 }
 
 // list[open_] = value, or += value.

@@ -28,8 +28,10 @@ class TrainingStep {
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Part `part`, from 0, of the next update's config.training.accumulate; the last one updates.
-  void submit(const std::vector<Tensor>& batch, int64_t part);
+  // Part `part`, from 0, of the next update's config.training.accumulate; the last one updates. `keep` copies the update's gradients first, for gradients().
+  void submit(const std::vector<Tensor>& batch, int64_t part, bool keep = false);
+  // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the model's parameters.
+  const std::vector<Tensor>& gradients() const { return gradients_; }
 
   // Updates since the last take().
   int64_t open() const { return open_; }
@@ -44,7 +46,8 @@ class TrainingStep {
 
  private:
   Tensor forward(const std::vector<Tensor>& batch);
-  void record(const std::vector<Tensor>& batch, int64_t part);
+  void record(const std::vector<Tensor>& batch, int64_t part, int64_t keeping);
+  void keep_gradients();
   void keep(Tensor& list, const Tensor& value, bool add);
 
   Task& task_;
@@ -56,7 +59,8 @@ class TrainingStep {
   bool clips_;
   int64_t open_ = 0;
   Tensor losses_, norms_;  // (window)
-  std::function<void(const std::vector<Tensor>& batch, int64_t part)> compiled_;
+  std::vector<Tensor> gradients_;
+  std::function<void(const std::vector<Tensor>& batch, int64_t part, int64_t keeping)> compiled_;
 };
 
 }  // namespace heddle::train

@@ -20,6 +20,7 @@
 #include "train/metrics_lines.h"
 #include "train/run_state.h"
 #include "train/step.h"
+#include "train/tensorboard.h"
 
 namespace heddle::train {
 namespace {
@@ -121,6 +122,7 @@ struct Trainer::State {
   void write_to(RunFolder& f) {
     folder = &f;
     callbacks.push_back(std::make_shared<MetricsLines>([&f](const std::string& line) { f.append(line); }));
+    if (config.log.tensorboard || config.log.histograms_every > 0) callbacks.push_back(std::make_shared<TensorboardEvents>(f.file("events"), f.path()));
     checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last, .keep_best = config.checkpoint.keep_best});
   }
 
@@ -192,10 +194,11 @@ struct Trainer::State {
   void submit_step() {
     tell([&](Callback& c) { c.on_batch_start(self); });
     std::vector<Tensor> batch;
+    const bool keep = config.log.histograms_every > 0 && (step + 1) % config.log.histograms_every == 0;
     try {
       for (int64_t part = 0; part < config.training.accumulate; ++part) {
         feed.next(batch);
-        training_step.submit(batch, part);
+        training_step.submit(batch, part, keep);
         feed.fetch();
       }
     } catch (const NumericError& error) {
@@ -313,6 +316,7 @@ int64_t Trainer::steps_per_epoch() const { return state_->steps_per_epoch; }
 int64_t Trainer::epoch() const { return state_->step / state_->steps_per_epoch; }
 int64_t Trainer::epochs() const { return (state_->total_steps + state_->steps_per_epoch - 1) / state_->steps_per_epoch; }
 double Trainer::seconds() const { return seconds_since(state_->run_start); }
+const std::vector<Tensor>& Trainer::gradients() const { return state_->training_step.gradients(); }
 double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }

@@ -65,6 +65,8 @@ class Trainer {
   int64_t epochs() const;  // of the whole run, a part counted as one
   double seconds() const;  // since run()
   double last_loss() const;
+  // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the first.
+  const std::vector<Tensor>& gradients() const;
   const Evaluation& evaluation() const;  // the latest
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.

@@ -85,7 +85,10 @@ TEST_F(Report, AResumedRunIsOneCurve) {
 {"event":"step","step":2,"loss":3,"seconds":20}
 {"event":"eval","step":2,"split":"test","loss":3,"seconds":20}
 {"event":"step","step":3,"loss":9,"seconds":30}
-{"event":"resume","step":2,"path":"checkpoints/step-00000002.safetensors","seconds":0}
+{"event":"loader","epoch":1,"compute":2}
+{"event":"start","step":2,"steps":4}
+{"event":"loader","epoch":1,"compute":1}
+{"event":"loader","epoch":2,"compute":4}
 {"event":"step","step":3,"loss":2,"seconds":10}
 {"event":"interrupted","step":3,"seconds":11}
 )";
@@ -94,7 +97,9 @@ TEST_F(Report, AResumedRunIsOneCurve) {
   EXPECT_EQ(r["steps"]["seconds"], Json::parse("[10.0, 20.0, 30.0]"));
   EXPECT_EQ(r["evals"].size(), 1u);
   EXPECT_EQ(r["interrupted"], true);
-  EXPECT_EQ(r["notes"][0], "resume at update 2: checkpoints/step-00000002.safetensors");
+  EXPECT_EQ(r["notes"], Json::parse(R"(["resumed at update 2", "interrupted at update 3"])"));
+  EXPECT_EQ(r["loaders"][1]["compute"], 1.0);  // of a process each
+  EXPECT_EQ(r["loaders"][2]["compute"], 3.0);
 }
 
 TEST_F(Report, LongRunsAreThinned) {

@@ -3,13 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include <array>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
-#include <nlohmann/json.hpp>
-#include <numeric>
+#include <limits>
+#include <map>
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
@@ -18,6 +15,7 @@
 #include "nn/nn.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
+#include "tests/train/tensorboard_reader.h"
 #include "train/summaries.h"
 
 namespace heddle {
@@ -25,26 +23,10 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string python() {
-  const char* named = std::getenv("HEDDLE_TEST_PYTHON");
-  return named != nullptr ? named : "python3";
-}
-
-std::string output_of(const std::string& command) {
-  FILE* pipe = ::popen(command.c_str(), "r");
-  std::string text;
-  std::array<char, 4096> part{};
-  for (size_t n = 0; (n = std::fread(part.data(), 1, part.size(), pipe)) > 0;) text.append(part.data(), n);
-  ::pclose(pipe);
-  return text;
-}
-
-Json read_back(const std::string& folder) { return Json::parse(output_of(python() + " " HEDDLE_SOURCE_DIR "/tests/train/read_events.py '" + folder + "' 2>/dev/null"), nullptr, false); }
-
 class EventFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (output_of(python() + " -c 'import tensorboard; print(\"here\")' 2>/dev/null") != "here\n") GTEST_SKIP() << "no tensorboard package for " << python() << " (HEDDLE_TEST_PYTHON names another)";
+    if (!test::has_tensorboard()) GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
   }
   test::TemporaryFolder folder;
 };
@@ -58,7 +40,7 @@ TEST_F(EventFiles, ScalarsAndTexts) {
     file.text("config", 0, "[run]\nrecipe = \"grün\"");
     file.text("sample", 300, std::string(100000, 'x'));
   }
-  const Json found = read_back(folder.path());
+  const Json found = test::read_events(folder.path());
   EXPECT_EQ(found["scalars"]["loss/train"], Json::parse("[[1, 2.5], [1099511627776, -0.125]]"));
   EXPECT_EQ(found["scalars"]["learning rate"][0][1].get<float>(), 1e-4f);
   EXPECT_EQ(found["texts"]["config"], Json::parse(R"([[0, "text", ["[run]\nrecipe = \"grün\""]]])"));
@@ -71,7 +53,7 @@ TEST_F(EventFiles, Histograms) {
     file.histogram("w", 7, {.min = -1, .max = 3, .sum = 4, .sum_squares = 20, .counts = {1, 0, 5, 2}});
     file.histogram("equal", 7, {.min = 2, .max = 2, .sum = 6, .sum_squares = 12, .counts = {0, 3}});
   }
-  const Json found = read_back(folder.path());
+  const Json found = test::read_events(folder.path());
   EXPECT_EQ(found["histograms"]["w"], Json::parse("[[7, -1, 3, 8, 4, 20, [0, 1, 2, 3], [1, 0, 5, 2]]]"));
   EXPECT_EQ(found["histograms"]["equal"], Json::parse("[[7, 2, 2, 3, 6, 12, [2, 2.5], [0, 3]]]"));
 }
@@ -89,7 +71,7 @@ TEST_F(EventFiles, ImagesAndGraphs) {
     file.image("sample", 2, 2, 5, 3, png);
     file.graph(train::recorded_graph(loss, model.named_parameters()));
   }
-  const Json found = read_back(folder / "events");
+  const Json found = test::read_events(folder / "events");
   ASSERT_EQ(found["images"]["sample"].size(), 1u);
   EXPECT_EQ(found["images"]["sample"][0][1], 2);
   EXPECT_EQ(found["images"]["sample"][0][2], 5);
@@ -114,7 +96,7 @@ TEST_F(EventFiles, AnUnfinishedRecordIsPassedOver) {
     path = file.path();
   }
   std::filesystem::resize_file(path, std::filesystem::file_size(path) - 3);
-  EXPECT_EQ(read_back(folder.path())["scalars"]["a"], Json::parse("[[1, 1.0]]"));
+  EXPECT_EQ(test::read_events(folder.path())["scalars"]["a"], Json::parse("[[1, 1.0]]"));
 }
 
 // "brain.Event:2" with its checksums, as TensorFlow writes it: the first record of every event file, but for its time.

@@ -78,7 +78,7 @@ function evaluations(run) {
 }
 function bestEvaluation(run) { return evaluations(run).filter(e => e.loss !== null).reduce((a, b) => a === null || b.loss < a.loss ? b : a, null); }
 function rate(run) { return run.steps.tokens_per_second ? ["tokens/s", median(run.steps.tokens_per_second)] : ["samples/s", median(run.steps.samples_per_second)]; }
-function state(run) { return run.done ? "finished" : run.interrupted ? "interrupted" : "not finished"; }
+function state(run) { return run.done ? (run.done.event === "stopped" ? "stopped early" : "finished") : run.interrupted ? "interrupted" : "not finished"; }
 
 // [title, value, small print] of each figure of a run.
 function figures(run) {
