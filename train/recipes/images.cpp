@@ -35,7 +35,7 @@ Recipe mnist_mlp() {
           .help = "multilayer perceptron on 28x28 images of ten classes",
           .model = {{"hidden", Integers{128, 64}, "widths of the hidden layers"}},
           .unused = ImageClassifier::unused_options(),
-          .defaults = [](Config& c) { c.training.epochs = 5; },
+          .defaults = [](Config& c) { c.training.epochs = 10; },
           .make = [](const TaskRequest& r) {
             const nn::MlpOptions options{.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden")};
             return classifier(std::make_shared<nn::Mlp>(options, &r.device), read_digits(r.config), r);
