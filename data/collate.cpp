@@ -129,8 +129,12 @@ double gamma_variate(double shape, Random& random) {
   }
 }
 
-float beta_variate(double alpha, Random& random) {
+void check_alpha(double alpha) {
   if (!(alpha > 0)) throw ValueError(fmt::format("[mixup] alpha is {}, expected a positive number", alpha));
+}
+
+float beta_variate(double alpha, Random& random) {
+  check_alpha(alpha);
   const double a = gamma_variate(alpha, random), b = gamma_variate(alpha, random);
   return a + b > 0 ? static_cast<float>(a / (a + b)) : 0.5f;
 }
@@ -143,6 +147,15 @@ Tensor box_mask(const Mixture& m, int64_t height, int64_t width, DeviceContext& 
   };
   return logical_and(unsqueeze(inside(height, m.top, m.bottom), 1), unsqueeze(inside(width, m.left, m.right), 0));
 }
+
+void check_batch(const char* name, const Tensor& images, const Tensor& labels) {
+  if (images.rank() != 4 || labels.rank() != 1 || labels.dim(0) != images.dim(0)) {
+    throw ShapeError(fmt::format("[{}] images {} and labels {}; expected (N, channels, height, width) and (N)", name, images.shape().str(), labels.shape().str()));
+  }
+}
+
+// Of each example `weight`, of its opposite the rest.
+Tensor blend(const Tensor& own, const Tensor& weight) { return own * weight + flip(own, {0}) * (1 - weight); }
 
 }  // namespace
 
@@ -172,16 +185,28 @@ Mixture draw_cutmix(double alpha, int64_t height, int64_t width, Random& random)
 }
 
 Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mixture& m) {
-  if (images.rank() != 4 || labels.rank() != 1 || labels.dim(0) != images.dim(0)) {
-    throw ShapeError(fmt::format("[mix] images {} and labels {}; expected (N, channels, height, width) and (N)", images.shape().str(), labels.shape().str()));
-  }
+  check_batch("mix", images, labels);
   DeviceContext& device = images.device();
-  const Tensor share = Tensor::host_scalar(m.share, &device), targets = one_hot(labels, classes);
-  const auto blend = [](const Tensor& own, const Tensor& weight) { return own * weight + flip(own, {0}) * (1 - weight); };
+  const Tensor share = Tensor::host_scalar(m.share, &device);
   const bool is_box = m.bottom > m.top && m.right > m.left;
-  const Tensor weight = cast(share, images.dtype());
-  const Tensor mixed = is_box ? where(box_mask(m, images.dim(2), images.dim(3), device), flip(images, {0}), images) : blend(images, weight);
-  return {mixed, blend(targets, share)};
+  if (!is_box) return mixup(images, labels, classes, share);
+  return {where(box_mask(m, images.dim(2), images.dim(3), device), flip(images, {0}), images), blend(one_hot(labels, classes), share)};
+}
+
+Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share) {
+  check_batch("mixup", images, labels);
+  const bool one_each = share.rank() == 1 && share.dim(0) == images.dim(0);
+  if (share.rank() != 0 && !one_each) throw ShapeError(fmt::format("[mixup] shares are {} for images {}; expected (N) or ()", share.shape().str(), images.shape().str()));
+  const Tensor of_images = one_each ? reshape(share, {-1, 1, 1, 1}) : share, of_targets = one_each ? unsqueeze(share, 1) : share;
+  return {blend(images, cast(of_images, images.dtype())), blend(one_hot(labels, classes), of_targets)};
+}
+
+Transform append_mixup_share(double alpha) {
+  check_alpha(alpha);
+  return [alpha](Sample sample, Random& random) {
+    sample.push_back(Array::scalar(beta_variate(alpha, random)));
+    return sample;
+  };
 }
 
 }  // namespace heddle::data

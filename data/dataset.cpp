@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "core/base/error.h"
 #include "data/batcher.h"
@@ -100,6 +101,14 @@ class Generated final : public Dataset {
 
 DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms) { return std::make_shared<Transformed>(std::move(of), std::move(transforms)); }
 DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices) { return std::make_shared<Subset>(std::move(of), std::move(indices)); }
+DatasetPtr first(DatasetPtr of, int64_t count) {
+  if (count < 0) throw ValueError(fmt::format("[first] {} examples cannot be meant", count));
+  if (count == 0 || count >= of->size()) return of;
+  std::vector<int64_t> indices(static_cast<size_t>(count));
+  std::iota(indices.begin(), indices.end(), int64_t{0});
+  return subset(std::move(of), std::move(indices));
+}
+
 DatasetPtr concatenated(std::vector<DatasetPtr> parts) { return std::make_shared<Concatenated>(std::move(parts)); }
 DatasetPtr from_arrays(Sample arrays) { return std::make_shared<FromArrays>(std::move(arrays)); }
 

@@ -49,6 +49,8 @@ using Transform = std::function<Sample(Sample sample, Random& random)>;
 DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms);
 // Some examples of another, by number. ValueError for one that it does not have.
 DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices);
+// The first `count` examples, or all where there are no more or `count` is 0. ValueError for a negative one.
+DatasetPtr first(DatasetPtr of, int64_t count);
 // One after the other.
 DatasetPtr concatenated(std::vector<DatasetPtr> parts);
 // Parts of these shares (which add up to at most 1) of a shuffled order.

@@ -10,6 +10,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 
 #include "nn/decoder.h"
 
@@ -23,6 +24,10 @@ class LanguageModel {
  public:
   // In evaluation mode, with weights of its own.
   explicit LanguageModel(const std::string& description, DeviceContext* device = nullptr);
+  // Of a model that there is; its mode stays.
+  explicit LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}
+  explicit LanguageModel(std::shared_ptr<RecurrentLm> model) : recurrent_(std::move(model)) {}
+  std::string description() const { return gpt_ ? describe(gpt_->options()) : describe(recurrent_->options()); }
   Module& module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
   int64_t vocabulary() const { return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary; }
   // With a cache, unless it is asked to do without (Gpt only: ValueError).

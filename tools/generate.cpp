@@ -6,12 +6,12 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "data/tokenizer_file.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
 #include "nn/generate.h"
 #include "nn/language_model.h"
 #include "tools/cli.h"
-#include "tools/model_text.h"
 #include "train/model_file.h"
 
 namespace heddle::tools {
@@ -37,7 +37,7 @@ LoadedModel load(const Options& o, DeviceContext& device) {
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end()) throw IoError(fmt::format("[generate] {}: no language model; heddle train char-gpt makes one", file.path));
-  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? tokenizer_of(file.metadata, file.path) : load_tokenizer(o.tokenizer)};
+  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? data::tokenizer_of(file.metadata, file.path) : data::load_tokenizer(o.tokenizer)};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
   return loaded;

@@ -15,8 +15,8 @@
 #include "data/preprocess.h"
 #include "data/records.h"
 #include "data/text.h"
+#include "data/tokenizer_file.h"
 #include "tools/cli.h"
-#include "tools/model_text.h"
 #include "tools/progress.h"
 
 namespace heddle::tools {
@@ -75,7 +75,7 @@ Source open_csv(const PackOptions& o) {
 
 Source open_text(const PackOptions& o) {
   const std::string text = data::read_text(o.source);
-  data::TokenizerPtr tokenizer = o.tokenizer.empty() ? std::make_shared<data::CharTokenizer>(text) : load_tokenizer(o.tokenizer);
+  data::TokenizerPtr tokenizer = o.tokenizer.empty() ? std::make_shared<data::CharTokenizer>(text) : data::load_tokenizer(o.tokenizer);
   return {data::windows(data::token_stream(tokenizer->encode(text)), o.block), {.tokenizer = tokenizer}};
 }
 

@@ -10,9 +10,9 @@
 #include "core/base/error.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
+#include "data/tokenizer_file.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
-#include "tools/model_text.h"
 #include "tools/progress.h"
 
 namespace heddle::tools {
@@ -56,7 +56,7 @@ void train(const TokenizeOptions& o) {
 }
 
 void encode(const TokenizeOptions& o) {
-  const TokenizerPtr tokenizer = load_tokenizer(o.tokenizer);
+  const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   const std::string text = !o.file.empty() ? data::read_text(o.file) : !o.text.empty() ? o.text : standard_input();
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get());
   const std::vector<int32_t> tokens = bpe && o.recognise_special ? bpe->encode(text, data::SpecialTokens::recognised) : tokenizer->encode(text);
@@ -65,7 +65,7 @@ void encode(const TokenizeOptions& o) {
 }
 
 void decode(const TokenizeOptions& o) {
-  const TokenizerPtr tokenizer = load_tokenizer(o.tokenizer);
+  const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   std::vector<int32_t> tokens = o.tokens;
   if (tokens.empty()) {
     tokens.assign(std::istream_iterator<int32_t>(std::cin), {});
@@ -75,7 +75,7 @@ void decode(const TokenizeOptions& o) {
 }
 
 void info(const TokenizeOptions& o) {
-  const TokenizerPtr tokenizer = load_tokenizer(o.tokenizer);
+  const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   const bool is_bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get()) != nullptr;
   Json json = {{"type", is_bpe ? "bpe" : "characters"}, {"tokens", tokenizer->size()}, {"special", tokenizer->special()}};
   if (!o.file.empty()) {

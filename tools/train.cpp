@@ -28,7 +28,7 @@ class InterruptScope {
     running = &trainer;
     struct sigaction action {};
     action.sa_handler = [](int) {
-      if (train::Trainer* trainer = running) trainer->interrupt();
+      if (train::Trainer* current = running) current->interrupt();
     };
     action.sa_flags = static_cast<int>(SA_RESETHAND);
     sigaction(SIGINT, &action, &before_);

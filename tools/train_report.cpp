@@ -2,9 +2,26 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <filesystem>
+
+#include "data/unicode.h"
 #include "train/trainer.h"
 
 namespace heddle::tools {
+namespace {
+
+// A text as part of a line of a terminal: it may hold control characters, and parts of characters.
+std::string beginning(std::string text) {
+  constexpr size_t most = 160;
+  const bool is_cut = text.size() > most;
+  text.resize(std::min(text.size(), most));
+  text.resize(data::whole_characters(text));
+  std::replace_if(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, ' ');
+  return is_cut ? text + " ..." : text;
+}
+
+}  // namespace
 
 std::string evaluation_line(const train::Evaluation& e) {
   std::string text = fmt::format("{} loss {:.4f}", e.split, e.loss);
@@ -56,6 +73,10 @@ void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
   progress_.line(fmt::format("{}  loss {:.4f}  {}", where, t.last_loss(), evaluation_line(e)));
 }
 
+void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
+  progress_.line(fmt::format("sample         {}", made.text.empty() ? (std::filesystem::path(t.config().run.out) / made.image_path).string() : beginning(made.text)));
+}
+
 void TrainReport::speed(const train::Trainer& t) {
   const auto steps = static_cast<double>(t.step() - t.first_step());
   if (steps == 0) return;
@@ -80,7 +101,6 @@ void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {
     const auto& [name, value] = e.metrics.front();
     progress_.line(fmt::format("{:<14} {:.4f} on {} examples, loss {:.4f}", e.split + " " + name, value, with_commas(static_cast<double>(e.examples)), e.loss));
   }
-  if (!e.sample.empty()) progress_.line(fmt::format("sample\n{}", e.sample));
   speed(t);
   progress_.line(fmt::format("model          {}", t.model_path()));
 }

@@ -6,7 +6,7 @@
 //   trainer.add(std::make_shared<Halve>());
 //
 // Order: on_train_start; for each epoch on_epoch_start, for each update on_batch_start and on_batch_end, on_epoch_end; on_train_end. on_steps comes when a
-// window of updates is finished on the device: only then are losses known, and nothing waits for a single one. on_evaluate and on_checkpoint come as it happens.
+// window of updates is finished on the device: only then are losses known, and nothing waits for a single one. on_evaluate, on_sample and on_checkpoint come as it happens.
 // Callbacks are called in the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called by the training thread.
 #pragma once
 
@@ -46,6 +46,7 @@ class Callback {
   virtual void on_batch_end(Trainer&) {}    // it is submitted, not finished
   virtual void on_steps(Trainer&, std::span<const StepRecord>) {}
   virtual void on_evaluate(Trainer&, const Evaluation&) {}
+  virtual void on_sample(Trainer&, const Generated&) {}  // of generative models
   virtual void on_checkpoint(Trainer&, const std::string& /*path*/) {}
   virtual void on_epoch_end(Trainer&) {}
   virtual void on_train_end(Trainer&, Outcome) {}

@@ -55,8 +55,13 @@ void MetricsLines::on_evaluate(Trainer& t, const Evaluation& e) {
   for (const RiskPoint& point : e.curve) event["curve"].push_back({point.threshold, point.coverage, point.risk});
   event["seconds"] = t.seconds();
   sink_(line_of(event));
-  if (!e.image_path.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"image", e.image_path}}));
-  if (!e.sample.empty()) sink_(line_of({{"event", "sample"}, {"step", t.step()}, {"text", e.sample}}));
+}
+
+void MetricsLines::on_sample(Trainer& t, const Generated& made) {
+  Json event = {{"event", "sample"}, {"step", t.step()}};
+  if (!made.text.empty()) event["text"] = made.text;
+  if (!made.image_path.empty()) event["image"] = made.image_path;
+  sink_(line_of(event));
 }
 
 void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) { sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}})); }

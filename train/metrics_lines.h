@@ -25,6 +25,7 @@ class MetricsLines final : public Callback {
   void on_train_start(Trainer& trainer) override;
   void on_steps(Trainer& trainer, std::span<const StepRecord> steps) override;
   void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override;
+  void on_sample(Trainer& trainer, const Generated& made) override;
   void on_checkpoint(Trainer& trainer, const std::string& path) override;
   void on_epoch_end(Trainer& trainer) override;
   void on_train_end(Trainer& trainer, Outcome outcome) override;

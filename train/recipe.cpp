@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/base/error.h"
 #include "core/base/similar.h"
 #include "core/graph/functions.h"
@@ -10,6 +12,17 @@
 #include "train/recipes/recipes.h"
 
 namespace heddle::train {
+namespace {
+
+void refuse_unused(const Recipe& recipe, const Config& config) {
+  for (const std::string& key : config.differences(recipe_config(recipe.name))) {
+    if (std::ranges::find(recipe.unused, key) == recipe.unused.end()) continue;
+    const auto row = std::ranges::find(config_rows(), key, &ConfigRow::key);
+    throw ValueError(fmt::format("[{}] {} ({}) is {}, but has no meaning for this recipe: {}", recipe.name, row->flag, key, toml_text(row->get(config)), row->help));
+  }
+}
+
+}  // namespace
 
 std::span<const Recipe> recipes() {
   static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(), char_lstm(), gpt2(), vae(), mail_sorter()};
@@ -37,6 +50,7 @@ Config recipe_config(std::string_view name) {
 std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored) {
   const Recipe& recipe = find_recipe(config.run.recipe);
   config.declare_model(recipe.model);
+  refuse_unused(recipe, config);
   manual_seed(static_cast<uint64_t>(config.run.seed));
   const auto found = stored.find("preprocessing");
   const data::Preprocessing preprocessing = found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);

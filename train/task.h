@@ -38,9 +38,6 @@ struct Evaluation {
   std::vector<std::vector<int64_t>> confusion = {};           // [label][prediction]; empty for what is no classification
 
   std::vector<RiskPoint> curve = {};                          // of a classifier that may pass a case on to a person
-  std::string sample = {};                                    // a few lines of what the model makes; empty for models that make none
-  data::Array image = {};                                     // what it draws, pixels u8 (1 or 3, height, width); without elements for models that draw nothing
-  std::string image_path = {};                                // where the trainer put it, from the run's folder
 
   // NaN for one that was not measured.
   double metric(const std::string& name) const {
@@ -49,6 +46,15 @@ struct Evaluation {
     }
     return std::numeric_limits<double>::quiet_NaN();
   }
+};
+
+// What a generative model makes: a text, or an image.
+struct Generated {
+  std::string text = {};
+  data::Array image = {};       // pixels u8 (1 or 3, height, width)
+  std::string image_path = {};  // where the trainer put it, from the run's folder
+
+  bool empty() const { return text.empty() && image.bytes.empty(); }
 };
 
 class Task {
@@ -60,6 +66,8 @@ class Task {
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
   // Over the task's evaluation data, or its first `limit` examples when limit > 0; the model is in evaluation mode meanwhile.
   virtual Evaluation evaluate(int64_t limit = 0) = 0;
+  // Something new, always from the same chance, in evaluation mode; empty for models that make nothing.
+  virtual Generated generate() { return {}; }
   // What using the model takes besides its weights (means, a vocabulary, names of classes): stored with it.
   virtual Metadata metadata() const { return {}; }
 };

@@ -63,10 +63,13 @@ void TensorboardEvents::on_steps(Trainer& t, std::span<const StepRecord> steps) 
 void TensorboardEvents::on_evaluate(Trainer& t, const Evaluation& e) {
   file_.scalar(e.split + "/loss", t.step(), e.loss);
   for (const auto& [name, value] : e.metrics) file_.scalar(e.split + "/" + name, t.step(), value);
-  if (!e.sample.empty()) file_.text("sample", t.step(), "```\n" + e.sample + "\n```");
-  if (e.image_path.empty()) return;
-  const std::string png = read_text_file((std::filesystem::path(run_folder_) / e.image_path).string(), "events");
-  file_.image("sample", t.step(), e.image.shape.dim(1), e.image.shape.dim(2), e.image.shape.dim(0), png);
+}
+
+void TensorboardEvents::on_sample(Trainer& t, const Generated& made) {
+  if (!made.text.empty()) file_.text("sample", t.step(), "```\n" + made.text + "\n```");
+  if (made.image_path.empty()) return;
+  const std::string png = read_text_file((std::filesystem::path(run_folder_) / made.image_path).string(), "events");
+  file_.image("sample", t.step(), made.image.shape.dim(1), made.image.shape.dim(2), made.image.shape.dim(0), png);
 }
 
 }  // namespace heddle::train

@@ -20,6 +20,7 @@ class TensorboardEvents final : public Callback {
   void on_batch_end(Trainer& trainer) override;
   void on_steps(Trainer& trainer, std::span<const StepRecord> steps) override;
   void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override;
+  void on_sample(Trainer& trainer, const Generated& made) override;
 
  private:
   EventFile file_;

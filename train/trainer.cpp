@@ -218,11 +218,13 @@ struct Trainer::State {
       submit_step();
       const bool within = step < last_step();  // the last step is followed by both
       const bool evaluate_now = evaluating && within && step % eval_every == 0;
+      const bool sample_now = evaluating && config.log.sample_every > 0 && step % config.log.sample_every == 0;
       const bool save_now = folder != nullptr && within && (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
-      if (evaluate_now || save_now || step == end || window_is_full()) close_window();
+      if (evaluate_now || sample_now || save_now || step == end || window_is_full()) close_window();
       if (evaluate_now) evaluate();
+      if (sample_now) generate();
       if (save_now) save_checkpoint();
-      if (evaluate_now || save_now) open_window();
+      if (evaluate_now || sample_now || save_now) open_window();
     }
     close_window();
     tell([&](Callback& c) { c.on_epoch_end(self); });
@@ -236,12 +238,23 @@ struct Trainer::State {
     evaluated_at = step;
     if (!std::isfinite(evaluation.loss)) stop_at_bad_loss(step, evaluation.loss);
     if (plateau) plateau->observe(evaluation.loss);
-    if (folder != nullptr && !evaluation.image.bytes.empty()) {
-      evaluation.image_path = fmt::format("samples/step-{}.png", step);
-      require_writable_folder(folder->file("samples"));
-      data::write_png(folder->file(evaluation.image_path), evaluation.image);
-    }
     tell([&](Callback& c) { c.on_evaluate(self, evaluation); });
+    if (config.log.sample_every == 0) generate();
+  }
+
+  void generate() {
+    Generated made;
+    {
+      const EvaluationScope scope(task.model(), average);
+      made = task.generate();
+    }
+    if (made.empty()) return;
+    if (folder != nullptr && !made.image.bytes.empty()) {
+      made.image_path = fmt::format("samples/step-{}.png", step);
+      require_writable_folder(folder->file("samples"));
+      data::write_png(folder->file(made.image_path), made.image);
+    }
+    tell([&](Callback& c) { c.on_sample(self, made); });
   }
 
   // The window is closed, so every loss so far was finite.

@@ -74,7 +74,11 @@ TEST(Mixtures, AreBetaDistributed) {
     EXPECT_NEAR(mean, 0.5, 0.03);
     EXPECT_NEAR(variance, 0.25 / (2 * alpha + 1), 0.01);  // of Beta(alpha, alpha)
   }
-  Random random(0, 0, 0);
+  Random random(0, 0, 0), same(0, 0, 0);
+  const Sample sample = data::append_mixup_share(0.3)({Array::scalar(7)}, random);
+  ASSERT_EQ(sample.size(), 2u);
+  EXPECT_EQ(sample[1].as<float>()[0], data::draw_mixup(0.3, same).share);
+  EXPECT_THROW(data::append_mixup_share(0), ValueError);
   EXPECT_THROW(data::draw_mixup(0, random), ValueError);
   EXPECT_THROW(data::draw_mixup(std::nan(""), random), ValueError);
 }
@@ -107,6 +111,13 @@ TEST_P(MixTest, MixesWithTheOpposite) {
     EXPECT_EQ(mixed[i], inside ? pixels[(2 - i / 12) * 12 + i % 12] : pixels[i]) << i;
   }
   EXPECT_THROW(data::mix(images, Tensor::from_vector<int32_t>({0}, {1}, &d), 4, {}), ShapeError);
+
+  const std::vector<float> shares = {0.75f, 0.5f, 1};
+  const data::Mixed each = data::mixup(images, labels, 4, Tensor::from_vector(shares, {3}, &d));
+  const std::vector<float> own = each.images.to_vector<float>();
+  for (size_t i = 0; i < pixels.size(); ++i) EXPECT_FLOAT_EQ(own[i], shares[i / 12] * pixels[i] + (1 - shares[i / 12]) * pixels[(2 - i / 12) * 12 + i % 12]);
+  EXPECT_EQ(each.targets.to_vector<float>(), (std::vector<float>{0.75f, 0, 0, 0.25f, 0, 1, 0, 0, 0, 0, 0, 1}));
+  EXPECT_THROW(data::mixup(images, labels, 4, Tensor::from_vector<float>({0.5f, 0.5f}, {2}, &d)), ShapeError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, MixTest, testing::ValuesIn(test::value_devices()), tests::device_test_name);

@@ -248,6 +248,10 @@ TEST(Datasets, Compose) {
   }
   EXPECT_EQ(seen.size(), 5u);
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::subset(rows, {6}); }), "no example 6 among 6"));
+  EXPECT_EQ(data::first(rows, 2)->size(), 2);
+  EXPECT_EQ(data::first(rows, 0), rows);
+  EXPECT_EQ(data::first(rows, 7), rows);
+  EXPECT_THROW(data::first(rows, -1), ValueError);
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::random_split(rows, {0.6, 0.6}); }), "more than 1"));
   EXPECT_TRUE(contains(thrown_text<ShapeError>([] { data::from_arrays({Array::scalar(1.0f)}); }), "scalar"));
 }

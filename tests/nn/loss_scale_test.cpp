@@ -53,7 +53,9 @@ TEST_P(LossScaleOn, MovesAsGradScaler) {
   }
   EXPECT_EQ(scaling.skipped().item(), 4);
   EXPECT_EQ(scaling.grown().item(), 4);
-  if (where().caps().target != Target::none) EXPECT_GT(step.stats().replayed, 10u) << step.stats().refusal;
+  if (where().caps().target != Target::none) {
+    EXPECT_GT(step.stats().replayed, 10u) << step.stats().refusal;
+  }
 }
 
 TEST_P(LossScaleOn, AnOverflowLeavesStateAsItIs) {

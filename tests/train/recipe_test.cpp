@@ -31,8 +31,8 @@ class Recipes : public testing::Test {
     test::write_bytes(digits / "train-labels-idx1-ubyte", test::labels_file(48));
     test::write_bytes(digits / "t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
     test::write_bytes(digits / "t10k-labels-idx1-ubyte", test::labels_file(20));
-    std::ofstream text(this->text);
-    for (int i = 0; i < 60; ++i) text << "Zeile " << i << " über das Weben; ";
+    std::ofstream file(text);
+    for (int i = 0; i < 60; ++i) file << "Zeile " << i << " über das Weben; ";
   }
   // Three steps of batches of 4, everything small.
   Config small(const std::string& name, const std::map<std::string, std::string>& more) {

@@ -95,7 +95,9 @@ TEST_P(Training, RepeatsBitForBitForAnyNumberOfWorkers) {
   EXPECT_EQ(one.weights, two.weights);
   ASSERT_EQ(one.recorder->steps.size(), 36u);
   EXPECT_LT(one.recorder->steps.back().loss, one.recorder->steps.front().loss);
-  if (GetParam() != "reference:0") EXPECT_GE(device().counters().compiled_replays - replays, 40u);  // two runs of 36 updates, recorded anew after each evaluation
+  if (GetParam() != "reference:0") {  // two runs of 36 updates, recorded anew after each evaluation
+    EXPECT_GE(device().counters().compiled_replays - replays, 40u);
+  }
 }
 
 TEST_P(Training, ResumesBitForBit) {

@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/error.h"
 #include "data/datasets.h"
 #include "data/transforms.h"
@@ -13,11 +11,9 @@ namespace heddle::train {
 namespace {
 
 // (pixels u8 (1, rows, columns), label i32).
-data::DatasetPtr dataset_of(const data::ImageSet& set, int64_t limit) {
-  const int64_t images = limit > 0 ? std::min(limit, set.size()) : set.size();
-  const std::span<const uint8_t> pixels(set.pixels.data(), static_cast<size_t>(images * set.image_size()));
-  const std::vector<int32_t> labels(set.labels.begin(), set.labels.begin() + images);
-  return data::from_arrays({data::Array::of(pixels, {images, 1, set.rows, set.columns}), data::Array::of(labels, {images})});
+data::DatasetPtr dataset_of(const data::ImageSet& set) {
+  const std::vector<int32_t> labels(set.labels.begin(), set.labels.end());
+  return data::from_arrays({data::Array::of(std::span<const uint8_t>(set.pixels), {set.size(), 1, set.rows, set.columns}), data::Array::of(labels, {set.size()})});
 }
 
 }  // namespace
@@ -29,9 +25,9 @@ ImageData read_digits(const Config& c) {
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
   ImageData digits;
-  digits.training = {.name = split.name, .dataset = dataset_of(split.train, c.data.limit_train)};
+  digits.training = {.name = split.name, .dataset = data::first(dataset_of(split.train), c.data.limit_train)};
   if (c.data.augment) digits.training.transforms.push_back(data::random_crop(digit_side, digit_side, 2));
-  digits.test = dataset_of(split.test, 0);
+  digits.test = dataset_of(split.test);
   digits.classes = split.train.classes;
   return digits;
 }

@@ -4,6 +4,7 @@
 
 #include "core/graph/functions.h"
 #include "core/graph/functions_losses.h"
+#include "data/collate.h"
 #include "nn/metrics.h"
 
 namespace heddle::train {
@@ -13,17 +14,22 @@ constexpr int64_t evaluation_batch = 500;
 
 }  // namespace
 
-ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, double label_smoothing, DeviceContext& device)
-    : model_(std::move(model)), data_(std::move(data)), label_smoothing_(label_smoothing), device_(device) {
+ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, const Config& c, DeviceContext& device)
+    : model_(std::move(model)), data_(std::move(data)), label_smoothing_(c.training.label_smoothing), mixes_(c.data.mixup > 0), device_(device) {
   for (data::Transform& transform : data_.preprocessing.make_transforms()) data_.training.transforms.push_back(std::move(transform));
+  if (mixes_) data_.training.transforms.push_back(data::append_mixup_share(c.data.mixup));
 }
 
 Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
-  const Tensor logits = (*model_)(batch.at(0));
-  if (label_smoothing_ == 0) return cross_entropy(logits, batch.at(1));
+  Tensor images = batch.at(0), targets = batch.at(1);
+  if (mixes_) {
+    data::Mixed mixed = data::mixup(images, targets, data_.classes, batch.at(2));
+    images = std::move(mixed.images);
+    targets = std::move(mixed.targets);
+  }
   CrossEntropyOptions options;
   options.label_smoothing = label_smoothing_;
-  return cross_entropy(logits, batch.at(1), options);
+  return cross_entropy((*model_)(images), targets, options);
 }
 
 void ImageClassifier::for_each_test_batch(int64_t images, const std::function<void(const Tensor&, const Tensor&)>& see) {

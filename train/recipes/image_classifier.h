@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/preprocess.h"
+#include "train/config.h"
 #include "train/task.h"
 
 namespace heddle::train {
@@ -22,7 +23,9 @@ struct ImageData {
 
 class ImageClassifier final : public Task {
  public:
-  ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, double label_smoothing, DeviceContext& device);
+  ImageClassifier(std::shared_ptr<nn::Module> model, ImageData data, const Config& config, DeviceContext& device);
+  // Options that have no meaning for a recipe of this task.
+  static std::vector<std::string> unused_options() { return {"data.tokenizer", "log.sample_every"}; }
   nn::Module& model() override { return *model_; }
   const TrainingData& training() const override { return data_.training; }
   Tensor loss(const std::vector<Tensor>& batch) override;
@@ -37,6 +40,7 @@ class ImageClassifier final : public Task {
   std::shared_ptr<nn::Module> model_;
   ImageData data_;
   double label_smoothing_;
+  bool mixes_;  // mixup: a training example has its share as a third array
   DeviceContext& device_;
 };
 

@@ -11,7 +11,7 @@ namespace heddle::train {
 namespace {
 
 std::unique_ptr<Task> classifier(std::shared_ptr<nn::Module> model, ImageData data, const TaskRequest& r) {
-  return std::make_unique<ImageClassifier>(std::move(model), std::move(data), r.config.training.label_smoothing, r.device);
+  return std::make_unique<ImageClassifier>(std::move(model), std::move(data), r.config, r.device);
 }
 
 ImageData read_cifar(const TaskRequest& r) {
@@ -19,12 +19,12 @@ ImageData read_cifar(const TaskRequest& r) {
   if (c.data.path.empty()) throw ValueError("[cifar-resnet] --data is missing: the folder of CIFAR's binary files (cifar-10-batches-bin or cifar-100-binary)");
   const data::ImageClasses cifar = data::read_cifar_folder(c.data.path);
   ImageData images;
-  images.training = {.name = c.data.path, .dataset = cifar.train};
+  images.training = {.name = c.data.path, .dataset = data::first(cifar.train, c.data.limit_train)};
   if (c.data.augment) images.training.transforms = {data::random_crop(32, 32, 4), data::random_flip()};
   images.test = cifar.test;
   images.classes = static_cast<int64_t>(cifar.classes.size());
   images.preprocessing = r.stored;
-  if (r.stored.statistics.mean.empty()) images.preprocessing = {.statistics = data::channel_statistics(*cifar.train), .classes = cifar.classes};
+  if (r.stored.statistics.mean.empty()) images.preprocessing = {.statistics = data::channel_statistics(*images.training.dataset), .classes = cifar.classes};
   return images;
 }
 
@@ -34,6 +34,7 @@ Recipe mnist_mlp() {
   return {.name = "mnist-mlp",
           .help = "multilayer perceptron on 28x28 images of ten classes",
           .model = {{"hidden", Integers{128, 64}, "widths of the hidden layers"}},
+          .unused = ImageClassifier::unused_options(),
           .defaults = [](Config& c) { c.training.epochs = 10; },
           .make = [](const TaskRequest& r) {
             const nn::MlpOptions options{.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden")};
@@ -45,6 +46,7 @@ Recipe mnist_cnn() {
   return {.name = "mnist-cnn",
           .help = "convolutional network of LeNet's kind on the same images",
           .model = lenet_model(),
+          .unused = ImageClassifier::unused_options(),
           .defaults = lenet_defaults,
           .make = [](const TaskRequest& r) { return classifier(make_lenet(r.config, r.device), read_digits(r.config), r); }};
 }
@@ -53,6 +55,7 @@ Recipe cifar_resnet() {
   return {.name = "cifar-resnet",
           .help = "residual network on CIFAR-10 or CIFAR-100",
           .model = {{"blocks", Integers{2, 2, 2, 2}, "of each stage; 2,2,2,2 is ResNet-18"}, {"width", Integer{64}, "channels of the first stage"}},
+          .unused = ImageClassifier::unused_options(),
           .defaults =
               [](Config& c) {
                 c.training.epochs = 30;

@@ -4,14 +4,14 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 
 #include "core/base/error.h"
 #include "core/graph/functions.h"
 #include "core/graph/functions_losses.h"
 #include "core/kernel/builtin_files.h"
 #include "data/preprocess.h"
-#include "io/read_file.h"
+#include "data/tokenizer_file.h"
+#include "nn/generate.h"
 #include "nn/metrics.h"
 
 namespace heddle::train {
@@ -19,17 +19,13 @@ namespace {
 
 constexpr double training_share = 0.9;
 constexpr int64_t evaluation_tokens = 4096;  // of a batch
+constexpr int64_t sample_tokens = 200;
+constexpr double sample_temperature = 0.8;
 
 std::string own_source() {
   std::string text;
   for (const BuiltinFile& file : builtin_files()) text += file.text;
   return text;
-}
-
-data::TokenizerPtr read_tokenizer(const std::string& path) {
-  const std::filesystem::path place(path);
-  if (std::filesystem::is_directory(place)) return data::BpeTokenizer::load((place / "vocab.json").string(), (place / "merges.txt").string());
-  return data::parse_tokenizer(read_text_file(path, "tokenizer"), path);
 }
 
 }  // namespace
@@ -39,17 +35,18 @@ Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPt
   Corpus corpus;
   corpus.name = c.data.path.empty() ? "the project's own kernels" : c.data.path;
   if (stored) corpus.tokenizer = std::move(stored);
-  else corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : read_tokenizer(c.data.tokenizer);
+  else corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : data::load_tokenizer(c.data.tokenizer);
   std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), training_share);
   return corpus;
 }
 
-LanguageModel::LanguageModel(std::shared_ptr<nn::Module> model, std::string description, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
-    : model_(std::move(model)), description_(std::move(description)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
+LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
+    : model_(std::move(model)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
   if (std::min(corpus_.training.size(), corpus_.validation.size()) <= block) {
     throw ValueError(fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}", c.run.recipe, corpus_.name, corpus_.training.size(),
                                  corpus_.validation.size(), block));
   }
+  if (c.data.limit_train > 0) corpus_.training.end = corpus_.training.begin + static_cast<size_t>(std::min((corpus_.training.size() - 1) / block, c.data.limit_train) * block + 1);
   const int64_t blocks = std::max(corpus_.training.size() / block, c.training.batch * c.training.accumulate);
   data_.name = corpus_.name;
   data_.dataset = data::random_windows(corpus_.training, block, blocks);
@@ -58,7 +55,7 @@ LanguageModel::LanguageModel(std::shared_ptr<nn::Module> model, std::string desc
 }
 
 Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing) {
-  const Tensor logits = (*model_)(batch.at(0));  // (B, T, vocabulary)
+  const Tensor logits = model_.module()(batch.at(0));  // (B, T, vocabulary)
   const Tensor rows = reshape(logits, {-1, logits.dim(2)}), targets = flatten(batch.at(1));
   if (smoothing == 0) return cross_entropy(rows, targets);
   CrossEntropyOptions options;
@@ -83,10 +80,16 @@ Evaluation LanguageModel::evaluate(int64_t limit) {
   return {.split = "validation", .loss = loss, .examples = count, .metrics = {{"perplexity", std::exp(loss)}}};
 }
 
+Generated LanguageModel::generate() {
+  const std::span<const int32_t> prompt = corpus_.validation.tokens().first(1);
+  const std::vector<int32_t> made = nn::generate(*model_.decoder(), prompt, {.tokens = sample_tokens, .temperature = sample_temperature, .seed = 1});
+  return {.text = corpus_.tokenizer->decode(prompt) + corpus_.tokenizer->decode(made)};
+}
+
 Metadata LanguageModel::metadata() const {
   data::Preprocessing preprocessing;
   preprocessing.tokenizer = corpus_.tokenizer;
-  return {{"preprocessing", preprocessing.str()}, {"model", description_}};
+  return {{"preprocessing", preprocessing.str()}, {"model", model_.description()}};
 }
 
 }  // namespace heddle::train

@@ -9,6 +9,7 @@
 
 #include "data/text.h"
 #include "data/tokenizer.h"
+#include "nn/language_model.h"
 #include "train/recipe.h"
 
 namespace heddle::train {
@@ -19,25 +20,28 @@ struct Corpus {
   data::TokenStream training, validation;
 };
 
-// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer is `stored`, or that of config.data.tokenizer (a folder with
-// vocab.json and merges.txt, or a file that `heddle tokenize` wrote), or `otherwise` made of the text.
+// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer is `stored`, or that of config.data.tokenizer
+// (data/tokenizer_file.h), or `otherwise` made of the text.
 Corpus read_corpus(const Config& config, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string& text, const Config& config));
 
 class LanguageModel final : public Task {
  public:
-  // `description` (nn/language_model.h) is stored with the model, so that it can generate without its recipe.
-  LanguageModel(std::shared_ptr<nn::Module> model, std::string description, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
-  nn::Module& model() override { return *model_; }
+  // The model's description is stored with it, so that it can generate without its recipe.
+  LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& config, DeviceContext& device);
+  // Options that have no meaning for a recipe of this task.
+  static std::vector<std::string> unused_options() { return {"data.augment", "data.mixup"}; }
+  nn::Module& model() override { return model_.module(); }
   const TrainingData& training() const override { return data_; }
   Tensor loss(const std::vector<Tensor>& batch) override;
   Evaluation evaluate(int64_t limit) override;
+  // What the model makes of the first token of the validation text.
+  Generated generate() override;
   Metadata metadata() const override;
 
  private:
   Tensor loss_of(const std::vector<Tensor>& batch, double smoothing);
 
-  std::shared_ptr<nn::Module> model_;
-  std::string description_;
+  nn::LanguageModel model_;
   Corpus corpus_;
   int64_t block_;
   double label_smoothing_;

@@ -17,7 +17,7 @@ namespace {
 class MailSorter final : public Task {
  public:
   explicit MailSorter(const TaskRequest& r)
-      : digits_(make_lenet(r.config, r.device), read_digits(r.config), r.config.training.label_smoothing, r.device),
+      : digits_(make_lenet(r.config, r.device), read_digits(r.config), r.config, r.device),
         length_(r.config.model_value<Integer>("length")),
         threshold_(r.config.model_value<Number>("threshold")) {
     if (length_ < 1 || length_ > digits_.test().size()) throw ValueError(fmt::format("[mail-sorter] a piece of {} digits cannot be made of {} test images", length_, digits_.test().size()));
@@ -80,6 +80,7 @@ Recipe mail_sorter() {
   return {.name = "mail-sorter",
           .help = "digit strings with a reject option: a piece with a doubtful digit goes to a person",
           .model = std::move(model),
+          .unused = ImageClassifier::unused_options(),
           .defaults = lenet_defaults,
           .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<MailSorter>(r); }};
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Task> make_gpt(const TaskRequest& r, Corpus corpus) {
   options.heads = c.model_value<Integer>("heads");
   options.width = c.model_value<Integer>("width");
   options.dropout = c.model_value<Number>("dropout");
-  return std::make_unique<LanguageModel>(std::make_shared<nn::Gpt>(options, &r.device), nn::describe(options), std::move(corpus), options.context, c, r.device);
+  return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::Gpt>(options, &r.device)), std::move(corpus), options.context, c, r.device);
 }
 
 std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width, Integer context, Number dropout) {
@@ -37,6 +37,7 @@ Recipe char_gpt() {
   return {.name = "char-gpt",
           .help = "small GPT on the characters of a text",
           .model = gpt_model(4, 4, 128, 64, 0),
+          .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
                 c.training.steps = 2000;
@@ -60,6 +61,7 @@ Recipe char_lstm() {
                     {"hidden", Integer{256}, "width of the states"},
                     {"context", Integer{64}, "tokens of a block"},
                     {"dropout", Number{0}, "between the layers"}},
+          .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
                 c.training.steps = 2000;
@@ -77,7 +79,7 @@ Recipe char_lstm() {
             options.hidden = c.model_value<Integer>("hidden");
             options.layers = c.model_value<Integer>("layers");
             options.dropout = c.model_value<Number>("dropout");
-            return std::make_unique<LanguageModel>(std::make_shared<nn::RecurrentLm>(options, &r.device), nn::describe(options), std::move(corpus), c.model_value<Integer>("context"), c, r.device);
+            return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, &r.device)), std::move(corpus), c.model_value<Integer>("context"), c, r.device);
           }};
 }
 
@@ -87,6 +89,7 @@ Recipe gpt2() {
   return {.name = "gpt2",
           .help = "GPT-2 of 124 million parameters and its like, on byte pairs",
           .model = std::move(model),
+          .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
                 c.training.steps = 10000;

@@ -41,12 +41,11 @@ class DigitVae final : public Task {
       divergence.add(loss.divergence, count);
       eval_pending();
     }
-    return {.split = "test", .loss = total.value(), .examples = images, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}, .image = drawn()};
+    return {.split = "test", .loss = total.value(), .examples = images, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
   }
 
- private:
-  // A sheet of new digits, always from the same latent numbers.
-  data::Array drawn() {
+  // A sheet of new digits.
+  Generated generate() override {
     Generator& generator = default_generator();
     const uint64_t seed = generator.seed, offset = generator.offset;
     generator.seed = 1;
@@ -55,9 +54,10 @@ class DigitVae final : public Task {
     const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
     generator.seed = seed;
     generator.offset = offset;
-    return data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side});
+    return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 
+ private:
   DeviceContext& device_;
   double beta_;
   nn::Vae model_;
@@ -72,6 +72,7 @@ Recipe vae() {
           .model = {{"hidden", Integers{400}, "widths of the encoder's hidden layers; the decoder's are the same backwards"},
                     {"latent", Integer{20}, "numbers that describe an image"},
                     {"beta", Number{1}, "weight of the divergence"}},
+          .unused = {"data.mixup", "data.tokenizer", "training.label_smoothing"},
           .defaults =
               [](Config& c) {
                 c.training.epochs = 10;

@@ -1,4 +1,6 @@
-// Where the commands find tokenizers.
+// Tokenizers in files, whoever wrote them.
+//
+//   const data::TokenizerPtr tokenizer = data::load_tokenizer("runs/char-gpt/model.safetensors");
 //
 // Errors: IoError. Thread safety: none.
 #pragma once
@@ -8,11 +10,11 @@
 #include "data/tokenizer.h"
 #include "io/safetensors.h"
 
-namespace heddle::tools {
+namespace heddle::data {
 
 // A folder with vocab.json and merges.txt (or tokenizer.json), a file that Tokenizer::str() wrote, or a model file (.safetensors) that holds one in its metadata.
-data::TokenizerPtr load_tokenizer(const std::string& path);
+TokenizerPtr load_tokenizer(const std::string& path);
 // What the model file's metadata hold: "tokenizer", or the one of "preprocessing". IoError where there is none.
-data::TokenizerPtr tokenizer_of(const Metadata& metadata, const std::string& path);
+TokenizerPtr tokenizer_of(const Metadata& metadata, const std::string& path);
 
-}  // namespace heddle::tools
+}  // namespace heddle::data

@@ -1,0 +1,204 @@
+// Options that only some recipes know: mixup, limits, samples. Each does what it says or is refused.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "core/base/error.h"
+#include "tests/support/device_test.h"
+#include "tests/support/devices.h"
+#include "tests/support/idx_files.h"
+#include "tests/support/temporary_folder.h"
+#include "train/recipe.h"
+#include "train/trainer.h"
+
+namespace heddle::train {
+namespace {
+
+using test::contains;
+using test::thrown_text;
+using Json = nlohmann::json;
+using Options = std::map<std::string, std::string>;
+
+class RecipeOptions : public testing::TestWithParam<std::string> {
+ protected:
+  RecipeOptions() {
+    test::write_bytes(folder / "train-images-idx3-ubyte", test::images_file(40, 28, 28));
+    test::write_bytes(folder / "train-labels-idx1-ubyte", test::labels_file(40));
+    test::write_bytes(folder / "t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
+    test::write_bytes(folder / "t10k-labels-idx1-ubyte", test::labels_file(20));
+    std::ofstream file(text);
+    for (int i = 0; i < 80; ++i) file << "Zeile " << i << " über das Weben; ";
+  }
+  DeviceContext& where() const { return device(GetParam()); }
+  Config small(const std::string& name, const Options& more) {
+    Config c = recipe_config(name);
+    c.training.steps = 6;
+    c.training.batch = 5;
+    c.training.accumulate = 1;
+    c.schedule.warmup = 0;
+    c.data.path = folder.path();
+    for (const auto& [key, value] : more) c.set(key, value);
+    return c;
+  }
+  Config mlp(const Options& more) {
+    Config c = small("mnist-mlp", more);
+    c.set("model.hidden", "8");
+    return c;
+  }
+  Config gpt(const Options& more) {
+    Config c = small("char-gpt", more);
+    for (const auto& [key, value] : Options{{"model.layers", "1"}, {"model.heads", "2"}, {"model.width", "8"}, {"model.context", "16"}, {"data.path", text}}) c.set(key, value);
+    return c;
+  }
+  // The events of a run, in order.
+  std::vector<Json> events(Config c, const std::string& run, int64_t stop_before = -1, bool resume = false) {
+    struct Stop final : Callback {
+      int64_t before;
+      void on_batch_start(Trainer& t) override {
+        if (t.step() + 1 == before) t.interrupt();
+      }
+    };
+    const std::unique_ptr<Task> task = make_task(c, where());
+    RunFolder files(folder / run, resume);
+    Trainer trainer(*task, c, where());
+    trainer.write_to(files);
+    const auto stop = std::make_shared<Stop>();
+    stop->before = stop_before;
+    trainer.add(stop);
+    if (resume) trainer.resume();
+    trainer.run();
+    std::vector<Json> all;
+    std::istringstream lines(test::read_text(files.file("metrics.jsonl")));
+    for (std::string line; std::getline(lines, line);) all.push_back(Json::parse(line));
+    return all;
+  }
+  static std::vector<double> losses(const std::vector<Json>& events) {
+    std::vector<double> all;
+    for (const Json& e : events) {
+      if (e["event"] == "step") all.push_back(e["loss"]);
+    }
+    return all;
+  }
+  static std::vector<int64_t> steps_of(const std::vector<Json>& events, const std::string& kind) {
+    std::vector<int64_t> all;
+    for (const Json& e : events) {
+      if (e["event"] == kind) all.push_back(e["step"]);
+    }
+    return all;
+  }
+
+  test::TemporaryFolder folder;
+  const std::string text = folder / "text.txt";
+};
+
+// Against the formula in double precision: the loss of two labels, weighted as the images are.
+TEST_P(RecipeOptions, MixupIsTheLossOfMixedImagesAndLabels) {
+  Config c = mlp({{"data.mixup", "0.4"}});
+  const std::unique_ptr<Task> task = make_task(c, where());
+  constexpr size_t examples = 3, size = 28 * 28;
+  const std::vector<float> share = {0.75f, 0.5f, 0.125f};
+  const std::vector<int32_t> labels = {4, 0, 9};
+  std::vector<float> images(examples * size), mixed(examples * size);
+  for (size_t i = 0; i < images.size(); ++i) images[i] = static_cast<float>(i * 37 % 101) / 101;
+  for (size_t i = 0; i < images.size(); ++i) {
+    const size_t example = i / size, opposite = examples - 1 - example;
+    mixed[i] = share[example] * images[i] + (1 - share[example]) * images[opposite * size + i % size];
+  }
+  const Shape shape{examples, 1, 28, 28};
+  const std::vector<double> logits = task->model()(Tensor::from_vector(mixed, shape, &where())).to_doubles();
+  double expected = 0;
+  for (size_t i = 0; i < examples; ++i) {
+    double sum = 0;
+    for (size_t k = 0; k < 10; ++k) sum += std::exp(logits[i * 10 + k]);
+    const auto minus_log = [&](int32_t label) { return std::log(sum) - logits[i * 10 + static_cast<size_t>(label)]; };
+    expected += (share[i] * minus_log(labels[i]) + (1 - share[i]) * minus_log(labels[examples - 1 - i])) / examples;
+  }
+  const Tensor loss = task->loss({Tensor::from_vector(images, shape, &where()), Tensor::from_vector(labels, {examples}, &where()), Tensor::from_vector(share, {examples}, &where())});
+  EXPECT_NEAR(loss.item(), expected, 1e-5);
+}
+
+TEST_P(RecipeOptions, MixupRepeatsAndResumesBitForBit) {
+  Config c = mlp({{"data.mixup", "0.4"}});
+  const std::vector<double> whole = losses(events(c, "whole"));
+  ASSERT_EQ(whole.size(), 6u);
+  c.data.workers = 0;
+  EXPECT_EQ(losses(events(c, "alone")), whole);
+  events(c, "cut", 3);
+  EXPECT_EQ(losses(events(c, "cut", -1, true)), whole);
+}
+
+TEST_P(RecipeOptions, SamplesComeWithEvaluationsOrEveryFewUpdates) {
+  const std::vector<Json> with_evaluations = events(gpt({{"log.eval_every", "4"}}), "a");
+  EXPECT_EQ(steps_of(with_evaluations, "eval"), (std::vector<int64_t>{4, 6}));
+  EXPECT_EQ(steps_of(with_evaluations, "sample"), (std::vector<int64_t>{4, 6}));
+  const std::vector<Json> often = events(gpt({{"log.eval_every", "4"}, {"log.sample_every", "2"}}), "b");
+  EXPECT_EQ(steps_of(often, "eval"), (std::vector<int64_t>{4, 6}));
+  EXPECT_EQ(steps_of(often, "sample"), (std::vector<int64_t>{2, 4, 6}));
+  EXPECT_EQ(losses(often), losses(with_evaluations));  // what is drawn for a sample is not taken from training
+}
+
+TEST_P(RecipeOptions, ASampleRepeatsAndCompilesNothingAnew) {
+  for (Config c : {gpt({}), small("char-lstm", {{"data.path", text}, {"model.layers", "1"}, {"model.width", "8"}, {"model.hidden", "8"}, {"model.context", "8"}})}) {
+    const std::unique_ptr<Task> task = make_task(c, where());
+    task->model().eval();
+    const NoGradScope no_grad;
+    const std::string first = task->generate().text;
+    EXPECT_GE(first.size(), 201u);
+    const uint64_t kernels = where().counters().kernels_compiled;
+    EXPECT_EQ(task->generate().text, first);
+    EXPECT_EQ(where().counters().kernels_compiled, kernels);
+  }
+}
+
+TEST_P(RecipeOptions, LimitsOfTrainingExamples) {
+  const auto examples = [&](Config c) { return make_task(c, where())->training().dataset->size(); };
+  EXPECT_EQ(examples(mlp({{"data.limit_train", "7"}})), 7);
+  EXPECT_EQ(examples(mlp({{"data.limit_train", "700"}})), 40);
+  EXPECT_EQ(examples(gpt({{"data.limit_train", "9"}})), 9);
+  EXPECT_GT(examples(gpt({{"data.limit_train", "1000000"}})), 100);
+  test::Bytes records(3073 * 3);
+  for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<uint8_t>(i % 7);
+  for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) test::write_bytes(folder / name, records);
+  std::ofstream(folder / "batches.meta.txt") << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}})), 15);
+  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}, {"data.limit_train", "4"}})), 4);
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, RecipeOptions, testing::ValuesIn(test::value_devices()), tests::device_test_name);
+
+TEST(RecipeOptionsRefused, WhatARecipeHasNoMeaningFor) {
+  const std::map<std::string, std::vector<std::pair<std::string, std::string>>> refused = {
+      {"mnist-mlp", {{"log.sample_every", "5"}, {"data.tokenizer", "t.json"}}},
+      {"mnist-cnn", {{"log.sample_every", "5"}}},
+      {"cifar-resnet", {{"log.sample_every", "5"}}},
+      {"mail-sorter", {{"log.sample_every", "5"}}},
+      {"vae", {{"data.mixup", "0.2"}, {"training.label_smoothing", "0.1"}, {"data.tokenizer", "t.json"}}},
+      {"char-gpt", {{"data.mixup", "0.2"}, {"data.augment", "true"}}},
+      {"char-lstm", {{"data.mixup", "0.2"}}},
+      {"gpt2", {{"data.mixup", "0.2"}}},
+  };
+  EXPECT_EQ(refused.size(), recipes().size());
+  for (const auto& [recipe, options] : refused) {
+    for (const auto& [key, value] : options) {
+      Config c = recipe_config(recipe);
+      c.set(key, value);
+      const std::string said = thrown_text<ValueError>([&] { make_task(c, device("reference:0")); });
+      EXPECT_TRUE(contains(said, "(" + key + ") is ")) << recipe << ": " << said;
+      EXPECT_TRUE(contains(said, "has no meaning for this recipe")) << recipe << ": " << said;
+    }
+  }
+}
+
+TEST(RecipeOptionsRefused, NamesAreOptions) {
+  for (const Recipe& recipe : recipes()) {
+    for (const std::string& key : recipe.unused) EXPECT_NE(std::ranges::find(config_rows(), key, &ConfigRow::key), config_rows().end()) << recipe.name << ": " << key;
+  }
+}
+
+}  // namespace
+}  // namespace heddle::train
