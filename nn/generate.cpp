@@ -46,7 +46,7 @@ Tensor rows_of(std::span<const int32_t> tokens, int64_t rows, DeviceContext& dev
   const auto length = static_cast<int64_t>(tokens.size());
   std::vector<int32_t> all;
   for (int64_t r = 0; r < rows; ++r) all.insert(all.end(), tokens.begin(), tokens.end());
-  return Tensor::from_vector(all, {rows, length}, &device);
+  return Tensor::from_batch<int32_t>(all, {rows, length}, &device);
 }
 
 }  // namespace

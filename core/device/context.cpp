@@ -153,6 +153,7 @@ void DeviceContext::write(Storage& storage, uint64_t offset, const void* source,
   std::lock_guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
+  storage.last_use = Ticket::none;
   storage.version++;
 }
 
@@ -170,13 +171,16 @@ StoragePtr DeviceContext::stage(const void* source, uint64_t bytes) {
     staged_.erase(at);
   } else {
     storage = allocate(bytes);
-    storage->last_use = last_ticket_;  // what was freed may still be read
     uint64_t kept = 0;
     for (const StoragePtr& s : staged_) kept += s->bytes();
     for (; !staged_.empty() && (staged_.size() >= kept_in_all || kept + bytes > kept_bytes); staged_.erase(staged_.begin())) kept -= staged_.front()->bytes();
   }
   const Binding target = storage->binding();
-  device_->write_beside(target.buffer, target.offset, source, bytes, storage->last_use);
+  if (storage->last_use == Ticket::none) {  // a write to the memory's last owner, or of a batch that nobody used, may still be queued
+    device_->write(target.buffer, target.offset, source, bytes);
+  } else {
+    device_->write_beside(target.buffer, target.offset, source, bytes, std::exchange(storage->last_use, Ticket::none));
+  }
   staged_.push_back(storage);
   return storage;
 }

@@ -40,7 +40,7 @@ class Storage {
   Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
   // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the contents. Under the device's lock.
   uint64_t version = 0;
-  // The latest submission that touches it (set under the device's lock).
+  // The latest submission that touches it. None: no submission since the host wrote it, and that write may still be queued. Under the device's lock.
   Ticket last_use = Ticket::none;
 
  private:

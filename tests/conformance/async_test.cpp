@@ -78,6 +78,28 @@ TEST_P(Async, AFutureHoldsTheValueAsOfTheCall) {
   EXPECT_THROW(ValueFuture().item(), ValueError);
 }
 
+// The upload of a batch may overtake submissions, but no write that is queued to the same memory: by its last owner, by the host, or of a batch that nobody used.
+TEST_P(Async, ABatchIsNotOverwrittenByWritesQueuedBefore) {
+  Tensor zero = full({256, 256}, 0.0, DType::f32, &dev());
+  const auto keep_busy = [&] { eval({zero = matmul(zero, zero)}); };
+  for (int32_t round = 0; round < 40; ++round) {
+    const int64_t n = 8 + round;  // memory that no batch had before
+    const std::vector<int32_t> stale(static_cast<size_t>(n), -1), values(static_cast<size_t>(n), round), sums(static_cast<size_t>(n), round + 1);
+    const auto make = [&](const std::vector<int32_t>& from) { return Tensor::from_batch<int32_t>(from, {n}, &dev()); };
+    keep_busy();
+    Tensor::from_vector(stale, {n}, &dev());
+    Tensor batch = make(values);
+    ASSERT_EQ((batch + 1).to_vector<int32_t>(), sums) << "freed, round " << round;
+    keep_busy();
+    dev().write(*batch.node()->storage, 0, stale.data(), stale.size() * sizeof(int32_t));
+    batch = Tensor();
+    ASSERT_EQ((make(values) + 1).to_vector<int32_t>(), sums) << "written, round " << round;
+    keep_busy();
+    make(stale);
+    ASSERT_EQ((make(values) + 1).to_vector<int32_t>(), sums) << "unused, round " << round;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, Async, testing::ValuesIn(test::kernel_devices()), [](const auto& tested) {
   std::string name = tested.param;
   for (char& c : name) c = c == ':' ? '_' : c;
