@@ -46,6 +46,8 @@ void add_generate(Cli& cli);
 void add_tokenize(Cli& cli);
 void add_pack(Cli& cli);
 void add_report(Cli& cli);
+void add_completion(Cli& cli);
+void add_man(Cli& cli);
 void add_version(Cli& cli);
 
 // --device and --json, with the same words everywhere.

@@ -37,7 +37,7 @@ int run(int argc, char** argv) {
       "Exit codes: 0 success, 2 user error, 1 internal or device error, 3 out of device memory, 4 device lost or timed out,\n"
       "5 kernel refused by a driver, 130 interrupted (after saving).\n"
       "Example:\n  heddle train mnist-mlp --epochs 2");
-  for (const auto add : {add_train, add_resume, add_eval, add_devices, add_ops, add_dump, add_plan, add_summary, add_profile, add_kernel, add_bench, add_tune, add_report, add_cache, add_generate, add_tokenize, add_pack, add_version})
+  for (const auto add : {add_train, add_resume, add_eval, add_devices, add_ops, add_dump, add_plan, add_summary, add_profile, add_kernel, add_bench, add_tune, add_report, add_cache, add_generate, add_tokenize, add_pack, add_completion, add_man, add_version})
     add(cli);
   try {
     check_command(cli.app, argc, argv);
