@@ -27,7 +27,7 @@ class Completion : public testing::Test {
   std::set<std::string> offered(const std::string& words) {
     const std::string file = folder / "heddle.bash";
     write_file_atomically(file, script("bash"));
-    const test::Finished done = test::run_program({"bash", "-c", "source " + file + "; COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _heddle; printf '%s\\n' \"${COMPREPLY[@]}\""});
+    const test::Finished done = test::run_program({"/bin/bash", "-c", "source " + file + "; COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _heddle; printf '%s\\n' \"${COMPREPLY[@]}\""});
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::set<std::string> result;
     std::istringstream lines(done.out);
@@ -55,7 +55,7 @@ TEST_F(Completion, ScriptsOfTheOtherShellsAreOnes) {
     EXPECT_TRUE(contains(test::read_text(file), shell == "fish" ? "-l optimizer" : "--optimizer:"));
     if (!has(shell)) continue;
     ++tried;
-    const test::Finished parsed = test::run_program({shell, "-n", file});
+    const test::Finished parsed = test::run_program({"/bin/sh", "-c", shell + " -n " + file});
     EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
   }
   if (tried < 2) GTEST_SKIP() << "zsh or fish is not installed: its script was not parsed";
