@@ -138,6 +138,11 @@ void add_rows(std::vector<Variant>& all) {
   all.push_back({"scan", {{}, {{"SCHEDULE", 2}, {"CARRY", 1}}, {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}}, {}, {}, {}}});
 }
 
+// The schedule of one lane a row has vectors of 16, which only OpenCL has: tests/conformance/fft_rows_test.cpp runs it.
+void add_fft(std::vector<Variant>& all) {
+  for (const int64_t n : {256, 4096}) all.push_back({"fft", {{}, {{"N", n}, {"REAL_IN", n == 256}, {"REAL_OUT", n == 4096}}, {}, {}, {}, {}}});
+}
+
 void add_linalg(std::vector<Variant>& all) {
   for (const DType t : {DType::f32, DType::f64}) {
     for (const int64_t schedule : {0, 1}) {
@@ -161,6 +166,7 @@ std::vector<Variant> variants(int64_t vw) {
   add_attention(all, vw);
   add_rows(all);
   add_linalg(all);
+  add_fft(all);
   for (const int64_t schedule : {0, 1}) {
     for (const DType t : {DType::f32, DType::f16})
       all.push_back({"reduce", {{{"T", t}, {"TO", t}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
