@@ -104,7 +104,7 @@ void split_by_epoch(std::vector<Json>& events) {
     if (event["event"] == "start") before = Json::object();
     if (event["event"] != "loader") continue;
     const Json total = event;
-    for (const char* part : {"fetch", "preprocess", "copy", "compute", "waiting"}) {
+    for (const char* part : {"fetch", "preprocess", "copy", "compute", "idle", "starved"}) {
       if (event.contains(part) && event[part].is_number()) event[part] = std::max(0.0, event[part].get<double>() - number_or(before, part, 0));
     }
     before = total;

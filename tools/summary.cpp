@@ -87,7 +87,8 @@ void summarize_recipe(const SummaryOptions& o) {
   const std::unique_ptr<DeviceContext> device = nn::blank_device();
   const nn::init::SkipScope skip;
   const std::unique_ptr<train::Task> task = train::make_task(config, *device);
-  train::Feed feed(task->training(), config, *device);
+  train::DeviceWatch watch(*device);
+  train::Feed feed(task->training(), config, *device, watch);
   feed.start_epoch(0, 0);
   std::vector<Tensor> batch;
   if (!feed.next(batch)) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));

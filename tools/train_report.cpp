@@ -86,8 +86,9 @@ void TrainReport::speed(const train::Trainer& t) {
   const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
   progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),
                              r.training_seconds, r.median_step_seconds * 1e3, r.kernels_per_step, static_cast<double>(r.peak_device_bytes) / (1 << 20), t.device().id(), t.device().info().name));
-  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; {:.1f} s waited for: the bottleneck is {}", r.loader.fetch, r.loader.preprocess + r.loader.collate,
-                             r.copy_seconds, r.loader.waiting, r.loader.bottleneck()));
+  const train::Throughput& p = r.throughput;
+  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; the device computed {:.1f} s and idled {:.1f} s ({:.0f} %), {:.1f} s of it for want of data: the bottleneck is {}",
+                             p.fetch, p.preprocess, p.copy, p.compute, p.idle, 100 * p.idle_share(), p.starved, p.bottleneck()));
 }
 
 void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {

@@ -1,25 +1,12 @@
 #include "train/feed.h"
 
-#include <chrono>
-
 namespace heddle::train {
-namespace {
 
-data::LoaderReport sum(data::LoaderReport a, const data::LoaderReport& b) {
-  a.fetch += b.fetch;
-  a.preprocess += b.preprocess;
-  a.collate += b.collate;
-  a.waiting += b.waiting;
-  a.loop += b.loop;
-  a.batches += b.batches;
-  a.examples += b.examples;
-  return a;
-}
+using Clock = DeviceWatch::Clock;
 
-}  // namespace
-
-Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device)
+Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch)
     : device_(device),
+      watch_(watch),
       loader_(data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), static_cast<uint64_t>(c.run.seed)),
               {.batch = c.training.batch, .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = static_cast<uint64_t>(c.run.seed), .collate = data.collate, .transforms = data.transforms}) {}
 
@@ -33,13 +20,21 @@ void Feed::start_epoch(int64_t epoch, int64_t first) {
 
 void Feed::fetch() {
   if (fetched_ || !more_) return;
+  const auto start = Clock::now();
+  watch_.look();
   data::Sample batch;
-  more_ = loader_.next(batch);
+  more_ = loader_.next(batch, [this] { watch_.look(); });
+  watch_.look();
   fetched_ = true;
-  if (!more_) return;
-  const auto start = std::chrono::steady_clock::now();
+  if (more_) upload(batch);
+  starved_ += watch_.dry_since(start);
+}
+
+void Feed::upload(const data::Sample& batch) {
+  const auto start = Clock::now();
   ahead_ = data::to_tensors(batch, device_);
-  copy_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  copy_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  watch_.look();
 }
 
 bool Feed::next(std::vector<Tensor>& batch) {
@@ -50,6 +45,15 @@ bool Feed::next(std::vector<Tensor>& batch) {
   return true;
 }
 
-data::LoaderReport Feed::report() const { return started_ ? sum(finished_, loader_.report()) : finished_; }
+data::LoaderReport Feed::report() const {
+  data::LoaderReport all = finished_;
+  if (started_) all += loader_.report();
+  return all;
+}
+
+Throughput Feed::throughput() const {
+  const data::LoaderReport r = report();
+  return {.fetch = r.fetch, .preprocess = r.preprocess + r.collate, .copy = copy_seconds_, .starved = starved_};
+}
 
 }  // namespace heddle::train

@@ -13,7 +13,8 @@ namespace {
 
 // Of the loss of a first batch. In evaluation mode: no random number is drawn, no statistics are updated.
 std::vector<GraphVertex> graph_of(Trainer& t) {
-  Feed feed(t.task().training(), t.config(), t.device());
+  DeviceWatch watch(t.device());
+  Feed feed(t.task().training(), t.config(), t.device(), watch);
   feed.start_epoch(0, 0);
   std::vector<Tensor> batch;
   if (!feed.next(batch)) return {};

@@ -77,6 +77,7 @@ struct Trainer::State {
   const Config config;
   DeviceContext& device;
   RunFolder* folder = nullptr;  // may stay null
+  DeviceWatch watch;
   Feed feed;
   const int64_t steps_per_epoch, total_steps, eval_every;
   std::shared_ptr<nn::Plateau> plateau;
@@ -106,7 +107,8 @@ struct Trainer::State {
         task(t),
         config(c),
         device(d),
-        feed(t.training(), c, d),
+        watch(d),
+        feed(t.training(), c, d, watch),
         steps_per_epoch(checked_steps_per_epoch(feed, c)),
         total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
         eval_every(evaluation_interval(c, steps_per_epoch)),
@@ -142,6 +144,7 @@ struct Trainer::State {
     window_lr.clear();
     window_counters = device.counters();
     window_start = Clock::now();
+    watch.open();
   }
   bool window_is_full() const { return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds; }
 
@@ -149,6 +152,7 @@ struct Trainer::State {
   void close_window() {
     const int64_t count = training_step.open();
     if (count == 0) return;
+    watch.close();
     const TrainingStep::Results results = training_step.take();
     const double seconds = seconds_since(window_start);
     training_seconds += seconds;
@@ -181,6 +185,13 @@ struct Trainer::State {
     if (bad > 0) stop_at_bad_loss(bad, last_loss);
   }
 
+  Throughput throughput() const {
+    Throughput t = feed.throughput();
+    t.idle = watch.idle();
+    t.compute = std::max(0.0, training_seconds - watch.idle() - watch.compiling());
+    return t;
+  }
+
   std::string last_checkpoint() const { return checkpoint_path.empty() ? "no checkpoint had been written yet" : fmt::format("the last good checkpoint is {}", checkpoint_path); }
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
@@ -198,7 +209,9 @@ struct Trainer::State {
     try {
       for (int64_t part = 0; part < config.training.accumulate; ++part) {
         feed.next(batch);
+        watch.submitting();
         training_step.submit(batch, part, keep);
+        watch.submitted();
         feed.fetch();
       }
     } catch (const NumericError& error) {
@@ -337,7 +350,7 @@ std::string Trainer::model_path() const { return state_->folder != nullptr ? sta
 
 RunReport Trainer::report() const {
   const State& s = *state_;
-  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.feed.report(), s.feed.copy_seconds()};
+  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
 }
 
 }  // namespace heddle::train

@@ -44,7 +44,7 @@ class SmallTask final : public Task {
   }
   Metadata metadata() const override { return {{"classes", "three"}}; }
 
-  std::chrono::milliseconds example_time{0};  // how long each example takes to fetch
+  std::chrono::microseconds example_time{0};  // how long each example takes to fetch
   int evaluations = 0;
   std::vector<double> next_losses;  // what evaluate() says instead
 

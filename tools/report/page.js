@@ -167,24 +167,29 @@ function curves() {
   if (grid.children.length) main.append(grid);
 }
 
-// ---- where the time of the loader goes
+// ---- where the time goes (train/throughput.h): the device computes, idles for want of data, or idles because the host is busy
 
-const parts = [["fetch", "var(--c0)"], ["preprocess", "var(--c2)"], ["copy", "var(--c3)"], ["compute", "var(--c5)"], ["waiting", "var(--c4)"]];
+const deviceParts = [["compute", "var(--c5)", l => l.compute], ["idle for data", "var(--c4)", l => l.starved], ["idle for the host", "var(--c2)", l => l.idle - l.starved]];
+const besideIt = ["fetch", "preprocess", "copy"];
 
-function loader() {
+function pipeline() {
   const rows = runs.flatMap(run => run.loaders.map(l => ({run, l})));
   if (rows.length === 0) return;
   section("Input pipeline");
-  const host = panel("Seconds of each epoch", ...parts.map(([name, c]) => element("span", {class: "key"}, element("i", {style: `background:${c}`}), name)));
-  const table = element("table", {}, element("tr", {}, ...[several ? "Run" : null, "Epoch", "", ...parts.map(p => p[0]), "Bottleneck"].filter(t => t !== null).map(t => element("th", {}, t))));
-  const longest = Math.max(...rows.map(({l}) => parts.reduce((sum, [name]) => sum + (l[name] || 0), 0)), 1e-12);
+  const host = panel("The device's seconds of each epoch", ...deviceParts.map(([name, c]) => element("span", {class: "key"}, element("i", {style: `background:${c}`}), name)));
+  const heads = [several ? "Run" : null, "Epoch", "", ...deviceParts.map(p => p[0]), ...besideIt, "Bottleneck"].filter(t => t !== null);
+  const table = element("table", {}, element("tr", {}, ...heads.map(t => element("th", {}, t))));
+  const seconds = value => Number.isFinite(value) ? Math.max(0, value) : null;
+  const longest = Math.max(...rows.map(({l}) => deviceParts.reduce((sum, [, , of]) => sum + seconds(of(l)), 0)), 1e-12);
+  const number = value => element("td", {class: "num"}, value === null ? "–" : formatNumber(value));
   for (const {run, l} of rows.slice(-40)) {
-    const bar = element("div", {class: "stack"}, ...parts.map(([name, c]) => element("i", {style: `background:${c};width:${100 * (l[name] || 0) / longest}%`, title: `${name} ${formatTime(l[name] || 0)}`})));
-    const cells = [element("td", {class: "num"}, String(l.epoch ?? "")), element("td", {style: "width:40%"}, bar), ...parts.map(([name]) => element("td", {class: "num"}, name in l ? formatNumber(l[name]) : "–")), element("td", {}, l.bottleneck || "–")];
+    const bar = element("div", {class: "stack"}, ...deviceParts.map(([name, c, of]) => element("i", {style: `background:${c};width:${100 * seconds(of(l)) / longest}%`, title: `${name} ${formatTime(seconds(of(l)) ?? 0)}`})));
+    const cells = [element("td", {class: "num"}, String(l.epoch ?? "")), element("td", {style: "width:40%"}, bar), ...deviceParts.map(([, , of]) => number(seconds(of(l)))), ...besideIt.map(name => number(seconds(l[name]))),
+      element("td", {}, l.bottleneck || "–")];
     if (several) cells.unshift(element("td", {}, run.name));
     table.append(element("tr", {}, ...cells));
   }
-  host.append(element("div", {class: "scroll"}, table), element("p", {class: "note"}, "Threads work side by side, so parts may sum to more than the epoch took; training waits for data during “waiting”."));
+  host.append(element("div", {class: "scroll"}, table), element("p", {class: "note"}, "Fetching and preprocessing happen in threads of their own, copying while the device computes: they cost time only where the device idles for data."));
   main.append(host);
 }
 
@@ -290,4 +295,4 @@ function events() {
   main.append(element("div", {class: "panel"}, element("table", {}, ...rows.map(([run, text]) => element("tr", {}, ...(several ? [element("th", {}, run.name)] : []), element("td", {}, text))))));
 }
 
-for (const part of [head, controls, summary, curves, loader, confusion, samples, configuration, events]) part();
+for (const part of [head, controls, summary, curves, pipeline, confusion, samples, configuration, events]) part();
