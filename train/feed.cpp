@@ -1,5 +1,7 @@
 #include "train/feed.h"
 
+#include "core/base/seconds_since.h"
+
 namespace heddle::train {
 
 using Clock = DeviceWatch::Clock;
@@ -33,7 +35,7 @@ void Feed::fetch() {
 void Feed::upload(const data::Sample& batch) {
   const auto start = Clock::now();
   ahead_ = data::to_tensors(batch, device_);
-  copy_seconds_ += std::chrono::duration<double>(Clock::now() - start).count();
+  copy_seconds_ += seconds_since(start);
   watch_.look();
 }
 
