@@ -238,6 +238,7 @@ class Numbered final : public Loader::Source {
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0 || first > batches()) throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));
     order_ = sampler_->order(epoch);
+    if (static_cast<int64_t>(order_.size()) != sampler_->size()) throw ValueError(fmt::format("[loader] the sampler gave {} examples, but said {}", order_.size(), sampler_->size()));
     for (const int64_t index : order_) {
       if (index < 0 || index >= dataset_->size()) throw ValueError(fmt::format("[loader] the sampler asks for example {} of {}", index, dataset_->size()));
     }
@@ -261,8 +262,7 @@ class Streamed final : public Loader::Source {
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0) throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
     stream_ = dataset_->open(epoch);
-    for (int64_t i = 0; i < first * options_.batch && stream_->next(); ++i) {
-    }
+    stream_->skip(first * options_.batch);
   }
   std::optional<Claim> claim(int64_t batch) override {
     Claim claim{batch, {}, {}};

@@ -9,7 +9,7 @@
 //
 // Invariants: batches come in the sampler's order and hold the same bytes for any number of workers. At most `prefetch` batches are ready or in the
 // making ahead of the loop. position() after a batch, given to start_epoch() of a new loader, goes on with the next one; a dataset is asked for nothing
-// that was seen before (a stream has to be read again up to there).
+// that was seen before (a stream passes over it, SampleStream::skip()).
 // Errors: ValueError for options that cannot be meant; what a dataset throws reaches next() at the batch it belongs to, and the loader goes on behind it; a
 // stream that throws ends there.
 // Thread safety: one thread drives a loader; its workers are its own and end with it.

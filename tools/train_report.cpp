@@ -44,9 +44,9 @@ std::string evaluation_tables(const train::Evaluation& e) {
 
 void TrainReport::on_train_start(train::Trainer& t) {
   const train::TrainingData& data = t.task().training();
+  const std::string examples = data.stream ? "a stream of" : with_commas(static_cast<double>(data.dataset->size()));
   progress_.line(fmt::format("training {} ({} parameters) on {} ({}), {} training examples from {}", t.config().run.recipe,
-                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name,
-                             with_commas(static_cast<double>(data.dataset->size())), data.name));
+                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name, examples, data.name));
   if (t.step() > 0) progress_.line(fmt::format("resumed at step {}", t.step()));
 }
 

@@ -18,10 +18,13 @@ class Feed {
   // `watch` is asked to look at the device while the loop waits; it has to outlive the feed.
   Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch);
 
+  // -1 for a stream.
   int64_t batches_per_epoch() const { return loader_.batches(); }
-  // Batches from number `first` of that epoch on.
-  void start_epoch(int64_t epoch, int64_t first);
-  // The next batch; false at the end of the epoch.
+  // Batches from there on.
+  void start(const data::Loader::Position& position);
+  // Of the batch that next() gives.
+  data::Loader::Position position() const { return fetched_ ? ahead_position_ : loader_.position(); }
+  // The next batch; false at the end of the epoch. A stream is opened again at its end; ValueError when it gives no batch at all.
   bool next(std::vector<Tensor>& batch);
   // Takes and uploads the batch after that, to be called while the device has work.
   void fetch();
@@ -31,6 +34,7 @@ class Feed {
 
  private:
   data::LoaderReport report() const;
+  bool load(data::Sample& batch);
   void upload(const data::Sample& batch);
 
   DeviceContext& device_;
@@ -38,6 +42,7 @@ class Feed {
   data::Loader loader_;
   data::LoaderReport finished_;  // epochs before this one
   std::vector<Tensor> ahead_;
+  data::Loader::Position ahead_position_;
   bool fetched_ = false, more_ = true, started_ = false;
   double copy_seconds_ = 0, starved_ = 0;
 };

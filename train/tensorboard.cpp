@@ -15,7 +15,7 @@ namespace {
 std::vector<GraphVertex> graph_of(Trainer& t) {
   DeviceWatch watch(t.device());
   Feed feed(t.task().training(), t.config(), t.device(), watch);
-  feed.start_epoch(0, 0);
+  feed.start({});
   std::vector<Tensor> batch;
   if (!feed.next(batch)) return {};
   nn::Module& model = t.task().model();

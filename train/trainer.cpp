@@ -49,7 +49,12 @@ class EvaluationScope {
   std::optional<nn::ExponentialAverage::Scope> averaged_;
 };
 
-int64_t checked_steps_per_epoch(const Feed& feed, const Config& c) {
+// Of a stream: those of the run.
+int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, const Config& c) {
+  if (data.stream) {
+    if (c.training.steps == 0) throw ValueError(fmt::format("[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has", data.name));
+    return c.training.steps;
+  }
   const int64_t steps = feed.batches_per_epoch() / c.training.accumulate;
   if (steps == 0) {
     throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, feed.batches_per_epoch()));
@@ -81,6 +86,7 @@ struct Trainer::State {
   std::optional<CheckpointWriter> checkpoints;
 
   int64_t step = 0;        // done so far
+  data::Loader::Position stream_begin;  // where a stream goes on
   int64_t first_step = 0;  // where this process began
   std::atomic<bool> interrupted{false};
   bool stopped = false;
@@ -102,7 +108,7 @@ struct Trainer::State {
         device(d),
         watch(d),
         feed(t.training(), c, d, watch),
-        steps_per_epoch(checked_steps_per_epoch(feed, c)),
+        steps_per_epoch(checked_steps_per_epoch(feed, t.training(), c)),
         total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
         eval_every(evaluation_interval(c, steps_per_epoch)),
         plateau(c.schedule.name == "plateau"
@@ -216,7 +222,7 @@ struct Trainer::State {
   }
 
   void run_epoch(int64_t epoch, bool evaluating) {
-    feed.start_epoch(epoch, (step - epoch * steps_per_epoch) * config.training.accumulate);
+    feed.start(task.training().stream ? stream_begin : data::Loader::Position{static_cast<uint64_t>(epoch), (step - epoch * steps_per_epoch) * config.training.accumulate});
     tell([&](Callback& c) { c.on_epoch_start(self); });
     open_window();
     const int64_t end = (epoch + 1) * steps_per_epoch;
@@ -267,7 +273,7 @@ struct Trainer::State {
   void save_checkpoint() {
     if (saved_at == step) return;
     const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
-    checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, step), score);
+    checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, {step, feed.position()}), score);
     saved_at = step;
     tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
   }
@@ -284,7 +290,9 @@ struct Trainer::State {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
     if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
-    step = restore(latest->checkpoint, latest->path, run_state(), config);
+    const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
+    step = place.step;
+    stream_begin = place.stream;
     if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;

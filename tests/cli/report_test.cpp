@@ -110,6 +110,9 @@ TEST_F(Report, LongRunsAreThinned) {
   EXPECT_EQ(r["steps"]["step"].size(), 3000u);
   EXPECT_EQ(r["steps"]["step"][0], 3.0);
   EXPECT_EQ(r["steps"]["loss"][2999], 1.0);
+  EXPECT_EQ(r["steps"]["loss_low"][2999], 0.0);  // what a mean hides is in the band
+  EXPECT_EQ(r["steps"]["loss_high"][2999], 2.0);
+  EXPECT_FALSE(r["steps"].contains("step_low"));
 }
 
 TEST_F(Report, ImagesComeIntoThePageFromTheRunsFolderOnly) {

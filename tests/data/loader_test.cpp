@@ -208,6 +208,23 @@ TEST(Loader, BadOptions) {
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { loader.start_epoch(0, 3); }), "batch 3 of an epoch of 2"));
 }
 
+// A sampler, or a caller, that does not keep to what there is.
+TEST(Loader, NumbersThatAreNotThere) {
+  struct Liar final : data::Sampler {
+    int64_t size() const override { return 8; }
+    std::vector<int64_t> order(uint64_t) const override { return {0, 1}; }
+  };
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::Loader(numbered(8), std::make_shared<Liar>(), {.batch = 4}); }), "the sampler gave 2 examples, but said 8"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::sequential(-1); }), "-1 examples"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::shuffled(-1, 0); }), "-1 examples"));
+  Random random(0, 0, 0);
+  const data::DatasetPtr arrays = data::from_arrays({Array::of(std::vector<float>{1, 2, 3}, {3})}), made = data::generated(3, [](int64_t, Random&) { return Sample{}; });
+  for (const int64_t index : {-1, 3}) {
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { arrays->get(index, random); }), "among 3"));
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { made->get(index, random); }), "among 3"));
+  }
+}
+
 TEST(Stack, RefusesWhatDiffers) {
   const Sample a = {Array::of(std::vector<float>{1, 2}, Shape{2})}, b = {Array::of(std::vector<float>{1, 2, 3}, Shape{3})};
   EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::stack(std::vector{a, a, b}); }), "example 2 is (3) f32, of the first (2) f32"));

@@ -52,7 +52,7 @@ function controls() {
   slider.oninput = () => { view.smooth = Number(slider.value); value.textContent = view.smooth.toFixed(2); redraw(); };
   const bar = element("div", {class: "bar"}, element("label", {}, "Smoothing", slider, value),
     choice("x axis", [["Update", true, () => { view.axis = "step"; }], ["Epoch", false, () => { view.axis = "epoch"; }], ["Time", false, () => { view.axis = "seconds"; }]]),
-    choice("y axis", [["Linear", true, () => { view.log = false; }], ["Log", false, () => { view.log = true; }]]));
+    choice("y axis", [["Auto", true, () => { view.log = null; }], ["Linear", false, () => { view.log = false; }], ["Log", false, () => { view.log = true; }]]));
   if (several) {
     const chips = element("span", {class: "chips"});
     for (const run of runs) {
@@ -118,7 +118,7 @@ function summary() {
 
 function stepSeries(run, name, smooth) {
   const y = run.steps[name];
-  return y && finite(y).length ? [{run, label: several ? run.name : "training", color: color(run), smooth, x: run.steps, y}] : [];
+  return y && finite(y).length ? [{run, label: several ? run.name : "training", color: color(run), smooth, x: run.steps, y, low: run.steps[name + "_low"] || y, high: run.steps[name + "_high"] || y}] : [];
 }
 
 // Where an evaluation lies on the other axes: at the training step before it.
@@ -133,7 +133,7 @@ function evalSeries(run, pick) {
   const result = [], splits = [...new Set(run.evals.map(e => e.split))];
   splits.forEach((split, i) => {
     const evals = run.evals.filter(e => e.split === split && typeof pick(e) === "number");
-    if (evals.length) result.push({run, label: several ? `${run.name}, ${split}` : split, color: several ? color(run) : `var(--c${1 + i})`, dashed: several, markers: true, x: evalX(run, evals), y: evals.map(pick)});
+    if (evals.length) result.push({run, label: several ? `${run.name}, ${split}` : split, color: several ? color(run) : `var(--c${1 + i})`, dashed: several, markers: true, x: evalX(run, evals), y: evals.map(pick), low: [], high: []});
   });
   return result;
 }
@@ -155,11 +155,11 @@ function curves() {
   const grid = element("div", {class: "grid"});
   const of = (name, smooth) => runs.flatMap(run => stepSeries(run, name, smooth));
   const thinned = Math.max(...runs.map(r => r.every));
-  chart(grid, "Loss", [...of("loss", true), ...runs.flatMap(run => evalSeries(run, e => e.loss))], {wide: true, height: 320, note: "Drag to zoom, double-click to go back." + (thinned > 1 ? ` A point of training is the mean of up to ${thinned} lines.` : "")});
+  chart(grid, "Loss", [...of("loss", true), ...runs.flatMap(run => evalSeries(run, e => e.loss))], {wide: true, height: 320, decades: true, note: "Drag to zoom, double-click to go back." + " The faint band holds all updates, the line is smoothed." + (thinned > 1 ? ` A point is the mean of up to ${thinned} lines.` : "")});
   for (const metric of new Set(runs.flatMap(r => r.evals.flatMap(e => Object.keys(e.metrics || {})))))
     chart(grid, metric[0].toUpperCase() + metric.slice(1), runs.flatMap(run => evalSeries(run, e => e.metrics?.[metric])));
   chart(grid, "Learning rate", of("lr", false), {zero: true});
-  chart(grid, "Norm of the gradients", of("grad_norm", true), {zero: true});
+  chart(grid, "Norm of the gradients", of("grad_norm", true), {zero: true, decades: true});
   chart(grid, "Samples a second", of("samples_per_second", true), {zero: true});
   chart(grid, "Tokens a second", of("tokens_per_second", true), {zero: true});
   chart(grid, "Loss scale", of("loss_scale", false), {zero: true});
