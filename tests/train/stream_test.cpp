@@ -110,17 +110,16 @@ TEST_P(Streams, PassesFollowEachOtherForAnyNumberOfWorkers) {
 }
 
 TEST_P(Streams, ResumeBitForBit) {
-  for (const int64_t workers : {0, 2}) {
-    const std::vector<double> whole = losses(config(workers), std::make_shared<Points>(37));
-    for (const int64_t cut : {1, 5, 7, 15}) {  // the first update, the first of a pass, within one, the last
-      const test::TemporaryFolder folder;
-      std::vector<double> joined = losses(config(workers), std::make_shared<Points>(37), folder / "run", false, cut);
-      const auto rest = std::make_shared<Points>(37);
-      const std::vector<double> tail = losses(config(workers), rest, folder / "run", true);
-      joined.insert(joined.end(), tail.begin(), tail.end());
-      EXPECT_EQ(joined, whole) << "cut at " << cut << " with " << workers << " workers";
-      EXPECT_LT(rest->skipped, 37) << "passes before the one under way are not opened";
-    }
+  const std::vector<double> whole = losses(config(0), std::make_shared<Points>(37));
+  // The first update, the first of a pass, within one, the last.
+  for (const auto& [workers, cut] : std::vector<std::pair<int64_t, int64_t>>{{0, 1}, {2, 5}, {2, 7}, {0, 15}}) {
+    const test::TemporaryFolder folder;
+    std::vector<double> joined = losses(config(workers), std::make_shared<Points>(37), folder / "run", false, cut);
+    const auto rest = std::make_shared<Points>(37);
+    const std::vector<double> tail = losses(config(workers), rest, folder / "run", true);
+    joined.insert(joined.end(), tail.begin(), tail.end());
+    EXPECT_EQ(joined, whole) << "cut at " << cut << " with " << workers << " workers";
+    EXPECT_LT(rest->skipped, 37) << "passes before the one under way are not opened";
   }
 }
 
