@@ -45,7 +45,7 @@ Tensor Vae::forward(const Tensor& x) {
 Vae::Loss Vae::loss(const Tensor& x, double beta) {
   const Tensor target = Flatten()(x);
   const Latent latent = encode(target);
-  const Tensor logits = decode(training() ? draw(latent) : latent.mean);
+  const Tensor logits = decode(draw(latent));
   const double examples = static_cast<double>(x.dim(0));
   Loss loss;
   loss.reconstruction = bce_with_logits(logits, target, Reduction::sum) / examples;

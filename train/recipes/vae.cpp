@@ -1,10 +1,7 @@
 // vae: a variational autoencoder of digits, which draws new ones.
 #include "nn/models/vae.h"
 
-#include <algorithm>
-
 #include "core/graph/functions.h"
-#include "data/transforms.h"
 #include "nn/metrics.h"
 #include "train/recipes/digits.h"
 #include "train/recipes/recipes.h"
@@ -12,56 +9,58 @@
 namespace heddle::train {
 namespace {
 
-constexpr int64_t evaluation_batch = 500, sheet = 8;  // images along a side of the sample
+constexpr int64_t sheet = 8;  // images along a side of the sample
 
-class DigitVae final : public Task {
+// While it lives, what is drawn is always the same; afterwards chance goes on where it was.
+class SameChance {
+ public:
+  SameChance() : seed_(default_generator().seed), offset_(default_generator().offset) { set(1, 0); }
+  ~SameChance() { set(seed_, offset_); }
+  SameChance(const SameChance&) = delete;
+  SameChance& operator=(const SameChance&) = delete;
+
+ private:
+  static void set(uint64_t seed, uint64_t offset) {
+    default_generator().seed = seed;
+    default_generator().offset = offset;
+  }
+  uint64_t seed_, offset_;
+};
+
+class DigitVae final : public ImageTask {
  public:
   explicit DigitVae(const TaskRequest& r)
-      : device_(r.device),
+      : ImageTask(read_digits(r.config), r.device),
         beta_(r.config.model_value<Number>("beta")),
-        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device),
-        data_(read_digits(r.config)) {
-    data_.training.transforms.push_back(data::to_float());
-  }
+        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device) {}
   nn::Module& model() override { return model_; }
-  const TrainingData& training() const override { return data_.training; }
   Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
-
-  Evaluation evaluate(int64_t limit) override {
-    const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
-    data::Loader loader(data_.test, data::sequential(images), {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = {data::to_float()}});
-    nn::Mean total(&device_), reconstruction(&device_), divergence(&device_);
-    data::Sample host;
-    while (loader.next(host)) {
-      const std::vector<Tensor> batch = data::to_tensors(host, device_);
-      const auto count = static_cast<double>(batch.at(0).dim(0));
-      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
-      total.add(loss.total, count);
-      reconstruction.add(loss.reconstruction, count);
-      divergence.add(loss.divergence, count);
-      eval_pending();
-    }
-    return {.split = "test", .loss = total.value(), .examples = images, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
-  }
 
   // A sheet of new digits.
   Generated generate() override {
-    Generator& generator = default_generator();
-    const uint64_t seed = generator.seed, offset = generator.offset;
-    generator.seed = 1;
-    generator.offset = 0;
+    const SameChance chance;
     const Tensor digits = reshape(model_.sample(sheet * sheet), {sheet, sheet, digit_side, digit_side});
     const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
-    generator.seed = seed;
-    generator.offset = offset;
     return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 
+ protected:
+  Evaluation measure(const data::DatasetPtr& images, int64_t count) override {
+    const SameChance chance;
+    nn::Mean total(&device()), reconstruction(&device()), divergence(&device());
+    for_each_batch(images, count, [&](const std::vector<Tensor>& batch) {
+      const auto examples = static_cast<double>(batch.at(0).dim(0));
+      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
+      total.add(loss.total, examples);
+      reconstruction.add(loss.reconstruction, examples);
+      divergence.add(loss.divergence, examples);
+    });
+    return {.loss = total.value(), .examples = count, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
+  }
+
  private:
-  DeviceContext& device_;
   double beta_;
   nn::Vae model_;
-  ImageData data_;
 };
 
 }  // namespace
