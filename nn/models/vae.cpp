@@ -28,13 +28,13 @@ Vae::Latent Vae::encode(const Tensor& x) {
   return {slice(both, 1, {.stop = latent_}), slice(both, 1, {.start = latent_})};
 }
 
-Tensor Vae::draw(const Latent& latent) const {
-  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator_);
+Tensor Vae::draw(const Latent& latent, Generator* generator) const {
+  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator ? generator : generator_);
 }
 
-Tensor Vae::sample(int64_t count) {
+Tensor Vae::sample(int64_t count, Generator* generator) {
   DeviceContext& device = parameters().front().device();
-  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator_)));
+  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator ? generator : generator_)));
 }
 
 Tensor Vae::forward(const Tensor& x) {
@@ -42,10 +42,10 @@ Tensor Vae::forward(const Tensor& x) {
   return decode(training() ? draw(latent) : latent.mean);
 }
 
-Vae::Loss Vae::loss(const Tensor& x, double beta) {
+Vae::Loss Vae::loss(const Tensor& x, double beta, Generator* generator) {
   const Tensor target = Flatten()(x);
   const Latent latent = encode(target);
-  const Tensor logits = decode(draw(latent));
+  const Tensor logits = decode(draw(latent, generator));
   const double examples = static_cast<double>(x.dim(0));
   Loss loss;
   loss.reconstruction = bce_with_logits(logits, target, Reduction::sum) / examples;

@@ -39,10 +39,10 @@ class Vae : public Module {
   };
   Latent encode(const Tensor& x);
   // mean + sqrt(variance) * noise.
-  Tensor draw(const Latent& latent) const;
+  Tensor draw(const Latent& latent, Generator* generator = nullptr) const;
   Tensor decode(const Tensor& z) { return decoder_(z); }
-  // Images in [0, 1] (count, in) from latent numbers of a standard normal distribution.
-  Tensor sample(int64_t count);
+  // Images in [0, 1] (count, in) from latent numbers of a standard normal distribution; null: the model's own generator.
+  Tensor sample(int64_t count, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
 
   struct Loss {
@@ -51,7 +51,7 @@ class Vae : public Module {
     Tensor divergence;      // of the latent distribution from the standard normal one: -1/2 sum(1 + log v - m^2 - v), mean over the examples
   };
   // The negative evidence lower bound of x in [0, 1], with one draw of the latent numbers, in eval() as well: with their mean it would be no bound; a beta other than 1 is Higgins et al. 2017, "beta-VAE".
-  Loss loss(const Tensor& x, double beta = 1);
+  Loss loss(const Tensor& x, double beta = 1, Generator* generator = nullptr);
 
  private:
   Generator* generator_;

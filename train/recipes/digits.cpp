@@ -8,25 +8,15 @@
 #include "nn/models/lenet.h"
 
 namespace heddle::train {
-namespace {
-
-// (pixels u8 (1, rows, columns), label i32).
-data::DatasetPtr dataset_of(const data::ImageSet& set) {
-  const std::vector<int32_t> labels(set.labels.begin(), set.labels.end());
-  return data::from_arrays({data::Array::of(std::span<const uint8_t>(set.pixels), {set.size(), 1, set.rows, set.columns}), data::Array::of(labels, {set.size()})});
-}
-
-}  // namespace
-
 ImageData read_digits(const Config& c) {
   const data::Split split = c.data.path.empty() ? data::stroke_digits() : data::read_mnist_folder(c.data.path);
   if (split.train.rows != digit_side || split.train.columns != digit_side) {
     throw IoError(fmt::format("[{}] {}: images are {}x{}, expected {}x{}", c.run.recipe, split.name, split.train.rows, split.train.columns, digit_side, digit_side));
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
-  ImageData digits = hold_out(dataset_of(split.train), split.name, c);
+  ImageData digits = hold_out(data::dataset_of(split.train), split.name, c);
   if (c.data.augment) digits.training.transforms.push_back(data::random_crop(digit_side, digit_side, 2));
-  digits.test = dataset_of(split.test);
+  digits.test = data::dataset_of(split.test);
   digits.classes = split.train.classes;
   return digits;
 }

@@ -26,19 +26,19 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
   return cross_entropy((*model_)(images), targets, options);
 }
 
-Evaluation ImageClassifier::measure(const data::DatasetPtr& images, int64_t count) {
+Evaluation ImageClassifier::measure(const data::DatasetPtr& images) {
   const int64_t classes = data().classes;
   nn::Mean loss(&device());
   nn::ConfusionMatrix confusion(classes, &device());
   nn::TopK top5(std::min<int64_t>(5, classes), &device());
-  for_each_batch(images, count, [&](const std::vector<Tensor>& batch) {
+  for_each_batch(images, [&](const std::vector<Tensor>& batch) {
     const Tensor logits = (*model_)(batch.at(0)), &labels = batch.at(1);
     loss.add(cross_entropy(logits, labels), static_cast<double>(labels.dim(0)));
     confusion.add(argmax(logits, 1), labels);
     top5.add(logits, labels);
   });
   return {.loss = loss.value(),
-          .examples = count,
+          .examples = images->size(),
           .metrics = {{"accuracy", confusion.accuracy()}, {"f1", confusion.macro_f1()}, {"top5", top5.value()}},
           .confusion = confusion.counts()};
 }

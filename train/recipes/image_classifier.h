@@ -4,7 +4,6 @@
 // Thread safety: none.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +21,7 @@ class ImageClassifier : public ImageTask {
   Tensor loss(const std::vector<Tensor>& batch) override;
 
  protected:
-  Evaluation measure(const data::DatasetPtr& images, int64_t count) override;
+  Evaluation measure(const data::DatasetPtr& images) override;
 
  private:
   std::shared_ptr<nn::Module> model_;

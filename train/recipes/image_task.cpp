@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "train/recipes/batches.h"
 
 namespace heddle::train {
 namespace {
@@ -39,18 +37,13 @@ Evaluation ImageTask::evaluate(int64_t limit) { return data_.validation ? measur
 Evaluation ImageTask::test(int64_t limit) { return data_.validation ? measure_split("test", data_.test, limit) : Evaluation{}; }
 
 Evaluation ImageTask::measure_split(const char* split, const data::DatasetPtr& images, int64_t limit) {
-  Evaluation e = measure(images, limit > 0 ? std::min(limit, images->size()) : images->size());
+  Evaluation e = measure(data::first(images, limit));
   e.split = split;
   return e;
 }
 
-void ImageTask::for_each_batch(const data::DatasetPtr& images, int64_t count, const std::function<void(const std::vector<Tensor>&)>& see) {
-  data::Loader loader(images, data::sequential(count), {.batch = std::min(count, evaluation_batch), .drop_last = false, .transforms = data_.preprocessing.make_transforms()});
-  data::Sample host;
-  while (loader.next(host)) {
-    see(data::to_tensors(host, device_));
-    eval_pending();
-  }
+void ImageTask::for_each_batch(const data::DatasetPtr& images, const std::function<void(const std::vector<Tensor>&)>& see) {
+  train::for_each_batch(images, evaluation_batch, data_.preprocessing.make_transforms(), device_, see);
 }
 
 }  // namespace heddle::train

@@ -34,10 +34,10 @@ class ImageTask : public Task {
 
  protected:
   ImageTask(ImageData data, DeviceContext& device);
-  // Over the first `count` of some images; its `split` is filled in by the caller.
-  virtual Evaluation measure(const data::DatasetPtr& images, int64_t count) = 0;
-  // Calls see(batch) for the first `count` images, in order.
-  void for_each_batch(const data::DatasetPtr& images, int64_t count, const std::function<void(const std::vector<Tensor>& batch)>& see);
+  // Over all of some images; `split` is filled in by the caller.
+  virtual Evaluation measure(const data::DatasetPtr& images) = 0;
+  // Calls see(batch) for all of them, in order.
+  void for_each_batch(const data::DatasetPtr& images, const std::function<void(const std::vector<Tensor>& batch)>& see);
   ImageData& data() { return data_; }
   DeviceContext& device() { return device_; }
 

@@ -29,9 +29,9 @@ class MailSorter final : public ImageClassifier {
   }
 
  protected:
-  Evaluation measure(const data::DatasetPtr& images, int64_t count) override {
-    Evaluation e = ImageClassifier::measure(images, count);
-    const Pieces pieces = read_pieces(images, count);
+  Evaluation measure(const data::DatasetPtr& images) override {
+    Evaluation e = ImageClassifier::measure(images);
+    const Pieces pieces = read_pieces(images);
     const RiskPoint chosen = risk_at(pieces.confidence, pieces.wrong, threshold_);
     const double right = 1 - risk_at(pieces.confidence, pieces.wrong, 0).risk;
     e.metrics = {{"pieces_right", right}, {"decided", chosen.coverage}, {"wrong_of_decided", chosen.risk}, {"digit_accuracy", e.metric("accuracy")}};
@@ -45,12 +45,12 @@ class MailSorter final : public ImageClassifier {
     std::vector<double> confidence;
     std::vector<bool> wrong;
   };
-  Pieces read_pieces(const data::DatasetPtr& images, int64_t digits) {
-    const std::vector<uint32_t> order = data::shuffled_order(digits, 1, 0);
-    const int64_t count = digits / length_;
+  Pieces read_pieces(const data::DatasetPtr& images) {
+    const std::vector<uint32_t> order = data::shuffled_order(images->size(), 1, 0);
+    const int64_t count = images->size() / length_;
     std::vector<double> sure;
     std::vector<bool> right;
-    for_each_batch(images, digits, [&](const std::vector<Tensor>& batch) {
+    for_each_batch(images, [&](const std::vector<Tensor>& batch) {
       const Tensor logits = model()(batch.at(0));
       const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == batch.at(1), DType::f32).to_doubles();
       sure.insert(sure.end(), probability.begin(), probability.end());

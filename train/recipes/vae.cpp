@@ -11,22 +11,6 @@ namespace {
 
 constexpr int64_t sheet = 8;  // images along a side of the sample
 
-// While it lives, what is drawn is always the same; afterwards chance goes on where it was.
-class SameChance {
- public:
-  SameChance() : seed_(default_generator().seed), offset_(default_generator().offset) { set(1, 0); }
-  ~SameChance() { set(seed_, offset_); }
-  SameChance(const SameChance&) = delete;
-  SameChance& operator=(const SameChance&) = delete;
-
- private:
-  static void set(uint64_t seed, uint64_t offset) {
-    default_generator().seed = seed;
-    default_generator().offset = offset;
-  }
-  uint64_t seed_, offset_;
-};
-
 class DigitVae final : public ImageTask {
  public:
   explicit DigitVae(const TaskRequest& r)
@@ -38,24 +22,24 @@ class DigitVae final : public ImageTask {
 
   // A sheet of new digits.
   Generated generate() override {
-    const SameChance chance;
-    const Tensor digits = reshape(model_.sample(sheet * sheet), {sheet, sheet, digit_side, digit_side});
+    Generator always_the_same{1, 0};
+    const Tensor digits = reshape(model_.sample(sheet * sheet, &always_the_same), {sheet, sheet, digit_side, digit_side});
     const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
     return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 
  protected:
-  Evaluation measure(const data::DatasetPtr& images, int64_t count) override {
-    const SameChance chance;
+  Evaluation measure(const data::DatasetPtr& images) override {
+    Generator always_the_same{1, 0};
     nn::Mean total(&device()), reconstruction(&device()), divergence(&device());
-    for_each_batch(images, count, [&](const std::vector<Tensor>& batch) {
+    for_each_batch(images, [&](const std::vector<Tensor>& batch) {
       const auto examples = static_cast<double>(batch.at(0).dim(0));
-      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
+      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_, &always_the_same);
       total.add(loss.total, examples);
       reconstruction.add(loss.reconstruction, examples);
       divergence.add(loss.divergence, examples);
     });
-    return {.loss = total.value(), .examples = count, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
+    return {.loss = total.value(), .examples = images->size(), .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
   }
 
  private:
