@@ -1,9 +1,14 @@
 #include "nn/models/vae.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
 namespace heddle::nn {
 namespace {
 
 Mlp make_encoder(const AutoencoderOptions& o, int64_t out, DeviceContext* device, Generator* generator) {
+  if (o.in < 1 || o.latent < 1) throw ValueError(fmt::format("[autoencoder] sizes must be positive: in {}, latent {}", o.in, o.latent));
   return Mlp({.in = o.in, .hidden = o.hidden, .out = out, .activation = o.activation}, device, generator);
 }
 

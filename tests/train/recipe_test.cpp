@@ -57,7 +57,9 @@ class Recipes : public testing::Test {
     const NoGradScope no_grad;
     EXPECT_NEAR(again->evaluate().loss, trainer.evaluation().loss, 1e-6) << c.run.recipe;
     EXPECT_EQ(again->test().examples, trainer.tested().examples) << c.run.recipe;
-    if (trainer.tested().examples > 0) EXPECT_NEAR(again->test().loss, trainer.tested().loss, 1e-6) << c.run.recipe;
+    if (trainer.tested().examples > 0) {
+      EXPECT_NEAR(again->test().loss, trainer.tested().loss, 1e-6) << c.run.recipe;
+    }
     return trainer.evaluation();
   }
 
@@ -101,7 +103,7 @@ TEST_F(Recipes, ImagesAreHeldOut) {
   const auto parts = [&](const char* seed) {
     Config c = small("mnist-mlp", {{"data.validation", "0.25"}, {"run.seed", seed}});
     const ImageData images = read_digits(c);
-    std::vector<std::vector<uint8_t>> all;
+    std::vector<decltype(data::Array::bytes)> all;
     data::Random random(0, 0, 0);
     for (const data::DatasetPtr& part : {images.training.dataset, images.validation}) {
       for (int64_t i = 0; i < part->size(); ++i) all.push_back(part->get(i, random)[0].bytes);
@@ -136,6 +138,10 @@ TEST_F(Recipes, Vae) {
   const uint64_t offset = default_generator().offset;
   EXPECT_EQ(task->evaluate(0).loss, task->evaluate(0).loss);  // its draws are the same, and none of training's
   EXPECT_EQ(default_generator().offset, offset);
+  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent 0"}, {"model.hidden", "0", "the width of a hidden layer is 0"}, {"model.beta", "-1", "beta, is -1"}}) {
+    Config wrong = small("vae", {{key, value}});
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(wrong, host()); }), said));
+  }
   EXPECT_TRUE(fs::exists(runs / "vae/samples/step-3.png"));
 }
 

@@ -8,6 +8,7 @@
 #include "nn/models/lenet.h"
 
 namespace heddle::train {
+
 ImageData read_digits(const Config& c) {
   const data::Split split = c.data.path.empty() ? data::stroke_digits() : data::read_mnist_folder(c.data.path);
   if (split.train.rows != digit_side || split.train.columns != digit_side) {

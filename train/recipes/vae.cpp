@@ -1,6 +1,9 @@
 // vae: a variational autoencoder of digits, which draws new ones.
 #include "nn/models/vae.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
 #include "core/graph/functions.h"
 #include "nn/metrics.h"
 #include "train/recipes/digits.h"
@@ -16,7 +19,9 @@ class DigitVae final : public ImageTask {
   explicit DigitVae(const TaskRequest& r)
       : ImageTask(read_digits(r.config), r.device),
         beta_(r.config.model_value<Number>("beta")),
-        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device) {}
+        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device) {
+    if (!(beta_ >= 0)) throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
+  }
   nn::Module& model() override { return model_; }
   Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
 
@@ -60,6 +65,7 @@ Recipe vae() {
               [](Config& c) {
                 c.training.epochs = 10;
                 c.training.batch = 128;
+                c.optimizer.lr = 3e-3;
               },
           .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<DigitVae>(r); }};
 }
