@@ -287,7 +287,7 @@ TEST(TrainerLoop, TheTestDataIsLookedAtOnceAtTheEnd) {
 TEST(TrainerLoop, CompilingIsNoPartOfTheStepTime) {
   DeviceContext& host = device("reference:0");
   SmallTask task(1, 0, host);
-  task.recording_time = std::chrono::milliseconds(500);
+  task.compiling_time = std::chrono::milliseconds(500);
   Config c = config_with_everything();
   c.training.epochs = 2;
   c.log.eval_every = 1000;
