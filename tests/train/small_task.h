@@ -52,15 +52,10 @@ class SmallTask final : public Task {
   }
   Metadata metadata() const override { return {{"classes", "three"}}; }
 
-<<<<<<< HEAD
-  std::chrono::microseconds example_time{0};  // how long each example takes to fetch
-  int evaluations = 0;
-=======
-  std::chrono::milliseconds example_time{0};    // how long each example takes to fetch
+  std::chrono::microseconds example_time{0};    // how long each example takes to fetch
   std::chrono::milliseconds compiling_time{0};  // what the first update takes longer
   int evaluations = 0, tests = 0;
   bool has_test = false;
->>>>>>> main
   std::vector<double> next_losses;  // what evaluate() says instead
 
  private:
