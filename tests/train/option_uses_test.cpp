@@ -90,8 +90,10 @@ void expect_truth(const std::string& beside, const std::map<std::string, std::st
 }
 
 TEST(OptionUses, WhatOptimizersUse) {
+  Config usual;
+  usual.optimizer.beta2 = 0.5;  // a momentum that weighs as much as the gradient, so that lion's signs depend on both
   expect_truth("optimizer.name",
-               {{"optimizer.momentum", "0.5"}, {"optimizer.nesterov", "true"}, {"optimizer.alpha", "0.5"}, {"optimizer.beta1", "0.5"}, {"optimizer.beta2", "0.5"}, {"optimizer.eps", "0.01"}}, Config(),
+               {{"optimizer.momentum", "0.5"}, {"optimizer.nesterov", "true"}, {"optimizer.alpha", "0.5"}, {"optimizer.beta1", "0.5"}, {"optimizer.beta2", "0.9"}, {"optimizer.eps", "0.01"}}, usual,
                weights_after_updates);
 }
 
