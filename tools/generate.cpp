@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "data/tokenizer_file.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
@@ -111,7 +112,7 @@ void run(Options o) {
     });
     if (!o.json) printer.finish();
   }
-  report(o, tokenizer.decode(made), made.size(), std::chrono::duration<double>(Clock::now() - start).count(), device.id());
+  report(o, tokenizer.decode(made), made.size(), seconds_since(start), device.id());
 }
 
 }  // namespace

@@ -49,14 +49,14 @@
 
 namespace heddle::ops {
 
-#define HEDDLE_PRIMITIVES(X)                                                                                                          \
-  X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
-  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(argsort) X(cumsum) X(cumprod) X(cummax) X(logcumsumexp) X(conv) X(conv_input_grad)              \
-  X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
-  X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)
-#define HEDDLE_DECLARE(name) extern const OpDef name##_op;
-HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
-#undef HEDDLE_DECLARE
+extern const OpDef leaf_op, full_op, iota_op, random_uniform_op;
+extern const OpDef cast_op, where_op, stop_gradient_op;
+extern const OpDef sum_op, prod_op, max_op, min_op, argmax_op, argmin_op;
+extern const OpDef reshape_op, permute_op, expand_op, slice_op, flip_op, pad_op, concat_op;
+extern const OpDef take_op, gather_op, scatter_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op, logcumsumexp_op;
+extern const OpDef matmul_op, conv_op, conv_input_grad_op, conv_weight_grad_op;
+extern const OpDef attention_op, attention_query_gradient_op, attention_key_gradient_op, attention_bias_gradient_op;
+extern const OpDef softmax_op, log_softmax_op, logsumexp_op, cross_entropy_op, assign_op;
 
 // Elementwise rows of the table by identity, e.g. ops::add_op.
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
