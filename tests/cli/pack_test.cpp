@@ -174,7 +174,7 @@ TEST_F(Pack, NumPyAndSafetensors) {
   const std::string npy = put("set.npy", from_hex(stored["arrays"][1]["file"]));
   expect_packed(npy, data::arrays_dataset(npy));
   const std::string tensors = folder / "set.safetensors";
-  save_safetensors(tensors, {{"x", arange(0, 12, 1, DType::f32, &host()).reshape({4, 3})}, {"y", arange(0, 4, 1, DType::i64, &host())}});
+  save_safetensors(tensors, {{"x", reshape(arange(0, 12, 1, DType::f32, &host()), {4, 3})}, {"y", arange(0, 4, 1, DType::i64, &host())}});
   expect_packed(tensors, data::arrays_dataset(tensors));
 
   expect_refused(put_text("bad.npy", "\x93NUMPY"), "truncated header");
