@@ -100,11 +100,11 @@ TEST(Summary, ALoopWhoseWeightsAreFrozenHasNoGradient) {
 }
 
 TEST(Summary, BackwardOfConvolutions) {
-  nn::Sequential model(nn::Conv2d(3, 8, 3, {.stride = {2, 2}}, &reference()), nn::ReLU(), nn::Conv2d(8, 4, 3, {}, &reference()), nn::Flatten(), nn::Linear(4, 5, true, &reference()));
+  nn::Sequential model(nn::Conv2d(3, 8, {3}, {.stride = {2}}, true, &reference()), nn::ReLU(), nn::Conv2d(8, 4, {3}, {}, true, &reference()), nn::Flatten(), nn::Linear(4, 5, true, &reference()));
   const nn::Summary summary = nn::summarize(model, zeros({2, 3, 7, 7}, DType::f32, &reference()));
   EXPECT_EQ(summary.flops, 9008);  // both as PyTorch's FlopCounterMode says of the same network
   EXPECT_EQ(summary.backward_flops, 10240);
-  nn::Conv2d depthwise(8, 8, 3, {.groups = 8}, &reference());
+  nn::Conv2d depthwise(8, 8, {3}, {.groups = 8}, true, &reference());
   const nn::Summary grouped = nn::summarize(depthwise, zeros({2, 8, 5, 5}, DType::f32, &reference()));
   EXPECT_EQ(grouped.flops, 2.0 * 2 * 8 * 3 * 3 * 9);
   EXPECT_EQ(grouped.backward_flops, grouped.flops);  // of the weight
