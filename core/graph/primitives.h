@@ -22,7 +22,6 @@
 //   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
 //   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
-//   copy_rows      body         x, i (n), u           ints = {axis}                           x, where u, of n rows along the axis, stands at the rows i; the last of equal i counts
 //   argsort        body         x                 ints = {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest
 //   cumsum cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for integers)
 //   cummax         body         x                 the same                                the largest so far; NaN from the first on; floats, i32, i64
@@ -41,7 +40,7 @@
 //   assign         effect       target, value     -                                       value; writes it into the target's storage
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
-// scatter_rows and copy_rows ignore indices outside [0, R).
+// scatter_rows ignores indices outside [0, R).
 // A row of kind body is one hand-written kernel (shaders/*.hk) with one result; its lowering is registered in core/exec/bodies.cpp and
 // its reference in core/graph/reference_bodies.cpp.
 #pragma once
@@ -50,14 +49,14 @@
 
 namespace heddle::ops {
 
-#define HEDDLE_PRIMITIVES(X)                                                                                                          \
-  X(leaf) X(full) X(iota) X(cast) X(where) X(sum) X(prod) X(max) X(min) X(argmax) X(argmin) X(reshape) X(permute) X(expand) X(slice) \
-  X(flip) X(pad) X(concat) X(take) X(gather) X(scatter_rows) X(copy_rows) X(argsort) X(cumsum) X(cumprod) X(cummax) X(logcumsumexp) X(conv) X(conv_input_grad)              \
-  X(attention) X(attention_query_gradient) X(attention_key_gradient) X(attention_bias_gradient)                                      \
-  X(conv_weight_grad) X(matmul) X(random_uniform) X(softmax) X(log_softmax) X(logsumexp) X(cross_entropy) X(stop_gradient) X(assign)
-#define HEDDLE_DECLARE(name) extern const OpDef name##_op;
-HEDDLE_PRIMITIVES(HEDDLE_DECLARE)
-#undef HEDDLE_DECLARE
+extern const OpDef leaf_op, full_op, iota_op, random_uniform_op;
+extern const OpDef cast_op, where_op, stop_gradient_op;
+extern const OpDef sum_op, prod_op, max_op, min_op, argmax_op, argmin_op;
+extern const OpDef reshape_op, permute_op, expand_op, slice_op, flip_op, pad_op, concat_op;
+extern const OpDef take_op, gather_op, scatter_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op, logcumsumexp_op;
+extern const OpDef matmul_op, conv_op, conv_input_grad_op, conv_weight_grad_op;
+extern const OpDef attention_op, attention_query_gradient_op, attention_key_gradient_op, attention_bias_gradient_op;
+extern const OpDef softmax_op, log_softmax_op, logsumexp_op, cross_entropy_op, assign_op;
 
 // Elementwise rows of the table by identity, e.g. ops::add_op.
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
