@@ -17,7 +17,6 @@
 #include "core/graph/checkpoint.h"
 #include "core/graph/control.h"
 #include "core/graph/functions.h"
-#include "core/graph/functions_rare.h"
 #include "core/graph/index_check.h"
 #include "core/graph/tensor.h"
 #include "core/graph/user_kernel.h"

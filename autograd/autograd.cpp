@@ -11,7 +11,7 @@
 #include "autograd/written_rows.h"
 #include "core/exec/passes/passes.h"
 #include "core/graph/attention_pattern.h"
-#include "core/graph/autocast.h"
+#include "core/graph/derived_scope.h"
 #include "core/graph/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
@@ -60,8 +60,6 @@ void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view
   }
 }
 
-bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
-
 // Whether the rule of that node is several operations, which for f16 and bf16 compute in f32 and round once, as the row itself does.
 bool computes_wide(const Node& node) { return node.op->kind == OpKind::elementwise && node.op->cost >= 4 && is_half(node.dtype) && as_user(*node.op) == nullptr; }
 
@@ -80,7 +78,7 @@ class Walk {
   // was wanted.
   template <class F>
   void run(const F& reached) {
-    const AutocastScope autocast = AutocastScope::off();
+    const DerivedScope derived;
     const std::unordered_set<const Node*> wanted = needed_;
     for (const NodePtr& node : order_) {
       if (passes(*node) &&

@@ -105,7 +105,7 @@ class Builder {
   PublicFunction& of_row(std::string_view row, std::string_view name, TypeRule types, std::string_view inputs, std::string_view meaning) {
     PublicFunction& f = add(name, types, inputs, meaning);
     f.row = &op(row);
-    f.autocast = autocast_of(*f.row);
+    f.autocast = f.row->autocast;
     f.made = f.row->decompose != nullptr ? Made::fused : Made::row;
     return f;
   }

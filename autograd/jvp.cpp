@@ -4,10 +4,9 @@
 #include "autograd/loop_iteration.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
-#include "core/graph/autocast.h"
 #include "core/graph/custom.h"
+#include "core/graph/derived_scope.h"
 #include "core/graph/functions.h"
-#include "core/graph/index_check.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -77,7 +76,6 @@ class Push {
       any = any || t.back().defined();
     }
     const CallerScope scope(node->where.caller);
-    const IndexGuardScope unchecked(false);
     if (any) loops_.emplace(node.get(), push_loop(node, std::move(t)));
   }
 
@@ -96,7 +94,6 @@ class Push {
     }
     if (!any) return {};
     const CallerScope scope(node->where.caller);
-    const IndexGuardScope unchecked(false);
     const Tensor result = forward(node, in, t);
     if (result.defined() && (result.shape() != node->shape || result.dtype() != node->dtype)) {
       throw Error(fmt::format("[jvp] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node->op->name, result.shape().str(),
@@ -220,7 +217,7 @@ bool tracks_outside(std::span<const Tensor> outputs, std::span<const Tensor> sta
 }
 
 std::vector<Tensor> push_forward(std::span<const Tensor> outputs, Tangents tangents) {
-  const AutocastScope autocast = AutocastScope::off();
+  const DerivedScope derived;
   Push push(std::move(tangents));
   std::vector<Tensor> result;
   for (const Tensor& output : outputs) result.push_back(is_float(output.dtype()) ? push.of(output.node()) : Tensor());

@@ -33,7 +33,6 @@ class LoopGradient : LoopIteration {
 
  private:
   bool wants(size_t input) const { return call_.wants(input); }
-  static bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 
   void collect_cotangents() {
     for (const auto& [result, g] : call_.parts) {

@@ -9,10 +9,9 @@
 #include "autograd/batching.h"
 #include "autograd/record.h"
 #include "core/base/error.h"
-#include "core/graph/autocast.h"
 #include "core/graph/checkpoint.h"
+#include "core/graph/derived_scope.h"
 #include "core/graph/functions.h"
-#include "core/graph/index_check.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
@@ -297,8 +296,7 @@ void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> 
   if (out_axes.size() != 1 && out_axes.size() != places.size()) {
     throw ValueError(fmt::format("[vmap] out_axes has {} entries, but the function gave {} tensors; give one for each, or one for all", out_axes.size(), places.size()));
   }
-  const AutocastScope autocast = AutocastScope::off();
-  const IndexGuardScope unchecked(false);  // they were where the function recorded them
+  const DerivedScope derived;
   Replay replay(size_, options_.randomness, keys_);
   for (size_t i = 0; i < examples_.size(); ++i) replay.put(examples_[i], whole_[i]);
   for (size_t i = 0; i < places.size(); ++i) {

@@ -5,13 +5,13 @@
 
 #include "bench/bench.h"
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "nn/generate.h"
 
 namespace heddle::bench {
 namespace {
 
 std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype, DeviceContext& device, int repetitions) {
-  using Clock = std::chrono::steady_clock;
   Generator generator{.seed = 1};
   nn::Gpt model(options, &device, &generator);
   model.eval();
@@ -20,9 +20,9 @@ std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype
   const std::vector<int32_t> prompt = {0};
   std::vector<double> samples;
   for (int i = -1; i < repetitions; ++i) {  // the first plans and compiles
-    const auto start = Clock::now();
+    const auto start = std::chrono::steady_clock::now();
     nn::generate(*decoder, prompt, {.tokens = options.context, .temperature = 0});
-    if (i >= 0) samples.push_back(std::chrono::duration<double>(Clock::now() - start).count() / static_cast<double>(options.context));
+    if (i >= 0) samples.push_back(seconds_since(start) / static_cast<double>(options.context));
   }
   return samples;
 }

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "data/dataset.h"
+
 namespace heddle::data {
 
 struct ImageSet {
@@ -21,6 +23,9 @@ struct ImageSet {
   int64_t size() const { return static_cast<int64_t>(labels.size()); }
   int64_t image_size() const { return rows * columns; }
 };
+
+// (pixels u8 (1, rows, columns), label i32), a copy.
+DatasetPtr dataset_of(const ImageSet& set);
 
 struct Split {
   std::string name;  // "stroke-digits", or the folder it was read from

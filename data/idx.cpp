@@ -80,6 +80,11 @@ IdxArray read_idx(const std::string& path, int rank) {
   return {header.shape, std::move(content)};
 }
 
+DatasetPtr dataset_of(const ImageSet& set) {
+  const std::vector<int32_t> labels(set.labels.begin(), set.labels.end());
+  return from_arrays({Array::of(set.pixels, {set.size(), 1, set.rows, set.columns}), Array::of(labels, {set.size()})});
+}
+
 ImageSet read_idx_images(const std::string& images_path, const std::string& labels_path, int64_t classes) {
   if (classes < 1 || classes > 256)
     throw ValueError(fmt::format("[idx] the number of classes is {}, expected 1 to 256", classes));

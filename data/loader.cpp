@@ -15,12 +15,12 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 
 namespace heddle::data {
 namespace {
 
 using Clock = std::chrono::steady_clock;
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 constexpr int64_t unknown = std::numeric_limits<int64_t>::max();
 

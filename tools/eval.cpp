@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "tools/cli.h"
 #include "tools/config_options.h"
 #include "tools/train_report.h"
@@ -35,7 +36,7 @@ void run(const EvalOptions& o) {
   const NoGradScope no_grad;
   const auto start = std::chrono::steady_clock::now();
   const train::Evaluation e = task->evaluate(config.data.limit_test);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   if (!o.json) {
     fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), e.examples, task->training().name, device.id(), evaluation_tables(e));
     return;

@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "data/tokenizer_file.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
@@ -20,7 +21,6 @@
 namespace heddle::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 
 struct Options {
   std::string model, tokenizer, prompt_file, precision, device;
@@ -112,25 +112,24 @@ struct Made {
 // Draws tokens and prints them as they come.
 Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
   const InterruptScope on_interrupt([](int) { interrupted = 1; });
-  const auto start = Clock::now();
-  const auto passed = [&] { return std::chrono::duration<double>(Clock::now() - start).count(); };
+  const auto start = std::chrono::steady_clock::now();
   Made made;
   Printer printer(tokenizer, prompt.text);
   made.tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t token) {
-    if (made.first_seconds == 0) made.first_seconds = passed();
+    if (made.first_seconds == 0) made.first_seconds = seconds_since(start);
     if (!o.json) printer.add(token);
     return interrupted == 0;
   });
-  made.seconds = passed();
+  made.seconds = seconds_since(start);
   if (!o.json) printer.finish();
   return made;
 }
 
 Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
-  const auto start = Clock::now();
+  const auto start = std::chrono::steady_clock::now();
   Made made;
   made.tokens = nn::beam_search(decoder, prompt.tokens, {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop}).at(0).tokens;
-  made.first_seconds = made.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  made.first_seconds = made.seconds = seconds_since(start);
   if (!o.json) fmt::print("{}\n", data::valid_utf8(prompt.text + tokenizer.decode(made.tokens)));
   return made;
 }

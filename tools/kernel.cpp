@@ -3,12 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <memory>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "core/graph/philox.h"
 #include "core/kernel/harness.h"
 #include "core/kernel/kernel_file.h"
@@ -37,12 +37,10 @@ std::pair<std::string, std::string> split_setting(const std::string& text, const
 }
 
 template <class T>
-T parse_number(const std::string& text, const std::string& whole, const char* option) {
-  T value{};
-  const auto [end, code] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (code != std::errc{} || end != text.data() + text.size())
-    throw ValueError(fmt::format("[kernel] {} '{}': '{}' is not a number", option, whole, text));
-  return value;
+T number_in(const std::string& text, const std::string& whole, const char* option) {
+  const std::optional<T> value = parse_number<T>(text);
+  if (!value) throw ValueError(fmt::format("[kernel] {} '{}': '{}' is not a number", option, whole, text));
+  return *value;
 }
 
 KernelFile open_file(const std::string& name) {
@@ -54,7 +52,7 @@ KernelFile::Options instance_options(const KernelOptions& o) {
   KernelFile::Options options;
   for (const std::string& text : o.set) {
     const auto [name, value] = split_setting(text, "--set");
-    options.tunables[name] = parse_number<int64_t>(value, text, "--set");
+    options.tunables[name] = number_in<int64_t>(value, text, "--set");
   }
   for (const std::string& text : o.types) {
     const auto [name, value] = split_setting(text, "--type");
@@ -67,7 +65,7 @@ KernelConstants constants_of(const KernelOptions& o) {
   KernelConstants constants;
   for (const std::string& text : o.constants) {
     const auto [name, value] = split_setting(text, "--const");
-    constants[name] = parse_number<double>(value, text, "--const");
+    constants[name] = number_in<double>(value, text, "--const");
   }
   return constants;
 }
@@ -84,7 +82,7 @@ KernelArrays arrays_for(const KernelOptions& o, const KernelFile& file, const Ke
   std::map<std::string, size_t> sizes;
   for (const std::string& text : o.sizes) {
     const auto [name, value] = split_setting(text, "--size");
-    sizes[name] = parse_number<size_t>(value, text, "--size");
+    sizes[name] = number_in<size_t>(value, text, "--size");
     if (sizes[name] > size_t{1} << 30)
       throw ValueError(fmt::format("[kernel] --size '{}': at most {} elements", text, size_t{1} << 30));
   }

@@ -235,7 +235,7 @@ void show_rows_json() {
     rows.push_back({{"name", row->name},
                     {"kind", name_of(row->kind)},
                     {"dtypes", names_of(dtypes_of(*row))},
-                    {"autocast", name_of(autocast_of(*row))},
+                    {"autocast", name_of(row->autocast)},
                     {"gradient", gradient == "yes" ? Json(true) : Json(gradient)},
                     {"devices", devices}});
   }
@@ -245,7 +245,7 @@ void show_rows_json() {
 void show_rows_text() {
   for (const OpDef* row : all_ops()) {
     fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; autocast: {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "",
-               fmt::join(names_of(dtypes_of(*row)), " "), name_of(autocast_of(*row)), gradient_status(*row));
+               fmt::join(names_of(dtypes_of(*row)), " "), name_of(row->autocast), gradient_status(*row));
   }
   fmt::print("{} rows; each runs on {}\n", all_ops().size(), fmt::join(computing_devices(), ", "));
 }

@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "data/cifar.h"
 #include "data/csv.h"
 #include "data/datasets.h"
@@ -56,9 +57,7 @@ std::string kind_of(const PackOptions& o) {
 
 Source open_idx(const PackOptions& o) {
   const data::Split split = data::read_mnist_folder(o.source);
-  const data::ImageSet& set = o.split == "train" ? split.train : split.test;
-  const std::vector<int32_t> labels(set.labels.begin(), set.labels.end());
-  return {data::from_arrays({data::Array::of(set.pixels, Shape{set.size(), 1, set.rows, set.columns}), data::Array::of(labels, Shape{set.size()})}), {}, true};
+  return {data::dataset_of(o.split == "train" ? split.train : split.test), {}, true};
 }
 
 Source open_cifar(const PackOptions& o) {
@@ -89,8 +88,6 @@ Source open_source(const PackOptions& o) {
   const auto folder = std::make_shared<data::ImageFolder>(o.source);
   return {folder, {.classes = folder->classes()}, true};
 }
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
 // Calls f(i) for every record, showing how far it is.
 template <class F>

@@ -9,6 +9,8 @@
 
 #include "bench/training_step.h"
 #include "core/base/error.h"
+#include "core/base/median.h"
+#include "core/base/seconds_since.h"
 #include "core/exec/dump.h"
 #include "core/exec/memory_budget.h"
 #include "core/exec/step.h"
@@ -45,7 +47,7 @@ double measured_seconds(DeviceContext& device, const bench::TrainingStep& step) 
       eval_pending();
     }
     device.synchronize();
-    const double taken = std::chrono::duration<double>(Clock::now() - start).count();
+    const double taken = seconds_since(start);
     if (taken < least) {
       steps *= 2;
       continue;
@@ -53,8 +55,7 @@ double measured_seconds(DeviceContext& device, const bench::TrainingStep& step) 
     seconds.push_back(taken / steps);
     ++run;
   }
-  std::nth_element(seconds.begin(), seconds.begin() + 3, seconds.end());
-  return seconds[3];
+  return median(std::move(seconds));
 }
 
 struct Measured {

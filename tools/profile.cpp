@@ -10,6 +10,7 @@
 
 #include "bench/training_step.h"
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "core/exec/replay.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
@@ -63,7 +64,7 @@ void report(const ProfileOptions& o, const Profile& profile, const std::string& 
 double seconds_of(const std::function<void()>& work) {
   const auto start = std::chrono::steady_clock::now();
   work();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  return seconds_since(start);
 }
 
 // Makes the recordings with time stamps and puts the launches on disk, before anything counts.

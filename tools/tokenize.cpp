@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "data/text.h"
 #include "data/tokenizer.h"
 #include "data/tokenizer_file.h"
@@ -46,7 +47,7 @@ void train(const TokenizeOptions& o) {
   const std::string text = data::read_text(o.text);
   const auto start = std::chrono::steady_clock::now();
   const TokenizerPtr tokenizer = learn(o, text);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds = seconds_since(start);
   save(tokenizer, o.out);
   if (o.json) {
     print_json({{"event", "done"}, {"tokens", tokenizer->size()}, {"bytes", text.size()}, {"seconds", seconds}, {"out", o.out}});
@@ -82,7 +83,7 @@ void info(const TokenizeOptions& o) {
     const std::string text = data::read_text(o.file);
     const auto start = std::chrono::steady_clock::now();
     const auto count = tokenizer->encode(text).size();
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const double seconds = seconds_since(start);
     json["bytes"] = text.size();
     json["file_tokens"] = count;
     json["bytes_per_token"] = static_cast<double>(text.size()) / static_cast<double>(std::max<size_t>(count, 1));

@@ -4,13 +4,13 @@
 #include <zlib.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "io/atomic_file.h"
 
 namespace heddle::train {
@@ -64,6 +64,25 @@ SafetensorsBytes read_checked(const std::string& path) {
   return file;
 }
 
+struct Whole {
+  int64_t step = 0;
+  std::string path;
+  SafetensorsBytes file;
+};
+
+// The newest of a folder's files of these steps (ascending) that is whole; what is wrong with newer ones is added to `broken`.
+std::optional<Whole> newest_whole(const std::string& folder, std::vector<int64_t> steps, std::vector<std::string>& broken) {
+  for (; !steps.empty(); steps.pop_back()) {
+    const std::string path = checkpoint_path(folder, steps.back());
+    try {
+      return Whole{steps.back(), path, read_checked(path)};
+    } catch (const IoError& error) {
+      broken.emplace_back(error.what());
+    }
+  }
+  return std::nullopt;
+}
+
 // Values of tensors on the host, as they were when it was made.
 struct Snapshot {
   std::vector<std::vector<uint8_t>> contents;
@@ -88,19 +107,13 @@ std::optional<int64_t> step_of(std::string_view name) {
   if (!name.starts_with(prefix) || !name.ends_with(suffix)) return std::nullopt;
   name.remove_prefix(prefix.size());
   name.remove_suffix(suffix.size());
-  int64_t step = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), step);
-  if (error != std::errc() || end != name.data() + name.size() || step < 0) return std::nullopt;
-  return step;
+  const auto step = parse_number<int64_t>(name);
+  return step && *step >= 0 ? step : std::nullopt;
 }
 
 std::optional<double> score_in(const Metadata& metadata) {
   const auto found = metadata.find(score_key);
-  double score = 0;
-  if (found == metadata.end()) return std::nullopt;
-  const std::string& text = found->second;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), score);
-  return error == std::errc() && end == text.data() + text.size() ? std::optional(score) : std::nullopt;
+  return found == metadata.end() ? std::nullopt : parse_number<double>(found->second);
 }
 
 // An unfinished file is "<name>.tmp-<process>-<number>" (io/atomic_file.h).
@@ -193,31 +206,16 @@ Checkpoint load_checkpoint(const std::string& path, DeviceContext* device) {
     const std::optional<int64_t> own = step_of(name.filename().string());
     std::vector<int64_t> steps = own ? checkpoint_steps(folder) : std::vector<int64_t>();
     std::erase_if(steps, [&](int64_t step) { return step >= *own; });
-    while (!steps.empty()) {
-      const std::string older = checkpoint_path(folder, steps.back());
-      try {
-        read_checked(older);
-      } catch (const IoError&) {
-        steps.pop_back();
-        continue;
-      }
-      throw IoError(fmt::format("{}; the one before it is whole: {}", error.what(), older));
-    }
+    std::vector<std::string> broken;
+    if (const auto older = newest_whole(folder, std::move(steps), broken)) throw IoError(fmt::format("{}; the one before it is whole: {}", error.what(), older->path));
     throw;
   }
 }
 
 std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device) {
-  std::vector<int64_t> steps = checkpoint_steps(folder);
   std::vector<std::string> broken;
-  for (; !steps.empty(); steps.pop_back()) {
-    const std::string path = checkpoint_path(folder, steps.back());
-    try {
-      SafetensorsBytes file = read_checked(path);
-      return LatestCheckpoint{steps.back(), path, {file.upload(device), std::move(file.metadata)}, std::move(broken)};
-    } catch (const IoError& error) {
-      broken.emplace_back(error.what());
-    }
+  if (auto whole = newest_whole(folder, checkpoint_steps(folder), broken)) {
+    return LatestCheckpoint{whole->step, whole->path, {whole->file.upload(device), std::move(whole->file.metadata)}, std::move(broken)};
   }
   if (!broken.empty()) throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));
   return std::nullopt;

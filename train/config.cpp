@@ -4,12 +4,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "core/base/similar.h"
 #include "io/read_file.h"
 #include "train/toml.h"
@@ -78,15 +78,6 @@ std::string_view type_name(const Value& value) {
   return names[value.index()];
 }
 
-// Whole text as a number; nothing when anything is left over.
-template <class T>
-std::optional<T> parsed(std::string_view text) {
-  T value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 // "512MiB", "80 MB", "1000".
 std::optional<Value> parsed_bytes(std::string_view text) {
   constexpr std::array<std::pair<std::string_view, double>, 9> units = {
@@ -94,7 +85,7 @@ std::optional<Value> parsed_bytes(std::string_view text) {
   const auto unit = std::find_if(units.begin(), units.end(), [&](const auto& u) { return text.ends_with(u.first); });
   text.remove_suffix(unit->first.size());
   while (text.ends_with(' ')) text.remove_suffix(1);
-  const std::optional<double> count = parsed<double>(text);
+  const std::optional<double> count = parse_number<double>(text);
   if (!count || !(*count >= 0) || *count * unit->second > 0x1p62) return std::nullopt;
   return Value(static_cast<int64_t>(*count * unit->second));
 }
@@ -112,7 +103,7 @@ std::vector<std::string> split(std::string_view text) {
 std::optional<Value> parsed_integers(std::string_view text) {
   Integers values;
   for (const std::string& part : split(text)) {
-    const std::optional<int64_t> value = parsed<int64_t>(part);
+    const std::optional<int64_t> value = parse_number<int64_t>(part);
     if (!value) return std::nullopt;
     values.push_back(*value);
   }
@@ -126,8 +117,8 @@ std::optional<Value> value_from_text(std::string_view text, const Value& like) {
     if (text != "true" && text != "false") return std::nullopt;
     return Value(text == "true");
   }
-  if (std::holds_alternative<Integer>(like)) return wrapped(parsed<int64_t>(text));
-  if (std::holds_alternative<Number>(like)) return wrapped(parsed<double>(text));
+  if (std::holds_alternative<Integer>(like)) return wrapped(parse_number<int64_t>(text));
+  if (std::holds_alternative<Number>(like)) return wrapped(parse_number<double>(text));
   if (std::holds_alternative<Text>(like)) return Value(std::string(text));
   if (std::holds_alternative<Integers>(like)) return parsed_integers(text);
   return Value(split(text));

@@ -2,6 +2,8 @@
 
 #include <chrono>
 
+#include "core/base/seconds_since.h"
+
 namespace heddle::train {
 namespace {
 
@@ -39,7 +41,7 @@ void Feed::fetch() {
   if (!more_) return;
   const auto start = std::chrono::steady_clock::now();
   ahead_ = data::to_tensors(batch, device_);
-  copy_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  copy_seconds_ += seconds_since(start);
 }
 
 bool Feed::next(std::vector<Tensor>& batch) {

@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "nn/clip.h"
+#include "train/prefix.h"
 
 namespace heddle::train {
 namespace {
@@ -101,20 +102,6 @@ const auto& entry(const Table& table, const char* what, const std::string& name)
 
 constexpr std::string_view second_prefix = "rest.", scale_prefix = "loss_scale.";  // of the states of the second optimizer and of the loss scale
 
-void add(nn::StateDict& to, std::string_view prefix, const nn::StateDict& state) {
-  for (const auto& [name, tensor] : state) to.emplace(std::string(prefix) + name, tensor);
-}
-
-// Those with the prefix, without it; they leave `state`.
-nn::StateDict take(nn::StateDict& state, std::string_view prefix) {
-  nn::StateDict taken;
-  for (const auto& [name, tensor] : state) {
-    if (name.starts_with(prefix)) taken.emplace(name.substr(prefix.size()), tensor);
-  }
-  std::erase_if(state, [&](const auto& entry) { return entry.first.starts_with(prefix); });
-  return taken;
-}
-
 }  // namespace
 
 nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau) {
@@ -165,17 +152,17 @@ void Optimizers::zero_grad() {
 
 nn::StateDict Optimizers::state_dict() const {
   nn::StateDict state = all_.front()->state_dict();
-  if (all_.size() > 1) add(state, second_prefix, all_.back()->state_dict());
-  if (scale_) add(state, scale_prefix, scale_->state_dict());
+  if (all_.size() > 1) add_with_prefix(state, second_prefix, all_.back()->state_dict());
+  if (scale_) add_with_prefix(state, scale_prefix, scale_->state_dict());
   return state;
 }
 
 void Optimizers::load_state_dict(const nn::StateDict& given) {
-  nn::StateDict state = given;
-  const nn::StateDict second = take(state, second_prefix), scale = take(state, scale_prefix);
-  all_.front()->load_state_dict(state);
-  if (all_.size() > 1) all_.back()->load_state_dict(second);
-  if (scale_) scale_->load_state_dict(scale);
+  nn::StateDict first = given;
+  std::erase_if(first, [](const auto& entry) { return entry.first.starts_with(second_prefix) || entry.first.starts_with(scale_prefix); });
+  all_.front()->load_state_dict(first);
+  if (all_.size() > 1) all_.back()->load_state_dict(with_prefix(given, second_prefix));
+  if (scale_) scale_->load_state_dict(with_prefix(given, scale_prefix));
 }
 
 }  // namespace heddle::train

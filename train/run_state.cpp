@@ -2,30 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cstdio>
+#include <optional>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "core/graph/functions.h"
 #include "train/fingerprint.h"
+#include "train/prefix.h"
 
 namespace heddle::train {
 namespace {
 
 constexpr std::string_view model_prefix = "model.", optimizer_prefix = "optimizer.", average_prefix = "average.";
-
-void add(TensorMap& tensors, std::string_view prefix, const nn::StateDict& state) {
-  for (const auto& [name, tensor] : state) tensors.emplace(std::string(prefix) + name, tensor);
-}
-
-nn::StateDict with_prefix(const TensorMap& tensors, std::string_view prefix) {
-  nn::StateDict result;
-  for (const auto& [name, tensor] : tensors) {
-    if (name.starts_with(prefix)) result.emplace(name.substr(prefix.size()), tensor);
-  }
-  return result;
-}
 
 // What must be the same for a resumed run to repeat the losses of an uninterrupted one.
 Metadata identity(const RunState& state, const Config& c) {
@@ -51,10 +41,9 @@ struct Reader {
   template <class T>
   T number(const std::string& key) const {
     const std::string& digits = text(key);
-    T value = 0;
-    const auto [end, code] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (code != std::errc{} || end != digits.data() + digits.size() || value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, digits));
-    return value;
+    const std::optional<T> value = parse_number<T>(digits);
+    if (!value || *value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, digits));
+    return *value;
   }
   void require_equal(const std::string& key, const std::string& expected) const {
     if (text(key) != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, text(key), expected));
@@ -65,9 +54,9 @@ struct Reader {
 
 Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t step) {
   TensorMap tensors;
-  add(tensors, model_prefix, state.task.model().state_dict());
-  add(tensors, optimizer_prefix, state.optimizers.state_dict());
-  if (state.average != nullptr) add(tensors, average_prefix, state.average->state_dict());
+  add_with_prefix(tensors, model_prefix, state.task.model().state_dict());
+  add_with_prefix(tensors, optimizer_prefix, state.optimizers.state_dict());
+  if (state.average != nullptr) add_with_prefix(tensors, average_prefix, state.average->state_dict());
   Metadata metadata = state.task.metadata();
   metadata.merge(identity(state, config));
   metadata["config"] = config.str();

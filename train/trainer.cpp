@@ -11,6 +11,8 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/median.h"
+#include "core/base/seconds_since.h"
 #include "core/exec/number_guard.h"
 #include "data/image_file.h"
 #include "io/atomic_file.h"
@@ -28,15 +30,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double window_seconds = 0.1;
-
-double seconds_since(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-  std::nth_element(values.begin(), middle, values.end());
-  return *middle;
-}
 
 // While it lives, the model is in evaluation mode and holds the averaged parameters.
 class EvaluationScope {

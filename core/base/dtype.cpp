@@ -52,6 +52,7 @@ DType parse_dtype(std::string_view name) {
 }
 
 bool is_float(DType t) { return t == DType::f32 || t == DType::f16 || t == DType::bf16 || t == DType::f64; }
+bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
 bool is_integer(DType t) { return t == DType::i8 || t == DType::u8 || t == DType::i32 || t == DType::i64; }
 
 DType arith(DType t) {

@@ -23,6 +23,7 @@ std::string_view name_of(DType t);
 DType parse_dtype(std::string_view name);
 
 bool is_float(DType t);    // f32, f16, bf16, f64
+bool is_half(DType t);     // f16, bf16
 bool is_integer(DType t);  // i8, u8, i32, i64 (not bool)
 
 // The type in which a kernel computes on elements of `t`: f16, bf16 -> f32; i8, u8 -> i32; others themselves.

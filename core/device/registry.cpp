@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <exception>
 #include <mutex>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "core/device/plugins.h"
 
 namespace heddle {
@@ -38,9 +38,9 @@ bool split_id(std::string_view id, std::string& backend, int& index) {
   index = 0;
   if (backend.empty()) return false;
   if (colon == std::string_view::npos) return true;
-  std::string_view digits = id.substr(colon + 1);
-  auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
-  return !digits.empty() && error == std::errc() && end == digits.data() + digits.size() && index >= 0;
+  const auto number = parse_number<int>(id.substr(colon + 1));
+  index = number.value_or(-1);
+  return index >= 0;
 }
 
 }  // namespace

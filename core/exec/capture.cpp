@@ -13,8 +13,7 @@
 #include "core/exec/number_guard.h"
 #include "core/exec/pending.h"
 #include "core/exec/varying.h"
-#include "core/graph/autocast.h"
-#include "core/graph/index_check.h"
+#include "core/graph/derived_scope.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
 #include "core/graph/tensor.h"
@@ -325,8 +324,7 @@ class Importer {
 
   int import_fused(const NodePtr& node) {
     const PendingPause pause;  // the decomposition's nodes belong to nobody
-    const AutocastScope autocast = AutocastScope::off();
-    const IndexGuardScope unchecked(false);
+    const DerivedScope derived;
     const Tensor value = node->op->decompose(*node);
     Numbering seen;
     std::vector<NodePtr> order;

@@ -12,6 +12,8 @@
 
 #include "core/base/error.h"
 #include "core/base/host_span.h"
+#include "core/base/median.h"
+#include "core/base/seconds_since.h"
 
 namespace heddle {
 namespace {
@@ -71,7 +73,7 @@ class ProfilerState final : public SpanListener {
   Profile profile;
   bool stopped = false;
 
-  double now() const { return std::chrono::duration<double>(Clock::now() - began).count(); }
+  double now() const { return seconds_since(began); }
 
   ThreadLog& here() {
     const auto [at, fresh] = threads.try_emplace(std::this_thread::get_id());
@@ -278,9 +280,7 @@ std::vector<KernelRow> Profile::rows() const {
     if (values.empty()) continue;
     KernelRow row{kernels[k].device, kernels[k].facts, values.size()};
     for (const double s : values) row.total += s;
-    const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
-    std::nth_element(values.begin(), middle, values.end());
-    row.median = *middle;
+    row.median = median(std::move(values));
     rows.push_back(std::move(row));
   }
   std::stable_sort(rows.begin(), rows.end(), [](const KernelRow& a, const KernelRow& b) { return a.total > b.total; });

@@ -9,8 +9,6 @@ namespace {
 
 thread_local std::optional<DType> low_dtype;
 
-bool is_half(DType t) { return t == DType::f16 || t == DType::bf16; }
-
 DType checked(DType low) {
   if (!is_half(low)) throw DTypeError(fmt::format("[AutocastScope] takes f16 or bf16, not {}; AutocastScope::off() switches it off", name_of(low)));
   return low;
@@ -27,7 +25,7 @@ DType autocast_dtype(Autocast policy, DType t) {
   if (!low_dtype || policy == Autocast::widest || (t != DType::f32 && !is_half(t))) return t;
   return policy == Autocast::low ? *low_dtype : DType::f32;
 }
-DType autocast_dtype(const OpDef& row, DType t) { return low_dtype ? autocast_dtype(autocast_of(row), t) : t; }
+DType autocast_dtype(const OpDef& row, DType t) { return low_dtype ? autocast_dtype(row.autocast, t) : t; }
 
 namespace build {
 

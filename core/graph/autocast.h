@@ -25,16 +25,6 @@
 
 namespace heddle {
 
-// In which dtype a function takes values of f32, f16 or bf16 within a scope.
-enum class Autocast : uint8_t {
-  widest,  // the promoted dtype of what it is given, as outside
-  low,     // the scope's: products, which do much work for each byte of their result and sum in f32 whatever they read
-  f32      // sums of many numbers, and functions that leave the range of 16 bits or lose digits in them
-};
-std::string_view name_of(Autocast policy);
-// The column of that row.
-Autocast autocast_of(const OpDef& row);
-
 class AutocastScope {
  public:
   explicit AutocastScope(DType low);

@@ -8,7 +8,6 @@
 #include <limits>
 
 #include "core/graph/build_shape.h"
-#include "core/graph/functions_rare.h"
 
 namespace heddle {
 

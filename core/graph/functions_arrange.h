@@ -29,6 +29,10 @@ Tensor dist(const Tensor& a, const Tensor& b, double p = 2, Caller caller = Call
 Tensor msort(TensorArg x);  // sorted along axis 0
 // The lower of two middle elements of those that are no NaN, and its index; NaN where there is none.
 Ordered nanmedian(const Tensor& x, int axis = -1, bool keepdim = false, Caller caller = Caller::current());
+// The most frequent value of each row, of several the smallest, and the index of its first occurrence; each NaN counts for itself.
+Ordered mode(const Tensor& x, int axis = -1, bool keepdim = false, Caller caller = Caller::current());
+// The subsets of `count` elements of a vector (n), in the order of their places, as rows; with replacement an element may stand in one more than once.
+Tensor combinations(TensorArg x, int64_t count = 2, bool with_replacement = false);
 // Runs of equal elements of the flat tensor: one value each, the number of its run for each element, lengths. Host-sized: observes the number of runs.
 Unique unique_consecutive(TensorArg x);
 

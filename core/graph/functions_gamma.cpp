@@ -6,7 +6,6 @@
 #include <string>
 
 #include "core/graph/build.h"
-#include "core/graph/functions_rare.h"
 #include "core/graph/user_kernel.h"
 
 namespace heddle {

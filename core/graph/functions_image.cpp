@@ -104,7 +104,14 @@ Tensor unnormalized(const Tensor& v, int64_t size, const GridOptions& how) {
 
 // Coordinates of pixels, brought inside as the padding says; zeros: as they are.
 Tensor padded(const Tensor& at, int64_t size, const GridOptions& how) {
-  return how.padding == GridPadding::zeros ? at : clamp(at, 0, static_cast<double>(size - 1));
+  if (how.padding == GridPadding::zeros) return at;
+  const double last = static_cast<double>(size - 1);
+  if (how.padding == GridPadding::border) return clamp(at, 0, last);
+  const double low = how.align_corners ? 0 : -0.5, span = how.align_corners ? last : static_cast<double>(size);
+  if (span == 0) return zeros_like(at);
+  const Tensor distance = abs(at - low), turns = floor(distance * (1 / span)), rest = distance - turns * span;  // how often the edges were met
+  const Tensor even = 2 * floor(0.5 * turns) == turns;
+  return clamp(low + where(even, rest, span - rest), 0, last);
 }
 
 // Weights of the four neighbours -1, 0, 1, 2 of a place between 0 and 1.

@@ -26,13 +26,14 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& options, Caller ca
 
 // An affine grid for grid_sample: theta (N, 2, 3) times (x, y, 1) at the pixels of an (N, C, H, W) image, in [-1, 1]: (N, H, W, 2).
 Tensor affine_grid(const Tensor& theta, const std::vector<int64_t>& size, bool align_corners = false, Caller caller = Caller::current());
-enum class GridPadding { zeros, border };
+enum class GridPadding { zeros, border, reflection };
 struct GridOptions {
-  Interpolation mode = Interpolation::linear;  // nearest (halves to even, as PyTorch; no gradient for the grid) or linear
+  Interpolation mode = Interpolation::linear;  // nearest: halves to even, as PyTorch, and no gradient for the grid; cubic as in interpolate()
   GridPadding padding = GridPadding::zeros;
   bool align_corners = false;
 };
-// x (N, C, H, W) at grid (N, h, w, 2) of (x, y) in [-1, 1]: (N, C, h, w). The grid must be finite.
+// x (N, C, H, W) at grid (N, h, w, 2) of (x, y) in [-1, 1]: (N, C, h, w). The grid must be finite. Reflection is at the edges: at the centres of the outer pixels with align_corners, else
+// half a pixel outside.
 // Jaderberg et al., "Spatial transformer networks", 2015.
 Tensor grid_sample(const Tensor& x, const Tensor& grid, const GridOptions& options = {}, Caller caller = Caller::current());
 

@@ -21,7 +21,7 @@ Tensor reduce(const Tensor& losses, Reduction reduction) {
 }
 
 Tensor softmax_row(const OpDef& op, const Tensor& x, int axis) {
-  const Tensor in = build::as_float(x, autocast_of(op));
+  const Tensor in = build::as_float(x, op.autocast);
   if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis; reshape it to (1)", op.name));
   const int at = normalize_axis(axis, x.rank(), op.name.data());
   return record(op, {&in}, Attrs{{at}}, in.shape(), in.dtype());

@@ -6,7 +6,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <span>
 
 #include "core/graph/tensor.h"
 
@@ -42,6 +44,26 @@ struct TripletOptions {
 };
 // max(0, d(anchor, positive) - d(anchor, negative) + margin) of pairwise distances: one loss for each row of (N, D), or of (D).
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletOptions& options = {}, Caller caller = Caller::current());
+// The same with a distance of the user's: a function of two batches (N, D) that gives one number for each row (N).
+struct TripletDistanceOptions {
+  double margin = 1;
+  bool swap = false;
+  Reduction reduction = Reduction::mean;
+};
+using Distance = std::function<Tensor(const Tensor& a, const Tensor& b)>;
+Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const Distance& distance, const TripletDistanceOptions& options = {},
+                                         Caller caller = Caller::current());
+// Softmax over many classes of which few are frequent. x (N, D), class numbers targets (N). head (S + T, D): a row for each of the S frequent classes and for each of the T clusters of the
+// others; tails: for each cluster a projection (D', D) and a row for each of its classes (C', D'), whose numbers follow those before. `output` (N): the log-probability of each target, which is
+// that of its cluster times that inside it; `loss`: minus their mean. Every cluster is computed for every row: which rows need it is known on the device alone, and shapes do not depend on data.
+// Grave et al., "Efficient softmax approximation for GPUs", 2017.
+struct AdaptiveTail {
+  Tensor projection, rows;
+};
+struct AdaptiveLogSoftmax {
+  Tensor output, loss;
+};
+AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor& targets, const Tensor& head, std::span<const AdaptiveTail> tails, Caller caller = Caller::current());
 // (N, C) and class numbers (N): sum over classes i other than the target y of max(0, margin - x[y] + x[i])^p / C, p of 1 or 2.
 Tensor multi_margin_loss(const Tensor& input, const Tensor& targets, int p = 1, double margin = 1, Reduction reduction = Reduction::mean, Caller caller = Caller::current());
 // (N, C) and class numbers (N, C), of each row those before the first negative one: sum over these y and the other classes i of max(0, 1 - x[y] + x[i]) / C.

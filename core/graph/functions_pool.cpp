@@ -12,7 +12,6 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
-#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {

@@ -14,6 +14,8 @@
 
 namespace heddle {
 
+struct Generator;
+
 struct PoolOptions {
   std::vector<int64_t> stride;    // empty: the kernel
   std::vector<int64_t> padding;   // empty: 0; at most half of the window. A maximum takes it as -infinity
@@ -44,6 +46,10 @@ Tensor adaptive_avg_pool1d(const Tensor& x, std::vector<int64_t> size, Caller ca
 Tensor adaptive_avg_pool2d(const Tensor& x, std::vector<int64_t> size, Caller caller = Caller::current());
 Tensor adaptive_avg_pool3d(const Tensor& x, std::vector<int64_t> size, Caller caller = Caller::current());
 Tensor adaptive_max_pool1d(const Tensor& x, std::vector<int64_t> size, Caller caller = Caller::current());
+// Largest of windows of the kernel's size that begin at random places and cover x (N, C, H, W): output (h, w) of them, of each image and channel its own. `samples` (N, C, 2) in [0, 1) say where
+// (the first of a pair is that of the width, as in PyTorch); undefined: drawn. Graham, "Fractional max-pooling", 2014.
+Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::vector<int64_t> output, const Tensor& samples = {}, Generator* generator = nullptr,
+                             Caller caller = Caller::current());
 Tensor adaptive_max_pool2d(const Tensor& x, std::vector<int64_t> size, Caller caller = Caller::current());
 Tensor adaptive_max_pool3d(const Tensor& x, std::vector<int64_t> size, Caller caller = Caller::current());
 

@@ -8,7 +8,6 @@
 
 #include "core/graph/build.h"
 #include "core/graph/control.h"
-#include "core/graph/functions_rare.h"
 #include "core/graph/user_kernel.h"
 
 namespace heddle {

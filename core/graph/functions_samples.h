@@ -1,6 +1,6 @@
 // Draws from distributions whose parameters are tensors.
 //
-// Purpose: gamma numbers and what is made of them, composed of uniform and normal Philox draws (core/graph/functions_distributions.h says what holds for all). A fixed number of
+// Purpose: gamma numbers and what is made of them, and Poisson numbers, composed of uniform and normal Philox draws (core/graph/functions_distributions.h says what holds for all). A fixed number of
 // attempts at each element instead of a loop: the graph is the same in every step. Draws have no gradient in their parameters. f32. Errors: DTypeError, ShapeError, ValueError.
 // Thread safety: recording is per thread.
 #pragma once
@@ -18,5 +18,9 @@ Tensor beta(const Tensor& a, const Tensor& b, Generator* generator = nullptr, Ca
 Tensor dirichlet(const Tensor& concentration, Generator* generator = nullptr, Caller caller = Caller::current());  // along the last axis
 Tensor chi_squared(const Tensor& freedom, Generator* generator = nullptr, Caller caller = Caller::current());
 Tensor student_t(const Tensor& freedom, Generator* generator = nullptr, Caller caller = Caller::current());
+// Whole numbers k with probability rate^k e^-rate / k!, f32; NaN for a rate that is negative, infinite or NaN. Below a rate of 10 the distribution function is inverted, above it numbers are
+// accepted or drawn again: Hormann, "The transformed rejection method for generating Poisson random variables", 1993, algorithm PTRS: eight attempts, of which each succeeds with 0.8 or more; where
+// none does (once in 10^6 draws) the draw is the rate, rounded down.
+Tensor poisson(const Tensor& rate, Generator* generator = nullptr, Caller caller = Caller::current());
 
 }  // namespace heddle

@@ -12,7 +12,6 @@
 
 #include "core/graph/build.h"
 #include "core/graph/custom.h"
-#include "core/graph/functions_rare.h"
 
 namespace heddle {
 namespace {

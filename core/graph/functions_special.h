@@ -21,12 +21,19 @@ Tensor bessel_i1e(TensorArg x);
 // Of the first kind. Up to |x| = 1000 the absolute error in f32 is 1e-6 (the angle's rounding grows beyond that).
 Tensor bessel_j0(TensorArg x);
 Tensor bessel_j1(TensorArg x);
+// Of the second kind: NaN below 0, -infinity at 0. Up to x = 1000 the absolute error in f32 is 1e-6.
+Tensor bessel_y0(TensorArg x);
+Tensor bessel_y1(TensorArg x);
 
 // ---- gamma
 // The n-th derivative of digamma, 0 <= n <= 30, by zeta (A & S 6.4.10); for n > 0 and x <= 0 it is NaN.
 Tensor polygamma(int64_t n, TensorArg x);
 // Hurwitz' zeta function, the sum of (k + q)^-s for s > 1 and q > 0; infinity at s = 1, NaN elsewhere. Euler and Maclaurin (A & S 23.2.23). Its gradient is in q, by -s zeta(s + 1, q), and not in s.
 Tensor zeta(TensorArg s, const Tensor& q);
+// The incomplete gamma functions, regularised: the integral of t^(a - 1) e^-t / Gamma(a) from 0 to x, and from x to infinity; a, x >= 0, NaN elsewhere. Power series below x = a + 1,
+// a continued fraction above (A & S 6.5.29, 6.5.31), Temme's expansion for a > 1000, where the absolute error in f32 is 1e-6. The gradient is in x; as in PyTorch there is none in a.
+Tensor igamma(TensorArg a, const Tensor& x);
+Tensor igammac(TensorArg a, const Tensor& x);
 // log of the multivariate gamma function of dimension p; x > (p - 1) / 2.
 Tensor multigammaln(TensorArg x, int64_t p);
 

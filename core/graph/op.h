@@ -46,6 +46,14 @@ enum class DTypeRule : uint8_t {
   any        // where, cast: see the row
 };
 
+// In which dtype a function takes values of f32, f16 or bf16 within an AutocastScope (core/graph/autocast.h).
+enum class Autocast : uint8_t {
+  widest,  // the promoted dtype of what it is given, as outside
+  low,     // the scope's: products, which do much work for each byte of their result and sum in f32 whatever they read
+  f32      // sums of many numbers, and functions that leave the range of 16 bits or lose digits in them
+};
+std::string_view name_of(Autocast policy);
+
 // Attributes of a node; what each row keeps in them is said at the row. Part of the structural key.
 struct Attrs {
   std::vector<int64_t> ints;
@@ -63,6 +71,7 @@ struct OpDef {
   OpKind kind = OpKind::elementwise;
   int arity = 1;  // -1: any number
   DTypeRule rule = DTypeRule::floating;
+  Autocast autocast = Autocast::widest;
   std::string_view doc;      // one line with the formula
   // elementwise only: the dialect's expression over x, y, z, and the host references.
   std::string_view dialect;

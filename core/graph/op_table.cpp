@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/graph/attention.h"
-#include "core/graph/autocast.h"
 #include "core/graph/custom.h"
 #include "core/graph/decompose.h"
 #include "core/graph/linalg.h"
@@ -107,25 +106,27 @@ constexpr HostInt integer_host() {
   }
 }
 
-constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, std::string_view doc,
+constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, Autocast autocast, std::string_view doc,
                           Tensor (*decompose)(const Node&) = nullptr) {
   OpDef row;
   row.name = name;
   row.kind = kind;
   row.arity = arity;
   row.rule = DTypeRule::any;
+  row.autocast = autocast;
   row.doc = doc;
   row.decompose = decompose;
   return row;
 }
 
 template <class Row, bool takes>
-constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, int cost, std::string_view dialect,
+constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, Autocast autocast, int cost, std::string_view dialect,
                             std::string_view doc) {
   OpDef row;
   row.name = name;
   row.arity = arity;
   row.rule = rule;
+  row.autocast = autocast;
   row.doc = doc;
   row.dialect = dialect;
   row.host_float = &in_double<Row>;
@@ -145,9 +146,8 @@ constexpr OpDef transcendental(OpDef row) {
 namespace ops {
 
 // Constant-initialised: usable from other static initialisers.
-#define HEDDLE_PRIMITIVE(name, kind, arity, autocast, ...)    \
-  constexpr Autocast name##_autocast = Autocast::autocast;     \
-  constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, __VA_ARGS__);
+#define HEDDLE_PRIMITIVE(name, kind, arity, autocast, ...) \
+  constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, Autocast::autocast, __VA_ARGS__);
 HEDDLE_PRIMITIVE(leaf, leaf, 0, widest, "a value that is there")
 HEDDLE_PRIMITIVE(loop_arg, leaf, 0, widest, "what a loop's body is given: a carry, a slice, or a tensor from outside")
 HEDDLE_PRIMITIVE(full, constant, 0, widest, "every element is one number")
@@ -184,8 +184,7 @@ HEDDLE_PRIMITIVE(argsort, body, 1, widest, "indices that order the last axis, st
 HEDDLE_PRIMITIVE(cumsum, body, -1, f32, "running sums along an axis")
 HEDDLE_PRIMITIVE(cumprod, body, -1, f32, "running products along an axis")
 HEDDLE_PRIMITIVE(cummax, body, -1, widest, "running maxima along an axis; NaN from the first one on")
-constexpr Autocast logcumsumexp_autocast = Autocast::f32;
-constinit const OpDef logcumsumexp_op = transcendental(primitive("logcumsumexp", OpKind::body, -1, "log of the running sum of e^x along an axis"));
+constinit const OpDef logcumsumexp_op = transcendental(primitive("logcumsumexp", OpKind::body, -1, Autocast::f32, "log of the running sum of e^x along an axis"));
 HEDDLE_PRIMITIVE(random_uniform, random, 1, widest, "Philox bits as f32 in [0, 1)")
 HEDDLE_PRIMITIVE(softmax, fused, 1, f32, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, f32, "x - logsumexp(x) along an axis", &decompose_log_softmax)
@@ -206,10 +205,9 @@ HEDDLE_PRIMITIVE(loop, effect, -1, widest, "a body repeated: scan, cond and whil
 HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
-#define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                                               \
-  constexpr Autocast name##_autocast = Autocast::autocast;                                                        \
-  constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>(#name, arity,        \
-                                                                                              DTypeRule::rule, cost, dialect, doc);
+#define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                                          \
+  constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>(#name, arity,   \
+      DTypeRule::rule, Autocast::autocast, cost, dialect, doc);
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 1, rule, autocast, cost, dialect, doc)
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 2, rule, autocast, cost, dialect, doc)
 #include "core/graph/elementwise.inc"
@@ -254,21 +252,6 @@ const OpDef* find_op(std::string_view name) {
 const OpDef& op(std::string_view name) {
   if (const OpDef* row = find_op(name)) return *row;
   throw ValueError(fmt::format("[op] unknown op '{}'; `heddle ops` lists the known ones", name));
-}
-
-Autocast autocast_of(const OpDef& row) {
-  static const auto* const policies = new std::unordered_map<const OpDef*, Autocast>{
-#define HEDDLE_POLICY(name) {&ops::name##_op, ops::name##_autocast},
-#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_POLICY(name)
-#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_POLICY(name)
-#include "core/graph/elementwise.inc"
-#undef HEDDLE_UNARY
-#undef HEDDLE_BINARY
-      HEDDLE_PRIMITIVES(HEDDLE_POLICY)
-#undef HEDDLE_POLICY
-  };
-  const auto found = policies->find(&row);
-  return found == policies->end() ? Autocast::widest : found->second;
 }
 
 std::string_view name_of(Autocast policy) {

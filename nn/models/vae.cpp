@@ -32,9 +32,9 @@ Tensor Vae::draw(const Latent& latent) const {
   return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator_);
 }
 
-Tensor Vae::sample(int64_t count) {
+Tensor Vae::sample(int64_t count, Generator* generator) {
   DeviceContext& device = parameters().front().device();
-  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator_)));
+  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator ? generator : generator_)));
 }
 
 Tensor Vae::forward(const Tensor& x) {

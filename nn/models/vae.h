@@ -41,8 +41,8 @@ class Vae : public Module {
   // mean + sqrt(variance) * noise.
   Tensor draw(const Latent& latent) const;
   Tensor decode(const Tensor& z) { return decoder_(z); }
-  // Images in [0, 1] (count, in) from latent numbers of a standard normal distribution.
-  Tensor sample(int64_t count);
+  // Images in [0, 1] (count, in) from latent numbers of a standard normal distribution; null: the model's own generator.
+  Tensor sample(int64_t count, Generator* generator = nullptr);
   Tensor forward(const Tensor& x) override;
 
   struct Loss {

@@ -36,12 +36,7 @@ bool available(const std::string& id) {
 
 class Train : public testing::Test {
  protected:
-  Train() {
-    put("train-images-idx3-ubyte", test::images_file(96, 28, 28));
-    put("train-labels-idx1-ubyte", test::labels_file(96));
-    put("t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
-    put("t10k-labels-idx1-ubyte", test::labels_file(20));
-  }
+  Train() { test::write_mnist_folder(data, 96, 20); }
   void put(const std::string& name, const Bytes& bytes) { test::write_bytes(data / name, bytes); }
 
   // heddle train mnist-mlp on the small folder into `out`; on the reference device with batch 16 unless `more` says

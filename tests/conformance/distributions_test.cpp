@@ -6,7 +6,6 @@
 
 #include "autograd/autograd.h"
 #include "core/graph/functions.h"
-#include "core/graph/functions_rare.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

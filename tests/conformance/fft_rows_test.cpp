@@ -12,24 +12,17 @@
 #include "core/graph/fft_rows.h"
 #include "core/graph/functions.h"
 #include "tests/support/device_test.h"
+#include "tests/support/noise.h"
 
 namespace heddle::tests {
 namespace {
 
 using Complex = std::complex<double>;
+using test::noise;
 using Values = std::vector<double>;
 
 class FftRows : public DeviceTest {
  protected:
-  static Values noise(int64_t count, uint64_t seed) {
-    Values made(static_cast<size_t>(count));
-    uint64_t state = seed * 2654435761u + 12345;
-    for (double& v : made) {
-      state = state * 6364136223846793005u + 1442695040888963407u;
-      v = static_cast<double>(static_cast<float>(static_cast<double>(state >> 40) / (1 << 23) - 1));
-    }
-    return made;
-  }
   Tensor on(const Values& values, const Shape& shape, DeviceContext& where) const { return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &where); }
   Tensor random(const Shape& shape, uint64_t seed) const { return on(noise(shape.numel(), seed), shape, device()); }
   static DeviceContext& reference() { return heddle::device("reference:0"); }

@@ -15,22 +15,13 @@
 #include "core/graph/functions.h"
 #include "core/kernel/tuning.h"
 #include "tests/support/device_test.h"
+#include "tests/support/noise.h"
 
 namespace heddle::tests {
 namespace {
 
+using test::noise;
 using Values = std::vector<double>;
-
-// Uniform in [-1, 1), by a linear congruence.
-Values noise(int64_t count, uint64_t seed) {
-  Values made(static_cast<size_t>(count));
-  uint64_t state = seed * 2654435761u + 12345;
-  for (double& v : made) {
-    state = state * 6364136223846793005u + 1442695040888963407u;
-    v = static_cast<double>(static_cast<float>(static_cast<double>(state >> 40) / (1 << 23) - 1));
-  }
-  return made;
-}
 
 struct Matrices {
   int64_t count, m, n;

@@ -152,8 +152,8 @@ Shape shape_of_product(const Graph& graph) {
 TEST(Passes, AWeightGradientOfBatchesLiesAsTheWeightDoes) {
   const Tensor x = leaf({3, 8, 12}), dy = leaf({3, 8, 4});
   const auto sums = [&] { return sum(matmul(transpose(x), dy), {0}); };
-  const auto update = [](const Tensor& sums) {
-    const Tensor gradient = transpose(reshape(reshape(sums, {1, 12, 4}), {12, 4}));
+  const auto update = [](const Tensor& summed) {
+    const Tensor gradient = transpose(reshape(reshape(summed, {1, 12, 4}), {12, 4}));
     return gradient * 2.0 + square(gradient);
   };
   {

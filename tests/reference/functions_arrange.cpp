@@ -1,5 +1,4 @@
 // Arrangement, positions of sequences, bags, unpooling.
-#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

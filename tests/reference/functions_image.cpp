@@ -22,7 +22,8 @@ void add_image(Functions& t) {
   });
   t["affine_grid"] = one([](Inputs in, const Arguments& a) { return affine_grid(in[0], a.integers("size"), a.flag("align_corners")); });
   t["grid_sample"] = one([](Inputs in, const Arguments& a) {
-    const GridPadding padding = a.text("padding") == "border" ? GridPadding::border : GridPadding::zeros;
+    const std::string name = a.text("padding");
+    const GridPadding padding = name == "border" ? GridPadding::border : name == "reflection" ? GridPadding::reflection : GridPadding::zeros;
     return grid_sample(in[0], in[1], {.mode = mode_of(a, "linear"), .padding = padding, .align_corners = a.flag("align_corners")});
   });
   t["local_response_norm"] = one([](Inputs in, const Arguments& a) {

@@ -1,5 +1,4 @@
 // Losses composed of other functions.
-#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

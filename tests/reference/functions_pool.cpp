@@ -1,5 +1,4 @@
 // Pooling.
-#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

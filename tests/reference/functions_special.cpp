@@ -1,5 +1,4 @@
 // Special functions.
-#include "core/graph/functions_rare.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

@@ -5,6 +5,8 @@
 #include <initializer_list>
 #include <vector>
 
+#include "tests/support/temporary_folder.h"
+
 namespace heddle::test {
 
 using Bytes = std::vector<uint8_t>;
@@ -31,6 +33,14 @@ inline Bytes labels_file(uint32_t count) {
   Bytes labels(count);
   for (size_t i = 0; i < labels.size(); ++i) labels[i] = static_cast<uint8_t>(i % 10);
   return idx_file(0x801, {count}, labels);
+}
+
+// MNIST's four files in a folder, of square images.
+inline void write_mnist_folder(const TemporaryFolder& folder, uint32_t train, uint32_t test, uint32_t side = 28) {
+  write_bytes(folder / "train-images-idx3-ubyte", images_file(train, side, side));
+  write_bytes(folder / "train-labels-idx1-ubyte", labels_file(train));
+  write_bytes(folder / "t10k-images-idx3-ubyte", images_file(test, side, side));
+  write_bytes(folder / "t10k-labels-idx1-ubyte", labels_file(test));
 }
 
 }  // namespace heddle::test

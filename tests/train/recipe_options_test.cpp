@@ -27,10 +27,7 @@ using Options = std::map<std::string, std::string>;
 class RecipeOptions : public testing::TestWithParam<std::string> {
  protected:
   RecipeOptions() {
-    test::write_bytes(folder / "train-images-idx3-ubyte", test::images_file(40, 28, 28));
-    test::write_bytes(folder / "train-labels-idx1-ubyte", test::labels_file(40));
-    test::write_bytes(folder / "t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
-    test::write_bytes(folder / "t10k-labels-idx1-ubyte", test::labels_file(20));
+    test::write_mnist_folder(folder, 40, 20);
     std::ofstream file(text);
     for (int i = 0; i < 80; ++i) file << "Zeile " << i << " über das Weben; ";
   }

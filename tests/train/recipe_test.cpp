@@ -27,10 +27,7 @@ DeviceContext& host() { return device("reference:0"); }
 class Recipes : public testing::Test {
  protected:
   Recipes() {
-    test::write_bytes(digits / "train-images-idx3-ubyte", test::images_file(48, 28, 28));
-    test::write_bytes(digits / "train-labels-idx1-ubyte", test::labels_file(48));
-    test::write_bytes(digits / "t10k-images-idx3-ubyte", test::images_file(20, 28, 28));
-    test::write_bytes(digits / "t10k-labels-idx1-ubyte", test::labels_file(20));
+    test::write_mnist_folder(digits, 48, 20);
     std::ofstream file(text);
     for (int i = 0; i < 60; ++i) file << "Zeile " << i << " über das Weben; ";
   }

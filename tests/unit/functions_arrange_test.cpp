@@ -5,7 +5,6 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/graph/functions_rare.h"
 #include "nn/nn.h"
 #include "tests/unit/refused.h"
 

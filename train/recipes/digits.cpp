@@ -8,15 +8,6 @@
 #include "nn/models/lenet.h"
 
 namespace heddle::train {
-namespace {
-
-// (pixels u8 (1, rows, columns), label i32).
-data::DatasetPtr dataset_of(const data::ImageSet& set) {
-  const std::vector<int32_t> labels(set.labels.begin(), set.labels.end());
-  return data::from_arrays({data::Array::of(std::span<const uint8_t>(set.pixels), {set.size(), 1, set.rows, set.columns}), data::Array::of(labels, {set.size()})});
-}
-
-}  // namespace
 
 ImageData read_digits(const Config& c) {
   const data::Split split = c.data.path.empty() ? data::stroke_digits() : data::read_mnist_folder(c.data.path);
@@ -25,9 +16,9 @@ ImageData read_digits(const Config& c) {
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
   ImageData digits;
-  digits.training = {.name = split.name, .dataset = data::first(dataset_of(split.train), c.data.limit_train)};
+  digits.training = {.name = split.name, .dataset = data::first(data::dataset_of(split.train), c.data.limit_train)};
   if (c.data.augment) digits.training.transforms.push_back(data::random_crop(digit_side, digit_side, 2));
-  digits.test = dataset_of(split.test);
+  digits.test = data::dataset_of(split.test);
   digits.classes = split.train.classes;
   return digits;
 }

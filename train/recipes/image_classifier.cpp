@@ -6,6 +6,7 @@
 #include "core/graph/functions_losses.h"
 #include "data/collate.h"
 #include "nn/metrics.h"
+#include "train/recipes/batches.h"
 
 namespace heddle::train {
 namespace {
@@ -33,18 +34,12 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
 }
 
 void ImageClassifier::for_each_test_batch(int64_t images, const std::function<void(const Tensor&, const Tensor&)>& see) {
-  data::Loader loader(data_.test, data::sequential(images),
-                      {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = data_.preprocessing.make_transforms()});
-  data::Sample host;
-  while (loader.next(host)) {
-    const std::vector<Tensor> batch = data::to_tensors(host, device_);
-    see((*model_)(batch.at(0)), batch.at(1));
-    eval_pending();
-  }
+  for_each_batch(data::first(data_.test, images), evaluation_batch, data_.preprocessing.make_transforms(), device_,
+                 [&](const std::vector<Tensor>& batch) { see((*model_)(batch.at(0)), batch.at(1)); });
 }
 
 Evaluation ImageClassifier::evaluate(int64_t limit) {
-  const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
+  const int64_t images = data::first(data_.test, limit)->size();
   nn::Mean loss(&device_);
   nn::ConfusionMatrix confusion(data_.classes, &device_);
   nn::TopK top5(std::min<int64_t>(5, data_.classes), &device_);

@@ -13,6 +13,7 @@
 #include "data/tokenizer_file.h"
 #include "nn/generate.h"
 #include "nn/metrics.h"
+#include "train/recipes/batches.h"
 
 namespace heddle::train {
 namespace {
@@ -66,18 +67,12 @@ Tensor LanguageModel::loss_of(const std::vector<Tensor>& batch, double smoothing
 Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(batch, label_smoothing_); }
 
 Evaluation LanguageModel::evaluate(int64_t limit) {
-  const data::DatasetPtr blocks = data::windows(corpus_.validation, block_);
-  const int64_t count = limit > 0 ? std::min(limit, blocks->size()) : blocks->size();
-  data::Loader loader(blocks, data::sequential(count), {.batch = std::clamp<int64_t>(evaluation_tokens / block_, 1, count), .drop_last = false});
+  const data::DatasetPtr blocks = data::first(data::windows(corpus_.validation, block_), limit);
   nn::Mean mean(&device_);
-  data::Sample host;
-  while (loader.next(host)) {
-    const std::vector<Tensor> batch = data::to_tensors(host, device_);
-    mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel()));
-    eval_pending();
-  }
+  for_each_batch(blocks, std::max<int64_t>(1, evaluation_tokens / block_), {}, device_,
+                 [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });
   const double loss = mean.value();
-  return {.split = "validation", .loss = loss, .examples = count, .metrics = {{"perplexity", std::exp(loss)}}};
+  return {.split = "validation", .loss = loss, .examples = blocks->size(), .metrics = {{"perplexity", std::exp(loss)}}};
 }
 
 Generated LanguageModel::generate() {

@@ -1,11 +1,10 @@
 // vae: a variational autoencoder of digits, which draws new ones.
 #include "nn/models/vae.h"
 
-#include <algorithm>
-
 #include "core/graph/functions.h"
 #include "data/transforms.h"
 #include "nn/metrics.h"
+#include "train/recipes/batches.h"
 #include "train/recipes/digits.h"
 #include "train/recipes/recipes.h"
 
@@ -28,32 +27,23 @@ class DigitVae final : public Task {
   Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
 
   Evaluation evaluate(int64_t limit) override {
-    const int64_t images = limit > 0 ? std::min(limit, data_.test->size()) : data_.test->size();
-    data::Loader loader(data_.test, data::sequential(images), {.batch = std::min(images, evaluation_batch), .drop_last = false, .transforms = {data::to_float()}});
+    const data::DatasetPtr images = data::first(data_.test, limit);
     nn::Mean total(&device_), reconstruction(&device_), divergence(&device_);
-    data::Sample host;
-    while (loader.next(host)) {
-      const std::vector<Tensor> batch = data::to_tensors(host, device_);
+    for_each_batch(images, evaluation_batch, {data::to_float()}, device_, [&](const std::vector<Tensor>& batch) {
       const auto count = static_cast<double>(batch.at(0).dim(0));
       const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
       total.add(loss.total, count);
       reconstruction.add(loss.reconstruction, count);
       divergence.add(loss.divergence, count);
-      eval_pending();
-    }
-    return {.split = "test", .loss = total.value(), .examples = images, .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
+    });
+    return {.split = "test", .loss = total.value(), .examples = images->size(), .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
   }
 
   // A sheet of new digits.
   Generated generate() override {
-    Generator& generator = default_generator();
-    const uint64_t seed = generator.seed, offset = generator.offset;
-    generator.seed = 1;
-    generator.offset = 0;
-    const Tensor digits = reshape(model_.sample(sheet * sheet), {sheet, sheet, digit_side, digit_side});
+    Generator always_the_same{1, 0};
+    const Tensor digits = reshape(model_.sample(sheet * sheet, &always_the_same), {sheet, sheet, digit_side, digit_side});
     const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
-    generator.seed = seed;
-    generator.offset = offset;
     return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 

@@ -1,0 +1,14 @@
+// What evaluations of recipes share. Thread safety: none.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "data/loader.h"
+
+namespace heddle::train {
+
+// Calls see(batch) for all examples of a dataset in order, at most `size` in a batch, and hands what it recorded to the device.
+void for_each_batch(const data::DatasetPtr& dataset, int64_t size, std::vector<data::Transform> transforms, DeviceContext& device, const std::function<void(const std::vector<Tensor>& batch)>& see);
+
+}  // namespace heddle::train
