@@ -21,7 +21,6 @@
 namespace heddle::tools {
 namespace {
 
-
 struct Options {
   std::string model, tokenizer, prompt_file, precision, device;
   std::optional<std::string> prompt;

@@ -41,7 +41,7 @@ LoweredKernel lower_copy_rows(const LowerInput& in) {
   BodyLaunch launch{KernelFile::builtin("copy_rows"), {}, {source.shape[0], source.shape[1], node.shape[axis], source.shape[3], source.shape[2], source.offset}, 0};
   for (size_t d = 0; d < 3; ++d) launch.constants.push_back(source.strides[d]);
   launch.options.types = {{"T", node.dtype}, {"K", operand(1).dtype}};
-  launch.options.tunables = {{"WHOLE", whole ? 1 : 0}, {"LANES", 64}};
+  launch.options.tunables = {{"WHOLE", whole ? 1 : 0}, {"LANES", 256}};
   if (!whole) launch.options.dropped_buffers = {"base"};
   launch.iterations = source.shape[2] + 16;
   return assemble(in, launch);
