@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <string_view>
 #include <vector>
 
+#include "backend_opencl/declarations.h"
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
+#include "core/kernel/prelude.h"
 
 namespace heddle::opencl {
 namespace {
@@ -36,6 +39,8 @@ std::string headline(const std::string& log) {
   return log.substr(from, log.find('\n', from) - from);
 }
 
+std::atomic<size_t> whole_header_builds{0};
+
 bool is_pocl(const Found& found) { return found.info.driver.starts_with("Portable Computing Language"); }
 
 // PoCL keeps a cache of its own, and its clGetProgramInfo compiles one more variant of the kernel: the MNIST step's nine kernels took 6.0 instead
@@ -54,7 +59,8 @@ ProgramBuilder::ProgramBuilder(cl_context context, const Found& found)
       options_(build_options(found.c_version)),
       cache_("opencl", found.info.caps.driver_hash),
       keep_(keeps_binaries(found)),
-      parallel_(!is_pocl(found)) {}
+      parallel_(!is_pocl(found)),
+      declares_(is_pocl(found)) {}
 
 cl_program ProgramBuilder::build(const std::string& text, const std::string& name) {
   std::string identity = options_ + "\n" + text;
@@ -81,17 +87,30 @@ cl_program ProgramBuilder::from_binary(const std::string& identity) {
 }
 
 cl_program ProgramBuilder::from_source(const std::string& text, const std::string& name) {
+  if (declares_) {
+    // What the declarations lack, such as a function that only a user's kernel calls, the whole header has.
+    const Attempt attempt = compile(std::string(prelude_text("prelude.pocl")) + text, options_ + " -D_OPENCL_H_");
+    if (attempt.status == CL_SUCCESS) return attempt.program;
+    cl().ReleaseProgram(attempt.program);
+  }
+  const Attempt attempt = compile(text, options_);
+  if (attempt.status == CL_SUCCESS) {
+    if (declares_) ++whole_header_builds;
+    return attempt.program;
+  }
+  std::string log = build_log(attempt.program, device_);
+  cl().ReleaseProgram(attempt.program);
+  throw CompileError(fmt::format("[compile] {}: clBuildProgram of kernel {}: {}: {}", id_, name, status_text(attempt.status), headline(log)),
+                     log);
+}
+
+ProgramBuilder::Attempt ProgramBuilder::compile(const std::string& text, const std::string& options) {
   const char* data = text.data();
   size_t bytes = text.size();
   cl_int status = CL_SUCCESS;
   cl_program program = cl().CreateProgramWithSource(context_, 1, &data, &bytes, &status);
   check(status, "clCreateProgramWithSource");
-  status = cl().BuildProgram(program, 1, &device_, options_.c_str(), nullptr, nullptr);
-  if (status == CL_SUCCESS) return program;
-  std::string log = build_log(program, device_);
-  cl().ReleaseProgram(program);
-  throw CompileError(fmt::format("[compile] {}: clBuildProgram of kernel {}: {}: {}", id_, name, status_text(status), headline(log)),
-                     log);
+  return {program, cl().BuildProgram(program, 1, &device_, options.c_str(), nullptr, nullptr)};
 }
 
 void ProgramBuilder::keep_binary(cl_program program, const std::string& identity, const std::string& name) {
@@ -105,3 +124,9 @@ void ProgramBuilder::keep_binary(cl_program program, const std::string& identity
 }
 
 }  // namespace heddle::opencl
+
+namespace heddle {
+
+size_t opencl_builds_with_whole_header() { return opencl::whole_header_builds; }
+
+}  // namespace heddle

@@ -190,12 +190,21 @@ class Cases:
         """Forward, backward and update of bench/training_step.cpp's models."""
         torch, functional = self.torch, self.torch.nn.functional
         kind, _, rest = case.partition(":")
-        size = sizes(rest or {"char-gpt": "12"}[kind])
+        size = sizes(rest or {"mnist-mlp": "32", "mnist-cnn": "64", "vae": "128", "char-lstm": "32", "char-gpt": "12"}[kind])
         optimizer_of, classes, clip = torch.optim.Adam, 10, None
-        if kind == "mlp":
+        if kind in ("mlp", "mnist-mlp"):
             model, x = mlp(torch), self.random([size[0], 784], dtype)
         elif kind == "cnn":
             model, x = cnn(torch), self.random([size[0], 1, 28, 28], dtype)
+        elif kind == "mnist-cnn":
+            model, x = lenet(torch), self.random([size[0], 1, 28, 28], dtype)
+        elif kind == "resnet18":
+            model, x = resnet18(torch, size[1]), self.random([size[0], 3, 32, 32], dtype)
+        elif kind == "vae":
+            model, x = vae(torch), self.random([size[0], 784], dtype) + 0.5
+        elif kind == "char-lstm":
+            classes, clip = 65, 1.0
+            model, x = lstm(torch, classes, 64, 256, 2), torch.randint(classes, [size[0], 64], device=self.device)
         elif kind == "gpt":
             optimizer_of, classes = torch.optim.AdamW, 256
             model, x = gpt(torch, classes, *size[1:]), torch.randint(classes, size[:2], device=self.device)
@@ -205,10 +214,12 @@ class Cases:
         else:
             return None
         model.to(self.device)
-        labels = torch.randint(classes, [x.numel() if kind.endswith("gpt") else size[0]], device=self.device)
+        labels = torch.randint(classes, [x.shape[0] if x.is_floating_point() else x.numel()], device=self.device)
         optimizer = optimizer_of(model.parameters(), lr=1e-3, fused=True)
 
         def loss():
+            if kind == "vae":
+                return model(x)
             return functional.cross_entropy(model(x).reshape(-1, classes), labels)
 
         def step_of(loss):
@@ -264,6 +275,69 @@ def cnn(torch):
         layers += [nn.Conv2d(channels, width, 3, stride=2, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU()]
         channels = width
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(channels, 10))
+
+
+def lenet(torch):
+    nn, layers, channels = torch.nn, [], 1
+    for width in (16, 32, 64):
+        layers += [nn.Conv2d(channels, width, 3, padding=1, bias=False), nn.BatchNorm2d(width), nn.ReLU(), nn.MaxPool2d(2)]
+        channels = width
+    return nn.Sequential(*layers, nn.Flatten(), nn.Linear(channels * 9, 128), nn.ReLU(), nn.Dropout(0.25), nn.Linear(128, 10))
+
+
+def resnet18(torch, width):
+    nn = torch.nn
+
+    def convolution(before, after, kernel, stride):
+        return nn.Sequential(nn.Conv2d(before, after, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(after))
+
+    class Block(nn.Module):
+        def __init__(self, before, after, stride):
+            super().__init__()
+            self.path = nn.Sequential(convolution(before, after, 3, stride), nn.ReLU(), convolution(after, after, 3, 1))
+            self.shortcut = nn.Identity() if before == after else convolution(before, after, 1, stride)
+
+        def forward(self, x):
+            return torch.relu(self.path(x) + self.shortcut(x))
+
+    layers, before = [convolution(3, width, 3, 1), nn.ReLU()], width
+    for stage in range(4):
+        after = width << stage
+        layers += [Block(before, after, 1 if stage == 0 else 2), Block(after, after, 1)]
+        before = after
+    return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 10))
+
+
+def vae(torch):
+    nn, functional = torch.nn, torch.nn.functional
+
+    class Vae(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = nn.Sequential(nn.Linear(784, 400), nn.ReLU(), nn.Linear(400, 40))
+            self.decoder = nn.Sequential(nn.Linear(20, 400), nn.ReLU(), nn.Linear(400, 784))
+
+        def forward(self, x):  # the loss
+            mean, log_variance = self.encoder(x).chunk(2, 1)
+            logits = self.decoder(mean + (log_variance * 0.5).exp() * torch.randn_like(mean))
+            divergence = 0.5 * (mean.square() + log_variance.exp() - log_variance - 1).sum()
+            return (functional.binary_cross_entropy_with_logits(logits, x, reduction="sum") + divergence) / len(x)
+
+    return Vae()
+
+
+def lstm(torch, vocabulary, width, hidden, layers):
+    nn = torch.nn
+
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder, self.rnn, self.decoder = nn.Embedding(vocabulary, width), nn.LSTM(width, hidden, layers, batch_first=True), nn.Linear(hidden, vocabulary)
+
+        def forward(self, tokens):
+            return self.decoder(self.rnn(self.encoder(tokens))[0])
+
+    return Model()
 
 
 def gpt(torch, vocabulary, length, layers, width, heads=None):

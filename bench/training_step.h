@@ -1,8 +1,8 @@
 // Training steps of whole models on random data: what `heddle plan`, `heddle dump`, `heddle profile step`, `heddle bench step` and tests look at.
 //
 // Purpose: one text names model and sizes: mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH, gpt-checkpoint:... (each block computed again
-// for its gradient), mnist-mlp[:BATCH], the network of `heddle train mnist-mlp` (the same as mlp; 32 images unless said otherwise), and char-gpt[:BATCH],
-// nanoGPT's configuration for a CPU: 65 characters, 64 of them in context, 4 layers, 4 heads, width 128, gradients clipped to norm 1 (12 texts).
+// for its gradient), resnet18:BATCHxWIDTH on 32x32 images, its first stage so wide, and what `heddle train` trains unless told otherwise, with the recipe's batch or another: mnist-mlp[:BATCH] (the
+// same as mlp), mnist-cnn[:BATCH], vae[:BATCH], and of 65 characters, 64 of them in context, with gradients clipped to norm 1, char-lstm[:BATCH] and char-gpt[:BATCH], nanoGPT's configuration for a CPU.
 // Thread safety: none.
 #pragma once
 
@@ -15,7 +15,7 @@
 
 namespace heddle::bench {
 
-inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mlp:BATCH, cnn:BATCH, char-gpt[:BATCH], gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...";
+inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mnist-cnn[:BATCH], vae[:BATCH], char-lstm[:BATCH], char-gpt[:BATCH], mlp:BATCH, cnn:BATCH, resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...";
 
 struct TrainingStep {
   std::shared_ptr<nn::Module> model;

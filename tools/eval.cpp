@@ -35,10 +35,11 @@ void run(const EvalOptions& o) {
   task->model().eval();
   const NoGradScope no_grad;
   const auto start = std::chrono::steady_clock::now();
-  const train::Evaluation e = task->evaluate(config.data.limit_test);
+  train::Evaluation e = task->test(config.data.limit_test);
+  if (e.examples == 0) e = task->evaluate(config.data.limit_test);
   const double seconds = seconds_since(start);
   if (!o.json) {
-    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), e.examples, task->training().name, device.id(), evaluation_tables(e));
+    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), with_commas(static_cast<double>(e.examples)), task->training().name, device.id(), evaluation_tables(e));
     return;
   }
   Json done = {{"event", "done"}, {"device", device.id()}, {"split", e.split}, {"examples", e.examples}, {e.split + "_loss", e.loss}};

@@ -68,6 +68,8 @@ void TrainReport::on_steps(train::Trainer& t, std::span<const train::StepRecord>
 }
 
 void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
+  if (e.split == "test" && !warned_) progress_.line("evaluations look at the test data, and so do plateau, best checkpoint and early stopping: its last figure flatters; --validation 0.05 holds out training data for them");
+  warned_ = true;
   const bool whole = t.step() % t.steps_per_epoch() == 0;
   const std::string where = whole ? fmt::format("epoch {}/{}", t.step() / t.steps_per_epoch(), t.epochs()) : fmt::format("step {}/{}", t.step(), t.last_step());
   progress_.line(fmt::format("{}  loss {:.4f}  {}", where, t.last_loss(), evaluation_line(e)));
@@ -75,6 +77,10 @@ void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
 
 void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
   progress_.line(fmt::format("sample         {}", made.text.empty() ? (std::filesystem::path(t.config().run.out) / made.image_path).string() : beginning(made.text)));
+}
+
+void TrainReport::last_figure(const train::Evaluation& e) {
+  if (e.examples > 0) progress_.line(fmt::format("{} on {} examples", evaluation_line(e), with_commas(static_cast<double>(e.examples))));
 }
 
 void TrainReport::speed(const train::Trainer& t) {
@@ -96,11 +102,8 @@ void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {
     return;
   }
   if (outcome == train::Outcome::stopped) progress_.line(fmt::format("stopped early at step {}", t.step()));
-  const train::Evaluation& e = t.evaluation();
-  if (e.examples > 0 && !e.metrics.empty()) {
-    const auto& [name, value] = e.metrics.front();
-    progress_.line(fmt::format("{:<14} {:.4f} on {} examples, loss {:.4f}", e.split + " " + name, value, with_commas(static_cast<double>(e.examples)), e.loss));
-  }
+  last_figure(t.evaluation());
+  last_figure(t.tested());
   speed(t);
   progress_.line(fmt::format("model          {}", t.model_path()));
 }

@@ -16,9 +16,11 @@ class TrainReport final : public train::Callback {
   void on_train_end(train::Trainer& trainer, train::Outcome outcome) override;
 
  private:
+  void last_figure(const train::Evaluation& evaluation);
   void speed(const train::Trainer& trainer);
 
   Progress progress_;
+  bool warned_ = false;    // that evaluations look at the test data
   bool compiled_ = false;  // the speed of the first window says nothing
 };
 

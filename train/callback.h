@@ -46,6 +46,7 @@ class Callback {
   virtual void on_batch_end(Trainer&) {}    // it is submitted, not finished
   virtual void on_steps(Trainer&, std::span<const StepRecord>) {}
   virtual void on_evaluate(Trainer&, const Evaluation&) {}
+  virtual void on_test(Trainer&, const Evaluation&) {}   // the last figure, of tasks with test data of their own
   virtual void on_sample(Trainer&, const Generated&) {}  // of generative models
   virtual void on_checkpoint(Trainer&, const std::string& /*path*/) {}
   virtual void on_epoch_end(Trainer&) {}

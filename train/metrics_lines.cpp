@@ -47,7 +47,7 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
   }
 }
 
-void MetricsLines::on_evaluate(Trainer& t, const Evaluation& e) {
+void MetricsLines::evaluated(Trainer& t, const Evaluation& e) {
   Json metrics = Json::object();
   for (const auto& [name, value] : e.metrics) metrics[name] = value;
   Json event = {{"event", "eval"}, {"step", t.step()}, {"split", e.split}, {"loss", e.loss}, {"examples", e.examples}, {"metrics", metrics}};
@@ -87,9 +87,10 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
                 {"median_step_ms", r.median_step_seconds * 1e3},
                 {"kernels_per_step", r.kernels_per_step},
                 {"peak_device_bytes", r.peak_device_bytes}};
-  const Evaluation& e = t.evaluation();
-  if (e.examples > 0) event[e.split + "_loss"] = e.loss;
-  for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;
+  for (const Evaluation& e : {t.evaluation(), t.tested()}) {
+    if (e.examples > 0) event[e.split + "_loss"] = e.loss;
+    for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;
+  }
   if (!t.checkpoint_path().empty()) event["checkpoint"] = t.checkpoint_path();
   sink_(line_of(event));
 }

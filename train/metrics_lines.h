@@ -24,13 +24,16 @@ class MetricsLines final : public Callback {
   explicit MetricsLines(std::function<void(const std::string& line)> sink) : sink_(std::move(sink)) {}
   void on_train_start(Trainer& trainer) override;
   void on_steps(Trainer& trainer, std::span<const StepRecord> steps) override;
-  void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override;
+  void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override { evaluated(trainer, evaluation); }
+  void on_test(Trainer& trainer, const Evaluation& evaluation) override { evaluated(trainer, evaluation); }
   void on_sample(Trainer& trainer, const Generated& made) override;
   void on_checkpoint(Trainer& trainer, const std::string& path) override;
   void on_epoch_end(Trainer& trainer) override;
   void on_train_end(Trainer& trainer, Outcome outcome) override;
 
  private:
+  void evaluated(Trainer& trainer, const Evaluation& evaluation);
+
   std::function<void(const std::string&)> sink_;
 };
 

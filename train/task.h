@@ -64,8 +64,11 @@ class Task {
   virtual const TrainingData& training() const = 0;
   // The mean loss over a batch as the loader gives it, rank 0, with gradients.
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
-  // Over the task's evaluation data, or its first `limit` examples when limit > 0; the model is in evaluation mode meanwhile.
+  // Over the validation data, or its first `limit` examples when limit > 0: what the plateau, the best checkpoint and early stopping look at. The model is in
+  // evaluation mode meanwhile.
   virtual Evaluation evaluate(int64_t limit = 0) = 0;
+  // The same over the test data, once at the end of a run, so that no choice was made with it. No examples: there is no test data, or evaluate() looks at it.
+  virtual Evaluation test(int64_t /*limit*/ = 0) { return {}; }
   // Something new, always from the same chance, in evaluation mode; empty for models that make nothing.
   virtual Generated generate() { return {}; }
   // What using the model takes besides its weights (means, a vocabulary, names of classes): stored with it.

@@ -60,7 +60,7 @@ void TensorboardEvents::on_steps(Trainer& t, std::span<const StepRecord> steps) 
   }
 }
 
-void TensorboardEvents::on_evaluate(Trainer& t, const Evaluation& e) {
+void TensorboardEvents::evaluated(const Trainer& t, const Evaluation& e) {
   file_.scalar(e.split + "/loss", t.step(), e.loss);
   for (const auto& [name, value] : e.metrics) file_.scalar(e.split + "/" + name, t.step(), value);
 }

@@ -19,10 +19,13 @@ class TensorboardEvents final : public Callback {
   void on_train_start(Trainer& trainer) override;
   void on_batch_end(Trainer& trainer) override;
   void on_steps(Trainer& trainer, std::span<const StepRecord> steps) override;
-  void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override;
+  void on_evaluate(Trainer& trainer, const Evaluation& evaluation) override { evaluated(trainer, evaluation); }
+  void on_test(Trainer& trainer, const Evaluation& evaluation) override { evaluated(trainer, evaluation); }
   void on_sample(Trainer& trainer, const Generated& made) override;
 
  private:
+  void evaluated(const Trainer& trainer, const Evaluation& evaluation);
+
   EventFile file_;
   std::string run_folder_;
 };

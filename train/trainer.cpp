@@ -84,14 +84,15 @@ struct Trainer::State {
   std::atomic<bool> interrupted{false};
   bool stopped = false;
   std::string checkpoint_path;  // of the latest
-  Evaluation evaluation;
+  Evaluation evaluation, tested;
   int64_t evaluated_at = -1, saved_at = -1;
 
   // The open window.
   std::vector<double> window_lr;
   Clock::time_point window_start, run_start;
   DeviceCounters window_counters;
-  std::vector<double> step_seconds;  // one per closed window
+  std::vector<double> step_seconds;  // one per closed window; the first, which compiles, only while it is the only one
+  int64_t windows = 0;
   double kernels_per_step = 0, training_seconds = 0, last_loss = 0;
 
   State(Trainer& trainer, Task& t, const Config& c, DeviceContext& d)
@@ -145,6 +146,7 @@ struct Trainer::State {
     const TrainingStep::Results results = training_step.take();
     const double seconds = seconds_since(window_start);
     training_seconds += seconds;
+    if (++windows == 2) step_seconds.clear();
     step_seconds.push_back(seconds / static_cast<double>(count));
     kernels_per_step = static_cast<double>(device.counters().kernels - window_counters.kernels) / static_cast<double>(count);
     report_steps(results);
@@ -223,11 +225,14 @@ struct Trainer::State {
     tell([&](Callback& c) { c.on_epoch_end(self); });
   }
 
+  template <class Measure>
+  auto measured(Measure measure) {
+    const EvaluationScope scope(task.model(), average);
+    return measure();
+  }
+
   void evaluate() {
-    {
-      const EvaluationScope scope(task.model(), average);
-      evaluation = task.evaluate(config.data.limit_test);
-    }
+    evaluation = measured([&] { return task.evaluate(config.data.limit_test); });
     evaluated_at = step;
     if (!std::isfinite(evaluation.loss)) stop_at_bad_loss(step, evaluation.loss);
     if (plateau) plateau->observe(evaluation.loss);
@@ -235,12 +240,13 @@ struct Trainer::State {
     if (config.log.sample_every == 0) generate();
   }
 
+  void test() {
+    tested = measured([&] { return task.test(config.data.limit_test); });
+    if (tested.examples > 0) tell([&](Callback& c) { c.on_test(self, tested); });
+  }
+
   void generate() {
-    Generated made;
-    {
-      const EvaluationScope scope(task.model(), average);
-      made = task.generate();
-    }
+    Generated made = measured([&] { return task.generate(); });
     if (made.empty()) return;
     if (folder != nullptr && !made.image.bytes.empty()) {
       made.image_path = fmt::format("samples/step-{}.png", step);
@@ -291,7 +297,10 @@ struct Trainer::State {
     device.reset_peak_memory();
     tell([&](Callback& c) { c.on_train_start(self); });
     for (int64_t epoch = step / steps_per_epoch; !ending(); ++epoch) run_epoch(epoch, evaluating);
-    if (!interrupted && evaluating && evaluated_at != step) evaluate();
+    if (!interrupted && evaluating) {
+      if (evaluated_at != step) evaluate();
+      test();
+    }
     if (folder != nullptr) {
       save_checkpoint();
       save_model();
@@ -325,6 +334,7 @@ double Trainer::seconds() const { return seconds_since(state_->run_start); }
 const std::vector<Tensor>& Trainer::gradients() const { return state_->training_step.gradients(); }
 double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
+const Evaluation& Trainer::tested() const { return state_->tested; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
 std::string Trainer::model_path() const { return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string(); }
 

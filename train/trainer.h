@@ -29,7 +29,7 @@ namespace heddle::train {
 // Speed and memory of a run so far.
 struct RunReport {
   double training_seconds = 0;     // batches, uploads and steps, without evaluations and files
-  double median_step_seconds = 0;  // of windows
+  double median_step_seconds = 0;  // of windows, without the first, which compiles
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   data::LoaderReport loader;
@@ -68,6 +68,7 @@ class Trainer {
   // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the first.
   const std::vector<Tensor>& gradients() const;
   const Evaluation& evaluation() const;  // the latest
+  const Evaluation& tested() const;      // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   std::string checkpoint_path() const;

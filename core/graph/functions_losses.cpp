@@ -260,7 +260,7 @@ AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor&
     output = where(targets >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
     begin += count;
   }
-  output = cast(output, build::as_float(x).dtype());
+  output = cast(output, build::float_dtype(x.dtype(), Autocast::f32));
   return {output, -mean(output)};
 }
 

@@ -1,10 +1,11 @@
 // HostArray <-> bytes as stored, and values read from their device.
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/view_walk.h"
 #include "core/graph/reference.h"
-
-#include <fmt/format.h>
 
 namespace heddle {
 namespace {
@@ -36,20 +37,10 @@ void store_integer(void* data, DType t, size_t i, int64_t value) {
 }  // namespace
 
 void gather(const uint8_t* source, const View& view, int64_t base, size_t width, uint8_t* target) {
-  const Shape& shape = view.shape;
-  std::array<int64_t, Shape::max_rank> position{};
-  int64_t at = view.offset - base;
-  for (int64_t n = shape.numel(); n > 0; --n) {
-    std::memcpy(target, source + at * static_cast<int64_t>(width), width);
+  walk(view, [&](int64_t at) {
+    std::memcpy(target, source + (at - base) * static_cast<int64_t>(width), width);
     target += width;
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<size_t>(axis);
-      at += view.strides[a];
-      if (++position[a] < shape[axis]) break;
-      at -= view.strides[a] * shape[axis];
-      position[a] = 0;
-    }
-  }
+  });
 }
 
 HostArray host_array_from_bytes(const void* data, const Shape& shape, DType dtype) {

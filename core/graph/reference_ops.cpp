@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/base/view_walk.h"
 #include "core/graph/philox.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
@@ -15,29 +16,12 @@ namespace {
 
 size_t count_of(const HostArray& a) { return static_cast<size_t>(a.shape.numel()); }
 
-// Calls f(element index in the view's buffer) in row-major order of the view.
-template <class F>
-void walk(const View& view, F&& f) {
-  std::array<int64_t, Shape::max_rank> position{};
-  const Shape& shape = view.shape;
-  int64_t at = view.offset;
-  for (int64_t n = shape.numel(); n > 0; --n) {
-    f(static_cast<size_t>(at));
-    for (int axis = shape.rank() - 1; axis >= 0; --axis) {
-      const auto a = static_cast<size_t>(axis);
-      at += view.strides[a];
-      if (++position[a] < shape[axis]) break;
-      at -= view.strides[a] * shape[axis];
-      position[a] = 0;
-    }
-  }
-}
-
 // The elements of `in` that the view reaches.
 HostArray through(const HostArray& in, const View& view, DType dtype) {
   HostArray out = blank(view.shape, dtype);
   size_t n = 0;
-  walk(view, [&](size_t at) {
+  walk(view, [&](int64_t element) {
+    const auto at = static_cast<size_t>(element);
     if (is_float(dtype)) {
       out.floats[n++] = in.floats[at];
     } else {
@@ -50,7 +34,8 @@ HostArray through(const HostArray& in, const View& view, DType dtype) {
 // Writes `part` where the view of `out` says.
 void place(HostArray& out, const View& view, const HostArray& part) {
   size_t n = 0;
-  walk(view, [&](size_t at) {
+  walk(view, [&](int64_t element) {
+    const auto at = static_cast<size_t>(element);
     if (is_float(out.dtype)) {
       out.floats[at] = part.floats[n++];
     } else {

@@ -22,15 +22,8 @@ struct Section {
   int line = 1;  // of the text's first line
 };
 
-std::string_view file_text(std::string_view name) {
-  for (const auto& f : builtin_files()) {
-    if (f.name == name) return f.text;
-  }
-  throw Error(fmt::format("[print] the library was built without shaders/{}", name));
-}
-
 void cut(std::string_view file, std::vector<Section>& sections) {
-  const std::string_view text = file_text(file);
+  const std::string_view text = prelude_text(file);
   size_t at = 0;
   for (int line = 1; at < text.size(); ++line) {
     const size_t end = std::min(text.find('\n', at), text.size());
@@ -80,6 +73,13 @@ size_t number_length(std::string_view s) {
 }
 
 }  // namespace
+
+std::string_view prelude_text(std::string_view name) {
+  for (const auto& f : builtin_files()) {
+    if (f.name == name) return f.text;
+  }
+  throw Error(fmt::format("[print] the library was built without shaders/{}", name));
+}
 
 Identifiers identifiers(std::string_view text) {
   Identifiers found;

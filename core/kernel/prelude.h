@@ -19,6 +19,9 @@ using Identifiers = std::set<std::string, std::less<>>;
 // All identifiers of a text; comments and strings are not special.
 Identifiers identifiers(std::string_view text);
 
+// A file of the preludes, e.g. "prelude.pocl"; Error if this build has none of that name.
+std::string_view prelude_text(std::string_view name);
+
 // The sections of the target's prelude, then of prelude.math, that `used` asks for; `used` grows by what they use.
 std::string select_prelude(Target target, Identifiers& used);
 

@@ -1,5 +1,9 @@
 #include "nn/models/mlp.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
 namespace heddle::nn {
 
 void append_activation(Sequential& to, Activation activation) {
@@ -15,6 +19,7 @@ void append_activation(Sequential& to, Activation activation) {
 Mlp::Mlp(const MlpOptions& o, DeviceContext* device, Generator* generator) {
   int64_t in = o.in;
   for (const int64_t width : o.hidden) {
+    if (width < 1) throw ValueError(fmt::format("[Mlp] the width of a hidden layer is {}; it must be positive", width));
     append(Linear(in, width, true, device, generator));
     append_activation(*this, o.activation);
     if (o.dropout != 0) append(Dropout(o.dropout, generator));

@@ -1,9 +1,14 @@
 #include "nn/models/vae.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
+
 namespace heddle::nn {
 namespace {
 
 Mlp make_encoder(const AutoencoderOptions& o, int64_t out, DeviceContext* device, Generator* generator) {
+  if (o.in < 1 || o.latent < 1) throw ValueError(fmt::format("[autoencoder] sizes must be positive: in {}, latent {}", o.in, o.latent));
   return Mlp({.in = o.in, .hidden = o.hidden, .out = out, .activation = o.activation}, device, generator);
 }
 
@@ -28,8 +33,8 @@ Vae::Latent Vae::encode(const Tensor& x) {
   return {slice(both, 1, {.stop = latent_}), slice(both, 1, {.start = latent_})};
 }
 
-Tensor Vae::draw(const Latent& latent) const {
-  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator_);
+Tensor Vae::draw(const Latent& latent, Generator* generator) const {
+  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator ? generator : generator_);
 }
 
 Tensor Vae::sample(int64_t count, Generator* generator) {
@@ -42,10 +47,10 @@ Tensor Vae::forward(const Tensor& x) {
   return decode(training() ? draw(latent) : latent.mean);
 }
 
-Vae::Loss Vae::loss(const Tensor& x, double beta) {
+Vae::Loss Vae::loss(const Tensor& x, double beta, Generator* generator) {
   const Tensor target = Flatten()(x);
   const Latent latent = encode(target);
-  const Tensor logits = decode(training() ? draw(latent) : latent.mean);
+  const Tensor logits = decode(draw(latent, generator));
   const double examples = static_cast<double>(x.dim(0));
   Loss loss;
   loss.reconstruction = bce_with_logits(logits, target, Reduction::sum) / examples;

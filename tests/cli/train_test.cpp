@@ -39,14 +39,14 @@ class Train : public testing::Test {
   Train() { test::write_mnist_folder(data, 96, 20); }
   void put(const std::string& name, const Bytes& bytes) { test::write_bytes(data / name, bytes); }
 
-  // heddle train mnist-mlp on the small folder into `out`; on the reference device with batch 16 unless `more` says
-  // otherwise.
+  // heddle train mnist-mlp on the small folder into `out`; on the reference device, with batch 16 and all 96 images, unless `more` says otherwise.
   Finished train(std::vector<std::string> more, const test::RunOptions& options = {}) {
     const auto otherwise = [&more](const char* option, const char* value) {
       if (std::find(more.begin(), more.end(), option) == more.end()) more.insert(more.end(), {option, value});
     };
     otherwise("--device", "reference:0");
     otherwise("--batch", "16");
+    otherwise("--validation", "0");
     more.insert(more.begin(), {"train", "mnist-mlp", "--data", data.path(), "--out", out});
     return test::run_heddle(more, options);
   }
@@ -110,6 +110,35 @@ TEST_F(Train, JsonEventsAndFiles) {
   EXPECT_EQ(parameters, 109386);
 }
 
+// The test images are looked at once; what is chosen during the run is chosen on images that were held out.
+TEST_F(Train, ValidationIsHeldOutOfTheTrainingSet) {
+  const Finished run = train({"--epochs", "2", "--validation", "0.25", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Json> evaluations = events(run, "eval");
+  ASSERT_EQ(evaluations.size(), 3u);
+  for (size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(evaluations[i]["split"], "validation");
+    EXPECT_EQ(evaluations[i]["examples"], 24);
+    EXPECT_EQ(evaluations[i]["step"], 4 * (i + 1));  // 72 images are left
+  }
+  EXPECT_EQ(evaluations[2]["split"], "test");
+  EXPECT_EQ(evaluations[2]["examples"], 20);
+  const Json done = Json::parse(run.out_lines().back());
+  EXPECT_EQ(done["validation_loss"], evaluations[1]["loss"]);
+  EXPECT_EQ(done["test_loss"], evaluations[2]["loss"]);
+  const Finished read = test::run_heddle({"eval", "--model", out, "--device", "reference:0"});
+  EXPECT_TRUE(contains(read.out, fmt::format("test loss {:.4f}, ", done["test_loss"].get<double>())));
+  EXPECT_TRUE(contains(read.out, "on 20 examples of"));
+}
+
+TEST_F(Train, WhatTheChoicesLookAtIsSaid) {
+  const Finished held_out = train({"--epochs", "1", "--validation", "0.25"});
+  for (const char* part : {"72 training examples", "epoch 1/1  loss", "validation loss", "on 24 examples\ntest loss", "on 20 examples\n"}) EXPECT_TRUE(contains(held_out.out, part)) << held_out.out;
+  EXPECT_FALSE(contains(held_out.out, "--validation"));
+  std::filesystem::remove_all(out);
+  EXPECT_TRUE(contains(train({"--epochs", "1"}).out, "evaluations look at the test data, and so do plateau, best checkpoint and early stopping"));
+}
+
 TEST_F(Train, EvalRepeatsTheTest) {
   const Finished run = train({"--epochs", "1", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -150,23 +179,24 @@ TEST_F(Train, KilledAtRandomMomentsItGoesOnExactly) {
   const std::vector<std::string> options{"--epochs", "12", "--checkpoint-every", "3", "--ema", "0.9", "--set", "log.eval_every=7", "--json", "--device", where != nullptr ? where : "reference:0"};
   const auto start = std::chrono::steady_clock::now();
   const std::vector<double> expected = losses(train(options));
-  const auto whole = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  int64_t longest = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
   ASSERT_EQ(expected.size(), 72u);
   const Bytes model = test::read_bytes(out + "/model.safetensors");
   std::filesystem::remove_all(out);
 
   std::mt19937 random(std::random_device{}());
-  std::uniform_int_distribution<int64_t> moment(whole.count() / 20, whole.count());
   int killed = 0;
   const int wanted = kills != nullptr ? std::atoi(kills) : 3;
   for (int attempt = 0; killed < wanted && attempt < 10 * wanted; ++attempt) {
     std::vector<std::string> more = options;
     if (std::filesystem::exists(out + "/config.toml")) more.push_back("--resume");
     else std::filesystem::remove_all(out);
-    const Finished run = train(more, {.limit = std::chrono::milliseconds(moment(random))});
+    const Finished run = train(more, {.limit = std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(longest / 20, longest)(random))});
     killed += run.signal == SIGKILL ? 1 : 0;
     ASSERT_TRUE(run.signal == SIGKILL || run.exit_code == 0) << run.err;
-    if (run.exit_code == 0) std::filesystem::remove_all(out);  // it was faster: from the beginning
+    if (run.exit_code != 0) continue;
+    std::filesystem::remove_all(out);  // it was faster, as after a pause of the machine in the first run: from the beginning, and sooner
+    longest = longest * 3 / 4;
   }
   EXPECT_EQ(killed, wanted);
   std::vector<std::string> last = options;
@@ -231,7 +261,7 @@ TEST_F(Train, PlainLinesWithoutATerminal) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.out.find('\r'), std::string::npos);
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
-  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test accuracy",
+  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test loss", ", accuracy 0.",
                            "samples/s", "model          "}) {
     EXPECT_TRUE(contains(run.out, part));
   }
@@ -282,6 +312,8 @@ TEST_F(Train, ImpossibleNumbers) {
   expect_refused({"--optimizer", "magic"}, "--optimizer is 'magic', expected one of sgd");
   expect_refused({"--clip-norm", "nan"}, "--clip-norm");
   expect_refused({"--schedule", "magic"}, "--schedule is 'magic'");
+  expect_refused({"--validation", "0.005"}, "--validation 0.005 holds out 0 of the 96 training images");
+  expect_refused({"--validation", "1"}, "--validation is ");
   expect_refused({"--limit-steps", "-1"}, "--limit-steps");
   expect_refused({"--seed", "x"}, "--seed");
   expect_refused({"--set", "optimizer.lrr=1"}, "did you mean optimizer.lr");

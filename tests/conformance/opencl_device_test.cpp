@@ -6,11 +6,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
 
+#include "backend_opencl/declarations.h"
 #include "core/base/cache_dir.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
@@ -55,6 +57,16 @@ class OpenCl : public testing::Test {
 
   DeviceInfo info_;
 };
+
+// What shaders/prelude.pocl does not declare still compiles, and in f64 nothing falls to a function of f32 without a word.
+TEST_F(OpenCl, FunctionsThatTheDialectLacksCompile) {
+  const size_t before = opencl_builds_with_whole_header();
+  KernelSource source = twice_source("3.0f * cospi(1.0f)");
+  EXPECT_FLOAT_EQ(run(source)[19], 35.0f);
+  EXPECT_EQ(opencl_builds_with_whole_header() - before, info_.driver.starts_with("Portable Computing Language") ? 1 : 0);
+  source.body = "STORE(y, 0u, CAST(float, (sqrt(F64(2.0)) - F64(1.4142135623730951)) * F64(1e16)));\n";
+  if (info_.caps.f64_math) EXPECT_LT(std::abs(run(source)[0]), 3.0f);
+}
 
 TEST_F(OpenCl, BinariesOnDiskAreUsedAndDamagedOnesAreNot) {
   std::map<std::string, std::string> old;

@@ -13,6 +13,9 @@
 #include "core/kernel/kernel_file.h"
 #include "core/kernel/matmul_schedule.h"
 #include "core/kernel/printer.h"
+#ifdef HEDDLE_HAS_OPENCL
+#include "backend_opencl/declarations.h"
+#endif
 #ifdef HEDDLE_TEST_VULKAN
 #include "backend_vulkan/glsl_compiler.h"
 #endif
@@ -398,6 +401,9 @@ TEST(CompileBodies, OpenCl) {
     SCOPED_TRACE(v.label());
     EXPECT_NO_THROW(locked.device.release(locked.device.compile(source_of(v))));
   }
+#ifdef HEDDLE_HAS_OPENCL
+  EXPECT_EQ(opencl_builds_with_whole_header(), 0) << "shaders/prelude.pocl lacks a function";
+#endif
 }
 
 }  // namespace

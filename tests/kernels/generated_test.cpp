@@ -12,6 +12,9 @@
 #include "nn/nn.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/random_graph.h"
+#ifdef HEDDLE_HAS_OPENCL
+#include "backend_opencl/declarations.h"
+#endif
 #ifdef HEDDLE_TEST_VULKAN
 #include "backend_vulkan/glsl_compiler.h"
 #endif
@@ -148,6 +151,9 @@ TEST(GeneratedKernels, OpenCl) {
     SCOPED_TRACE(sources[i].name + "\n" + sources[i].body);
     EXPECT_NO_THROW(locked.device.release(locked.device.compile(sources[i])));
   }
+#ifdef HEDDLE_HAS_OPENCL
+  EXPECT_EQ(opencl_builds_with_whole_header(), 0) << "shaders/prelude.pocl lacks a function";
+#endif
 }
 
 }  // namespace

@@ -155,14 +155,15 @@ TEST_P(RecipeOptions, ASampleRepeatsAndCompilesNothingAnew) {
 TEST_P(RecipeOptions, LimitsOfTrainingExamples) {
   const auto examples = [&](Config c) { return make_task(c, where())->training().dataset->size(); };
   EXPECT_EQ(examples(mlp({{"data.limit_train", "7"}})), 7);
-  EXPECT_EQ(examples(mlp({{"data.limit_train", "700"}})), 40);
+  EXPECT_EQ(examples(mlp({{"data.limit_train", "700"}})), 38);  // two are held out
+  EXPECT_EQ(examples(mlp({{"data.limit_train", "700"}, {"data.validation", "0"}})), 40);
   EXPECT_EQ(examples(gpt({{"data.limit_train", "9"}})), 9);
   EXPECT_GT(examples(gpt({{"data.limit_train", "1000000"}})), 100);
   test::Bytes records(3073 * 3);
   for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<uint8_t>(i % 7);
   for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) test::write_bytes(folder / name, records);
   std::ofstream(folder / "batches.meta.txt") << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
-  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}})), 15);
+  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}})), 14);
   EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}, {"data.limit_train", "4"}})), 4);
 }
 

@@ -13,6 +13,7 @@
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 #include "train/model_file.h"
+#include "train/recipes/digits.h"
 #include "train/trainer.h"
 
 namespace heddle::train {
@@ -55,6 +56,10 @@ class Recipes : public testing::Test {
     again->model().eval();
     const NoGradScope no_grad;
     EXPECT_NEAR(again->evaluate().loss, trainer.evaluation().loss, 1e-6) << c.run.recipe;
+    EXPECT_EQ(again->test().examples, trainer.tested().examples) << c.run.recipe;
+    if (trainer.tested().examples > 0) {
+      EXPECT_NEAR(again->test().loss, trainer.tested().loss, 1e-6) << c.run.recipe;
+    }
     return trainer.evaluation();
   }
 
@@ -73,25 +78,70 @@ TEST_F(Recipes, NamesAreKnown) {
 
 TEST_F(Recipes, Digits) {
   const Evaluation mlp = train_and_read(small("mnist-mlp", {{"model.hidden", "8"}, {"training.label_smoothing", "0.1"}}));
-  EXPECT_EQ(mlp.split, "test");
-  EXPECT_EQ(mlp.examples, 20);
+  EXPECT_EQ(mlp.split, "validation");
+  EXPECT_EQ(mlp.examples, 2);  // of 48
   EXPECT_EQ(mlp.confusion.size(), 10u);
   for (const char* name : {"accuracy", "f1", "top5"}) EXPECT_TRUE(std::isfinite(mlp.metric(name))) << name;
   train_and_read(small("mnist-cnn", {{"model.stages", "2,3,2"}, {"model.hidden", "5"}}));
 }
 
 TEST_F(Recipes, MailSorter) {
-  const Evaluation mail = train_and_read(small("mail-sorter", {{"model.stages", "2"}, {"model.hidden", "5"}, {"model.length", "4"}}));
+  const Evaluation mail = train_and_read(small("mail-sorter", {{"model.stages", "2"}, {"model.hidden", "5"}, {"model.length", "4"}, {"data.validation", "0.5"}}));
   EXPECT_EQ(mail.curve.size(), 10u);
   EXPECT_EQ(mail.curve.back().coverage, 1);
   EXPECT_DOUBLE_EQ(mail.metric("pieces_right"), 1 - mail.curve.back().risk);
-  Config c = small("mail-sorter", {{"model.length", "21"}});
+  Config c = small("mail-sorter", {{"model.length", "21"}, {"data.validation", "0.5"}});
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "a piece of 21 digits cannot be made of 20 test images"));
+  c = small("mail-sorter", {});
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "a piece of 5 digits cannot be made of 2 validation images"));
+  c = small("mail-sorter", {{"data.validation", "0.5"}, {"model.threshold", "1.5"}});
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "the threshold is 1.5, expected a probability"));
+}
+
+// By the run's seed, and no image is in both parts.
+TEST_F(Recipes, ImagesAreHeldOut) {
+  const auto parts = [&](const char* seed) {
+    Config c = small("mnist-mlp", {{"data.validation", "0.25"}, {"run.seed", seed}});
+    const ImageData images = read_digits(c);
+    std::vector<decltype(data::Array::bytes)> all;
+    data::Random random(0, 0, 0);
+    for (const data::DatasetPtr& part : {images.training.dataset, images.validation}) {
+      for (int64_t i = 0; i < part->size(); ++i) all.push_back(part->get(i, random)[0].bytes);
+    }
+    EXPECT_EQ(images.training.dataset->size(), 36);
+    EXPECT_EQ(images.validation->size(), 12);
+    EXPECT_EQ(images.test->size(), 20);
+    return all;
+  };
+  const auto one = parts("1");
+  EXPECT_EQ(parts("1"), one);
+  const auto two = parts("2");
+  EXPECT_NE(two, one);
+  EXPECT_EQ(std::multiset(two.begin(), two.end()), std::multiset(one.begin(), one.end()));
+}
+
+// Without a held-out part the evaluations are the test.
+TEST_F(Recipes, NothingHeldOut) {
+  Config c = small("mnist-mlp", {{"data.validation", "0"}, {"model.hidden", "8"}});
+  const std::unique_ptr<Task> task = make_task(c, host());
+  task->model().eval();
+  EXPECT_EQ(task->training().dataset->size(), 48);
+  EXPECT_EQ(task->evaluate(0).split, "test");
+  EXPECT_EQ(task->test(0).examples, 0);
 }
 
 TEST_F(Recipes, Vae) {
   const Evaluation vae = train_and_read(small("vae", {{"model.hidden", "6"}, {"model.latent", "2"}}));
   EXPECT_NEAR(vae.loss, vae.metric("reconstruction") + vae.metric("divergence"), 1e-3);
+  Config c = small("vae", {{"model.hidden", "6"}, {"model.latent", "2"}});
+  const std::unique_ptr<Task> task = make_task(c, host());
+  const uint64_t offset = default_generator().offset;
+  EXPECT_EQ(task->evaluate(0).loss, task->evaluate(0).loss);  // its draws are the same, and none of training's
+  EXPECT_EQ(default_generator().offset, offset);
+  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent 0"}, {"model.hidden", "0", "the width of a hidden layer is 0"}, {"model.beta", "-1", "beta, is -1"}}) {
+    Config wrong = small("vae", {{key, value}});
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(wrong, host()); }), said));
+  }
   EXPECT_TRUE(fs::exists(runs / "vae/samples/step-3.png"));
 }
 
@@ -106,6 +156,12 @@ TEST_F(Recipes, Text) {
   EXPECT_DOUBLE_EQ(gpt.metric("perplexity"), std::exp(gpt.loss));
   train_and_read(small("char-lstm", with({{"model.hidden", "8"}})));
   train_and_read(small("gpt2", with({{"model.heads", "2"}, {"model.vocabulary", "270"}})));
+  const auto held_out = [&](const char* share) {
+    Config c = small("char-gpt", with({{"model.heads", "2"}, {"data.validation", share}}));
+    return make_task(c, host())->evaluate(0).examples;
+  };
+  EXPECT_NEAR(static_cast<double>(held_out("0.4")) / static_cast<double>(held_out("0.1")), 4, 0.3);
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { held_out("0"); }), "a text has no test data: its last part has to be held out"));
   Config c = small("char-gpt", with({{"model.context", "5000"}}));
   c.set("model.context", "5000");
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "both take more than a block of 5000"));

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "core/graph/functions.h"
@@ -32,7 +33,10 @@ class SmallTask final : public Task {
   }
   nn::Module& model() override { return model_; }
   const TrainingData& training() const override { return data_; }
-  Tensor loss(const std::vector<Tensor>& batch) override { return cross_entropy(model_(batch.at(0)), batch.at(1)); }
+  Tensor loss(const std::vector<Tensor>& batch) override {
+    std::this_thread::sleep_for(std::exchange(compiling_time, {}));
+    return cross_entropy(model_(batch.at(0)), batch.at(1));
+  }
   Evaluation evaluate(int64_t) override {
     ++evaluations;
     data::Loader loader(data_.dataset, data::sequential(96), {.batch = 96});
@@ -42,10 +46,16 @@ class SmallTask final : public Task {
     const double value = next_losses.empty() ? loss(batch).item() : next_losses[static_cast<size_t>(evaluations - 1) % next_losses.size()];
     return {.split = "validation", .loss = value, .examples = 96};
   }
+  Evaluation test(int64_t) override {
+    ++tests;
+    return has_test ? Evaluation{.split = "test", .loss = 0.5, .examples = 7} : Evaluation{};
+  }
   Metadata metadata() const override { return {{"classes", "three"}}; }
 
-  std::chrono::milliseconds example_time{0};  // how long each example takes to fetch
-  int evaluations = 0;
+  std::chrono::milliseconds example_time{0};    // how long each example takes to fetch
+  std::chrono::milliseconds compiling_time{0};  // what the first update takes longer
+  int evaluations = 0, tests = 0;
+  bool has_test = false;
   std::vector<double> next_losses;  // what evaluate() says instead
 
  private:

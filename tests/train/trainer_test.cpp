@@ -257,6 +257,46 @@ TEST(TrainerLoop, EarlyStoppingEndsAndSurvivesResuming) {
   EXPECT_EQ(one(true, 0), std::pair(Outcome::stopped, int64_t{5}));  // three evaluations worse than 3
 }
 
+TEST(TrainerLoop, TheTestDataIsLookedAtOnceAtTheEnd) {
+  DeviceContext& host = device("reference:0");
+  struct Tests final : Callback {
+    void on_test(Trainer& t, const Evaluation& e) override {
+      ++calls;
+      EXPECT_EQ(t.step(), t.last_step());
+      EXPECT_EQ(e.examples, 7);
+    }
+    int calls = 0;
+  };
+  for (const bool has_test : {true, false}) {
+    SmallTask task(1, 0, host);
+    task.has_test = has_test;
+    Config c = config_with_everything();
+    Trainer trainer(task, c, host);
+    const auto seen = std::make_shared<Tests>();
+    trainer.add(seen);
+    trainer.run();
+    EXPECT_EQ(task.evaluations, 3);
+    EXPECT_EQ(task.tests, 1);
+    EXPECT_EQ(seen->calls, has_test ? 1 : 0);
+    EXPECT_EQ(trainer.evaluation().split, "validation");
+    EXPECT_EQ(trainer.tested().examples, has_test ? 7 : 0);
+  }
+}
+
+// The time that is left would be foretold by it.
+TEST(TrainerLoop, CompilingIsNoPartOfTheStepTime) {
+  DeviceContext& host = device("reference:0");
+  SmallTask task(1, 0, host);
+  task.compiling_time = std::chrono::milliseconds(500);
+  Config c = config_with_everything();
+  c.training.epochs = 2;
+  c.log.eval_every = 1000;
+  Trainer trainer(task, c, host);
+  trainer.run();
+  EXPECT_LT(trainer.report().median_step_seconds, 0.04);
+  EXPECT_GT(trainer.report().training_seconds, 0.5);
+}
+
 TEST(TrainerLoop, TheAverageIsEvaluatedAndSaved) {
   Config c = config_with_everything();
   c.training.ema = 0.999;

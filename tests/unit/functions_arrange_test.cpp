@@ -6,6 +6,7 @@
 #include "autograd/autograd.h"
 #include "core/base/error.h"
 #include "nn/nn.h"
+#include "tests/support/value_test.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
@@ -67,15 +68,7 @@ TEST(Arrangement, RefusesBadCalls) {
   });
 }
 
-class Constants : public ::testing::TestWithParam<std::string> {
- protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  void expect_near(const Tensor& got, const std::vector<double>& expected, double tolerance) {
-    const std::vector<double> values = got.to_doubles();
-    ASSERT_EQ(values.size(), expected.size());
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], tolerance) << i;
-  }
-};
+class Constants : public tests::ValueTest {};
 
 TEST_P(Constants, OfPositions) {
   DeviceContext* d = &device();
@@ -97,11 +90,7 @@ TEST_P(Constants, OfPositions) {
   expect_near(logspace(0, 2, 3, 10, DType::f32, d), {1, 10, 100}, 2e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Constants, ::testing::ValuesIn(test::value_devices()), [](const ::testing::TestParamInfo<std::string>& param) {
-  std::string name = param.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+HEDDLE_VALUE_TESTS(Constants);
 
 // Modules are their functions.
 TEST(Modules, AreTheirFunctions) {

@@ -8,6 +8,7 @@
 #include "autograd/transforms.h"
 #include "core/base/error.h"
 #include "core/graph/functions.h"
+#include "tests/support/value_test.h"
 #include "tests/unit/refused.h"
 
 namespace heddle {
@@ -89,15 +90,7 @@ TEST(Fourier, EmptyBatchesAreEmpty) {
   EXPECT_EQ(irfft(of({0, 5, 2})).shape(), (Shape{0, 8}));
 }
 
-class Signals : public ::testing::TestWithParam<std::string> {
- protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  void expect_near(const Tensor& got, const std::vector<double>& expected, double tolerance) {
-    const std::vector<double> values = got.to_doubles();
-    ASSERT_EQ(values.size(), expected.size());
-    for (size_t i = 0; i < values.size(); ++i) EXPECT_NEAR(values[i], expected[i], tolerance) << i;
-  }
-};
+class Signals : public tests::ValueTest {};
 
 TEST_P(Signals, WindowsAndFrequencies) {
   DeviceContext* d = &device();
@@ -152,11 +145,7 @@ TEST_P(Signals, TransformsComposeWithVmapAndForwardMode) {
   expect_near(irfft(rfft(x)), x.to_doubles(), 1e-5);
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Signals, ::testing::ValuesIn(test::value_devices()), [](const ::testing::TestParamInfo<std::string>& param) {
-  std::string name = param.param;
-  std::replace(name.begin(), name.end(), ':', '_');
-  return name;
-});
+HEDDLE_VALUE_TESTS(Signals);
 
 }  // namespace
 }  // namespace heddle

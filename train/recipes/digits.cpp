@@ -15,8 +15,7 @@ ImageData read_digits(const Config& c) {
     throw IoError(fmt::format("[{}] {}: images are {}x{}, expected {}x{}", c.run.recipe, split.name, split.train.rows, split.train.columns, digit_side, digit_side));
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
-  ImageData digits;
-  digits.training = {.name = split.name, .dataset = data::first(data::dataset_of(split.train), c.data.limit_train)};
+  ImageData digits = hold_out(data::dataset_of(split.train), split.name, c);
   if (c.data.augment) digits.training.transforms.push_back(data::random_crop(digit_side, digit_side, 2));
   digits.test = data::dataset_of(split.test);
   digits.classes = split.train.classes;

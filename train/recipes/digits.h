@@ -2,7 +2,7 @@
 #pragma once
 
 #include "train/config.h"
-#include "train/recipes/image_classifier.h"
+#include "train/recipes/image_task.h"
 
 namespace heddle::train {
 

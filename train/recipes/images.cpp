@@ -5,6 +5,7 @@
 #include "nn/models/mlp.h"
 #include "nn/models/resnet.h"
 #include "train/recipes/digits.h"
+#include "train/recipes/image_classifier.h"
 #include "train/recipes/recipes.h"
 
 namespace heddle::train {
@@ -18,8 +19,7 @@ ImageData read_cifar(const TaskRequest& r) {
   const Config& c = r.config;
   if (c.data.path.empty()) throw ValueError("[cifar-resnet] --data is missing: the folder of CIFAR's binary files (cifar-10-batches-bin or cifar-100-binary)");
   const data::ImageClasses cifar = data::read_cifar_folder(c.data.path);
-  ImageData images;
-  images.training = {.name = c.data.path, .dataset = data::first(cifar.train, c.data.limit_train)};
+  ImageData images = hold_out(cifar.train, c.data.path, c);
   if (c.data.augment) images.training.transforms = {data::random_crop(32, 32, 4), data::random_flip()};
   images.test = cifar.test;
   images.classes = static_cast<int64_t>(cifar.classes.size());

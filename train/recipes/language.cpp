@@ -18,7 +18,6 @@
 namespace heddle::train {
 namespace {
 
-constexpr double training_share = 0.9;
 constexpr int64_t evaluation_tokens = 4096;  // of a batch
 constexpr int64_t sample_tokens = 200;
 constexpr double sample_temperature = 0.8;
@@ -32,12 +31,13 @@ std::string own_source() {
 }  // namespace
 
 Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string&, const Config&)) {
+  if (c.data.validation == 0) throw ValueError(fmt::format("[{}] --validation is 0, but a text has no test data: its last part has to be held out", c.run.recipe));
   const std::string text = c.data.path.empty() ? own_source() : data::read_text(c.data.path);
   Corpus corpus;
   corpus.name = c.data.path.empty() ? "the project's own kernels" : c.data.path;
   if (stored) corpus.tokenizer = std::move(stored);
   else corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : data::load_tokenizer(c.data.tokenizer);
-  std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), training_share);
+  std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), 1 - c.data.validation);
   return corpus;
 }
 

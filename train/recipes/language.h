@@ -1,7 +1,7 @@
 // Language models: a text as characters or byte pairs, and the next token of every position.
 //
-// Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary). The first nine tenths of the text are for
-// training, in blocks at random places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of the rest, side by side.
+// Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary). The last part of the text, config.data.validation of it, is held out; the rest is for
+// training, in blocks at random places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of what is held out, side by side.
 // Invariants: the tokenizer is stored with the model (data/preprocess.h). Thread safety: none.
 #pragma once
 

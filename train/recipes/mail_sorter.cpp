@@ -7,29 +7,31 @@
 #include "core/graph/functions.h"
 #include "data/batcher.h"
 #include "train/recipes/digits.h"
+#include "train/recipes/image_classifier.h"
 #include "train/recipes/recipes.h"
 #include "train/risk_coverage.h"
 
 namespace heddle::train {
 namespace {
 
-// Trains on single digits; the test set is dealt into pieces of mail.
-class MailSorter final : public Task {
+// Trains on single digits; those of an evaluation are dealt into pieces of mail.
+class MailSorter final : public ImageClassifier {
  public:
   explicit MailSorter(const TaskRequest& r)
-      : digits_(make_lenet(r.config, r.device), read_digits(r.config), r.config, r.device),
+      : ImageClassifier(make_lenet(r.config, r.device), read_digits(r.config), r.config, r.device),
         length_(r.config.model_value<Integer>("length")),
         threshold_(r.config.model_value<Number>("threshold")) {
-    if (length_ < 1 || length_ > digits_.test().size()) throw ValueError(fmt::format("[mail-sorter] a piece of {} digits cannot be made of {} test images", length_, digits_.test().size()));
+    for (const data::DatasetPtr& images : {data().test, data().validation}) {
+      if (images && (length_ < 1 || length_ > images->size()))
+        throw ValueError(fmt::format("[mail-sorter] a piece of {} digits cannot be made of {} {} images", length_, images->size(), images == data().test ? "test" : "validation"));
+    }
+    if (!(threshold_ >= 0 && threshold_ <= 1)) throw ValueError(fmt::format("[mail-sorter] the threshold is {}, expected a probability", threshold_));
   }
-  nn::Module& model() override { return digits_.model(); }
-  const TrainingData& training() const override { return digits_.training(); }
-  Tensor loss(const std::vector<Tensor>& batch) override { return digits_.loss(batch); }
-  Metadata metadata() const override { return digits_.metadata(); }
 
-  Evaluation evaluate(int64_t limit) override {
-    Evaluation e = digits_.evaluate(limit);
-    const Pieces pieces = read_pieces(e.examples);
+ protected:
+  Evaluation measure(const data::DatasetPtr& images) override {
+    Evaluation e = ImageClassifier::measure(images);
+    const Pieces pieces = read_pieces(images);
     const RiskPoint chosen = risk_at(pieces.confidence, pieces.wrong, threshold_);
     const double right = 1 - risk_at(pieces.confidence, pieces.wrong, 0).risk;
     e.metrics = {{"pieces_right", right}, {"decided", chosen.coverage}, {"wrong_of_decided", chosen.risk}, {"digit_accuracy", e.metric("accuracy")}};
@@ -43,18 +45,16 @@ class MailSorter final : public Task {
     std::vector<double> confidence;
     std::vector<bool> wrong;
   };
-  Pieces read_pieces(int64_t digits) {
-    const std::vector<uint32_t> order = data::shuffled_order(digits, 1, 0);
-    const int64_t count = digits / length_;
-    std::vector<double> sure(static_cast<size_t>(digits));
-    std::vector<bool> right(static_cast<size_t>(digits));
-    size_t at = 0;
-    digits_.for_each_test_batch(digits, [&](const Tensor& logits, const Tensor& labels) {
-      const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == labels, DType::f32).to_doubles();
-      for (size_t i = 0; i < hit.size(); ++i, ++at) {
-        sure[at] = probability[i];
-        right[at] = hit[i] != 0;
-      }
+  Pieces read_pieces(const data::DatasetPtr& images) {
+    const std::vector<uint32_t> order = data::shuffled_order(images->size(), 1, 0);
+    const int64_t count = images->size() / length_;
+    std::vector<double> sure;
+    std::vector<bool> right;
+    for_each_batch(images, [&](const std::vector<Tensor>& batch) {
+      const Tensor logits = model()(batch.at(0));
+      const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == batch.at(1), DType::f32).to_doubles();
+      sure.insert(sure.end(), probability.begin(), probability.end());
+      for (const double h : hit) right.push_back(h != 0);
     });
     Pieces pieces{std::vector<double>(static_cast<size_t>(count), 1), std::vector<bool>(static_cast<size_t>(count), false)};
     for (int64_t i = 0; i < count * length_; ++i) {
@@ -66,7 +66,6 @@ class MailSorter final : public Task {
     return pieces;
   }
 
-  ImageClassifier digits_;
   int64_t length_;
   double threshold_;
 };

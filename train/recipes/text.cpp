@@ -40,6 +40,7 @@ Recipe char_gpt() {
           .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
+                c.data.validation = 0.1;
                 c.training.steps = 2000;
                 c.training.batch = 12;
                 c.training.clip_norm = 1;
@@ -64,6 +65,7 @@ Recipe char_lstm() {
           .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
+                c.data.validation = 0.1;
                 c.training.steps = 2000;
                 c.training.batch = 32;
                 c.training.clip_norm = 1;
@@ -92,6 +94,7 @@ Recipe gpt2() {
           .unused = LanguageModel::unused_options(),
           .defaults =
               [](Config& c) {
+                c.data.validation = 0.1;
                 c.training.steps = 10000;
                 c.training.batch = 4;
                 c.training.accumulate = 8;

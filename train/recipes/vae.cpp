@@ -1,43 +1,29 @@
 // vae: a variational autoencoder of digits, which draws new ones.
 #include "nn/models/vae.h"
 
+#include <fmt/format.h>
+
+#include "core/base/error.h"
 #include "core/graph/functions.h"
-#include "data/transforms.h"
 #include "nn/metrics.h"
-#include "train/recipes/batches.h"
 #include "train/recipes/digits.h"
 #include "train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {
 
-constexpr int64_t evaluation_batch = 500, sheet = 8;  // images along a side of the sample
+constexpr int64_t sheet = 8;  // images along a side of the sample
 
-class DigitVae final : public Task {
+class DigitVae final : public ImageTask {
  public:
   explicit DigitVae(const TaskRequest& r)
-      : device_(r.device),
+      : ImageTask(read_digits(r.config), r.device),
         beta_(r.config.model_value<Number>("beta")),
-        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device),
-        data_(read_digits(r.config)) {
-    data_.training.transforms.push_back(data::to_float());
+        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device) {
+    if (!(beta_ >= 0)) throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
   }
   nn::Module& model() override { return model_; }
-  const TrainingData& training() const override { return data_.training; }
   Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
-
-  Evaluation evaluate(int64_t limit) override {
-    const data::DatasetPtr images = data::first(data_.test, limit);
-    nn::Mean total(&device_), reconstruction(&device_), divergence(&device_);
-    for_each_batch(images, evaluation_batch, {data::to_float()}, device_, [&](const std::vector<Tensor>& batch) {
-      const auto count = static_cast<double>(batch.at(0).dim(0));
-      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_);
-      total.add(loss.total, count);
-      reconstruction.add(loss.reconstruction, count);
-      divergence.add(loss.divergence, count);
-    });
-    return {.split = "test", .loss = total.value(), .examples = images->size(), .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
-  }
 
   // A sheet of new digits.
   Generated generate() override {
@@ -47,11 +33,23 @@ class DigitVae final : public Task {
     return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 
+ protected:
+  Evaluation measure(const data::DatasetPtr& images) override {
+    Generator always_the_same{1, 0};
+    nn::Mean total(&device()), reconstruction(&device()), divergence(&device());
+    for_each_batch(images, [&](const std::vector<Tensor>& batch) {
+      const auto examples = static_cast<double>(batch.at(0).dim(0));
+      const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_, &always_the_same);
+      total.add(loss.total, examples);
+      reconstruction.add(loss.reconstruction, examples);
+      divergence.add(loss.divergence, examples);
+    });
+    return {.loss = total.value(), .examples = images->size(), .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
+  }
+
  private:
-  DeviceContext& device_;
   double beta_;
   nn::Vae model_;
-  ImageData data_;
 };
 
 }  // namespace
@@ -67,6 +65,7 @@ Recipe vae() {
               [](Config& c) {
                 c.training.epochs = 10;
                 c.training.batch = 128;
+                c.optimizer.lr = 3e-3;
               },
           .make = [](const TaskRequest& r) -> std::unique_ptr<Task> { return std::make_unique<DigitVae>(r); }};
 }
