@@ -151,7 +151,9 @@ TEST_P(CopyRows, ReplaysWriteARowEach) {
   const auto written = [](const KernelRow& row) { return row.facts.ops.find("copy_rows") != std::string::npos; };
   ASSERT_TRUE(std::ranges::any_of(rows, written));
   for (const KernelRow& row : rows) {
-    if (written(row)) EXPECT_EQ(row.facts.written_bytes, 2 * 8 * 4);
+    if (written(row)) {
+      EXPECT_EQ(row.facts.written_bytes, 2 * 8 * 4);
+    }
     EXPECT_LE(row.facts.written_bytes, 2 * 8 * 4) << row.facts.ops;
   }
 }
