@@ -13,11 +13,7 @@ LoweredKernel assemble(const LowerInput& in, const BodyLaunch& launch) {
   LoweredKernel kernel;
   kernel.source = launch.file.instantiate(launch.options);
   kernel.source.name = e.kernel_name();
-  const std::vector<std::string>& dropped = launch.options.dropped_buffers;
-  for (size_t i = 0; i < node.inputs.size(); ++i) {
-    if (std::ranges::find(dropped, launch.file.buffers[i].name) != dropped.end()) continue;
-    kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, node.inputs[i], "x").slot);
-  }
+  for (int input : node.inputs) kernel.bindings.push_back(resolve_operand(in.scheduled, in.group, input, "x").slot);
   kernel.bindings.push_back(e.slots()[0]);
   Bindings named;
   for (size_t i = 0; i < launch.constants.size(); ++i) {

@@ -18,7 +18,7 @@ struct BodyLaunch {
   int64_t iterations = 0;          // of one work item
 };
 
-// The kernel: inputs as the vertex has them, but for dropped buffers, then the result, which goes wherever the planner put the vertex.
+// The kernel: inputs as the vertex has them, then the result, which goes wherever the planner put the vertex.
 LoweredKernel assemble(const LowerInput& in, const BodyLaunch& launch);
 
 }  // namespace heddle

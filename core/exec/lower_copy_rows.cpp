@@ -44,7 +44,9 @@ LoweredKernel lower_copy_rows(const LowerInput& in) {
   launch.options.tunables = {{"WHOLE", whole ? 1 : 0}, {"LANES", 256}};
   if (!whole) launch.options.dropped_buffers = {"base"};
   launch.iterations = source.shape[2] + 16;
-  return assemble(in, launch);
+  LoweredKernel kernel = assemble(in, launch);
+  if (!whole) kernel.bindings.erase(kernel.bindings.begin());
+  return kernel;
 }
 
 }  // namespace heddle
