@@ -12,6 +12,7 @@
 #include "tools/train_command.h"
 #include "tools/train_report.h"
 #include "train/metrics_lines.h"
+#include "train/option_uses.h"
 #include "train/recipe.h"
 #include "train/run_folder.h"
 #include "train/trainer.h"
@@ -100,8 +101,10 @@ void add_resume(Cli& cli) {
   add_json_option(*command, all->json);
   command->footer(fmt::format("Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp", about_interrupts));
   command->callback([all, &cli] {
-    train::Config config = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
+    const train::Config begun = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
+    train::Config config = begun;
     all->options.apply(config);
+    train::refuse_unused_options(config, begun);
     config.run.out = all->folder;
     cli.exit_code = run(std::move(config), true, all->json);
   });
