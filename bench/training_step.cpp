@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "autograd/autograd.h"
 #include "bench/bench.h"
 #include "core/base/error.h"
 #include "core/graph/functions.h"
@@ -18,10 +17,11 @@ Tensor labels(int64_t count, int64_t classes, uint32_t stream, DeviceContext& de
 
 TrainingStep classifier(std::shared_ptr<nn::Module> model, const Shape& images, DeviceContext& device) {
   TrainingStep step;
-  const Tensor x = random_tensor(images, DType::f32, 1, device), y = labels(images[0], 10, 2, device);
+  step.x = random_tensor(images, DType::f32, 1, device);
+  step.y = labels(images[0], 10, 2, device);
   step.model = std::move(model);
   step.optimizer = std::make_shared<nn::Adam>(step.model->parameters(), 1e-3);
-  step.loss = [model = step.model, x, y] { return cross_entropy((*model)(x), y); };
+  step.loss = [model = step.model](const Tensor& x, const Tensor& y) { return cross_entropy((*model)(x), y); };
   return step;
 }
 
@@ -37,10 +37,10 @@ TrainingStep resnet18(const std::vector<int64_t>& size, DeviceContext& device) {
 TrainingStep vae(int64_t batch, DeviceContext& device) {
   TrainingStep step;
   const auto model = std::make_shared<nn::Vae>(nn::AutoencoderOptions{}, &device);
-  const Tensor x = random_tensor({batch, 784}, DType::f32, 1, device) + 0.5;
+  step.x = step.y = random_tensor({batch, 784}, DType::f32, 1, device) + 0.5;
   step.model = model;
   step.optimizer = std::make_shared<nn::Adam>(model->parameters(), 1e-3);
-  step.loss = [model, x] { return model->loss(x).total; };
+  step.loss = [model](const Tensor& x, const Tensor&) { return model->loss(x).total; };
   return step;
 }
 
@@ -49,9 +49,10 @@ TrainingStep language_model(std::shared_ptr<nn::Module> model, int64_t vocabular
   TrainingStep step;
   step.model = std::move(model);
   const int64_t count = batch * context;
-  const Tensor tokens = reshape(labels(count, vocabulary, 3, device), {batch, context}), next = labels(count, vocabulary, 4, device);
+  step.x = reshape(labels(count, vocabulary, 3, device), {batch, context});
+  step.y = reshape(labels(count, vocabulary, 4, device), {batch, context});
   step.optimizer = std::make_shared<nn::AdamW>(step.model->parameters(), 1e-3);
-  step.loss = [model = step.model, tokens, next, vocabulary] { return cross_entropy(reshape((*model)(tokens), {-1, vocabulary}), next); };
+  step.loss = [model = step.model, vocabulary](const Tensor& x, const Tensor& y) { return cross_entropy(reshape((*model)(x), {-1, vocabulary}), reshape(y, {-1})); };
   return step;
 }
 
@@ -87,17 +88,7 @@ std::string recipe_batch(std::string_view model) {
   return "";
 }
 
-}  // namespace
-
-Tensor TrainingStep::record() const {
-  const Tensor value = loss();
-  backward(value);
-  optimizer->update();
-  optimizer->zero_grad();
-  return value;
-}
-
-TrainingStep make_training_step(const std::string& text, DeviceContext& device) {
+TrainingStep whole_batch(const std::string& text, DeviceContext& device) {
   manual_seed(1);
   const size_t colon = text.find(':');
   const std::string model = text.substr(0, colon), sizes = colon != std::string::npos ? text.substr(colon + 1) : recipe_batch(model);
@@ -111,6 +102,22 @@ TrainingStep make_training_step(const std::string& text, DeviceContext& device) 
   if (model == "char-gpt") return char_gpt(parse(1)[0], device);
   if (model == "gpt" || model == "gpt-checkpoint" || model == "gpt-offload") return gpt(parse(4), model == "gpt-checkpoint", model == "gpt-offload", device);
   throw ValueError(fmt::format("[step] unknown training step '{}'; expected {}", text, training_step_form));
+}
+
+}  // namespace
+
+Tensor TrainingStep::record() const {
+  const Tensor value = nn::accumulate({.parts = parts}, loss, x, y);
+  optimizer->update();
+  optimizer->zero_grad();
+  return value;
+}
+
+TrainingStep make_training_step(const std::string& text, DeviceContext& device) {
+  const size_t slash = text.find('/');
+  TrainingStep step = whole_batch(text.substr(0, slash), device);
+  if (slash != std::string::npos) step.parts = parse_sizes("step", text.substr(slash + 1), 1, training_step_form)[0];
+  return step;
 }
 
 }  // namespace heddle::bench

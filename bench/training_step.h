@@ -3,6 +3,7 @@
 // Purpose: one text names model and sizes: mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH, gpt-checkpoint:... (each block computed again
 // for its gradient), resnet18:BATCHxWIDTH on 32x32 images, its first stage so wide, and what `heddle train` trains unless told otherwise, with the recipe's batch or another: mnist-mlp[:BATCH] (the
 // same as mlp), mnist-cnn[:BATCH], vae[:BATCH], and of 65 characters, 64 of them in context, with gradients clipped to norm 1, char-lstm[:BATCH] and char-gpt[:BATCH], nanoGPT's configuration for a CPU.
+// "/PARTS" behind it accumulates the gradient of that many parts of the batch: mlp:32/4 is four parts of 8.
 // Thread safety: none.
 #pragma once
 
@@ -15,12 +16,14 @@
 
 namespace heddle::bench {
 
-inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mnist-cnn[:BATCH], vae[:BATCH], char-lstm[:BATCH], char-gpt[:BATCH], mlp:BATCH, cnn:BATCH, resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...";
+inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mnist-cnn[:BATCH], vae[:BATCH], char-lstm[:BATCH], char-gpt[:BATCH], mlp:BATCH, cnn:BATCH, resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...; /PARTS behind it accumulates";
 
 struct TrainingStep {
   std::shared_ptr<nn::Module> model;
   std::shared_ptr<nn::Optimizer> optimizer;
-  std::function<Tensor()> loss;  // records the forward pass
+  Tensor x, y;  // a batch; what an autoencoder is to give is its x
+  int64_t parts = 1;
+  std::function<Tensor(const Tensor& x, const Tensor& y)> loss;  // records the forward pass
 
   // Records forward, backward and update; returns the loss.
   Tensor record() const;

@@ -5,6 +5,13 @@
 #include "core/base/error.h"
 
 namespace heddle::data {
+
+void Array::require_whole(std::string_view who) const {
+  uint64_t needed = 0;
+  const bool fits = !__builtin_mul_overflow(static_cast<uint64_t>(shape.numel()), uint64_t{size_of(dtype)}, &needed);
+  if (!fits || needed != bytes.size()) throw ShapeError(fmt::format("[{}] {} {} takes {} bytes, the array has {}", who, shape.str(), name_of(dtype), fits ? std::to_string(needed) : "too many", bytes.size()));
+}
+
 namespace {
 
 void check_alike(std::span<const Sample> samples) {
@@ -27,6 +34,9 @@ void check_alike(std::span<const Sample> samples) {
 Sample stack(std::span<const Sample> samples) {
   if (samples.empty()) throw ShapeError("[stack] there are no examples");
   check_alike(samples);
+  for (const Sample& sample : samples) {
+    for (const Array& array : sample) array.require_whole("stack");
+  }
   Sample batch;
   for (size_t k = 0; k < samples.front().size(); ++k) {
     const Array& first = samples.front()[k];
@@ -42,6 +52,7 @@ Sample stack(std::span<const Sample> samples) {
 
 std::vector<Tensor> to_tensors(const Sample& batch, DeviceContext& device) {
   std::vector<Tensor> tensors;
+  for (const Array& a : batch) a.require_whole("to_tensors");
   for (const Array& a : batch) tensors.push_back(Tensor::from_batch_bytes(a.bytes.data(), static_cast<size_t>(a.shape.numel()), a.dtype, a.shape, &device));
   return tensors;
 }

@@ -1,12 +1,14 @@
 // Array: a dense array on the host, as examples and batches are made of.
 //
-// Invariants: bytes.size() is shape.numel() * size_of(dtype); row-major. Thread safety: a value.
+// Invariants: bytes.size() is shape.numel() * size_of(dtype); row-major. The members are open, so whoever reads an array by its shape asks require_whole() first. Errors: ShapeError.
+// Thread safety: a value.
 #pragma once
 
 #include <cstdint>
 #include <cstring>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/dtype.h"
@@ -23,6 +25,7 @@ struct Array {
   template <class T>
   static Array of(std::span<const T> values, const Shape& shape) {
     Array array{dtype_of<T>::value, shape, std::vector<std::byte>(values.size_bytes())};
+    array.require_whole("array");
     if (!values.empty()) std::memcpy(array.bytes.data(), values.data(), values.size_bytes());
     return array;
   }
@@ -34,6 +37,8 @@ struct Array {
   static Array scalar(T value) {
     return of(std::span<const T>(&value, 1), Shape{});
   }
+  // ShapeError "[who] (2, 3) f32 takes 24 bytes, the array has 20" unless the invariant holds.
+  void require_whole(std::string_view who) const;
   template <class T>
   std::span<const T> as() const {
     return {reinterpret_cast<const T*>(bytes.data()), bytes.size() / sizeof(T)};

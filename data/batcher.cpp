@@ -48,6 +48,9 @@ std::vector<uint32_t> shuffled_order(int64_t items, uint64_t seed, uint64_t epoc
 Batcher::Batcher(const ImageSet& set, const BatcherOptions& options) : set_(set), options_(options) {
   if (options.batch < 1)
     throw ValueError(fmt::format("[batcher] the batch size is {}, expected at least 1", options.batch));
+  if (static_cast<int64_t>(set.pixels.size()) != set.size() * set.image_size()) {
+    throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels take {} bytes, the set has {}", set.size(), set.rows, set.columns, set.size() * set.image_size(), set.pixels.size()));
+  }
   batches_ = options.drop_last ? set.size() / options.batch : (set.size() + options.batch - 1) / options.batch;
   if (batches_ == 0 && options.drop_last) {
     throw ValueError(

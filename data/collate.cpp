@@ -56,6 +56,7 @@ Sample pad(std::span<const Sample> samples, const PadOptions& options) {
   std::vector<int32_t> lengths;
   for (const Sample& sample : samples) {
     if (sample.size() != samples[0].size() || sample.empty() || sample[0].shape.rank() == 0) throw ShapeError("[padded] examples must be of as many arrays, the first one a sequence");
+    for (const Array& array : sample) array.require_whole("padded");
     lengths.push_back(static_cast<int32_t>(sample[0].shape[0]));
   }
   for (size_t k = 0; k < samples[0].size(); ++k) {
@@ -95,6 +96,7 @@ std::vector<std::vector<size_t>> rows_of(std::span<const Sample> samples, int64_
 Sample pack_rows(std::span<const Sample> samples, int64_t block, int32_t pad) {
   for (const Sample& sample : samples) {
     if (sample.size() != 1 || sample[0].dtype != DType::i32 || sample[0].shape.rank() != 1) throw ShapeError("[packed] examples must be one array of tokens, (length) i32");
+    sample[0].require_whole("packed");
   }
   const auto rows = rows_of(samples, block);
   const size_t total = rows.size() * static_cast<size_t>(block);

@@ -12,6 +12,10 @@
 namespace heddle::data {
 namespace {
 
+void check_index(const char* who, int64_t index, int64_t size) {
+  if (index < 0 || index >= size) throw ValueError(fmt::format("[{}] there is no example {} among {}", who, index, size));
+}
+
 class Transformed final : public Dataset {
  public:
   Transformed(DatasetPtr of, std::vector<Transform> transforms) : of_(std::move(of)), transforms_(std::move(transforms)) {}
@@ -30,9 +34,7 @@ class Transformed final : public Dataset {
 class Subset final : public Dataset {
  public:
   Subset(DatasetPtr of, std::vector<int64_t> indices) : of_(std::move(of)), indices_(std::move(indices)) {
-    for (const int64_t index : indices_) {
-      if (index < 0 || index >= of_->size()) throw ValueError(fmt::format("[subset] there is no example {} among {}", index, of_->size()));
-    }
+    for (const int64_t index : indices_) check_index("subset", index, of_->size());
   }
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
   Sample get(int64_t index, Random& random) const override { return of_->get(indices_.at(static_cast<size_t>(index)), random); }
@@ -64,6 +66,7 @@ class FromArrays final : public Dataset {
     if (arrays_.empty()) throw ShapeError("[from_arrays] there are no arrays");
     for (size_t k = 0; k < arrays_.size(); ++k) {
       const Shape& shape = arrays_[k].shape;
+      arrays_[k].require_whole("from_arrays");
       if (shape.rank() == 0) throw ShapeError(fmt::format("[from_arrays] array {} is a scalar; examples lie along the first dimension", k));
       if (shape[0] != arrays_[0].shape[0]) throw ShapeError(fmt::format("[from_arrays] array {} has {} examples, the first has {}", k, shape[0], arrays_[0].shape[0]));
       shapes_.emplace_back();
@@ -72,6 +75,7 @@ class FromArrays final : public Dataset {
   }
   int64_t size() const override { return arrays_[0].shape[0]; }
   Sample get(int64_t index, Random&) const override {
+    check_index("from_arrays", index, size());
     Sample sample;
     for (size_t k = 0; k < arrays_.size(); ++k) {
       const size_t bytes = static_cast<size_t>(shapes_[k].numel()) * size_of(arrays_[k].dtype);
@@ -90,7 +94,10 @@ class Generated final : public Dataset {
  public:
   Generated(int64_t size, std::function<Sample(int64_t, Random&)> make) : size_(size), make_(std::move(make)) {}
   int64_t size() const override { return size_; }
-  Sample get(int64_t index, Random& random) const override { return make_(index, random); }
+  Sample get(int64_t index, Random& random) const override {
+    check_index("generated", index, size_);
+    return make_(index, random);
+  }
 
  private:
   int64_t size_;
@@ -98,6 +105,10 @@ class Generated final : public Dataset {
 };
 
 }  // namespace
+
+void SampleStream::skip(int64_t count) {
+  while (count > 0 && next()) --count;
+}
 
 DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms) { return std::make_shared<Transformed>(std::move(of), std::move(transforms)); }
 DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices) { return std::make_shared<Subset>(std::move(of), std::move(indices)); }

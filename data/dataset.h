@@ -32,6 +32,8 @@ class SampleStream {
   virtual ~SampleStream() = default;
   // The next example; nothing at the end.
   virtual std::optional<Sample> next() = 0;
+  // Passes over as many, or to the end. A stream that can seek need not read them.
+  virtual void skip(int64_t count);
 };
 
 class IterableDataset {

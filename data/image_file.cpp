@@ -112,6 +112,7 @@ void write_png(const std::string& path, const Array& pixels) {
   if (pixels.dtype != DType::u8 || shape.rank() != 3 || (shape[0] != 1 && shape[0] != 3)) {
     throw ShapeError(fmt::format("[image] pixels are {} {}, expected u8 (1 or 3, height, width)", shape.str(), name_of(pixels.dtype)));
   }
+  pixels.require_whole("image");
   check_size(path, shape[2], shape[1]);
   const int64_t channels = shape[0], count = shape[1] * shape[2];
   Bytes interleaved(pixels.bytes.size());

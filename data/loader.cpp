@@ -22,6 +22,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr auto meanwhile_interval = std::chrono::microseconds(200);
+
 constexpr int64_t unknown = std::numeric_limits<int64_t>::max();
 
 // What a batch is made of: numbers of examples, or examples that a stream gave.
@@ -44,7 +46,7 @@ class Loader::Source {
   virtual std::optional<Claim> claim(int64_t batch) = 0;
   virtual Sample example(Claim& claim, size_t i, Random& random) const = 0;
 
-  Sample make(Claim& claim, uint64_t epoch, LoaderReport& report) const {
+  Sample make(Claim& claim, uint64_t epoch, LoaderReport& report, const std::function<void()>& after_each = {}) const {
     const auto start = Clock::now();
     const size_t count = std::max(claim.indices.size(), claim.read.size());
     std::vector<Sample> samples;
@@ -52,6 +54,7 @@ class Loader::Source {
     for (size_t i = 0; i < count; ++i) {
       random.emplace_back(options_.seed, epoch, static_cast<uint64_t>(claim.batch * options_.batch) + i);
       samples.push_back(example(claim, i, random.back()));
+      if (after_each) after_each();
     }
     report.fetch += seconds_since(start);
     const auto preprocessing = Clock::now();
@@ -101,10 +104,10 @@ class Loader::Epoch {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  bool next(Sample& batch) {
+  bool next(Sample& batch, const std::function<void()>& meanwhile) {
     report_.loop += seconds_since(last_);
     const auto start = Clock::now();
-    const bool more = workers_.empty() ? make_here(batch) : take(batch);
+    const bool more = workers_.empty() ? make_here(batch, meanwhile) : take(batch, meanwhile);
     report_.waiting += seconds_since(start);
     last_ = Clock::now();
     return more;
@@ -122,7 +125,7 @@ class Loader::Epoch {
     std::exception_ptr error;
   };
 
-  bool make_here(Sample& batch) {
+  bool make_here(Sample& batch, const std::function<void()>& meanwhile) {
     if (taken_ >= end_) return false;
     std::optional<Claim> claim = source_.claim(taken_);
     if (!claim) {
@@ -130,16 +133,22 @@ class Loader::Epoch {
       return false;
     }
     ++taken_;
-    batch = source_.make(*claim, epoch_, report_);
+    batch = source_.make(*claim, epoch_, report_, meanwhile);
     ++report_.batches;
     return true;
   }
 
-  bool take(Sample& batch) {
+  bool take(Sample& batch, const std::function<void()>& meanwhile) {
     Made made;
     {
       std::unique_lock lock(mutex_);
-      ready_.wait(lock, [&] { return taken_ >= end_ || made_.contains(taken_); });
+      const auto there = [&] { return taken_ >= end_ || made_.contains(taken_); };
+      while (meanwhile && !ready_.wait_for(lock, meanwhile_interval, there)) {
+        lock.unlock();
+        meanwhile();
+        lock.lock();
+      }
+      ready_.wait(lock, there);
       if (taken_ >= end_) return false;
       made = std::move(made_.extract(taken_).mapped());
       ++taken_;
@@ -229,6 +238,7 @@ class Numbered final : public Loader::Source {
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0 || first > batches()) throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));
     order_ = sampler_->order(epoch);
+    if (static_cast<int64_t>(order_.size()) != sampler_->size()) throw ValueError(fmt::format("[loader] the sampler gave {} examples, but said {}", order_.size(), sampler_->size()));
     for (const int64_t index : order_) {
       if (index < 0 || index >= dataset_->size()) throw ValueError(fmt::format("[loader] the sampler asks for example {} of {}", index, dataset_->size()));
     }
@@ -252,8 +262,7 @@ class Streamed final : public Loader::Source {
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0) throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
     stream_ = dataset_->open(epoch);
-    for (int64_t i = 0; i < first * options_.batch && stream_->next(); ++i) {
-    }
+    stream_->skip(first * options_.batch);
   }
   std::optional<Claim> claim(int64_t batch) override {
     Claim claim{batch, {}, {}};
@@ -274,17 +283,21 @@ class Streamed final : public Loader::Source {
 
 }  // namespace
 
-const char* LoaderReport::bottleneck() const {
-  if (waiting < 0.1 * (waiting + loop)) return "the loop itself";
-  if (collate > fetch && collate > preprocess) return "collating";
-  return preprocess > fetch ? "preprocessing" : "fetching";
+LoaderReport& LoaderReport::operator+=(const LoaderReport& more) {
+  fetch += more.fetch;
+  preprocess += more.preprocess;
+  collate += more.collate;
+  waiting += more.waiting;
+  loop += more.loop;
+  batches += more.batches;
+  examples += more.examples;
+  return *this;
 }
 
 std::string LoaderReport::str() const {
   const double total = waiting + loop;
-  const double share = total > 0 ? waiting / total : 0;
-  return fmt::format("{} examples in {} batches; fetch {:.3f} s, preprocess {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop waits for data {:.0f} % of the time: {} is the bottleneck",
-                     examples, batches, fetch, preprocess, collate, loop, 100 * share, bottleneck());
+  return fmt::format("{} examples in {} batches; fetch {:.3f} s, preprocess {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop waited for data {:.0f} % of the time", examples, batches, fetch,
+                     preprocess, collate, loop, total > 0 ? 100 * waiting / total : 0);
 }
 
 Loader::Loader(DatasetPtr dataset, SamplerPtr sampler, const LoaderOptions& options) {
@@ -304,7 +317,7 @@ void Loader::start_epoch(uint64_t epoch, int64_t first_batch) {
   epoch_.reset();  // its workers end first
   epoch_ = std::make_unique<Epoch>(*source_, epoch, first_batch);
 }
-bool Loader::next(Sample& batch) { return epoch_->next(batch); }
+bool Loader::next(Sample& batch, const std::function<void()>& meanwhile) { return epoch_->next(batch, meanwhile); }
 Loader::Position Loader::position() const { return epoch_->position(); }
 LoaderReport Loader::report() const { return epoch_->report(); }
 

@@ -9,7 +9,7 @@
 //
 // Invariants: batches come in the sampler's order and hold the same bytes for any number of workers. At most `prefetch` batches are ready or in the
 // making ahead of the loop. position() after a batch, given to start_epoch() of a new loader, goes on with the next one; a dataset is asked for nothing
-// that was seen before (a stream has to be read again up to there).
+// that was seen before (a stream passes over it, SampleStream::skip()).
 // Errors: ValueError for options that cannot be meant; what a dataset throws reaches next() at the batch it belongs to, and the loader goes on behind it; a
 // stream that throws ends there.
 // Thread safety: one thread drives a loader; its workers are its own and end with it.
@@ -42,12 +42,11 @@ struct LoaderReport {
   double fetch = 0;       // datasets, with the transforms that are part of them
   double preprocess = 0;  // LoaderOptions::transforms
   double collate = 0;
-  double waiting = 0;  // of the loop, for a batch
+  double waiting = 0;  // of the loop, for a batch; a loop that runs ahead of a device waits without harm
   double loop = 0;     // of the loop, between batches
   int64_t batches = 0, examples = 0;
-  // "the loop itself" where it waits for less than a tenth of the time, else the dearest part of making a batch.
-  const char* bottleneck() const;
-  // "the loop waits for data 62 % of the time: fetching is the bottleneck".
+  LoaderReport& operator+=(const LoaderReport& more);
+  // "20 examples in 5 batches; fetch 0.1 s, ...; the loop waited for data 62 % of the time".
   std::string str() const;
 };
 
@@ -69,8 +68,8 @@ class Loader {
   int64_t batches() const;
   void start_epoch(uint64_t epoch, int64_t first_batch = 0);
   void start(const Position& position) { start_epoch(position.epoch, position.batch); }
-  // False at the end of the epoch.
-  bool next(Sample& batch);
+  // False at the end of the epoch. While this thread waits it calls `meanwhile` about every 0.2 ms; without workers after each example that it makes.
+  bool next(Sample& batch, const std::function<void()>& meanwhile = {});
   Position position() const;
   // Since start_epoch().
   LoaderReport report() const;

@@ -155,6 +155,7 @@ NamedArrays read_npz(const std::string& path) {
 void write_npy(const std::string& path, const Array& array) {
   const auto row = std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.dtype == array.dtype; });
   if (row == dtypes.end()) throw DTypeError(fmt::format("[numpy] {}: NumPy has no dtype {}", path, name_of(array.dtype)));
+  array.require_whole("numpy");
   std::string dims;
   for (const int64_t d : array.shape) dims += fmt::format("{}, ", d);
   std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", size_of(array.dtype) == 1 ? '|' : '<', row->name, dims);

@@ -65,6 +65,7 @@ std::vector<uint8_t> encoded(const Sample& sample) {
   std::vector<uint8_t> out;
   put(out, static_cast<uint8_t>(sample.size()));
   for (const Array& array : sample) {
+    array.require_whole("records");
     const auto code = std::find(dtypes.begin(), dtypes.end(), array.dtype) - dtypes.begin();
     put(out, static_cast<uint8_t>(code));
     put(out, static_cast<uint8_t>(array.shape.rank()));

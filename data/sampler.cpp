@@ -13,9 +13,13 @@
 namespace heddle::data {
 namespace {
 
+void check_examples(const char* who, int64_t examples) {
+  if (examples < 0) throw ValueError(fmt::format("[{}] {} examples cannot be meant", who, examples));
+}
+
 class Sequential final : public Sampler {
  public:
-  explicit Sequential(int64_t examples) : examples_(examples) {}
+  explicit Sequential(int64_t examples) : examples_(examples) { check_examples("sequential", examples); }
   int64_t size() const override { return examples_; }
   std::vector<int64_t> order(uint64_t) const override {
     std::vector<int64_t> all(static_cast<size_t>(examples_));
@@ -29,7 +33,7 @@ class Sequential final : public Sampler {
 
 class Shuffled final : public Sampler {
  public:
-  Shuffled(int64_t examples, uint64_t seed) : examples_(examples), seed_(seed) {}
+  Shuffled(int64_t examples, uint64_t seed) : examples_(examples), seed_(seed) { check_examples("shuffled", examples); }
   int64_t size() const override { return examples_; }
   std::vector<int64_t> order(uint64_t epoch) const override {
     const std::vector<uint32_t> all = shuffled_order(examples_, seed_, epoch);

@@ -23,7 +23,10 @@ Size size_of_image(const Sample& sample, const char* who) {
     throw ShapeError(fmt::format("[{}] the image is {}, expected (channels, height, width)", who, sample.empty() ? "missing" : sample[0].shape.str()));
   }
   if (sample[0].dtype != DType::u8 && sample[0].dtype != DType::f32) throw DTypeError(fmt::format("[{}] the image is {}, expected u8 or f32", who, name_of(sample[0].dtype)));
-  return {sample[0].shape[0], sample[0].shape[1], sample[0].shape[2]};
+  sample[0].require_whole(who);
+  const Size size{sample[0].shape[0], sample[0].shape[1], sample[0].shape[2]};
+  if (size.height == 0 || size.width == 0) throw ShapeError(fmt::format("[{}] the image is {}: it has no pixels", who, sample[0].shape.str()));
+  return size;
 }
 
 std::span<float> floats(Sample& sample, const char* who) {
@@ -33,7 +36,8 @@ std::span<float> floats(Sample& sample, const char* who) {
 }
 
 void check_size(const char* who, int64_t height, int64_t width) {
-  if (height < 1 || width < 1) throw ValueError(fmt::format("[{}] {} x {} pixels", who, height, width));
+  constexpr int64_t most_pixels = int64_t{1} << 28;
+  if (height < 1 || width < 1 || height > most_pixels / width) throw ValueError(fmt::format("[{}] {} x {} pixels; expected 1 to 2^28", who, height, width));
 }
 
 // A new image of which `pixel(channel, y, x)` gives each one.

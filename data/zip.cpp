@@ -1,4 +1,4 @@
-// PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory) and 4.3.16 (its end).
+// PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16 (its end, in 64 and 32 bits) and 4.5.3 (64-bit sizes of an entry).
 #include "data/zip.h"
 
 #include <fmt/format.h>
@@ -16,14 +16,17 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-constexpr uint32_t local_magic = 0x04034b50, central_magic = 0x02014b50, end_magic = 0x06054b50;
-constexpr size_t local_bytes = 30, central_bytes = 46, end_bytes = 22;
+constexpr uint32_t local_magic = 0x04034b50, central_magic = 0x02014b50, end_magic = 0x06054b50, end64_magic = 0x06064b50, locator_magic = 0x07064b50;
+constexpr size_t local_bytes = 30, central_bytes = 46, end_bytes = 22, locator_bytes = 20;
+constexpr uint16_t extra64 = 1;           // of an entry: what stands there in 64 bits
+constexpr uint32_t in_64 = 0xFFFFFFFF;    // in place of a number that does
 constexpr uint64_t most_inflation = 1032;  // deflate cannot say more in a byte
 
 struct Entry {
   std::string name;
   uint16_t method;
-  uint32_t crc, packed, size, offset;
+  uint32_t crc;
+  uint64_t packed, size, offset;
 };
 
 class Archive {
@@ -31,33 +34,32 @@ class Archive {
   Archive(Bytes file, std::string who, std::string path) : file_(file), who_(std::move(who)), path_(std::move(path)) {}
 
   std::vector<Entry> entries() const {
-    const size_t end = find_end();
-    const uint16_t count = u16(end + 10);
-    size_t at = u32(end + 16);
+    const Directory directory = find_directory();
+    uint64_t at = directory.offset, packed = 0;
     std::vector<Entry> all;
-    uint64_t packed = 0;
-    for (uint16_t i = 0; i < count; ++i) {
+    for (uint64_t i = 0; i < directory.count; ++i) {
       if (u32(at) != central_magic) fail("its directory is corrupt");
       if ((u16(at + 8) & 1) != 0) fail("it is encrypted");
-      if (u32(at + 20) == 0xFFFFFFFF || u32(at + 24) == 0xFFFFFFFF) fail("it is larger than 4 GB (ZIP64), which is not read");
       const size_t name = u16(at + 28), extra = u16(at + 30), comment = u16(at + 32);
       const Bytes text = part(at + central_bytes, name);
-      all.push_back({{text.begin(), text.end()}, u16(at + 10), u32(at + 16), u32(at + 20), u32(at + 24), u32(at + 42)});
-      packed += all.back().packed;
+      Entry entry{{text.begin(), text.end()}, u16(at + 10), u32(at + 16), u32(at + 20), u32(at + 24), u32(at + 42)};
+      widen(entry, at + central_bytes + name, extra);
+      if (entry.packed > file_.size() - packed) fail("its entries overlap");
+      packed += entry.packed;
+      all.push_back(std::move(entry));
       at += central_bytes + name + extra + comment;
     }
-    if (packed > file_.size()) fail("its entries overlap");
     return all;
   }
 
   std::vector<uint8_t> contents(const Entry& e) const {
     if (u32(e.offset) != local_magic) fail(fmt::format("entry '{}' is not where the directory says", e.name));
-    const Bytes packed = part(size_t{e.offset} + local_bytes + u16(e.offset + 26) + u16(e.offset + 28), e.packed);
+    const Bytes packed = part(e.offset + local_bytes + u16(e.offset + 26) + u16(e.offset + 28), e.packed);
     std::vector<uint8_t> out;
     if (e.method == 0 && e.size == e.packed) {
       out.assign(packed.begin(), packed.end());
-    } else if (e.method == 8 && e.size <= most_inflation * (uint64_t{e.packed} + 1)) {
-      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, e.name)).fill(out, size_t{e.size} + 1);
+    } else if (e.method == 8 && e.size <= most_inflation * (e.packed + 1)) {
+      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, e.name)).fill(out, e.size + 1);
     } else {
       fail(fmt::format("entry '{}' is neither stored nor deflated", e.name));
     }
@@ -68,23 +70,55 @@ class Archive {
  private:
   [[noreturn]] void fail(const std::string& what) const { throw IoError(fmt::format("[{}] {}: {}", who_, path_, what)); }
 
-  Bytes part(size_t at, size_t bytes) const {
+  Bytes part(uint64_t at, uint64_t bytes) const {
     if (at > file_.size() || bytes > file_.size() - at) fail("truncated archive");
     return file_.subspan(at, bytes);
   }
-  uint16_t u16(size_t at) const {
+  uint16_t u16(uint64_t at) const {
     const Bytes b = part(at, 2);
     return static_cast<uint16_t>(b[0] | b[1] << 8);
   }
-  uint32_t u32(size_t at) const { return u16(at) | uint32_t{u16(at + 2)} << 16; }
+  uint32_t u32(uint64_t at) const { return u16(at) | uint32_t{u16(at + 2)} << 16; }
 
-  // The end stands behind everything but a comment of at most 65,535 bytes.
-  size_t find_end() const {
+  uint64_t u64(uint64_t at) const { return u32(at) | uint64_t{u32(at + 4)} << 32; }
+
+  struct Directory {
+    uint64_t count, offset;
+  };
+  // The end stands behind everything but a comment of at most 65,535 bytes. Where it has no room for a number, what locates the 64-bit end stands right before it.
+  Directory find_directory() const {
+    const uint64_t end = find_end();
+    const Directory directory{u16(end + 10), u32(end + 16)};
+    if (directory.count != 0xFFFF && directory.offset != in_64) return directory;
+    if (end < locator_bytes || u32(end - locator_bytes) != locator_magic) return directory;
+    const uint64_t end64 = u64(end - locator_bytes + 8);
+    if (u32(end64) != end64_magic) fail("its 64-bit directory is not where it says");
+    return {u64(end64 + 32), u64(end64 + 48)};
+  }
+  uint64_t find_end() const {
     for (size_t back = end_bytes; back <= std::min<size_t>(file_.size(), end_bytes + 0xFFFF); ++back) {
       const size_t at = file_.size() - back;
       if (u32(at) == end_magic && u16(at + 20) == back - end_bytes) return at;
     }
     fail("not a zip archive, or truncated");
+  }
+
+  // Those numbers of an entry that its extra field has in 64 bits, in this order.
+  void widen(Entry& entry, uint64_t at, uint64_t bytes) const {
+    part(at, bytes);
+    for (const uint64_t end = at + bytes; end - at >= 4;) {
+      const uint16_t kind = u16(at), size = u16(at + 2);
+      at += 4;
+      if (size > end - at) fail(fmt::format("the extra field of entry '{}' is corrupt", entry.name));
+      uint64_t left = kind == extra64 ? size : 0, from = at;
+      for (uint64_t* number : {&entry.size, &entry.packed, &entry.offset}) {
+        if (*number != in_64 || left < 8) continue;
+        *number = u64(from);
+        from += 8;
+        left -= 8;
+      }
+      at += size;
+    }
   }
 
   Bytes file_;

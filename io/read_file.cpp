@@ -21,8 +21,8 @@ Content contents(const std::string& path, std::string_view who) {
   std::ifstream in(path, std::ios::binary);
   if (!in) throw IoError(fmt::format("[{}] {}: cannot be opened: {}", who, path, std::strerror(errno)));
   Content content;
-  const bool is_regular = kind == std::filesystem::file_type::regular;  // a pipe says no size
-  const size_t piece = is_regular ? std::filesystem::file_size(path, code) + 1 : size_t{1} << 20;
+  const auto size = std::filesystem::file_size(path, code);  // a pipe says none, nor does a file that was removed meanwhile
+  const size_t piece = code ? size_t{1} << 20 : static_cast<size_t>(size) + 1;
   while (in) {
     const size_t before = content.size();
     content.resize(before + piece);

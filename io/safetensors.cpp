@@ -186,6 +186,9 @@ void write_safetensors(const std::string& path, const TensorBytesMap& tensors, c
   uint64_t at = 0;
   for (const auto* item : order) {
     const TensorBytes& tensor = item->second;
+    if (static_cast<uint64_t>(tensor.shape.numel()) != tensor.bytes.size() / size_of(tensor.dtype) || tensor.bytes.size() % size_of(tensor.dtype) != 0) {
+      throw ValueError(fmt::format("[safetensors] tensor '{}' is {} {}, but has {} bytes", item->first, tensor.shape.str(), name_of(tensor.dtype), tensor.bytes.size()));
+    }
     const auto dims = tensor.shape.dims();
     header[item->first] = {{"dtype", file_name_of(tensor.dtype)},
                            {"shape", std::vector<int64_t>(dims.begin(), dims.end())},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -38,6 +39,48 @@ double flops_of(const Node& node) {
   return 0;
 }
 
+// Which inputs of a node a gradient flows into.
+using Tracks = std::function<bool(size_t input)>;
+
+double backward_flops_of(const Node& node, const Tracks& tracks);
+
+// Of an iteration. A carry tracks as soon as its value after an iteration does.
+double backward_flops_of_body(const Node& loop, const Tracks& tracks) {
+  const LoopBody& body = *as_loop(loop).body;
+  std::vector<bool> flows(body.order.size());
+  for (size_t i = 0; i < body.args.size(); ++i) flows[i] = tracks(i);
+  const auto at = [&](const NodePtr& node) { return static_cast<size_t>(body.index.at(node.get())); };
+  const auto of = [&](const Node& node) { return [&](size_t input) { return flows[at(node.inputs[input])]; }; };
+  const auto pass = [&] {
+    for (size_t i = body.args.size(); i < body.order.size(); ++i) {
+      const Node& node = *body.order[i];
+      flows[i] = is_float(node.dtype) && std::ranges::any_of(node.inputs, [&](const NodePtr& input) { return flows[at(input)]; });
+    }
+  };
+  const auto carries = static_cast<size_t>(LoopShape::of(loop).carries);
+  for (bool changed = true; changed;) {
+    pass();
+    changed = false;
+    for (size_t c = 0; c < carries; ++c) {
+      if (flows[c] || !flows[at(body.results[c])]) continue;
+      flows[c] = changed = true;
+    }
+  }
+  double flops = 0;
+  for (const NodePtr& inner : body.order) flops += backward_flops_of(*inner, of(*inner));
+  return flops;
+}
+
+double backward_flops_of(const Node& node, const Tracks& tracks) {
+  if (node.op == &ops::loop_op) return backward_flops_of_body(node, tracks) * static_cast<double>(LoopShape::of(node).length);
+  const double forward = flops_of(node);
+  if (forward == 0) return 0;
+  if (node.op != &ops::attention_op) return forward * (tracks(0) + tracks(1));
+  if (!tracks(0) && !tracks(1) && !tracks(2)) return 0;
+  const AttentionProblem p = attention_problem(node);
+  return 2 * static_cast<double>(p.batch * p.heads * p.queries * p.keys * (3 * p.size + 2 * p.value_size));
+}
+
 uint64_t bytes_of(const Node& node) { return static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype); }
 
 // What a view shows.
@@ -65,7 +108,9 @@ class Recorder {
   void claim(const NodePtr& root, SummaryRow* row) {
     const auto claims = [&](const NodePtr& node) {
       if (!owners_.emplace(node.get(), row).second) return false;
-      if (row != nullptr) row->flops += flops_of(*node);
+      if (row == nullptr) return true;
+      row->flops += flops_of(*node);
+      row->backward_flops += backward_flops_of(*node, [&](size_t input) { return node->inputs[input]->tracks; });
       return true;
     };
     if (claims(root)) post_order(root, claims, [](const Node&) { return true; }, [&](const NodePtr& node) { alive_.push_back(node); });
@@ -147,6 +192,7 @@ class Rows {
     row.kind = module.kind();
     row.parameters = own_parameters(module);
     summary_.flops += row.flops;
+    summary_.backward_flops += row.backward_flops;
     summary_.output_bytes += row.output_bytes;
     summary_.kept_bytes += row.kept_bytes;
     summary_.rows.push_back(std::move(row));
@@ -174,9 +220,9 @@ std::string amount(double value, const char* unit) {
   return value == 0 ? "" : at == 0 ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{:.4g} {}{}", value, prefixes[at], unit);
 }
 
-std::string line(size_t width, const std::string& path, const std::string& kind, const std::string& output, const std::string& parameters, double flops, uint64_t bytes, uint64_t kept) {
-  return fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>12}{:>12}\n", path, width, kind, output, parameters, amount(flops, "flop"), amount(static_cast<double>(bytes), "B"),
-                     amount(static_cast<double>(kept), "B"));
+std::string line(size_t width, const SummaryRow& row, const std::string& output) {
+  return fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", row.path, width, row.kind, output, row.parameters == 0 ? "" : fmt::format("{}", row.parameters), amount(row.flops, "flop"),
+                     amount(row.backward_flops, "flop"), amount(static_cast<double>(row.output_bytes), "B"), amount(static_cast<double>(row.kept_bytes), "B"));
 }
 
 }  // namespace
@@ -219,12 +265,12 @@ std::unique_ptr<DeviceContext> blank_device() {
 std::string Summary::str() const {
   size_t width = 5;
   for (const SummaryRow& row : rows) width = std::max(width, row.path.size());
-  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind", "output", "parameters", "operations", "bytes", "kept");
+  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind", "output", "parameters", "forward", "backward", "bytes", "kept");
   for (const SummaryRow& row : rows) {
     if (row.parameters == 0 && row.flops == 0 && row.output_bytes == 0 && row.kept_bytes == 0) continue;
-    text += line(width, row.path, row.kind, row.calls == 0 ? "" : row.output.str(), row.parameters == 0 ? "" : fmt::format("{}", row.parameters), row.flops, row.output_bytes, row.kept_bytes);
+    text += line(width, row, row.calls == 0 ? "" : row.output.str());
   }
-  text += line(width, "total", "", "", fmt::format("{}", parameters), flops, output_bytes, kept_bytes);
+  text += line(width, {.path = "total", .parameters = parameters, .flops = flops, .backward_flops = backward_flops, .output_bytes = output_bytes, .kept_bytes = kept_bytes}, "");
   if (trained != parameters) text += fmt::format("{} of {} parameters are trained\n", trained, parameters);
   return text;
 }

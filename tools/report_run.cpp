@@ -21,6 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr double infinite = std::numeric_limits<double>::infinity();
 constexpr size_t most_points = 4000, most_samples = 24;
 
 [[noreturn]] void unknown_run(const fs::path& folder) {
@@ -71,7 +72,7 @@ void join_times(std::vector<Json>& events) {
   }
 }
 
-// Columns of the numbers of step events; groups of `every` as the mean of what is there, places (step, epoch, seconds) as the last.
+// Columns of the numbers of step events; groups of `every` as the mean of what is there, places (step, epoch, seconds) as the last, and of what scatters the extremes besides ("loss_low", "loss_high").
 Json columns_of(const std::vector<const Json*>& steps, size_t every) {
   Json columns = {{"step", Json::array()}, {"epoch", Json::array()}, {"seconds", Json::array()}};
   for (const Json* step : steps) {
@@ -79,21 +80,28 @@ Json columns_of(const std::vector<const Json*>& steps, size_t every) {
       if (value.is_number() && !columns.contains(key)) columns[key] = Json::array();
     }
   }
+  Json extremes = Json::object();
   for (auto& [key, column] : columns.items()) {
-    const bool place = key == "step" || key == "epoch" || key == "seconds";
+    const bool place = key == "step" || key == "epoch" || key == "seconds", scatters = every > 1 && (key == "loss" || key == "grad_norm");
     for (size_t i = 0; i < steps.size(); i += every) {
-      double sum = 0, last = 0;
+      double sum = 0, last = 0, low = infinite, high = -infinite;
       int count = 0;
       for (size_t j = i; j < std::min(i + every, steps.size()); ++j) {
         const double value = number_or(*steps[j], key, std::numeric_limits<double>::quiet_NaN());
         if (!std::isfinite(value)) continue;
         last = value;
+        low = std::min(low, value);
+        high = std::max(high, value);
         sum += value;
         ++count;
       }
       column.push_back(count == 0 ? Json() : Json(place || every == 1 ? last : sum / count));
+      if (!scatters) continue;
+      extremes[key + "_low"].push_back(count == 0 ? Json() : Json(low));
+      extremes[key + "_high"].push_back(count == 0 ? Json() : Json(high));
     }
   }
+  columns.update(extremes);
   return columns;
 }
 
@@ -104,7 +112,7 @@ void split_by_epoch(std::vector<Json>& events) {
     if (event["event"] == "start") before = Json::object();
     if (event["event"] != "loader") continue;
     const Json total = event;
-    for (const char* part : {"fetch", "preprocess", "copy", "compute", "waiting"}) {
+    for (const char* part : {"fetch", "preprocess", "copy", "compute", "idle", "starved"}) {
       if (event.contains(part) && event[part].is_number()) event[part] = std::max(0.0, event[part].get<double>() - number_or(before, part, 0));
     }
     before = total;

@@ -36,7 +36,7 @@ Json to_json(const std::string& name, const Shape& input, const nn::Summary& sum
   Json rows = Json::array();
   for (const nn::SummaryRow& row : summary.rows) {
     rows.push_back({{"path", row.path}, {"kind", row.kind}, {"output", row.calls == 0 ? Json() : shape_json(row.output)}, {"calls", row.calls}, {"parameters", row.parameters},
-                    {"flops", row.flops}, {"output_bytes", row.output_bytes}, {"kept_bytes", row.kept_bytes}});
+                    {"flops", row.flops}, {"backward_flops", row.backward_flops}, {"output_bytes", row.output_bytes}, {"kept_bytes", row.kept_bytes}});
   }
   return {{"model", name},
           {"input", shape_json(input)},
@@ -44,6 +44,7 @@ Json to_json(const std::string& name, const Shape& input, const nn::Summary& sum
           {"trained", summary.trained},
           {"parameter_bytes", summary.parameter_bytes},
           {"flops", summary.flops},
+          {"backward_flops", summary.backward_flops},
           {"output_bytes", summary.output_bytes},
           {"kept_bytes", summary.kept_bytes},
           {"layers", rows}};
@@ -87,8 +88,9 @@ void summarize_recipe(const SummaryOptions& o) {
   const std::unique_ptr<DeviceContext> device = nn::blank_device();
   const nn::init::SkipScope skip;
   const std::unique_ptr<train::Task> task = train::make_task(config, *device);
-  train::Feed feed(task->training(), config, *device);
-  feed.start_epoch(0, 0);
+  train::DeviceWatch watch(*device);
+  train::Feed feed(task->training(), config, *device, watch);
+  feed.start({});
   std::vector<Tensor> batch;
   if (!feed.next(batch)) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
   show(o, batch.at(0).shape(), nn::summarize(task->model(), [&] { return task->loss(batch); }));
@@ -142,7 +144,8 @@ void add_summary(Cli& cli) {
   command->add_option("--data", o.data, "File or folder of a recipe's data; default: what it brings along");
   add_json_option(*command, o.json);
   command->footer(
-      "operations: 2 for each multiply and add of matrix products, convolutions and attention. bytes: those of the layers' results. kept: bytes that the gradient reads.\n"
+      "forward, backward: 2 operations for each multiply and add of matrix products, convolutions and attention, and of their gradients. bytes: those of the layers' results. kept: bytes that the "
+      "gradient reads.\n"
       "Example:\n  heddle summary resnet18 --batch 32\n  heddle summary runs/mnist-mlp/model.safetensors --json");
   command->callback([options] { run(*options); });
 }

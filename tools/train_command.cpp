@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "core/base/error.h"
+#include "train/option_uses.h"
 #include "train/recipe.h"
 
 namespace heddle::tools {
@@ -34,6 +35,7 @@ train::Config TrainCommand::config() const {
   train::Config config = train::recipe_config(name);
   options.apply(config);
   config.run.recipe = name;
+  train::refuse_unused_options(config, train::recipe_config(name));
   return config;
 }
 

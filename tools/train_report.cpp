@@ -44,9 +44,9 @@ std::string evaluation_tables(const train::Evaluation& e) {
 
 void TrainReport::on_train_start(train::Trainer& t) {
   const train::TrainingData& data = t.task().training();
+  const std::string examples = data.stream ? "a stream of" : with_commas(static_cast<double>(data.dataset->size()));
   progress_.line(fmt::format("training {} ({} parameters) on {} ({}), {} training examples from {}", t.config().run.recipe,
-                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name,
-                             with_commas(static_cast<double>(data.dataset->size())), data.name));
+                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name, examples, data.name));
   if (t.step() > 0) progress_.line(fmt::format("resumed at step {}", t.step()));
 }
 
@@ -92,8 +92,9 @@ void TrainReport::speed(const train::Trainer& t) {
   const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
   progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),
                              r.training_seconds, r.median_step_seconds * 1e3, r.kernels_per_step, static_cast<double>(r.peak_device_bytes) / (1 << 20), t.device().id(), t.device().info().name));
-  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; {:.1f} s waited for: the bottleneck is {}", r.loader.fetch, r.loader.preprocess + r.loader.collate,
-                             r.copy_seconds, r.loader.waiting, r.loader.bottleneck()));
+  const train::Throughput& p = r.throughput;
+  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; the device computed {:.1f} s and idled {:.1f} s ({:.0f} %), {:.1f} s of it for want of data: the bottleneck is {}",
+                             p.fetch, p.preprocess, p.copy, p.compute, p.idle, 100 * p.idle_share(), p.starved, p.bottleneck()));
 }
 
 void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {

@@ -45,12 +45,6 @@ std::vector<ConfigRow> make_rows() {
   return rows;
 }
 
-const ConfigRow* find_row(std::string_view key) {
-  const auto rows = config_rows();
-  const auto found = std::find_if(rows.begin(), rows.end(), [&](const ConfigRow& row) { return row.key == key; });
-  return found == rows.end() ? nullptr : &*found;
-}
-
 constexpr std::string_view model_table = "model.";
 
 std::string_view table_of(std::string_view key) { return key.substr(0, key.find('.') + 1); }
@@ -160,6 +154,12 @@ std::span<const ConfigRow> config_rows() {
   return rows;
 }
 
+const ConfigRow* find_config_row(std::string_view key) {
+  const auto rows = config_rows();
+  const auto found = std::find_if(rows.begin(), rows.end(), [&](const ConfigRow& row) { return row.key == key; });
+  return found == rows.end() ? nullptr : &*found;
+}
+
 std::string Check::str(const Value& of_type) const {
   if (!choices.empty()) return fmt::format("one of {}", fmt::join(choices, ", "));
   if (bytes) return "a number of bytes, e.g. 512MiB";
@@ -196,7 +196,7 @@ void Config::assign(const std::string& key, Value value, const std::string& wher
     model[key.substr(model_table.size())] = std::move(value);
     return;
   }
-  const ConfigRow* row = find_row(key);
+  const ConfigRow* row = find_config_row(key);
   if (row == nullptr) unknown_key(key, where);
   std::optional<Value> fitting = converted(value, row->initial);
   if (!fitting && row->check.bytes && std::holds_alternative<Text>(value)) fitting = parsed_bytes(std::get<Text>(value));
@@ -210,11 +210,12 @@ void Config::set(std::string_view key, std::string_view value, std::string_view 
     model[std::string(key.substr(model_table.size()))] = guessed(value);
     return;
   }
-  const ConfigRow* row = find_row(key);
+  const ConfigRow* row = find_config_row(key);
   if (row == nullptr) unknown_key(std::string(key), "the command line");
   const std::optional<Value> fitting = row->check.bytes ? parsed_bytes(value) : value_from_text(value, row->initial);
   if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {} is '{}', expected {}", name, value, row->check.str(row->initial)));
   row->put(*this, *fitting);
+  given_.insert(row->key);
 }
 
 void Config::declare_model(std::span<const ModelOption> options) {

@@ -12,7 +12,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -69,10 +71,14 @@ struct Config {
   std::string str() const;
   // Keys whose values differ, e.g. "optimizer.lr", in the order of the table.
   std::vector<std::string> differences(const Config& other) const;
+  // Keys that set() was called with: what somebody said, even if it is what would have been.
+  const std::set<std::string, std::less<>>& given() const { return given_; }
 
  private:
   void assign(const std::string& key, Value value, const std::string& where);
   const Value& model_entry(const std::string& name) const;
+
+  std::set<std::string, std::less<>> given_;
 };
 
 // What an option accepts beside its type.
@@ -98,6 +104,8 @@ struct ConfigRow {
   void (*put)(Config& config, const Value& value);
 };
 std::span<const ConfigRow> config_rows();
+// Null for a key that is none.
+const ConfigRow* find_config_row(std::string_view key);
 
 // As TOML spells it.
 std::string toml_text(const Value& value);

@@ -1,47 +1,63 @@
 #include "train/feed.h"
 
-#include <chrono>
+#include <fmt/format.h>
 
+#include "core/base/error.h"
 #include "core/base/seconds_since.h"
 
 namespace heddle::train {
+
+using Clock = DeviceWatch::Clock;
+
 namespace {
 
-data::LoaderReport sum(data::LoaderReport a, const data::LoaderReport& b) {
-  a.fetch += b.fetch;
-  a.preprocess += b.preprocess;
-  a.collate += b.collate;
-  a.waiting += b.waiting;
-  a.loop += b.loop;
-  a.batches += b.batches;
-  a.examples += b.examples;
-  return a;
+data::Loader make_loader(const TrainingData& data, const Config& c) {
+  const auto seed = static_cast<uint64_t>(c.run.seed);
+  const data::LoaderOptions options{
+      .batch = c.training.batch, .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
+  if (data.stream) return {data.stream, options};
+  return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
 }
 
 }  // namespace
 
-Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device)
-    : device_(device),
-      loader_(data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), static_cast<uint64_t>(c.run.seed)),
-              {.batch = c.training.batch, .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = static_cast<uint64_t>(c.run.seed), .collate = data.collate, .transforms = data.transforms}) {}
+Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch) : device_(device), watch_(watch), loader_(make_loader(data, c)) {}
 
-void Feed::start_epoch(int64_t epoch, int64_t first) {
+void Feed::start(const data::Loader::Position& position) {
   if (started_) finished_ = report();
   started_ = true;
-  loader_.start_epoch(static_cast<uint64_t>(epoch), first);
+  loader_.start(position);
   fetched_ = false;
   more_ = true;
 }
 
+bool Feed::load(data::Sample& batch) {
+  ahead_position_ = loader_.position();
+  const auto meanwhile = [this] { watch_.look(); };
+  if (loader_.next(batch, meanwhile)) return true;
+  if (batches_per_epoch() >= 0) return false;
+  if (ahead_position_.batch == 0) throw ValueError(fmt::format("[train] pass {} over the stream gave no batch", ahead_position_.epoch));
+  start({ahead_position_.epoch + 1, 0});
+  return load(batch);
+}
+
 void Feed::fetch() {
   if (fetched_ || !more_) return;
+  const auto start = Clock::now();
+  watch_.look();
   data::Sample batch;
-  more_ = loader_.next(batch);
+  more_ = load(batch);
+  watch_.look();
   fetched_ = true;
-  if (!more_) return;
-  const auto start = std::chrono::steady_clock::now();
+  if (more_) upload(batch);
+  starved_ += watch_.dry_since(start);
+}
+
+void Feed::upload(const data::Sample& batch) {
+  const auto start = Clock::now();
   ahead_ = data::to_tensors(batch, device_);
   copy_seconds_ += seconds_since(start);
+  watch_.look();
 }
 
 bool Feed::next(std::vector<Tensor>& batch) {
@@ -52,6 +68,15 @@ bool Feed::next(std::vector<Tensor>& batch) {
   return true;
 }
 
-data::LoaderReport Feed::report() const { return started_ ? sum(finished_, loader_.report()) : finished_; }
+data::LoaderReport Feed::report() const {
+  data::LoaderReport all = finished_;
+  if (started_) all += loader_.report();
+  return all;
+}
+
+Throughput Feed::throughput() const {
+  const data::LoaderReport r = report();
+  return {.fetch = r.fetch, .preprocess = r.preprocess + r.collate, .copy = copy_seconds_, .starved = starved_};
+}
 
 }  // namespace heddle::train

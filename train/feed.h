@@ -9,32 +9,42 @@
 #include "data/loader.h"
 #include "train/config.h"
 #include "train/task.h"
+#include "train/throughput.h"
 
 namespace heddle::train {
 
 class Feed {
  public:
-  Feed(const TrainingData& data, const Config& config, DeviceContext& device);
+  // `watch` is asked to look at the device while the loop waits; it has to outlive the feed.
+  Feed(const TrainingData& data, const Config& config, DeviceContext& device, DeviceWatch& watch);
 
+  // -1 for a stream.
   int64_t batches_per_epoch() const { return loader_.batches(); }
-  // Batches from number `first` of that epoch on.
-  void start_epoch(int64_t epoch, int64_t first);
-  // The next batch; false at the end of the epoch.
+  // Batches from there on.
+  void start(const data::Loader::Position& position);
+  // Of the batch that next() gives.
+  data::Loader::Position position() const { return fetched_ ? ahead_position_ : loader_.position(); }
+  // The next batch; false at the end of the epoch. A stream is opened again at its end; ValueError when it gives no batch at all.
   bool next(std::vector<Tensor>& batch);
   // Takes and uploads the batch after that, to be called while the device has work.
   void fetch();
 
-  // Since it was made.
-  data::LoaderReport report() const;
-  double copy_seconds() const { return copy_seconds_; }
+  // Since it was made: all but the device's times, of which it knows `starved`.
+  Throughput throughput() const;
 
  private:
+  data::LoaderReport report() const;
+  bool load(data::Sample& batch);
+  void upload(const data::Sample& batch);
+
   DeviceContext& device_;
+  DeviceWatch& watch_;
   data::Loader loader_;
   data::LoaderReport finished_;  // epochs before this one
   std::vector<Tensor> ahead_;
+  data::Loader::Position ahead_position_;
   bool fetched_ = false, more_ = true, started_ = false;
-  double copy_seconds_ = 0;
+  double copy_seconds_ = 0, starved_ = 0;
 };
 
 }  // namespace heddle::train

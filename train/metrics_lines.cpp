@@ -67,15 +67,16 @@ void MetricsLines::on_sample(Trainer& t, const Generated& made) {
 void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) { sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}})); }
 
 void MetricsLines::on_epoch_end(Trainer& t) {
-  const RunReport r = t.report();
+  const Throughput r = t.report().throughput;
   sink_(line_of({{"event", "loader"},
                  {"epoch", static_cast<double>(t.step()) / static_cast<double>(t.steps_per_epoch())},
-                 {"fetch", r.loader.fetch},
-                 {"preprocess", r.loader.preprocess + r.loader.collate},
-                 {"copy", r.copy_seconds},
-                 {"compute", r.training_seconds - r.loader.waiting},
-                 {"waiting", r.loader.waiting},
-                 {"bottleneck", r.loader.bottleneck()}}));
+                 {"fetch", r.fetch},
+                 {"preprocess", r.preprocess},
+                 {"copy", r.copy},
+                 {"compute", r.compute},
+                 {"idle", r.idle},
+                 {"starved", r.starved},
+                 {"bottleneck", r.bottleneck()}}));
 }
 
 void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {

@@ -4,8 +4,8 @@
 //   {"event":"step","step":n,"epoch":x,"loss":..,"lr":..,"grad_norm":..|null,"samples_per_second":..,"loss_scale":..,"skipped":n,"tokens_per_second":..,"seconds":..}
 //   {"event":"eval","step":n,"split":"validation"|"test","loss":..,"examples":n,"metrics":{..},"confusion":[[..]],"curve":[[threshold,coverage,risk],..],"seconds":..}
 //   {"event":"sample","step":n,"text":..|"image":"samples/step-n.png"}   {"event":"checkpoint","step":n,"path":..}
-//   {"event":"loader","epoch":n,"fetch":s,"preprocess":s,"copy":s,"compute":s,"waiting":s,"bottleneck":..}
-//     (totals since the process began)
+//   {"event":"loader","epoch":n,"fetch":s,"preprocess":s,"copy":s,"compute":s,"idle":s,"starved":s,"bottleneck":"compute"|"fetch"|"preprocess"|"copy"|"host"}
+//     (seconds since the process began, of train/throughput.h)
 //   {"event":"done"|"stopped"|"interrupted","step":n,"seconds":..,"median_step_ms":..,"kernels_per_step":..,"peak_device_bytes":..,"<split>_loss":..,"<split>_<metric>":..}
 //
 // loss_scale, skipped, tokens_per_second, confusion and curve are absent where there are none; numbers that are not finite are null. Thread safety: none.

@@ -15,9 +15,11 @@ namespace heddle::train {
 namespace {
 
 void refuse_unused(const Recipe& recipe, const Config& config) {
-  for (const std::string& key : config.differences(recipe_config(recipe.name))) {
+  std::vector<std::string> keys = config.differences(recipe_config(recipe.name));
+  keys.insert(keys.end(), config.given().begin(), config.given().end());
+  for (const std::string& key : keys) {
     if (std::ranges::find(recipe.unused, key) == recipe.unused.end()) continue;
-    const auto row = std::ranges::find(config_rows(), key, &ConfigRow::key);
+    const ConfigRow* row = find_config_row(key);
     throw ValueError(fmt::format("[{}] {} ({}) is {}, but has no meaning for this recipe: {}", recipe.name, row->flag, key, toml_text(row->get(config)), row->help));
   }
 }

@@ -26,7 +26,7 @@ Metadata identity(const RunState& state, const Config& c) {
           {"optimizer", c.optimizer.name},
           {"precision", c.training.precision},
           {"ema", fmt::format("{}", c.training.ema)},
-          {"examples", std::to_string(state.task.training().dataset->size())}};
+          {"examples", state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
 }
 
 struct Reader {
@@ -52,7 +52,7 @@ struct Reader {
 
 }  // namespace
 
-Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t step) {
+Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place) {
   TensorMap tensors;
   add_with_prefix(tensors, model_prefix, state.task.model().state_dict());
   add_with_prefix(tensors, optimizer_prefix, state.optimizers.state_dict());
@@ -61,7 +61,11 @@ Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t st
   metadata.merge(identity(state, config));
   metadata["config"] = config.str();
   metadata["code"] = code_fingerprint();
-  metadata["step"] = std::to_string(step);
+  metadata["step"] = std::to_string(place.step);
+  if (state.task.training().stream) {
+    metadata["stream.pass"] = std::to_string(place.stream.epoch);
+    metadata["stream.batch"] = std::to_string(place.stream.batch);
+  }
   metadata["random.seed"] = std::to_string(default_generator().seed);
   metadata["random.offset"] = std::to_string(default_generator().offset);
   if (state.plateau != nullptr) {
@@ -72,10 +76,11 @@ Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t st
   return {std::move(tensors), std::move(metadata)};
 }
 
-int64_t restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
+Place restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
   const Reader reader{path, file.metadata};
   for (const auto& [key, value] : identity(state, config)) reader.require_equal(key, value);
-  const auto step = reader.number<int64_t>("step");
+  Place place{reader.number<int64_t>("step")};
+  if (state.task.training().stream) place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
   state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
   state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
@@ -89,7 +94,7 @@ int64_t restore(const Checkpoint& file, const std::string& path, const RunState&
     state.plateau->set_state(plateau);
   }
   for (const auto& callback : state.callbacks) callback->load_state(file.metadata);
-  return step;
+  return place;
 }
 
 nn::StateDict model_state(const Checkpoint& file) {

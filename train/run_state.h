@@ -26,9 +26,15 @@ struct RunState {
   const std::vector<std::shared_ptr<Callback>>& callbacks;
 };
 
-Checkpoint checkpoint_of(const RunState& state, const Config& config, int64_t step);
-// Puts everything where it was; returns the step. `path` is what errors name.
-int64_t restore(const Checkpoint& checkpoint, const std::string& path, const RunState& state, const Config& config);
+// Where a run is: updates done, and the next batch where the data is a stream (of other data it follows from the step).
+struct Place {
+  int64_t step = 0;
+  data::Loader::Position stream = {};
+};
+
+Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place);
+// Puts everything where it was; returns the place. `path` is what errors name.
+Place restore(const Checkpoint& checkpoint, const std::string& path, const RunState& state, const Config& config);
 
 // The model's tensors in a file that a run wrote: a model file, or a checkpoint.
 nn::StateDict model_state(const Checkpoint& file);

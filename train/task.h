@@ -23,11 +23,14 @@ namespace heddle::train {
 
 struct TrainingData {
   std::string name;                                 // "stroke-digits", or the file or folder it was read from
-  data::DatasetPtr dataset;
+  data::DatasetPtr dataset;                         // or `stream`
   std::vector<data::Transform> transforms = {};     // of each example, in the loader's workers
-  data::SamplerPtr sampler = nullptr;               // null: all examples, shuffled by the run's seed
+  data::SamplerPtr sampler = nullptr;               // null: all examples of `dataset`, shuffled by the run's seed
   data::Collate collate = data::stack;
   int64_t tokens = 0;                               // of an example, for models of text
+  // Instead of `dataset`: passes over it, opened as epochs 0, 1, ..., follow each other until training.steps updates are done. A resumed run opens the pass that was under way and skips
+  // what it had seen: it repeats the losses bit for bit if open() gives the same examples again.
+  data::IterableDatasetPtr stream = nullptr;
 };
 
 struct Evaluation {

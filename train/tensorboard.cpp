@@ -13,8 +13,9 @@ namespace {
 
 // Of the loss of a first batch. In evaluation mode: no random number is drawn, no statistics are updated.
 std::vector<GraphVertex> graph_of(Trainer& t) {
-  Feed feed(t.task().training(), t.config(), t.device());
-  feed.start_epoch(0, 0);
+  DeviceWatch watch(t.device());
+  Feed feed(t.task().training(), t.config(), t.device(), watch);
+  feed.start({});
   std::vector<Tensor> batch;
   if (!feed.next(batch)) return {};
   nn::Module& model = t.task().model();

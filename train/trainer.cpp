@@ -49,7 +49,12 @@ class EvaluationScope {
   std::optional<nn::ExponentialAverage::Scope> averaged_;
 };
 
-int64_t checked_steps_per_epoch(const Feed& feed, const Config& c) {
+// Of a stream: those of the run.
+int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, const Config& c) {
+  if (data.stream) {
+    if (c.training.steps == 0) throw ValueError(fmt::format("[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has", data.name));
+    return c.training.steps;
+  }
   const int64_t steps = feed.batches_per_epoch() / c.training.accumulate;
   if (steps == 0) {
     throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, feed.batches_per_epoch()));
@@ -70,6 +75,7 @@ struct Trainer::State {
   const Config config;
   DeviceContext& device;
   RunFolder* folder = nullptr;  // may stay null
+  DeviceWatch watch;
   Feed feed;
   const int64_t steps_per_epoch, total_steps, eval_every;
   std::shared_ptr<nn::Plateau> plateau;
@@ -80,6 +86,7 @@ struct Trainer::State {
   std::optional<CheckpointWriter> checkpoints;
 
   int64_t step = 0;        // done so far
+  data::Loader::Position stream_begin;  // where a stream goes on
   int64_t first_step = 0;  // where this process began
   std::atomic<bool> interrupted{false};
   bool stopped = false;
@@ -100,8 +107,9 @@ struct Trainer::State {
         task(t),
         config(c),
         device(d),
-        feed(t.training(), c, d),
-        steps_per_epoch(checked_steps_per_epoch(feed, c)),
+        watch(d),
+        feed(t.training(), c, d, watch),
+        steps_per_epoch(checked_steps_per_epoch(feed, t.training(), c)),
         total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
         eval_every(evaluation_interval(c, steps_per_epoch)),
         plateau(c.schedule.name == "plateau"
@@ -136,6 +144,7 @@ struct Trainer::State {
     window_lr.clear();
     window_counters = device.counters();
     window_start = Clock::now();
+    watch.open();
   }
   bool window_is_full() const { return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds; }
 
@@ -143,6 +152,7 @@ struct Trainer::State {
   void close_window() {
     const int64_t count = training_step.open();
     if (count == 0) return;
+    watch.close();
     const TrainingStep::Results results = training_step.take();
     const double seconds = seconds_since(window_start);
     training_seconds += seconds;
@@ -176,6 +186,13 @@ struct Trainer::State {
     if (bad > 0) stop_at_bad_loss(bad, last_loss);
   }
 
+  Throughput throughput() const {
+    Throughput t = feed.throughput();
+    t.idle = watch.idle();
+    t.compute = std::max(0.0, training_seconds - watch.idle() - watch.compiling());
+    return t;
+  }
+
   std::string last_checkpoint() const { return checkpoint_path.empty() ? "no checkpoint had been written yet" : fmt::format("the last good checkpoint is {}", checkpoint_path); }
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
@@ -193,7 +210,9 @@ struct Trainer::State {
     try {
       for (int64_t part = 0; part < config.training.accumulate; ++part) {
         feed.next(batch);
+        watch.submitting();
         training_step.submit(batch, part, keep);
+        watch.submitted();
         feed.fetch();
       }
     } catch (const NumericError& error) {
@@ -205,7 +224,7 @@ struct Trainer::State {
   }
 
   void run_epoch(int64_t epoch, bool evaluating) {
-    feed.start_epoch(epoch, (step - epoch * steps_per_epoch) * config.training.accumulate);
+    feed.start(task.training().stream ? stream_begin : data::Loader::Position{static_cast<uint64_t>(epoch), (step - epoch * steps_per_epoch) * config.training.accumulate});
     tell([&](Callback& c) { c.on_epoch_start(self); });
     open_window();
     const int64_t end = (epoch + 1) * steps_per_epoch;
@@ -260,7 +279,7 @@ struct Trainer::State {
   void save_checkpoint() {
     if (saved_at == step) return;
     const std::optional<double> score = evaluated_at == step ? std::optional(evaluation.loss) : std::nullopt;
-    checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, step), score);
+    checkpoint_path = checkpoints->save(step, checkpoint_of(run_state(), config, {step, feed.position()}), score);
     saved_at = step;
     tell([&](Callback& c) { c.on_checkpoint(self, checkpoint_path); });
   }
@@ -277,7 +296,9 @@ struct Trainer::State {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
     if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
-    step = restore(latest->checkpoint, latest->path, run_state(), config);
+    const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
+    step = place.step;
+    stream_begin = place.stream;
     if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;
@@ -340,7 +361,7 @@ std::string Trainer::model_path() const { return state_->folder != nullptr ? sta
 
 RunReport Trainer::report() const {
   const State& s = *state_;
-  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.feed.report(), s.feed.copy_seconds()};
+  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
 }
 
 }  // namespace heddle::train

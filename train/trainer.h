@@ -23,6 +23,7 @@
 #include "train/config.h"
 #include "train/run_folder.h"
 #include "train/task.h"
+#include "train/throughput.h"
 
 namespace heddle::train {
 
@@ -32,8 +33,7 @@ struct RunReport {
   double median_step_seconds = 0;  // of windows, without the first, which compiles
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
-  data::LoaderReport loader;
-  double copy_seconds = 0;  // of uploads, on the host
+  Throughput throughput;
 };
 
 class Trainer {

@@ -9,6 +9,7 @@
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/offload.h"
+#include "core/exec/passes/join_parts.h"
 #include "core/exec/passes/patterns.h"
 #include "core/exec/passes/simplifier.h"
 #include "core/exec/passes/verify.h"
@@ -124,6 +125,11 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   if (!fuse) return specialize(imported, caps, PassSet::all());
   Graph graph = simplify(imported, passes);
   verify_graph(graph, imported, "simplify");
+  if (std::optional<Graph> joined = passes.has(Pass::parts) ? join_parts(graph) : std::nullopt) {
+    verify_graph(*joined, imported, "parts");
+    graph = simplify(*joined, passes.with(Pass::dead));
+    verify_graph(graph, imported, "simplify after parts");
+  }
   if (std::optional<Graph> matched = replace_patterns(graph, caps, passes)) {
     verify_graph(*matched, imported, "patterns");
     graph = simplify(*matched, passes.with(Pass::dead));

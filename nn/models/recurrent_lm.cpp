@@ -32,6 +32,10 @@ Recurrent make_layers(const RecurrentLmOptions& o, DeviceContext* device, Genera
   return LSTM(o.width, o.hidden, how);
 }
 
+void check_tokens(const Tensor& tokens) {
+  if (tokens.rank() != 2) throw ShapeError(fmt::format("[RecurrentLm] tokens are {}; expected (batch, length)", tokens.shape().str()));
+}
+
 }  // namespace
 
 RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator)
@@ -43,9 +47,17 @@ RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, DeviceContext* device, Gen
       drop_(add("drop", Dropout(o.dropout, generator))) {}
 
 RecurrentLm::Result RecurrentLm::run(const Tensor& tokens, std::vector<Tensor> state) {
-  if (tokens.rank() != 2) throw ShapeError(fmt::format("[RecurrentLm] tokens are {}; expected (batch, length)", tokens.shape().str()));
-  const Recurrent::Result result = rnn_.run(drop_(encoder_(tokens)), std::move(state));  // (N, T, hidden)
+  check_tokens(tokens);
+  const Tensor embedded = drop_(encoder_(tokens));
+  // States stay f32 where weights are stored in 16 bits.
+  const Recurrent::Result result = rnn_.run(cast(embedded, promote(embedded.dtype(), DType::f32)), std::move(state));  // (N, T, hidden)
   return {decoder_(drop_(result.states)), result.last};
+}
+
+// Nobody asks for the states: the layers are called as a module, so that hooks and summaries see them.
+Tensor RecurrentLm::forward(const Tensor& tokens) {
+  check_tokens(tokens);
+  return decoder_(drop_(rnn_(drop_(encoder_(tokens)))));
 }
 
 }  // namespace heddle::nn

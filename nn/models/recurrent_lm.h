@@ -37,7 +37,7 @@ class RecurrentLm : public Module {
   };
   // Tokens (N, T), i32 or i64. state: where the text before them ended; empty: zeros. Detach a state before it enters the next step's loss.
   Result run(const Tensor& tokens, std::vector<Tensor> state = {});
-  Tensor forward(const Tensor& tokens) override { return run(tokens).logits; }
+  Tensor forward(const Tensor& tokens) override;
   const RecurrentLmOptions& options() const { return options_; }
 
  private:

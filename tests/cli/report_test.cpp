@@ -20,7 +20,7 @@ constexpr const char* metrics = R"({"event":"start","recipe":"mnist-cnn","parame
 {"event":"sample","step":1,"text":"</script><b>ROMEO</b>"}
 {"event":"step","step":2,"epoch":1,"loss":1.5,"lr":0.0005,"grad_norm":0.25,"samples_per_second":1200,"seconds":2}
 {"event":"eval","step":2,"split":"validation","loss":1.25,"metrics":{"accuracy":0.75},"confusion":[[3,1],[0,4]],"seconds":2.5}
-{"event":"loader","epoch":1,"fetch":0.5,"preprocess":0.25,"copy":0.125,"compute":1,"waiting":0,"bottleneck":"compute"}
+{"event":"loader","epoch":1,"fetch":0.5,"preprocess":0.25,"copy":0.125,"compute":1,"idle":0.25,"starved":0.125,"bottleneck":"compute"}
 )";
 
 class Report : public testing::Test {
@@ -110,6 +110,9 @@ TEST_F(Report, LongRunsAreThinned) {
   EXPECT_EQ(r["steps"]["step"].size(), 3000u);
   EXPECT_EQ(r["steps"]["step"][0], 3.0);
   EXPECT_EQ(r["steps"]["loss"][2999], 1.0);
+  EXPECT_EQ(r["steps"]["loss_low"][2999], 0.0);  // what a mean hides is in the band
+  EXPECT_EQ(r["steps"]["loss_high"][2999], 2.0);
+  EXPECT_FALSE(r["steps"].contains("step_low"));
 }
 
 TEST_F(Report, ImagesComeIntoThePageFromTheRunsFolderOnly) {

@@ -319,6 +319,8 @@ TEST_F(Train, ImpossibleNumbers) {
   expect_refused({"--set", "optimizer.lrr=1"}, "did you mean optimizer.lr");
   expect_refused({"--set", "model.hiden=1"}, "did you mean hidden");
   expect_refused({"--set", "lr"}, "expected KEY=VALUE");
+  expect_refused({"--optimizer", "adam", "--momentum", "0.5"}, "only sgd, rmsprop and muon use it: optimizer.name is adam");
+  expect_refused({"--set", "training.loss_scale=1024"}, "only f16 uses it");
 }
 
 TEST_F(Train, BadData) {

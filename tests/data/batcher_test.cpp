@@ -107,6 +107,9 @@ TEST(BatcherTest, ImpossibleSizes) {
   EXPECT_THROW(Batcher(set, {.batch = -4}), ValueError);
   EXPECT_THROW(Batcher(set, {.batch = 4}), ValueError);
   EXPECT_EQ(Batcher(set, {.batch = 4, .drop_last = false}).batches_per_epoch(), 1);
+  auto cut = set;
+  cut.pixels.pop_back();
+  EXPECT_THROW(Batcher(cut, {.batch = 2}), ShapeError);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(Numpy, RefusesOtherDTypes) {
 }
 
 TEST_F(Numpy, ArchivesAreDatasets) {
-  for (const char* how : {"stored", "deflated"}) {
+  for (const char* how : {"stored", "deflated", "stored_zip64", "deflated_zip64"}) {
     const std::string path = folder / "set.npz";
     test::write_bytes(path, from_hex(numpy_values()["archives"][how]));
     const auto set = data::arrays_dataset(path, {"labels", "images"});
@@ -105,11 +105,47 @@ TEST_F(Numpy, SurvivesCorruption) {
     test::write_bytes(path, from_hex(numpy_values()["arrays"][index]["file"]));
     test::survive_corruption(path, [&] { data::read_npy(path); });
   }
-  for (const char* how : {"stored", "deflated"}) {
+  for (const char* how : {"stored", "deflated", "stored_zip64"}) {
     const std::string path = folder / "set.npz";
     test::write_bytes(path, from_hex(numpy_values()["archives"][how]));
     test::survive_corruption(path, [&] { data::read_npz(path); });
   }
+}
+
+// Where the 32-bit end has no room for its numbers, the 64-bit one counts; neither is believed.
+TEST_F(Numpy, TheDirectoryOfALargeArchive) {
+  const std::string path = folder / "set.npz";
+  std::vector<uint8_t> file = from_hex(numpy_values()["archives"]["stored_zip64"]);
+  const size_t end = file.size() - 22, locator = end - 20, end64 = locator - 56;
+  const auto put = [&](size_t at, size_t bytes, uint64_t value) {
+    for (size_t i = 0; i < bytes; ++i) file[at + i] = static_cast<uint8_t>(value >> (8 * i));
+    test::write_bytes(path, file);
+  };
+  const auto error = [&] { return thrown_text<IoError>([&] { data::read_npz(path); }); };
+  put(end + 10, 2, 0xFFFF);
+  put(end + 16, 4, 0xFFFFFFFF);
+  EXPECT_EQ(data::read_npz(path).size(), 2u);
+  const std::vector<uint8_t> whole = file;
+  for (const uint64_t offset : {uint64_t{0}, uint64_t{1} << 40, ~uint64_t{0}}) {
+    put(end64 + 48, 8, offset);
+    EXPECT_FALSE(error().empty()) << offset;
+  }
+  file = whole;
+  put(end64 + 32, 8, ~uint64_t{0});  // entries
+  EXPECT_TRUE(contains(error(), "corrupt"));
+  file = whole;
+  for (const uint64_t offset : {uint64_t{3}, ~uint64_t{0} - 1}) {
+    put(locator + 8, 8, offset);
+    EXPECT_FALSE(error().empty()) << offset;
+  }
+  // The extra field of the first entry: sizes that are larger than the file, and a length that reaches behind it.
+  file = whole;
+  const size_t directory = static_cast<size_t>(file[end64 + 48]) | static_cast<size_t>(file[end64 + 49]) << 8, extra = directory + 46 + file[directory + 28];
+  ASSERT_EQ(file[extra], 1);
+  put(extra + 12, 8, uint64_t{1} << 63);
+  EXPECT_TRUE(contains(error(), "overlap"));
+  put(extra + 2, 2, 0xFFFF);
+  EXPECT_TRUE(contains(error(), "extra field of entry 'images.npy' is corrupt"));
 }
 
 TEST_F(Numpy, AHeaderIsNotBelieved) {

@@ -52,7 +52,7 @@ class SmallTask final : public Task {
   }
   Metadata metadata() const override { return {{"classes", "three"}}; }
 
-  std::chrono::milliseconds example_time{0};    // how long each example takes to fetch
+  std::chrono::microseconds example_time{0};    // how long each example takes to fetch
   std::chrono::milliseconds compiling_time{0};  // what the first update takes longer
   int evaluations = 0, tests = 0;
   bool has_test = false;

@@ -39,9 +39,10 @@ function formatBytes(bytes) {
   return (i === 0 ? bytes : bytes.toFixed(1)) + " " + units[i];
 }
 
-// Exponential moving average whose beginning is not pulled towards zero.
+// Exponential moving average whose beginning is not pulled towards zero. The weight is that of 200 points: more of them, closer together, are smoothed over the same part of the curve.
 function smoothed(values, weight) {
   if (weight === 0) return values;
+  weight **= Math.min(1, 200 / values.length);
   let sum = 0, total = 0;
   return values.map(v => {
     if (v === null) return null;
@@ -66,7 +67,7 @@ function logTicks(low, high) {
 }
 
 // What the controls of the page set; charts redraw when it changes.
-const view = {smooth: 0.6, axis: "step", log: false, hidden: new Set(), charts: []};
+const view = {smooth: 0.6, axis: "step", log: null, hidden: new Set(), charts: []};  // log: null leaves it to the chart
 function redraw() { for (const chart of view.charts) chart.draw(); }
 
 const axes = {
@@ -75,10 +76,13 @@ const axes = {
   seconds: {label: "time", format: formatTime},
 };
 
-// A series: {run, label, color, dashed, markers, smooth, x: {step, epoch, seconds}, y}. Values may be null.
+const column = 2;  // pixels that one bucket of a dense curve takes
+
+// A series: {run, label, color, dashed, markers, smooth, x: {step, epoch, seconds}, y, low, high}. Values may be null; low and high are the extremes of what a y is the mean of.
+// `decades`: the y axis is logarithmic where the curve spans more than a factor of 20.
 class Chart {
-  constructor(host, series, {height = 230, zero = false} = {}) {
-    Object.assign(this, {host, series, height, zero, zoom: null});
+  constructor(host, series, {height = 230, zero = false, decades = false} = {}) {
+    Object.assign(this, {host, series, height, zero, decades, zoom: null});
     host.classList.add("chart");
     host.addEventListener("pointermove", e => this.move(e));
     host.addEventListener("pointerleave", () => this.leave());
@@ -103,10 +107,11 @@ class Chart {
     const most = values.length - 1, usual = values[most - Math.floor(values.length / 50)];
     let low = values[0] ?? 0, high = values[most] - low > 4 * (usual - low) ? usual : values[most] ?? 1;
     for (const s of series) if (s.markers) for (const v of s.y) if (v !== null) { low = Math.min(low, v); high = Math.max(high, v); }
-    const logarithmic = view.log && low > 0;
-    if (this.zero && !logarithmic) low = Math.min(low, 0);
+    const logarithmic = low > 0 && (view.log ?? (this.decades && high > 20 * low));
+    if (logarithmic) return {low: low * 0.85, high: Math.max(high, values[most]) * 1.1, logarithmic};
+    if (this.zero) low = Math.min(low, 0);
     if (low === high) { const pad = Math.abs(low) * 0.1 || 0.5; low -= pad; high += pad; }
-    const pad = logarithmic ? 0 : (high - low) * 0.06;
+    const pad = (high - low) * 0.06;
     return {low: this.zero && low === 0 ? 0 : low - pad, high: high + pad, logarithmic};
   }
 
@@ -142,18 +147,44 @@ class Chart {
     this.host.replaceChildren(root, this.tip = element("div", {class: "tip", hidden: ""}));
   }
 
+  // "x y" of a point, within what SVG takes.
+  place(x, v) { return x.toFixed(1) + " " + Math.max(-1e4, Math.min(1e4, this.y(v))).toFixed(1); }
+
+  // What lies in each column of pixels: the mean of the smoothed values, and the extremes. Null where the points are too few to need it.
+  buckets(s) {
+    const [x0, x1] = this.domain, inside = s.at.map((v, i) => i).filter(i => s.at[i] !== null && s.at[i] >= x0 && s.at[i] <= x1 && s.y[i] !== null);
+    if (inside.length < this.plotWidth / column) return null;
+    const all = new Map();
+    for (const i of inside) {
+      const key = Math.floor(this.x(s.at[i]) / column), b = all.get(key) || {x: (key + 0.5) * column, sum: 0, count: 0, low: Infinity, high: -Infinity};
+      b.sum += s.shown[i];
+      ++b.count;
+      b.low = Math.min(b.low, s.low[i] ?? s.y[i]);
+      b.high = Math.max(b.high, s.high[i] ?? s.y[i]);
+      all.set(key, b);
+    }
+    return [...all.values()].sort((a, b) => a.x - b.x);
+  }
+
   curve(into, s) {
     const path = values => {
       let text = "", pen = false;
       values.forEach((v, i) => {
         if (v === null || s.at[i] === null) { pen = false; return; }
-        text += (pen ? "L" : "M") + this.x(s.at[i]).toFixed(1) + " " + Math.max(-1e4, Math.min(1e4, this.y(v))).toFixed(1);
+        text += (pen ? "L" : "M") + this.place(this.x(s.at[i]), v);
         pen = true;
       });
       return text;
     };
-    if (s.smooth && view.smooth > 0) into.append(svg("path", {class: "raw", stroke: s.color, d: path(s.y)}));
-    into.append(svg("path", {class: "curve" + (s.dashed ? " dashed" : ""), stroke: s.color, d: path(s.shown)}));
+    const line = {class: "curve" + (s.dashed ? " dashed" : ""), stroke: s.color}, buckets = this.buckets(s);
+    if (buckets) {
+      const upper = buckets.map(b => this.place(b.x, b.high)), lower = buckets.map(b => this.place(b.x, b.low)).reverse();
+      into.append(svg("path", {class: "spread", fill: s.color, d: "M" + [...upper, ...lower].join("L") + "Z"}));
+      into.append(svg("path", {...line, d: "M" + buckets.map(b => this.place(b.x, b.sum / b.count)).join("L")}));
+    } else {
+      if (s.smooth && view.smooth > 0) into.append(svg("path", {class: "raw", stroke: s.color, d: path(s.y)}));
+      into.append(svg("path", {...line, d: path(s.shown)}));
+    }
     if (s.markers) s.shown.forEach((v, i) => { if (v !== null && s.at[i] !== null) into.append(svg("circle", {cx: this.x(s.at[i]), cy: this.y(v), r: 2.6, fill: s.color})); });
   }
 

@@ -52,7 +52,7 @@ function controls() {
   slider.oninput = () => { view.smooth = Number(slider.value); value.textContent = view.smooth.toFixed(2); redraw(); };
   const bar = element("div", {class: "bar"}, element("label", {}, "Smoothing", slider, value),
     choice("x axis", [["Update", true, () => { view.axis = "step"; }], ["Epoch", false, () => { view.axis = "epoch"; }], ["Time", false, () => { view.axis = "seconds"; }]]),
-    choice("y axis", [["Linear", true, () => { view.log = false; }], ["Log", false, () => { view.log = true; }]]));
+    choice("y axis", [["Auto", true, () => { view.log = null; }], ["Linear", false, () => { view.log = false; }], ["Log", false, () => { view.log = true; }]]));
   if (several) {
     const chips = element("span", {class: "chips"});
     for (const run of runs) {
@@ -118,7 +118,7 @@ function summary() {
 
 function stepSeries(run, name, smooth) {
   const y = run.steps[name];
-  return y && finite(y).length ? [{run, label: several ? run.name : "training", color: color(run), smooth, x: run.steps, y}] : [];
+  return y && finite(y).length ? [{run, label: several ? run.name : "training", color: color(run), smooth, x: run.steps, y, low: run.steps[name + "_low"] || y, high: run.steps[name + "_high"] || y}] : [];
 }
 
 // Where an evaluation lies on the other axes: at the training step before it.
@@ -133,7 +133,7 @@ function evalSeries(run, pick) {
   const result = [], splits = [...new Set(run.evals.map(e => e.split))];
   splits.forEach((split, i) => {
     const evals = run.evals.filter(e => e.split === split && typeof pick(e) === "number");
-    if (evals.length) result.push({run, label: several ? `${run.name}, ${split}` : split, color: several ? color(run) : `var(--c${1 + i})`, dashed: several, markers: true, x: evalX(run, evals), y: evals.map(pick)});
+    if (evals.length) result.push({run, label: several ? `${run.name}, ${split}` : split, color: several ? color(run) : `var(--c${1 + i})`, dashed: several, markers: true, x: evalX(run, evals), y: evals.map(pick), low: [], high: []});
   });
   return result;
 }
@@ -155,11 +155,11 @@ function curves() {
   const grid = element("div", {class: "grid"});
   const of = (name, smooth) => runs.flatMap(run => stepSeries(run, name, smooth));
   const thinned = Math.max(...runs.map(r => r.every));
-  chart(grid, "Loss", [...of("loss", true), ...runs.flatMap(run => evalSeries(run, e => e.loss))], {wide: true, height: 320, note: "Drag to zoom, double-click to go back." + (thinned > 1 ? ` A point of training is the mean of up to ${thinned} lines.` : "")});
+  chart(grid, "Loss", [...of("loss", true), ...runs.flatMap(run => evalSeries(run, e => e.loss))], {wide: true, height: 320, decades: true, note: "Drag to zoom, double-click to go back." + " The faint band holds all updates, the line is smoothed." + (thinned > 1 ? ` A point is the mean of up to ${thinned} lines.` : "")});
   for (const metric of new Set(runs.flatMap(r => r.evals.flatMap(e => Object.keys(e.metrics || {})))))
     chart(grid, metric[0].toUpperCase() + metric.slice(1), runs.flatMap(run => evalSeries(run, e => e.metrics?.[metric])));
   chart(grid, "Learning rate", of("lr", false), {zero: true});
-  chart(grid, "Norm of the gradients", of("grad_norm", true), {zero: true});
+  chart(grid, "Norm of the gradients", of("grad_norm", true), {zero: true, decades: true});
   chart(grid, "Samples a second", of("samples_per_second", true), {zero: true});
   chart(grid, "Tokens a second", of("tokens_per_second", true), {zero: true});
   chart(grid, "Loss scale", of("loss_scale", false), {zero: true});
@@ -167,24 +167,29 @@ function curves() {
   if (grid.children.length) main.append(grid);
 }
 
-// ---- where the time of the loader goes
+// ---- where the time goes (train/throughput.h): the device computes, idles for want of data, or idles because the host is busy
 
-const parts = [["fetch", "var(--c0)"], ["preprocess", "var(--c2)"], ["copy", "var(--c3)"], ["compute", "var(--c5)"], ["waiting", "var(--c4)"]];
+const deviceParts = [["compute", "var(--c5)", l => l.compute], ["idle for data", "var(--c4)", l => l.starved], ["idle for the host", "var(--c2)", l => l.idle - l.starved]];
+const besideIt = ["fetch", "preprocess", "copy"];
 
-function loader() {
+function pipeline() {
   const rows = runs.flatMap(run => run.loaders.map(l => ({run, l})));
   if (rows.length === 0) return;
   section("Input pipeline");
-  const host = panel("Seconds of each epoch", ...parts.map(([name, c]) => element("span", {class: "key"}, element("i", {style: `background:${c}`}), name)));
-  const table = element("table", {}, element("tr", {}, ...[several ? "Run" : null, "Epoch", "", ...parts.map(p => p[0]), "Bottleneck"].filter(t => t !== null).map(t => element("th", {}, t))));
-  const longest = Math.max(...rows.map(({l}) => parts.reduce((sum, [name]) => sum + (l[name] || 0), 0)), 1e-12);
+  const host = panel("The device's seconds of each epoch", ...deviceParts.map(([name, c]) => element("span", {class: "key"}, element("i", {style: `background:${c}`}), name)));
+  const heads = [several ? "Run" : null, "Epoch", "", ...deviceParts.map(p => p[0]), ...besideIt, "Bottleneck"].filter(t => t !== null);
+  const table = element("table", {}, element("tr", {}, ...heads.map(t => element("th", {}, t))));
+  const seconds = value => Number.isFinite(value) ? Math.max(0, value) : null;
+  const longest = Math.max(...rows.map(({l}) => deviceParts.reduce((sum, [, , of]) => sum + seconds(of(l)), 0)), 1e-12);
+  const number = value => element("td", {class: "num"}, value === null ? "–" : formatNumber(value));
   for (const {run, l} of rows.slice(-40)) {
-    const bar = element("div", {class: "stack"}, ...parts.map(([name, c]) => element("i", {style: `background:${c};width:${100 * (l[name] || 0) / longest}%`, title: `${name} ${formatTime(l[name] || 0)}`})));
-    const cells = [element("td", {class: "num"}, String(l.epoch ?? "")), element("td", {style: "width:40%"}, bar), ...parts.map(([name]) => element("td", {class: "num"}, name in l ? formatNumber(l[name]) : "–")), element("td", {}, l.bottleneck || "–")];
+    const bar = element("div", {class: "stack"}, ...deviceParts.map(([name, c, of]) => element("i", {style: `background:${c};width:${100 * seconds(of(l)) / longest}%`, title: `${name} ${formatTime(seconds(of(l)) ?? 0)}`})));
+    const cells = [element("td", {class: "num"}, String(l.epoch ?? "")), element("td", {style: "width:40%"}, bar), ...deviceParts.map(([, , of]) => number(seconds(of(l)))), ...besideIt.map(name => number(seconds(l[name]))),
+      element("td", {}, l.bottleneck || "–")];
     if (several) cells.unshift(element("td", {}, run.name));
     table.append(element("tr", {}, ...cells));
   }
-  host.append(element("div", {class: "scroll"}, table), element("p", {class: "note"}, "Threads work side by side, so parts may sum to more than the epoch took; training waits for data during “waiting”."));
+  host.append(element("div", {class: "scroll"}, table), element("p", {class: "note"}, "Fetching and preprocessing happen in threads of their own, copying while the device computes: they cost time only where the device idles for data."));
   main.append(host);
 }
 
@@ -290,4 +295,4 @@ function events() {
   main.append(element("div", {class: "panel"}, element("table", {}, ...rows.map(([run, text]) => element("tr", {}, ...(several ? [element("th", {}, run.name)] : []), element("td", {}, text))))));
 }
 
-for (const part of [head, controls, summary, curves, loader, confusion, samples, configuration, events]) part();
+for (const part of [head, controls, summary, curves, pipeline, confusion, samples, configuration, events]) part();

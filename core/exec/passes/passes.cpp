@@ -24,6 +24,7 @@ constexpr PassInfo table[] = {
     {Pass::scales, "scales", graph, false, "scales of quantised operands move behind the product"},
     {Pass::cse, "cse", graph, false, "equal vertices are computed once"},
     {Pass::dead, "dead", graph, false, "what nobody reads is dropped"},
+    {Pass::parts, "parts", pattern, false, "a small gradient accumulated over parts of a batch is computed of all parts together"},
     {Pass::softmax, "softmax", pattern, false, "a hand-written softmax or log-softmax is the library's"},
     {Pass::norms, "norms", pattern, false, "a hand-written layer or RMS norm is the library's"},
     {Pass::activations, "activations", pattern, false, "a hand-written GELU or SiLU is one operation"},

@@ -16,6 +16,7 @@ namespace heddle {
 // In the order in which `heddle dump --passes` shows them.
 enum class Pass : uint8_t {
   fold, identities, casts, movement, products, scales, cse, dead,          // of every graph
+  parts,                                                                   // what accumulates
   softmax, norms, activations, attention, batch_norm,                      // patterns
   recompute,                                                               // what checkpoint() marked
   split_conv, split_matmul, split_attention, pair_attention, split_reduce, sort, scan, scatter,  // of a device
