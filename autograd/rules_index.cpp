@@ -2,6 +2,7 @@
 
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
+#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {
@@ -66,12 +67,27 @@ void scattered(RuleCall& call) {
   call.result[2] = where(expand(reshape(inside, column), source.shape()), take(call.g, indices, 0), 0);
 }
 
+// x gets what was not written over; u gets the rows of g where its rows were the last to be written.
+void copied(RuleCall& call) {
+  const Tensor &x = call.in[0], &indices = call.in[1], &source = call.in[2];
+  const int axis = static_cast<int>(call.node.attrs.ints[0]);
+  const int64_t count = indices.dim(0), size = x.dim(axis);
+  if (call.wants(0)) call.result[0] = index_copy(call.g, axis, indices, zeros_like(source));
+  if (!call.wants(2)) return;
+  const Tensor number = arange(0, static_cast<double>(count), 1, DType::i32, &x.device());
+  const Tensor last = index_copy(full(Shape{size}, -1, DType::i32, &x.device()), 0, indices, number);  // written there
+  const Tensor counts = indices >= 0 && indices < static_cast<double>(size) && take(last, clamped(indices, size), 0) == number;
+  Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
+  call.result[2] = where(expand(reshape(counts, aligned.with(axis, count)), source.shape()), take(call.g, clamped(indices, size), axis), 0);
+}
+
 }  // namespace
 
 void add_index_rules(RuleTable& table) {
   table[&ops::take_op].rule = taken;
   table[&ops::gather_op].rule = gathered;
   table[&ops::scatter_rows_op].rule = scattered;
+  table[&ops::copy_rows_op].rule = copied;
 }
 
 }  // namespace heddle::autograd

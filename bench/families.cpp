@@ -29,6 +29,7 @@ Family optimizer_family();
 Family dispatch_family();
 Family copy_family();
 Family step_family();
+Family generate_family();
 Family kernel_family();
 
 namespace {
@@ -58,7 +59,7 @@ const std::vector<Family>& families() {
   static const std::vector<Family> table = {matmul_family(),    conv_family(),      attention_family(), softmax_family(),  layernorm_family(), reduce_family(),
                                             sort_family(),      scan_family(),      embedding_family(), linalg_family(),    fft_family(),       elementwise_family(), chain_family(),
                                             transpose_family(), gather_family(),    movement_family(),  optimizer_family(), dispatch_family(), copy_family(),      step_family(),
-                                            kernel_family()};
+                                            generate_family(),  kernel_family()};
   return table;
 }
 

@@ -236,6 +236,33 @@ class Cases:
         run.compiled = lambda: [step_of(torch.compile(loss)), torch.compile(run)]  # the model alone, as most people do, and all of the step
         return run
 
+    def generate(self, case, dtype):
+        """Greedy tokens behind a prompt of one, with a cache of keys and values that is written in place; the host reads each token."""
+        torch = self.torch
+        length, layers, width, heads, vocabulary = sizes(case)
+        model = gpt(torch, vocabulary, length, layers, width, heads).to(self.device, self.dtypes[dtype]).eval()
+        position = [torch.tensor([t], device=self.device) for t in range(length)]
+
+        def run_with(step):
+            def run():
+                with torch.inference_mode():
+                    caches = [torch.zeros(2, 1, heads, length, width // heads, device=self.device, dtype=self.dtypes[dtype]) for _ in range(layers)]
+                    token, text = torch.zeros(1, 1, dtype=torch.long, device=self.device), []
+                    for t in range(length):
+                        token = step(token, position[t], caches).argmax(-1)
+                        text.append(token.item())
+                return text
+
+            run.operations = length
+            return run
+
+        def whole(token, at, caches):  # positions that are not filled are masked, so that every step has the same shapes
+            return model.step(token, at, caches, torch.arange(length, device=self.device)[None, :] <= at)
+
+        run = run_with(lambda token, at, caches: model.step(token, at, caches, None))
+        run.compiled = lambda: [run_with(torch.compile(whole))]
+        return run
+
 
 def mlp(torch):
     nn = torch.nn
@@ -313,8 +340,8 @@ def lstm(torch, vocabulary, width, hidden, layers):
     return Model()
 
 
-def gpt(torch, vocabulary, length, layers, width):
-    nn, functional, heads = torch.nn, torch.nn.functional, width // 32
+def gpt(torch, vocabulary, length, layers, width, heads=None):
+    nn, functional, heads = torch.nn, torch.nn.functional, heads or width // 32
 
     class Block(nn.Module):
         def __init__(self):
@@ -323,12 +350,24 @@ def gpt(torch, vocabulary, length, layers, width):
             self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
             self.grow, self.shrink = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
-        def forward(self, x):
+        def project(self, x):
             b, t, _ = x.shape
-            q, k, v = self.qkv(self.ln_1(x)).view(b, t, 3, heads, 32).permute(2, 0, 3, 1, 4)
-            mixed = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.proj(mixed.transpose(1, 2).reshape(b, t, width))
+            return self.qkv(self.ln_1(x)).view(b, t, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+
+        def finish(self, x, mixed):
+            x = x + self.proj(mixed.transpose(1, 2).reshape(x.shape))
             return x + self.shrink(functional.gelu(self.grow(self.ln_2(x)), approximate="none"))
+
+        def forward(self, x):
+            q, k, v = self.project(x)
+            return self.finish(x, functional.scaled_dot_product_attention(q, k, v, is_causal=True))
+
+        def step(self, x, at, cache, mask):
+            q, k, v = self.project(x)
+            cache[0].index_copy_(2, at, k)
+            cache[1].index_copy_(2, at, v)
+            held = cache if mask is not None else cache[:, :, :, : at.item() + 1]
+            return self.finish(x, functional.scaled_dot_product_attention(q, held[0], held[1], attn_mask=mask))
 
     class Gpt(nn.Module):
         def __init__(self):
@@ -339,6 +378,13 @@ def gpt(torch, vocabulary, length, layers, width):
         def forward(self, tokens):
             x = self.wte(tokens) + self.wpe.weight[: tokens.shape[1]]
             return self.ln_f(self.h(x)) @ self.wte.weight.T
+
+        def step(self, token, at, caches, mask):
+            """One token (1, 1) at the position `at` (1); logits (1, 1, vocabulary)."""
+            x = self.wte(token) + self.wpe(at)
+            for block, cache in zip(self.h, caches):
+                x = block.step(x, at, cache, mask)
+            return self.ln_f(x) @ self.wte.weight.T
 
     return Gpt()
 

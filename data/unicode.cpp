@@ -50,6 +50,17 @@ std::string utf8(int32_t code) {
   return {bytes.begin(), bytes.begin() + length};
 }
 
+std::string valid_utf8(std::string_view text) {
+  std::string valid;
+  for (size_t at = 0; at < text.size();) {
+    const Character character = character_at(text, at);
+    if (character.code < 0) valid += utf8(0xFFFD);
+    else valid += text.substr(at, character.bytes);
+    at += character.bytes;
+  }
+  return valid;
+}
+
 size_t whole_characters(std::string_view text) {
   constexpr size_t longest = 4;
   for (size_t back = 1; back <= std::min(longest, text.size()); ++back) {

@@ -25,6 +25,8 @@ CharacterClass class_of(int32_t code);
 std::string utf8(int32_t code);
 // How many bytes of `text` are whole characters: what is behind could be the beginning of one.
 size_t whole_characters(std::string_view text);
+// The text with U+FFFD in place of each byte that is no UTF-8.
+std::string valid_utf8(std::string_view text);
 // "'ü' (U+00FC)", "U+000A", "byte 0xFF": of the character that begins at `at`.
 std::string describe_character(std::string_view text, size_t at);
 

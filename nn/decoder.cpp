@@ -27,16 +27,12 @@ class GptDecoder final : public Decoder {
   int64_t context() const override { return model_.options().context; }
   DeviceContext& device() const override { return cache_.length.device(); }
   Tensor read(const Tensor& tokens) override {
-    check_tokens(tokens, cache_.length.dim(0), context());
-    return at_last(model_.read(tokens, cache_));
+    check_tokens(tokens, cache_.layers[0].dim(0), context());
+    return model_.read(tokens, cache_);
   }
   Tensor step(const Tensor& tokens) override { return model_.step(tokens, cache_); }
   void reorder(const Tensor& order) override {
-    for (KvCache::Layer& layer : cache_.layers) {
-      layer.keys.assign(take(layer.keys, order, 0));
-      layer.values.assign(take(layer.values, order, 0));
-    }
-    cache_.length.assign(take(cache_.length, order, 0));
+    for (Tensor& layer : cache_.layers) layer.assign(take(layer, order, 0));
   }
 
  private:

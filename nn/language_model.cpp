@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "nn/init.h"
+
 namespace heddle::nn {
 namespace {
 
@@ -45,6 +47,7 @@ std::string describe(const RecurrentLmOptions& o) {
 }
 
 LanguageModel::LanguageModel(const std::string& description, DeviceContext* device) {
+  const init::SkipScope skip;
   try {
     const Json json = Json::parse(description);
     const std::string type = json.at("type");

@@ -22,7 +22,7 @@ std::string describe(const RecurrentLmOptions& options);
 
 class LanguageModel {
  public:
-  // In evaluation mode, with weights of its own.
+  // In evaluation mode, with weights of its own that load_state_dict() has to fill.
   explicit LanguageModel(const std::string& description, DeviceContext* device = nullptr);
   // Of a model that there is; its mode stays.
   explicit LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}

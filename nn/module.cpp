@@ -14,14 +14,13 @@ std::string joined(const std::string& prefix, const std::string& name) {
   return prefix.empty() ? name : prefix + "." + name;
 }
 
-// Puts a value on another device under the same handle, so that whoever shares it follows.
-void move_in_place(Tensor& tensor, DeviceContext& device) {
-  if (&tensor.device() == &device) return;
+// Puts another value under the same handle, so that whoever shares it follows.
+void replace_in_place(Tensor& tensor, const std::function<Tensor(const Tensor&)>& change) {
   const bool trained = tensor.impl()->requires_grad;
   const NoGradScope no_grad;
-  const Tensor moved = tensor.detach().to(device);
+  const Tensor changed = change(tensor.detach());
   tensor.zero_grad();
-  tensor.impl()->set_node(moved.node());
+  tensor.impl()->set_node(changed.node());
   if (trained) tensor.set_requires_grad();
 }
 
@@ -180,11 +179,19 @@ void Module::requires_grad(bool on) {
 }
 
 void Module::to(DeviceContext& device) {
-  for (Tensor& parameter : parameters()) move_in_place(parameter, device);
-  for (auto& [name, buffer] : named_buffers()) move_in_place(buffer, device);
+  for (auto& [name, tensor] : state_dict()) {
+    if (&tensor.device() != &device) replace_in_place(tensor, [&](const Tensor& x) { return x.to(device); });
+  }
 }
 
 void Module::to(std::string_view device_id) { to(heddle::device(device_id)); }
+
+void Module::to(DType dtype) {
+  if (!is_float(dtype)) throw DTypeError(fmt::format("[Module::to] {} is no floating dtype; expected f32, f16, bf16 or f64", name_of(dtype)));
+  for (auto& [name, tensor] : state_dict()) {
+    if (is_float(tensor.dtype()) && tensor.dtype() != dtype) replace_in_place(tensor, [&](const Tensor& x) { return cast(x, dtype); });
+  }
+}
 
 void Module::apply_below(const std::string& path, const std::function<void(const std::string&, Module&)>& f) {
   for (auto& [name, child] : state_->children) child.apply_below(joined(path, name), f);

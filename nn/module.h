@@ -78,6 +78,8 @@ class Module {
   // Gradients are dropped. An optimizer's state follows with its next update.
   void to(DeviceContext& device);
   void to(std::string_view device_id);
+  // Casts floating parameters and buffers, for inference in 16 bits; handles follow, gradients are dropped. DTypeError for a dtype that is no float.
+  void to(DType dtype);
   // Calls f(path, module) for this module (path "") and everything below, children first. The Module is a handle
   // without its class.
   void apply(const std::function<void(const std::string& path, Module& module)>& f);

@@ -15,6 +15,7 @@ memory_jobs=$(awk '/^MemAvailable:/{print int($2 / 1500000)}' /proc/meminfo)
 
 arguments=()
 command -v ccache >/dev/null && arguments+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+export CCACHE_SLOPPINESS=pch_defines,time_macros  # without it, ccache keeps nothing that uses a precompiled header (HEDDLE_PCH)
 cmake --preset "$preset" "${arguments[@]}"
 targets=()
 [ $# -eq 0 ] || targets=(--target "$@")

@@ -2,8 +2,10 @@
 #include <fmt/format.h>
 
 #include <chrono>
+#include <csignal>
 #include <cstdio>
 #include <memory>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/seconds_since.h"
@@ -13,15 +15,15 @@
 #include "nn/generate.h"
 #include "nn/language_model.h"
 #include "tools/cli.h"
+#include "tools/interrupt.h"
 #include "train/model_file.h"
 
 namespace heddle::tools {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 struct Options {
-  std::string model, tokenizer, prompt = "\n", prompt_file, device;
+  std::string model, tokenizer, prompt_file, precision, device;
+  std::optional<std::string> prompt;
   nn::GenerateOptions how = {.tokens = 200, .temperature = 0.8};
   std::vector<std::string> stop;
   int64_t beams = 1;
@@ -41,7 +43,27 @@ LoadedModel load(const Options& o, DeviceContext& device) {
   LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? data::tokenizer_of(file.metadata, file.path) : data::load_tokenizer(o.tokenizer)};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
+  loaded.model.module().to(parse_dtype(o.precision.empty() ? file.config.training.precision : o.precision));
   return loaded;
+}
+
+// What the text begins with, and its tokens.
+struct Prompt {
+  std::string text;
+  std::vector<int32_t> tokens;
+};
+
+Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
+  if (o.prompt || !o.prompt_file.empty()) {
+    const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
+    return {text, tokenizer.encode(text)};
+  }
+  if (const auto end = tokenizer.special().find("<|endoftext|>"); end != tokenizer.special().end()) return {"", {end->second}};
+  try {
+    return {"\n", tokenizer.encode("\n")};
+  } catch (const ValueError&) {
+    throw ValueError("[generate] the model's vocabulary has no line break to begin with; give a --prompt");
+  }
 }
 
 // Tokens that end the text: special ones by name, and single tokens by their text.
@@ -56,7 +78,7 @@ std::vector<int32_t> stop_tokens(const Options& o, const data::Tokenizer& tokeni
   return stops;
 }
 
-// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is something to say.
+// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is something to say. Bytes that are no UTF-8 are shown as U+FFFD.
 class Printer {
  public:
   Printer(const data::Tokenizer& tokenizer, std::string prompt) : tokenizer_(tokenizer), held_(std::move(prompt)) {}
@@ -71,7 +93,7 @@ class Printer {
 
  private:
   void print(size_t bytes) {
-    std::fwrite(held_.data(), 1, bytes, stdout);
+    fmt::print("{}", data::valid_utf8(std::string_view(held_).substr(0, bytes)));
     std::fflush(stdout);
     held_.erase(0, bytes);
   }
@@ -79,40 +101,62 @@ class Printer {
   std::string held_;
 };
 
-void report(const Options& o, const std::string& text, size_t tokens, double seconds, const std::string& device) {
+volatile std::sig_atomic_t interrupted = 0;
+
+struct Made {
+  std::vector<int32_t> tokens;
+  double first_seconds = 0, seconds = 0;
+};
+
+// Draws tokens and prints them as they come.
+Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
+  const InterruptScope on_interrupt([](int) { interrupted = 1; });
+  const auto start = std::chrono::steady_clock::now();
+  Made made;
+  Printer printer(tokenizer, prompt.text);
+  made.tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t token) {
+    if (made.first_seconds == 0) made.first_seconds = seconds_since(start);
+    if (!o.json) printer.add(token);
+    return interrupted == 0;
+  });
+  made.seconds = seconds_since(start);
+  if (!o.json) printer.finish();
+  return made;
+}
+
+Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
+  const auto start = std::chrono::steady_clock::now();
+  Made made;
+  made.tokens = nn::beam_search(decoder, prompt.tokens, {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop}).at(0).tokens;
+  made.first_seconds = made.seconds = seconds_since(start);
+  if (!o.json) fmt::print("{}\n", data::valid_utf8(prompt.text + tokenizer.decode(made.tokens)));
+  return made;
+}
+
+void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer, const std::string& device) {
+  const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
-    print_json({{"event", "done"}, {"text", text}, {"tokens", tokens}, {"seconds", seconds}, {"tokens_per_second", static_cast<double>(tokens) / seconds}, {"device", device}});
+    print_json({{"event", interrupted ? "interrupted" : "done"}, {"text", data::valid_utf8(tokenizer.decode(made.tokens))}, {"tokens", made.tokens.size()}, {"seconds", made.seconds},
+                {"first_token_seconds", made.first_seconds}, {"tokens_per_second", speed}, {"device", device}});
   } else {
-    fmt::print(stderr, "{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", tokens, seconds, static_cast<double>(tokens) / seconds, device);
+    fmt::print(stderr, "{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
   }
 }
 
-void run(Options o) {
+int run(Options o) {
   DeviceContext& device = open_device(o.device, true);
   const LoadedModel loaded = load(o, device);
   const data::Tokenizer& tokenizer = *loaded.tokenizer;
-  const std::string prompt = o.prompt_file.empty() ? o.prompt : read_text_file(o.prompt_file, "generate");
-  const std::vector<int32_t> tokens = tokenizer.encode(prompt);
+  const Prompt prompt = prompt_of(o, tokenizer);
   o.how.stop = stop_tokens(o, tokenizer);
   if (o.greedy) o.how.temperature = 0;
   const auto decoder = loaded.model.decoder(o.beams, !o.no_cache);
-  const size_t read = nn::readable(*decoder, tokens).size();
-  if (read < tokens.size()) fmt::print(stderr, "heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n", tokens.size(), decoder->context(), read);
-
-  const auto start = Clock::now();
-  std::vector<int32_t> made;
-  Printer printer(tokenizer, prompt);
-  if (o.beams > 1) {
-    made = nn::beam_search(*decoder, tokens, {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop}).at(0).tokens;
-    if (!o.json) fmt::print("{}{}\n", prompt, tokenizer.decode(made));
-  } else {
-    made = nn::generate(*decoder, tokens, o.how, [&](int32_t token) {
-      if (!o.json) printer.add(token);
-      return true;
-    });
-    if (!o.json) printer.finish();
+  const size_t read = nn::readable(*decoder, prompt.tokens).size();
+  if (read < prompt.tokens.size()) {
+    fmt::print(stderr, "heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n", prompt.tokens.size(), decoder->context(), read);
   }
-  report(o, tokenizer.decode(made), made.size(), seconds_since(start), device.id());
+  report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer, device.id());
+  return interrupted ? exit_interrupted : 0;
 }
 
 }  // namespace
@@ -122,9 +166,9 @@ void add_generate(Cli& cli) {
   auto options = std::make_shared<Options>();
   Options& o = *options;
   command->add_option("model", o.model, "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")->required();
-  command->add_option("--prompt", o.prompt, "What it goes on with; default: a line break");
-  command->add_option("--prompt-file", o.prompt_file, "The same from a file");
-  command->add_option("--tokens", o.how.tokens, "At most so many")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command->add_option("--prompt", o.prompt, "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
+  command->add_option("--prompt-file", o.prompt_file, "The same from a file")->excludes("--prompt");
+  command->add_option("--tokens", o.how.tokens, "At most so many. Where the model's context is full, its last half is read again and the text goes on")->check(CLI::NonNegativeNumber)->capture_default_str();
   command->add_flag("--greedy", o.greedy, "The most likely token each time; as --temperature 0");
   command->add_option("--temperature", o.how.temperature, "Below 1 the likely become likelier")->capture_default_str();
   command->add_option("--top-k", o.how.top_k, "Only the k most likely tokens; 0: all")->capture_default_str();
@@ -133,12 +177,13 @@ void add_generate(Cli& cli) {
   command->add_option("--beams", o.beams, "Search the likeliest text with so many beams; above 1 nothing is drawn")->check(CLI::PositiveNumber)->capture_default_str();
   command->add_option("--length-penalty", o.length_penalty, "Of beams: log-probability / length^x is compared")->capture_default_str();
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
+  command->add_option("--precision", o.precision, "Weights and cache in f32, f16 or bf16; default: what the model was trained in")->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
-  command->callback([options] { run(*options); });
+  command->footer("Ctrl-C ends the text with exit code 130; a second Ctrl-C ends at once.\nExample:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
+  command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 
 }  // namespace heddle::tools

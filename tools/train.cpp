@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <atomic>
-#include <csignal>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 
 #include "tools/cli.h"
+#include "tools/interrupt.h"
 #include "tools/train_command.h"
 #include "tools/train_report.h"
 #include "train/metrics_lines.h"
@@ -22,28 +22,10 @@ namespace {
 
 std::atomic<train::Trainer*> running{nullptr};
 
-// The first Ctrl-C asks the run to end; a second one ends the process at once.
-class InterruptScope {
- public:
-  explicit InterruptScope(train::Trainer& trainer) {
-    running = &trainer;
-    struct sigaction action {};
-    action.sa_handler = [](int) {
-      if (train::Trainer* current = running) current->interrupt();
-    };
-    action.sa_flags = static_cast<int>(SA_RESETHAND);
-    sigaction(SIGINT, &action, &before_);
-  }
-  ~InterruptScope() {
-    sigaction(SIGINT, &before_, nullptr);
-    running = nullptr;
-  }
-  InterruptScope(const InterruptScope&) = delete;
-  InterruptScope& operator=(const InterruptScope&) = delete;
-
- private:
-  struct sigaction before_ {};
-};
+// The first Ctrl-C asks the run to end.
+void interrupt_run(int) {
+  if (train::Trainer* current = running) current->interrupt();
+}
 
 // "runs/mnist-mlp", or with the first free number behind it.
 std::string new_folder(const std::string& recipe) {
@@ -71,8 +53,11 @@ int run(train::Config config, bool resume, bool json) {
   if (resume) {
     for (const std::string& remark : trainer.resume()) fmt::print(stderr, "heddle: {}\n", one_line(remark));
   }
-  const InterruptScope on_interrupt(trainer);
-  return trainer.run() == train::Outcome::interrupted ? exit_interrupted : 0;
+  running = &trainer;
+  const InterruptScope on_interrupt(interrupt_run);
+  const train::Outcome outcome = trainer.run();
+  running = nullptr;
+  return outcome == train::Outcome::interrupted ? exit_interrupted : 0;
 }
 
 constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.";

@@ -8,6 +8,7 @@
 #include "core/exec/attention_vertex.h"
 #include "core/exec/conv_problem.h"
 #include "core/graph/linalg.h"
+#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 
@@ -55,6 +56,7 @@ const BodyRow rows[] = {
     attention_row(ops::attention_bias_gradient_op),
     attention_row(attention_gradients_op),
     {.op = &ops::scatter_rows_op, .lower = lower_scatter_rows, .dense_operands = true},
+    {.op = &ops::copy_rows_op, .lower = lower_copy_rows, .accepts = copy_rows_accepts, .takes = copy_rows_takes, .updates = true},
     {.op = &ops::argsort_op, .lower = lower_sort_blocks, .dense_operands = true},
     {.op = &sort_merge_op, .lower = lower_sort_merge, .dense_operands = true},
     {.op = &ops::cumsum_op, .lower = lower_scan, .dense_operands = true},

@@ -19,6 +19,8 @@ struct BodyRow {
   bool (*takes)(const Node& node) = nullptr;
   // Floating-point operations of one result, for profiles (core/exec/traffic.h). Null: one per element.
   double (*flops)(const Graph& graph, const IrNode& node) = nullptr;
+  // The result may lie in the first operand's memory: the kernel then writes only what differs. Taken where an assign wants it there, else decomposed.
+  bool updates = false;
   bool epilogue = false;        // elementwise work on the result may join the group: `lower` prints it with print_epilogue()
 };
 
@@ -26,6 +28,9 @@ struct BodyRow {
 const BodyRow& body_row(const OpDef& op);
 
 LoweredKernel lower_scatter_rows(const LowerInput& in);
+LoweredKernel lower_copy_rows(const LowerInput& in);
+bool copy_rows_accepts(const IrNode& node, size_t input, const View& view);
+bool copy_rows_takes(const Node& node);
 LoweredKernel lower_attention(const LowerInput& in);
 LoweredKernel lower_attention_gradient(const LowerInput& in);
 bool attention_accepts(const IrNode& node, size_t input, const View& view);

@@ -220,17 +220,23 @@ Capture capture(std::span<const NodePtr> roots) {
 
 namespace {
 
-// Rows of kind body may decline single nodes: those are decomposed, as fused rows are.
-bool has_kernel(const Node& node) {
-  if (node.op->kind != OpKind::body) return false;
-  const BodyRow& row = body_row(*node.op);
-  return row.takes == nullptr || row.takes(node);
+// What assigns write over the memory of its own first operand.
+std::unordered_set<const Node*> find_updates(const Capture& captured) {
+  std::unordered_set<const Node*> updates;
+  auto target = captured.overwritten.begin();
+  for (size_t i = 0; i < captured.outputs.size(); ++i) {
+    if (captured.assign_slots[i] < 0) continue;
+    const Node* value = captured.outputs[i]->inputs.back().get();
+    if (!value->inputs.empty() && value->inputs[0].get() == *target) updates.insert(value);
+    ++target;
+  }
+  return updates;
 }
 
 class Importer {
  public:
   // The graph of a step.
-  Importer(const Capture& captured, const std::vector<uint16_t>& varying) : captured_(&captured), varies_(varying) {
+  Importer(const Capture& captured, const std::vector<uint16_t>& varying) : captured_(&captured), varies_(varying), updates_(find_updates(captured)) {
     graph_.storage_slots = static_cast<int>(captured.storages.size());
     graph_.host_slots = static_cast<int>(captured.host_values.size());
     for (const NodePtr& node : captured.order) {
@@ -251,6 +257,13 @@ class Importer {
   Graph take() { return std::move(graph_); }
 
  private:
+  // Rows of kind body may decline single nodes: those are decomposed, as fused rows are.
+  bool has_kernel(const Node& node) const {
+    if (node.op->kind != OpKind::body) return false;
+    const BodyRow& row = body_row(*node.op);
+    return (row.takes == nullptr || row.takes(node)) && (!row.updates || updates_.contains(&node));
+  }
+
   void import(const NodePtr& node) {
     if (ids_.contains(node.get())) return;
     if (node->has_value()) {
@@ -328,6 +341,7 @@ class Importer {
 
   const Capture* captured_ = nullptr;  // of a step
   const std::vector<uint16_t> varies_;
+  const std::unordered_set<const Node*> updates_;
   bool decomposing_ = false;
   Graph graph_;
   std::unordered_map<Node*, int> ids_;

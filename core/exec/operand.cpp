@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/exec/bodies.h"
 #include "core/exec/emit.h"
 #include "core/exec/emit_text.h"
 #include "core/graph/primitives.h"
@@ -47,6 +48,12 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
     operand.function = "(" + substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype) + ")";
   }
   return operand;
+}
+
+bool updates_operand(const ScheduledGraph& scheduled, const Group& group) {
+  if (group.kind != GroupKind::body) return false;
+  const IrNode& anchor = scheduled.graph.nodes[group.anchor];
+  return body_row(*anchor.op).updates && resolve_operand(scheduled, group, anchor.inputs[0], "x").slot == resolve_operand(scheduled, group, group.anchor, "x").slot;
 }
 
 std::optional<MatmulBatch> try_matmul_batch(const View& a, const View& b) {

@@ -20,6 +20,9 @@ struct Operand {
 // Follows the operand down through views and inlined unary vertices to memory.
 Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int id, const std::string& variable);
 
+// A body's group whose result lies in its first operand's memory: it writes only what differs (BodyRow::updates).
+bool updates_operand(const ScheduledGraph& scheduled, const Group& group);
+
 // The batch dimensions of two matmul operands as at most two loops.
 struct MatmulBatch {
   std::array<int64_t, 2> sizes{1, 1};

@@ -440,7 +440,18 @@ class Scheduler {
     return false;
   }
 
+  // A body that only writes what differs from its first operand, while the others lie elsewhere.
+  bool updates_in_place(const Group& group, int slot) const {
+    if (group.kind != GroupKind::body || !body_row(*at(group.anchor).op).updates) return false;
+    const std::vector<int>& inputs = at(group.anchor).inputs;
+    return std::none_of(inputs.begin() + 1, inputs.end(), [&](int id) {
+      while (is_view_op(*at(id).op)) id = at(id).inputs[0];
+      return at(id).leaf >= 0 && graph().leaves[at(id).leaf].slot == slot;
+    });
+  }
+
   bool reads_elsewhere(const Group& group, const Member& writer, int slot) const {
+    if (updates_in_place(group, slot)) return false;
     const Shape shape = writer.level == Level::full ? full_shape(group) : group.domain;
     // What belongs to a row is stored before the row's elements are computed, and those may ask for the old value then.
     const bool elements_follow = writer.level == Level::row && std::any_of(group.members.begin(), group.members.end(),

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "core/exec/kernel_cost.h"
+#include "core/exec/operand.h"
 
 namespace heddle {
 namespace {
@@ -24,6 +25,7 @@ class GroupFacts {
   GroupFacts(const ScheduledGraph& scheduled, const Group& group) : scheduled_(scheduled), graph_(scheduled.graph), group_(group) {}
 
   void add_to(KernelFacts& facts) const {
+    if (updates_operand(scheduled_, group_)) return update(facts);
     read(facts);
     for (const Member& member : group_.members) {
       const IrNode& node = graph_.nodes[static_cast<size_t>(member.node)];
@@ -52,6 +54,17 @@ class GroupFacts {
   }
 
  private:
+  // Only what the other operands say is read and written.
+  void update(KernelFacts& facts) const {
+    const std::vector<int>& inputs = graph_.nodes[static_cast<size_t>(group_.anchor)].inputs;
+    for (size_t i = 1; i < inputs.size(); ++i) {
+      const IrNode& node = graph_.nodes[static_cast<size_t>(inputs[i])];
+      facts.read_bytes += as_double(node.shape.numel()) * static_cast<double>(size_of(node.dtype));
+    }
+    const IrNode& last = graph_.nodes[static_cast<size_t>(inputs.back())];
+    facts.written_bytes += as_double(last.shape.numel()) * static_cast<double>(size_of(last.dtype));
+  }
+
   double runs(Level level) const { return as_double(group_.domain.numel()) * (level == Level::full ? as_double(group_.inner.numel()) : 1.0); }
 
   double operations(const IrNode& node, double times) const {

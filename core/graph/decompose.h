@@ -13,5 +13,6 @@ Tensor decompose_softmax(const Node& node);
 Tensor decompose_log_softmax(const Node& node);
 Tensor decompose_logsumexp(const Node& node);
 Tensor decompose_cross_entropy(const Node& node);
+Tensor decompose_copy_rows(const Node& node);
 
 }  // namespace heddle

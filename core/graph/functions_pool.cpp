@@ -81,7 +81,37 @@ Tensor padded(const Tensor& x, const Sides& sides, double value) {
   return any ? pad(x, amounts, value) : x;
 }
 
-// Element `at` (one number for each side) of all windows: a strided slice of the padded input.
+// Whether as_windows() can take the windows: a third side would need so many dimensions that none of the eight is left for vmap().
+bool side_by_side(const Tensor& x, const Sides& sides) {
+  return sides.size() <= 2 && sides.back().axis + 1 == x.rank() && std::ranges::all_of(sides, [](const Side& s) { return s.stride == s.kernel && s.dilation == 1; });
+}
+
+// Of windows that lie side by side: each of their dimensions as two, windows and elements, as a view. The gradient of an element is then laid beside the others', not between zeros.
+Tensor as_windows(const Tensor& x, const Sides& sides) {
+  std::vector<Slice> ranges(static_cast<size_t>(x.rank()));
+  Shape shape;
+  for (int d = 0; d < sides[0].axis; ++d) shape.push_back(x.dim(d));
+  for (const Side& s : sides) {
+    ranges[static_cast<size_t>(s.axis)] = {.start = 0, .stop = s.out * s.kernel};
+    shape.push_back(s.out);
+    shape.push_back(s.kernel);
+  }
+  return reshape(slice(x, ranges), shape);
+}
+
+// Element `at` (one number for each side) of all windows of as_windows().
+Tensor element_of_windows(const Tensor& windows, const Sides& sides, const List& at) {
+  std::vector<Slice> ranges(static_cast<size_t>(windows.rank()));
+  Shape shape;
+  for (int d = 0; d < sides[0].axis; ++d) shape.push_back(windows.dim(d));
+  for (size_t d = 0; d < sides.size(); ++d) {
+    ranges[static_cast<size_t>(sides[0].axis) + 2 * d + 1] = {.start = at[d], .stop = at[d] + 1};
+    shape.push_back(sides[d].out);
+  }
+  return reshape(slice(windows, ranges), shape);
+}
+
+// The same of any windows: a strided slice of the padded input.
 Tensor element(const Tensor& x, const Sides& sides, const List& at) {
   std::vector<Slice> ranges(static_cast<size_t>(x.rank()));
   for (size_t d = 0; d < sides.size(); ++d) {
@@ -113,10 +143,11 @@ Tensor combine(const Tensor& x, const Sides& sides, double outside, F f) {
     for (size_t d = sides.size(); d > 0; --d) y = combine(y, Sides{sides[d - 1]}, outside, f);
     return y;
   }
-  const Tensor in = padded(x, sides, outside);
+  const bool split = side_by_side(x, sides);
+  const Tensor in = split ? as_windows(padded(x, sides, outside), sides) : padded(x, sides, outside);
   Tensor result;
   each_element(sides, [&](const List& at) {
-    const Tensor v = element(in, sides, at);
+    const Tensor v = split ? element_of_windows(in, sides, at) : element(in, sides, at);
     result = result.defined() ? f(result, v) : v;
   });
   return result;

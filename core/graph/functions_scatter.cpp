@@ -8,8 +8,10 @@
 
 #include "core/graph/build_shape.h"
 #include "core/graph/custom.h"
+#include "core/graph/decompose.h"
 #include "core/graph/index_check.h"
 #include "core/graph/pick.h"
+#include "core/graph/primitives.h"
 
 namespace heddle {
 namespace {
@@ -217,8 +219,14 @@ Tensor index_copy(const Tensor& x, int axis, const Tensor& indices, const Tensor
   const int at = build::axis_of("index_copy", x, axis);
   const Tensor index = check_slices("index_copy", x, at, indices, source);
   if (x.numel() == 0 || source.numel() == 0) return x;
+  return build::record(ops::copy_rows_op, {&x, &index, &source}, Attrs{{at}}, x.shape(), x.dtype());
+}
+
+Tensor decompose_copy_rows(const Node& node) {
+  const Tensor x(node.inputs[0]), indices(node.inputs[1]), source(node.inputs[2]);
+  const int at = static_cast<int>(node.attrs.ints[0]);
   const int64_t rows = x.dim(at);
-  const Tensor pick = reshape(build::last_pick(reshape(index, Shape{1, index.dim(0), 1}), rows), Shape{rows});
+  const Tensor pick = reshape(build::last_pick(reshape(indices, Shape{1, indices.dim(0), 1}), rows), Shape{rows});
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
   return where(reshape(pick >= 0, aligned.with(at, rows)), take(source, maximum(pick, 0), at), x);
 }

@@ -15,6 +15,7 @@
 #include "core/graph/linalg.h"
 #include "core/graph/op.h"
 #include "core/graph/loop.h"
+#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -178,6 +179,7 @@ HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, "gradient of attent
 HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, "gradients of attention for its keys and values", &decompose_attention_key_gradient)
 HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, "gradient of attention for its bias", &decompose_attention_bias_gradient)
 HEDDLE_PRIMITIVE(scatter_rows, body, 3, widest, "base, plus rows of u added at the rows that i names")
+HEDDLE_PRIMITIVE(copy_rows, body, 3, widest, "x with the rows that i names replaced by those of u; the last one wins", &decompose_copy_rows)
 HEDDLE_PRIMITIVE(argsort, body, 1, widest, "indices that order the last axis, stable; NaN counts as largest")
 HEDDLE_PRIMITIVE(cumsum, body, -1, f32, "running sums along an axis")
 HEDDLE_PRIMITIVE(cumprod, body, -1, f32, "running products along an axis")
@@ -226,7 +228,7 @@ const OpDef* const table[] = {
 #undef HEDDLE_BINARY
     &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
     &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
-    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::argsort_op,
+    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::copy_rows_op, &ops::argsort_op,
     &ops::cumsum_op, &ops::cumprod_op, &ops::cummax_op, &ops::logcumsumexp_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
     &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
     &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,

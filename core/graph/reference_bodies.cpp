@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "core/graph/linalg.h"
+#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 #include "core/graph/reference_ops.h"
@@ -31,6 +32,24 @@ HostArray scatter_rows(const Node&, Inputs in) {
         out.floats[to] += rows.floats[from];
       } else {
         out.ints[to] = wrapped(add_wrapping(out.ints[to], rows.ints[from]), out.dtype);
+      }
+    }
+  }
+  return out;
+}
+
+HostArray copy_rows(const Node& node, Inputs in) {
+  const HostArray &x = *in[0], &indices = *in[1], &source = *in[2];
+  HostArray out = x;
+  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const Rows to(x.shape, axis), from(source.shape, axis);
+  for (int64_t j = 0; j < from.size; ++j) {
+    const int64_t row = indices.ints[static_cast<size_t>(j)];
+    if (row < 0 || row >= to.size) continue;
+    for (int64_t o = 0; o < to.outer; ++o) {
+      for (int64_t i = 0; i < to.inner; ++i) {
+        if (is_float(out.dtype)) out.floats[to.at(o, row, i)] = source.floats[from.at(o, j, i)];
+        else out.ints[to.at(o, row, i)] = source.ints[from.at(o, j, i)];
       }
     }
   }
@@ -105,7 +124,7 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
-      {&ops::scatter_rows_op, scatter_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
+      {&ops::scatter_rows_op, scatter_rows}, {&ops::copy_rows_op, copy_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
       {&ops::cummax_op, running_maximum}, {&ops::logcumsumexp_op, running_log_sum},
       {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},

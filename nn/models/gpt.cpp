@@ -88,21 +88,31 @@ Tensor GptBlock::attend(const Tensor& x) {
 
 Tensor GptBlock::forward(const Tensor& x) { return finish(x, attend(ln_1_(x))); }
 
-Tensor GptBlock::read(const Tensor& x, KvCache::Layer& cache) {
-  const auto [queries, keys, values] = split_heads(c_attn_(ln_1_(x)), heads_);
-  const std::vector<std::pair<int64_t, int64_t>> behind = {{0, 0}, {0, 0}, {0, cache.keys.dim(2) - keys.dim(2)}, {0, 0}};
-  cache.keys.assign(pad(keys, behind));
-  cache.values.assign(pad(values, behind));
-  return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(queries, keys, values, {.causal = true}))));
+Tensor GptBlock::read(const Tensor& x, Tensor& cache) {
+  const auto [queries, added] = project(x, cache.dtype());
+  cache.assign(pad(added, {{0, 0}, {0, 0}, {0, 0}, {0, cache.dim(3) - added.dim(3)}, {0, 0}}));
+  return attend(x, queries, added, {.causal = true});
 }
 
-Tensor GptBlock::step(const Tensor& x, KvCache::Layer& cache, const Tensor& length) {
-  const auto [query, key, value] = split_heads(c_attn_(ln_1_(x)), heads_);
-  const Tensor places = arange(0, static_cast<double>(cache.keys.dim(2)), 1, DType::i32, &x.device());
-  const Tensor is_next = reshape(places, {-1, 1}) == reshape(length, {-1, 1, 1, 1});  // (B, 1, context, 1)
-  cache.keys.assign(where(is_next, key, cache.keys));
-  cache.values.assign(where(is_next, value, cache.values));
-  return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(query, cache.keys, cache.values, {.key_lengths = length + 1}))));
+Tensor GptBlock::step(const Tensor& x, Tensor& cache, const Tensor& length) {
+  const auto [query, added] = project(x, cache.dtype());
+  cache.assign(index_copy(cache, 3, length, added));
+  return attend(x, query, cache, {.key_lengths = expand(length + 1, {x.dim(0)})});
+}
+
+GptBlock::Projected GptBlock::project(const Tensor& x, DType cached) {
+  const int64_t width = x.dim(2);
+  const Tensor all = c_attn_(ln_1_(x));  // (B, T, 3 C): queries, keys, values
+  const auto heads = [&](int64_t first, int64_t parts) {
+    const Tensor part = slice(all, -1, {.start = first * width, .stop = (first + parts) * width});
+    return permute(reshape(part, {x.dim(0), x.dim(1), parts, heads_, width / heads_}), {0, 2, 3, 1, 4});
+  };
+  return {cast(squeeze(heads(0, 1), 1), cached), cast(heads(1, 2), cached)};
+}
+
+Tensor GptBlock::attend(const Tensor& x, const Tensor& queries, const Tensor& keys_and_values, const AttentionOptions& how) {
+  const auto part = [&](int64_t i) { return squeeze(slice(keys_and_values, 1, {.start = i, .stop = i + 1}), 1); };
+  return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(queries, part(0), part(1), how))));
 }
 
 Tensor GptBlock::finish(const Tensor& x, const Tensor& attended) {
@@ -129,39 +139,49 @@ void Gpt::check_tokens(const Tensor& tokens) const {
   throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}", tokens.shape().str(), options_.context));
 }
 
-Tensor Gpt::embed(const Tensor& tokens) const { return embedding(wte_, tokens) + slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)}); }
+Tensor Gpt::embed(const Tensor& tokens, const Tensor& positions) const {
+  const Tensor x = embedding(wte_, tokens) + positions;
+  return cast(x, promote(x.dtype(), DType::f32));  // the sums of the blocks keep their digits where weights are stored in 16 bits
+}
+
+Tensor Gpt::first_positions(const Tensor& tokens) const { return slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)}); }
 
 Tensor Gpt::forward(const Tensor& tokens) {
   check_tokens(tokens);
-  Tensor x = heddle::dropout(embed(tokens), options_.dropout, training(), generator_);
+  Tensor x = heddle::dropout(embed(tokens, first_positions(tokens)), options_.dropout, training(), generator_);
   for (GptBlock& block : blocks_) x = options_.checkpoint || options_.offload ? checkpoint(CheckpointOptions{.offload = options_.offload}, block, x) : block(x);
   return matmul(ln_f_(x), transpose(wte_));
 }
 
 KvCache Gpt::make_cache(int64_t batch) const {
-  const Shape shape{batch, options_.heads, options_.context, options_.width / options_.heads};
+  const Shape shape{batch, 2, options_.heads, options_.context, options_.width / options_.heads};
   DeviceContext* device = &wte_.device();
-  KvCache cache{{}, zeros({batch}, DType::i32, device)};
-  for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back({zeros(shape, wte_.dtype(), device), zeros(shape, wte_.dtype(), device)});
+  KvCache cache{{}, zeros({1}, DType::i32, device)};
+  for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back(zeros(shape, wte_.dtype(), device));
   return cache;
 }
 
 Tensor Gpt::read(const Tensor& tokens, KvCache& cache) {
   check_tokens(tokens);
   const NoGradScope no_grad;
-  Tensor x = embed(tokens);
+  Tensor x = embed(tokens, first_positions(tokens));
   for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].read(x, cache.layers[i]);
   cache.length.assign(full(cache.length.shape(), static_cast<double>(tokens.dim(1)), DType::i32, &x.device()));
-  return matmul(ln_f_(x), transpose(wte_));
+  return logits_of_last(x);
+}
+
+Tensor Gpt::logits_of_last(const Tensor& x) {
+  const Tensor last = squeeze(slice(x, 1, {.start = x.dim(1) - 1, .stop = x.dim(1)}), 1);
+  return matmul(ln_f_(last), transpose(wte_));
 }
 
 Tensor Gpt::step(const Tensor& tokens, KvCache& cache) {
   const NoGradScope no_grad;
   const Tensor& length = cache.length;
-  Tensor x = unsqueeze(embedding(wte_, tokens) + embedding(wpe_, length), 1);  // (B, 1, C)
+  Tensor x = unsqueeze(embed(tokens, embedding(wpe_, length)), 1);  // (B, 1, C)
   for (size_t i = 0; i < blocks_.size(); ++i) x = blocks_[i].step(x, cache.layers[i], length);
   cache.length.assign(length + 1);
-  return matmul(squeeze(ln_f_(x), 1), transpose(wte_));
+  return logits_of_last(x);
 }
 
 }  // namespace heddle::nn

@@ -35,13 +35,11 @@ GptOptions gpt2_xl();
 GptOptions nanogpt_char(int64_t vocabulary = 65);
 GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
 
-// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h) computes one position a step.
+// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h) computes one position a step. In the weights' dtype, so with weights in
+// 16 bits (Module::to) the cache takes 16 as well; products, norms and logits are f32 all the same.
 struct KvCache {
-  struct Layer {
-    Tensor keys, values;  // (B, heads, context, width / heads)
-  };
-  std::vector<Layer> layers;
-  Tensor length;  // (B) i32: positions held
+  std::vector<Tensor> layers;  // (B, 2, heads, context, width / heads): keys, then values
+  Tensor length;               // (1) i32: positions held, the same in every row
 };
 
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
@@ -50,12 +48,18 @@ class GptBlock : public Module {
   GptBlock(const GptOptions& options, DeviceContext* device, Generator* generator);
   Tensor forward(const Tensor& x) override;  // (B, T, C) -> (B, T, C)
   // The same, and the cache holds these T positions. Evaluation only: no dropout.
-  Tensor read(const Tensor& x, KvCache::Layer& cache);
-  // One position (B, 1, C) behind the `length` (B) i32 that the cache holds, which is written there.
-  Tensor step(const Tensor& x, KvCache::Layer& cache, const Tensor& length);
+  Tensor read(const Tensor& x, Tensor& cache);
+  // One position (B, 1, C) behind the `length` (1) i32 that the cache holds, which is written there: this row and no other.
+  Tensor step(const Tensor& x, Tensor& cache, const Tensor& length);
 
  private:
+  // Queries (B, heads, T, size), keys and values (B, 2, heads, T, size), in the cache's dtype.
+  struct Projected {
+    Tensor queries, keys_and_values;
+  };
+  Projected project(const Tensor& x, DType cached);
   Tensor attend(const Tensor& x);
+  Tensor attend(const Tensor& x, const Tensor& queries, const Tensor& keys_and_values, const AttentionOptions& how);
   Tensor finish(const Tensor& x, const Tensor& attended);
 
   int64_t heads_;
@@ -75,14 +79,16 @@ class Gpt : public Module {
 
   // An empty cache of this model's context.
   KvCache make_cache(int64_t batch = 1) const;
-  // Logits of tokens (B, T) as forward() gives them; the cache then holds these positions and no others. Records no gradient, as step().
+  // Logits (B, vocabulary) behind tokens (B, T); the cache then holds these positions and no others. Records no gradient, as step().
   Tensor read(const Tensor& tokens, KvCache& cache);
   // Logits (B, vocabulary) behind one token more for each row, (B). Wrong where a row's cache is full.
   Tensor step(const Tensor& tokens, KvCache& cache);
 
  private:
   void check_tokens(const Tensor& tokens) const;
-  Tensor embed(const Tensor& tokens) const;
+  Tensor embed(const Tensor& tokens, const Tensor& positions) const;
+  Tensor logits_of_last(const Tensor& x);
+  Tensor first_positions(const Tensor& tokens) const;
   GptOptions options_;
   Generator* generator_;
   Tensor wte_, wpe_;  // (vocabulary, C), (context, C)

@@ -48,7 +48,9 @@ RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, DeviceContext* device, Gen
 
 RecurrentLm::Result RecurrentLm::run(const Tensor& tokens, std::vector<Tensor> state) {
   check_tokens(tokens);
-  const Recurrent::Result result = rnn_.run(drop_(encoder_(tokens)), std::move(state));  // (N, T, hidden)
+  const Tensor embedded = drop_(encoder_(tokens));
+  // States stay f32 where weights are stored in 16 bits.
+  const Recurrent::Result result = rnn_.run(cast(embedded, promote(embedded.dtype(), DType::f32)), std::move(state));  // (N, T, hidden)
   return {decoder_(drop_(result.states)), result.last};
 }
 

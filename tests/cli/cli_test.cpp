@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
+#include <utility>
+#include <vector>
 
 #include "core/graph/op.h"
 #include "tests/cli/subprocess.h"
@@ -143,6 +146,22 @@ TEST(Dump, EveryView) {
     EXPECT_FALSE(json["text"].get<std::string>().empty()) << what;
   }
   EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--what", "graph", "--device", "null:0"}).out, "matmul"));
+}
+
+// The gradient of windows that lie side by side finds an element's window once: three remainders of the flat number and one for each side, not four for each of a window's elements.
+TEST(Dump, GradientsOfPoolsFindTheirWindowOnce) {
+  std::istringstream lines(run_heddle({"dump", "mnist-cnn", "--what", "source", "--device", "null:0"}).out);
+  std::vector<std::pair<std::string, int>> remainders;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("kernel ")) remainders.emplace_back(line, 0);
+    if (contains(line, " % ")) ++remainders.back().second;
+  }
+  for (const auto& [name, count] : remainders) {
+    if (name.starts_with("kernel ew_")) {
+      EXPECT_LE(count, 6) << name;
+    }
+  }
+  EXPECT_GT(remainders.size(), 20u);
 }
 
 }  // namespace

@@ -34,7 +34,6 @@ class TextCommands : public testing::Test {
 };
 using TokenizeCommand = TextCommands;
 using PackCommand = TextCommands;
-using GenerateCommand = TextCommands;
 
 TEST_F(TokenizeCommand, TrainsEncodesAndDecodes) {
   std::string corpus;
@@ -103,35 +102,6 @@ TEST_F(PackCommand, FlippedBitsAreFound) {
   bytes[20] ^= 4;
   test::write_bytes(out, bytes);
   expect_user_error({"pack", "verify", out}, "record 0 is corrupt");
-}
-
-TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
-  std::string corpus;
-  for (int i = 0; i < 40; ++i) corpus += "the weaver lifts the warp, größer ";
-  const std::string text = write("corpus.txt", corpus);
-  const auto train = [&](const std::string& recipe) {
-    const std::string run = folder / recipe;
-    const Finished trained = run_heddle({"train", recipe, "--data", text, "--out", run, "--device", "reference:0", "--steps", "1", "--batch", "2", "--limit-test", "1", "--set", "model.width=8", "--set",
-                                         "model.layers=1", "--set", "model.context=16"});
-    EXPECT_EQ(trained.exit_code, 0) << trained.err;
-    return run;
-  };
-  const auto generate = [&](const std::string& run, std::vector<std::string> more) {
-    more.insert(more.begin(), {"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "10"});
-    return json(more);
-  };
-  const std::string gpt = train("char-gpt"), lstm = train("char-lstm");
-  const Json drawn = generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"}), greedy = generate(gpt, {"--greedy"});
-  EXPECT_EQ(drawn["tokens"], 10);
-  EXPECT_EQ(generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"})["text"], drawn["text"]);
-  EXPECT_EQ(generate(gpt, {"--greedy", "--no-cache"})["text"], greedy["text"]);
-  EXPECT_EQ(generate(gpt, {"--beams", "2"})["tokens"], 10);
-  EXPECT_EQ(generate(lstm, {"--greedy"})["tokens"], 10);
-  EXPECT_EQ(run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out, "the " + greedy["text"].get<std::string>() + "\n");
-  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "XYZ"}, "'X' (U+0058) at byte 0 is not among the");
-  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", "the", "--top-p", "2"}, "top_p is 2");
-  expect_user_error({"generate", gpt, "--device", "reference:0", "--prompt", ""}, "the prompt is empty");
-  EXPECT_EQ(json({"tokenize", "info", "--tokenizer", gpt + "/model.safetensors"})["type"], "characters");
 }
 
 }  // namespace

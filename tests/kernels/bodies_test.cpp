@@ -1,4 +1,4 @@
-// reduce.hk, scatter_add.hk and copy.hk against plain loops.
+// reduce.hk, scatter_add.hk, copy_rows.hk and copy.hk against plain loops.
 #include <cmath>
 
 #include "tests/kernels/kernel_test.h"
@@ -160,6 +160,50 @@ TEST_P(ScatterAddTest, OrderIsThatOfTheUpdates) {
 }
 
 HEDDLE_ON_DEVICES(ScatterAddTest);
+
+class CopyRowsTest : public KernelTest {
+ protected:
+  // src lies as (j, second, first, element) behind an offset of 2.
+  void check(const std::vector<double>& indices, int64_t whole, DType dtype = DType::f32, DType index = DType::i32) {
+    constexpr int64_t first = 2, second = 3, rows = 5, inner = 7;
+    const auto count = static_cast<int64_t>(indices.size());
+    KernelRun r;
+    r.arrays["base"] = KernelArray::of(dtype, quarters(first * second * rows * inner, 6));
+    r.arrays["idx"] = KernelArray::of(index, indices);
+    r.arrays["src"] = KernelArray::of(dtype, quarters(static_cast<size_t>(first * second * count * inner) + 2, 7));
+    r.arrays["dst"] = whole == 1 ? KernelArray::zeros(dtype, first * second * rows * inner) : r.arrays.at("base");
+    r.constants = {{"O1", first}, {"O2", second}, {"R", rows}, {"I", inner}, {"COUNT", double(count)}, {"SRC_OFF", 2}, {"SRC_S1", inner}, {"SRC_S2", first * inner}, {"SRC_SJ", first * second * inner}};
+    std::vector<double> want = r.arrays.at("base").values();
+    for (int64_t j = 0; j < count; ++j) {
+      const double row = indices[static_cast<size_t>(j)];
+      if (row < 0 || row >= rows) continue;
+      for (int64_t o = 0; o < first * second; ++o) {
+        for (int64_t i = 0; i < inner; ++i) {
+          const int64_t from = 2 + o / second * inner + o % second * first * inner + j * first * second * inner + i;
+          want[static_cast<size_t>((o * rows + static_cast<int64_t>(row)) * inner + i)] = r.arrays.at("src")[static_cast<size_t>(from)];
+        }
+      }
+    }
+    KernelFile::Options o;
+    o.tunables = {{"WHOLE", whole}};
+    o.types = {{"T", dtype}, {"K", index}};
+    if (whole == 0) o.dropped_buffers = {"base"};
+    if (whole == 0) r.arrays.erase("base");
+    EXPECT_EQ(run(KernelFile::builtin("copy_rows"), o, r).arrays.at("dst").values(), want) << count << " rows, whole " << whole;
+  }
+};
+
+TEST_P(CopyRowsTest, TheLastOfEqualIndicesWins) {
+  for (const int64_t whole : {0, 1}) {
+    check({3}, whole);
+    check({4, 0, 4, 2, 4}, whole);
+    check({-1, 5, 1000, 1}, whole);  // outside: ignored
+    check({1, 1}, whole, DType::f16);
+    if (caps().i64) check({0, 3}, whole, DType::i64, DType::i64);
+  }
+}
+
+HEDDLE_ON_DEVICES(CopyRowsTest);
 
 class CopyTest : public KernelTest {
  protected:

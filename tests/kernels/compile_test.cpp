@@ -178,6 +178,7 @@ std::vector<Variant> variants(int64_t vw) {
                      {{{"T", t}, {"I", t == DType::i64 ? t : DType::i32}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
     for (const DType t : {DType::f32, DType::f16, DType::u8, DType::boolean, DType::i64, DType::f64}) {
+      all.push_back({"copy_rows", {{{"T", t}, {"K", t == DType::i64 ? t : DType::i32}}, {{"WHOLE", schedule}}, {}, {}, {}, {}}});
       all.push_back({"copy", {{{"T", t}, {"TO", t}}, {{"LANES", schedule == 0 ? 64 : 1}}, {}, {}, {}, {}}});
     }
   }

@@ -7,6 +7,8 @@
 #include <cmath>
 #include <map>
 
+#include "autograd/autograd.h"
+#include "core/exec/profile.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
@@ -16,10 +18,10 @@ namespace {
 
 using Tokens = std::vector<int32_t>;
 
-nn::Gpt small_gpt(DeviceContext& where, int64_t context = 13, int64_t vocabulary = 17) {
+nn::Gpt small_gpt(DeviceContext& where, int64_t context = 13, int64_t vocabulary = 17, double scale = 8) {
   Generator generator{.seed = 3};
   nn::Gpt model({.vocabulary = vocabulary, .context = context, .layers = 2, .heads = 3, .width = 24}, &where, &generator);
-  for (Tensor& p : model.parameters()) p.assign(p * 8 + uniform(p.shape(), -0.1, 0.1, &where, &generator));  // far from uniform logits
+  for (Tensor& p : model.parameters()) p.assign(p * scale + uniform(p.shape(), -0.1, 0.1, &where, &generator));  // far from uniform logits
   model.eval();
   return model;
 }
@@ -105,6 +107,45 @@ TEST_P(GenerateTest, NoNewPlansPerPosition) {
   EXPECT_GE(late.compiled_replays - early.compiled_replays, 25u);
 }
 
+// A token costs a row of each layer's cache: nothing of a step writes as much as a cache has.
+TEST_P(GenerateTest, AStepWritesOneRow) {
+  if (GetParam() == "reference:0") GTEST_SKIP() << "the reference device has no kernels";
+  const nn::Gpt gpt = small_gpt(where(), 200);
+  const auto decoder = nn::cached_decoder(gpt, 2);
+  const NoGradScope no_grad;
+  eval({decoder->read(token_rows(2, 4, where()))});
+  Profiler profiler;
+  eval({decoder->step(Tensor::from_vector<int32_t>({3, 4}, {2}, &where()))});
+  size_t updates = 0;
+  for (const KernelRow& row : profiler.stop().rows()) {
+    EXPECT_LT(row.facts.written_bytes, 2 * 4 * 24 * 4 + 1) << row.facts.ops;  // the widest values of a layer
+    if (row.facts.ops.find("copy_rows") != std::string::npos) updates += row.count;
+  }
+  EXPECT_EQ(updates, 2u);  // one a layer, for keys and values together
+}
+
+// Weights and cache in 16 bits, all else in f32: what differs from the f32 model of the same rounded weights is the rounding of queries, keys and values.
+TEST_P(GenerateTest, SixteenBits) {
+  for (const DType low : {DType::f16, DType::bf16}) {
+    // Weights of a size at which no softmax is all or nothing, which would turn a rounded score into another token.
+    nn::Gpt gpt = small_gpt(where(), 13, 17, 2), rounded = small_gpt(reference(), 13, 17, 2);
+    gpt.to(low);
+    for (Tensor& p : rounded.parameters()) p.assign(cast(cast(p, low), DType::f32));
+    EXPECT_EQ(gpt.make_cache().layers[0].dtype(), low);
+    const NoGradScope no_grad;
+    const Tensor tokens = token_rows(2, 9, where()), expected = rounded(token_rows(2, 9, reference()));
+    const auto decoder = nn::cached_decoder(gpt, 2);
+    Tensor found = decoder->read(slice(tokens, 1, {.stop = 4}));
+    for (int64_t t = 4; t <= 9; ++t) {
+      EXPECT_EQ(found.dtype(), DType::f32);
+      const Tensor want = squeeze(slice(expected, 1, {.start = t - 1, .stop = t}), 1);
+      const double largest = max(abs(want)).item(), error = max(abs(found.to(reference()) - want)).item();
+      EXPECT_LT(error, (low == DType::f16 ? 0.004 : 0.03) * largest) << name_of(low) << ", " << t << " tokens";
+      if (t < 9) found = decoder->step(squeeze(slice(tokens, 1, {.start = t, .stop = t + 1}), 1));
+    }
+  }
+}
+
 TEST_P(GenerateTest, SeedsRepeat) {
   const nn::Gpt gpt = small_gpt(where());
   const auto draw = [&](uint64_t seed) { return nn::generate(*nn::cached_decoder(gpt), Tokens{4}, {.tokens = 12, .temperature = 2, .seed = seed}); };
@@ -180,6 +221,52 @@ TEST(Generate, StopsWhereItIsTold) {
   int heard = 0;
   EXPECT_EQ(nn::generate(*decoder, Tokens{1}, {.tokens = 10, .temperature = 0}, [&](int32_t) { return ++heard < 4; }).size(), 4u);
   EXPECT_TRUE(nn::generate(*decoder, Tokens{1}, {.tokens = 0}).empty());
+  EXPECT_TRUE(nn::beam_search(*decoder, Tokens{1}, {.beams = 1, .tokens = 0}).at(0).tokens.empty());
+}
+
+// Positions begin again: what follows a full context is what follows its last half alone.
+TEST(Generate, AFullContextBeginsAgainWithItsLastHalf) {
+  nn::Gpt gpt = small_gpt(reference());
+  Tokens window = {1, 5, 2}, expected;
+  const NoGradScope no_grad;
+  for (int made = 0; made < 30; ++made) {
+    if (window.size() > 13) window.erase(window.begin(), window.end() - 6);
+    const auto length = static_cast<int64_t>(window.size());
+    const Tensor logits = slice(gpt(Tensor::from_vector(window, {1, length}, &reference())), 1, {.start = length - 1});
+    expected.push_back(static_cast<int32_t>(argmax(reshape(logits, {17}), 0).item()));
+    window.push_back(expected.back());
+  }
+  EXPECT_EQ(nn::generate(*nn::cached_decoder(gpt), Tokens{1, 5, 2}, {.tokens = 30, .temperature = 0}), expected);
+}
+
+// A model that knows what comes next says the same in 16 bits.
+TEST(Generate, GreedyTextOfATrainedModelIsThatOfF32) {
+  nn::Gpt gpt = small_gpt(reference(), 24);
+  nn::AdamW optimizer(gpt.parameters(), {.lr = 3e-3});
+  const Tensor text = token_rows(1, 18, reference());  // 18 tokens by heart
+  const Tensor x = slice(text, 1, {.stop = 17}), y = reshape(slice(text, 1, {.start = 1}), {17});
+  for (int step = 0; step < 40; ++step) {
+    optimizer.zero_grad();
+    backward(mean(cross_entropy(reshape(gpt(x), {17, 17}), y)));
+    optimizer.step();
+  }
+  const std::vector<double> all = text.to_doubles();
+  const Tokens prompt(all.begin(), all.begin() + 3), rest(all.begin() + 3, all.end());
+  const auto greedy = [&] { return nn::generate(*nn::cached_decoder(gpt), prompt, {.tokens = 15, .temperature = 0}); };
+  EXPECT_EQ(greedy(), rest);
+  gpt.to(DType::f16);
+  EXPECT_EQ(greedy(), rest);
+  gpt.to(DType::bf16);
+  EXPECT_EQ(greedy(), rest);
+}
+
+TEST(Generate, RecurrentModelsInSixteenBits) {
+  const nn::RecurrentLm full = small_recurrent(reference(), nn::RecurrentCellKind::lstm);
+  nn::RecurrentLm low = small_recurrent(reference(), nn::RecurrentCellKind::lstm);
+  low.to(DType::bf16);
+  const NoGradScope no_grad;
+  const Tensor tokens = token_rows(1, 6, reference());
+  EXPECT_LT(max(abs(nn::cached_decoder(low)->read(tokens) - nn::cached_decoder(full)->read(tokens))).item(), 0.1);
 }
 
 TEST(Generate, LongPromptsAreReadFromTheirEnd) {

@@ -199,6 +199,22 @@ TEST(Layers, SequentialRunsInOrder) {
   EXPECT_EQ(names(seq.named_parameters()), (std::vector<std::string>{"1.weight", "1.bias", "3.weight", "3.bias"}));
 }
 
+// ---- dtypes
+
+TEST(Module, IsCastUnderTheSameHandles) {
+  Small net;
+  const Tensor weight = net.fc1.weight;
+  const Values before = weight.to_doubles();
+  net.to(DType::bf16);
+  EXPECT_EQ(weight.dtype(), DType::bf16);
+  EXPECT_TRUE(weight.requires_grad());
+  EXPECT_TRUE(weight.is_leaf());
+  EXPECT_EQ(weight.to_doubles(), cast(Tensor::from_vector(std::vector<float>(before.begin(), before.end()), weight.shape()), DType::bf16).to_doubles());
+  net.to(DType::f32);
+  EXPECT_EQ(net.parameters()[0].dtype(), DType::f32);
+  expect_error<DTypeError>([&] { net.to(DType::i32); }, {"i32 is no floating dtype"});
+}
+
 // ---- devices
 
 TEST(Module, MovesBetweenDevicesUnderTheSameHandles) {

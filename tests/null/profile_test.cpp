@@ -88,6 +88,17 @@ TEST(Profiler, ConvolutionsAndAttention) {
   EXPECT_EQ(counted([&] { return scaled_dot_product_attention(q, q, q); }).flops, 4.0 * 2 * 4 * 16 * 16 * 8);
 }
 
+// Rows written where the tensor lies are all that is written, and the tensor is not read.
+TEST(Profiler, UpdatesCountWhatTheyWrite) {
+  Tensor x = leaf({1000, 8});
+  const Tensor rows = leaf({2, 8}), at = Tensor::from_vector(std::vector<int32_t>{5, 7}, {2}, &null_device());
+  const Sums whole = counted([&] { return index_copy(x, 0, at, rows); });
+  EXPECT_GE(whole.written, 4 * 1000 * 8);
+  const Sums updated = counted([&] { return x.assign(index_copy(x, 0, at, rows)), 0; });
+  EXPECT_LE(updated.written, 4 * 2 * 8 + 2 * 4);  // and the wrapped indices
+  EXPECT_LE(updated.read, 4 * 2 * 8 + 4 * 4);
+}
+
 // A launch over many tensors counts all of them, and one line says so.
 TEST(Profiler, JoinedLaunchesCountAllOfTheirGroups) {
   Profiler profiler;

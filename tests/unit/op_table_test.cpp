@@ -90,8 +90,8 @@ TEST(OpCases, CoverTheTable) {
   std::set<std::string> names, ops_with_cases;
   for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full)) EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
   for (const tests::OpCase& c : tests::op_cases(tests::Coverage::brief)) ops_with_cases.insert(c.op);
-  // values, tensor_test, index_add, tests/autograd/custom_test, control_test
-  const std::set<std::string_view> elsewhere{"leaf", "assign", "scatter_rows", "loop_arg", "loop", "loop_result", "while_result", "custom"};
+  // values, tensor_test, index_add, index_copy, tests/autograd/custom_test, control_test
+  const std::set<std::string_view> elsewhere{"leaf", "assign", "scatter_rows", "copy_rows", "loop_arg", "loop", "loop_result", "while_result", "custom"};
   for (const OpDef* row : all_ops()) {
     if (elsewhere.contains(row->name)) continue;
     EXPECT_TRUE(ops_with_cases.contains(std::string(row->name))) << row->name;

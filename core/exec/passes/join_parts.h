@@ -45,6 +45,7 @@ class FamilyLifter {
   int join(Family& family);
   // The sum of all members, or -1.
   int sum(const Family& family);
+  // One member, as a view of what is joined.
   int member(const Family& family, size_t part);
 
  private:
@@ -53,6 +54,7 @@ class FamilyLifter {
   bool is_family(const Family& family, size_t n) const { return family.operands[n].family >= 0; }
   const Family& operand_family(const Family& family, size_t n) const { return families_[static_cast<size_t>(family.operands[n].family)]; }
   int shared(const Family& family, size_t n) const { return to_[static_cast<size_t>(family.operands[n].shared)]; }
+  // What is joined, as (parts, n, ...) and as (parts n, ...).
   int parts(const Family& family);
   int rows(const Family& family);
   int beside(const Family& family, size_t n);
