@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
-namespace heddle::nn::detail {
+#include "core/graph/functions.h"
 
+namespace heddle::nn {
+namespace {
+
+// The examples before each part, and all of them at the end.
 std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch) {
   if (batch.empty() || batch[0].rank() == 0) throw ShapeError("[accumulate] the batch needs tensors with an axis of examples");
   const int64_t examples = batch[0].dim(0);
@@ -17,4 +21,20 @@ std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch
   return bounds;
 }
 
-}  // namespace heddle::nn::detail
+}  // namespace
+
+Tensor accumulate(const AccumulateOptions& options, const std::function<Tensor(const std::vector<Tensor>& part)>& loss, const std::vector<Tensor>& batch) {
+  const std::vector<int64_t> bounds = part_bounds(options.parts, batch);
+  Tensor total;
+  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
+    std::vector<Tensor> part;
+    for (const Tensor& x : batch) part.push_back(slice(x, 0, {.start = bounds[i], .stop = bounds[i + 1]}));
+    const double share = static_cast<double>(bounds[i + 1] - bounds[i]) / static_cast<double>(bounds.back());
+    const Tensor one = loss(part) * share;
+    backward(options.scale != nullptr ? options.scale->scale(one) : one);
+    total = total.defined() ? total + one.detach() : one.detach();
+  }
+  return total;
+}
+
+}  // namespace heddle::nn

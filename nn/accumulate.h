@@ -10,11 +10,14 @@
 // Thread safety: none.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
+#include "core/graph/tensor.h"
 #include "nn/loss_scale.h"
 
 namespace heddle::nn {
@@ -24,24 +27,14 @@ struct AccumulateOptions {
   const LossScale* scale = nullptr;   // multiplies the loss for backward(), not the one that is returned
 };
 
-namespace detail {
-// The examples before each part, and all of them at the end.
-std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch);
-}  // namespace detail
-
 // Calls loss(part of each tensor) and backward() for each part; gives the loss of the whole batch, without a gradient. The number of examples is axis 0 of all `batch`.
-template <class Loss, class... Batch>
+Tensor accumulate(const AccumulateOptions& options, const std::function<Tensor(const std::vector<Tensor>& part)>& loss, const std::vector<Tensor>& batch);
+
+// The same for a loss that takes the tensors one by one.
+template <class Loss, std::same_as<Tensor>... Batch>
 Tensor accumulate(const AccumulateOptions& options, const Loss& loss, const Batch&... batch) {
-  const std::vector<int64_t> bounds = detail::part_bounds(options.parts, {batch...});
-  Tensor total;
-  for (size_t i = 0; i + 1 < bounds.size(); ++i) {
-    const auto part = [&](const Tensor& x) { return slice(x, 0, {.start = bounds[i], .stop = bounds[i + 1]}); };
-    const double share = static_cast<double>(bounds[i + 1] - bounds[i]) / static_cast<double>(bounds.back());
-    const Tensor one = loss(part(batch)...) * share;
-    backward(options.scale != nullptr ? options.scale->scale(one) : one);
-    total = total.defined() ? total + one.detach() : one.detach();
-  }
-  return total;
+  return accumulate(
+      options, [&](const std::vector<Tensor>& part) { return [&]<size_t... i>(std::index_sequence<i...>) { return loss(part[i]...); }(std::index_sequence_for<Batch...>()); }, std::vector<Tensor>{batch...});
 }
 
 }  // namespace heddle::nn

@@ -87,7 +87,7 @@ void TrainReport::speed(const train::Trainer& t) {
   const auto steps = static_cast<double>(t.step() - t.first_step());
   if (steps == 0) return;
   const train::RunReport r = t.report();
-  const double samples = steps * static_cast<double>(t.config().training.batch * t.config().training.accumulate) / r.training_seconds;
+  const double samples = steps * static_cast<double>(train::examples_per_update(t.config())) / r.training_seconds;
   const int64_t tokens = t.task().training().tokens;
   const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
   progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),

@@ -81,6 +81,9 @@ struct Config {
   std::set<std::string, std::less<>> given_;
 };
 
+// Of one update: the parts that accumulation computes one after the other are one batch of the loader.
+inline int64_t examples_per_update(const Config& c) { return c.training.batch * c.training.accumulate; }
+
 // What an option accepts beside its type.
 struct Check {
   double least, most;

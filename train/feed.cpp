@@ -14,7 +14,7 @@ namespace {
 data::Loader make_loader(const TrainingData& data, const Config& c) {
   const auto seed = static_cast<uint64_t>(c.run.seed);
   const data::LoaderOptions options{
-      .batch = c.training.batch, .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
+      .batch = examples_per_update(c), .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
   if (data.stream) return {data.stream, options};
   return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
 }

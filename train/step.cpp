@@ -3,6 +3,7 @@
 #include "autograd/autograd.h"
 #include "core/graph/autocast.h"
 #include "core/graph/functions.h"
+#include "nn/accumulate.h"
 
 namespace heddle::train {
 namespace {
@@ -28,16 +29,16 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       clips_(config.training.clip_norm > 0),
       losses_(empty_list(device)),
       norms_(empty_list(device)),
-      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t part, int64_t keeping) { record(batch, part, keeping); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
+      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
 
-void TrainingStep::submit(const std::vector<Tensor>& batch, int64_t part, bool keep) {
+void TrainingStep::submit(const std::vector<Tensor>& batch, bool keep) {
   if (keep && gradients_.empty()) {
     for (const Tensor& p : task_.model().parameters()) gradients_.push_back(zeros(p.shape(), p.dtype(), &device_));
     eval(gradients_);
   }
-  compiled_(batch, part, keep ? 1 : 0);
+  compiled_(batch, keep ? 1 : 0);
   eval_pending();
-  if (part + 1 == accumulate_) ++open_;
+  ++open_;
 }
 
 Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
@@ -46,15 +47,19 @@ Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
   return task_.loss(batch);
 }
 
-void TrainingStep::record(const std::vector<Tensor>& batch, int64_t part, int64_t keeping) {
-  Tensor loss = forward(batch);
-  if (accumulate_ > 1) loss = loss * (1.0 / static_cast<double>(accumulate_));
+// The loss, after backward().
+Tensor TrainingStep::differentiate(const std::vector<Tensor>& batch) {
+  if (accumulate_ > 1) return nn::accumulate({.parts = accumulate_, .scale = optimizers_.loss_scale()}, [this](const std::vector<Tensor>& part) { return forward(part); }, batch);
+  const Tensor loss = forward(batch);
   backward(optimizers_.scaled(loss));
-  keep(losses_, loss.detach(), part > 0);
-  if (part + 1 < accumulate_) return;
+  return loss.detach();
+}
+
+void TrainingStep::record(const std::vector<Tensor>& batch, int64_t keeping) {
+  keep(losses_, differentiate(batch));
   if (keeping != 0) keep_gradients();
   optimizers_.update();
-  if (clips_) keep(norms_, optimizers_.norm(), false);
+  if (clips_) keep(norms_, optimizers_.norm());
   optimizers_.zero_grad();
   if (average_ != nullptr) average_->update();
 }
@@ -68,12 +73,11 @@ void TrainingStep::keep_gradients() {
   }
 }
 
-// list[open_] = value, or += value.
-void TrainingStep::keep(Tensor& list, const Tensor& value, bool add) {
+// list[open_] = value.
+void TrainingStep::keep(Tensor& list, const Tensor& value) {
   const NoGradScope no_grad;
   const Tensor here = arange(0, window, 1, DType::f32, &device_) == Tensor::host_scalar([this] { return static_cast<float>(open_); }, &device_);
-  const Tensor number = value.to(DType::f32);
-  list.assign(where(here, add ? list + number : number, list));
+  list.assign(where(here, value.to(DType::f32), list));
 }
 
 TrainingStep::Results TrainingStep::take() {

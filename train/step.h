@@ -2,8 +2,8 @@
 //
 // Purpose: submit() hands one forward and backward pass to the device and does not wait. What is to be known of the updates since the last take(), losses and
 // gradient norms, is collected on the device, in tensors whose place never changes: so every step is the same recording, and a window is read at once.
-// Accumulation: the losses of an update's parts are averaged, gradients add up in Tensor::grad(), and the last part updates: equal to the large batch up to
-// rounding, where the loss is a mean over examples and the model has no batch statistics.
+// Accumulation: an update's examples come as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is a mean over examples and
+// the model has no batch statistics.
 // Errors: those of the model and of the device. Thread safety: none.
 #pragma once
 
@@ -28,8 +28,8 @@ class TrainingStep {
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // Part `part`, from 0, of the next update's config.training.accumulate; the last one updates. `keep` copies the update's gradients first, for gradients().
-  void submit(const std::vector<Tensor>& batch, int64_t part, bool keep = false);
+  // One update by a batch of training.batch * training.accumulate examples. `keep` copies its gradients first, for gradients().
+  void submit(const std::vector<Tensor>& batch, bool keep = false);
   // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the model's parameters.
   const std::vector<Tensor>& gradients() const { return gradients_; }
 
@@ -46,9 +46,10 @@ class TrainingStep {
 
  private:
   Tensor forward(const std::vector<Tensor>& batch);
-  void record(const std::vector<Tensor>& batch, int64_t part, int64_t keeping);
+  Tensor differentiate(const std::vector<Tensor>& batch);
+  void record(const std::vector<Tensor>& batch, int64_t keeping);
   void keep_gradients();
-  void keep(Tensor& list, const Tensor& value, bool add);
+  void keep(Tensor& list, const Tensor& value);
 
   Task& task_;
   Optimizers& optimizers_;
@@ -60,7 +61,7 @@ class TrainingStep {
   int64_t open_ = 0;
   Tensor losses_, norms_;  // (window)
   std::vector<Tensor> gradients_;
-  std::function<void(const std::vector<Tensor>& batch, int64_t part, int64_t keeping)> compiled_;
+  std::function<void(const std::vector<Tensor>& batch, int64_t keeping)> compiled_;
 };
 
 }  // namespace heddle::train

@@ -55,11 +55,11 @@ int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, cons
     if (c.training.steps == 0) throw ValueError(fmt::format("[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has", data.name));
     return c.training.steps;
   }
-  const int64_t steps = feed.batches_per_epoch() / c.training.accumulate;
-  if (steps == 0) {
-    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, feed.batches_per_epoch()));
+  if (feed.batches_per_epoch() == 0) {
+    const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
+    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, examples / c.training.batch));
   }
-  return steps;
+  return feed.batches_per_epoch();
 }
 
 int64_t evaluation_interval(const Config& c, int64_t steps_per_epoch) {
@@ -166,7 +166,7 @@ struct Trainer::State {
   void report_steps(const TrainingStep::Results& results) {
     std::vector<StepRecord> records;
     const int64_t first = step - static_cast<int64_t>(results.losses.size());
-    const double samples = static_cast<double>(config.training.batch * config.training.accumulate);
+    const auto samples = static_cast<double>(examples_per_update(config));
     int64_t bad = 0;
     for (size_t i = 0; i < results.losses.size() && bad == 0; ++i) {
       StepRecord record;
@@ -202,19 +202,17 @@ struct Trainer::State {
 
   // ---- the loop
 
-  // Submits one update; does not wait for it. The batches of an epoch suffice.
+  // Submits one update; does not wait for it.
   void submit_step() {
     tell([&](Callback& c) { c.on_batch_start(self); });
     std::vector<Tensor> batch;
     const bool keep = config.log.histograms_every > 0 && (step + 1) % config.log.histograms_every == 0;
     try {
-      for (int64_t part = 0; part < config.training.accumulate; ++part) {
-        feed.next(batch);
-        watch.submitting();
-        training_step.submit(batch, part, keep);
-        watch.submitted();
-        feed.fetch();
-      }
+      feed.next(batch);
+      watch.submitting();
+      training_step.submit(batch, keep);
+      watch.submitted();
+      feed.fetch();
     } catch (const NumericError& error) {
       throw NumericError(fmt::format("{}; at step {}; {}", error.what(), step + 1, last_checkpoint()), error.fault());
     }
@@ -224,7 +222,7 @@ struct Trainer::State {
   }
 
   void run_epoch(int64_t epoch, bool evaluating) {
-    feed.start(task.training().stream ? stream_begin : data::Loader::Position{static_cast<uint64_t>(epoch), (step - epoch * steps_per_epoch) * config.training.accumulate});
+    feed.start(task.training().stream ? stream_begin : data::Loader::Position{static_cast<uint64_t>(epoch), step - epoch * steps_per_epoch});
     tell([&](Callback& c) { c.on_epoch_start(self); });
     open_window();
     const int64_t end = (epoch + 1) * steps_per_epoch;

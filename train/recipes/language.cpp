@@ -48,7 +48,7 @@ LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t blo
                                  corpus_.validation.size(), block));
   }
   if (c.data.limit_train > 0) corpus_.training.end = corpus_.training.begin + static_cast<size_t>(std::min((corpus_.training.size() - 1) / block, c.data.limit_train) * block + 1);
-  const int64_t blocks = std::max(corpus_.training.size() / block, c.training.batch * c.training.accumulate);
+  const int64_t blocks = std::max(corpus_.training.size() / block, examples_per_update(c));
   data_.name = corpus_.name;
   data_.dataset = data::random_windows(corpus_.training, block, blocks);
   data_.sampler = data::sequential(blocks);
