@@ -65,7 +65,9 @@ TEST_F(OpenCl, FunctionsThatTheDialectLacksCompile) {
   EXPECT_FLOAT_EQ(run(source)[19], 35.0f);
   EXPECT_EQ(opencl_builds_with_whole_header() - before, info_.driver.starts_with("Portable Computing Language") ? 1 : 0);
   source.body = "STORE(y, 0u, CAST(float, (sqrt(F64(2.0)) - F64(1.4142135623730951)) * F64(1e16)));\n";
-  if (info_.caps.f64_math) EXPECT_LT(std::abs(run(source)[0]), 3.0f);
+  if (info_.caps.f64_math) {
+    EXPECT_LT(std::abs(run(source)[0]), 3.0f);
+  }
 }
 
 TEST_F(OpenCl, BinariesOnDiskAreUsedAndDamagedOnesAreNot) {

@@ -27,7 +27,7 @@ template <class F>
 Sums counted(const F& work) {
   Profiler profiler;
   {
-    const auto result = work();
+    [[maybe_unused]] const auto result = work();  // lives until it is computed
     eval_pending();
   }
   const Profile& profile = profiler.stop();
