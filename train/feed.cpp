@@ -16,6 +16,10 @@ data::Loader make_loader(const TrainingData& data, const Config& c) {
   const data::LoaderOptions options{
       .batch = examples_per_update(c), .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
   if (data.stream) return {data.stream, options};
+  const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
+  if (c.training.accumulate > 1 && examples < options.batch) {
+    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, examples / c.training.batch));
+  }
   return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
 }
 

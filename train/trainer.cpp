@@ -55,10 +55,6 @@ int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, cons
     if (c.training.steps == 0) throw ValueError(fmt::format("[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has", data.name));
     return c.training.steps;
   }
-  if (feed.batches_per_epoch() == 0) {
-    const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
-    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, examples / c.training.batch));
-  }
   return feed.batches_per_epoch();
 }
 

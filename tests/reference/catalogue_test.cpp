@@ -315,7 +315,8 @@ TEST(Catalogue, RowsAreRecorded) {
     std::set<std::string_view> names;
     for (const Tensor& t : functions().at(std::string(f.name))(inputs, Arguments(c.args))) collect(t.node().get(), leaves, seen, names);
     EXPECT_TRUE(names.contains(f.row->name)) << f.name << " records " << fmt::format("{}", fmt::join(names, ", "));
-    for (const std::string_view name : names) EXPECT_TRUE(name == f.row->name || beside.contains(name)) << f.name << " records " << name;
+    const auto counts_from_the_end = [&](std::string_view name) { return f.name == "index_copy" && (name == "lt" || name == "where"); };  // negative indices
+    for (const std::string_view name : names) EXPECT_TRUE(name == f.row->name || beside.contains(name) || counts_from_the_end(name)) << f.name << " records " << name;
   }
 }
 
