@@ -2,7 +2,6 @@
 
 #include "autograd/rules.h"
 #include "core/graph/functions.h"
-#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 
 namespace heddle::autograd {

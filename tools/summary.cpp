@@ -83,16 +83,12 @@ void summarize_recipe(const SummaryOptions& o) {
   if (!o.input.empty()) throw ValueError("[summary] --input is for models; what a recipe takes is as large as its data");
   train::Config config = train::recipe_config(o.model);
   config.training.batch = o.batch;
-  config.data.workers = 0;
   config.data.path = o.data;
   const std::unique_ptr<DeviceContext> device = nn::blank_device();
   const nn::init::SkipScope skip;
   const std::unique_ptr<train::Task> task = train::make_task(config, *device);
-  train::DeviceWatch watch(*device);
-  train::Feed feed(task->training(), config, *device, watch);
-  feed.start({});
-  std::vector<Tensor> batch;
-  if (!feed.next(batch)) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
+  const std::vector<Tensor> batch = train::first_batch(task->training(), config, *device);
+  if (batch.empty()) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
   show(o, batch.at(0).shape(), nn::summarize(task->model(), [&] { return task->loss(batch); }));
 }
 

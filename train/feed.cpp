@@ -83,4 +83,13 @@ Throughput Feed::throughput() const {
   return {.fetch = r.fetch, .preprocess = r.preprocess + r.collate, .copy = copy_seconds_, .starved = starved_};
 }
 
+std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, DeviceContext& device) {
+  Config one = config;
+  one.data.workers = 0;
+  one.training.accumulate = 1;
+  data::Loader loader = make_loader(data, one);
+  data::Sample batch;
+  return loader.next(batch) ? data::to_tensors(batch, device) : std::vector<Tensor>();
+}
+
 }  // namespace heddle::train

@@ -47,4 +47,7 @@ class Feed {
   double copy_seconds_ = 0, starved_ = 0;
 };
 
+// The first training.batch examples of an epoch, for those who look at a step without training; nothing of a stream that gives none. Errors: those of a Feed.
+std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, DeviceContext& device);
+
 }  // namespace heddle::train

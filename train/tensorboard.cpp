@@ -13,11 +13,8 @@ namespace {
 
 // Of the loss of a first batch. In evaluation mode: no random number is drawn, no statistics are updated.
 std::vector<GraphVertex> graph_of(Trainer& t) {
-  DeviceWatch watch(t.device());
-  Feed feed(t.task().training(), t.config(), t.device(), watch);
-  feed.start({});
-  std::vector<Tensor> batch;
-  if (!feed.next(batch)) return {};
+  const std::vector<Tensor> batch = first_batch(t.task().training(), t.config(), t.device());
+  if (batch.empty()) return {};
   nn::Module& model = t.task().model();
   const bool training = model.training();
   model.eval();

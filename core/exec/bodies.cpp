@@ -8,7 +8,6 @@
 #include "core/exec/attention_vertex.h"
 #include "core/exec/conv_problem.h"
 #include "core/graph/linalg.h"
-#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 

@@ -15,7 +15,6 @@
 #include "core/graph/linalg.h"
 #include "core/graph/op.h"
 #include "core/graph/loop.h"
-#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {

@@ -1,15 +1,7 @@
-// Deterministic writes, shared by functions_pick.cpp and functions_scatter.cpp, and the row of writes in place. Internal to the library. Thread safety: recording is per thread.
+// Deterministic writes, shared by functions_pick.cpp and functions_scatter.cpp. Internal to core/graph. Thread safety: recording is per thread.
 #pragma once
 
 #include "core/graph/functions.h"
-
-namespace heddle::ops {
-
-// copy_rows: kind body; inputs x, i (n) i32 or i64, u; ints = {axis}. x, with the rows along the axis that i names replaced by those of u, which has n: the last one of equal indices wins,
-// indices outside [0, rows) are left out. Its kernel takes updates alone (BodyRow::updates in core/exec/bodies.h); as a value of its own it is decomposed.
-extern const OpDef copy_rows_op;
-
-}  // namespace heddle::ops
 
 namespace heddle::build {
 

@@ -22,6 +22,7 @@
 //   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
 //   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
 //   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   copy_rows      body         x, i, u           ints = {axis}                           x, rows along the axis that i (n) names replaced by u's n; the last of equal indices wins
 //   argsort        body         x                 ints = {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest
 //   cumsum cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for integers)
 //   cummax         body         x                 the same                                the largest so far; NaN from the first on; floats, i32, i64
@@ -40,7 +41,7 @@
 //   assign         effect       target, value     -                                       value; writes it into the target's storage
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
-// scatter_rows ignores indices outside [0, R).
+// scatter_rows and copy_rows ignore indices outside [0, R). The kernel of copy_rows takes updates alone (BodyRow::updates in core/exec/bodies.h); as a value of its own it is decomposed.
 // A row of kind body is one hand-written kernel (shaders/*.hk) with one result; its lowering is registered in core/exec/bodies.cpp and
 // its reference in core/graph/reference_bodies.cpp.
 #pragma once
@@ -53,7 +54,7 @@ extern const OpDef leaf_op, full_op, iota_op, random_uniform_op;
 extern const OpDef cast_op, where_op, stop_gradient_op;
 extern const OpDef sum_op, prod_op, max_op, min_op, argmax_op, argmin_op;
 extern const OpDef reshape_op, permute_op, expand_op, slice_op, flip_op, pad_op, concat_op;
-extern const OpDef take_op, gather_op, scatter_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op, logcumsumexp_op;
+extern const OpDef take_op, gather_op, scatter_rows_op, copy_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op, logcumsumexp_op;
 extern const OpDef matmul_op, conv_op, conv_input_grad_op, conv_weight_grad_op;
 extern const OpDef attention_op, attention_query_gradient_op, attention_key_gradient_op, attention_bias_gradient_op;
 extern const OpDef softmax_op, log_softmax_op, logsumexp_op, cross_entropy_op, assign_op;

@@ -9,7 +9,6 @@
 #include <unordered_map>
 
 #include "core/graph/linalg.h"
-#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 #include "core/graph/reference_ops.h"

@@ -1,13 +1,11 @@
 // heddle generate, as a user meets it.
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "data/unicode.h"
-#include "tests/cli/subprocess.h"
+#include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
-#include "tests/support/temporary_folder.h"
 
 namespace heddle {
 namespace {
@@ -17,18 +15,8 @@ using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
 
-class GenerateCommand : public testing::Test {
+class GenerateCommand : public test::CommandTest {
  protected:
-  std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name, std::ios::binary) << text;
-    return folder / name;
-  }
-  Json json(std::vector<std::string> arguments) {
-    arguments.push_back("--json");
-    const Finished run = run_heddle(arguments);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return Json::parse(run.out, nullptr, false);
-  }
   // A run of one step on a small text.
   std::string train(const std::string& recipe, const std::vector<std::string>& more = {}) {
     std::string corpus;
@@ -41,7 +29,6 @@ class GenerateCommand : public testing::Test {
     EXPECT_EQ(trained.exit_code, 0) << trained.err;
     return run;
   }
-  test::TemporaryFolder folder;
 };
 
 TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {

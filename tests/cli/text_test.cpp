@@ -2,12 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "tests/cli/subprocess.h"
+#include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
-#include "tests/support/temporary_folder.h"
 
 namespace heddle {
 namespace {
@@ -18,22 +16,8 @@ using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
 
-class TextCommands : public testing::Test {
- protected:
-  std::string write(const std::string& name, const std::string& text) {
-    std::ofstream(folder / name, std::ios::binary) << text;
-    return folder / name;
-  }
-  Json json(std::vector<std::string> arguments) {
-    arguments.push_back("--json");
-    const Finished run = run_heddle(arguments);
-    EXPECT_EQ(run.exit_code, 0) << run.err;
-    return Json::parse(run.out, nullptr, false);
-  }
-  test::TemporaryFolder folder;
-};
-using TokenizeCommand = TextCommands;
-using PackCommand = TextCommands;
+using TokenizeCommand = test::CommandTest;
+using PackCommand = test::CommandTest;
 
 TEST_F(TokenizeCommand, TrainsEncodesAndDecodes) {
   std::string corpus;

@@ -26,7 +26,7 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
   return cross_entropy((*model_)(images), targets, options);
 }
 
-Evaluation ImageClassifier::measure(const data::DatasetPtr& images) {
+Evaluation ImageClassifier::measure(const data::DatasetPtr& images, const std::function<void(const Tensor&, const Tensor&)>& see) {
   const int64_t classes = data().classes;
   nn::Mean loss(&device());
   nn::ConfusionMatrix confusion(classes, &device());
@@ -36,6 +36,7 @@ Evaluation ImageClassifier::measure(const data::DatasetPtr& images) {
     loss.add(cross_entropy(logits, labels), static_cast<double>(labels.dim(0)));
     confusion.add(argmax(logits, 1), labels);
     top5.add(logits, labels);
+    see(logits, labels);
   });
   return {.loss = loss.value(),
           .examples = images->size(),

@@ -4,6 +4,7 @@
 // Thread safety: none.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -21,7 +22,9 @@ class ImageClassifier : public ImageTask {
   Tensor loss(const std::vector<Tensor>& batch) override;
 
  protected:
-  Evaluation measure(const data::DatasetPtr& images) override;
+  Evaluation measure(const data::DatasetPtr& images) override { return measure(images, [](const Tensor&, const Tensor&) {}); }
+  // The same; shows each batch's logits and labels to `see`.
+  Evaluation measure(const data::DatasetPtr& images, const std::function<void(const Tensor& logits, const Tensor& labels)>& see);
 
  private:
   std::shared_ptr<nn::Module> model_;

@@ -30,8 +30,9 @@ class MailSorter final : public ImageClassifier {
 
  protected:
   Evaluation measure(const data::DatasetPtr& images) override {
-    Evaluation e = ImageClassifier::measure(images);
-    const Pieces pieces = read_pieces(images);
+    Digits digits;
+    Evaluation e = ImageClassifier::measure(images, [&](const Tensor& logits, const Tensor& labels) { digits.add(logits, labels); });
+    const Pieces pieces = deal(digits);
     const RiskPoint chosen = risk_at(pieces.confidence, pieces.wrong, threshold_);
     const double right = 1 - risk_at(pieces.confidence, pieces.wrong, 0).risk;
     e.metrics = {{"pieces_right", right}, {"decided", chosen.coverage}, {"wrong_of_decided", chosen.risk}, {"digit_accuracy", e.metric("accuracy")}};
@@ -40,28 +41,31 @@ class MailSorter final : public ImageClassifier {
   }
 
  private:
+  // Of each image: the probability of what it was taken for, and whether it is that.
+  struct Digits {
+    std::vector<double> sure;
+    std::vector<bool> right;
+    void add(const Tensor& logits, const Tensor& labels) {
+      const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == labels, DType::f32).to_doubles();
+      sure.insert(sure.end(), probability.begin(), probability.end());
+      for (const double h : hit) right.push_back(h != 0);
+    }
+  };
   // A piece is as sure as its most doubtful digit, and wrong if one digit is.
   struct Pieces {
     std::vector<double> confidence;
     std::vector<bool> wrong;
   };
-  Pieces read_pieces(const data::DatasetPtr& images) {
-    const std::vector<uint32_t> order = data::shuffled_order(images->size(), 1, 0);
-    const int64_t count = images->size() / length_;
-    std::vector<double> sure;
-    std::vector<bool> right;
-    for_each_batch(images, [&](const std::vector<Tensor>& batch) {
-      const Tensor logits = model()(batch.at(0));
-      const std::vector<double> probability = max(softmax(logits, 1), {1}).to_doubles(), hit = cast(argmax(logits, 1) == batch.at(1), DType::f32).to_doubles();
-      sure.insert(sure.end(), probability.begin(), probability.end());
-      for (const double h : hit) right.push_back(h != 0);
-    });
+  Pieces deal(const Digits& digits) const {
+    const auto images = static_cast<int64_t>(digits.sure.size());
+    const std::vector<uint32_t> order = data::shuffled_order(images, 1, 0);
+    const int64_t count = images / length_;
     Pieces pieces{std::vector<double>(static_cast<size_t>(count), 1), std::vector<bool>(static_cast<size_t>(count), false)};
     for (int64_t i = 0; i < count * length_; ++i) {
       const auto piece = static_cast<size_t>(i / length_);
       const size_t digit = order[static_cast<size_t>(i)];
-      pieces.confidence[piece] = std::min(pieces.confidence[piece], sure[digit]);
-      if (!right[digit]) pieces.wrong[piece] = true;
+      pieces.confidence[piece] = std::min(pieces.confidence[piece], digits.sure[digit]);
+      if (!digits.right[digit]) pieces.wrong[piece] = true;
     }
     return pieces;
   }
