@@ -6,10 +6,9 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
 #include "core/exec/segments.h"
 #include "core/graph/functions.h"
+#include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
@@ -19,9 +18,8 @@ DeviceContext& null_device() { return device("null:0"); }
 Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
 
 std::vector<LoweredKernel> lower_pending(bool loop_lanes = true) {
-  const std::vector<NodePtr> roots = held_pending();
-  const Caps caps = null_device().caps();
-  return lower(schedule(simplify(import_graph(capture(roots))), {caps.max_bindings, true}), caps, {.loop_lanes = loop_lanes});
+  const Caps& caps = null_device().caps();
+  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels;
 }
 
 TEST(Horizontal, EqualTextsAreOneLaunch) {

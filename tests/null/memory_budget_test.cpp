@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <chrono>
+#include <algorithm>
+#include <ctime>
 
 #include "bench/training_step.h"
 #include "core/exec/dump.h"
@@ -71,20 +72,28 @@ TEST(MemoryBudget, StepsFitWhatTheyAreGivenDownToAMinimumThatHolds) {
   }
 }
 
-TEST(MemoryBudget, TheGptOfTwelveBlocksIsPlannedInASecond) {
+// Time of this thread on a processor: what else the machine does is not counted.
+double processor_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
+TEST(MemoryBudget, ABudgetMakesPlanningLittleDearer) {
   const Step step("gpt:4x128x12x128");
   const StepLedger free = step.plan(0);
   const uint64_t fixed = free.peak() - free.arena;
   const auto seconds = [&](uint64_t budget) {
-    const auto start = std::chrono::steady_clock::now();
-    step.plan(budget);  // 0.03 s on a quiet machine, when the rest of planning takes 0.33 s
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double least = 1e300;
+    for (int round = 0; round < 2; ++round) {
+      const double start = processor_seconds();
+      step.plan(budget);
+      least = std::min(least, processor_seconds() - start);
+    }
+    return least;
   };
   const double without = seconds(0);
-  for (const uint64_t percent : {75, 50, 35}) {
-    const double with = seconds(fixed + free.arena * percent / 100);
-    EXPECT_LT(with - without, 1.0) << percent << " % of the arena";
-  }
+  for (const uint64_t percent : {75, 35}) EXPECT_LT(seconds(fixed + free.arena * percent / 100), 1.5 * without) << percent << " % of the arena";
 }
 
 // Every read has the value that was meant: a sequence of launches over versions is followed with symbols instead of bytes.

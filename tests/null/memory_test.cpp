@@ -5,11 +5,9 @@
 
 #include "core/exec/kernel_order.h"
 #include "core/exec/lower.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
-#include "core/exec/recompute.h"
 #include "core/graph/primitives.h"
 #include "heddle.h"
+#include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
@@ -19,36 +17,22 @@ DeviceContext& null_device() { return device("null:0"); }
 Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()); }
 Tensor labels(int64_t count) { return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count), 1), {count}, &null_device()); }
 
-struct Planned {
-  Graph graph;
-  ScheduledGraph scheduled;
-  std::vector<LoweredKernel> kernels;
-  Plan plan;
-  // Of every value that is not a view of another.
-  uint64_t all_bytes() const {
-    uint64_t sum = 0;
-    for (const IrNode& node : graph.nodes) {
-      if (node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant) sum += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
-    }
-    return sum;
+// Of every value that is not a view of another.
+uint64_t all_bytes(const Graph& graph) {
+  uint64_t sum = 0;
+  for (const IrNode& node : graph.nodes) {
+    if (node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant) sum += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
   }
-};
-
-Planned plan_pending() {
-  Planned p;
-  const Caps caps = null_device().caps();
-  p.graph = recompute(simplify(import_graph(capture(held_pending()))));
-  p.scheduled = schedule(p.graph, {caps.max_bindings, true});
-  p.kernels = lower(p.scheduled, caps, {});
-  p.plan = make_plan(p.scheduled, p.kernels, caps);
-  return p;
+  return sum;
 }
+
+PlannedStep plan_pending() { return test::planned_pending(null_device().caps()); }
 
 // The second step: the first has made the optimizer's state.
 template <class Loss>
-Planned plan_step(nn::Module& model, const Loss& loss) {
+PlannedStep plan_training(nn::Module& model, const Loss& loss) {
   nn::AdamW optimizer(model.parameters(), 1e-3);
-  Planned planned;
+  PlannedStep planned;
   for (int step = 0; step < 2; ++step) {
     const Tensor value = loss();
     backward(value);
@@ -62,11 +46,11 @@ Planned plan_step(nn::Module& model, const Loss& loss) {
 
 nn::GptOptions small_gpt(bool checkpoint) { return {.vocabulary = 256, .context = 64, .layers = 12, .heads = 4, .width = 64, .dropout = 0.1, .checkpoint = checkpoint}; }
 
-Planned plan_gpt(bool checkpoint) {
+PlannedStep plan_gpt(bool checkpoint) {
   manual_seed(1);
   nn::Gpt model(small_gpt(checkpoint), &null_device());
   const Tensor tokens = reshape(labels(4 * 64), {4, 64}), next = labels(4 * 64);
-  return plan_step(model, [&] { return cross_entropy(reshape(model(tokens), {-1, 256}), next); });
+  return plan_training(model, [&] { return cross_entropy(reshape(model(tokens), {-1, 256}), next); });
 }
 
 size_t forward_groups() {
@@ -76,22 +60,22 @@ size_t forward_groups() {
   return plan_pending().scheduled.groups.size();
 }
 
-void expect_small_arena(const Planned& p, const char* what) {
+void expect_small_arena(const PlannedStep& p, const char* what) {
   EXPECT_LE(static_cast<double>(p.plan.arena.total()), 1.15 * static_cast<double>(p.plan.lower_bound)) << what;
-  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(p.all_bytes())) << what;
+  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(all_bytes(p.scheduled.graph))) << what;
 }
 
 TEST(StepMemory, ArenaIsNearItsLowerBound) {
   nn::Sequential mlp{nn::Linear(784, 128, true, &null_device()), nn::ReLU(), nn::Linear(128, 64, true, &null_device()), nn::ReLU(), nn::Linear(64, 10, true, &null_device())};
   const Tensor x = leaf({32, 784}), y = labels(32), images = leaf({32, 1, 28, 28});
-  expect_small_arena(plan_step(mlp, [&] { return cross_entropy(mlp(x), y); }), "mlp");
+  expect_small_arena(plan_training(mlp, [&] { return cross_entropy(mlp(x), y); }), "mlp");
   nn::Cnn cnn(nn::CnnOptions{}, &null_device());
-  expect_small_arena(plan_step(cnn, [&] { return cross_entropy(cnn(images), y); }), "cnn");
+  expect_small_arena(plan_training(cnn, [&] { return cross_entropy(cnn(images), y); }), "cnn");
   expect_small_arena(plan_gpt(false), "gpt");
 }
 
 TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
-  const Planned kept = plan_gpt(false), again = plan_gpt(true);
+  const PlannedStep kept = plan_gpt(false), again = plan_gpt(true);
   EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
   // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into one launch depends on the memory
   // that is left.
@@ -108,7 +92,7 @@ TEST(Checkpoint, ResultsAreKeptAndInsidesComputedAgain) {
   const auto record = [&](bool checkpointed) {
     const Tensor y = checkpointed ? checkpoint(block, x) : block(x);
     const Tensor g = grad(sum(exp(y)), w);
-    return matmuls(recompute(simplify(import_graph(capture(held_pending())))));
+    return matmuls(test::prepared_pending(null_device().caps()));
   };
   const auto plain = record(false), again = record(true);
   EXPECT_EQ(again, plain + 1);  // x w for exp and its gradient; y's own product is not computed again, as y is kept
@@ -140,11 +124,9 @@ TEST(KernelOrder, WhatFreesMemoryRunsFirst) {
   for (int i = 0; i < 6; ++i) made.push_back(matmul(leaf({64, 64}), leaf({64, 64})));
   for (const Tensor& y : made) sums.push_back(sum(exp(y)));
   made.clear();
-  const Caps caps = null_device().caps();
-  const ScheduledGraph scheduled = schedule(simplify(import_graph(capture(held_pending()))), {caps.max_bindings, true});
-  const std::vector<LoweredKernel> kernels = lower(scheduled, caps, {.horizontal = false});
-  const TemporaryBytes temporaries(scheduled, kernels);
-  std::vector<size_t> given(kernels.size());
+  const PlannedStep step = test::planned_pending(null_device().caps(), true, PassSet::all().without(Pass::horizontal));
+  const TemporaryBytes temporaries(step.scheduled, step.kernels);
+  std::vector<size_t> given(step.kernels.size());
   std::iota(given.begin(), given.end(), size_t{0});
   EXPECT_EQ(temporaries.peak(given), 64 * 64 * 4);
 }
@@ -164,7 +146,7 @@ TEST(KernelOrder, IsAPermutationThatRespectsDependencies) {
       for (size_t later : dependencies.after[k]) EXPECT_LT(place[k], place[later]);
     }
   };
-  const Planned gpt = plan_gpt(true);
+  const PlannedStep gpt = plan_gpt(true);
   check(gpt.kernels, order_for_memory(gpt.scheduled, gpt.kernels));
 }
 

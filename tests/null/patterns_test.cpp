@@ -6,14 +6,11 @@
 #include <functional>
 #include <limits>
 
-#include "core/exec/passes/passes.h"
-#include "core/exec/passes/simplifier.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
 #include "core/graph/primitives.h"
 #include "heddle.h"
 #include "nn/conv.h"
 #include "nn/norm.h"
+#include "tests/support/planned.h"
 
 namespace heddle {
 namespace {
@@ -34,7 +31,7 @@ struct Planned {
 };
 Planned plan(PassSet passes = PassSet::all()) {
   const Caps caps = null_device().caps();
-  const PlannedStep step = plan_step(prepare(import_graph(capture(held_pending())), caps, true, passes), caps, true, passes);
+  const PlannedStep step = test::planned_pending(caps, true, passes);
   Planned planned;
   for (const LoweredKernel& kernel : step.kernels) {
     planned.names.push_back(kernel.source.name);
@@ -255,7 +252,7 @@ TEST(RowPatterns, NormsAreTheLibrarys) {
 TEST(RowPatterns, SwitchedOffTheyStayAsWritten) {
   const Tensor x = leaf({6, 9}), e = exp(x), y = e / sum(e, {-1}, true);
   const auto divisions = [&](PassSet passes) {
-    const Graph graph = simplify(import_graph(capture(held_pending())), passes);
+    const Graph graph = test::prepared_pending(null_device().caps(), true, passes);
     return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.op == &ops::div_op; });
   };
   EXPECT_EQ(divisions(PassSet::all()), 0);
@@ -338,7 +335,7 @@ TEST(BatchNormFolding, NotWhereTheResultIsReadOrTheStatisticsAreTheBatchs) {
   eval_pending();
   const auto folded = [&](const std::function<Tensor()>& make) {
     const Tensor y = make();
-    const Graph graph = prepare(import_graph(capture(held_pending())), null_device().caps());
+    const Graph graph = test::prepared_pending(null_device().caps());
     return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.once; });
   };
   EXPECT_FALSE(folded([&] { return norm(conv(x)); })) << "training";

@@ -8,9 +8,8 @@
 #include <set>
 
 #include "core/exec/lower.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
 #include "core/graph/primitives.h"
+#include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
 
 namespace heddle {
@@ -18,22 +17,9 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-struct Compiled {
-  Capture captured;
-  ScheduledGraph scheduled;
-  std::vector<LoweredKernel> kernels;
-  Plan plan;
-};
-
-Compiled compile_pending(bool fuse = true, bool loop_lanes = false) {
-  Compiled c;
-  const std::vector<NodePtr> roots = held_pending();
-  c.captured = capture(roots);
-  Caps caps = null_device().caps();
-  c.scheduled = schedule(simplify(import_graph(c.captured)), {caps.max_bindings, fuse});
-  c.kernels = lower(c.scheduled, caps, {loop_lanes});
-  c.plan = make_plan(c.scheduled, c.kernels, caps);
-  return c;
+PlannedStep plan_pending(bool fuse = true, bool loop_lanes = false) {
+  const Caps& caps = null_device().caps();
+  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps, fuse);
 }
 
 bool overlaps(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
@@ -50,12 +36,31 @@ void expect_sound_plan(const Plan& plan, const Caps& caps) {
       EXPECT_TRUE(apart) << "vertices " << plan.lifetimes[i].vertex << " and " << plan.lifetimes[j].vertex << " share bytes while both are alive";
     }
   }
-  EXPECT_GE(plan.arena.total(), plan.lower_bound > 0 ? 1u : 0u);
+  for (const Lifetime& life : plan.lifetimes) {
+    uint64_t alive = 0;  // when it begins; the most bytes are alive when some value begins
+    for (const Lifetime& other : plan.lifetimes) alive += other.first <= life.first && life.first <= other.last ? other.bytes : 0;
+    EXPECT_GE(plan.arena.total(), alive) << "when vertex " << life.vertex << " is written";
+  }
+}
+
+// The bound that the plan states, and the kernel during which it is met, counted one kernel after the other.
+void expect_lower_bound(const Plan& plan, const Caps& caps) {
+  const uint64_t alignment = std::max<uint64_t>(256, caps.buffer_alignment);
+  std::map<int, uint64_t> alive;
+  for (const Lifetime& life : plan.lifetimes) {
+    for (int kernel = life.first; kernel <= life.last; ++kernel) alive[kernel] += (life.bytes + alignment - 1) / alignment * alignment;
+  }
+  uint64_t most = 0;
+  for (const auto& [kernel, bytes] : alive) most = std::max(most, bytes);
+  EXPECT_EQ(plan.lower_bound, most);
+  if (most > 0) {
+    EXPECT_EQ(alive[plan.fullest], most);
+  }
 }
 
 // Every vertex a kernel reads was written by an earlier kernel; every vertex but a join is written once; old values of inputs are not read after they
 // were overwritten, except by the writing kernel itself.
-void expect_sound_order(const Compiled& c) {
+void expect_sound_order(const PlannedStep& c) {
   std::set<int> written_vertices, written_inputs;
   for (const LoweredKernel& kernel : c.kernels) {
     ASSERT_EQ(kernel.bindings.size(), kernel.segments.empty() ? kernel.source.buffers.size() : 0);
@@ -91,10 +96,11 @@ TEST(ScheduleProperties, RandomProgramsAreSound) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const test::RandomProgram program = test::random_program(null_device(), seed, 10 + static_cast<int>(seed % 40));
     for (const bool fuse : {true, false}) {
-      const Compiled c = compile_pending(fuse, seed % 2 == 0);
+      const PlannedStep c = plan_pending(fuse, seed % 2 == 0);
       SCOPED_TRACE("seed " + std::to_string(seed));
       expect_sound_order(c);
       expect_sound_plan(c.plan, null_device().caps());
+      expect_lower_bound(c.plan, null_device().caps());
     }
     eval_pending();  // the null device checks every command: bounds, alignment, hazards, limits
   }
@@ -125,7 +131,7 @@ TEST(ArenaPlan, DisjointLivesShareBytes) {
 
 // ---- fusions people count on
 
-size_t kernels_of_pending() { return compile_pending().kernels.size(); }
+size_t kernels_of_pending() { return plan_pending().kernels.size(); }
 
 Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
 
@@ -150,7 +156,7 @@ TEST(Fusion, SoftmaxAndLayerNormAreOneKernel) {
   {
     const Tensor centred = x - mean(x, {-1}, true);
     const Tensor y = centred * rsqrt(mean(square(centred), {-1}, true) + 1e-5) * leaf({9}) + leaf({9});
-    EXPECT_EQ(compile_pending().kernels.size(), 1u);
+    EXPECT_EQ(plan_pending().kernels.size(), 1u);
   }
 }
 
@@ -187,7 +193,7 @@ TEST(Fusion, MovementAloneCopiesNothing) {
 TEST(Fusion, UnfusedIsOneKernelAVertex) {
   const Tensor x = leaf({5, 7});
   const Tensor y = tanh(relu(x) * 2.0);
-  EXPECT_EQ(compile_pending(false).kernels.size(), 3u);
+  EXPECT_EQ(plan_pending(false).kernels.size(), 3u);
 }
 
 // ---- cheap values are computed again
@@ -197,7 +203,7 @@ TEST(CheapValues, AreComputedAgainByTheirReaders) {
   const auto arena_and_kernels = [&](bool recompute) {
     const Caps caps = null_device().caps();
     const PassSet passes = recompute ? PassSet::all() : PassSet::all().without(Pass::cheap);
-    const PlannedStep step = plan_step(prepare(import_graph(capture(held_pending())), caps, true, passes), caps, true, passes);
+    const PlannedStep step = test::planned_pending(caps, true, passes);
     return std::pair(step.plan.arena.total(), step.kernels.size());
   };
   {
@@ -224,7 +230,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
   const auto make = [&] { const Tensor y = p * 2.0; return std::pair(sum(y, {0}), sum(y, {1})); };
   const auto both = make();
   p.assign(p + 1.0);
-  const Compiled c = compile_pending();
+  const PlannedStep c = plan_pending();
   expect_sound_order(c);
   EXPECT_GE(c.plan.arena.total(), 64u * 48 * 4);
 }
@@ -234,7 +240,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
 TEST(Assign, UpdateIsWrittenInPlaceBySameKernel) {
   Tensor p = leaf({33});
   p.assign(p - leaf({33}) * 0.1);
-  const Compiled c = compile_pending();
+  const PlannedStep c = plan_pending();
   ASSERT_EQ(c.kernels.size(), 1u);
   EXPECT_EQ(c.scheduled.outputs[0].assign_slot >= 0, true);
   EXPECT_FALSE(c.scheduled.outputs[0].copy_back);
@@ -245,7 +251,7 @@ TEST(Assign, SwapGoesThroughCopies) {
   const Tensor old = p + 0.5;
   p.assign(q * 2.0);
   q.assign(old);
-  const Compiled c = compile_pending();
+  const PlannedStep c = plan_pending();
   expect_sound_order(c);
   bool copied = false;
   for (const OutputPlan& output : c.scheduled.outputs) copied = copied || output.copy_back;
@@ -257,7 +263,7 @@ TEST(Assign, ReadersOfTheOldValueRunFirst) {
   const Tensor x = leaf({8, 12});
   const Tensor y = matmul(x, w);          // reads the old w
   w.assign(w * 0.5 + 1.0);
-  const Compiled c = compile_pending();
+  const PlannedStep c = plan_pending();
   ASSERT_EQ(c.kernels.size(), 2u);
   EXPECT_EQ(c.scheduled.groups[0].kind, GroupKind::matmul);
 }

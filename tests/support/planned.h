@@ -1,0 +1,28 @@
+// What this thread holds pending, planned as the library plans a step: the tests of the planner take no way of their own.
+// Thread safety: uses the thread's pending operations.
+#pragma once
+
+#include "core/exec/passes/simplifier.h"
+#include "core/exec/pending.h"
+#include "core/exec/plan.h"
+
+namespace heddle::test {
+
+inline Graph imported_pending() { return import_graph(capture(held_pending())); }
+
+inline Graph prepared_pending(const Caps& caps, bool fuse = true, PassSet passes = PassSet::all()) {
+  return prepare(imported_pending(), caps, fuse, passes);
+}
+
+inline PlannedStep planned_pending(const Caps& caps, bool fuse = true, PassSet passes = PassSet::all()) {
+  return plan_step(prepared_pending(caps, fuse, passes), caps, fuse, passes);
+}
+
+// The same device as a CPU's OpenCL driver, where lanes are iterations of loops.
+inline Caps with_loop_lanes(Caps caps) {
+  caps.device_class = DeviceClass::cpu;
+  caps.target = Target::opencl;
+  return caps;
+}
+
+}  // namespace heddle::test
