@@ -53,13 +53,14 @@ struct Variable {
   const char* name;
   const char* meaning;
 };
-constexpr std::array<Variable, 8> variables = {{
+constexpr std::array<Variable, 9> variables = {{
     {"HEDDLE_DEVICE", "The device where none is named, e.g. vulkan:0."},
     {"HEDDLE_BACKEND_PATH", "Folders with backends as shared libraries, separated by colons."},
     {"HEDDLE_CACHE_DIR", "Where compiled kernels are kept; see heddle cache."},
     {"HEDDLE_CHECK_NUMBERS", "1: stop at the first operation that makes a NaN or an infinity."},
     {"HEDDLE_DEBUG", "1 to 4: print device times, groups and memory plan, graphs, kernel sources."},
     {"HEDDLE_EAGER", "1: run operation by operation, for a debugger."},
+    {"HEDDLE_EXCESS_PRECISION", "1: f16 and bf16 keep f32's digits between the operations of a kernel."},
     {"HEDDLE_PASSES", "Passes of the planner to leave out, e.g. -cse,-fold."},
     {"HEDDLE_TF32", "1: let matrix units round f32 operands to 11 bits."},
 }};

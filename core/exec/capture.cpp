@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <bit>
 #include <unordered_map>
@@ -16,6 +15,7 @@
 #include "core/graph/derived_scope.h"
 #include "core/graph/post_order.h"
 #include "core/graph/primitives.h"
+#include "core/graph/reference_ops.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
 #include "core/graph/user_row.h"
@@ -209,6 +209,8 @@ Capture capture(std::span<const NodePtr> roots) {
     const NodePtr& node = captured.order[i];
     if (node->has_value() || node->op == &ops::loop_op) continue;  // a loop has no value of its own: more results may be asked of it later
     if (node->handles.load(std::memory_order_relaxed) == 0 && !unheld_roots.contains(node.get())) continue;
+    // Op by op a constant stays a number, which memory would round beside f16, until somebody looks at it.
+    if (node->op == &ops::full_op && eager_mode() && std::find(roots.begin(), roots.end(), node) == roots.end()) continue;
     const int slot = in_place[i] == nullptr ? -1 : writer.storage_slot(in_place[i]->storage);
     if (slot >= 0) captured.overwritten.push_back(in_place[i]);
     captured.key.push_back(pack(1, static_cast<uint64_t>(i), static_cast<uint64_t>(slot + 1)));
@@ -278,11 +280,9 @@ class Importer {
     } else {
       IrNode ir{planned_row(node->op), node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
-      if (node->op == &ops::full_op || node->op == &ops::pad_op) {
-        std::array<unsigned char, 8> raw{};
-        store_element(raw.data(), node->dtype, 0, node->attrs.real);
-        ir.attrs.real = load_element(raw.data(), node->dtype, 0);
-      }
+      // A number beside f16 or bf16 keeps f32's digits (build::number_like).
+      if (node->op == &ops::full_op) ir.attrs.real = reference::rounded(node->attrs.real, is_half(node->dtype) ? DType::f32 : node->dtype);
+      if (node->op == &ops::pad_op) ir.attrs.real = reference::rounded(node->attrs.real, node->dtype);
       if (node->op == &ops::loop_op) ir.loop = import_loop(as_loop(*node));
       ir.origin = origin_;
       ir.varies = known_to_vary();

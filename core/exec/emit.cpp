@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/exec/emit_text.h"
 #include "core/exec/varying.h"
+#include "core/graph/excess_precision.h"
 #include "core/graph/primitives.h"
 #include "core/graph/user_row.h"
 
@@ -54,21 +55,7 @@ std::string dialect_literal(double value, DType dtype) {
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
     : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented),
-      varying_(!segmented && group_varies(scheduled, group)) {
-}
-
-bool Emitter::is_read(int id) {
-  if (read_.empty()) {
-    for (const Member& member : group_.members) {
-      for (int input : graph().nodes[member.node].inputs) mark_read(input);
-    }
-  }
-  return read_.contains(id);
-}
-
-void Emitter::mark_read(int id) {
-  if (!read_.insert(id).second) return;
-  for (int input : graph().nodes[id].inputs) mark_read(input);
+      varying_(!segmented && group_varies(scheduled, group)), rounds_(!excess_precision()) {
 }
 
 void Emitter::start_over() {
@@ -395,8 +382,8 @@ std::string Emitter::compute_constant(int id, const Path& path) {
   const std::string position = print(at);
   if (is_float(node.dtype)) {
     const std::string type(dialect_type(node.dtype));
-    return declare(node.dtype, fmt::format("{} + {} * CAST({}, {})", dialect_literal(node.attrs.real, node.dtype),
-                                           dialect_literal(node.attrs.real2, node.dtype), type, position));
+    const std::string linear = fmt::format("{} + {} * CAST({}, {})", dialect_literal(node.attrs.real, node.dtype), dialect_literal(node.attrs.real2, node.dtype), type, position);
+    return declare(node.dtype, as_stored(id, linear));
   }
   const std::string start = dialect_literal(node.attrs.real, node.dtype), step = dialect_literal(node.attrs.real2, node.dtype);
   const std::string linear = fmt::format("{} + {} * CAST({}, {})", start, step, dialect_type(node.dtype), position);
@@ -424,9 +411,12 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
       const IrNode& factor = graph().nodes[ends[i]];
       if (factor.op == &ops::full_op && factor.attrs.real == 0) x[i] = hidden_zero(std::signbit(factor.attrs.real));
     }
-    if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) return declare_precise(node.dtype, substitute(node.op->dialect, x, from));
+    if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) {
+      const std::string name = declare_precise(node.dtype, substitute(node.op->dialect, x, from)), kept = as_stored(id, name);
+      return kept == name ? name : declare(node.dtype, kept);
+    }
   }
-  return declare(node.dtype, wrap_narrow(substitute(dialect_of(*node.op, from), x, from), node.dtype));
+  return declare(node.dtype, as_stored(id, wrap_narrow(substitute(dialect_of(*node.op, from), x, from), node.dtype)));
 }
 
 // A user's text sets all its outputs at once; the other ones' vertices find them.
@@ -463,7 +453,7 @@ std::string Emitter::compute_user(int id, const UserRow& user, const std::vector
     line(definition.text.block(in, out, common));
     scopes_.back().values[key] = base;
   }
-  const std::string variable = fmt::format("{}_{}", base, user.output), wrapped = wrap_narrow(variable, node.dtype);
+  const std::string variable = fmt::format("{}_{}", base, user.output), wrapped = as_stored(id, wrap_narrow(variable, node.dtype));
   return wrapped == variable ? variable : declare(node.dtype, wrapped);
 }
 
@@ -481,24 +471,10 @@ std::string Emitter::hidden_zero(bool negative) {
   return fmt::format("({}CAST(float, {}))", sign, name);
 }
 
-std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
-  const IrNode& node = graph().nodes[id];
-  const bool same = arith(from) == arith(node.dtype);
-  const bool widened = arith(node.dtype) == DType::i64 && is_integer(from);
-  std::string text = same ? x : widened ? fmt::format("WIDEN({})", x) : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
-  const bool half = node.dtype == DType::f16 || node.dtype == DType::bf16;
-  if (half && !is_read(id)) return text == x ? x : declare(node.dtype, text);  // the store rounds
-  if (half) {
-    uses_round_ = true;
-    text = fmt::format("{}({})", node.dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);
-  } else if (is_integer(node.dtype)) {
-    text = wrap_narrow(text, node.dtype);
-  }
-  return text == x ? x : declare(node.dtype, text);
-}
-
 std::string Emitter::helpers() const {
-  return std::string(uses_round_ ? round_helpers : "") + std::string(uses_philox_ ? philox_helper : "");
+  std::string text = std::string(uses_round_ ? round_helpers : "") + std::string(uses_philox_ ? philox_helper : "");
+  for (const auto& [from, to] : saturating_) text += saturating_helper(from, to);
+  return text;
 }
 
 std::string Emitter::kernel_name() const {

@@ -103,7 +103,9 @@ class Emitter final : public IndexPrinter {
   // A member's value, computed from its inputs at the group's own index.
   std::string member_value(const Member& member);
   // Tells the emitter the variable of something the skeleton computes: a reduction's result, a matmul's accumulator.
-  void bind(int id, const std::string& variable) { bound_[id] = variable; }
+  void bind(int id, const std::string& variable) { bound_[id] = as_stored(id, variable); }
+  // The same of what value() gave before.
+  void bind_known(int id, const std::string& variable) { bound_[id] = variable; }
   // Stores `variable`, vertex `id`'s value, at row-major index `index` of its own buffer.
   void store(int id, const std::string& variable, const std::string& index);
   // Row-major linear index over variables [first, first + shape.rank()), of an element.
@@ -166,7 +168,6 @@ class Emitter final : public IndexPrinter {
   std::string compute(int id, const Path& path);
   std::string compute_elementwise(int id, const Path& path);
   std::string compute_user(int id, const UserRow& user, const std::vector<std::string>& x);
-  std::string compute_cast(int id, DType from, const std::string& x);
   std::string compute_pad(int id, const std::vector<Index>& index);
   std::string compute_concat(int id, const std::vector<Index>& index);
   std::string compute_take(int id, const std::vector<Index>& index);
@@ -181,8 +182,13 @@ class Emitter final : public IndexPrinter {
   std::string known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value);
   std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
   std::string key(int id, const Path& path);
+  // ---- conversions (emit_convert.cpp)
+  std::string compute_cast(int id, DType from, const std::string& x);
+  // `text`, a value of the vertex before it is stored, as f16 or bf16 hold it where this kernel goes on with it (core/graph/excess_precision.h).
+  std::string as_stored(int id, const std::string& text);
+  std::string round_to(DType dtype, const std::string& text);
   bool is_read(int id);
-  void mark_read(int id);
+  bool computed_here(int id) const;
   size_t buffer(SlotRef slot, DType dtype, Access access);
   SlotRef location(int id) const;
 
@@ -207,7 +213,8 @@ class Emitter final : public IndexPrinter {
   std::vector<uint32_t> constant_values_;
   std::map<int64_t, std::string> constants_;
   std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
-  bool varying_ = false, overflowed_ = false, every_path_ = false;
+  bool varying_ = false, overflowed_ = false, every_path_ = false, rounds_ = true;
+  std::set<std::pair<DType, DType>> saturating_;  // casts from floats to integers, by arithmetic type and dtype
   LaneSplit split_;
   int next_ = 0;
   bool uses_philox_ = false, uses_round_ = false;

@@ -3,7 +3,9 @@
 #include <fmt/format.h>
 
 #include <cctype>
+#include <cmath>
 
+#include "core/exec/emit.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -58,22 +60,40 @@ std::string wrap_narrow(const std::string& expression, DType dtype) {
   return expression;
 }
 
+std::string saturating_name(DType from, DType to) { return fmt::format("t_{}_of_{}", name_of(to), name_of(from)); }
+
+std::string saturating_helper(DType from, DType to) {
+  const int bits = static_cast<int>(8 * size_of(to)) - (to == DType::u8 ? 0 : 1);
+  const double least = to == DType::u8 ? 0 : -std::ldexp(1.0, bits), end = std::ldexp(1.0, bits);
+  const auto real = [&](double value) { return dialect_literal(value, from); };
+  const std::string whole(dialect_type(to)), most = to == DType::i64 ? "I64(9223372036854775807)" : dialect_literal(end - 1, to);
+  // Only numbers in range are converted: what is not, NaN too, goes in as the least one and is replaced.
+  return fmt::format(R"(
+FUNC {1} {0}({2} v) {{
+  {2} inside = v >= {3} && v < {4} ? v : {3};
+  {1} w = CAST({1}, inside);
+  w = v >= {4} ? {5} : w;
+  return isnan(v) ? {6} : w;
+}}
+)",
+                     saturating_name(from, to), whole, dialect_type(from), real(least), real(end), most, dialect_literal(0, to));
+}
+
 const std::string_view round_helpers = R"(
 FUNC float t_round_bf16(float v) {
   uint f = AS_UINT(v);
   return isnan(v) ? v : AS_FLOAT((f + 0x7fffu + ((f >> 16) & 1u)) & 0xffff0000u);
 }
+// A sum with 1.5 * 2^13 times the power of two in v has the spacing of f16, below 2^-14 that of its subnormals. Short, because chains of roundings wait for it.
 FUNC float t_round_f16(float v) {
   uint f = AS_UINT(v);
-  uint sign = f & 0x80000000u;
-  float a = AS_FLOAT(f ^ sign);
-  // Subnormal in f16: multiples of 2^-24, which is the spacing of floats in [0.5, 1).
-  PRECISE float shifted = a + 0.5f;
-  PRECISE float small = shifted - 0.5f;
-  uint g = f ^ sign;
-  float normal = AS_FLOAT((g + 0xfffu + ((g >> 13) & 1u)) & 0xffffe000u);
-  float r = a < 6.10351562e-05f ? small : a >= 65520.0f ? INFINITY : normal;
-  return isnan(v) ? v : AS_FLOAT(AS_UINT(r) | sign);
+  uint power = f & 0x7f800000u;
+  power = power < 0x38800000u ? 0x38800000u : power;
+  float unit = AS_FLOAT(power + 0x06c00000u);
+  PRECISE float shifted = v + unit;
+  PRECISE float near = shifted - unit;
+  float r = AS_FLOAT(f & 0x7fffffffu) >= 65520.0f ? INFINITY : near;
+  return AS_FLOAT(AS_UINT(r) | (f & 0x80000000u));
 }
 )";
 

@@ -17,6 +17,7 @@
 #include "core/exec/pending.h"
 #include "core/exec/profile.h"
 #include "core/exec/region.h"
+#include "core/graph/excess_precision.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference.h"
@@ -88,7 +89,7 @@ Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
   region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
   region.captured.key.push_back(tuning_state());
   region.captured.key.push_back(memory_budget(device));
-  region.captured.key.push_back(active_passes().bits());
+  region.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
   auto locked = device.lock();
   region.step = device.steps().find(region.captured.key);
   if (region.step) {
@@ -224,6 +225,7 @@ void note_pending(const NodePtr& node) {
   if (BodyTrace* body = BodyTrace::current()) return body->note(node);
   if (ExampleScope::active()) return;
   const NodePtr root[] = {node};
+  if (eager_mode() && node->op == &ops::full_op) return;  // capture() says why
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
   if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);

@@ -407,7 +407,7 @@ class ReduceLowering {
       }
       e_.bind(r.node(), r.result("[0]"));
     }
-    for (const auto& [id, array] : kept) e_.bind(id, element(array));
+    for (const auto& [id, array] : kept) e_.bind_known(id, element(array));
   }
 
   void store_pass(bool prefetch) {

@@ -5,6 +5,7 @@
 
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/reference_ops.h"
 
 namespace heddle {
 namespace {
@@ -31,7 +32,7 @@ void check_arange(double start, double stop, double step, DType dtype) {
 Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
   Attrs attrs;
-  attrs.real = value;
+  attrs.real = is_half(dtype) ? reference::rounded(value, dtype) : value;
   return Tensor(make_node_on(build::device_of(device), ops::full_op, std::move(attrs), shape, dtype));
 }
 

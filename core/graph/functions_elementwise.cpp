@@ -100,15 +100,34 @@ DType number_dtype(double value, DType t) {
 
 Tensor constant_like(const Tensor& x, double value, DType dtype) { return full(x.shape(), value, dtype, &x.device()); }
 
+namespace {
+
+// A constant that is an operand of an elementwise row and nothing else: in f16 and bf16 it has the digits of f32, which kernels compute in.
+Tensor number_like(const Tensor& x, double value, DType dtype) {
+  if (!is_half(dtype)) return constant_like(x, value, dtype);
+  Attrs attrs;
+  attrs.real = static_cast<float>(value);
+  return Tensor(make_node_on(x.device(), ops::full_op, std::move(attrs), x.shape(), dtype));
+}
+
+// A number beside a tensor, as PyTorch takes it: rows that compare, choose or divide with a rest round it to the tensor's dtype first.
+Tensor operand_number(const OpDef& op, const Tensor& beside, double value) {
+  const DType dtype = number_dtype(value, autocast_dtype(op, beside.dtype()));
+  const bool rounds = op.rule == DTypeRule::compare || &op == &ops::mod_op || &op == &ops::minimum_op || &op == &ops::maximum_op || &op == &ops::copysign_op;
+  return rounds ? constant_like(beside, value, dtype) : number_like(beside, value, dtype);
+}
+
+}  // namespace
+
 Tensor binary(const OpDef& op, const Tensor& x, double y) {
   if (!is_float(x.dtype())) {
     if (const auto other = of_whole_numbers(op, x, y)) return *other;
   }
-  return binary(op, x, constant_like(x, y, number_dtype(y, autocast_dtype(op, x.dtype()))));
+  return binary(op, x, operand_number(op, x, y));
 }
 
 Tensor binary(const OpDef& op, double x, const Tensor& y) {
-  return binary(op, constant_like(y, x, number_dtype(x, autocast_dtype(op, y.dtype()))), y);
+  return binary(op, operand_number(op, y, x), y);
 }
 
 Tensor as_float(const Tensor& x) { return is_float(x.dtype()) ? x : cast(x, DType::f32); }

@@ -8,6 +8,7 @@
 #include <numbers>
 #include <vector>
 
+#include "core/graph/autocast.h"
 #include "core/graph/build.h"
 
 namespace heddle {
@@ -24,6 +25,16 @@ Pair floats(const char* op, const Tensor& x, const Tensor& y) {
   broadcast_shapes(x.shape(), y.shape(), op);
   const DType common = promote(x.dtype(), y.dtype()), t = is_float(common) ? common : DType::f32;
   return {cast(x, t), cast(y, t)};
+}
+
+// Several rows that are one function to its caller: f16 and bf16 are computed in f32 and rounded once, at the end. `policy`: how autocast takes its rows.
+template <class F, class... More>
+Tensor rounded_once(F f, Autocast policy, const Tensor& x, const More&... more) {
+  return is_half(x.dtype()) ? cast(f(build::widen(x), build::widen(more)...), autocast_dtype(policy, x.dtype())) : f(x, more...);
+}
+template <class F, class... More>
+Tensor rounded_once(F f, const Tensor& x, const More&... more) {
+  return rounded_once(f, Autocast::widest, x, more...);
 }
 
 Tensor scalar_like(const Tensor& x, double value) { return build::constant_like(x, value, build::number_dtype(value, x.dtype())); }
@@ -65,12 +76,8 @@ double largest(DType t) {
   }
 }
 
-}  // namespace
-
 // Scaled by the larger of the two, which is a constant to its derivatives: a maximum would give wrong second ones where both are equal.
-Tensor hypot(TensorArg a, const Tensor& b) {
-  const CallerScope scope(a.caller);
-  const auto [x, y] = floats("hypot", a.tensor, b);
+Tensor hypot_of(const Tensor& x, const Tensor& y) {
   const Tensor largest = stop_gradient(maximum(abs(x), abs(y)));
   const Tensor none = largest == 0, scale = where(none || isinf(largest), 1, largest);
   const Tensor u = x / scale, v = y / scale, length = where(none, 0, scale * sqrt(where(none, 1, u * u + v * v)));
@@ -79,20 +86,43 @@ Tensor hypot(TensorArg a, const Tensor& b) {
 
 // high + log(e^(low - high) + e^(high - high)), where the constant `high` leaves no difference of infinities and 1 + expm1(0) no digit behind. Selected by a
 // comparison and smooth in both, so derivatives of any order are right where both are equal.
-Tensor logaddexp(TensorArg a, const Tensor& b) {
-  const CallerScope scope(a.caller);
-  const auto [x, y] = floats("logaddexp", a.tensor, b);
+Tensor logaddexp_of(const Tensor& x, const Tensor& y) {
   const Tensor less = x < y, high = where(less, y, x), low = where(less, x, y);
   const Tensor infinite = isinf(high) && low == low;
   const Tensor h = where(infinite, 0, high), m = stop_gradient(h);
   return where(infinite, high, m + log1p(exp(where(infinite, 0, low) - m) + expm1(h - m)));
 }
 
+// A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0. By an infinity: the sign
+// decides; n - n is NaN where n is no number.
+Tensor quotient_below(const Tensor& n, const Tensor& d) {
+  const Tensor regular = where(d == 0 || isinf(d), 1, d);
+  const Tensor quotient = round((n - mod(n, regular)) / regular);
+  return where(d == 0, n / d, where(isinf(d), (n - n) - cast(n != 0 && (n < 0) != (d < 0), n.dtype()), quotient));
+}
+
+}  // namespace
+
+Tensor hypot(TensorArg a, const Tensor& b) {
+  const CallerScope scope(a.caller);
+  const auto [p, q] = floats("hypot", a.tensor, b);
+  return rounded_once(hypot_of, p, q);
+}
+
+Tensor logaddexp(TensorArg a, const Tensor& b) {
+  const CallerScope scope(a.caller);
+  const auto [p, q] = floats("logaddexp", a.tensor, b);
+  return rounded_once(logaddexp_of, Autocast::f32, p, q);
+}
+
 Tensor xlogy(TensorArg a, const Tensor& b) {
   const CallerScope scope(a.caller);
-  const auto [x, y] = floats("xlogy", a.tensor, b);
-  const Tensor none = x == 0 && y <= 0;
-  return where(none, 0, x * log(where(none, 1, y)));
+  const auto [p, q] = floats("xlogy", a.tensor, b);
+  const auto product = [](const Tensor& x, const Tensor& y) {
+    const Tensor none = x == 0 && y <= 0;
+    return where(none, 0, x * log(where(none, 1, y)));
+  };
+  return rounded_once(product, Autocast::f32, p, q);
 }
 
 Tensor remainder(TensorArg x, const Tensor& y) {
@@ -125,11 +155,7 @@ Tensor floor_divide(TensorArg a, const Tensor& y) {
   const Tensor& x = a.tensor;
   if (!is_float(x.dtype()) && !is_float(y.dtype())) return integer_quotient(x, y);
   const auto [n, d] = floats("floor_divide", x, y);
-  // A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0. By an infinity: the sign
-  // decides; n - n is NaN where n is no number.
-  const Tensor regular = where(d == 0 || isinf(d), 1, d);
-  const Tensor quotient = round((n - mod(n, regular)) / regular);
-  return where(d == 0, n / d, where(isinf(d), (n - n) - cast(n != 0 && (n < 0) != (d < 0), n.dtype()), quotient));
+  return rounded_once(quotient_below, n, d);
 }
 Tensor floor_divide(TensorArg x, double y) {
   const CallerScope scope(x.caller);
@@ -138,22 +164,37 @@ Tensor floor_divide(TensorArg x, double y) {
 
 Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, Caller caller) {
   const CallerScope scope(caller);
-  const auto [x, y] = floats("lerp", start, end);
-  return x + weight * (y - x);
+  const auto [p, q] = floats("lerp", start, end);
+  const DType common = promote(p.dtype(), weight.dtype());
+  return rounded_once([](const Tensor& x, const Tensor& y, const Tensor& w) { return x + w * (y - x); }, cast(p, common), cast(q, common), cast(weight, common));
 }
 Tensor lerp(const Tensor& start, const Tensor& end, double weight, Caller caller) {
   const CallerScope scope(caller);
-  const auto [x, y] = floats("lerp", start, end);
-  return x + weight * (y - x);
+  const auto [p, q] = floats("lerp", start, end);
+  return rounded_once([&](const Tensor& x, const Tensor& y) { return x + weight * (y - x); }, p, q);
 }
+
+namespace {
+
+// x + f(a, b), rounded once where the three promote to a 16-bit float.
+template <class F>
+Tensor added(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, F f) {
+  build::check_device(x, a, op);
+  build::check_device(x, b, op);
+  const DType common = promote(x.dtype(), promote(a.dtype(), b.dtype()));
+  if (!is_half(common)) return x + f(a, b);
+  return rounded_once([&](const Tensor& base, const Tensor& c, const Tensor& d) { return base + f(c, d); }, cast(x, common), cast(a, common), cast(b, common));
+}
+
+}  // namespace
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
   const CallerScope scope(caller);
-  return value == 1 ? x + a * b : x + value * (a * b);
+  return added("addcmul", x, a, b, [value](const Tensor& c, const Tensor& d) { return value == 1 ? c * d : value * (c * d); });
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
   const CallerScope scope(caller);
-  return value == 1 ? x + a / b : x + value * (a / b);
+  return added("addcdiv", x, a, b, [value](const Tensor& c, const Tensor& d) { return value == 1 ? c / d : value * (c / d); });
 }
 
 Tensor frac(TensorArg x) {
@@ -231,7 +272,8 @@ Tensor logical_xor(TensorArg x, const Tensor& y) {
 Tensor isclose(const Tensor& a, const Tensor& b, double relative, double absolute, bool equal_nan, Caller caller) {
   const CallerScope scope(caller);
   if (!(relative >= 0) || !(absolute >= 0)) throw ValueError(fmt::format("[isclose] tolerances must not be negative: relative {}, absolute {}", relative, absolute));
-  const auto [x, y] = floats("isclose", a, b);
+  const auto [p, q] = floats("isclose", a, b);
+  const Tensor x = build::widen(p), y = build::widen(q);
   const Tensor close = x == y || (isfinite(y) && abs(x - y) <= absolute + relative * abs(y));
   return equal_nan ? close || (isnan(x) && isnan(y)) : close;
 }
@@ -239,8 +281,11 @@ Tensor isclose(const Tensor& a, const Tensor& b, double relative, double absolut
 Tensor logit(const Tensor& x, std::optional<double> epsilon, Caller caller) {
   const CallerScope scope(caller);
   if (epsilon && !(*epsilon >= 0 && *epsilon < 0.5)) throw ValueError(fmt::format("[logit] epsilon is {}; it must be in [0, 0.5)", *epsilon));
-  const Tensor p = epsilon ? clamp(as_float(x), *epsilon, 1 - *epsilon) : as_float(x);
-  return log(p) - log1p(-p);
+  const auto odds = [&](const Tensor& in) {
+    const Tensor p = epsilon ? clamp(in, *epsilon, 1 - *epsilon) : in;
+    return log(p) - log1p(-p);
+  };
+  return rounded_once(odds, Autocast::f32, as_float(x));
 }
 Tensor logsigmoid(TensorArg x) {
   const CallerScope scope(x.caller);
@@ -255,13 +300,11 @@ Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
 }
 Tensor hardsigmoid(TensorArg a) {
   const CallerScope scope(a.caller);
-  const Tensor x = as_float(a.tensor);
-  return where(x <= -3, 0, where(x >= 3, 1, (x + 3) * (1.0 / 6)));
+  return rounded_once([](const Tensor& x) { return where(x <= -3, 0, where(x >= 3, 1, (x + 3) * (1.0 / 6))); }, as_float(a.tensor));
 }
 Tensor hardswish(TensorArg a) {
   const CallerScope scope(a.caller);
-  const Tensor x = as_float(a.tensor);
-  return where(x <= -3, x * 0, where(x >= 3, x, x * ((x + 3) * (1.0 / 6))));
+  return rounded_once([](const Tensor& x) { return where(x <= -3, x * 0, where(x >= 3, x, x * ((x + 3) * (1.0 / 6)))); }, as_float(a.tensor));
 }
 Tensor relu6(TensorArg a) {
   const CallerScope scope(a.caller);
@@ -275,26 +318,25 @@ Tensor leaky_relu(const Tensor& x, double slope, Caller caller) {
 }
 Tensor elu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
-  const Tensor in = as_float(x);
-  return where(in > 0, in, alpha * expm1(minimum(in, 0)));  // without the minimum, an infinity on the side not taken becomes a NaN gradient
+  // Without the minimum, an infinity on the side not taken becomes a NaN gradient.
+  return rounded_once([&](const Tensor& in) { return where(in > 0, in, alpha * expm1(minimum(in, 0))); }, Autocast::f32, as_float(x));
 }
 Tensor selu(TensorArg x) {
   const CallerScope scope(x.caller);
-  return 1.0507009873554804934 * elu(x.tensor, 1.6732632423543772848);
+  return rounded_once([](const Tensor& in) { return 1.0507009873554804934 * elu(in, 1.6732632423543772848); }, Autocast::f32, as_float(x.tensor));
 }
 Tensor celu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
   if (alpha == 0) throw ValueError("[celu] alpha must not be 0");
-  const Tensor in = as_float(x);
-  return where(in > 0, in, alpha * expm1(minimum(in, 0) * (1 / alpha)));
+  return rounded_once([&](const Tensor& in) { return where(in > 0, in, alpha * expm1(minimum(in, 0) * (1 / alpha))); }, Autocast::f32, as_float(x));
 }
 Tensor mish(TensorArg x) {
   const CallerScope scope(x.caller);
-  return x.tensor * tanh(softplus(x.tensor));
+  return rounded_once([](const Tensor& in) { return in * tanh(softplus(in)); }, Autocast::f32, as_float(x.tensor));
 }
 Tensor softsign(TensorArg x) {
   const CallerScope scope(x.caller);
-  return x.tensor / (1 + abs(x.tensor));
+  return rounded_once([](const Tensor& in) { return in / (1 + abs(in)); }, as_float(x.tensor));
 }
 
 Tensor prelu(TensorArg x, const Tensor& weight) {
@@ -311,7 +353,7 @@ Tensor prelu(TensorArg x, const Tensor& weight) {
 
 Tensor tanhshrink(TensorArg x) {
   const CallerScope scope(x.caller);
-  return x.tensor - tanh(x.tensor);
+  return rounded_once([](const Tensor& in) { return in - tanh(in); }, as_float(x.tensor));
 }
 Tensor softshrink(const Tensor& x, double lambda, Caller caller) {
   const CallerScope scope(caller);
@@ -331,18 +373,18 @@ Tensor threshold(const Tensor& x, double threshold, double value, Caller caller)
 
 Tensor glu(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);
-  const auto [a, b] = halves("glu", x, axis);
-  return a * sigmoid(b);
+  const auto [left, right] = halves("glu", x, axis);
+  return rounded_once([](const Tensor& a, const Tensor& b) { return a * sigmoid(b); }, left, right);
 }
 Tensor geglu(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);
-  const auto [a, b] = halves("geglu", x, axis);
-  return a * gelu(b);
+  const auto [left, right] = halves("geglu", x, axis);
+  return rounded_once([](const Tensor& a, const Tensor& b) { return a * gelu(b); }, left, right);
 }
 Tensor swiglu(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);
-  const auto [a, b] = halves("swiglu", x, axis);
-  return silu(a) * b;
+  const auto [left, right] = halves("swiglu", x, axis);
+  return rounded_once([](const Tensor& a, const Tensor& b) { return silu(a) * b; }, left, right);
 }
 Tensor reglu(const Tensor& x, int axis, Caller caller) {
   const CallerScope scope(caller);

@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "core/base/error.h"
+#include "core/graph/excess_precision.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
 #include "core/graph/reference_ops.h"
@@ -34,8 +35,10 @@ HostArray compute(const Node& node, reference::Inputs in) {
 
 thread_local int rounding_scopes = 0;
 
-HostArray stored(HostArray value) {
-  if (rounding_scopes == 0 || !is_float(value.dtype)) return value;
+// A constant is as exact as it was made (a number beside f16 has f32's digits).
+HostArray stored(const Node& node, HostArray value) {
+  if (!is_float(value.dtype) || node.op == &ops::full_op) return value;
+  if (rounding_scopes == 0 && (excess_precision() || !is_half(value.dtype))) return value;
   for (double& v : value.floats) v = reference::rounded(v, value.dtype);
   return value;
 }
@@ -108,7 +111,7 @@ class Evaluator {
         run_loop(as_loop(*node), in);
         values.emplace(node, reference::blank(node->shape, node->dtype));
       } else {
-        values.emplace(node, stored(compute_or_explain(*node, in)));
+        values.emplace(node, stored(*node, compute_or_explain(*node, in)));
       }
       for (const NodePtr& input : node->inputs) {
         if (--uses_[input.get()] == 0) values.erase(input.get());

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/base/error.h"
@@ -50,13 +51,25 @@ View box(const Shape& whole, const std::vector<int64_t>& start, const Shape& sha
   return View::dense(whole).slice(start, ones, shape);
 }
 
+// Toward zero, to the nearest that the dtype holds; NaN is 0. For bool: value != 0, which NaN is.
+int64_t saturated(double value, DType dtype) {
+  if (dtype == DType::boolean) return value != 0;
+  if (std::isnan(value)) return 0;
+  switch (dtype) {
+    case DType::i8: return static_cast<int64_t>(std::clamp(value, -128.0, 127.0));
+    case DType::u8: return static_cast<int64_t>(std::clamp(value, 0.0, 255.0));
+    case DType::i32: return static_cast<int64_t>(std::clamp(value, -0x1p31, 0x1p31 - 1));
+    default: return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
+  }
+}
+
 HostArray cast(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
   for (size_t i = 0; i < count_of(out); ++i) {
     if (is_float(node.dtype)) {
       out.floats[i] = size_of(node.dtype) < size_of(x.dtype) || !is_float(x.dtype) ? rounded(x.at(i), node.dtype) : x.at(i);
     } else if (is_float(x.dtype)) {
-      out.ints[i] = to_integer(x.floats[i], node.dtype);
+      out.ints[i] = saturated(x.floats[i], node.dtype);
     } else {
       out.ints[i] = wrapped(x.ints[i], node.dtype);
     }
@@ -176,7 +189,8 @@ int64_t to_integer(double value, DType dtype) {
 HostArray constant(const Node& node) {
   HostArray out = blank(node.shape, node.dtype);
   if (node.op == &ops::full_op) {
-    for (double& v : out.floats) v = rounded(node.attrs.real, node.dtype);
+    // In f16 and bf16 a number beside a tensor has f32's digits.
+    for (double& v : out.floats) v = rounded(node.attrs.real, arith(node.dtype));
     for (int64_t& v : out.ints) v = to_integer(node.attrs.real, node.dtype);
     return out;
   }

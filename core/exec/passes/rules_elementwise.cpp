@@ -17,7 +17,10 @@ std::optional<int> fold_choice(Simplifier& graph, IrNode& node) {
 
 std::optional<int> fold_cast(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::cast_op || !graph.is_full(node.inputs[0])) return std::nullopt;
-  return graph.make_full(node.shape, node.dtype, graph.at(node.inputs[0]).attrs.real);
+  const double value = graph.at(node.inputs[0]).attrs.real;
+  // A float beyond an integer's range saturates, on the device (core/exec/emit_convert.cpp); rounded() would wrap it.
+  if (is_float(graph.at(node.inputs[0]).dtype) && is_integer(node.dtype) && rounded(value, node.dtype) != std::trunc(value)) return std::nullopt;
+  return graph.make_full(node.shape, node.dtype, rounded(value, node.dtype));
 }
 
 // All inputs constant: compute on the host.
@@ -30,7 +33,7 @@ std::optional<int> fold(Simplifier& graph, IrNode& node) {
     v[i] = *c;
   }
   const DType in = node.inputs.empty() ? node.dtype : graph.at(node.inputs[0]).dtype;
-  if (is_float(in)) return node.op->host_float ? std::optional(graph.make_full(node.shape, node.dtype, node.op->host_float(v[0], v[1], v[2]))) : std::nullopt;
+  if (is_float(in)) return node.op->host_float ? std::optional(graph.make_full(node.shape, node.dtype, rounded(node.op->host_float(v[0], v[1], v[2]), node.dtype))) : std::nullopt;
   constexpr double exact = 9007199254740992.0;  // 2^53: beyond it a double does not hold the integer
   if (!node.op->host_int || std::abs(v[0]) > exact || std::abs(v[1]) > exact) return std::nullopt;
   const int64_t value = node.op->host_int(static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1]), static_cast<int64_t>(v[2]));

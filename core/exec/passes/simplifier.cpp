@@ -7,6 +7,7 @@
 #include "core/exec/access.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
+#include "core/graph/reference_ops.h"
 
 namespace heddle {
 namespace {
@@ -34,11 +35,7 @@ std::span<const Rule> rules_of(OpKind kind) {
 
 }  // namespace
 
-double rounded(double value, DType t) {
-  std::array<unsigned char, 8> raw{};
-  store_element(raw.data(), t, 0, value);
-  return load_element(raw.data(), t, 0);
-}
+double rounded(double value, DType t) { return reference::rounded(value, t); }
 
 Simplifier::Simplifier(const Graph& in, PassSet passes) : in_(in), passes_(passes) { out_ = in.over_same_leaves(); }
 
@@ -107,7 +104,7 @@ int Simplifier::make(IrNode node) {
 
 int Simplifier::make_full(const Shape& shape, DType dtype, double value) {
   IrNode full{&ops::full_op, {}, {}, shape, dtype};
-  full.attrs.real = rounded(value, dtype);
+  full.attrs.real = rounded(value, is_half(dtype) ? DType::f32 : dtype);  // a number beside a half-precision value has f32's digits
   return make(std::move(full));
 }
 
