@@ -295,8 +295,7 @@ Tensor logsigmoid(TensorArg x) {
 Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
   const CallerScope scope(caller);
   if (!(low < high)) throw ValueError(fmt::format("[hardtanh] low is {}, high {}; low must be the smaller", low, high));
-  const Tensor in = as_float(x);
-  return where(in <= low, low, where(in >= high, high, in));
+  return rounded_once([&](const Tensor& in) { return where(in <= low, low, where(in >= high, high, in)); }, as_float(x));
 }
 Tensor hardsigmoid(TensorArg a) {
   const CallerScope scope(a.caller);
@@ -358,17 +357,16 @@ Tensor tanhshrink(TensorArg x) {
 Tensor softshrink(const Tensor& x, double lambda, Caller caller) {
   const CallerScope scope(caller);
   if (!(lambda >= 0)) throw ValueError(fmt::format("[softshrink] lambda is {}; it must not be negative", lambda));
-  const Tensor in = as_float(x);
-  return where(in > lambda, in - lambda, where(in < -lambda, in + lambda, where(in != in, in, 0)));
+  const auto shrunk = [&](const Tensor& in) { return where(in > lambda, in - lambda, where(in < -lambda, in + lambda, where(in != in, in, 0))); };
+  return rounded_once(shrunk, as_float(x));
 }
 Tensor hardshrink(const Tensor& x, double lambda, Caller caller) {
   const CallerScope scope(caller);
-  const Tensor in = as_float(x);
-  return where(in >= -lambda && in <= lambda, 0, in);
+  return rounded_once([&](const Tensor& in) { return where(in >= -lambda && in <= lambda, 0, in); }, as_float(x));
 }
 Tensor threshold(const Tensor& x, double threshold, double value, Caller caller) {
   const CallerScope scope(caller);
-  return where(x <= threshold, value, x);
+  return rounded_once([&](const Tensor& in) { return where(in <= threshold, value, in); }, x);
 }
 
 Tensor glu(const Tensor& x, int axis, Caller caller) {
