@@ -43,6 +43,7 @@ class Plot {
     for (const Row& row : rows_) {
       x_.fit(row.flops / row.bytes);
       y_.fit(row.gflops());
+      if (row.bound != Bound::none && row.fraction.median > 0) y_.fit(row.gflops() / row.fraction.median);
       if (!family_colour_.contains(row.family)) family_colour_.emplace(row.family, colours[family_colour_.size() % colours.size()]);
     }
     for (const Roofs& roof : roofs_) {
@@ -54,6 +55,7 @@ class Plot {
   std::string svg(const std::string& title) {
     axes();
     for (size_t i = 0; i < roofs_.size(); ++i) roof(roofs_[i], i);
+    legend_note("roofs: with the largest arrays; a bar: with a row's own traffic");
     for (size_t i = 0; i < rows_.size(); ++i) mark(rows_[i], i + 1);
     const double height = std::max(top + plot_height + 60, legend_y_ + 20);
     return fmt::format(
@@ -115,6 +117,11 @@ class Plot {
     legend_y_ += line_height;
   }
 
+  void legend_note(const std::string& words) {
+    legend_ += fmt::format("<text x=\"{}\" y=\"{}\" fill=\"#666666\">{}</text>\n", legend_x, legend_y_, escape_markup(words));
+    legend_y_ += line_height;
+  }
+
   // A numbered mark; its number moves up while another one is in its place.
   void mark(const Row& row, size_t number) {
     const double x = x_.at(row.flops / row.bytes), y = y_.at(row.gflops());
@@ -122,6 +129,7 @@ class Plot {
     const size_t device = device_index(row.device);
     if (device == 0) body_ += fmt::format("<circle cx=\"{:.1f}\" cy=\"{:.1f}\" r=\"4\" fill=\"{}\"/>\n", x, y, colour);
     else body_ += fmt::format("<rect x=\"{:.1f}\" y=\"{:.1f}\" width=\"7\" height=\"7\" fill=\"none\" stroke=\"{}\" stroke-width=\"1.8\"/>\n", x - 3.5, y - 3.5, colour);
+    if (row.bound != Bound::none && row.fraction.median > 0) own_bound(x, y, y_.at(row.gflops() / row.fraction.median), colour);
     double label_x = x + 6, label_y = y - 5;
     for (int tries = 0; tries < 12 && taken(label_x, label_y); ++tries) {
       label_y -= 11;
@@ -141,6 +149,12 @@ class Plot {
     legend_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"end\" fill=\"{}\">{}</text>\n", legend_x + 20, legend_y_, colour, number);
     legend_ += fmt::format("<text x=\"{}\" y=\"{}\">{}</text>\n", legend_x + 28, legend_y_, escape_markup(words));
     legend_y_ += line_height;
+  }
+
+  // What the device did with this row's own traffic, which the row is a fraction of: where that fits a cache, it lies above the roofs, which are those of large arrays.
+  void own_bound(double x, double y, double bound, const char* colour) {
+    line(x, y, x, bound, fmt::format("class=\"bound\" stroke=\"{}\" stroke-dasharray=\"1 2\"", colour));
+    line(x - 6, bound, x + 6, bound, fmt::format("class=\"bound\" stroke=\"{}\" stroke-width=\"1.6\"", colour));
   }
 
   bool taken(double x, double y) const {

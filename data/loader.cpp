@@ -93,7 +93,7 @@ class Loader::Epoch {
     last_ = Clock::now();
     const LoaderOptions& o = source.options();
     ahead_ = o.prefetch > 0 ? o.prefetch : 2 * o.workers;
-    for (int w = 0; w < o.workers; ++w) workers_.emplace_back([this] { work(); });
+    start(static_cast<size_t>(o.workers));
   }
   ~Epoch() {
     {
@@ -125,6 +125,15 @@ class Loader::Epoch {
     std::exception_ptr error;
   };
 
+  // As many as the system has threads and memory for; without any the batches are made by who asks for them.
+  void start(size_t workers) {
+    try {
+      workers_.reserve(workers);
+      while (workers_.size() < workers) workers_.emplace_back([this] { work(); });
+    } catch (const std::exception&) {
+    }
+  }
+
   bool make_here(Sample& batch, const std::function<void()>& meanwhile) {
     if (taken_ >= end_) return false;
     std::optional<Claim> claim = source_.claim(taken_);
@@ -142,13 +151,14 @@ class Loader::Epoch {
     Made made;
     {
       std::unique_lock lock(mutex_);
-      const auto there = [&] { return taken_ >= end_ || made_.contains(taken_); };
+      const auto there = [&] { return taken_ >= end_ || made_.contains(taken_) || broken_; };
       while (meanwhile && !ready_.wait_for(lock, meanwhile_interval, there)) {
         lock.unlock();
         meanwhile();
         lock.lock();
       }
       ready_.wait(lock, there);
+      if (broken_ && !made_.contains(taken_)) std::rethrow_exception(broken_);
       if (taken_ >= end_) return false;
       made = std::move(made_.extract(taken_).mapped());
       ++taken_;
@@ -161,6 +171,18 @@ class Loader::Epoch {
   }
 
   void work() {
+    try {
+      make_batches();
+    } catch (...) {  // no memory to hand over a batch, or the reason why there is none
+      const std::lock_guard lock(mutex_);
+      broken_ = std::current_exception();
+      stop_ = true;
+      ready_.notify_all();
+      room_.notify_all();
+    }
+  }
+
+  void make_batches() {
     while (std::optional<Claim> claim = next_claim()) {
       Made made;
       LoaderReport spent;
@@ -221,6 +243,7 @@ class Loader::Epoch {
   std::map<int64_t, Made> made_;
   LoaderReport report_;
   bool stop_ = false;
+  std::exception_ptr broken_;  // what ended a worker
   Clock::time_point last_;
   std::vector<std::thread> workers_;  // last: they use all of the above
 };

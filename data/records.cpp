@@ -1,10 +1,8 @@
 #include "data/records.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -15,6 +13,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 
 namespace heddle::data {
 namespace {
@@ -158,18 +157,15 @@ RecordFile::RecordFile(const std::string& path) : path_(path) {
 RecordFile::~RecordFile() { ::munmap(const_cast<uint8_t*>(bytes_), size_); }
 
 void RecordFile::map() {
-  const int descriptor = ::open(path_.c_str(), O_RDONLY | O_CLOEXEC);
+  const Descriptor file(open_file(path_, O_RDONLY));
   struct stat info {};
-  if (descriptor < 0 || ::fstat(descriptor, &info) != 0 || !S_ISREG(info.st_mode)) {
-    const std::string reason = descriptor < 0 ? std::strerror(errno) : "not a file";
-    if (descriptor >= 0) ::close(descriptor);
+  if (!file || ::fstat(file.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    const std::string reason = file ? "not a file" : std::strerror(errno);
     throw IoError(fmt::format("[records] {}: cannot read: {}", path_, reason));
   }
   size_ = static_cast<uint64_t>(info.st_size);
-  void* mapped = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, descriptor, 0);
-  const int error = errno;
-  ::close(descriptor);
-  if (mapped == MAP_FAILED) throw IoError(fmt::format("[records] {}: cannot map: {}", path_, std::strerror(error)));
+  void* mapped = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
+  if (mapped == MAP_FAILED) throw IoError(fmt::format("[records] {}: cannot map: {}", path_, std::strerror(errno)));
   bytes_ = static_cast<const uint8_t*>(mapped);
 }
 

@@ -1,6 +1,5 @@
 #include "io/atomic_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 
 namespace heddle {
 namespace {
@@ -25,10 +25,8 @@ namespace fs = std::filesystem;
 // The rename itself reaches the disk with its folder; a file system that cannot do that keeps the order anyway.
 void flush_folder(const std::string& path) {
   const fs::path parent = fs::path(path).parent_path();
-  const int descriptor = ::open(parent.empty() ? "." : parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (descriptor < 0) return;
-  ::fsync(descriptor);
-  ::close(descriptor);
+  const Descriptor folder(open_file(parent.empty() ? "." : parent.string(), O_RDONLY | O_DIRECTORY));
+  if (folder) ::fsync(folder.number());
 }
 
 }  // namespace
@@ -37,7 +35,7 @@ AtomicFile::AtomicFile(const std::string& path) : target_(path) {
   static std::atomic<uint64_t> counter{0};
   do {
     name_ = fmt::format("{}.tmp-{}-{}", path, ::getpid(), counter++);
-    descriptor_ = ::open(name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    descriptor_ = open_file(name_, O_WRONLY | O_CREAT | O_EXCL);
   } while (descriptor_ < 0 && errno == EEXIST);
   if (descriptor_ < 0) fail(path, "create a file in its folder");
 }
@@ -48,15 +46,7 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::write(const FilePart& part) {
-  const char* at = static_cast<const char*>(part.data);
-  size_t left = part.bytes;
-  while (left > 0) {
-    const ssize_t wrote = ::write(descriptor_, at, left);
-    if (wrote < 0 && errno == EINTR) continue;
-    if (wrote < 0) fail(target_, "write");
-    at += wrote;
-    left -= static_cast<size_t>(wrote);
-  }
+  if (!write_fully(descriptor_, part.data, part.bytes)) fail(target_, "write");
 }
 
 void AtomicFile::publish() {

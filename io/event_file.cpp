@@ -1,6 +1,5 @@
 #include "io/event_file.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "io/atomic_file.h"
 
 namespace heddle {
@@ -122,7 +122,7 @@ EventFile::EventFile(const std::string& folder) {
   for (int number = 0; descriptor_ < 0; ++number) {
     const std::string name = fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(wall_time()), host_name(), ::getpid(), number);
     path_ = (std::filesystem::path(folder) / name).string();
-    descriptor_ = ::open(path_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC, 0666);
+    descriptor_ = open_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
     if (descriptor_ < 0 && errno != EEXIST) throw IoError(fmt::format("[events] {}: cannot create it: {}", path_, std::strerror(errno)));
   }
   append(Message().number(1, wall_time()).bytes(3, "brain.Event:2").str());  // file_version = 3
@@ -139,8 +139,7 @@ void EventFile::append(std::string_view data) const {
   Message end;
   end.little_endian(masked_crc(data), 4);
   const std::string whole = text + end.str();
-  const ssize_t wrote = ::write(descriptor_, whole.data(), whole.size());
-  if (wrote != static_cast<ssize_t>(whole.size())) throw IoError(fmt::format("[events] {}: cannot append to it: {}", path_, std::strerror(wrote < 0 ? errno : ENOSPC)));
+  if (!append_whole(descriptor_, whole)) throw IoError(fmt::format("[events] {}: cannot append to it: {}", path_, std::strerror(errno)));
 }
 
 // Event: summary = 5; Summary: value = 1.

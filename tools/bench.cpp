@@ -9,6 +9,7 @@
 
 #include "bench/shapes.h"
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/exec/dynamic_shapes.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
@@ -19,6 +20,7 @@
 #include "core/exec/saved_launch.h"
 #include "bench/suites.h"
 #include "tools/bench_report.h"
+#include "tools/interrupt.h"
 #endif
 
 namespace heddle::tools {
@@ -91,7 +93,7 @@ void show_kernels(const bench::Case& c, DeviceContext& device) {
   Profiler profiler;
   for (int i = 0; i < 3; ++i) evaluate();
   for (const KernelRow& row : profiler.stop().rows()) {
-    fmt::print(stderr, "  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6, row.facts.name,
+    print_error("  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6, row.facts.name,
                row.facts.source == 0 ? "" : repeat_command(row.facts.launch, device.id()));
   }
 }
@@ -105,7 +107,7 @@ bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds,
     return true;
   } catch (const Error& error) {
     if (o.suite.empty()) throw;
-    fmt::print(stderr, "heddle: {}\n", one_line(error.what()));
+    print_error("heddle: {}\n", one_line(error.what()));
     return false;
   }
 }
@@ -152,16 +154,18 @@ int run(const BenchOptions& o) {
   bool complete = true;
   std::vector<bench::Roofs> roofs;
   const bool computes = std::none_of(cases.begin(), cases.end(), [](const bench::Case& c) { return static_cast<bool>(c.host); });
+  const InterruptScope on_interrupt;
   for (DeviceContext* device : open_devices(o.devices, computes)) {
     bench::Bounds bounds(*device);
     for (const bench::Case& c : cases) {
+      if (InterruptScope::caught()) break;  // what was measured is kept
       const bool idle = device->caps().device_class == DeviceClass::null;
       if (idle && !c.host && o.cases.empty()) continue;
       if (idle && !c.host) open_device(device->id(), true);  // refuses
       if (!o.suite.empty() && !bench::suits(o.suite, c, *device, o.compare_tuning)) continue;
       complete &= measure(c, *device, bounds, options, o, rows);
     }
-    if (!o.plot.empty()) {
+    if (!o.plot.empty() && !rows.empty()) {
       roofs.push_back({fmt::format("{}", device->id()), bounds.rate(bench::Bound::compute, options.timing), bounds.rate(bench::Bound::copy, options.timing),
                        bounds.rate(bench::Bound::read, options.timing)});
     }
@@ -172,6 +176,7 @@ int run(const BenchOptions& o) {
     write_file_atomically(o.plot, bench::roofline_svg(rows, roofs, "heddle bench"));
     if (!o.json) fmt::print("{}: roofline of {} kernels\n", o.plot, rows.size());
   }
+  if (InterruptScope::caught()) return InterruptScope::exit_code();
   return complete ? 0 : exit_internal_error;
 }
 
@@ -211,7 +216,7 @@ void add_bench(Cli& cli) {
   command->add_option("--longest", o.shapes.longest, "shapes: the longest")->capture_default_str();
   command->add_option("--model", o.shapes.model, "shapes: gpt (a training step) or gpt-forward")->capture_default_str();
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle bench matmul softmax --peers onednn --json");
+  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end it after the case under way, with what was measured; a second one of either ends at once.\nExample:\n  heddle bench matmul softmax --peers onednn --json");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

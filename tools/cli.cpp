@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 
 #include "core/base/error.h"
+#include "tools/output.h"
 
 namespace heddle::tools {
 
@@ -33,8 +33,7 @@ DeviceContext& open_device(const std::string& name, bool computes) {
 
 void print_json(const Json& value) {
   const std::string text = value.dump(-1, ' ', false, Json::error_handler_t::replace);
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  print_out(text + '\n');
 }
 
 std::string one_line(std::string text) {

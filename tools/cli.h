@@ -1,8 +1,9 @@
 // What the subcommands of `heddle` share.
 //
 // Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example.
-// Exit codes: 0 success, 2 a mistake of the user (bad option or input), 1 an internal fault or another fault of a device, 3 out of device memory,
-// 4 a device was lost or did not answer in time, 5 a driver refused a kernel, 130 interrupted by Ctrl-C after saving. Each ends with one line on stderr.
+// Exit codes: 0 success, 2 a mistake of the user (bad option or input), 1 an internal fault, another fault of a device, or standard output that could not be written (tools/output.h),
+// 3 out of memory, of a device or of the host, 4 a device was lost or did not answer in time, 5 a driver refused a kernel. Each ends with one line on stderr. 130 interrupted by
+// Ctrl-C, 143 by SIGTERM, after saving.
 // Thread safety: none.
 #pragma once
 
@@ -21,13 +22,16 @@ inline constexpr int exit_internal_error = 1;
 inline constexpr int exit_out_of_memory = 3;
 inline constexpr int exit_device_lost = 4;
 inline constexpr int exit_compile_error = 5;
-inline constexpr int exit_interrupted = 130;
+inline constexpr int exit_signalled = 128;  // and the signal's number (tools/interrupt.h)
 
 // Subcommands write their exit code here; it outlives them.
 struct Cli {
   CLI::App app{"Heddle: train and run neural networks on any vendor's device.", "heddle"};
   int exit_code = 0;
 };
+
+// The program: parses, runs, and gives the exit code; what fails becomes a line on stderr.
+int run_command(int argc, char** argv);
 
 void add_train(Cli& cli);
 void add_resume(Cli& cli);

@@ -24,10 +24,10 @@ p { margin: 4px 0; color: var(--soft); max-width: 90ch; }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 th, td { padding: 4px 12px; text-align: left; white-space: nowrap; border-bottom: 1px solid var(--line); vertical-align: top; }
 th { color: var(--soft); font-weight: 500; } td.n, th.n { text-align: right; font-variant-numeric: tabular-nums; }
-td.wide { white-space: normal; min-width: 220px; }
+td.wide { white-space: normal; overflow-wrap: anywhere; min-width: 120px; }
 tr:last-child > td { border-bottom: 0; }
 details > summary { cursor: pointer; } pre { margin: 8px 0; padding: 12px; background: var(--code); border-radius: 6px; overflow: auto; max-height: 520px; font: 12px/1.4 ui-monospace, Menlo, Consolas, monospace; }
-svg { display: block; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .axis { stroke: var(--line); } svg rect.v { stroke: var(--edge); stroke-width: .6; } svg rect.thin { stroke: none; } svg rect.v:hover { stroke: var(--text); stroke-width: 1.5; }
+svg { display: block; max-width: 100%; height: auto; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .axis { stroke: var(--line); } svg rect.v { stroke: var(--edge); stroke-width: .6; } svg rect.thin { stroke: none; } svg rect.v:hover { stroke: var(--text); stroke-width: 1.5; }
 svg .live { fill: none; stroke: var(--text); stroke-width: 1.2; stroke-dasharray: 4 3; opacity: .7; }
 .legend { display: flex; gap: 18px; margin: 8px 2px; color: var(--soft); font-size: 12px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
 )";
@@ -81,7 +81,9 @@ class ArenaMap {
 
   std::string svg() const {
     const double width = left + column_ * (last_ + 1) + 16, height = top + plot + 34;
-    std::string text = fmt::format("<svg width=\"{0:.0f}\" height=\"{1:.0f}\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=img aria-label=\"arena map\">\n", width, height);
+    // As wide as the window, down to what can still be read: there it scrolls.
+    const double least = std::min(width, std::max(700.0, left + 3.0 * (last_ + 1) + 16));
+    std::string text = fmt::format("<svg style=\"width:{0:.0f}px;min-width:{2:.0f}px\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=img aria-label=\"arena map\">\n", width, height, least);
     text += axes();
     for (size_t i = 0; i < plan_.step.plan.lifetimes.size(); ++i) text += rectangle(i);
     return text + live() + "</svg>\n";
@@ -155,7 +157,7 @@ std::string schedule(const PendingPlan& plan) {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     const KernelFacts& f = plan.kernels[k];
     const LoweredKernel& kernel = plan.step.kernels[k];
-    text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td>{}<td>{}</tr>\n", k, escape_markup(f.name),
+    text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td class=wide>{}<td class=wide>{}</tr>\n", k, escape_markup(f.name),
                         escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.places, ", "))));
   }
   return text + "</table></div>\n";

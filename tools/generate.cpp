@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <chrono>
-#include <csignal>
 #include <cstdio>
 #include <memory>
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/base/seconds_since.h"
 #include "data/tokenizer_file.h"
 #include "data/unicode.h"
@@ -16,6 +16,7 @@
 #include "nn/language_model.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
+#include "tools/output.h"
 #include "train/model_file.h"
 
 namespace heddle::tools {
@@ -93,15 +94,12 @@ class Printer {
 
  private:
   void print(size_t bytes) {
-    fmt::print("{}", data::valid_utf8(std::string_view(held_).substr(0, bytes)));
-    std::fflush(stdout);
+    print_out(data::valid_utf8(std::string_view(held_).substr(0, bytes)));
     held_.erase(0, bytes);
   }
   const data::Tokenizer& tokenizer_;
   std::string held_;
 };
-
-volatile std::sig_atomic_t interrupted = 0;
 
 struct Made {
   std::vector<int32_t> tokens;
@@ -110,14 +108,14 @@ struct Made {
 
 // Draws tokens and prints them as they come.
 Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
-  const InterruptScope on_interrupt([](int) { interrupted = 1; });
+  const InterruptScope on_interrupt;
   const auto start = std::chrono::steady_clock::now();
   Made made;
   Printer printer(tokenizer, prompt.text);
   made.tokens = nn::generate(decoder, prompt.tokens, o.how, [&](int32_t token) {
     if (made.first_seconds == 0) made.first_seconds = seconds_since(start);
     if (!o.json) printer.add(token);
-    return interrupted == 0;
+    return !InterruptScope::caught();
   });
   made.seconds = seconds_since(start);
   if (!o.json) printer.finish();
@@ -136,10 +134,10 @@ Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& token
 void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
-    print_json({{"event", interrupted ? "interrupted" : "done"}, {"text", data::valid_utf8(tokenizer.decode(made.tokens))}, {"tokens", made.tokens.size()}, {"seconds", made.seconds},
+    print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"}, {"text", data::valid_utf8(tokenizer.decode(made.tokens))}, {"tokens", made.tokens.size()}, {"seconds", made.seconds},
                 {"first_token_seconds", made.first_seconds}, {"tokens_per_second", speed}, {"device", device}});
   } else {
-    fmt::print(stderr, "{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
+    print_error("{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
   }
 }
 
@@ -153,10 +151,10 @@ int run(Options o) {
   const auto decoder = loaded.model.decoder(o.beams, !o.no_cache);
   const size_t read = nn::readable(*decoder, prompt.tokens).size();
   if (read < prompt.tokens.size()) {
-    fmt::print(stderr, "heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n", prompt.tokens.size(), decoder->context(), read);
+    print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n", prompt.tokens.size(), decoder->context(), read);
   }
   report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer, device.id());
-  return interrupted ? exit_interrupted : 0;
+  return InterruptScope::exit_code();
 }
 
 }  // namespace
@@ -182,7 +180,7 @@ void add_generate(Cli& cli) {
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C ends the text with exit code 130; a second Ctrl-C ends at once.\nExample:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
+  command->footer("Ctrl-C ends the text with exit code 130, SIGTERM with 143; a second one of either ends at once.\nExample:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

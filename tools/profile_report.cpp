@@ -100,7 +100,9 @@ void print_table(const Profile& profile, const ProfileText& text, Roofs& roofs) 
   line("kernels", kernels, fmt::format("{:.0f} launches a step", static_cast<double>(profile.runs.size()) / steps));
   line("gaps", std::max(0.0, device - kernels), "between the kernels of a submission");
   line("device time", device, fmt::format("first start to last end of {} submissions; {:.3f} ms a step", profile.submissions.size(), device / steps * 1e3));
-  line("wall time", text.wall, fmt::format("{:.3f} ms a step, with recording and time stamps", text.wall / steps * 1e3));
+  // No share: it is no part of the device's time, which is a part of it.
+  fmt::print("{:<16} {:>10.3f} ms          {:.3f} ms a step, with recording and time stamps; the device worked for {:.1f}% of it\n", "wall time", text.wall * 1e3, text.wall / steps * 1e3,
+             text.wall > 0 ? 100 * std::min(1.0, device / text.wall) : 0);
   if (text.untimed > 0) {
     fmt::print("{:<16} {:>10.3f} ms a step, replayed without time stamps; the kernels of a step add up to {:.1f} % of it\n", "untimed", text.untimed * 1e3,
                100 * kernels / steps / text.untimed);

@@ -6,7 +6,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
+
+#include "tools/output.h"
 
 namespace heddle::tools {
 namespace {
@@ -65,29 +66,26 @@ void Progress::show(const ProgressState& state) {
 void Progress::show(const std::string& head, double share, const std::string& numbers) {
   last_ = Clock::now();
   if (style_ == Style::lines) {
-    fmt::print("{}  {}\n", head, numbers);
+    print_out(fmt::format("{}  {}\n", head, numbers));
   } else if (style_ == Style::bar) {
     const std::string tail = fmt::format(" {:3.0f}%  {}", share * 100, numbers);
     const int room = terminal_columns() - 4 - static_cast<int>(head.size() + tail.size());
     std::string text = room >= 5 ? fmt::format("{} [{}]{}", head, bar(share, std::min(room, 40)), tail) : head + tail;
     text.resize(std::min(text.size(), static_cast<size_t>(std::max(1, terminal_columns() - 1))));
-    fmt::print("\r\x1b[K{}", text);
+    print_out("\r\x1b[K" + text);
     drawn_ = true;
   }
-  std::fflush(stdout);
 }
 
 void Progress::line(const std::string& text) {
   if (style_ == Style::silent) return;
   erase();
-  fmt::print("{}\n", text);
-  std::fflush(stdout);
+  print_out(text + '\n');
 }
 
 void Progress::erase() {
   if (!drawn_) return;
-  fmt::print("\r\x1b[K");
-  std::fflush(stdout);
+  print_out("\r\x1b[K");
   drawn_ = false;
 }
 

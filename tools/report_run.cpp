@@ -172,6 +172,24 @@ Json environment_of(const fs::path& folder) {
   return environment;
 }
 
+// Samples and tokens a second, as the terminal says it at the end of a process: of all its updates. Of one that was killed, of the updates that it logged.
+Json speed_of(const std::vector<Json>& events, const std::vector<const Json*>& steps) {
+  Json speed = Json::object();
+  for (const char* key : {"samples_per_second", "tokens_per_second"}) {
+    double seconds = 0, updates = 0;  // in units of an update's examples
+    for (const Json* step : steps) {
+      const double rate = number_or(*step, key, 0);
+      if (rate > 0) seconds += 1 / rate;
+      updates += rate > 0 ? 1 : 0;
+    }
+    if (seconds > 0) speed[key] = updates / seconds;
+    for (const Json& event : events) {
+      if (event["event"] != "step" && event.contains(key) && event[key].is_number()) speed[key] = event[key];
+    }
+  }
+  return speed;
+}
+
 // A line of text for what else happened.
 std::string note_of(const Json& event) {
   const std::string kind = event["event"];
@@ -209,6 +227,7 @@ Json report_data(const std::string& folder) {
     run["interrupted"] = kind == "interrupted" || (run["interrupted"].get<bool>() && kind != "resume" && kind != "start");
   }
   if (unfinished) run["notes"].push_back("the last line is unfinished: the process was ended while it wrote it");
+  run["speed"] = speed_of(events, steps);
   const size_t every = std::max<size_t>(1, (steps.size() + most_points - 1) / most_points);
   run["every"] = every;
   run["steps"] = columns_of(steps, every);

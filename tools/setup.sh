@@ -8,6 +8,7 @@ packages=(
   # build
   ca-certificates git g++ cmake ninja-build ccache
   libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libpng-dev libturbojpeg0-dev libutf8proc-dev libgtest-dev
+  nodejs  # runs the page of heddle report in a test
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver

@@ -7,8 +7,10 @@
 #include <optional>
 #include <string>
 
+#include "core/base/print_error.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
+#include "tools/output.h"
 #include "tools/train_command.h"
 #include "tools/train_report.h"
 #include "train/metrics_lines.h"
@@ -22,8 +24,7 @@ namespace {
 
 std::atomic<train::Trainer*> running{nullptr};
 
-// The first Ctrl-C asks the run to end.
-void interrupt_run(int) {
+void interrupt_run() {
   if (train::Trainer* current = running) current->interrupt();
 }
 
@@ -43,24 +44,21 @@ int run(train::Config config, bool resume, bool json) {
   train::Trainer trainer(*task, config, device);
   trainer.write_to(folder.emplace(config.run.out, resume));
   if (json) {
-    trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) {
-      fmt::print("{}\n", line);
-      std::fflush(stdout);
-    }));
+    trainer.add(std::make_shared<train::MetricsLines>([](const std::string& line) { print_out(line + '\n'); }));
   } else {
     trainer.add(std::make_shared<TrainReport>());
   }
   if (resume) {
-    for (const std::string& remark : trainer.resume()) fmt::print(stderr, "heddle: {}\n", one_line(remark));
+    for (const std::string& remark : trainer.resume()) print_error("heddle: {}\n", one_line(remark));
   }
   running = &trainer;
   const InterruptScope on_interrupt(interrupt_run);
   const train::Outcome outcome = trainer.run();
   running = nullptr;
-  return outcome == train::Outcome::interrupted ? exit_interrupted : 0;
+  return outcome == train::Outcome::interrupted ? InterruptScope::exit_code() : 0;
 }
 
-constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends with exit code 130; a second Ctrl-C ends at once.";
+constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends with exit code 130, SIGTERM with 143; a second one of either ends at once.";
 
 }  // namespace
 

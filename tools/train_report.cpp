@@ -72,7 +72,8 @@ void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
   warned_ = true;
   const bool whole = t.step() % t.steps_per_epoch() == 0;
   const std::string where = whole ? fmt::format("epoch {}/{}", t.step() / t.steps_per_epoch(), t.epochs()) : fmt::format("step {}/{}", t.step(), t.last_step());
-  progress_.line(fmt::format("{}  loss {:.4f}  {}", where, t.last_loss(), evaluation_line(e)));
+  const std::string loss = t.step() > t.first_step() ? fmt::format("  loss {:.4f}", t.last_loss()) : "";  // none of a run that was finished before
+  progress_.line(fmt::format("{}{}  {}", where, loss, evaluation_line(e)));
 }
 
 void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
@@ -87,7 +88,7 @@ void TrainReport::speed(const train::Trainer& t) {
   const auto steps = static_cast<double>(t.step() - t.first_step());
   if (steps == 0) return;
   const train::RunReport r = t.report();
-  const double samples = steps * static_cast<double>(train::examples_per_update(t.config())) / r.training_seconds;
+  const double samples = r.samples_per_second;
   const int64_t tokens = t.task().training().tokens;
   const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
   progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),

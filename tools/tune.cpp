@@ -173,7 +173,7 @@ void add_tune(Cli& cli) {
   command->add_flag("--dry-run", o.dry_run, "Search, and write nothing");
   command->add_flag("--worker", o.worker)->group("");
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle tune matmul --cases 768x384x128 --device opencl:0 --budget 60");
+  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end the search; the winners so far are kept. A second one of either ends at once.\nExample:\n  heddle tune matmul --cases 768x384x128 --device opencl:0 --budget 60");
   add_table_commands(*command);
   command->callback([options, command, &cli] {
     if (!command->get_subcommands().empty()) return;

@@ -12,8 +12,11 @@
 #include <optional>
 
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/kernel/tunable_space.h"
 #include "io/atomic_file.h"
+#include "tools/interrupt.h"
+#include "tools/output.h"
 #include "tools/progress.h"
 #include "tools/tune_worker.h"
 
@@ -27,28 +30,18 @@ constexpr double least_win = 1.03;
 // What a winner may cost in another case of the same key.
 constexpr double least_shared = 0.98;
 
-volatile std::sig_atomic_t interrupt_count = 0;
-void on_interrupt(int) { interrupt_count = interrupt_count + 1; }
-bool interrupted() { return interrupt_count > 0; }
+bool interrupted() { return InterruptScope::caught(); }
 
-class SignalScope {
+// A dead worker is seen by its answer.
+class NoPipeSignal {
  public:
-  SignalScope() {
-    struct sigaction action {};
-    action.sa_handler = on_interrupt;
-    sigaction(SIGINT, &action, &interrupt_);
-    action.sa_handler = SIG_IGN;
-    sigaction(SIGPIPE, &action, &pipe_);  // a dead worker is seen by its answer
-  }
-  ~SignalScope() {
-    sigaction(SIGINT, &interrupt_, nullptr);
-    sigaction(SIGPIPE, &pipe_, nullptr);
-  }
-  SignalScope(const SignalScope&) = delete;
-  SignalScope& operator=(const SignalScope&) = delete;
+  NoPipeSignal() : before_(std::signal(SIGPIPE, SIG_IGN)) {}
+  ~NoPipeSignal() { std::signal(SIGPIPE, before_); }
+  NoPipeSignal(const NoPipeSignal&) = delete;
+  NoPipeSignal& operator=(const NoPipeSignal&) = delete;
 
  private:
-  struct sigaction interrupt_ {}, pipe_ {};
+  void (*before_)(int);
 };
 
 struct Finding {
@@ -236,21 +229,18 @@ class Tuner {
     if (!terminal_) return;
     const double share = std::clamp(elapsed() / request_.budget, 0.0, 1.0);
     const int full = static_cast<int>(share * 20);
-    fmt::print("\r\x1b[K[{}{}] {}/{} {}  {}  ETA {}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(20 - full), '.'), at_ + 1,
-               request_.cases.size(), place_, text, clock_time(std::max(0.0, request_.budget - elapsed())));
-    std::fflush(stdout);
+    print_out(fmt::format("\r\x1b[K[{}{}] {}/{} {}  {}  ETA {}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(20 - full), '.'), at_ + 1,
+               request_.cases.size(), place_, text, clock_time(std::max(0.0, request_.budget - elapsed()))));
   }
 
   void erase() const {
-    if (terminal_) fmt::print("\r\x1b[K");
-    std::fflush(stdout);
+    if (terminal_) print_out("\r\x1b[K");
   }
 
   void line(const std::string& text) const {
     erase();
-    if (request_.json) fmt::print(stderr, "heddle: {}\n", text);
-    else fmt::print("{}\n", text);
-    std::fflush(stdout);
+    if (request_.json) print_error("heddle: {}\n", text);
+    else print_out(text + '\n');
   }
 
   const TuneRequest& request_;
@@ -268,13 +258,13 @@ class Tuner {
 }  // namespace
 
 int run_tuner(const TuneRequest& request) {
-  const SignalScope signals;
-  interrupt_count = 0;
+  const InterruptScope on_interrupt;
+  const NoPipeSignal no_pipe_signal;
   for (const std::string& device : request.devices) {
     if (interrupted()) break;
     Tuner(request, device).run();
   }
-  return interrupted() ? exit_interrupted : 0;
+  return InterruptScope::exit_code();
 }
 
 }  // namespace heddle::tools

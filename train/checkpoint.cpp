@@ -116,13 +116,21 @@ std::optional<double> score_in(const Metadata& metadata) {
   return found == metadata.end() ? std::nullopt : parse_number<double>(found->second);
 }
 
+// Of the files of a folder, none where there is no folder. A folder that cannot be read is no empty one: a run would begin again over its checkpoints.
+std::vector<std::string> names_in(const std::string& folder) {
+  std::vector<std::string> names;
+  std::error_code code;
+  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) names.push_back(entry->path().filename().string());
+  if (code && code != std::errc::no_such_file_or_directory) throw IoError(fmt::format("[checkpoint] {}: cannot be listed: {}", folder, code.message()));
+  return names;
+}
+
 // An unfinished file is "<name>.tmp-<process>-<number>" (io/atomic_file.h).
 void remove_unfinished(const std::string& folder) {
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    const std::string name = entry.path().filename().string();
+  for (const std::string& name : names_in(folder)) {
     const size_t tmp = name.find(".tmp-");
     std::error_code ignored;
-    if (tmp != std::string::npos && step_of(std::string_view(name).substr(0, tmp))) fs::remove(entry.path(), ignored);
+    if (tmp != std::string::npos && step_of(std::string_view(name).substr(0, tmp))) fs::remove(fs::path(folder) / name, ignored);
   }
 }
 
@@ -185,10 +193,9 @@ std::string checkpoint_path(const std::string& folder, int64_t step) { return (f
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
-  std::error_code code;
-  for (const auto& entry : fs::directory_iterator(folder, code)) {
-    const std::optional<int64_t> step = step_of(entry.path().filename().string());
-    if (step && fs::path(checkpoint_path(folder, *step)).filename() == entry.path().filename()) steps.push_back(*step);
+  for (const std::string& name : names_in(folder)) {
+    const std::optional<int64_t> step = step_of(name);
+    if (step && fs::path(checkpoint_path(folder, *step)).filename() == name) steps.push_back(*step);
   }
   std::sort(steps.begin(), steps.end());
   return steps;

@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 #include "core/base/build_info.h"
+#include "core/base/files.h"
 #include "train/fingerprint.h"
 #include "train/run_folder.h"
 
@@ -22,7 +23,9 @@ using Json = nlohmann::ordered_json;
 
 // What stands behind "model name" in Linux's list of processors; empty elsewhere.
 std::string processor() {
-  std::ifstream in("/proc/cpuinfo");
+  std::string text;
+  read_contents("/proc/cpuinfo", text);
+  std::istringstream in(text);
   for (std::string line; std::getline(in, line);) {
     if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
@@ -30,7 +33,9 @@ std::string processor() {
 }
 
 Json command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::string text;
+  read_contents("/proc/self/cmdline", text);
+  std::istringstream in(text);
   Json arguments = Json::array();
   for (std::string argument; std::getline(in, argument, '\0');) arguments.push_back(argument);
   return arguments;

@@ -5,13 +5,15 @@
 #include <link.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 
 namespace heddle::train {
@@ -21,24 +23,27 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t block_bytes = 64 << 10, large_bytes = 64 << 20, blocks = 64;
 
-uint64_t hash_block(std::ifstream& in, const fs::path& path, uint64_t at, uint64_t bytes) {
+[[noreturn]] void fail(const fs::path& path) { throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path.string(), std::strerror(errno))); }
+
+uint64_t hash_block(int descriptor, const fs::path& path, uint64_t at, uint64_t bytes) {
   std::vector<char> block(bytes);
-  in.seekg(static_cast<std::streamoff>(at));
-  if (!in.read(block.data(), static_cast<std::streamsize>(bytes))) throw IoError(fmt::format("[fingerprint] {}: cannot be read", path.string()));
+  if (::lseek(descriptor, static_cast<off_t>(at), SEEK_SET) < 0 || read_fully(descriptor, block.data(), bytes) != static_cast<ssize_t>(bytes)) fail(path);
   return hash_bytes(block.data(), block.size());
 }
 
 // Files larger than `whole_bytes` by blocks at equal distances.
 uint64_t hash_file(const fs::path& path, uint64_t whole_bytes) {
-  std::ifstream in(path, std::ios::binary);
-  if (!in) throw IoError(fmt::format("[fingerprint] {}: cannot be read", path.string()));
-  const uint64_t size = fs::file_size(path);
+  const Descriptor in(open_file(path.string(), O_RDONLY));
+  if (!in) fail(path);
+  std::error_code code;
+  const uint64_t size = fs::file_size(path, code);
+  if (code) throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path.string(), code.message()));
   uint64_t hash = size;
   const bool whole = size <= whole_bytes;
   const uint64_t count = whole ? (size + block_bytes - 1) / block_bytes : blocks;
   for (uint64_t i = 0; i < count; ++i) {
     const uint64_t at = whole ? i * block_bytes : (size - block_bytes) / (blocks - 1) * i + (i + 1 == blocks ? (size - block_bytes) % (blocks - 1) : 0);
-    hash = hash_combine(hash, hash_block(in, path, at, std::min(block_bytes, size - at)));
+    hash = hash_combine(hash, hash_block(in.number(), path, at, std::min(block_bytes, size - at)));
   }
   return hash;
 }
@@ -61,12 +66,13 @@ std::string data_fingerprint(const std::string& path) {
   if (!fs::exists(path, code)) throw IoError(fmt::format("[fingerprint] {}: no such file or folder", path));
   if (!fs::is_directory(path, code)) return hex64(hash_file(path, large_bytes));
   std::vector<fs::path> files;
-  for (const auto& entry : fs::recursive_directory_iterator(path)) {
-    if (entry.is_regular_file()) files.push_back(entry.path());
+  for (fs::recursive_directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code)) {
+    if (entry->is_regular_file(code) && !code) files.push_back(entry->path());
   }
+  if (code) throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path, code.message()));
   std::sort(files.begin(), files.end());
   uint64_t hash = files.size();
-  for (const fs::path& file : files) hash = hash_combine(hash_combine(hash, hash_string(fs::relative(file, path).string())), hash_file(file, large_bytes));
+  for (const fs::path& file : files) hash = hash_combine(hash_combine(hash, hash_string(file.lexically_relative(path).string())), hash_file(file, large_bytes));
   return hex64(hash);
 }
 

@@ -88,6 +88,8 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
                 {"median_step_ms", r.median_step_seconds * 1e3},
                 {"kernels_per_step", r.kernels_per_step},
                 {"peak_device_bytes", r.peak_device_bytes}};
+  if (r.samples_per_second > 0) event["samples_per_second"] = r.samples_per_second;
+  if (const int64_t tokens = t.task().training().tokens; tokens > 0 && r.samples_per_second > 0) event["tokens_per_second"] = r.samples_per_second * static_cast<double>(tokens);
   for (const Evaluation& e : {t.evaluation(), t.tested()}) {
     if (e.examples > 0) event[e.split + "_loss"] = e.loss;
     for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;

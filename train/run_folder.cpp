@@ -1,6 +1,5 @@
 #include "train/run_folder.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -8,10 +7,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "io/atomic_file.h"
 
 namespace heddle::train {
@@ -28,7 +27,7 @@ bool holds_run(const fs::path& folder) {
 }
 
 int open_or_fail(const std::string& path, int flags) {
-  const int descriptor = ::open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0666);
+  const int descriptor = open_file(path, flags | O_CREAT);
   if (descriptor < 0) fail(path, "open it");
   return descriptor;
 }
@@ -85,8 +84,9 @@ void RunFolder::write_config(const Config& config) const { write_file_atomically
 
 void RunFolder::write_environment(const DeviceContext& device) const {
   Json now = Json::parse(environment_json(device));
-  std::ifstream in(file("environment.json"));
-  Json before = Json::parse(in, nullptr, false);  // discarded where there is none
+  std::string text;
+  read_contents(file("environment.json"), text);  // nothing where there is none
+  Json before = Json::parse(text, nullptr, false);
   if (before.is_object()) {
     Json earlier = before.contains("earlier") ? before["earlier"] : Json::array();
     before.erase("earlier");
@@ -98,10 +98,7 @@ void RunFolder::write_environment(const DeviceContext& device) const {
 
 void RunFolder::append(std::string_view json) const {
   const std::string line = std::string(json) + '\n';
-  const ssize_t wrote = ::write(metrics_, line.data(), line.size());
-  if (wrote == static_cast<ssize_t>(line.size())) return;
-  if (wrote >= 0) errno = ENOSPC;
-  fail(file("metrics.jsonl"), "append a line");
+  if (!append_whole(metrics_, line)) fail(file("metrics.jsonl"), "append a line");
 }
 
 }  // namespace heddle::train

@@ -355,7 +355,8 @@ std::string Trainer::model_path() const { return state_->folder != nullptr ? sta
 
 RunReport Trainer::report() const {
   const State& s = *state_;
-  return {s.training_seconds, median(s.step_seconds), s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
+  const double samples = static_cast<double>(s.step - s.first_step) * static_cast<double>(examples_per_update(s.config));
+  return {s.training_seconds, median(s.step_seconds), s.training_seconds > 0 ? samples / s.training_seconds : 0, s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
 }
 
 }  // namespace heddle::train

@@ -31,6 +31,7 @@ namespace heddle::train {
 struct RunReport {
   double training_seconds = 0;     // batches, uploads and steps, without evaluations and files
   double median_step_seconds = 0;  // of windows, without the first, which compiles
+  double samples_per_second = 0;   // of all updates: their examples / training_seconds; the one speed of a run, on the terminal as in its files and its report
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   Throughput throughput;

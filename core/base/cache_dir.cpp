@@ -1,6 +1,5 @@
 #include "core/base/cache_dir.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -15,7 +14,9 @@
 #include <set>
 
 #include "core/base/cache_files.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/print_error.h"
 
 namespace heddle {
 namespace {
@@ -27,7 +28,7 @@ void warn_once(const std::string& folder, const std::string& reason) {
   static std::set<std::string>& warned = *new std::set<std::string>;
   const std::lock_guard guard(mutex);
   if (!warned.insert(folder).second) return;
-  fmt::print(stderr, "heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; HEDDLE_CACHE_DIR names another folder\n",
+  print_error("heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; HEDDLE_CACHE_DIR names another folder\n",
              folder, reason);
 }
 
@@ -55,12 +56,7 @@ std::optional<std::vector<uint8_t>> read_all(int descriptor) {
   struct stat status {};
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   std::vector<uint8_t> bytes(static_cast<size_t>(status.st_size));
-  size_t done = 0;
-  while (done < bytes.size()) {
-    const ssize_t count = ::read(descriptor, bytes.data() + done, bytes.size() - done);
-    if (count <= 0) return std::nullopt;
-    done += static_cast<size_t>(count);
-  }
+  if (read_fully(descriptor, bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size())) return std::nullopt;
   return bytes;
 }
 
@@ -92,9 +88,9 @@ std::string DiskCache::path(std::string_view identity) const {
 std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) const {
   const std::string file = path(identity);
   if (file.empty()) return std::nullopt;
-  const int descriptor = ::open(file.c_str(), O_RDONLY | O_CLOEXEC);
-  if (descriptor < 0) return std::nullopt;
-  std::optional<std::vector<uint8_t>> bytes = read_all(descriptor);
+  const Descriptor in(open_file(file, O_RDONLY));
+  if (!in) return std::nullopt;
+  std::optional<std::vector<uint8_t>> bytes = read_all(in.number());
   std::optional<std::vector<uint8_t>> payload;
   if (bytes && bytes->size() >= sizeof(CacheHeader)) {
     CacheHeader found;
@@ -105,9 +101,8 @@ std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) c
   }
   if (payload) {
     const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};  // also where the file system does not keep the time of access by itself
-    ::futimens(descriptor, times);
+    ::futimens(in.number(), times);
   }
-  ::close(descriptor);
   return payload;
 }
 

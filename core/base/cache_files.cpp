@@ -1,6 +1,5 @@
 #include "core/base/cache_files.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,10 +10,9 @@
 #include <cstring>
 #include <ctime>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/base/hash.h"
 
 namespace heddle {
@@ -46,8 +44,9 @@ double seconds_since(const timespec& then) {
 }
 
 std::vector<uint8_t> read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+  std::vector<uint8_t> bytes;
+  if (!read_contents(path, bytes)) bytes.clear();
+  return bytes;
 }
 
 bool payload_fits(const CacheHeader& header, const std::vector<uint8_t>& file) {
@@ -66,16 +65,16 @@ std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
   struct stat status {};
   if (::stat(path.c_str(), &status) != 0 || !S_ISREG(status.st_mode)) return std::nullopt;
   CacheHeader header{};
-  std::ifstream in(path, std::ios::binary);
-  in.read(reinterpret_cast<char*>(&header), sizeof header);
+  const Descriptor in(open_file(path.string(), O_RDONLY));
+  const ssize_t got = in ? read_fully(in.number(), &header, sizeof header) : -1;
   const bool begins = std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0;
-  if (in.gcount() < static_cast<std::streamsize>(sizeof entry_magic) || !begins) return std::nullopt;
+  if (got < static_cast<ssize_t>(sizeof entry_magic) || !begins) return std::nullopt;
   CacheEntry entry;
   entry.kind = path.parent_path().filename().string();
   entry.file = path.filename().string();
   entry.bytes = static_cast<uint64_t>(status.st_size);
   entry.idle_seconds = std::max(0.0, seconds_since(status.st_atim));
-  if (!in || !is_entry(header)) return entry;  // cut, or of another format: an entry nobody can use
+  if (got != static_cast<ssize_t>(sizeof header) || !is_entry(header)) return entry;  // cut, or of another format: an entry nobody can use
   entry.label = label_of(header);
   entry.owner = header.owner;
   entry.current = header.version == cache_version();
@@ -177,16 +176,11 @@ bool same_entry(const CacheHeader& a, const CacheHeader& b) { return std::memcmp
 std::string write_cache_file(const std::string& path, std::span<const std::pair<const void*, size_t>> parts) {
   static std::atomic<uint64_t> counter{0};
   const std::string temporary = fmt::format("{}.{}.{}.tmp", path, ::getpid(), counter++);
-  const int descriptor = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+  const int descriptor = open_file(temporary, O_WRONLY | O_CREAT | O_EXCL, 0644);
   if (descriptor < 0) return error_text(errno);
   std::string reason;
   for (const auto& [data, bytes] : parts) {
-    const auto* from = static_cast<const char*>(data);
-    for (size_t done = 0; done < bytes && reason.empty();) {
-      const ssize_t count = ::write(descriptor, from + done, bytes - done);
-      if (count <= 0) reason = error_text(count < 0 ? errno : ENOSPC);
-      else done += static_cast<size_t>(count);
-    }
+    if (reason.empty() && !write_fully(descriptor, data, bytes)) reason = error_text(errno);
   }
   if (::close(descriptor) != 0 && reason.empty()) reason = error_text(errno);
   if (reason.empty() && ::rename(temporary.c_str(), path.c_str()) != 0) reason = error_text(errno);

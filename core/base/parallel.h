@@ -9,7 +9,6 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -33,12 +32,10 @@ void parallel_each(size_t count, F&& work) {
     }
   };
   std::vector<std::thread> others;
-  for (size_t t = 1; t < threads; ++t) {
-    try {
-      others.emplace_back(run);
-    } catch (const std::system_error&) {
-      break;  // the system has no more threads: this one does the rest
-    }
+  try {
+    others.reserve(threads);
+    while (others.size() + 1 < threads) others.emplace_back(run);
+  } catch (const std::exception&) {  // the system has no more threads, or no memory for one: this one does the rest
   }
   run();
   for (std::thread& thread : others) thread.join();

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <new>
 #include <set>
 #include <stdexcept>
 #include <vector>
@@ -49,13 +50,18 @@ struct CachingAllocator::State {
   Allocation take(BufferId buffer, uint64_t offset, uint64_t bytes, uint64_t reserved) {
     Block& block = blocks.at(buffer);
     auto at = block.ranges.find(offset);
-    free_ranges[block.small].erase({at->second.bytes, buffer, offset});
-    uint64_t rest = at->second.bytes - reserved;
-    at->second = {reserved, false};
-    if (rest) {
-      block.ranges.emplace(offset + reserved, Range{rest, true});
-      free_ranges[block.small].insert({rest, buffer, offset + reserved});
+    const uint64_t before = at->second.bytes, rest = before - reserved;
+    if (rest) {  // first what may find no memory
+      const auto entry = free_ranges[block.small].insert({rest, buffer, offset + reserved}).first;
+      try {
+        block.ranges.emplace(offset + reserved, Range{rest, true});
+      } catch (...) {
+        free_ranges[block.small].erase(entry);
+        throw;
+      }
     }
+    free_ranges[block.small].erase({before, buffer, offset});
+    at->second = {reserved, false};
     stats.live_bytes += reserved;
     stats.peak_bytes = std::max(stats.peak_bytes, stats.live_bytes);
     return {buffer, offset, bytes, reserved};
@@ -140,7 +146,11 @@ struct CachingAllocator::State {
       block.ranges.erase(at);
       at = previous;
     }
-    index.insert({at->second.bytes, buffer, at->first});
+    try {
+      index.insert({at->second.bytes, buffer, at->first});
+    } catch (const std::bad_alloc&) {
+      // A destructor releases: without memory for its entry the range is free, but found only when a neighbour is released, or with its whole block.
+    }
   }
 };
 

@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "core/base/host_span.h"
+#include "core/base/print_error.h"
 #include "core/exec/compile.h"
 #include "core/exec/debug.h"
 #include "core/exec/evaluate.h"
@@ -82,7 +83,7 @@ struct CompiledFunction::State {
     }
     detach(results);
     stats.refusal = trace.refusal();
-    if (!program && debug_level() >= 1) fmt::print(stderr, "heddle: {} runs at every call: {}\n", options.name, trace.refusal());
+    if (!program && debug_level() >= 1) print_error("heddle: {} runs at every call: {}\n", options.name, trace.refusal());
     learn(std::move(program), std::move(key), invocation, expected);
   }
 
@@ -151,10 +152,9 @@ struct CompiledFunction::State {
 
   void report_stale(const Variant& v, std::string_view what) {
     ++stats.stale;
-    fmt::print(stderr,
-               "heddle: {} does something else than {} calls ago ({} differ), since when it was replayed: a number, flag or pointer of its closure has changed. "
-               "Hold it in Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
-               options.name, v.replays, what);
+    print_error("heddle: {} does something else than {} calls ago ({} differ), since when it was replayed: a number, flag or pointer of its closure has changed. "
+                "Hold it in Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
+                options.name, v.replays, what);
   }
 };
 

@@ -7,6 +7,7 @@
 #include <cstdlib>
 #include <numeric>
 
+#include "core/base/print_error.h"
 #include "core/exec/loop.h"
 #include "core/exec/passes/describe.h"
 #include "core/exec/saved_launch.h"
@@ -23,21 +24,21 @@ int debug_level() {
 
 void debug_graph(const Graph& before, const Graph& after, const Caps& caps) {
   if (debug_level() < 3) return;
-  fmt::print(stderr, "heddle: graph as recorded\n{}heddle: graph simplified\n{}heddle: passes\n{}", before.str(), after.str(), describe_passes(before, caps));
+  print_error("heddle: graph as recorded\n{}heddle: graph simplified\n{}heddle: passes\n{}", before.str(), after.str(), describe_passes(before, caps));
 }
 
 void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
   if (debug_level() < 2) return;
-  fmt::print(stderr, "heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
+  print_error("heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
   if (debug_level() < 4) return;
   for (const LoweredKernel& kernel : kernels) {
     if (kernel.loop) {
-      fmt::print(stderr, "heddle: {} times\n", kernel.loop->length);
+      print_error("heddle: {} times\n", kernel.loop->length);
       debug_plan(kernel.loop->body.scheduled, kernel.loop->body.kernels, kernel.loop->body.plan);
       continue;
     }
     const std::string size = kernel.segments.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} segments", kernel.segments.size());
-    fmt::print(stderr, "heddle: kernel, {}\n{}\n", size, kernel.source.str());
+    print_error("heddle: kernel, {}\n{}\n", size, kernel.source.str());
   }
 }
 
@@ -45,11 +46,11 @@ void debug_times(const std::string& id, Device& device, Ticket ticket, const std
   if (debug_level() < 1) return;
   std::vector<double> seconds;
   device.wait(ticket, &seconds);
-  fmt::print(stderr, "heddle: step of {} kernels, {:.1f} us on {}\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0), id);
+  print_error("heddle: step of {} kernels, {:.1f} us on {}\n", kernels.size(), 1e6 * std::accumulate(seconds.begin(), seconds.end(), 0.0), id);
   for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) {
     const KernelFacts& f = kernels[k];
     const double rate = seconds[k] > 0 ? f.bytes() / seconds[k] * 1e-9 : 0;
-    fmt::print(stderr, "  {:9.1f} us {:8.3f} MB {:6.1f} GB/s  {}{}{}{}  {}\n", 1e6 * seconds[k], f.bytes() * 1e-6, rate, f.name, f.places.empty() ? "" : "  (",
+    print_error("  {:9.1f} us {:8.3f} MB {:6.1f} GB/s  {}{}{}{}  {}\n", 1e6 * seconds[k], f.bytes() * 1e-6, rate, f.name, f.places.empty() ? "" : "  (",
                fmt::join(f.places, ", "), f.places.empty() ? "" : ")", f.source == 0 ? "" : repeat_command(f.launch, id));
   }
 }

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/host_span.h"
+#include "core/base/print_error.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
 #include "core/exec/number_guard.h"
@@ -60,7 +61,7 @@ std::string at_line() {
 void note_break(DeviceContext& device, const Region& region, const char* why) {
   device.lock().counters.region_breaks++;
   if (debug_level() < 1) return;
-  fmt::print(stderr, "heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
+  print_error("heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
 }
 
 std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& captured) {

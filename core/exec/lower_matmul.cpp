@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/exec/lower.h"
 #include "core/exec/operand.h"
 #include "core/exec/varying.h"
@@ -22,7 +23,7 @@ bool tf32_wanted() {
     const char* given = std::getenv("HEDDLE_TF32");
     const std::string_view value = given ? given : "";
     if (value != "" && value != "0" && value != "1") {
-      fmt::print(stderr, "[matmul] HEDDLE_TF32 is '{}', expected 0 or 1: f32 operands are not rounded\n", value);
+      print_error("[matmul] HEDDLE_TF32 is '{}', expected 0 or 1: f32 operands are not rounded\n", value);
     }
     return value == "1";
   }();

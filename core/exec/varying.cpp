@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "core/base/hash.h"
+#include "core/base/print_error.h"
 #include "core/exec/schedule.h"
 #include "core/graph/primitives.h"
 
@@ -20,7 +21,7 @@ DynamicShapes mode_at_start() {
   if (value == "never") return DynamicShapes::never;
   if (value == "always") return DynamicShapes::always;
   if (value != "" && value != "automatic") {
-    fmt::print(stderr, "heddle: HEDDLE_DYNAMIC_SHAPES is '{}', expected automatic, never or always: automatic\n", value);
+    print_error("heddle: HEDDLE_DYNAMIC_SHAPES is '{}', expected automatic, never or always: automatic\n", value);
   }
   return DynamicShapes::automatic;
 }

@@ -1,6 +1,7 @@
 #include "core/graph/trace.h"
 
 #include <mutex>
+#include <new>
 
 #include "core/graph/tensor.h"
 
@@ -59,23 +60,40 @@ namespace trace {
 
 std::atomic<int> active{0};
 
+namespace {
+
+// Handles are copied and moved in places that cannot fail: a trace that lost something is refused instead, and the function runs at every call.
+template <class F>
+void noted(F&& note) noexcept {
+  if (!present) return;
+  try {
+    note();
+  } catch (const std::bad_alloc&) {
+    present->refuse("out of memory");  // short enough to need none
+  }
+}
+
+}  // namespace
+
 void touched(const Tensor& handle) noexcept {
-  if (present) present->touch(handle);
+  noted([&] { present->touch(handle); });
 }
 
 void moved(const Tensor& from, const Tensor& to) noexcept {
-  if (!present) return;
-  present->touch(from);
-  present->touch(to);
+  noted([&] {
+    present->touch(from);
+    present->touch(to);
+  });
 }
 
 void copied(const Tensor& from, const Tensor& made) noexcept {
-  if (!present) return;
-  present->touch(from);
-  present->touch(made);
-  Trace::Handle& handle = present->handles[&made];
-  handle.before = nullptr;
-  handle.fresh = true;
+  noted([&] {
+    present->touch(from);
+    present->touch(made);
+    Trace::Handle& handle = present->handles[&made];
+    handle.before = nullptr;
+    handle.fresh = true;
+  });
 }
 
 void destroyed(const Tensor& handle, bool watched) noexcept {

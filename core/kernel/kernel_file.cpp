@@ -8,11 +8,10 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
-#include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 #include "core/kernel/builtin_files.h"
 
 namespace heddle {
@@ -56,12 +55,9 @@ bool has_word(std::string_view text, std::string_view word) {
 constexpr std::string_view part_extension = ".hki";
 
 std::string read_file(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  // An empty file sets the fail bit of `text`, not of `in`.
-  if (in) text << in.rdbuf();
-  if (!in || in.bad()) throw IoError(fmt::format("[kernel] cannot read {}: {}", path, std::strerror(errno)));
-  return text.str();
+  std::string text;
+  if (!read_contents(path, text)) throw IoError(fmt::format("[kernel] cannot read {}: {}", path, std::strerror(errno)));
+  return text;
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "core/base/cache_dir.h"
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/kernel/builtin_files.h"
 #include "core/kernel/tunable_space.h"
 
@@ -21,7 +22,7 @@ namespace {
 
 constexpr std::string_view shipped_file = "tuned.json";
 
-void warn(const std::string& text) { fmt::print(stderr, "heddle: {}\n", text); }
+void warn(const std::string& text) { print_error("heddle: {}\n", text); }
 
 struct Tables {
   TuningTable user, shipped;

@@ -8,12 +8,11 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/files.h"
 
 namespace heddle {
 namespace {
@@ -165,11 +164,9 @@ TuningTable TuningTable::load(const std::string& path) {
   if (!std::filesystem::is_regular_file(path, code)) {
     throw IoError(fmt::format("[tuning] {}: {}", path, std::filesystem::exists(path, code) ? "is not a file" : "no such file"));
   }
-  std::ifstream in(path, std::ios::binary);
-  std::stringstream text;
-  if (in) text << in.rdbuf();
-  if (!in || in.bad()) throw IoError(fmt::format("[tuning] {}: cannot be read: {}", path, std::strerror(errno)));
-  return parse(text.str(), path);
+  std::string text;
+  if (!read_contents(path, text)) throw IoError(fmt::format("[tuning] {}: cannot be read: {}", path, std::strerror(errno)));
+  return parse(text, path);
 }
 
 std::string TuningTable::str() const {

@@ -80,6 +80,22 @@ TEST(Bench, PlotIsACompleteSvgFile) {
   EXPECT_TRUE(contains(svg, "operations per byte"));
 }
 
+TEST(Bench, ASignalKeepsWhatWasMeasured) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "roof.svg";
+  std::string cases = "64";
+  for (int size = 65; size < 400; ++size) cases += "," + std::to_string(size);
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Finished run = run_heddle({"bench", "elementwise", "--cases", cases, "--device", "reference:0", "--repetitions", "10", "--json", "--plot", path}, {.interrupt_after = "\n", .signal = signal});
+    EXPECT_EQ(run.exit_code, 128 + signal) << run.signal << run.err;
+    const std::vector<Json> rows = json_lines(run.out);
+    EXPECT_GE(rows.size(), 1u);
+    EXPECT_LT(rows.size(), 336u);
+    EXPECT_TRUE(contains(test::read_text(path), rows.back()["case"].get<std::string>()));
+    std::filesystem::remove(path);
+  }
+}
+
 TEST(Bench, ListNamesEveryStandardCase) {
   const Finished run = run_heddle({"bench", "matmul", "softmax", "optimizer", "--list", "--json", "--device", "reference:0"});
   ASSERT_EQ(run.exit_code, 0) << run.err;

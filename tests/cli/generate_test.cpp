@@ -92,11 +92,14 @@ TEST_F(GenerateCommand, BytePairsAreShownAsUtf8) {
   EXPECT_EQ(Json::parse(told.out)["text"].get<std::string>() + "\n", shown.out);  // behind <|endoftext|>, which is not shown
 }
 
-TEST_F(GenerateCommand, CtrlCEndsTheText) {
-  const Finished run = run_heddle({"generate", train("char-gpt"), "--device", "reference:0", "--prompt", "weaver", "--tokens", "10000000"}, {.environment = {}, .interrupt_after = "weaver"});
-  EXPECT_EQ(run.exit_code, 130);
-  EXPECT_EQ(run.out.back(), '\n');
-  EXPECT_NE(run.err.find("tokens/s"), std::string::npos);
+TEST_F(GenerateCommand, SignalsEndTheText) {
+  const std::string model = train("char-gpt");
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Finished run = run_heddle({"generate", model, "--device", "reference:0", "--prompt", "weaver", "--tokens", "10000000"}, {.interrupt_after = "weaver", .signal = signal});
+    EXPECT_EQ(run.exit_code, 128 + signal);
+    EXPECT_EQ(run.out.back(), '\n');
+    EXPECT_NE(run.err.find("tokens/s"), std::string::npos);
+  }
 }
 
 }  // namespace

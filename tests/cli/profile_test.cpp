@@ -50,6 +50,24 @@ std::map<std::string, int> check_trace(const std::string& path) {
   return names;
 }
 
+// The host's time is no part of the device's.
+TEST(Profile, NoShareIsAboveTheWhole) {
+  const std::vector<std::string> devices = test::kernel_devices();
+  if (devices.empty()) GTEST_SKIP() << "no device gives times";
+  const Finished run = run_heddle({"profile", "step", "mlp:8", "--device", devices.front(), "--steps", "5", "--no-bounds"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  int walls = 0;
+  for (const std::string& line : run.out_lines()) {
+    if (line.starts_with("untimed")) continue;  // the ratio of two measurements
+    walls += line.starts_with("wall time") ? 1 : 0;
+    for (size_t at = line.find('%'); at != std::string::npos; at = line.find('%', at + 1)) {
+      const size_t begin = line.find_last_not_of("0123456789.", at - 1) + 1;
+      EXPECT_LE(std::stod(line.substr(begin, at - begin)), 100.0) << line;
+    }
+  }
+  EXPECT_EQ(walls, 1);
+}
+
 TEST(Profile, StepAndTraceOnEveryDevice) {
   std::vector<std::string> devices = test::kernel_devices();
   devices.push_back("null:0");
@@ -169,6 +187,9 @@ TEST(Draw, HtmlIsOneFileThatShowsEverything) {
   for (const char* part : {"<!doctype html>", "<svg", "Schedule", "Arena", "last read by kernel", "matmul", "</html>"}) EXPECT_TRUE(html.find(part) != std::string::npos) << part;
   for (const char* part : {"http:", "https:", "<script src", "<link"}) EXPECT_EQ(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("<pre><"), std::string::npos) << "sources are escaped";
+  // The picture follows the window's width, and long cells wrap.
+  for (const char* part : {"max-width: 100%; height: auto", "overflow-wrap: anywhere", "viewBox="}) EXPECT_NE(html.find(part), std::string::npos) << part;
+  EXPECT_EQ(html.find("<svg width="), std::string::npos);
   size_t opened = 0, closed = 0, at = 0;
   for (; (at = html.find("<rect", at)) != std::string::npos; ++at) ++opened;
   for (at = 0; (at = html.find("</rect>", at)) != std::string::npos; ++at) ++closed;

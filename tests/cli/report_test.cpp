@@ -79,6 +79,40 @@ TEST_F(Report, ThePageHoldsWhatTheRunWrote) {
   EXPECT_TRUE(contains(page, "default-src 'none'"));
 }
 
+// What the page shows, as a browser would draw it.
+class ReportPage : public Report {
+ protected:
+  void SetUp() override {
+    if (!std::filesystem::exists("/usr/bin/node")) GTEST_SKIP() << "node is not installed";
+  }
+  std::string texts(const std::string& folder) {
+    EXPECT_EQ(test::run_heddle({"report", folder}).exit_code, 0);
+    const test::Finished page = test::run_program({"/usr/bin/node", std::string(HEDDLE_SOURCE_DIR) + "/tests/cli/page.js", folder + "/report.html"});
+    EXPECT_EQ(page.exit_code, 0) << page.err;
+    return page.out;
+  }
+};
+
+TEST_F(ReportPage, ASingleEvaluationSaysWhatItIs) {
+  const std::string once = texts(run("once", metrics));
+  EXPECT_TRUE(contains(once, "text.value: validation 0.75\n"));
+  EXPECT_TRUE(contains(once, "text.value: validation 1.25\n"));
+  EXPECT_FALSE(contains(once, "text.: 2\ntext.: 2\n"));  // one place on the axis of updates is named once
+  const std::string twice = texts(run("twice", std::string(metrics) + R"({"event":"eval","step":4,"split":"validation","loss":1,"metrics":{"accuracy":0.875}})" + "\n"));
+  EXPECT_FALSE(contains(twice, "text.value:"));
+}
+
+// Of all updates, as the terminal says it; a process that was killed says it through the updates that it logged.
+TEST_F(ReportPage, OneSpeed) {
+  const Json killed = data({run("killed", metrics)})[0]["speed"];
+  EXPECT_EQ(killed.size(), 1u);
+  EXPECT_NEAR(killed["samples_per_second"].get<double>(), 2 / (1 / 1000.0 + 1 / 1200.0), 1e-9);
+  const std::string done = run("done", std::string(metrics) + R"({"event":"done","step":2,"samples_per_second":123})" + "\n");
+  EXPECT_EQ(data({done})[0]["speed"], Json::parse(R"({"samples_per_second":123})"));
+  const std::string shown = texts(done);
+  EXPECT_TRUE(contains(shown, "b.: 123\nsmall.: samples/s, all updates\n"));
+}
+
 TEST_F(Report, AResumedRunIsOneCurve) {
   const std::string lines = R"({"event":"start","seconds":0}
 {"event":"step","step":1,"loss":4,"seconds":10}

@@ -31,6 +31,10 @@ struct Pipe {
   ::dup2(::open("/dev/null", O_RDONLY | O_CLOEXEC), STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(err, STDERR_FILENO);
+  if (options.output == Output::full_disk) ::dup2(::open("/dev/full", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+  if (options.output == Output::closed) {
+    for (const int number : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(number);
+  }
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> arguments;
   for (const std::string& argument : command) arguments.push_back(const_cast<char*>(argument.c_str()));
@@ -59,7 +63,12 @@ std::vector<std::string> Finished::out_lines() const {
 }
 
 Finished run_program(const std::vector<std::string>& command, const RunOptions& options) {
-  const Pipe out, err;
+  Pipe out;
+  const Pipe err;
+  if (options.output == Output::broken_pipe) {
+    ::close(out.read);
+    out.read = -1;
+  }
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
   if (child == 0) become(command, options, out.write, err.write);
@@ -68,14 +77,14 @@ Finished run_program(const std::vector<std::string>& command, const RunOptions& 
 
   Finished result;
   const auto deadline = Clock::now() + options.limit;
-  bool out_open = true, err_open = true, interrupted = options.interrupt_after.empty(), killed = false;
+  bool out_open = out.read >= 0, err_open = true, interrupted = options.interrupt_after.empty(), killed = false;
   while (out_open || err_open) {
     std::array<pollfd, 2> waits = {{{out_open ? out.read : -1, POLLIN, 0}, {err_open ? err.read : -1, POLLIN, 0}}};
     ::poll(waits.data(), waits.size(), 5);
     if (waits[0].revents != 0) out_open = drain(out.read, result.out);
     if (waits[1].revents != 0) err_open = drain(err.read, result.err);
     if (!interrupted && result.out.find(options.interrupt_after) != std::string::npos) {
-      ::kill(child, SIGINT);
+      ::kill(child, options.signal);
       interrupted = true;
     }
     if (!killed && Clock::now() > deadline) {
@@ -83,7 +92,7 @@ Finished run_program(const std::vector<std::string>& command, const RunOptions& 
       killed = true;
     }
   }
-  ::close(out.read);
+  if (out.read >= 0) ::close(out.read);
   ::close(err.read);
   int status = 0;
   ::waitpid(child, &status, 0);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <csignal>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,10 +17,15 @@ struct Finished {
   std::vector<std::string> out_lines() const;
 };
 
+// Where standard output goes: to who asks, to a full disk, nowhere (closed, as standard input and error are then), or into a pipe that nobody reads.
+enum class Output { read, full_disk, closed, broken_pipe };
+
 struct RunOptions {
   std::map<std::string, std::string> environment;  // on top of this process's
-  // SIGINT is sent when standard output contains this text; empty: never.
+  // `signal` is sent when standard output contains this text; empty: never.
   std::string interrupt_after;
+  int signal = SIGINT;
+  Output output = Output::read;
   std::chrono::milliseconds limit{std::chrono::seconds(240)};  // killed after that
 };
 

@@ -267,6 +267,30 @@ TEST_F(Train, PlainLinesWithoutATerminal) {
   }
 }
 
+// The terminal, metrics.jsonl and the report say the same speed.
+TEST_F(Train, OneSpeedEverywhere) {
+  const Finished run = train({"--epochs", "2"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::string line;
+  for (const std::string& l : run.out_lines()) line = l.starts_with("speed ") ? l : line;
+  std::string shown = line.substr(15, line.find(" samples/s") - 15);
+  std::erase(shown, ',');
+  const Finished report = test::run_heddle({"report", out, "--json"});
+  ASSERT_EQ(report.exit_code, 0) << report.err;
+  const Json of_report = Json::parse(report.out)[0];
+  EXPECT_EQ(fmt::format("{:.0f}", of_report["speed"]["samples_per_second"].get<double>()), shown) << line;
+  EXPECT_EQ(of_report["speed"]["samples_per_second"], of_report["done"]["samples_per_second"]);
+}
+
+TEST_F(Train, AFinishedRunThatIsResumedHasNoLoss) {
+  ASSERT_EQ(train({"--epochs", "1"}).exit_code, 0);
+  const Finished again = test::run_heddle({"resume", out});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_TRUE(contains(again.out, "resumed at step 6"));
+  EXPECT_TRUE(contains(again.out, "epoch 1/1  test loss "));
+  EXPECT_FALSE(contains(again.out, "loss 0.0000"));
+}
+
 TEST_F(Train, CtrlCSavesAndEnds) {
   const Finished run = train({"--epochs", "100000", "--json"}, {.interrupt_after = "\"step\":20,"});
   EXPECT_EQ(run.exit_code, 130) << run.err;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <regex>
 #include <set>
 
 #include "bench/plot.h"
@@ -163,6 +164,28 @@ TEST(Plot, RoofsAndMarks) {
   EXPECT_EQ(svg.find("dispatch"), std::string::npos);
   EXPECT_EQ(svg.find("nan"), std::string::npos);
   EXPECT_TRUE(roofline_svg({}, {}, "").ends_with("</svg>\n"));
+}
+
+// The places of y="..." attributes on a logarithmic axis: a row stands to its own bound as its fraction says, whatever the roofs are.
+TEST(Plot, ARowStandsToItsBoundAsTheLegendSays) {
+  Row row = row_of("elementwise", "4096", 1e-3, 0);
+  row.flops = 4e6;
+  row.bytes = 4e7;
+  row.bound = Bound::copy;
+  for (const double fraction : {0.25, 1.18}) {
+    row.fraction = {fraction, fraction, fraction};
+    const std::string svg = roofline_svg({row}, {{"opencl:0", 1e12, 1e9, 1e9}}, "title");  // the dot lies forty times above these roofs
+    std::smatch dot, bar;
+    ASSERT_TRUE(std::regex_search(svg, dot, std::regex("<circle cx=\"[^\"]*\" cy=\"([^\"]*)\"")));
+    ASSERT_TRUE(std::regex_search(svg, bar, std::regex("y1=\"([^\"]*)\" x2=\"[^\"]*\" y2=\"([^\"]*)\" class=\"bound\" stroke=\"#[0-9a-f]*\" stroke-width")));
+    std::smatch ten, one;  // two labels of the vertical axis, a decade apart
+    ASSERT_TRUE(std::regex_search(svg, ten, std::regex("y=\"([^\"]*)\" text-anchor=\"end\">10<")));
+    ASSERT_TRUE(std::regex_search(svg, one, std::regex("y=\"([^\"]*)\" text-anchor=\"end\">1<")));
+    const double decade = std::stod(one[1]) - std::stod(ten[1]), above = std::stod(dot[1]) - std::stod(bar[1]);
+    EXPECT_NEAR(std::pow(10, above / decade), 1 / fraction, 0.01 / fraction);
+    EXPECT_EQ(bar[1].str(), bar[2].str());
+    EXPECT_NE(svg.find(fraction < 1 ? "0.25 of copy" : "1.18 of copy"), std::string::npos);
+  }
 }
 
 }  // namespace

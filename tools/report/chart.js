@@ -132,13 +132,14 @@ class Chart {
     const clip = "clip" + view.charts.indexOf(this);
     const root = svg("svg", {height: this.height, viewBox: `0 0 ${width} ${this.height}`, role: "img"});
     root.append(svg("clipPath", {id: clip}));
-    root.firstChild.append(svg("rect", {x: left, y: top - 2, width: plotWidth, height: plotHeight + 4}));
+    root.firstChild.append(svg("rect", {x: left - 4, y: top - 4, width: plotWidth + 8, height: plotHeight + 8}));
     for (const t of logarithmic ? logTicks(low, high) : ticks(low, high, 5)) {
       root.append(svg("line", {class: "gridline", x1: left, x2: left + plotWidth, y1: y(t), y2: y(t)}), svg("text", {x: left - 8, y: y(t) + 4, "text-anchor": "end"}, formatNumber(t)));
     }
     root.append(svg("line", {class: "axis", x1: left, x2: left + plotWidth, y1: top + plotHeight, y2: top + plotHeight}));
     const axis = axes[view.axis];
-    for (const t of ticks(x0, x1, Math.max(2, Math.floor(plotWidth / 90)))) root.append(svg("text", {x: x(t), y: top + plotHeight + 16, "text-anchor": "middle"}, axis.format(t)));
+    const places = ticks(x0, x1, Math.max(2, Math.floor(plotWidth / 90))).filter(t => view.axis !== "step" || Number.isInteger(t));
+    for (const t of places) root.append(svg("text", {x: x(t), y: top + plotHeight + 16, "text-anchor": "middle"}, axis.format(t)));
     root.append(svg("text", {x: left + plotWidth, y: top + plotHeight + 30, "text-anchor": "end"}, axis.label));
     const curves = svg("g", {"clip-path": `url(#${clip})`});
     for (const s of series) this.curve(curves, s);
@@ -185,7 +186,16 @@ class Chart {
       if (s.smooth && view.smooth > 0) into.append(svg("path", {class: "raw", stroke: s.color, d: path(s.y)}));
       into.append(svg("path", {...line, d: path(s.shown)}));
     }
-    if (s.markers) s.shown.forEach((v, i) => { if (v !== null && s.at[i] !== null) into.append(svg("circle", {cx: this.x(s.at[i]), cy: this.y(v), r: 2.6, fill: s.color})); });
+    if (!s.markers) return;
+    const marks = s.shown.map((v, i) => i).filter(i => s.shown[i] !== null && s.at[i] !== null);
+    for (const i of marks) into.append(svg("circle", {cx: this.x(s.at[i]), cy: this.y(s.shown[i]), r: marks.length === 1 ? 3.6 : 2.6, fill: s.color}));
+    if (marks.length === 1) this.label(into, s, marks[0]);
+  }
+
+  // A single point is no curve: it says what it is, towards the middle of the chart.
+  label(into, s, i) {
+    const x = this.x(s.at[i]), y = this.y(s.shown[i]), leftwards = x > this.left + this.plotWidth / 2;
+    into.append(svg("text", {class: "value", x: x + (leftwards ? -9 : 9), y: y < this.top + 14 ? y + 14 : y - 6, "text-anchor": leftwards ? "end" : "start"}, `${s.label} ${formatNumber(s.shown[i])}`));
   }
 
   position(e) { return Math.max(0, Math.min(this.plotWidth, e.clientX - this.host.getBoundingClientRect().left - this.left)); }

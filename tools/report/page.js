@@ -13,10 +13,6 @@ function panel(title, ...keys) {
 const key = (kind, text) => element("span", {class: "key"}, element("i", {class: kind}), text);
 const last = list => list[list.length - 1];
 const finite = list => (list || []).filter(v => v !== null);
-function median(list) {
-  const sorted = finite(list).sort((a, b) => a - b);
-  return sorted.length ? sorted[Math.floor(sorted.length / 2)] : null;
-}
 
 // ---- head and controls
 
@@ -77,7 +73,8 @@ function evaluations(run) {
   return validation.length ? validation : run.evals;
 }
 function bestEvaluation(run) { return evaluations(run).filter(e => e.loss !== null).reduce((a, b) => a === null || b.loss < a.loss ? b : a, null); }
-function rate(run) { return run.steps.tokens_per_second ? ["tokens/s", median(run.steps.tokens_per_second)] : ["samples/s", median(run.steps.samples_per_second)]; }
+// Of all updates, as the terminal says it.
+function rate(run) { return run.speed.tokens_per_second ? ["tokens/s", run.speed.tokens_per_second] : ["samples/s", run.speed.samples_per_second ?? null]; }
 function state(run) { return run.done ? (run.done.event === "stopped" ? "stopped early" : "finished") : run.interrupted ? "interrupted" : "not finished"; }
 
 // [title, value, small print] of each figure of a run.
@@ -90,7 +87,7 @@ function figures(run) {
   const seconds = run.done?.seconds ?? last(run.steps.seconds);
   if (seconds !== undefined && seconds !== null) list.push(["Time", formatTime(seconds), "in all"]);
   const [unit, speed] = rate(run);
-  if (speed !== null) list.push(["Throughput", formatNumber(speed), unit + ", median"]);
+  if (speed !== null) list.push(["Throughput", formatNumber(speed), unit + ", all updates"]);
   if (run.start.parameters) list.push(["Parameters", formatNumber(run.start.parameters), ""]);
   if (run.done?.peak_device_bytes) list.push(["Peak memory", formatBytes(run.done.peak_device_bytes), "on the device"]);
   return list;

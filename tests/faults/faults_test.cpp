@@ -1,0 +1,221 @@
+// The n-th call that takes memory or writes fails, in a training run of five steps with checkpoints, for every n: a clear error or a run that is not touched by it, never a torn
+// file, a crash or a hang; what is left can be gone on with, to the same model.
+//
+// HEDDLE_FAULTS=all tries every call and every way to fail (tools/faults.sh); without it a dozen of each kind are tried, at equal distances.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sstream>
+
+#include "io/safetensors.h"
+#include "tests/faults/fault_calls.h"
+#include "tests/support/idx_files.h"
+#include "tests/support/temporary_folder.h"
+#include "tools/cli.h"
+#include "tools/process.h"
+#include "train/fingerprint.h"
+#include "train/toml.h"
+
+namespace heddle {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::json;
+using test::Bytes;
+using test::Call;
+using test::Fault;
+
+struct Ended {
+  int code = -1;    // -1: by a signal, or not at all
+  int signal = 0;
+  bool hung = false;
+  std::string error;  // what it printed
+};
+
+bool all_of_them() {
+  const char* wish = std::getenv("HEDDLE_FAULTS");
+  return wish != nullptr && std::string_view(wish) == "all";
+}
+
+std::string text_of(const Fault& f) {
+  if (f.number == 0) return "no fault";
+  return fmt::format("{} {}{}{}: {}", name_of(f.call), f.number, f.partial ? " by half" : "", f.from_then ? " and all later ones" : "", std::strerror(f.error));
+}
+
+class Faults : public testing::Test {
+ protected:
+  Faults() {
+    test::write_mnist_folder(data, 96, 20);
+    ::setenv("HEDDLE_CACHE_DIR", (parent / "cache").c_str(), 1);
+    test::share_counts();
+    train::code_fingerprint();  // reads the whole program: once here, not in each run
+  }
+  ~Faults() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
+
+  std::vector<std::string> command(bool resume) const {
+    std::vector<std::string> words = {"heddle", "train", "mnist-mlp", "--data", data.path(), "--out", out, "--device", "reference:0", "--batch", "16", "--validation", "0",
+                                      "--limit-steps", "5", "--checkpoint-every", "2", "--tensorboard"};
+    if (resume) words.push_back("--resume");
+    return words;
+  }
+
+  // What main() does; an exception ends the process.
+  [[noreturn]] void become(std::vector<std::string> words, const Fault& fault) const noexcept {
+    ::dup2(::open("/dev/null", O_WRONLY | O_CLOEXEC), STDOUT_FILENO);
+    ::dup2(::open(errors.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600), STDERR_FILENO);
+    std::vector<char*> arguments;
+    for (std::string& word : words) arguments.push_back(word.data());
+    test::arm(fault);
+    const int code = tools::run_process(static_cast<int>(arguments.size()), arguments.data());
+    test::disarm();
+    std::exit(code);
+  }
+
+  // This process has no threads, and nothing of a device yet: a child of it is as a program that has just begun.
+  Ended run(const std::vector<std::string>& words, const Fault& fault) const {
+    const pid_t child = ::fork();
+    if (child == 0) become(words, fault);
+    Ended ended;
+    const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+    int status = 0;
+    while (::waitpid(child, &status, WNOHANG) == 0) {
+      if (!ended.hung && std::chrono::steady_clock::now() > limit) {
+        ended.hung = true;
+        ::kill(child, SIGKILL);
+      }
+      ::usleep(500);
+    }
+    if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
+    if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
+    ended.error = test::read_text(errors);
+    return ended;
+  }
+
+  void expect_clear_end(const Ended& ended) const {
+    EXPECT_FALSE(ended.hung);
+    EXPECT_TRUE(ended.hung || ended.signal == 0) << "signal " << ended.signal << "\n" << ended.error;
+    if (ended.code <= 0) return;
+    EXPECT_LE(ended.code, tools::exit_out_of_memory);
+    std::istringstream lines(ended.error);
+    int said = 0;
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_TRUE(line.starts_with("heddle: ")) << line;
+      said += line.starts_with("heddle: warning: ") ? 0 : 1;
+    }
+    EXPECT_EQ(said, 1) << ended.error;
+    EXPECT_EQ(ended.error.find("internal error"), std::string::npos) << ended.error;
+  }
+
+  // Files are whole or absent. An unfinished one has a name of its own, and stays only where the process could not go on; the next run removes those of checkpoints.
+  void expect_nothing_torn(bool unfinished_may_stay) const {
+    if (!fs::exists(out)) return;
+    for (const auto& entry : fs::recursive_directory_iterator(out)) {
+      const std::string path = entry.path().string();
+      EXPECT_TRUE(unfinished_may_stay || path.find(".tmp-") == std::string::npos) << path;
+      if (path.ends_with(".safetensors")) {
+        EXPECT_NO_THROW(read_safetensors(path)) << path;
+      }
+      if (path.ends_with("config.toml")) {
+        EXPECT_NO_THROW(train::read_toml(test::read_text(path), path));
+      }
+      if (path.ends_with("environment.json")) {
+        EXPECT_TRUE(Json::accept(test::read_text(path)));
+      }
+      if (!path.ends_with("metrics.jsonl")) continue;
+      std::istringstream lines(test::read_text(path));
+      for (std::string line; std::getline(lines, line);) EXPECT_TRUE(Json::accept(line)) << line;
+    }
+  }
+
+  // What a person would do next.
+  void expect_goes_on() const {
+    const bool begun = fs::exists(out + "/metrics.jsonl") || fs::exists(out + "/config.toml") || fs::exists(out + "/checkpoints");
+    const Ended rest = run(command(begun), {});
+    EXPECT_EQ(rest.code, 0) << rest.error;
+    EXPECT_EQ(rest.error.find("damaged"), std::string::npos) << rest.error;
+    expect_nothing_torn(false);
+    EXPECT_TRUE(test::read_bytes(out + "/model.safetensors") == expected);
+  }
+
+  void try_fault(const Fault& fault) {
+    SCOPED_TRACE(text_of(fault));
+    const int before = failures();
+    fs::remove_all(out);
+    fs::remove_all(parent / "cache");
+    const Ended ended = run(command(false), fault);
+    ++tried[name_of(fault.call)];
+    ++ends[ended.code];
+    expect_clear_end(ended);
+    expect_nothing_torn(ended.code == tools::exit_out_of_memory);
+    if (ended.code == 0) {
+      EXPECT_TRUE(test::read_bytes(out + "/model.safetensors") == expected);
+    }
+    expect_goes_on();
+    failed += failures() > before ? 1 : 0;
+  }
+
+  static int failures() { return testing::UnitTest::GetInstance()->current_test_info()->result()->total_part_count(); }
+
+  // A run that nothing happens to; gives the calls of each kind.
+  std::map<Call, uint64_t> count() {
+    fs::remove_all(out);
+    const Ended ended = run(command(false), {});
+    EXPECT_EQ(ended.code, 0) << ended.error;
+    expected = test::read_bytes(out + "/model.safetensors");
+    EXPECT_FALSE(expected.empty());
+    std::map<Call, uint64_t> result;
+    for (const Call call : test::all_calls) result[call] = test::calls(call);
+    return result;
+  }
+
+  void TearDown() override {
+    for (const auto& [name, number] : tried) fmt::print("{}: {} runs\n", name, number);
+    for (const auto& [code, number] : ends) fmt::print("exit code {}: {} runs\n", code, number);
+  }
+
+  static constexpr int most_failures = 10;  // then no more are looked for
+  int failed = 0;
+  test::TemporaryFolder data, parent;
+  const std::string out = parent / "run", errors = parent / "errors.txt";
+  Bytes expected;
+  std::map<std::string, int> tried;
+  std::map<int, int> ends;
+};
+
+TEST_F(Faults, OfEveryCallThatTouchesFiles) {
+  const std::map<Call, uint64_t> counts = count();
+  for (const auto& [call, most] : counts) fmt::print("{} calls of {}\n", most, name_of(call));
+  const std::map<Call, std::vector<Fault>> ways = {{Call::open, {{.error = EMFILE}}},
+                                                   {Call::write, {{.error = ENOSPC, .partial = true, .from_then = true}, {.error = EIO}, {.partial = true}}},
+                                                   {Call::fsync, {{.error = EIO}}},
+                                                   {Call::rename, {{.error = ENOSPC}}},
+                                                   {Call::mmap, {{.error = ENOMEM}}}};
+  for (const auto& [call, kinds] : ways) {
+    for (Fault fault : kinds) {
+      fault.call = call;
+      const uint64_t step = all_of_them() ? 1 : std::max<uint64_t>(1, counts.at(call) / 12);
+      for (fault.number = 1; fault.number <= counts.at(call) && failed < most_failures; fault.number += step) try_fault(fault);
+      if (!all_of_them()) break;
+    }
+  }
+}
+
+TEST_F(Faults, OfAllocations) {
+  const uint64_t most = count().at(Call::alloc), step = all_of_them() ? 1 : std::max<uint64_t>(1, most / 24);
+  fmt::print("{} allocations, every {} of them\n", most, step);
+  if (most == 0) GTEST_SKIP() << "a sanitizer allocates";
+  for (uint64_t number = 1; number <= most && failed < most_failures; number += step) try_fault({.call = Call::alloc, .number = number, .error = ENOMEM, .from_then = number % 2 == 0});
+}
+
+}  // namespace
+}  // namespace heddle

@@ -1,0 +1,2 @@
+target_link_libraries(heddle_tests_faults PRIVATE heddle_commands)
+set_tests_properties(faults PROPERTIES TIMEOUT 600)

@@ -1,0 +1,87 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/base/print_error.h"
+#include "core/exec/number_guard.h"
+#include "tools/cli.h"
+#include "tools/output.h"
+
+namespace heddle::tools {
+namespace {
+
+// Also without memory for another text.
+int fail(const char* kind, const char* text, int code) noexcept {
+  std::fflush(stdout);
+  try {
+    print_error("heddle: {}{}\n", kind, one_line(text));
+  } catch (...) {
+    std::fprintf(stderr, "heddle: %s%s\n", kind, text);
+  }
+  return code;
+}
+
+// CLI11 alone would say "a subcommand is required".
+void check_command(const CLI::App& app, int argc, char** argv) {
+  if (argc < 2 || argv[1][0] == '-') return;
+  std::vector<std::string> known;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
+    known.push_back(command->get_name());
+  if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
+    throw ValueError(fmt::format("unknown command '{}'; known: {}", argv[1], fmt::join(known, ", ")));
+  }
+}
+
+int parse_and_run(int argc, char** argv) {
+  Cli cli;
+  cli.app.require_subcommand(1);
+  cli.app.footer(
+      "Exit codes: 0 success, 2 user error, 1 internal or device error or standard output lost, 3 out of memory (of a device or the host),\n"
+      "4 device lost or timed out, 5 kernel refused by a driver, 130 interrupted by Ctrl-C, 143 by SIGTERM (after saving).\n"
+      "Example:\n  heddle train mnist-mlp --epochs 2");
+  for (const auto add : {add_train, add_resume, add_eval, add_devices, add_ops, add_dump, add_plan, add_summary, add_profile, add_kernel, add_bench, add_tune, add_report, add_cache, add_generate, add_tokenize, add_pack, add_completion, add_man, add_version})
+    add(cli);
+  try {
+    check_command(cli.app, argc, argv);
+    cli.app.parse(argc, argv);
+    return cli.exit_code;
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help
+    return fail("", fmt::format("{}; see heddle --help", error.what()).c_str(), exit_user_error);
+  }
+}
+
+}  // namespace
+
+int run_command(int argc, char** argv) {
+  try {
+    return parse_and_run(argc, argv);
+  } catch (const UserError& error) {
+    return fail("", error.what(), exit_user_error);
+  } catch (const NumericError& error) {
+    return fail("", error.what(), exit_user_error);
+  } catch (const OutOfMemory& error) {
+    return fail("out of memory: ", error.what(), exit_out_of_memory);
+  } catch (const DeviceLost& error) {
+    return fail("device lost: ", error.what(), exit_device_lost);
+  } catch (const CompileError& error) {
+    return fail("", error.what(), exit_compile_error);
+  } catch (const Error& error) {
+    return fail("", error.what(), exit_internal_error);
+  } catch (const std::filesystem::filesystem_error& error) {
+    return fail("", error.what(), exit_user_error);
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory: ", "the host has none left for this", exit_out_of_memory);
+  } catch (const std::exception& error) {
+    return fail(std::ferror(stdout) != 0 ? "standard output: " : "internal error: ", error.what(), exit_internal_error);
+  }
+}
+
+}  // namespace heddle::tools
