@@ -16,7 +16,7 @@ install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 # A static library leaves its private dependencies to whoever links it.
 set(HEDDLE_CONFIG_DEPENDENCIES "")
 if(NOT BUILD_SHARED_LIBS)
-  set(HEDDLE_CONFIG_DEPENDENCIES fmt Threads ZLIB PNG ${HEDDLE_BACKEND_PACKAGES})
+  set(HEDDLE_CONFIG_DEPENDENCIES fmt Threads ZLIB ${HEDDLE_CODEC_PACKAGES})
   list(JOIN HEDDLE_CONFIG_DEPENDENCIES " " HEDDLE_CONFIG_DEPENDENCIES)
 endif()
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/heddleConfig.cmake.in ${PROJECT_BINARY_DIR}/heddleConfig.cmake

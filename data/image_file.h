@@ -2,7 +2,7 @@
 //
 // Invariants: pixels are u8 of shape (channels, height, width), 1 channel for grey and 3 for RGB; transparency is laid on black; 16 bits become 8.
 // Errors: IoError with the path and the decoder's reason for a file that is missing, no image, broken or cut short, or larger than 2^28 pixels: a header is not
-// believed. Thread safety: may be called from any thread.
+// believed. A file whose decoder (libpng, libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
 #pragma once
 
 #include <string>

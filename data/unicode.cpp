@@ -1,10 +1,14 @@
 #include "data/unicode.h"
 
 #include <fmt/format.h>
+#ifdef HEDDLE_HAS_UTF8PROC
 #include <utf8proc.h>
+#endif
 
 #include <algorithm>
 #include <array>
+
+#include "core/base/error.h"
 
 namespace heddle::data {
 namespace {
@@ -16,38 +20,56 @@ bool is_space(int32_t code) {
   return (code >= 0x2000 && code <= 0x200A) || std::find(others.begin(), others.end(), code) != others.end();
 }
 
-CharacterClass classify(int32_t code) {
-  if (code < 0) return CharacterClass::other;
+CharacterClass ascii_class(int32_t code) {
   if (is_space(code)) return CharacterClass::space;
+  if ((code >= 'a' && code <= 'z') || (code >= 'A' && code <= 'Z')) return CharacterClass::letter;
+  return code >= '0' && code <= '9' ? CharacterClass::number : CharacterClass::other;
+}
+
+// Of characters that are neither ASCII nor space.
+CharacterClass category_class(int32_t code) {
+#ifdef HEDDLE_HAS_UTF8PROC
   const utf8proc_category_t category = utf8proc_category(code);
   if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return CharacterClass::letter;
   return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO ? CharacterClass::number : CharacterClass::other;
+#else
+  throw ValueError(fmt::format("[unicode] U+{:04X}: this build of Heddle has no utf8proc, whose tables say what is a letter beyond ASCII; install libutf8proc-dev "
+                               "and build again", code));
+#endif
 }
 
 }  // namespace
 
 Character character_at(std::string_view text, size_t at) {
-  const auto first = static_cast<uint8_t>(text[at]);
+  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[at + i]); };
+  const uint8_t first = byte(0);
   if (first < 0x80) return {first, 1};
-  utf8proc_int32_t code = -1;
-  const auto length = static_cast<utf8proc_ssize_t>(std::min<size_t>(text.size() - at, 4));
-  const utf8proc_ssize_t bytes = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data() + at), length, &code);
-  return bytes > 0 ? Character{code, static_cast<uint8_t>(bytes)} : Character{};
+  const uint8_t bytes = first >= 0xF0 ? 4 : first >= 0xE0 ? 3 : 2;
+  if (first < 0xC2 || first > 0xF4 || text.size() - at < bytes) return {};
+  int32_t code = first & (0x7F >> bytes);
+  for (uint8_t i = 1; i < bytes; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return {};
+    code = code << 6 | (byte(i) & 0x3F);
+  }
+  // Neither longer than needed, nor half of a surrogate pair, nor beyond Unicode's end.
+  constexpr std::array<int32_t, 5> least = {0, 0, 0x80, 0x800, 0x10000};
+  if (code < least[bytes] || (code >= 0xD800 && code < 0xE000) || code > 0x10FFFF) return {};
+  return {code, bytes};
 }
 
 CharacterClass class_of(int32_t code) {
-  static const auto ascii = [] {
-    std::array<CharacterClass, 128> table{};
-    for (size_t i = 0; i < table.size(); ++i) table[i] = classify(static_cast<int32_t>(i));
-    return table;
-  }();
-  return code >= 0 && code < 128 ? ascii[static_cast<size_t>(code)] : classify(code);
+  if (code < 0) return CharacterClass::other;
+  if (code < 0x80) return ascii_class(code);
+  return is_space(code) ? CharacterClass::space : category_class(code);
 }
 
 std::string utf8(int32_t code) {
-  std::array<utf8proc_uint8_t, 4> bytes{};
-  const utf8proc_ssize_t length = utf8proc_encode_char(code, bytes.data());
-  return {bytes.begin(), bytes.begin() + length};
+  const auto tail = [&](int shift) { return static_cast<char>(0x80 | (code >> shift & 0x3F)); };
+  if (code < 0 || code > 0x10FFFF) return {};
+  if (code < 0x80) return {static_cast<char>(code)};
+  if (code < 0x800) return {static_cast<char>(0xC0 | code >> 6), tail(0)};
+  if (code < 0x10000) return {static_cast<char>(0xE0 | code >> 12), tail(6), tail(0)};
+  return {static_cast<char>(0xF0 | code >> 18), tail(12), tail(6), tail(0)};
 }
 
 std::string valid_utf8(std::string_view text) {

@@ -1,9 +1,9 @@
-// What the oneDNN peers share. Written for its version 2 interface (Debian 12).
+// What the oneDNN peers share.
 #pragma once
 
-#include <dnnl.hpp>
 #include <unordered_map>
 
+#include "bench/peers/onednn_version.h"
 #include "bench/peers/peers.h"
 
 namespace heddle::bench::onednn {

@@ -137,6 +137,7 @@ TEST_F(Pack, Cifar) {
   expect_refused(source, "data_batch_3.bin: no such file");
 }
 
+#ifdef HEDDLE_HAS_PNG
 TEST_F(Pack, FoldersOfImages) {
   for (const char* name : {"cat", "dog"}) {
     fs::create_directories(folder / "photos/" + name);
@@ -158,6 +159,7 @@ TEST_F(Pack, FoldersOfImages) {
   fs::create_directories(source + "/empty");
   expect_refused(source, "the folder of a class has no .png");
 }
+#endif
 
 TEST_F(Pack, NumPyAndSafetensors) {
   std::ifstream stream(HEDDLE_SOURCE_DIR "/tests/data/numpy_values.json");

@@ -1,4 +1,5 @@
-// PNG and JPEG files, and folders of them.
+// PNG and JPEG files, and folders of them. What a build without their decoders does: tests/absent.
+#if defined(HEDDLE_HAS_PNG) && defined(HEDDLE_HAS_JPEG)
 #include "data/image_file.h"
 
 #include <gtest/gtest.h>
@@ -123,3 +124,4 @@ TEST(ImageFolder, HasTheClassesOfItsFolders) {
 
 }  // namespace
 }  // namespace heddle
+#endif

@@ -211,6 +211,31 @@ TEST(Tokenizers, StoredTextThatDoesNotFit) {
   EXPECT_THROW(data::parse_tokenizer("\xFF"), IoError);
 }
 
+// The oracle: Python's codec, which wrote the lengths and the sum of all bytes below (sum(sum(chr(c).encode()) for c in range(0x110000) if no surrogate)).
+TEST(Unicode, EveryCharacterComesBack) {
+  uint64_t sum = 0;
+  for (int32_t code = 0; code < 0x110000; ++code) {
+    if (code >= 0xD800 && code < 0xE000) continue;
+    const std::string text = data::utf8(code);
+    for (const char c : text) sum += static_cast<uint8_t>(c);
+    const data::Character back = data::character_at(text, 0);
+    ASSERT_EQ(back.code, code);
+    ASSERT_EQ(back.bytes, text.size());
+    ASSERT_EQ(text.size(), code < 0x80 ? 1u : code < 0x800 ? 2u : code < 0x10000 ? 3u : 4u);
+  }
+  EXPECT_EQ(sum, 789778368u);
+}
+
+TEST(Unicode, MalformedBytesAreCharactersOfTheirOwn) {
+  // Cut short; a continuation alone; longer than needed; a surrogate; beyond U+10FFFF; bytes that begin nothing.
+  for (const std::string bad : {"\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF", "\xED\xA0\x80",
+                                "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3z", "\xE2\x82z", "\xF0\x9F\x98z"}) {
+    const data::Character c = data::character_at(bad, 0);
+    EXPECT_EQ(c.code, -1) << testing::PrintToString(bad);
+    EXPECT_EQ(c.bytes, 1) << testing::PrintToString(bad);
+  }
+}
+
 TEST(Unicode, WholeCharacters) {
   EXPECT_EQ(data::whole_characters("ab"), 2u);
   EXPECT_EQ(data::whole_characters("a\xC3"), 1u);

@@ -58,6 +58,7 @@ TEST_F(EventFiles, Histograms) {
   EXPECT_EQ(found["histograms"]["equal"], Json::parse("[[7, 2, 2, 3, 6, 12, [2, 2.5], [0, 3]]]"));
 }
 
+#ifdef HEDDLE_HAS_PNG
 TEST_F(EventFiles, ImagesAndGraphs) {
   const data::Array pixels = data::Array::of(std::vector<uint8_t>(30, 7), {3, 2, 5});
   const std::string path = folder / "image.png";
@@ -86,6 +87,7 @@ TEST_F(EventFiles, ImagesAndGraphs) {
     for (const Json& input : vertex[2]) EXPECT_TRUE(vertices.contains(input)) << input;
   }
 }
+#endif
 
 TEST_F(EventFiles, AnUnfinishedRecordIsPassedOver) {
   std::string path;
