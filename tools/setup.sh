@@ -1,33 +1,57 @@
 #!/usr/bin/env bash
-# Installs every Debian package that Heddle is built, run and tested with; does nothing when all are there.
+# Installs every package that Heddle is built, run and tested with on Debian 12, 13 and their relatives (Ubuntu); does nothing when all are there.
 # Includes the two CPU drivers (PoCL for OpenCL, Mesa's lavapipe for Vulkan), so that a machine without a GPU is a full citizen.
-# Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found (cuda.h), and used when a driver is.
+# A package of `optional` that this release lacks is said in one line, and the build leaves out what needs it (cmake/optional.cmake); one of `necessary` is an
+# error. "a|b": releases name it differently. Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found (cuda.h), and
+# used when a driver is.
 set -euo pipefail
+export LC_ALL=C
 
-packages=(
-  # build
-  ca-certificates git g++ cmake ninja-build ccache
-  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libpng-dev libturbojpeg0-dev libutf8proc-dev libgtest-dev
+necessary=(
+  ca-certificates git g++ cmake ninja-build
+  libfmt-dev libcli11-dev nlohmann-json3-dev libtomlplusplus-dev zlib1g-dev libgtest-dev
+)
+optional=(
+  ccache
   nodejs  # runs the page of heddle report in a test
+  # image codecs, Unicode's tables
+  libpng-dev "libturbojpeg0-dev|libturbojpeg-dev" libutf8proc-dev
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver
-  opencl-headers ocl-icd-libopencl1 pocl-opencl-icd
+  "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
   # peers of the benchmarks
-  libdnnl-dev libopenblas-dev libclblast-dev
+  "libdnnl-dev|libonednn-dev" libopenblas-dev libclblast-dev
 )
 
 if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
-  echo "setup: this system has no apt; install the equivalents of: ${packages[*]}" >&2
+  echo "setup: this system has no apt; install the equivalents of: ${necessary[*]} and, as far as they are there, ${optional[*]}" >&2
   exit 1
 fi
+release=$(. /etc/os-release && echo "$PRETTY_NAME")
+
+# names "a|b": the words a b
+names() { tr '|' ' ' <<<"$1"; }
+installed() {
+  local name
+  for name in $(names "$1"); do
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null || true)" = installed ] && return 0
+  done
+  return 1
+}
+# The first name that this release has.
+offered() {
+  local name policy
+  for name in $(names "$1"); do
+    policy=$(apt-cache policy "$name" 2>/dev/null || true)  # not a pipe: grep -q closes it early
+    if grep -q '^ *Candidate: [^(]' <<<"$policy"; then echo "$name"; return; fi
+  done
+}
 
 missing=()
-for package in "${packages[@]}"; do
-  [ "$(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null || true)" = installed ] || missing+=("$package")
-done
+for package in "${necessary[@]}" "${optional[@]}"; do installed "$package" || missing+=("$package"); done
 if [ ${#missing[@]} -eq 0 ]; then
-  echo "setup: all ${#packages[@]} packages are installed"
+  echo "setup: all $((${#necessary[@]} + ${#optional[@]})) packages are installed"
   exit 0
 fi
 
@@ -36,8 +60,26 @@ if [ "$(id -u)" -ne 0 ]; then
   command -v sudo >/dev/null || { echo "setup: run as root, or install sudo, to install: ${missing[*]}" >&2; exit 1; }
   run=(sudo)
 fi
-echo "setup: installing ${missing[*]}"
-export DEBIAN_FRONTEND=noninteractive
 "${run[@]}" apt-get -q -o Acquire::Retries=3 update
-"${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 install -y --no-install-recommends "${missing[@]}"
+
+install=() absent=() lacking=()
+for package in "${necessary[@]}"; do
+  installed "$package" && continue
+  name=$(offered "$package")
+  [ -n "$name" ] && install+=("$name") || lacking+=("$package")
+done
+if [ ${#lacking[@]} -gt 0 ]; then
+  echo "setup: $release has no package ${lacking[*]}, without which Heddle cannot be built; install it by hand" >&2
+  exit 1
+fi
+for package in "${optional[@]}"; do
+  installed "$package" && continue
+  name=$(offered "$package")
+  [ -n "$name" ] && install+=("$name") || absent+=("$package")
+done
+[ ${#absent[@]} -eq 0 ] || echo "setup: $release has no package ${absent[*]}: left out, the build goes on without"
+if [ ${#install[@]} -gt 0 ]; then
+  echo "setup: installing ${install[*]}"
+  "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q -o Acquire::Retries=3 -o Dpkg::Use-Pty=0 install -y --no-install-recommends "${install[@]}"
+fi
 echo "setup: done"
