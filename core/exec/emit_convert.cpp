@@ -6,6 +6,7 @@
 
 #include "core/exec/emit.h"
 #include "core/exec/emit_text.h"
+#include "core/graph/excess_precision.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -51,7 +52,7 @@ std::string Emitter::round_to(DType dtype, const std::string& text) {
 
 std::string Emitter::as_stored(int id, const std::string& text) {
   const IrNode& node = graph().nodes[id];
-  if (!rounds_ || !is_half(node.dtype) || keeps_half(*node.op) || !is_read(id)) return text;
+  if (!rounds_ || !is_half(node.dtype) || keeps_half(*node.op) || is_part_of_sum(*node.op, node.attrs) || !is_read(id)) return text;
   return round_to(node.dtype, text);
 }
 
@@ -64,7 +65,7 @@ std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
   const bool same = arith(from) == arith(node.dtype);
   const bool widened = arith(node.dtype) == DType::i64 && is_integer(from);
   std::string text = same ? x : widened ? fmt::format("WIDEN({})", x) : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
-  if (is_half(node.dtype) && is_read(id)) text = round_to(node.dtype, text);  // else the store rounds
+  if (is_half(node.dtype) && is_read(id) && !is_part_of_sum(*node.op, node.attrs)) text = round_to(node.dtype, text);  // else the store rounds
   if (is_integer(node.dtype)) text = wrap_narrow(text, node.dtype);
   return text == x ? x : declare(node.dtype, text);
 }

@@ -63,7 +63,9 @@ class Split {
                                rewrite::slice(out_, node_.inputs[1], rank_ - 2, covered, k_ - covered));
       total = rewrite::binary(out_, ops::add_op, total, rest);
     }
-    return rewrite::cast(out_, total, node_.dtype);
+    const int result = rewrite::cast(out_, total, node_.dtype);
+    if (result != total) out_.nodes[result].attrs.real2 = node_.attrs.real2;
+    return result;
   }
 
   // The loops of a work item are as long as the real dimension.

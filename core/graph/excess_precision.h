@@ -10,6 +10,8 @@
 // Invariants: part of a step's key. Thread safety: the flag of all threads may be changed by any; a scope belongs to its thread.
 #pragma once
 
+#include "core/graph/op.h"
+
 namespace heddle {
 
 bool excess_precision();
@@ -25,5 +27,11 @@ class ExcessPrecisionScope {
  private:
   signed char before_;
 };
+
+// A product or convolution that is one function with the sum it goes into (linear() and its bias): it is not rounded on its own. Said by Attrs::real2, also of the
+// cast that ends such a product when it is cut along its inner dimension.
+inline bool is_part_of_sum(const OpDef& op, const Attrs& attrs) {
+  return attrs.real2 == 1 && (op.kind == OpKind::contraction || op.name == "conv" || op.name == "cast");
+}
 
 }  // namespace heddle

@@ -274,6 +274,7 @@ std::vector<Axis> axes_of(const char* op, const Tensor& x, const FftNOptions& ho
 
 // Real results last, real inputs first: one of them is the last of the axes.
 Tensor several(const char* op, const Tensor& x, const FftNOptions& how, bool two, bool inverse, Reals reals) {
+  if (is_half(x.dtype())) return cast(several(op, build::widen(x), how, two, inverse, reals), x.dtype());
   const std::vector<Axis> axes = axes_of(op, x, how, two, reals == Reals::in);
   const auto step = [&](const Tensor& y, const Axis& a, Reals kind) { return one_axis(op, y, {.n = a.n, .axis = a.at, .norm = how.norm}, inverse, kind); };
   Tensor y = reals == Reals::in ? step(x, axes.back(), Reals::in) : x;

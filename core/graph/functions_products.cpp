@@ -33,9 +33,11 @@ Tensor scaled_sum(const char* op, const Tensor& x, const Tensor& product, double
   if (!build::broadcasts_to(x.shape(), product.shape())) {
     throw ShapeError(fmt::format("[{}] x broadcasts to the product; got {} for {}", op, x.shape().str(), product.shape().str()));
   }
-  const Tensor scaled = alpha == 1 ? product : product * alpha;
-  if (beta == 0) return scaled;
-  return (beta == 1 ? x : x * beta) + scaled;
+  const bool half = is_half(product.dtype()) && is_half(promote(x.dtype(), product.dtype()));
+  const auto wide = [&](const Tensor& t) { return half ? build::widen(t) : t; };  // f16 and bf16 are rounded once, at the end
+  const Tensor sums = wide(half ? build::part_of_sum(product) : product), scaled = alpha == 1 ? sums : sums * alpha;
+  const Tensor total = beta == 0 ? scaled : (beta == 1 ? wide(x) : wide(x) * beta) + scaled;
+  return half ? cast(total, promote(x.dtype(), product.dtype())) : total;
 }
 
 // (...), the p-norm along an axis of an f32 or f64 tensor; its gradient at 0 is 0.

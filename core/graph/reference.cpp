@@ -37,7 +37,7 @@ thread_local int rounding_scopes = 0;
 
 // A constant is as exact as it was made (a number beside f16 has f32's digits).
 HostArray stored(const Node& node, HostArray value) {
-  if (!is_float(value.dtype) || node.op == &ops::full_op) return value;
+  if (!is_float(value.dtype) || node.op == &ops::full_op || node.op->kind == OpKind::movement || is_part_of_sum(*node.op, node.attrs)) return value;
   if (rounding_scopes == 0 && (excess_precision() || !is_half(value.dtype))) return value;
   for (double& v : value.floats) v = reference::rounded(v, value.dtype);
   return value;
