@@ -78,6 +78,20 @@ TEST(Records, EveryFlippedBitIsFound) {
   }
 }
 
+// Also a flip in the checksum of a record that nobody reads.
+TEST(Records, AFlippedBitOfTheIndexIsFoundWhenTheFileIsOpened) {
+  const test::TemporaryFolder folder;
+  constexpr size_t records = 4, entry_bytes = 20, end_bytes = 52;
+  const std::string path = packed(folder, records);
+  const std::vector<uint8_t> good = test::read_bytes(path);
+  for (size_t at = good.size() - end_bytes - records * entry_bytes; at < good.size(); ++at) {
+    std::vector<uint8_t> bad = good;
+    bad[at] ^= static_cast<uint8_t>(1u << at % 8);
+    test::write_bytes(path, bad);
+    EXPECT_THROW(data::RecordFile{path}, IoError) << "byte " << at << " of " << good.size();
+  }
+}
+
 TEST(Records, EveryMissingByteIsFound) {
   const test::TemporaryFolder folder;
   const std::string path = packed(folder, 4);

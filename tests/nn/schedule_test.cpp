@@ -48,6 +48,7 @@ TEST(Schedule, StaysWhereItEnded) {
   EXPECT_DOUBLE_EQ(schedule::cosine(0.5, 10, 0.1)(1000), 0.1);
   EXPECT_DOUBLE_EQ(schedule::linear(0.5, 10, 0, 1)(1000), 0.5);
   EXPECT_NEAR(schedule::one_cycle(0.5, 10)(1000), 0.5 / 25 * 1e-4, 1e-15);
+  EXPECT_DOUBLE_EQ(schedule::one_cycle(0.5, 2, {.rising = 0.5})(1), 0.5) << "a rise of one update is over at once";
 }
 
 TEST(Schedule, Composes) {

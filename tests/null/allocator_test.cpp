@@ -272,6 +272,21 @@ TEST(Allocator, RefusesForeignAndRepeatedReleases) {
   allocator.verify();
 }
 
+// Between live neighbours a freed range stays what it was.
+TEST(Allocator, RefusesRepeatedReleasesBetweenNeighbours) {
+  NullDevice device;
+  CachingAllocator allocator(device);
+  const std::vector<Allocation> parts = allocator.allocate_adjacent({512, 512, 512});
+  EXPECT_EQ(allocator.stats().allocations, 3u);
+  Allocation longer = parts[1];
+  longer.reserved += 256;
+  EXPECT_THROW(allocator.release(longer), std::logic_error);
+  allocator.release(parts[1]);
+  EXPECT_THROW(allocator.release(parts[1]), std::logic_error);
+  EXPECT_EQ(allocator.stats().live_bytes, 1024u);
+  allocator.verify();
+}
+
 TEST(Allocator, DestructorGivesEveryBlockBack) {
   NullDevice device;
   {

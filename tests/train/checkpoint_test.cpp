@@ -101,6 +101,16 @@ TEST_F(Checkpoints, LaterStepsOfAnAbandonedRunGo) {
   EXPECT_EQ(names(), (Names{"step-00000010.safetensors", "step-00000015.safetensors"}));
 }
 
+// A step that is saved again, as a resumed run does: its old score is forgotten with its old file.
+TEST_F(Checkpoints, AStepSavedAgainHasItsNewScore) {
+  CheckpointWriter writer(folder.path(), {.keep_last = 1});
+  save(writer, 10, 1);
+  save(writer, 10, 9);
+  save(writer, 20, 5);
+  writer.wait();
+  EXPECT_EQ(names(), Names{"step-00000020.safetensors"});
+}
+
 TEST_F(Checkpoints, EveryFlippedBitIsFound) {
   save_checkpoint(path(1), example(1));
   const std::vector<uint8_t> whole = test::read_bytes(path(1));

@@ -3,10 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <filesystem>
 #include <limits>
 #include <map>
+#include <string_view>
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
@@ -116,6 +119,57 @@ TEST(EventFileFormat, Framing) {
   EXPECT_EQ(bytes.substr(21, 15), "\x1a\x0d" "brain.Event:2");
   test::write_bytes(folder / "file", {});
   EXPECT_THROW(EventFile(folder / "file"), IoError);
+}
+
+// Castagnoli's CRC, bit by bit, masked as in TensorFlow's lib/hash/crc32c.h.
+uint32_t masked_crc(std::string_view bytes) {
+  uint32_t crc = ~0u;
+  for (const char byte : bytes) {
+    crc ^= static_cast<uint8_t>(byte);
+    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0x82f63b78u : 0u);
+  }
+  crc = ~crc;
+  return (crc >> 15 | crc << 17) + 0xa282ead8u;
+}
+
+template <class T>
+T number_at(std::string_view bytes, size_t at) {
+  T value;
+  std::memcpy(&value, bytes.substr(at, sizeof(T)).data(), sizeof(T));
+  return value;
+}
+
+double now() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+
+// Without the tensorboard package too.
+TEST(EventFileFormat, RecordsHaveLengthChecksumsAndTime) {
+  const test::TemporaryFolder folder;
+  const double before = now();
+  std::vector<std::string> paths;
+  for (int i = 0; i < 3; ++i) {  // three files of one process in one second
+    EventFile file(folder.path());
+    for (int step = 0; step < 4; ++step) file.text("words", step, std::string(static_cast<size_t>(100 * step), 'w'));
+    paths.push_back(file.path());
+  }
+  const double after = now();
+  EXPECT_EQ(folder.names().size(), 3u);
+  for (const std::string& path : paths) {
+    const std::string file = test::read_text(path);
+    std::string_view bytes = file;
+    int records = 0;
+    for (; bytes.size() >= 16; ++records) {
+      const auto length = number_at<uint64_t>(bytes, 0);
+      ASSERT_LE(length, bytes.size() - 16);
+      EXPECT_EQ(number_at<uint32_t>(bytes, 8), masked_crc(bytes.substr(0, 8)));
+      EXPECT_EQ(number_at<uint32_t>(bytes, 12 + length), masked_crc(bytes.substr(12, length)));
+      ASSERT_EQ(bytes[12], '\x09') << "field 1, a double";
+      EXPECT_GE(number_at<double>(bytes, 13), before - 0.01);
+      EXPECT_LE(number_at<double>(bytes, 13), after + 0.01);
+      bytes.remove_prefix(16 + length);
+    }
+    EXPECT_EQ(bytes.size(), 0u);
+    EXPECT_EQ(records, 5);
+  }
 }
 
 TEST(Summaries, HistogramsCountFiniteElements) {

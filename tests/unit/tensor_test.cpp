@@ -215,12 +215,18 @@ TEST(Tensor, EagerAndLazyAgree) {
 }
 
 TEST(Tensor, LongChainsAreEvaluatedAndFreedWithoutRecursion) {
-  Tensor x = floats({0}, {1});
+  Tensor x = floats({0.5f}, {1});
   x.set_requires_grad();
   Tensor y = x;
-  for (int i = 0; i < 200000; ++i) y = y + 1;
+  std::weak_ptr<Node> first;
+  for (int i = 0; i < 200000; ++i) {
+    y = y + 1;
+    if (i == 0) first = y.node();
+  }
+  EXPECT_EQ(y.item(), 200000.5);
+  EXPECT_FALSE(first.expired()) << "the history is kept for backward()";
   y = Tensor();
-  SUCCEED();
+  EXPECT_TRUE(first.expired());
 }
 
 TEST(Tensor, HistoryIsFreed) {
