@@ -18,6 +18,17 @@ typedef size_t INDEX;
 #define FUNC static __attribute__((always_inline, overloadable))
 #define PRECISE
 #define UNROLL _Pragma("unroll")
+// HK_INLINE_BUILTINS: a CPU's clang whose builtins say all that kernels rely on. A driver's own functions come as
+// bitcode, and LLVM 18 does not inline what treats subnormals otherwise than the kernel (-cl-denorms-are-zero): on PoCL 6
+// each fma of vectors was a call.
+#if defined(__aarch64__) || (defined(__x86_64__) && defined(__FMA__) && defined(__F16C__))
+#define HK_CPU
+#endif
+#if defined(HK_CPU) && defined(__clang__) && defined(__has_builtin)
+#if __has_builtin(__builtin_elementwise_fma) && __has_builtin(__builtin_convertvector)
+#define HK_INLINE_BUILTINS
+#endif
+#endif
 // x86: without it, loops are vectorised for registers of 256 bits even where those of 512 are there.
 #if defined(__has_attribute) && defined(__clang__)
 #if __has_attribute(min_vector_width)
@@ -70,11 +81,15 @@ typedef long I64;
 #endif
 #define HK_LOAD_f16(b, i) HK_HIDE(b, __builtin_load_halff(b + (i)))
 #define HK_STORE_f16(b, i, v) __builtin_store_halff(HK_HIDE(b, (float)(v)), b + (i))
+#define HK_HALF_AT(p, i) __builtin_load_halff((p) + (i))
+#define HK_HALF_TO(p, v) __builtin_store_halff(v, p)
 #endif
 #endif
 #ifndef HK_LOAD_f16
 #define HK_LOAD_f16(b, i) vload_half(0, b + (i))
 #define HK_STORE_f16(b, i, v) vstore_half_rte(v, 0, b + (i))
+#define HK_HALF_AT(p, i) vload_half(i, p)
+#define HK_HALF_TO(p, v) vstore_half_rte(v, 0, p)
 #endif
 //@ HK_LOAD_bf16 hk_to_bf16
 FUNC ushort hk_to_bf16(float v) {
@@ -102,15 +117,37 @@ FUNC ushort hk_to_bf16(float v) {
 #else
 #define VEC HK_JOIN(float, HK_VW)
 #define HK_VUINT HK_JOIN(uint, HK_VW)
+#define HK_VUSHORT HK_JOIN(ushort, HK_VW)
+#ifdef HK_INLINE_BUILTINS
+typedef VEC hk_any_vec __attribute__((aligned(4), may_alias));
+typedef HK_VUSHORT hk_any_ushorts __attribute__((aligned(2), may_alias));
+typedef half hk_halves __attribute__((ext_vector_type(HK_VW)));
+typedef hk_halves hk_any_halves __attribute__((aligned(2), may_alias));
+// As HK_HIDE: of all components.
+#define HK_VHIDE(b, v) HK_JOIN(as_float, HK_VW)(HK_JOIN(as_uint, HK_VW)(v) ^ (HK_VUINT)((uint)((size_t)(b) >> 63)))
+#define HK_VTO_UINT(v) __builtin_convertvector(v, HK_VUINT)
+#define HK_VTO_USHORT(v) __builtin_convertvector(v, HK_VUSHORT)
+#define HK_VLOAD_f32(b, i) (*(const __global hk_any_vec*)(b + (i)))
+#define HK_VSTORE_f32(b, i, v) *(__global hk_any_vec*)(b + (i)) = (v)
+#define HK_VLOAD_f16(b, i) HK_VHIDE(b, __builtin_convertvector(*(const __global hk_any_halves*)(b + (i)), VEC))
+#define HK_VSTORE_f16(b, i, v) *(__global hk_any_halves*)(b + (i)) = __builtin_convertvector(HK_VHIDE(b, v), hk_halves)
+#define HK_VLOAD_USHORT(b, i) (*(const __global hk_any_ushorts*)(b + (i)))
+#define HK_VSTORE_USHORT(b, i, v) *(__global hk_any_ushorts*)(b + (i)) = (v)
+#else
+#define HK_VTO_UINT(v) HK_JOIN(convert_uint, HK_VW)(v)
+#define HK_VTO_USHORT(v) HK_JOIN(convert_ushort, HK_VW)(v)
 #define HK_VLOAD_f32(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
 #define HK_VSTORE_f32(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
 #define HK_VLOAD_f16(b, i) HK_JOIN(vload_half, HK_VW)(0, b + (i))
 #define HK_VSTORE_f16(b, i, v) HK_JOIN(HK_JOIN(vstore_half, HK_VW), _rte)(v, 0, b + (i))
-#define HK_VLOAD_bf16(b, i) HK_JOIN(as_float, HK_VW)(HK_JOIN(convert_uint, HK_VW)(HK_JOIN(vload, HK_VW)(0, b + (i))) << 16)
-#define HK_VSTORE_bf16(b, i, v) HK_JOIN(vstore, HK_VW)(hk_to_bf16_v(HK_JOIN(as_uint, HK_VW)(v)), 0, b + (i))
-FUNC HK_JOIN(ushort, HK_VW) hk_to_bf16_v(HK_VUINT f) {
+#define HK_VLOAD_USHORT(b, i) HK_JOIN(vload, HK_VW)(0, b + (i))
+#define HK_VSTORE_USHORT(b, i, v) HK_JOIN(vstore, HK_VW)(v, 0, b + (i))
+#endif
+#define HK_VLOAD_bf16(b, i) HK_JOIN(as_float, HK_VW)(HK_VTO_UINT(HK_VLOAD_USHORT(b, i)) << 16)
+#define HK_VSTORE_bf16(b, i, v) HK_VSTORE_USHORT(b, i, hk_to_bf16_v(HK_JOIN(as_uint, HK_VW)(v)))
+FUNC HK_VUSHORT hk_to_bf16_v(HK_VUINT f) {
   HK_VUINT r = (f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16;
-  return HK_JOIN(convert_ushort, HK_VW)(r);
+  return HK_VTO_USHORT(r);
 }
 // PoCL's vstore16 into a private array falls apart into stores of 4 and 8, which later loads cannot be forwarded from.
 typedef VEC hk_loose_vec __attribute__((aligned(4), may_alias));
@@ -131,7 +168,11 @@ FUNC float16 hk_zip_high(float16 a, float16 b) { return (float16)(a.s8, b.s8, a.
 #define VZIP_HIGH(a, b) hk_zip_high(a, b)
 #endif
 #define VSPLAT(x) ((VEC)(x))
+#ifdef HK_INLINE_BUILTINS
+#define VFMA(a, b, c) __builtin_elementwise_fma(a, b, c)
+#else
 #define VFMA(a, b, c) fma(a, b, c)
+#endif
 //@ VTRANSPOSE
 // A perfect shuffle of all VW * VW components, log2(VW) times.
 #if HK_VW > 1
@@ -170,22 +211,24 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
 #ifndef HK_LINE
 #define HK_LINE(v, b, i) vstore16(v, 0, (__global uint*)(b + (i)))
 #endif
+// A single line stands in no loop: LLVM 18 moves its store behind the loop, without the hint.
+#define HK_LINES(n, step, ...) \
+  { if ((n) == (step)) { const int hk_k = 0; __VA_ARGS__; } else { for (int hk_k = 0; hk_k < (n); hk_k += (step)) { __VA_ARGS__; } } }
 // Lines of one, two and four vectors of 16 elements.
-#define HK_STREAM4(b, i, a, n, T) \
-  { for (int hk_k = 0; hk_k < (n); hk_k += 16) { HK_LINE(as_uint16(HK_TAKE(T, a, hk_k)), b, (i) + hk_k); } }
+#define HK_STREAM4(b, i, a, n, T) HK_LINES(n, 16, HK_LINE(as_uint16(HK_TAKE(T, a, hk_k)), b, (i) + hk_k))
 #define HK_STREAM2(b, i, a, n, X) \
-  { for (int hk_k = 0; hk_k < (n); hk_k += 32) { \
-      HK_LINE((uint16)(as_uint8(X(HK_TAKE(hk_floats, a, hk_k))), as_uint8(X(HK_TAKE(hk_floats, a, hk_k + 16)))), b, (i) + hk_k); } }
+  HK_LINES(n, 32, HK_LINE((uint16)(HK_TWO_BYTES(a, hk_k, X), HK_TWO_BYTES(a, hk_k + 16, X)), b, (i) + hk_k))
 #define HK_STREAM1(b, i, a, n) \
-  { for (int hk_k = 0; hk_k < (n); hk_k += 64) { \
-      HK_LINE((uint16)(HK_BYTES(a, hk_k), HK_BYTES(a, hk_k + 16), HK_BYTES(a, hk_k + 32), HK_BYTES(a, hk_k + 48)), b, (i) + hk_k); } }
-#define HK_BYTES(a, k) as_uint4(convert_uchar16(HK_TAKE(hk_ints, a, k)))
+  HK_LINES(n, 64, HK_LINE((uint16)(HK_BYTES(a, hk_k), HK_BYTES(a, hk_k + 16), HK_BYTES(a, hk_k + 32), \
+                                   HK_BYTES(a, hk_k + 48)), b, (i) + hk_k))
+#define HK_TWO_BYTES(a, k, X) as_uint8(X(HK_TAKE(hk_floats, a, k)))
+#define HK_BYTES(a, k) as_uint4(HK_TO_UCHAR16(HK_TAKE(hk_ints, a, k)))
 // Whole vectors of a private array, which PoCL's vload16 is not: it takes parts, and arrays that are read so do not become registers.
 typedef float16 hk_floats __attribute__((aligned(4), may_alias));
 typedef int16 hk_ints __attribute__((aligned(4), may_alias));
+typedef ulong8 hk_longs __attribute__((aligned(8), may_alias));
 #define HK_TAKE(T, a, k) (*(const T*)(a + (k)))
-#define HK_STREAM8(b, i, a, n) \
-  { for (int hk_k = 0; hk_k < (n); hk_k += 8) { HK_LINE(as_uint16(vload8(0, a + hk_k)), b, (i) + hk_k); } }
+#define HK_STREAM8(b, i, a, n) HK_LINES(n, 8, HK_LINE(as_uint16(HK_TAKE(hk_longs, a, hk_k)), b, (i) + hk_k))
 #define HK_STREAM_f32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_floats)
 #define HK_STREAM_i32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_ints)
 #define HK_STREAM_f16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_f16_16)
@@ -195,11 +238,22 @@ typedef int16 hk_ints __attribute__((aligned(4), may_alias));
 #define HK_STREAM_f64(b, i, a, n) HK_STREAM8(b, i, a, n)
 #define HK_STREAM_i64(b, i, a, n) HK_STREAM8(b, i, a, n)
 #define STREAM(name, i, array, n) STREAM_##name(i, array, n)
+#ifdef HK_INLINE_BUILTINS
+#define HK_TO_UCHAR16(v) __builtin_convertvector(v, uchar16)
+#define HK_TO_USHORT16(v) __builtin_convertvector(v, ushort16)
+#else
+#define HK_TO_UCHAR16(v) convert_uchar16(v)
+#define HK_TO_USHORT16(v) convert_ushort16(v)
+#endif
 FUNC ushort16 hk_to_bf16_16(float16 v) {
   uint16 f = as_uint16(v);
-  return convert_ushort16((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
+  return HK_TO_USHORT16((f & 0x7fffffffu) > 0x7f800000u ? (f >> 16) | 0x40u : (f + 0x7fffu + ((f >> 16) & 1u)) >> 16);
 }
-#if defined(__AVX512F__) && defined(__has_builtin)
+#ifdef HK_INLINE_BUILTINS
+typedef half hk_half16 __attribute__((ext_vector_type(16)));
+FUNC ushort16 hk_to_f16_16(float16 v) { return as_ushort16(__builtin_convertvector(v, hk_half16)); }
+#define HK_TO_F16_16
+#elif defined(__AVX512F__) && defined(__has_builtin)
 #if __has_builtin(__builtin_ia32_vcvtps2ph512_mask)
 FUNC ushort16 hk_to_f16_16(float16 v) { return as_ushort16(__builtin_ia32_vcvtps2ph512_mask(v, 0, (short16)(0), (ushort)0xffff)); }
 #define HK_TO_F16_16
@@ -236,20 +290,35 @@ FUNC void hk_turn(float16* r) {
   { float16 hk_r[16]; \
     _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) hk_r[hk_k] = ROW(b + (base) + hk_k * (stride)); \
     hk_turn(hk_r); \
-    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) vstore16(AS(hk_r[hk_k]), 0, a + (at) + hk_k * (pitch)); }
+    _Pragma("unroll") for (int hk_k = 0; hk_k < 16; ++hk_k) HK_TILE_STORE(AS(hk_r[hk_k]), a + (at) + hk_k * (pitch)); }
+#ifdef HK_INLINE_BUILTINS
+typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_alias));
+#define HK_ROW(T, n, p) ({ typedef T hk_row __attribute__((aligned(n), may_alias)); *(const __global hk_row*)(p); })
+#define HK_TILE_STORE(v, p) \
+  { typedef __typeof__(v) hk_row __attribute__((aligned(4), may_alias)); *(hk_row*)(p) = (v); }
+#define HK_ROW_4(p) HK_ROW(float16, 4, p)
+#define HK_ROW_i32(p) HK_ROW(float16, 4, p)
+#define HK_ROW_i8(p) as_float16(__builtin_convertvector(HK_ROW(char16, 1, p), int16))
+#define HK_ROW_u8(p) as_float16(__builtin_convertvector(HK_ROW(uchar16, 1, p), int16))
+#define HK_ROW_f16(p) __builtin_convertvector(*(const __global hk_tile_halves*)(p), float16)
+#define HK_ROW_bf16(p) as_float16(__builtin_convertvector(HK_ROW(ushort16, 2, p), uint16) << 16)
+#else
+#define HK_TILE_STORE(v, p) vstore16(v, 0, p)
 #define HK_ROW_4(p) vload16(0, p)
 #define HK_ROW_i32(p) as_float16(vload16(0, p))
-#define HK_ROW_8(p) as_float16(convert_int16(vload16(0, p)))
+#define HK_ROW_i8(p) as_float16(convert_int16(vload16(0, p)))
+#define HK_ROW_u8(p) as_float16(convert_int16(vload16(0, p)))
 #define HK_ROW_f16(p) vload_half16(0, p)
 #define HK_ROW_bf16(p) as_float16(convert_uint16(vload16(0, p)) << 16)
+#endif
 #define HK_SCALAR_TILE(b, base, stride, a, at, pitch) \
   { for (int hk_k = 0; hk_k < 16; ++hk_k) for (int hk_l = 0; hk_l < 16; ++hk_l) a[(at) + hk_l * (pitch) + hk_k] = b[(base) + hk_k * (stride) + hk_l]; }
 #define HK_TILE_f32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_4, )
 #define HK_TILE_f16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_f16, )
 #define HK_TILE_bf16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bf16, )
 #define HK_TILE_i32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i32, as_int16)
-#define HK_TILE_i8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_8, as_int16)
-#define HK_TILE_u8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_8, as_int16)
+#define HK_TILE_i8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i8, as_int16)
+#define HK_TILE_u8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_u8, as_int16)
 #define HK_TILE_f64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define HK_TILE_i64(b, base, stride, a, at, pitch) HK_SCALAR_TILE(b, base, stride, a, at, pitch)
 #define TILE_LOAD(name, base, stride, array, at, pitch) TILE_LOAD_##name(base, stride, array, at, pitch)
@@ -257,11 +326,16 @@ FUNC void hk_turn(float16* r) {
 // A 64-bit product vectorises; mul_hi may be a call.
 #define MULHI(a, b) ((uint)(((ulong)(uint)(a) * (ulong)(uint)(b)) >> 32))
 //@ FMA
-FUNC float hk_fma(float a, float b, float c) { return fma(a, b, c); }
+#ifdef HK_INLINE_BUILTINS
+#define HK_FUSED(a, b, c) __builtin_elementwise_fma(a, b, c)
+#else
+#define HK_FUSED(a, b, c) fma(a, b, c)
+#endif
+FUNC float hk_fma(float a, float b, float c) { return HK_FUSED(a, b, c); }
 FUNC int hk_fma(int a, int b, int c) { return a * b + c; }
 FUNC uint hk_fma(uint a, uint b, uint c) { return a * b + c; }
 #ifdef HK_HAS_F64
-FUNC double hk_fma(double a, double b, double c) { return fma(a, b, c); }
+FUNC double hk_fma(double a, double b, double c) { return HK_FUSED(a, b, c); }
 #endif
 FUNC long hk_fma(long a, long b, long c) { return a * b + c; }
 #define FMA(a, b, c) hk_fma(a, b, c)
@@ -296,14 +370,30 @@ FUNC long hk_min(long a, long b) { return a < b ? a : b; }
 #define max(a, b) hk_max(a, b)
 #define min(a, b) hk_min(a, b)
 //@ abs
-FUNC float hk_abs(float x) { return fabs(x); }
+#ifdef HK_INLINE_BUILTINS
+#define HK_FABS(x) __builtin_elementwise_abs(x)
+#else
+#define HK_FABS(x) fabs(x)
+#endif
+FUNC float hk_abs(float x) { return HK_FABS(x); }
 #ifdef HK_HAS_F64
-FUNC double hk_abs(double x) { return fabs(x); }
+FUNC double hk_abs(double x) { return HK_FABS(x); }
 #endif
 FUNC int hk_abs(int x) { return x < 0 ? (int)(0u - (uint)x) : x; }
 FUNC long hk_abs(long x) { return x < 0 ? (long)(0ul - (ulong)x) : x; }
 #undef abs
 #define abs(x) hk_abs(x)
+//@ sqrt rsqrt
+#ifdef HK_INLINE_BUILTINS
+FUNC float hk_sqrt(float x) { return __builtin_sqrtf(x); }
+#ifdef HK_HAS_F64
+FUNC double hk_sqrt(double x) { return __builtin_sqrt(x); }
+#endif
+#undef sqrt
+#undef rsqrt
+#define sqrt(x) hk_sqrt(x)
+#define rsqrt(x) (1.0f / hk_sqrt(x))
+#endif
 //@ WIDEN
 #define WIDEN(x) ((I64)(x))
 //@ WADD WSUB WMUL
@@ -460,7 +550,15 @@ FUNC double hk_lgamma(double x) { return lgamma(x); }
 #undef lgamma
 #define lgamma(x) hk_lgamma(x)
 //@ COPYSIGN
+#ifdef HK_INLINE_BUILTINS
+FUNC float hk_copysign(float x, float y) { return __builtin_copysignf(x, y); }
+#ifdef HK_HAS_F64
+FUNC double hk_copysign(double x, double y) { return __builtin_copysign(x, y); }
+#endif
+#define COPYSIGN(x, y) hk_copysign(x, y)
+#else
 #define COPYSIGN(x, y) copysign(x, y)
+#endif
 //@ pow
 #ifdef HK_HAS_F64
 FUNC double hk_pow(double x, double y) { return pow(x, y); }
@@ -493,7 +591,7 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define QUAD_ELEMENT(name, q, j) QUAD_ELEMENT_##name(q, j)
 #define HK_QUAD_f32(q, j) as_float(QUAD_AT(q, j))
 #define HK_QUAD_i32(q, j) as_int(QUAD_AT(q, j))
-#define HK_QUAD_f16(q, j) vload_half(j, (const half*)&(q))
+#define HK_QUAD_f16(q, j) HK_HALF_AT((const half*)&(q), j)
 #define HK_QUAD_bf16(q, j) as_float(QUAD_AT(q, (j) / 2) >> ((j) % 2 * 16) << 16)
 #define HK_QUAD_i8(q, j) ((int)(QUAD_AT(q, (j) / 4) << (24 - (j) % 4 * 8)) >> 24)
 #define QUAD_ASYNC(array, i, name, j, valid) { QUAD hk_q = QUAD_ZERO; if (valid) hk_q = LOAD_QUAD(name, j); QUAD_TO(array, i, hk_q); }
@@ -525,8 +623,8 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define DOT4(a, b, c) hk_dot4(a, b, c)
 #endif
 //@ hk_to_f16
-FUNC ushort hk_to_f16(float v) { ushort h; vstore_half_rte(v, 0, (half*)&h); return h; }
+FUNC ushort hk_to_f16(float v) { ushort h; HK_HALF_TO((half*)&h, v); return h; }
 //@ MMA_BITS hk_mma_get_f16
-FUNC float hk_mma_get_f16(uint w, uint j) { ushort h = (ushort)(w >> (j * 16u)); return vload_half(0, (const half*)&h); }
+FUNC float hk_mma_get_f16(uint w, uint j) { ushort h = (ushort)(w >> (j * 16u)); return HK_HALF_AT((const half*)&h, 0); }
 //@ MMA
 #define HK_MMA_PRIVATE

@@ -20,6 +20,8 @@ optional=(
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver
   "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
+  # tests read a CPU driver's machine code
+  binutils
   # peers of the benchmarks
   "libdnnl-dev|libonednn-dev" libopenblas-dev libclblast-dev
 )

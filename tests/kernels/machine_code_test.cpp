@@ -1,0 +1,241 @@
+// Machine code of CPU drivers: everything that kernels rely on is inlined into their loops, multiply-adds are
+// instructions on whole vectors, and long results are stored past the caches. A compiler that keeps a driver's own
+// functions as calls gives the same values 3 to 19 times slower (PoCL 6 with LLVM 18), which no test of values sees.
+// Instructions are counted, no time is measured; a driver whose binaries hold no code of this machine is skipped.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "heddle.h"
+#ifdef HEDDLE_HAS_OPENCL
+#include "backend_opencl/program.h"
+#include "core/exec/dump.h"
+#include "core/kernel/printer.h"
+
+namespace heddle {
+namespace {
+
+struct Instruction {
+  uint64_t address = 0;
+  std::string text;  // "call   1010 <memset@plt>"
+};
+
+// From the target of a jump backwards to the jump.
+struct Loop {
+  uint64_t first = 0, last = 0;
+  bool holds(uint64_t address) const { return first <= address && address <= last; }
+};
+
+// The lines of `objdump -d --no-show-raw-insn`: "    1010:\tcall   1030 <name>".
+std::vector<Instruction> parse(const std::string& listing) {
+  std::vector<Instruction> code;
+  std::istringstream lines(listing);
+  for (std::string line; std::getline(lines, line);) {
+    const size_t tab = line.find(":\t");
+    if (tab != std::string::npos) code.push_back({std::strtoull(line.c_str(), nullptr, 16), line.substr(tab + 2)});
+  }
+  return code;
+}
+
+std::vector<Loop> loops_of(const std::vector<Instruction>& code) {
+  std::vector<Loop> loops;
+  for (const Instruction& i : code) {
+    if (i.text[0] != 'j') continue;
+    const uint64_t target = std::strtoull(i.text.c_str() + i.text.find(' '), nullptr, 16);
+    if (target != 0 && target <= i.address) loops.push_back({target, i.address});
+  }
+  return loops;
+}
+
+// What a compiler makes of filling or copying a whole array; and PoCL's own call of a kernel's body for each group.
+bool allowed(const std::string& call) {
+  for (const char* name : {"<memset@plt>", "<memcpy@plt>", "<memmove@plt>", "<_pocl_kernel_"}) {
+    if (call.find(name) != std::string::npos) return true;
+  }
+  return false;
+}
+
+std::string calls_in_loops(const std::vector<Instruction>& code) {
+  const std::vector<Loop> loops = loops_of(code);
+  std::string calls;
+  for (const Instruction& i : code) {
+    const bool inside = std::any_of(loops.begin(), loops.end(), [&](const Loop& l) { return l.holds(i.address); });
+    if (inside && i.text.starts_with("call") && !allowed(i.text)) calls += i.text + "\n";
+  }
+  return calls;
+}
+
+// Most multiply-adds of whole vectors in one loop without a loop inside.
+int fused_in_loop(const std::vector<Instruction>& code) {
+  const std::vector<Loop> loops = loops_of(code);
+  int most = 0;
+  for (const Loop& loop : loops) {
+    const auto inside = [&](const Loop& l) { return loop.holds(l.first) && l.last < loop.last; };
+    if (std::any_of(loops.begin(), loops.end(), inside)) continue;
+    int count = 0;
+    for (const Instruction& i : code) {
+      const bool vector = i.text.find("%ymm") != std::string::npos || i.text.find("%zmm") != std::string::npos;
+      count += loop.holds(i.address) && vector && (i.text.starts_with("vfm") || i.text.starts_with("vfnm"));
+    }
+    most = std::max(most, count);
+  }
+  return most;
+}
+
+std::string output_of(const std::string& command) {
+  std::string text;
+  FILE* pipe = ::popen(command.c_str(), "r");
+  char part[4096];
+  while (pipe && std::fgets(part, sizeof part, pipe)) text += part;
+  if (pipe) ::pclose(pipe);
+  return text;
+}
+
+int count(const std::vector<Instruction>& code, const char* prefix) {
+  const auto starts = [&](const Instruction& i) { return i.text.starts_with(prefix); };
+  return static_cast<int>(std::count_if(code.begin(), code.end(), starts));
+}
+
+// The shared objects that a program's binary holds, one listing each: PoCL's binaries are its folder of files.
+std::vector<std::vector<Instruction>> disassemble(const std::vector<unsigned char>& binary) {
+  static const char magic[] = "\177ELF\2\1\1";
+  const std::string bytes(binary.begin(), binary.end());
+  const std::string name = "heddle_machine_code_" + std::to_string(::getpid()) + ".so";
+  const std::string path = std::filesystem::temp_directory_path() / name;
+  std::vector<std::vector<Instruction>> objects;
+  for (size_t at = bytes.find(magic); at != std::string::npos; at = bytes.find(magic, at + 1)) {
+    if (at + 18 > bytes.size() || bytes[at + 16] != 3) continue;  // ET_DYN
+    std::ofstream(path, std::ios::binary).write(bytes.data() + at, static_cast<std::streamsize>(bytes.size() - at));
+    objects.push_back(parse(output_of("objdump -d --no-show-raw-insn " + path + " 2> /dev/null")));
+  }
+  std::filesystem::remove(path);
+  return objects;
+}
+
+class MachineCode : public testing::Test {
+ protected:
+  void SetUp() override {
+#ifndef __x86_64__
+    GTEST_SKIP() << "reads the instructions of x86-64";
+#else
+    if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no fused multiply-add";
+#endif
+    if (std::system("command -v objdump > /dev/null 2>&1") != 0) GTEST_SKIP() << "objdump (package binutils) is not installed";
+    try {
+      device_ = &device("opencl:0");
+    } catch (const DeviceUnavailable& e) {
+      GTEST_SKIP() << e.what();
+    }
+    if (device_->caps().device_class != DeviceClass::cpu) GTEST_SKIP() << "opencl:0 is no CPU driver";
+  }
+
+  // The machine code of every kernel that computes what this thread holds pending.
+  std::vector<std::vector<Instruction>> code_of_pending() {
+    const opencl::Found& found = opencl::find_devices(nullptr).front();  // opencl:0
+    cl_int status = CL_SUCCESS;
+    cl_context context = opencl::cl().CreateContext(nullptr, 1, &found.device, nullptr, nullptr, &status);
+    EXPECT_EQ(status, CL_SUCCESS);
+    opencl::ProgramBuilder builder(context, found);
+    std::vector<std::vector<Instruction>> all;
+    for (const LoweredKernel& kernel : plan_pending_in_full().step.kernels) {
+      const std::string text = print(kernel.source, Target::opencl, print_options(device_->caps()));
+      cl_program program = builder.build(text, kernel.source.name);
+      for (auto& object : disassemble(binary_of(program))) all.push_back(std::move(object));
+      opencl::cl().ReleaseProgram(program);
+    }
+    opencl::cl().ReleaseContext(context);
+    return all;
+  }
+
+  static std::vector<unsigned char> binary_of(cl_program program) {
+    size_t bytes = 0;
+    EXPECT_EQ(opencl::cl().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr), CL_SUCCESS);
+    std::vector<unsigned char> binary(bytes);
+    unsigned char* target = binary.data();
+    EXPECT_EQ(opencl::cl().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr), CL_SUCCESS);
+    return binary;
+  }
+
+  // A leaf: what computes it is no part of what is pending.
+  Tensor array(const Shape& shape, DType dtype = DType::f32) const {
+    Tensor tensor = full(shape, 0.25, dtype, device_).detach();
+    eval({tensor});
+    return tensor;
+  }
+
+  // No call in any loop, `fused` multiply-adds of vectors in one of the innermost, `streamed` stores past the caches.
+  void check(const char* what, const std::function<Tensor()>& expression, int fused, int streamed = 0) {
+    SCOPED_TRACE(what);
+    const Tensor pending = expression();
+    const auto objects = code_of_pending();
+    if (objects.empty()) GTEST_SKIP() << "the driver's binaries hold no shared objects";
+    int most = 0, stores = 0;
+    for (const auto& code : objects) {
+      EXPECT_GT(code.size(), 10u);
+      stores += count(code, "vmovnt");
+      EXPECT_EQ(calls_in_loops(code), "");
+      most = std::max(most, fused_in_loop(code));
+    }
+    EXPECT_GE(most, fused);
+    EXPECT_GE(stores, streamed);
+  }
+
+  DeviceContext* device_ = nullptr;
+};
+
+TEST_F(MachineCode, Products) {
+  const Tensor a = array({512, 512}), h = array({512, 512}, DType::f16);
+  // 6 rows by 4 vectors.
+  check("f32", [&] { return matmul(a, a); }, 24);
+  check("f16, turned", [&] { return matmul(transpose(h), transpose(h)); }, 16);
+}
+
+TEST_F(MachineCode, Convolutions) {
+  const Tensor x = array({1, 64, 28, 28}), w = array({64, 64, 3, 3}), pointwise = array({64, 64, 1, 1});
+  check("3 x 3", [&] { return conv2d(x, w, {.padding = {1, 1, 1, 1}}); }, 16);
+  check("1 x 1", [&] { return conv2d(x, pointwise); }, 8);
+}
+
+TEST_F(MachineCode, Rows) {
+  const Tensor x = array({64, 1024});
+  check("softmax", [&] { return softmax(x, -1); }, 5);
+  check("layer norm", [&] { return layer_norm(x, {1024}); }, 0);
+}
+
+TEST_F(MachineCode, Attention) {
+  const Tensor q = array({1, 4, 128, 64});
+  check("attention", [&] { return scaled_dot_product_attention(q, q, q, {.causal = true}); }, 8);
+}
+
+TEST_F(MachineCode, Elementwise) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
+    const Tensor x = array({65536}, dtype);
+    SCOPED_TRACE(name_of(dtype));
+    check("exp, tanh, log", [&] { return exp(x) + tanh(x) * log(abs(x)); }, 10);
+    check("rounding", [&] { return floor(x) + ceil(x) + trunc(x) + round(x); }, 0);
+    check("sqrt, rsqrt, erf", [&] { return sqrt(x) + rsqrt(x) + erf(x); }, 8);
+    check("sin", [&] { return sin(x); }, 4);
+  }
+}
+
+TEST_F(MachineCode, Turned) {
+  for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
+    const Tensor x = array({4096, 4096}, dtype);
+    SCOPED_TRACE(name_of(dtype));
+    check("transposition", [&] { return -transpose(x); }, 0, 1);
+  }
+}
+
+}  // namespace
+}  // namespace heddle
+#endif
