@@ -7,10 +7,15 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
+#include <span>
 
 #include "core/base/error.h"
+#include "core/device/compile_notice.h"
+#include "core/device/ending.h"
 #include "core/exec/places.h"
 #include "core/exec/step.h"
 #include "core/graph/trace.h"
@@ -58,22 +63,27 @@ auto DeviceContext::with_memory(uint64_t requested, F&& take) {
 
 namespace {
 
+// Kernels were compiled and nobody has waited for them since: some drivers (PoCL) do most of it behind the queue.
+std::atomic<bool> cold{false};
+
 // Waits; the error of a lost device names the lines of the program whose kernels were its last commands.
 template <class F>
-auto waiting(const StepCache& steps, const F& wait) {
+auto waiting(const StepCache& steps, const std::string& id, const F& wait) {
+  std::optional<CompileNotice> notice;
+  if (cold.exchange(false)) notice.emplace(id, 0);
   return with_note(wait, [&](std::string_view text) { return steps.places_note(text); });
 }
 
 }  // namespace
 
 MemoryLedger DeviceContext::ledger(uint64_t requested) const {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   const AllocatorStats stats = allocator_.stats();
   return {requested, stats.live_bytes, steps_->arena_bytes(), stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
 }
 
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   return std::make_shared<Storage>(*this, with_memory(bytes, [&] { return allocator_.allocate(std::max<uint64_t>(bytes, 1)); }));
 }
 
@@ -81,7 +91,7 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
   constexpr uint64_t large = 16 << 20, longest_stretch = 128 << 20;
   const uint64_t limit = std::min({longest_stretch, caps().max_binding_bytes, caps().max_allocation_bytes});
   const uint64_t step = std::max<uint64_t>(256, caps().buffer_alignment);
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   std::vector<StoragePtr> storages(bytes.size());
   std::vector<size_t> stretch;
   uint64_t length = 0;
@@ -109,7 +119,7 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
 
 std::vector<StoragePtr> DeviceContext::allocate_results(const std::vector<uint64_t>& bytes) {
   constexpr size_t many = 16;  // gradients, not the few results somebody looks at
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   if (bytes.size() >= many && allocator_.adjacency_is_free(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}))) return allocate_adjacent(bytes);
   std::vector<StoragePtr> storages;
   for (uint64_t b : bytes) storages.push_back(allocate(b));
@@ -123,14 +133,14 @@ void DeviceContext::copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& f
     to->version++;
   }
   if (commands.empty()) return;
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   const RecordingId recording = device_->record(commands, false);
   device_->wait(device_->submit(recording));
   device_->release(recording);
 }
 
 void DeviceContext::release(const Allocation& allocation) {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   allocator_.release(allocation);
 }
 
@@ -150,7 +160,7 @@ void DeviceContext::write(Storage& storage, uint64_t offset, const void* source,
   check_inside("write", storage, offset, bytes);
   if (bytes == 0) return;
   const HostSpan span("upload");
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   Binding target = storage.binding();
   device_->write(target.buffer, target.offset + offset, source, bytes);
   storage.last_use = Ticket::none;
@@ -161,7 +171,7 @@ StoragePtr DeviceContext::stage(const void* source, uint64_t bytes) {
   constexpr ptrdiff_t kept_of_a_size = 3;
   constexpr size_t kept_in_all = 24;
   constexpr uint64_t kept_bytes = 256 << 20;
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   const auto same = [&](const StoragePtr& s) { return s->bytes() == bytes; };
   const auto done = [&](const StoragePtr& s) { return s->last_use == Ticket::none || device_->done(s->last_use); };
   const auto at = std::find_if(staged_.begin(), staged_.end(), [&](const StoragePtr& s) { return same(s) && s.use_count() == 1; });
@@ -194,20 +204,20 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   check_inside("read", storage, offset, bytes);
   if (bytes == 0) return;
   const HostSpan span("wait");
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   Binding source = storage.binding();
   counters_.bytes_read += bytes;
-  waiting(*steps_, [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
+  waiting(*steps_, id(), [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
 void DeviceContext::synchronize() {
   const HostSpan span("wait");
-  std::lock_guard guard(mutex_);
-  if (last_ticket_ != Ticket::none) waiting(*steps_, [&] { device_->wait(last_ticket_); });
+  const ending::Guard guard(mutex_);
+  if (last_ticket_ != Ticket::none) waiting(*steps_, id(), [&] { device_->wait(last_ticket_); });
 }
 
 Event DeviceContext::event() const {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   return last_ticket_ == Ticket::none ? Event() : Event(const_cast<DeviceContext&>(*this), last_ticket_);
 }
 
@@ -220,12 +230,12 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   HostRead read;
   read.bytes = std::make_shared<std::vector<uint8_t>>(bytes);
   if (bytes == 0) return read;
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   forget_finished_reads();
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
   counters_.bytes_read += bytes;
-  const Ticket ticket = waiting(*steps_, [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
+  const Ticket ticket = waiting(*steps_, id(), [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   storage.last_use = ticket;
@@ -235,7 +245,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
 }
 
 bool DeviceContext::lost() const {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   try {
     device_->free(device_->alloc(caps().buffer_alignment));
     return false;
@@ -246,11 +256,16 @@ bool DeviceContext::lost() const {
   }
 }
 
+namespace {
+void drain();
+void while_idle(const std::function<void()>& done);
+}
+
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
 std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
   const HostSpan span("compile");
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   std::vector<uint64_t> hashes, fresh_hashes;
   std::vector<const KernelSource*> fresh;
   for (const KernelSource* source : sources) {
@@ -260,31 +275,41 @@ std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSourc
     fresh.push_back(source);
     fresh_hashes.push_back(hash);
   }
-  const std::vector<KernelId> compiled = fresh.size() == 1 ? std::vector<KernelId>{device_->compile(*fresh[0])} : device_->compile_all(fresh);
-  for (size_t i = 0; i < compiled.size(); ++i) kernels_.emplace(fresh_hashes[i], compiled[i]);
-  counters_.kernels_compiled += compiled.size();
+  if (!fresh.empty()) {
+    constexpr size_t together = 16;  // a notice says how far it is
+    ending::register_thread(drain, while_idle);
+    CompileNotice notice(id(), fresh.size());
+    cold = true;
+    for (size_t at = 0; at < fresh.size(); at += together) {
+      const auto part = std::span<const KernelSource* const>(fresh).subspan(at, std::min(together, fresh.size() - at));
+      const std::vector<KernelId> compiled = part.size() == 1 ? std::vector<KernelId>{device_->compile(*part[0])} : device_->compile_all(part);
+      for (size_t i = 0; i < part.size(); ++i) kernels_.emplace(fresh_hashes[at + i], compiled[i]);
+      counters_.kernels_compiled += compiled.size();
+      notice.done(compiled.size());
+    }
+  }
   std::vector<KernelId> ids;
   for (uint64_t hash : hashes) ids.push_back(kernels_.at(hash));
   return ids;
 }
 
 AllocatorStats DeviceContext::memory() const {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   return allocator_.stats();
 }
 
 void DeviceContext::reset_peak_memory() {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   allocator_.reset_peak();
 }
 
 DeviceCounters DeviceContext::counters() const {
-  std::lock_guard guard(mutex_);
+  const ending::Guard guard(mutex_);
   return counters_;
 }
 
 DeviceContext::Locked DeviceContext::lock() {
-  return {std::unique_lock<std::recursive_mutex>(mutex_), *device_, counters_, allocator_};
+  return {ending::Guard(mutex_).release(), *device_, counters_, allocator_};
 }
 
 namespace {
@@ -302,15 +327,30 @@ Contexts& contexts() {
   return *all;
 }
 
-// Runs at exit, before the drivers' own exit handlers (which were registered earlier, when they were loaded): lets
-// everything that was submitted finish, because drivers crash when their threads still work at that point.
-void drain_at_exit() {
-  for (auto& [id, context] : contexts().by_id) {
+std::vector<DeviceContext*> open_contexts() {
+  Contexts& all = contexts();
+  std::lock_guard lock(all.mutex);
+  std::vector<DeviceContext*> open;
+  for (const auto& [id, context] : all.by_id) open.push_back(context);
+  return open;
+}
+
+// Lets everything that was submitted finish (core/device/ending.h); also runs at exit, before the drivers' own handlers, which were registered when they
+// were loaded.
+void drain() {
+  for (DeviceContext* context : open_contexts()) {
     try {
       context->synchronize();
     } catch (...) {  // a lost device has nothing left to finish
     }
   }
+}
+
+// Calls done() while no thread is inside a device: no thread enters a second one from within a first.
+void while_idle(const std::function<void()>& done) {
+  std::vector<DeviceContext::Locked> locks;
+  for (DeviceContext* context : open_contexts()) locks.push_back(context->lock());
+  done();
 }
 
 std::string canonical(std::string_view id) {
@@ -327,8 +367,9 @@ DeviceContext& device(std::string_view id) {
   std::unique_ptr<Device> opened = Registry::instance().open(id, &info);
   auto same = all.by_id.find(info.id);  // another spelling of an id that is open already, e.g. "opencl:00"
   if (same != all.by_id.end()) return *same->second;
-  static const bool drained = std::atexit(drain_at_exit) == 0;
+  static const bool drained = std::atexit(drain) == 0;
   static_cast<void>(drained);
+  ending::register_thread(drain, while_idle);
   auto* context = new DeviceContext(std::move(opened), info);
   all.by_id.emplace(info.id, context);
   return *context;

@@ -3,3 +3,9 @@ set_tests_properties(cli PROPERTIES TIMEOUT 600)
 include(${CMAKE_CURRENT_SOURCE_DIR}/consumer/group.cmake)
 # The example of the README is compiled with the test that compares the two.
 add_subdirectory(${PROJECT_SOURCE_DIR}/examples ${PROJECT_BINARY_DIR}/examples)
+# A program that leaves work pending when it ends (exit_test.cpp).
+add_executable(heddle_pending_at_exit ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/pending_at_exit.cpp)
+heddle_warnings(heddle_pending_at_exit)
+target_link_libraries(heddle_pending_at_exit PRIVATE heddle Threads::Threads)
+target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_PENDING_AT_EXIT="$<TARGET_FILE:heddle_pending_at_exit>")
+add_dependencies(heddle_tests_cli heddle_pending_at_exit)

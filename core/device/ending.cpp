@@ -1,0 +1,75 @@
+#include "core/device/ending.h"
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
+
+namespace heddle::ending {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr auto longest = std::chrono::seconds(2);           // that a thread is held back
+constexpr auto patience = std::chrono::milliseconds(300);  // with threads that are on their way to a device
+
+std::atomic<bool> wanted{false}, begun{false};
+std::atomic<Clock::rep> begun_at{0};
+std::atomic<int> registered{0};  // threads that are alive
+std::atomic<int> resting{0};
+thread_local bool at_rest = false;
+
+bool is_main_thread() { return ::getpid() == ::gettid(); }
+
+void hold_others_back(void (*idle)(const std::function<void()>&)) {
+  wanted = true;
+  idle([] {
+    begun_at = Clock::now().time_since_epoch().count();
+    begun = true;
+  });
+  // Until all are held back: what else they do would use objects that are destroyed next.
+  for (const auto start = Clock::now(); resting < registered && Clock::now() - start < patience;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+struct Registered {
+  void (*wait)();
+  void (*idle)(const std::function<void()>&);
+  Registered(void (*w)(), void (*i)(const std::function<void()>&)) : wait(w), idle(i) { ++registered; }
+  ~Registered() {
+    --registered;
+    if (is_main_thread()) hold_others_back(idle);
+    wait();
+  }
+};
+
+}  // namespace
+
+void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done)) {
+  static thread_local const Registered thread(wait, idle);
+  static_cast<void>(thread);
+}
+
+void give_way() {
+  if (wanted.load(std::memory_order_relaxed) && !is_main_thread()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+}
+
+bool held_back() {
+  if (!begun.load(std::memory_order_acquire)) return false;
+  const bool held = !is_main_thread() && Clock::now().time_since_epoch().count() - begun_at < Clock::duration(longest).count();
+  if (!held && at_rest) {
+    at_rest = false;
+    --resting;
+  }
+  return held;
+}
+
+void rest() {
+  if (!at_rest) {
+    at_rest = true;
+    ++resting;
+  }
+  std::this_thread::sleep_for(std::chrono::milliseconds(5));
+}
+
+}  // namespace heddle::ending

@@ -1,0 +1,44 @@
+// The end of a process whose threads still use devices.
+//
+// Purpose: drivers crash when their threads, or a program's calls into them, work on while the objects of static storage are destroyed. So what was submitted
+// is waited for, and threads that go on are held back when they next enter a device.
+// Method: a driver's compiler makes objects (function-local ones of LLVM) while a submitted kernel is compiled behind the queue; they are destroyed before the
+// handlers that std::atexit got earlier. Objects of a thread, the main one included, are destroyed before all of that: the work is done there.
+// Invariants: a thread is held back for two seconds at most, so that a static object may join it. Thread safety: any thread.
+#pragma once
+
+#include <functional>
+#include <mutex>
+#include <utility>
+
+namespace heddle::ending {
+
+// From now on `wait` is called at the end of this thread. In the main thread the others are held back as well: `idle(done)` is to call done() while no thread
+// is inside a device.
+void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done));
+
+// Lets the main thread have the lock when the process ends: mutexes are not fair.
+void give_way();
+// Whether this thread is to leave the device it just entered, and to try again a little later (after which this was asked once more).
+bool held_back();
+void rest();
+
+// A device's lock.
+class Guard {
+ public:
+  explicit Guard(std::recursive_mutex& mutex) {
+    give_way();
+    lock_ = std::unique_lock(mutex);
+    while (held_back()) {
+      lock_.unlock();
+      rest();
+      lock_.lock();
+    }
+  }
+  std::unique_lock<std::recursive_mutex> release() { return std::move(lock_); }
+
+ private:
+  std::unique_lock<std::recursive_mutex> lock_;
+};
+
+}  // namespace heddle::ending
