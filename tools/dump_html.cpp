@@ -29,7 +29,7 @@ tr:last-child > td { border-bottom: 0; }
 details > summary { cursor: pointer; } pre { margin: 8px 0; padding: 12px; background: var(--code); border-radius: 6px; overflow: auto; max-height: 520px; font: 12px/1.4 ui-monospace, Menlo, Consolas, monospace; }
 svg { display: block; max-width: 100%; height: auto; } svg text { fill: var(--soft); font: 11px system-ui, sans-serif; } svg .axis { stroke: var(--line); } svg rect.v { stroke: var(--edge); stroke-width: .6; } svg rect.thin { stroke: none; } svg rect.v:hover { stroke: var(--text); stroke-width: 1.5; }
 svg .live { fill: none; stroke: var(--text); stroke-width: 1.2; stroke-dasharray: 4 3; opacity: .7; }
-.legend { display: flex; gap: 18px; margin: 8px 2px; color: var(--soft); font-size: 12px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
+.legend { display: flex; flex-wrap: wrap; gap: 4px 18px; margin: 8px 2px; white-space: nowrap; color: var(--soft); font-size: 12px; } .legend i { display: inline-block; width: 11px; height: 11px; border-radius: 3px; margin-right: 6px; vertical-align: -1px; }
 )";
 
 // Colours that stand out on light and dark ground; by what makes a value.

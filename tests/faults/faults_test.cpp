@@ -1,7 +1,7 @@
 // The n-th call that takes memory or writes fails, in a training run of five steps with checkpoints, for every n: a clear error or a run that is not touched by it, never a torn
 // file, a crash or a hang; what is left can be gone on with, to the same model.
 //
-// HEDDLE_FAULTS=all tries every call and every way to fail (tools/faults.sh); without it a dozen of each kind are tried, at equal distances.
+// HEDDLE_FAULTS=N tries every N-th call and every way to fail (tools/faults.sh); without it some of each kind are tried, at equal distances.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -17,6 +17,8 @@
 #include <optional>
 #include <sstream>
 
+#include "core/base/error.h"
+#include "data/records.h"
 #include "io/safetensors.h"
 #include "tests/faults/fault_calls.h"
 #include "tests/support/idx_files.h"
@@ -42,10 +44,10 @@ struct Ended {
   std::string error;  // what it printed
 };
 
-bool all_of_them() {
-  const char* wish = std::getenv("HEDDLE_FAULTS");
-  return wish != nullptr && std::string_view(wish) == "all";
-}
+const char* wish() { return std::getenv("HEDDLE_FAULTS"); }
+
+// From one number to the next; `few` of them are tried where nobody wishes for more.
+uint64_t stride(uint64_t calls, uint64_t few) { return std::max<uint64_t>(1, wish() != nullptr ? std::strtoull(wish(), nullptr, 10) : calls / few); }
 
 std::string text_of(const Fault& f) {
   if (f.number == 0) return "no fault";
@@ -203,18 +205,38 @@ TEST_F(Faults, OfEveryCallThatTouchesFiles) {
   for (const auto& [call, kinds] : ways) {
     for (Fault fault : kinds) {
       fault.call = call;
-      const uint64_t step = all_of_them() ? 1 : std::max<uint64_t>(1, counts.at(call) / 12);
+      const uint64_t step = stride(counts.at(call), 8);
       for (fault.number = 1; fault.number <= counts.at(call) && failed < most_failures; fault.number += step) try_fault(fault);
-      if (!all_of_them()) break;
+      if (wish() == nullptr) break;
     }
   }
 }
 
 TEST_F(Faults, OfAllocations) {
-  const uint64_t most = count().at(Call::alloc), step = all_of_them() ? 1 : std::max<uint64_t>(1, most / 24);
+  const uint64_t most = count().at(Call::alloc), step = stride(most, 16);
   fmt::print("{} allocations, every {} of them\n", most, step);
   if (most == 0) GTEST_SKIP() << "a sanitizer allocates";
   for (uint64_t number = 1; number <= most && failed < most_failures; number += step) try_fault({.call = Call::alloc, .number = number, .error = ENOMEM, .from_then = number % 2 == 0});
+}
+
+// The run above maps nothing.
+TEST(MapFault, OfAFileOfRecords) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "records";
+  data::RecordWriter writer(path, "");
+  writer.add({data::Array::scalar(7)});
+  writer.finish();
+  test::arm({.call = Call::mmap, .number = 1, .error = ENOMEM});
+  std::string said;
+  try {
+    const data::RecordFile file(path);
+  } catch (const IoError& error) {
+    said = error.what();
+  }
+  test::disarm();
+  EXPECT_EQ(test::calls(Call::mmap), 1u);
+  EXPECT_TRUE(test::contains(said, "records: cannot map: Cannot allocate memory"));
+  EXPECT_EQ(data::RecordFile(path).size(), 1);
 }
 
 }  // namespace
