@@ -1,6 +1,7 @@
 #include "tests/faults/fault_calls.h"
 
 #include <fcntl.h>
+#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -10,6 +11,8 @@
 #include <cstdarg>
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
+#include <cstdlib>
 
 namespace heddle::test {
 namespace {
@@ -118,12 +121,12 @@ void* __libc_calloc(size_t count, size_t bytes);
 void* __libc_realloc(void* before, size_t bytes);
 void* __libc_memalign(size_t alignment, size_t bytes);
 
-void* malloc(size_t bytes) { return fails(Call::alloc) ? nullptr : __libc_malloc(bytes); }
-void* calloc(size_t count, size_t bytes) { return fails(Call::alloc) ? nullptr : __libc_calloc(count, bytes); }
-void* realloc(void* before, size_t bytes) { return fails(Call::alloc) ? nullptr : __libc_realloc(before, bytes); }
-void* memalign(size_t alignment, size_t bytes) { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
-int posix_memalign(void** result, size_t alignment, size_t bytes) {
+void* malloc(size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_malloc(bytes); }
+void* calloc(size_t count, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_calloc(count, bytes); }
+void* realloc(void* before, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_realloc(before, bytes); }
+void* memalign(size_t alignment, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
+void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
+int posix_memalign(void** result, size_t alignment, size_t bytes) noexcept {
   if (fails(Call::alloc)) return ENOMEM;
   *result = __libc_memalign(alignment, bytes);
   return *result == nullptr ? ENOMEM : 0;
