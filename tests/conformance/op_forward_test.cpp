@@ -70,7 +70,7 @@ void compare(const OpCase& c, DeviceContext& device, const char* mode) {
   }
 }
 
-// What a device lacks is an error that says so, never numbers.
+// A function that a device lacks is an error that says so, never numbers.
 void expect_refused(const OpCase& c, DeviceContext& device) {
   SCOPED_TRACE(fmt::format("{} on {}", c.name, device.id()));
   try {
@@ -81,11 +81,14 @@ void expect_refused(const OpCase& c, DeviceContext& device) {
   }
 }
 
+bool is_generated(const OpCase& c) {
+  const OpDef* row = find_op(c.op);
+  return row != nullptr && !row->dialect.empty();
+}
+
 // A case that records one node is the same graph in both modes.
 bool is_one_node(const OpCase& c) {
-  const OpDef* row = find_op(c.op);
-  if (row == nullptr || row->dialect.empty()) return false;
-  return std::all_of(c.inputs.begin(), c.inputs.end(), [](const InputSpec& i) { return i.layout == Layout::dense; });
+  return is_generated(c) && std::all_of(c.inputs.begin(), c.inputs.end(), [](const InputSpec& i) { return i.layout == Layout::dense; });
 }
 
 using test::kernel_devices;
@@ -109,7 +112,7 @@ TEST_P(OpForward, AgreesWithTheReference) {
   for (const OpCase& c : cases_by_op().at(op)) {
     if (const std::string reason = unsupported_reason(c, context.caps()); !reason.empty()) {
       unsupported.push_back(c.name + ": " + reason);
-      expect_refused(c, context);
+      if (is_generated(c)) expect_refused(c, context);  // bodies may need less of f64 than all its functions, and take long to compile
       continue;
     }
     compare(c, context, "lazy");
