@@ -8,6 +8,7 @@
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/device/driver_probe.h"
 
 namespace heddle::opencl {
 namespace {
@@ -168,6 +169,8 @@ std::vector<cl_device_id> devices_of(cl_platform_id platform) {
 Answer ask() {
   Answer answer;
   if (!try_cl(&answer.absent)) return answer;
+  answer.absent = driver_fault("opencl");
+  if (!answer.absent.empty()) return answer;
   cl_uint count = 0;
   cl_int status = cl().GetPlatformIDs(0, nullptr, &count);
   if (status != CL_SUCCESS || count == 0) {

@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "backend_vulkan/validation.h"
+#include "core/device/driver_probe.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -122,6 +123,8 @@ Instance make() {
     made.reason = "libvulkan.so.1 not found (install a Vulkan loader, e.g. libvulkan1)";
     return made;
   }
+  made.reason = driver_fault("vulkan");
+  if (!made.reason.empty()) return made;
   if (!vkEnumerateInstanceVersion || volkGetInstanceVersion() < VK_API_VERSION_1_1) {
     made.reason = "the Vulkan loader is older than version 1.1";
     return made;

@@ -4,6 +4,7 @@
 
 #include "bench/peers/peers.h"
 #include "core/base/error.h"
+#include "core/device/driver_probe.h"
 
 namespace heddle::bench::clblast {
 namespace {
@@ -20,6 +21,7 @@ Queue* queue() {
     cl_platform_id platform = nullptr;
     cl_device_id device = nullptr;
     cl_int error = CL_SUCCESS;
+    if (!driver_fault("opencl").empty()) return q;
     if (clGetPlatformIDs(1, &platform, nullptr) != CL_SUCCESS) return q;
     if (clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, 1, &device, nullptr) != CL_SUCCESS) return q;
     q.context = clCreateContext(nullptr, 1, &device, nullptr, nullptr, &error);

@@ -9,3 +9,8 @@ heddle_warnings(heddle_pending_at_exit)
 target_link_libraries(heddle_pending_at_exit PRIVATE heddle Threads::Threads)
 target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_PENDING_AT_EXIT="$<TARGET_FILE:heddle_pending_at_exit>")
 add_dependencies(heddle_tests_cli heddle_pending_at_exit)
+# A driver that dies (driver_test.cpp).
+add_library(heddle_fatal_driver MODULE ${CMAKE_CURRENT_SOURCE_DIR}/cli/programs/fatal_driver.cpp)
+target_compile_options(heddle_fatal_driver PRIVATE -Wall -Wextra)
+target_compile_definitions(heddle_tests_cli PRIVATE HEDDLE_FATAL_DRIVER="$<TARGET_FILE:heddle_fatal_driver>")
+add_dependencies(heddle_tests_cli heddle_fatal_driver)
