@@ -66,10 +66,10 @@ Tensor pow_slope_y(const Tensor& x, const Tensor& y, const Tensor& out) {
 }
 
 // What `mine` gets of g in a minimum or maximum: all when it wins, half on a tie; a NaN on either side lets g through,
-// as in PyTorch. Beside a constant a tie goes to `mine` whole: such is a clamp, whose bounds belong to the inside.
+// as in PyTorch. Beside a constant a tie gets nothing: such is a clamp, whose bounds are its flat side.
 Tensor share_of(const Tensor& mine, const Tensor& other, const Tensor& wins, const Tensor& g) {
+  if (constant_of(*other.node())) return where(wins, g, 0);
   const Tensor tie = mine == other;
-  if (constant_of(*other.node())) return where(wins || tie, g, 0);
   const Tensor unordered = mine != mine || other != other;
   return where(wins || unordered, g, where(tie, 0.5 * g, 0));
 }

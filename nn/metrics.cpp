@@ -7,6 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/graph/functions.h"
+#include "core/graph/pick.h"
 
 namespace heddle::nn {
 namespace {
@@ -70,7 +71,7 @@ void ConfusionMatrix::add(const Tensor& predicted, const Tensor& labels) {
     throw ShapeError(fmt::format("[ConfusionMatrix] predictions are {}, labels {}; did you mean argmax(scores, 1)?", predicted.shape().str(), labels.shape().str()));
   }
   const NoGradScope no_grad;
-  const Tensor p = cast(flatten(predicted), DType::i32), l = cast(flatten(labels), DType::i32);
+  const Tensor p = build::narrowed(flatten(predicted), classes_), l = build::narrowed(flatten(labels), classes_);
   const auto inside = [&](const Tensor& x) { return logical_and(x >= 0, x < classes_); };
   const Tensor known = logical_and(inside(p), inside(l));
   const Tensor cell = where(known, l * static_cast<double>(classes_) + p, zeros_like(p));
@@ -166,7 +167,7 @@ void TopK::add(const Tensor& scores, const Tensor& labels) {
   if (k_ > scores.shape()[1]) throw ValueError(fmt::format("[TopK] k is {}, of {} classes", k_, scores.shape()[1]));
   const NoGradScope no_grad;
   const Tensor best = topk(scores, k_, 1).indices;  // (N, k)
-  const Tensor hit = any(cast(best, DType::i32) == unsqueeze(cast(labels, DType::i32), 1), {1});
+  const Tensor hit = any(cast(best, DType::i32) == unsqueeze(build::narrowed(labels, scores.dim(1)), 1), {1});
   right_.assign(right_ + reshape(cast(sum(cast(hit, DType::f32)), DType::i32), Shape{1}));
   seen_ += labels.numel();
 }

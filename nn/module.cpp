@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <span>
 
+#include "core/base/print_error.h"
 #include "core/graph/custom.h"
 
 namespace heddle::nn {
@@ -24,9 +26,52 @@ void replace_in_place(Tensor& tensor, const std::function<Tensor(const Tensor&)>
   if (trained) tensor.set_requires_grad();
 }
 
+// The first names and how many more there are.
+std::string listed(const std::vector<std::string>& names) {
+  constexpr size_t most = 5;
+  const auto shown = std::span(names).first(std::min(names.size(), most));
+  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+}
+
+// What makes a state fit whose names are not the module's.
+std::string cure_for(const std::vector<std::string>& missing, const std::vector<std::string>& unexpected) {
+  const auto any = [&](const auto& holds) { return std::any_of(unexpected.begin(), unexpected.end(), holds); };
+  if (missing.empty() && any([](const std::string& name) { return name.ends_with(".num_batches_tracked"); })) {
+    return "it looks like torchvision's: load_state_dict(nn::from_torchvision(state))";
+  }
+  if (any([](const std::string& name) { return name.starts_with("transformer.") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight"; })) {
+    return "it looks like a GPT-2 of Hugging Face or nanoGPT: load_state_dict(nn::from_gpt2(state))";
+  }
+  if (any([](const std::string& name) { return name.starts_with("module."); })) return "its names begin with \"module.\", as PyTorch's DataParallel saves them: strip that";
+  return "likely saved from another model; nn::load_matching(model, state) loads what fits and says what does not (nn/weights.h)";
+}
+
 }  // namespace
 
 Module::Module(std::string kind) : state_(std::make_shared<State>()) { state_->kind = std::move(kind); }
+
+namespace {
+thread_local const Module* under_way = nullptr;
+}
+
+Module::CallScope::CallScope(const Module& module) : outer_(under_way) {
+  if (outer_ != nullptr) outer_->note_call(module);
+  under_way = &module;
+}
+Module::CallScope::~CallScope() { under_way = outer_; }
+
+bool Module::holds(const Module& part) const {
+  return std::any_of(state_->children.begin(), state_->children.end(), [&](const auto& child) { return child.second.state_ == part.state_ || child.second.holds(part); });
+}
+
+void Module::note_call(const Module& part) const {
+  if (part.state_ == state_ || !state_->called.insert(part.state_.get()).second || holds(part)) return;
+  const NamedTensors parameters = part.named_parameters();
+  if (std::none_of(parameters.begin(), parameters.end(), [](const auto& named) { return named.second.requires_grad(); })) return;
+  const std::string place = current_place().str();
+  print_error("heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, as in fc1 = add(\"fc1\", nn::Linear(784, 128))\n", kind(), part.kind(),
+             place.empty() ? "" : " (" + place + ")");
+}
 
 Tensor Module::forward(const Tensor&) {
   throw ValueError(fmt::format("[module] {} has no forward(x); a module with one input overrides it", state_->kind));
@@ -217,9 +262,7 @@ void Module::load_state_dict(const StateDict& state) {
     if (!own.contains(name)) unexpected.push_back(name);
   }
   if (!missing.empty() || !unexpected.empty()) {
-    throw ValueError(fmt::format(
-        "[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; likely saved from another model",
-        state_->kind, fmt::join(missing, ", "), fmt::join(unexpected, ", ")));
+    throw ValueError(fmt::format("[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; {}", state_->kind, listed(missing), listed(unexpected), cure_for(missing, unexpected)));
   }
   std::vector<std::string> shapes, dtypes;
   for (const auto& [name, tensor] : own) {

@@ -8,7 +8,8 @@
 //   };
 //
 // Invariants: a Module is a handle: copies share parameters, children and flags. Names are unique within a module and
-// hold no dot; a path joins them with dots ("fc1.weight"). Order is the order of registration.
+// hold no dot; a path joins them with dots ("fc1.weight"). Order is the order of registration. A module with parameters to train that another one's forward calls without
+// having added it is named on stderr, once: it would be neither trained, saved nor moved.
 // Thread safety: none; one thread builds and runs a module.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -42,6 +44,7 @@ class Module {
   // forward(), with the hooks around it. Notes where the call stands; forward() called by itself does not, and a layer of the library then gives a place in the library.
   Tensor operator()(const Tensor& x, Caller caller = Caller::current()) {
     const CallerScope scope(caller);
+    const CallScope call(*this);
     return hooked() ? with_hooks(x) : forward(x);
   }
 
@@ -110,11 +113,25 @@ class Module {
     NamedTensors buffers;
     std::vector<std::pair<std::string, Module>> children;
     size_t hooks = 0;  // registered so far
+    std::unordered_set<const State*> called;  // by its forward, and looked for among its parts
     std::map<size_t, PreHook> before;
     std::map<size_t, ForwardHook> after;
     std::map<size_t, BackwardHook> backward;
   };
+  // While alive, the module's forward is under way on this thread.
+  class CallScope {
+   public:
+    explicit CallScope(const Module& module);
+    ~CallScope();
+    CallScope(const CallScope&) = delete;
+    CallScope& operator=(const CallScope&) = delete;
+
+   private:
+    const Module* outer_;
+  };
   explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  void note_call(const Module& part) const;
+  bool holds(const Module& part) const;
   bool hooked() const { return !state_->before.empty() || !state_->after.empty() || !state_->backward.empty(); }
   Tensor with_hooks(const Tensor& x);
   Tensor run_backward_hooks(const Tensor& cotangent) const;

@@ -21,6 +21,9 @@ DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name)
     : parameters_(std::move(parameters)), lr_(0), name_(name) {
   set_lr(lr);
+  if (parameters_.empty()) {
+    throw ValueError(fmt::format("[{}] there are no parameters to train; a module registers its own by add_parameter(\"weight\", ...) and its parts by add(\"fc1\", nn::Linear(...))", name));
+  }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i];
     if (!parameter.defined() || !parameter.is_leaf() || !is_float(parameter.dtype())) {
@@ -142,6 +145,8 @@ void Optimizer::update(Caller caller) {
   for (Slot& slot : slots_) {
     if (slot.parameter.grad().defined()) slots.push_back(&slot);
   }
+  // Later a single update may well have none: several optimizers take turns.
+  if (slots.empty() && std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.steps > 0; })) throw_without_gradients();
   place_parameters();
   make_states(slots);
   measure_gradients(slots);
@@ -154,6 +159,14 @@ void Optimizer::update(Caller caller) {
   spread_.clear();  // held tensors would be results of the step
   varying_.clear();
   scale_ = finite_ = Tensor();
+}
+
+void Optimizer::throw_without_gradients() const {
+  const bool frozen = std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.parameter.requires_grad(); });
+  throw GradError(fmt::format("[{}] none of the {} parameters has a gradient{}", name_, slots_.size(),
+                              frozen ? ": all are frozen; requires_grad(true) or unfreeze() those that are to be trained"
+                                     : "; call backward(loss) before the update and zero_grad() after it. If that is so, the loss does not depend on them: it was computed in a NoGradScope, from "
+                                       "detached values, or by another model than these parameters belong to"));
 }
 
 // In a replay of compile() only this is done again, and the host scalars are asked for anew.

@@ -14,7 +14,7 @@
 //
 // Parameters that need other numbers than the rest are a group:
 //   optimizer.set_group({norm.weight, norm.bias}, {.weight_decay = 0});
-// Errors: ValueError for impossible hyperparameters.
+// Errors: ValueError for impossible hyperparameters and for no parameters at all; GradError for an update when no parameter has, or ever had, a gradient.
 // Thread safety: none.
 #pragma once
 
@@ -126,6 +126,7 @@ class Optimizer {
 
  private:
   double checked_lr(double lr) const;
+  [[noreturn]] void throw_without_gradients() const;
   void count_step(const std::vector<Slot*>& slots);
   void measure_gradients(const std::vector<Slot*>& slots);
   void place_parameters();

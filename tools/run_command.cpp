@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/similar.h"
 #include "core/base/print_error.h"
 #include "core/exec/number_guard.h"
 #include "tools/cli.h"
@@ -28,6 +29,16 @@ int fail(const char* kind, const char* text, int code) noexcept {
   return code;
 }
 
+// "heddle cache pack": the command that the arguments name, as far as they do.
+std::string command_line(const CLI::App& app) {
+  std::string line = "heddle";
+  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
+    at = at->get_subcommands().front();
+    line += " " + at->get_name();
+  }
+  return line;
+}
+
 // CLI11 alone would say "a subcommand is required".
 void check_command(const CLI::App& app, int argc, char** argv) {
   if (argc < 2 || argv[1][0] == '-') return;
@@ -35,7 +46,8 @@ void check_command(const CLI::App& app, int argc, char** argv) {
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; }))
     known.push_back(command->get_name());
   if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
-    throw ValueError(fmt::format("unknown command '{}'; known: {}", argv[1], fmt::join(known, ", ")));
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    throw ValueError(fmt::format("unknown command '{}'{}; known: {}", argv[1], did_you_mean(argv[1], names), fmt::join(known, ", ")));
   }
 }
 
@@ -54,7 +66,7 @@ int parse_and_run(int argc, char** argv) {
     return cli.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help
-    return fail("", fmt::format("{}; see heddle --help", error.what()).c_str(), exit_user_error);
+    return fail("", fmt::format("{}; see {} --help", error.what(), command_line(cli.app)).c_str(), exit_user_error);
   }
 }
 

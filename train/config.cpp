@@ -49,19 +49,23 @@ constexpr std::string_view model_table = "model.";
 
 std::string_view table_of(std::string_view key) { return key.substr(0, key.find('.') + 1); }
 
-// What may have been meant: the same table's names that are near, else the same name in other tables, else whole keys that are near.
+// What may have been meant: the same table's names that are near, else the same name in other tables, else what the table's help calls so, else whole keys that are near.
 std::string hint_for(std::string_view key) {
-  std::vector<std::string_view> names, same, all;
+  std::vector<std::string_view> names, same, all, meant;
+  std::string words(key.substr(table_of(key).size()));
+  std::replace(words.begin(), words.end(), '_', ' ');
   const std::string_view table = table_of(key), name = key.substr(table.size());
   for (const ConfigRow& row : config_rows()) {
     const std::string_view known = row.key;
     all.push_back(known);
     if (table_of(known) == table) names.push_back(known.substr(table.size()));
     if (known.substr(table_of(known).size()) == name) same.push_back(known);
+    if (table_of(known) == table && words.size() > 2 && row.help.find(words) != std::string::npos) meant.push_back(known);  // "learning_rate": the help of lr says it
   }
   std::vector<std::string> near;
   for (const std::string_view n : similar_names(name, names)) near.push_back(std::string(table) + std::string(n));
   if (!near.empty()) return fmt::format("; did you mean {}?", fmt::join(near, ", "));
+  if (same.empty()) same = meant;
   return same.empty() ? did_you_mean(key, all) : fmt::format("; did you mean {}?", fmt::join(same, ", "));
 }
 

@@ -1,5 +1,6 @@
 #include "core/base/caller.h"
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <vector>
@@ -42,6 +43,27 @@ Owner owner_of(const Caller& caller) noexcept {
 }
 
 thread_local Place present;
+
+// The places of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was recorded earlier, not who calls now.
+struct Call {
+  Place place;
+  bool recorded;
+};
+struct Calls {
+  std::array<Call, 64> list;  // what lies deeper is not noted
+  size_t depth = 0;
+};
+thread_local Calls user_calls;
+
+// Scopes that stand there put back the place of a recorded operation (PlaceScope, which makes its scope inside of std::optional; the judges of watched values).
+bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/exec/places.h") || file.ends_with("core/graph/watched.cpp"); }
+
+// ", called from train.cpp:40": the outermost of the calls under way, where that is another line.
+std::string called_from() {
+  const auto noted = std::span(user_calls.list).first(std::min(user_calls.depth, user_calls.list.size()));
+  if (noted.size() < 2 || noted.front().place == present || std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; })) return {};
+  return ", called from " + noted.front().place.str();
+}
 thread_local const CallerScope* innermost = nullptr;
 
 // "[index_add] text" as "[fold] index_add: text" where fold is the function called.
@@ -88,7 +110,7 @@ std::string list_places(std::span<const Place> places, size_t most) {
 std::string with_place(const std::string& thrown) {
   const std::string message = with_function(thrown);
   if (!present.known() || owner_of(present.caller) != Owner::user) return message;
-  const std::string suffix = " (" + present.str() + ")";
+  const std::string suffix = " (" + present.str() + called_from() + ")";
   return message.ends_with(suffix) ? message : message + suffix;
 }
 
@@ -96,11 +118,13 @@ CallerScope::CallerScope(const Caller& caller, const char* function, const char*
     : before_(present), outer_(innermost), function_(function), file_(file) {
   const Owner owner = owner_of(caller);
   by_user_ = owner == Owner::user;
+  if (by_user_ && user_calls.depth++ < user_calls.list.size()) user_calls.list[user_calls.depth - 1] = {{caller, present.backward}, puts_back(file)};
   if (by_user_ || (owner == Owner::library && !present.known())) present.caller = caller;
   innermost = this;
 }
 
 CallerScope::~CallerScope() {
+  if (by_user_) --user_calls.depth;
   present = before_;
   innermost = outer_;
 }

@@ -34,7 +34,26 @@ struct Variant {
   bool confirmed = false;  // two calls did the same
   int replays = 0;         // since f last ran
   int next_check = first_check;
+  std::vector<std::pair<size_t, build::IndexBound>> bounds;  // by argument
+
+  bool indices_fit(const std::vector<const Tensor*>& arguments) const {
+    return std::all_of(bounds.begin(), bounds.end(), [&](const auto& bound) { return build::fits_bound(*arguments[bound.first], bound.second); });
+  }
 };
+
+// Which arguments served as indices, and how.
+std::vector<std::pair<size_t, build::IndexBound>> bounds_of(const std::vector<const Tensor*>& arguments) {
+  std::vector<std::pair<size_t, build::IndexBound>> bounds;
+  for (build::IndexBound& bound : build::take_index_bounds()) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!arguments[i]->impl() || arguments[i]->impl()->node->storage != bound.storage) continue;
+      bound.storage.reset();
+      bounds.emplace_back(i, bound);
+      break;
+    }
+  }
+  return bounds;
+}
 
 }  // namespace
 
@@ -62,9 +81,11 @@ struct CompiledFunction::State {
 
   // Runs f as a plain loop would, and learns from it. `expected`: the step that a replay would have run, or the end.
   void record(Invocation& invocation, std::vector<uint64_t> key, std::list<Variant>::iterator expected) {
+    build::take_index_bounds();
     Trace trace;
     invocation.run();
     trace.end();
+    std::vector<std::pair<size_t, build::IndexBound>> bounds = bounds_of(invocation.arguments);
     if (number_guard()) trace.refuse("numbers are checked");
     if (index_guard()) trace.refuse("indices are checked");
     ++stats.recorded;
@@ -84,7 +105,7 @@ struct CompiledFunction::State {
     detach(results);
     stats.refusal = trace.refusal();
     if (!program && debug_level() >= 1) print_error("heddle: {} runs at every call: {}\n", options.name, trace.refusal());
-    learn(std::move(program), std::move(key), invocation, expected);
+    learn(std::move(program), std::move(key), invocation, std::move(bounds), expected);
   }
 
   // Computes everything; the program of it, or null with a refusal.
@@ -127,7 +148,8 @@ struct CompiledFunction::State {
     }
   }
 
-  void learn(std::unique_ptr<Program> program, std::vector<uint64_t> key, Invocation& invocation, std::list<Variant>::iterator expected) {
+  void learn(std::unique_ptr<Program> program, std::vector<uint64_t> key, Invocation& invocation, std::vector<std::pair<size_t, build::IndexBound>> bounds,
+             std::list<Variant>::iterator expected) {
     const auto same = !program ? variants.end() : std::find_if(variants.begin(), variants.end(), [&](const Variant& v) {
       return v.key == key && v.program->same_as(*program);
     });
@@ -143,11 +165,12 @@ struct CompiledFunction::State {
       same->confirmed = true;
       same->replays = 0;
       same->epoch = trace::host_epoch();
+      same->bounds = std::move(bounds);
       variants.splice(variants.begin(), variants, same);
       return;
     }
     if (variants.size() >= max_programs) variants.pop_back();
-    variants.push_front({std::move(key), std::move(program), invocation.prototype(), trace::host_epoch()});
+    variants.push_front({std::move(key), std::move(program), invocation.prototype(), trace::host_epoch(), false, 0, first_check, std::move(bounds)});
   }
 
   void report_stale(const Variant& v, std::string_view what) {
@@ -196,7 +219,8 @@ void CompiledFunction::call(Invocation& invocation) {
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const bool checked = number_guard() || index_guard();
   const auto found = state.find(key, invocation.arguments);
-  if (found != state.variants.end() && !checked && state.may_replay(*found)) {
+  const bool indexed = index_guard_mode() == IndexGuard::off || found == state.variants.end() || found->indices_fit(invocation.arguments);
+  if (found != state.variants.end() && !checked && indexed && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);
     state.replay(*found, invocation);
   } else {

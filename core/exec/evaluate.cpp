@@ -18,6 +18,7 @@
 #include "core/exec/pending.h"
 #include "core/exec/profile.h"
 #include "core/exec/region.h"
+#include "core/exec/repeats.h"
 #include "core/graph/excess_precision.h"
 #include "core/graph/loop.h"
 #include "core/graph/primitives.h"
@@ -34,6 +35,8 @@ constexpr size_t max_pending = 20000;
 
 struct ThreadState {
   std::vector<std::weak_ptr<Node>> pending;
+  Repeats repeats;
+  bool at_repeat = false;  // the evaluation under way ends a period
   int paused = 0;
 };
 
@@ -141,6 +144,7 @@ std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
   if (Profiler::active()) Profiler::recording(false);
   std::vector<NodePtr> all = held_pending();
   state().pending.clear();
+  if (!state().at_repeat) state().repeats.clear();
   std::unordered_set<const Node*> known;
   known.reserve(all.size());
   for (const NodePtr& node : all) known.insert(node.get());
@@ -230,7 +234,16 @@ void note_pending(const NodePtr& node) {
   if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
   if (thread.pending.empty() && Profiler::active()) Profiler::recording(true);
   thread.pending.push_back(node);
-  if (thread.pending.size() > max_pending) evaluate(root, "too much was pending");
+  if (thread.pending.size() > max_pending) return evaluate(root, "too much was pending");
+  if (Trace::current() != nullptr || !thread.repeats.note(*node)) return;  // compile() evaluates when the function is done
+  thread.at_repeat = true;
+  try {
+    evaluate(root, "a loop was recorded that nobody looks at");
+  } catch (...) {
+    thread.at_repeat = false;
+    throw;
+  }
+  thread.at_repeat = false;
 }
 
 }  // namespace heddle

@@ -95,7 +95,8 @@ void check_extents(const Graph& graph, const Group& group) {
   const auto check = [&](int id) {
     constexpr int64_t limit = INT32_MAX - (int64_t{1} << 24);
     if (graph.nodes[id].shape.numel() > limit) {
-      throw LimitError(fmt::format("[lower] {} {} has more than {} elements, the most one kernel can address", graph.nodes[id].op->name, graph.nodes[id].shape.str(), limit));
+      throw LimitError(fmt::format("[eval] what this line records needs a value {} ('{}') of {} elements, and one kernel can address {}: compute it in parts, e.g. of slices", graph.nodes[id].shape.str(),
+                                   graph.nodes[id].op->name, graph.nodes[id].shape.numel(), limit));
     }
   };
   for (const Member& member : group.members) {

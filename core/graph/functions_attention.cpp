@@ -6,6 +6,7 @@
 #include "core/graph/attention.h"
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/pick.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
@@ -57,12 +58,12 @@ Tensor checked_mask(const Tensor& mask, const Tensor& q, const Tensor& k) {
   return mask;
 }
 
-Tensor checked_lengths(const Tensor& lengths, const Tensor& q) {
+Tensor checked_lengths(const Tensor& lengths, const Tensor& q, const Tensor& k) {
   build::check_device(q, lengths, name);
   build::check_index_dtype(lengths, name);
   const Shape expected{q.dim(0)};
   if (lengths.shape() != expected) throw ShapeError(fmt::format("[{}] key_lengths is {}, expected (B) = {}", name, lengths.shape().str(), expected.str()));
-  return cast(lengths, DType::i32);
+  return build::bounded(lengths, k.dim(2));
 }
 
 void check_numbers(const AttentionOptions& o, const Tensor& q, const Tensor& k) {
@@ -96,7 +97,7 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   for (const Tensor* x : {&q, &k, &v}) add(cast(*x, t));
   if (options.bias.defined()) add(checked_bias(options.bias, q, k, t));
   if (options.key_mask.defined()) add(checked_mask(options.key_mask, q, k));
-  if (options.key_lengths.defined()) add(checked_lengths(options.key_lengths, q));
+  if (options.key_lengths.defined()) add(checked_lengths(options.key_lengths, q, k));
   if (options.dropout > 0) inputs.push_back(build::next_key(q.device(), options.generator));
 
   Attrs attrs;

@@ -79,7 +79,7 @@ Tensor embedding_bag(const Tensor& indices, const Tensor& offsets, const Tensor&
   build::watch_indices("embedding_bag", offsets, {.size = n + 1, .noun = "offset"});
   const Tensor none = zeros(Shape{bags, weight.dim(1)}, weight.dtype(), &weight.device());
   if (n == 0 || none.numel() == 0) return none;
-  const Tensor bag = cast(searchsorted(cast(offsets, DType::i32), build::positions(Shape{n}, 0, weight.device()), true), DType::i32) - 1;
+  const Tensor bag = cast(searchsorted(build::bounded(offsets, n), build::positions(Shape{n}, 0, weight.device()), true), DType::i32) - 1;
   const Tensor rows = build::widen(take(weight, indices, 0)), start = cast(none, rows.dtype());
   if (mode == BagMode::max) return cast(index_reduce(start, 0, where(bag < 0, bags, bag), rows, ScatterReduction::amax, false), weight.dtype());
   const Tensor total = index_add(start, bag, weighted ? rows * cast(unsqueeze(weights, 1), rows.dtype()) : rows);

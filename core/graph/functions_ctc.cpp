@@ -7,6 +7,7 @@
 #include "core/graph/control.h"
 #include "core/graph/functions_losses.h"
 #include "core/graph/index_check.h"
+#include "core/graph/pick.h"
 
 namespace heddle {
 namespace {
@@ -41,12 +42,12 @@ Tensor log_sum(const Tensor& a, const Tensor& b, const Tensor& c) {
   return most + log(exp(a - most) + exp(b - most) + exp(c - most));
 }
 
-// -log of the probability of each target (N), in the dtype of x.
+// -log of the probability of each target (N), in the dtype of x. Lengths are i32 and within their axes.
 Tensor ctc_losses(const Tensor& x, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths, const CtcOptions& how) {
   const int64_t steps = x.dim(0), batch = x.dim(1), length = targets.dim(1), states = 2 * length + 1;
   const auto blanks = [&](const Shape& shape) { return full(shape, static_cast<double>(how.blank), DType::i32, &x.device()); };
   // States: blank, label, blank, label, ..., blank.
-  const Tensor pairs = reshape(stack({blanks(targets.shape()), cast(targets, DType::i32)}, -1), Shape{batch, 2 * length});
+  const Tensor pairs = reshape(stack({blanks(targets.shape()), build::narrowed(targets, x.dim(2))}, -1), Shape{batch, 2 * length});
   const Tensor labels = length == 0 ? blanks(Shape{batch, 1}) : concat({pairs, blanks(Shape{batch, 1})}, 1);
   const Tensor emitted = gather(x, 2, expand(reshape(labels, Shape{1, batch, states}), Shape{steps, batch, states}));
   const Tensor state = build::positions(labels.shape(), 1, x.device());
@@ -56,7 +57,7 @@ Tensor ctc_losses(const Tensor& x, const Tensor& targets, const Tensor& input_le
   Tensor alpha = where(state < 2, first, never);
   if (steps > 1) {
     const Shape times{steps - 1, batch, 1};
-    const Tensor live = cast(build::positions(times, 0, x.device()) + 1 < reshape(cast(input_lengths, DType::i32), Shape{1, batch, 1}), DType::i32);
+    const Tensor live = cast(build::positions(times, 0, x.device()) + 1 < reshape(input_lengths, Shape{1, batch, 1}), DType::i32);
     const ScanBody step = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& slices) {
       const Tensor& a = carry[0];
       const Tensor next = log_sum(a, later(a, 1), where(skips, later(a, 2), never)) + slices[0];
@@ -64,7 +65,7 @@ Tensor ctc_losses(const Tensor& x, const Tensor& targets, const Tensor& input_le
     };
     alpha = scan(step, {alpha}, {slice(emitted, 0, {.start = 1}), live}).carry[0];
   }
-  const Tensor count = reshape(cast(target_lengths, DType::i32), Shape{batch, 1}), none = count == 0;
+  const Tensor count = reshape(target_lengths, Shape{batch, 1}), none = count == 0;
   const Tensor last = gather(alpha, 1, 2 * count), label = where(none, never, gather(alpha, 1, maximum(2 * count - 1, 0)));
   const Tensor total = reshape(log_sum(last, label, full_like(last, never)), Shape{batch});
   const Tensor silent = input_lengths == 0, empty = target_lengths == 0;
@@ -74,11 +75,14 @@ Tensor ctc_losses(const Tensor& x, const Tensor& targets, const Tensor& input_le
 
 }  // namespace
 
-Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths, const CtcOptions& how, Caller caller) {
+Tensor ctc_loss(const Tensor& log_probabilities, const Tensor& targets, const Tensor& time_lengths, const Tensor& label_lengths, const CtcOptions& how, Caller caller) {
   const CallerScope scope(caller);
-  check_ctc(log_probabilities, targets, input_lengths, target_lengths, how.blank);
+  check_ctc(log_probabilities, targets, time_lengths, label_lengths, how.blank);
   const Tensor in = build::as_float(log_probabilities), x = build::widen(in);
-  const Tensor counts = build::positions(targets.shape(), 1, x.device()) < unsqueeze(cast(target_lengths, DType::i32), 1);
+  build::watch_indices("ctc_loss", time_lengths, {.axis = 0, .size = x.dim(0) + 1, .noun = "length"});
+  build::watch_indices("ctc_loss", label_lengths, {.axis = 1, .size = targets.dim(1) + 1, .noun = "length"});
+  const Tensor input_lengths = build::bounded(time_lengths, x.dim(0)), target_lengths = build::bounded(label_lengths, targets.dim(1));
+  const Tensor counts = build::positions(targets.shape(), 1, x.device()) < unsqueeze(target_lengths, 1);
   build::watch_indices("ctc_loss", targets, {.axis = 2, .size = x.dim(2), .noun = "class", .used = counts});
   if (x.dim(1) == 0) return cast(reduce(zeros(Shape{0}, x.dtype(), &x.device()), how.reduction), in.dtype());
   const Tensor losses = ctc_losses(x, targets, input_lengths, target_lengths, how);
@@ -96,7 +100,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const Nl
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) throw DTypeError(fmt::format("[nll_loss] targets must be i32 or i64 class numbers, not {}", name_of(targets.dtype())));
   const Tensor in = build::as_float(x), wide = build::widen(in);
   const Tensor kept = how.ignore_index ? targets != static_cast<double>(*how.ignore_index) : Tensor();
-  build::watch_indices("nll_loss", targets, {.axis = 1, .size = x.dim(1), .noun = "class", .used = kept});
+  build::watch_indices("nll_loss", targets, {.axis = 1, .size = x.dim(1), .noun = "class", .used = kept, .ignored = how.ignore_index});
   const Tensor t = kept.defined() ? where(kept, targets, 0) : targets;
   Tensor losses = -squeeze(gather(wide, 1, unsqueeze(t, 1)), 1), counted;
   if (how.weight.defined()) {

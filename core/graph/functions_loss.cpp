@@ -99,7 +99,8 @@ Tensor huber_loss(const Tensor& input, const Tensor& target, double delta, Reduc
   if (!(delta > 0)) throw ValueError(fmt::format("[huber_loss] delta is {}; it must be positive", delta));
   const auto [x, y] = paired(input, target, "huber_loss", "input");
   const Tensor distance = abs(x - y);
-  return reduce(where(distance <= delta, 0.5 * square(distance), delta * (distance - 0.5 * delta)), reduction);
+  const Tensor near = distance <= delta;  // an infinity on the side not taken would become a NaN gradient
+  return reduce(where(near, 0.5 * square(where(near, distance, 0)), delta * (distance - 0.5 * delta)), reduction);
 }
 
 // 0 * log 0 counts as 0; the inner where keeps the logarithm's gradient finite there.

@@ -11,6 +11,7 @@
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/index_check.h"
+#include "core/graph/pick.h"
 
 namespace heddle {
 namespace {
@@ -135,7 +136,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
     return reshape(losses, Shape(shape));
   }
   const Tensor kept = how.ignore_index ? rows.targets != static_cast<double>(*how.ignore_index) : Tensor();
-  build::watch_indices("cross_entropy", targets, {.axis = 1, .size = classes, .noun = "class", .used = kept.defined() ? reshape(kept, targets.shape()) : Tensor()});
+  build::watch_indices("cross_entropy", targets, {.axis = 1, .size = classes, .noun = "class", .used = kept.defined() ? reshape(kept, targets.shape()) : Tensor(), .ignored = how.ignore_index});
   const Tensor t = kept.defined() ? where(kept, rows.targets, 0) : rows.targets;
   Tensor counted = weight.defined() ? take(build::widen(weight), t, 0) : Tensor();  // (M)
   Tensor losses = -pick(logp, t);
@@ -166,7 +167,8 @@ Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, double beta, Re
   check("smooth_l1_loss", "beta", beta, beta >= 0, "at least 0");
   const auto [x, y, dtype] = paired("smooth_l1_loss", input, target);
   const Tensor d = abs(x - y);
-  return reduce(beta == 0 ? d : where(d < beta, square(d) * (0.5 / beta), d - 0.5 * beta), reduction, dtype);
+  const Tensor near = d < beta;  // an infinity on the side not taken would become a NaN gradient
+  return reduce(beta == 0 ? d : where(near, square(where(near, d, 0)) * (0.5 / beta), d - 0.5 * beta), reduction, dtype);
 }
 
 Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction reduction, Caller caller) {
@@ -250,14 +252,15 @@ AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor&
   }
   build::watch_indices(op, targets, {.axis = 0, .size = classes, .noun = "class"});
   const Tensor first = build::widen(log_softmax(matmul(build::as_float(x), transpose(head))));
-  Tensor output = pick(first, minimum(targets, static_cast<double>(frequent - 1)));
+  const Tensor labels = clamp(build::wrapped(targets, classes), 0, static_cast<double>(classes - 1));
+  Tensor output = pick(first, minimum(labels, static_cast<double>(frequent - 1)));
   int64_t begin = frequent;
   for (int64_t i = 0; i < clusters; ++i) {
     const AdaptiveTail& tail = tails[static_cast<size_t>(i)];
     const int64_t count = tail.rows.dim(0);
     const Tensor inside = build::widen(log_softmax(matmul(matmul(build::as_float(x), transpose(tail.projection)), transpose(tail.rows))));
-    const Tensor number = clamp(targets - static_cast<double>(begin), 0, static_cast<double>(count - 1));
-    output = where(targets >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
+    const Tensor number = clamp(labels - static_cast<double>(begin), 0, static_cast<double>(count - 1));
+    output = where(labels >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
     begin += count;
   }
   output = cast(output, build::float_dtype(x.dtype(), Autocast::f32));

@@ -282,7 +282,8 @@ Tensor logit(const Tensor& x, std::optional<double> epsilon, Caller caller) {
   const CallerScope scope(caller);
   if (epsilon && !(*epsilon >= 0 && *epsilon < 0.5)) throw ValueError(fmt::format("[logit] epsilon is {}; it must be in [0, 0.5)", *epsilon));
   const auto odds = [&](const Tensor& in) {
-    const Tensor p = epsilon ? clamp(in, *epsilon, 1 - *epsilon) : in;
+    Tensor p = in;
+    if (epsilon) p = where(p < *epsilon, *epsilon, where(p > 1 - *epsilon, 1 - *epsilon, p));  // unlike clamp(), the bounds have the slope of the inside, as in PyTorch
     return log(p) - log1p(-p);
   };
   return rounded_once(odds, Autocast::f32, as_float(x));
@@ -291,7 +292,7 @@ Tensor logsigmoid(TensorArg x) {
   const CallerScope scope(x.caller);
   return -softplus(-build::as_float(x.tensor));
 }
-// Unlike clamp(), which counts its bounds to the inside, these have no gradient at the bounds, as in PyTorch.
+// Unlike clamp(), these let the cotangent of a NaN through, as in PyTorch.
 Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
   const CallerScope scope(caller);
   if (!(low < high)) throw ValueError(fmt::format("[hardtanh] low is {}, high {}; low must be the smaller", low, high));
@@ -299,11 +300,19 @@ Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
 }
 Tensor hardsigmoid(TensorArg a) {
   const CallerScope scope(a.caller);
-  return rounded_once([](const Tensor& x) { return where(x <= -3, 0, where(x >= 3, 1, (x + 3) * (1.0 / 6))); }, as_float(a.tensor));
+  const auto f = [](const Tensor& x) {
+    const Tensor flat = where(x <= -3, 0, where(x >= 3, 1, stop_gradient(x)));  // a NaN stays, without a slope
+    return where(x > -3 && x < 3, (x + 3) * (1.0 / 6), flat);
+  };
+  return rounded_once(f, as_float(a.tensor));
 }
 Tensor hardswish(TensorArg a) {
   const CallerScope scope(a.caller);
-  return rounded_once([](const Tensor& x) { return where(x <= -3, x * 0, where(x >= 3, x, x * ((x + 3) * (1.0 / 6)))); }, as_float(a.tensor));
+  const auto f = [](const Tensor& x) {
+    const Tensor bent = x > -3 && x < 3, inside = where(bent, x, 0);  // an infinity on the side not taken would become a NaN gradient
+    return where(x <= -3, stop_gradient(x) * 0, where(bent, inside * ((inside + 3) * (1.0 / 6)), x));
+  };
+  return rounded_once(f, as_float(a.tensor));
 }
 Tensor relu6(TensorArg a) {
   const CallerScope scope(a.caller);
@@ -317,8 +326,11 @@ Tensor leaky_relu(const Tensor& x, double slope, Caller caller) {
 }
 Tensor elu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
-  // Without the minimum, an infinity on the side not taken becomes a NaN gradient.
-  return rounded_once([&](const Tensor& in) { return where(in > 0, in, alpha * expm1(minimum(in, 0))); }, Autocast::f32, as_float(x));
+  const auto f = [&](const Tensor& in) {
+    const Tensor below = in <= 0;  // false for NaN, which has the slope 1, as in PyTorch
+    return where(below, alpha * expm1(where(below, in, 0)), in);  // without the inner where, an infinity on the side not taken becomes a NaN gradient
+  };
+  return rounded_once(f, Autocast::f32, as_float(x));
 }
 Tensor selu(TensorArg x) {
   const CallerScope scope(x.caller);
@@ -327,7 +339,11 @@ Tensor selu(TensorArg x) {
 Tensor celu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
   if (alpha == 0) throw ValueError("[celu] alpha must not be 0");
-  return rounded_once([&](const Tensor& in) { return where(in > 0, in, alpha * expm1(minimum(in, 0) * (1 / alpha))); }, Autocast::f32, as_float(x));
+  const auto f = [&](const Tensor& in) {
+    const Tensor below = in <= 0;
+    return where(below, alpha * expm1(where(below, in, 0) * (1 / alpha)), in);
+  };
+  return rounded_once(f, Autocast::f32, as_float(x));
 }
 Tensor mish(TensorArg x) {
   const CallerScope scope(x.caller);

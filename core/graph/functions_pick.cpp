@@ -29,6 +29,13 @@ void check_dtypes(const char* op, const Tensor& x, const Tensor& values) {
 
 Tensor wrapped(const Tensor& indices, int64_t size) { return where(indices < 0, indices + static_cast<double>(size), indices); }
 
+Tensor narrowed(const Tensor& indices, int64_t rows) {
+  if (indices.dtype() != DType::i64) return cast(indices, DType::i32);
+  return cast(minimum(maximum(indices, static_cast<double>(-rows - 1)), static_cast<double>(rows)), DType::i32);
+}
+
+Tensor bounded(const Tensor& lengths, int64_t most) { return cast(minimum(maximum(lengths, 0), static_cast<double>(most)), DType::i32); }
+
 Tensor last_place(const Tensor& ordered, int64_t rows) {
   const Shape found{ordered.dim(0), ordered.dim(1), rows};
   const Tensor row = positions(found, 2, ordered.device());
@@ -41,10 +48,10 @@ Tensor last_pick(const Tensor& indices, int64_t rows) {
   const int64_t outer = indices.dim(0), picks = indices.dim(1), inner = indices.dim(2);
   if (picks <= 16 || picks * rows <= 1024) {
     const Shape grid{outer, rows, picks, inner};
-    const Tensor index = expand(reshape(cast(indices, DType::i32), Shape{outer, 1, picks, inner}), grid);
+    const Tensor index = expand(reshape(narrowed(indices, rows), Shape{outer, 1, picks, inner}), grid);
     return max(where(eq(index, positions(grid, 1, indices.device())), positions(grid, 2, indices.device()), full(grid, -1, DType::i32, &indices.device())), {2});
   }
-  const Tensor last = cast(permute(indices, {0, 2, 1}), DType::i32);  // (outer, inner, picks)
+  const Tensor last = narrowed(permute(indices, {0, 2, 1}), rows);  // (outer, inner, picks)
   const Ordered order = sort(last);
   const Tensor place = last_place(order.values, rows);
   return permute(where(place >= 0, cast(gather(order.indices, 2, maximum(place, 0)), DType::i32), place), {0, 2, 1});
@@ -226,7 +233,7 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   Tensor place, inside;
   for (int i = 0; i < count; ++i) {
     build::watch_indices("index_put", indices[static_cast<size_t>(i)], {.axis = i, .size = x.dim(i), .from_end = true});
-    const Tensor index = wrapped(build::broadcast(cast(indices[static_cast<size_t>(i)], DType::i32), picks), x.dim(i));
+    const Tensor index = wrapped(build::broadcast(build::narrowed(indices[static_cast<size_t>(i)], x.dim(i)), picks), x.dim(i));
     const Tensor valid = index >= 0 && index < static_cast<double>(x.dim(i));
     place = i == 0 ? index : place * static_cast<double>(x.dim(i)) + index;
     inside = i == 0 ? valid : inside && valid;
@@ -245,7 +252,7 @@ Tensor index_fill(const Tensor& x, int axis, const Tensor& indices, double value
   build::check_device(x, indices, "index_fill");
   if (indices.rank() > 1) throw ShapeError(fmt::format("[index_fill] indices are a vector; got {}", indices.shape().str()));
   build::watch_indices("index_fill", indices, {.axis = at, .size = x.dim(at), .from_end = true});
-  const Tensor hit = isin(positions(Shape{x.dim(at)}, 0, x.device()), cast(wrapped(indices, x.dim(at)), DType::i32));
+  const Tensor hit = isin(positions(Shape{x.dim(at)}, 0, x.device()), wrapped(build::narrowed(indices, x.dim(at)), x.dim(at)));
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
   return where(reshape(hit, aligned.with(at, x.dim(at))), number_of("index_fill", x, value), x);
 }

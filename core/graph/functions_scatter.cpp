@@ -94,7 +94,7 @@ Reached reached(const Tensor& x, int at, const Tensor& indices, const Tensor& so
   }
   const int64_t outer = product(indices.shape(), 0, at), inner = product(indices.shape(), at + 1, x.rank());
   const Shape listed{outer, indices.dim(at), inner};
-  return {{reshape(slice(x, covered), Shape{outer, x.dim(at), inner}), reshape(cast(indices, DType::i32), listed), reshape(slice(source, named), listed)},
+  return {{reshape(slice(x, covered), Shape{outer, x.dim(at), inner}), reshape(build::narrowed(indices, x.dim(at)), listed), reshape(slice(source, named), listed)},
           indices.shape().with(at, x.dim(at))};
 }
 Tensor put_back(const Tensor& x, const Shape& part, const Tensor& value) {

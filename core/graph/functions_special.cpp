@@ -119,9 +119,13 @@ Tensor with_slope(const char* name, const Tensor& x, const std::function<Tensor(
   return make_custom(f(stop_gradient(x)), std::span(&x, 1), std::move(rule));
 }
 
+// minimum() and maximum() with the slope of the inside on the bound.
+Tensor at_most(const Tensor& a, double high) { return where(a > high, high, a); }
+Tensor at_least(const Tensor& a, double low) { return where(a < low, low, a); }
+
 // ---- modified Bessel functions, times exp(-|x|). a = |x|.
 Tensor near_and_far(const Tensor& a, const Series& near, const Series& far, bool over_x) {
-  const Tensor inner = sum_of(near, minimum(a, 8) * 0.25 - 1), outer = maximum(a, 8);
+  const Tensor inner = sum_of(near, at_most(a, 8) * 0.25 - 1), outer = at_least(a, 8);
   const Tensor tail = sum_of(far, 16 / outer - 1) * rsqrt(outer);
   return where(a <= 8, inner, over_x ? tail / outer : tail);
 }
@@ -151,19 +155,19 @@ Tensor wide_i0e(const Tensor& x) {
 
 // ---- Bessel functions of the first kind: sqrt(2 / pi a) (P cos(a - w) - Q sin(a - w)) far out, w = pi / 4 or 3 pi / 4. Of the second: P sin(a - w) + Q cos(a - w).
 Tensor oscillating(const Tensor& a, const Series& p, const Series& q, int order, bool second = false) {
-  const Tensor outer = maximum(a, 8), u = 8 / outer, t = 2 * (u * u) - 1;
+  const Tensor outer = at_least(a, 8), u = 8 / outer, t = 2 * (u * u) - 1;
   const Tensor c = cos(outer), s = sin(outer);
   const Tensor cosine = order == 0 ? c + s : s - c, sine = order == 0 ? s - c : -(s + c);  // times sqrt(2)
   const Tensor wave = second ? sum_of(p, t) * sine + u * sum_of(q, t) * cosine : sum_of(p, t) * cosine - u * sum_of(q, t) * sine;
   return wave * (std::numbers::inv_sqrtpi * rsqrt(outer));
 }
 Tensor inner_square(const Tensor& a) {
-  const Tensor v = minimum(a, 8) * 0.125;
+  const Tensor v = at_most(a, 8) * 0.125;
   return 2 * (v * v) - 1;
 }
 Tensor j1_over_x(const Tensor& x) {
   const Tensor a = abs(x);
-  return where(a <= 8, sum_of(j1_near, inner_square(a)), oscillating(a, p1, q1, 1) / maximum(a, 8));
+  return where(a <= 8, sum_of(j1_near, inner_square(a)), oscillating(a, p1, q1, 1) / at_least(a, 8));
 }
 Tensor wide_j0(const Tensor& x);
 Tensor wide_j1(const Tensor& x) {
@@ -180,7 +184,7 @@ Tensor wide_j0(const Tensor& x) {
 
 // ---- Bessel functions of the second kind, of x > 0: -infinity at 0, NaN below
 Tensor second_kind(const Tensor& x, int order) {
-  const Tensor inside = x > 0 && !isinf(x), a = where(inside, x, 1), near = minimum(a, 8), t = inner_square(near);
+  const Tensor inside = x > 0 && !isinf(x), a = where(inside, x, 1), near = at_most(a, 8), t = inner_square(near);
   const Tensor logarithm = (2 / std::numbers::pi) * log(0.5 * near);
   const Tensor inner = order == 0 ? logarithm * sum_of(j0_near, t) + sum_of(y0_rest, t)
                                   : near * (logarithm * sum_of(j1_near, t) + sum_of(y1_rest, t)) - (2 / std::numbers::pi) / near;

@@ -8,6 +8,11 @@ namespace heddle::build {
 // Negative indices counted from the end, once.
 Tensor wrapped(const Tensor& indices, int64_t size);
 
+// The same picks in i32: what is outside of [-rows, rows) stays outside, on its side. A plain cast would bring 2^32 + 3 back in as 3.
+Tensor narrowed(const Tensor& indices, int64_t rows);
+// Lengths and offsets as i32 in [0, most].
+Tensor bounded(const Tensor& lengths, int64_t most);
+
 // indices (outer, picks, inner): (outer, rows, inner) i32: the largest j with indices[o, j, i] == r, -1 without one.
 Tensor last_pick(const Tensor& indices, int64_t rows);
 // The same after the picks were ordered: `ordered` (outer, inner, picks) i32, ascending. Places in that order, shaped (outer, inner, rows), -1 without one.

@@ -1,3 +1,4 @@
+#include "core/graph/host_indices.h"
 #include "core/graph/tensor.h"
 
 #include <fmt/format.h>
@@ -87,7 +88,9 @@ Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, con
   const CallerScope scope(caller);
   check_count("from_batch", count, shape);
   if (count == 0) return from_bytes(data, count, dtype, shape, device, caller);
-  return Tensor(make_leaf(device_or_default(device).stage(data, count * size_of(dtype)), View::dense(shape), dtype));
+  StoragePtr storage = device_or_default(device).stage(data, count * size_of(dtype));
+  note_host_indices(storage, data, count, dtype);
+  return Tensor(make_leaf(std::move(storage), View::dense(shape), dtype));
 }
 
 Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
@@ -97,6 +100,7 @@ Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Sha
   const uint64_t bytes = count * size_of(dtype);
   StoragePtr storage = target.allocate(bytes);
   if (bytes > 0) target.write(*storage, 0, data, bytes);
+  note_host_indices(storage, data, count, dtype);
   return Tensor(make_leaf(std::move(storage), View::dense(shape), dtype));
 }
 
@@ -121,7 +125,7 @@ Tensor Tensor::host_scalar(std::function<float()> source, DeviceContext* device)
 
 const NodePtr& Tensor::node() const {
   if (trace::any()) [[unlikely]] trace::touched(*this);
-  if (!impl_) throw ValueError("[tensor] this handle is empty: it was default-constructed or moved from");
+  if (!impl_) throw ValueError("[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor that no backward() has reached since zero_grad()");
   return impl_->node;
 }
 

@@ -200,8 +200,8 @@ TEST(Corners, ConventionsOfPyTorch) {
   EXPECT_EQ(slope([](const Tensor& x) { return sqrt(x); }, 0), INFINITY);
   EXPECT_EQ(slope([](const Tensor& x) { return pow(x, 0); }, 0), 0);
   EXPECT_EQ(slope([](const Tensor& x) { return pow(x, 2); }, 0), 0);
-  EXPECT_EQ(slope([](const Tensor& x) { return clamp(x, -1, 1); }, 1), 1);
-  EXPECT_EQ(slope([](const Tensor& x) { return clamp(x, -1, 1); }, -1), 1);
+  EXPECT_EQ(slope([](const Tensor& x) { return clamp(x, -1, 1); }, 1), 0);
+  EXPECT_EQ(slope([](const Tensor& x) { return clamp(x, -1, 1); }, -1), 0);
   EXPECT_EQ(slope([](const Tensor& x) { return clamp(x, -1, 1); }, 1.001), 0);
   EXPECT_EQ(slope([](const Tensor& x) { return pow(0.0, x); }, 2), 0);
 }

@@ -86,6 +86,10 @@ TEST(Help, EveryCommandHasAnExample) {
 TEST(BadInput, CommandsAndOptions) {
   expect_user_error({}, "subcommand");
   expect_user_error({"nope"}, "unknown command 'nope'; known: train");
+  expect_user_error({"trian"}, "unknown command 'trian'; did you mean train?; known: train");
+  expect_user_error({"train", "mnist-mlp", "--nope"}, "see heddle train --help");
+  expect_user_error({"cache", "list", "--nope"}, "see heddle cache list --help");
+  expect_user_error({"train", "mnist-mlp", "--set", "optimizer.learning_rate=1"}, "unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
   expect_user_error({"devices", "--colour"}, "--colour");
   expect_user_error({"train"}, "recipe");
   expect_user_error({"train", "resnet"}, "unknown recipe 'resnet'; known: mnist-mlp");

@@ -178,7 +178,55 @@ TEST_P(IndexCheck, FunctionsThatThrow) {
   EXPECT_EQ(fault_of(x), "");
 }
 
-TEST_P(IndexCheck, OffByDefault) {
+// What was uploaded is compared on the host, where the call stands: no launch, no read.
+TEST_P(IndexCheck, UploadedIndicesAreCheckedByDefault) {
+  const IndexGuardScope guard(IndexGuard::automatic);
+  const Tensor x = table({3, 4}), labels = ints({0, 4, 1}, {3});
+  const auto thrown = [](const auto& call) { return fault_of([&] { call(); }); };
+  const std::string fault = " 4 is out of range for dimension 1 of size 4, at position (1)";
+  EXPECT_EQ(thrown([&] { cross_entropy(x, labels); }), "[cross_entropy] class" + fault);
+  EXPECT_EQ(thrown([&] { cross_entropy(x, cast(labels, DType::i64)); }), "[cross_entropy] class" + fault);
+  EXPECT_EQ(thrown([&] { cross_entropy(x, labels, {.ignore_index = 4}); }), "");
+  EXPECT_EQ(thrown([&] { take(x, ints({0, 1, 2, 3, -5, 1}, {2, 3}), 1); }), "[take] index -5 is out of range for dimension 1 of size 4, at position (1, 1)");
+  const Tensor batch = Tensor::from_batch(std::span<const int64_t>(std::vector<int64_t>{7, 1, int64_t{1} << 32, 2}), {4}, &dev());
+  EXPECT_EQ(thrown([&] { take(x, batch); }), "[take] index 7 is out of range for dimension 0 of size 3, at position (0)");
+  EXPECT_EQ(fault_of(take(x, slice(batch, 0, {.start = 3}))), "");
+  Tensor own = ints({9, 9}, {2});
+  own.assign(ints({1, 2}, {2}) - 1);
+  eval({own});
+  EXPECT_EQ(take(x, own).to_doubles(), (std::vector<double>{0, 1, 2, 3, 4, 5, 6, 7}));  // written since it was uploaded
+  const uint64_t before = dev().counters().kernels;
+  take(x, ints({0, 1}, {2})).to_bytes();
+  EXPECT_LE(dev().counters().kernels - before, 1u);
+}
+
+// Recorded once, replayed while the labels are right; the call that brings a wrong one says so, and the next one goes on.
+TEST_P(IndexCheck, CompiledFunctionsCheckTheirArgumentsByDefault) {
+  const IndexGuardScope guard(IndexGuard::automatic);
+  const Tensor x = table({3, 4});
+  const auto f = compile([](const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, reshape(labels, {3})); });
+  const auto labels = [&](int last) { return Tensor::from_batch(std::span<const int32_t>(std::vector<int32_t>{0, 1, last}), {3, 1}, &dev()); };
+  std::vector<double> losses;
+  for (int i = 0; i < 6; ++i) losses.push_back(f(x, labels(i % 4)).item());
+  const uint64_t recorded = f.stats().recorded;
+  EXPECT_EQ(fault_of([&] { f(x, labels(4)); }), "[cross_entropy] class 4 is out of range for dimension 1 of size 4, at position (2)");
+  EXPECT_EQ(f(x, labels(1)).item(), losses[1]);
+  if (GetParam() != "reference:0") {
+    EXPECT_EQ(recorded, 2u);
+    EXPECT_GE(f.stats().replayed, 5u);
+  }
+}
+
+// On a CPU a device looks at what it computed itself.
+TEST_P(IndexCheck, ComputedIndicesOnCpusByDefault) {
+  const IndexGuardScope guard(IndexGuard::automatic);
+  const DeviceClass kind = dev().caps().device_class;
+  if (kind != DeviceClass::cpu && kind != DeviceClass::reference) return;
+  EXPECT_EQ(fault_of(take(table({4}), ints({1, 3}, {2}) * 2)), "[take] index 6 is out of range for dimension 0 of size 4, at position (1)");
+}
+
+TEST_P(IndexCheck, OffWhenAskedFor) {
+  const IndexGuardScope guard(false);
   EXPECT_FALSE(index_guard());
   EXPECT_EQ(take(table({4}), ints({9}, {1})).item(), 3);
 }

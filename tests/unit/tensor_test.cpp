@@ -84,7 +84,7 @@ TEST(Tensor, WhatTheHostCannotHoldIsATypedError) {
 TEST(Tensor, EmptyHandlesAreRefused) {
   const Tensor empty;
   EXPECT_FALSE(empty.defined());
-  EXPECT_EQ(error_of<ValueError>([&] { empty.shape(); }), "[tensor] this handle is empty: it was default-constructed or moved from");
+  EXPECT_EQ(error_of<ValueError>([&] { empty.shape(); }), "[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor that no backward() has reached since zero_grad()");
   EXPECT_THROW(exp(empty), ValueError);
 }
 
