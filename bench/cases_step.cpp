@@ -8,6 +8,10 @@
 namespace heddle::bench {
 namespace {
 
+// The steps of the recipes first.
+const std::vector<std::string> standard = {"mlp:32", "char-gpt", "cnn:32", "mnist-cnn:64", "resnet18:32x16", "resnet18:16x64", "vae:128", "char-lstm:32",
+                                           "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"};
+
 Case parse(const std::string& name, DType) {
   // Reads the text; what it makes on the null device is dropped.
   (void)make_training_step(name, device("null:0"));
@@ -29,7 +33,7 @@ Case parse(const std::string& name, DType) {
 }  // namespace
 
 Family step_family() {
-  return {"step", std::string(training_step_form), {"mlp:32", "cnn:32", "char-gpt", "gpt:4x128x12x128", "gpt-checkpoint:4x128x12x128"}, {DType::f32}, {}, parse};
+  return {"step", std::string(training_step_form), standard, {DType::f32}, {}, parse};
 }
 
 }  // namespace heddle::bench

@@ -20,7 +20,8 @@ double time_calls(const Side& side, int calls) {
 // Warms up and finds how many calls fill a repetition.
 int calibrate(const Side& side, const Timing& timing) {
   double seconds = 0;
-  for (int i = 0; i < timing.warm_up; ++i) seconds = time_calls(side, 1);
+  double spent = 0;
+  for (int i = 0; i < timing.warm_up && (timing.most_seconds <= 0 || spent <= timing.most_seconds); ++i) spent += seconds = time_calls(side, 1);
   return std::clamp(static_cast<int>(std::ceil(timing.repetition_seconds / std::max(seconds, 1e-7))), 1, 5000);
 }
 
@@ -48,7 +49,11 @@ std::vector<std::vector<double>> measure(const std::vector<Side>& sides, const T
     std::this_thread::sleep_for(std::chrono::duration<double>(side.settle_seconds));
   }
   std::vector<std::vector<double>> seconds(sides.size());
+  constexpr int least_repetitions = 3;
+  const auto start = Clock::now();
   for (int r = 0; r < timing.repetitions; ++r) {
+    const double spent = std::chrono::duration<double>(Clock::now() - start).count();
+    if (timing.most_seconds > 0 && r >= least_repetitions && spent > timing.most_seconds) break;
     for (size_t turn = 0; turn < sides.size(); ++turn) {
       const size_t s = (turn + static_cast<size_t>(r)) % sides.size();  // nobody always goes first
       if (calls[s] > 1) time_calls(sides[s], 1);  // wakes the thread pool

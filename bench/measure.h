@@ -24,6 +24,7 @@ struct Timing {
   int repetitions = 15;
   double repetition_seconds = 8e-3;  // a repetition repeats the call until about then
   int warm_up = 3;
+  double most_seconds = 0;  // of one case: then it ends after three repetitions or more; 0: no limit
 };
 
 // Seconds of one call, per repetition, for each side.

@@ -4,8 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 
 #include "core/base/error.h"
+#include "core/base/seconds_since.h"
 #include "core/exec/replay.h"
 #include "core/kernel/tuning.h"
 
@@ -102,6 +104,20 @@ Side heddle_side(const Workload& workload, DeviceContext& device, bool loop, siz
   return {[replay, kept] { replay.run(); }, [&device] { device.synchronize(); }};
 }
 
+namespace {
+
+// The kernels are compiled: what an evaluation takes now, a call takes.
+void check_duration(const Case& c, const Workload& workload, DeviceContext& device, const Options& options) {
+  if (options.longest_call <= 0) return;
+  const auto start = std::chrono::steady_clock::now();
+  evaluate(workload);
+  device.synchronize();
+  const double seconds = seconds_since(start);
+  if (seconds > options.longest_call) throw TooSlow(fmt::format("[bench] {} {} takes {:.3g} s a call on {}; left out", c.family, c.name, seconds, device.id()));
+}
+
+}  // namespace
+
 Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Options& options) {
   if (c.host) {
     Row row;
@@ -110,7 +126,8 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
     row.device = device.id();
     row.dtype = c.dtype;
     row.host = true;
-    row.seconds = spread(c.host(device, options.timing.repetitions));
+    constexpr int few = 3;  // they have no limit of time of their own
+    row.seconds = spread(c.host(device, options.timing.most_seconds > 0 ? few : options.timing.repetitions));
     return row;
   }
   check_room(c, device);
@@ -125,6 +142,7 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
   const uint64_t before = device.memory().live_bytes;
   device.reset_peak_memory();
   evaluate(workload);
+  check_duration(c, workload, device, options);
   row.extra_bytes = device.memory().peak_bytes - std::min(before, device.memory().peak_bytes);
   row.checked = c.stateful ? "" : check_workload(c, workload, device);
 

@@ -9,6 +9,7 @@
 #include "bench/bench.h"
 #include "bench/bounds.h"
 #include "bench/measure.h"
+#include "core/base/error.h"
 
 namespace heddle::bench {
 
@@ -44,6 +45,13 @@ struct Options {
   Timing timing;
   bool loop = false;            // time recording, lookup and submission as well, not only the replayed step
   bool compare_tuning = false;  // also run with TuningOff
+  double longest_call = 0;      // seconds; a case that takes longer for one call is TooSlow; 0: no limit
+};
+
+// A case that was left out since one call takes longer than Options::longest_call.
+class TooSlow : public ValueError {
+ public:
+  using ValueError::ValueError;
 };
 
 // ValueError when the case cannot run on this machine (memory, limits of the device); DeviceError when the result is wrong.

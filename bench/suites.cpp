@@ -76,7 +76,12 @@ const std::map<std::string, std::vector<Goal>, std::less<>>& suites() {
   return table;
 }
 
+// Every family's standard cases, steps of the recipes among them; without goals.
+constexpr std::string_view everything = "all";
+
 const std::vector<Goal>& goals_of(std::string_view suite) {
+  static const std::vector<Goal> none;
+  if (suite == everything) return none;
   const auto found = suites().find(suite);
   if (found == suites().end()) throw ValueError(fmt::format("[bench] unknown suite '{}'; known: {}", suite, fmt::join(suite_names(), ", ")));
   return found->second;
@@ -103,7 +108,7 @@ std::optional<double> value_of(const Goal& goal, const Row& row) {
 }  // namespace
 
 std::vector<std::string> suite_names() {
-  std::vector<std::string> names;
+  std::vector<std::string> names = {std::string(everything)};
   for (const auto& [name, goals] : suites()) names.push_back(name);
   return names;
 }
@@ -113,6 +118,11 @@ std::vector<Case> suite_cases(std::string_view suite) {
   const auto known = [](const std::string& name) {
     return std::any_of(families().begin(), families().end(), [&](const Family& f) { return f.name == name; });
   };
+  if (suite == everything) {
+    for (const Family& family : families()) {
+      for (const std::string& name : family.standard) cases.push_back(make_case(family, name, DType::f32));
+    }
+  }
   for (const Goal& goal : goals_of(suite)) {
     for (const auto& [family, name] : goal.cases) {
       if (!known(family)) continue;

@@ -28,7 +28,7 @@ namespace {
 
 struct BenchOptions {
   std::vector<std::string> families, cases, peers, devices, dtypes;
-  std::string suite, plot;
+  std::string suite, plot, compare;
   int repetitions = 15;
   bench::ShapesRequest shapes;
   bool loop = false, list = false, compare_tuning = false, verbose = false, json = false;
@@ -105,9 +105,14 @@ bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds,
     report_row(rows.back(), o.json);
     if (o.verbose && !c.host && c.family != "kernel") show_kernels(c, device);
     return true;
-  } catch (const Error& error) {
+  } catch (const bench::TooSlow& error) {
+    print_error("heddle: {}\n", one_line(error.what()));
+    report_missing_row(c, device.id(), one_line(error.what()), o.json);
+    return true;
+  } catch (const std::exception& error) {
     if (o.suite.empty()) throw;
     print_error("heddle: {}\n", one_line(error.what()));
+    report_missing_row(c, device.id(), one_line(error.what()), o.json);
     return false;
   }
 }
@@ -150,6 +155,11 @@ int run(const BenchOptions& o) {
   options.timing.repetitions = o.repetitions;
   options.loop = o.loop;
   options.compare_tuning = o.compare_tuning;
+  if (o.suite == "all") {  // a hundred cases on a CPU: some minutes, not an hour
+    options.timing.most_seconds = 2;
+    options.longest_call = 5;
+  }
+  const BaseRows base = o.compare.empty() ? BaseRows() : read_base(o.compare);
   std::vector<bench::Row> rows;
   bool complete = true;
   std::vector<bench::Roofs> roofs;
@@ -172,6 +182,7 @@ int run(const BenchOptions& o) {
   }
   if (!o.suite.empty()) report_verdicts(o.suite, rows, o.json);
   if (o.compare_tuning) report_tuning(rows, o.json);
+  if (!o.compare.empty()) report_comparison(base, rows, o.json);
   if (!o.plot.empty()) {
     write_file_atomically(o.plot, bench::roofline_svg(rows, roofs, "heddle bench"));
     if (!o.json) fmt::print("{}: roofline of {} kernels\n", o.plot, rows.size());
@@ -207,6 +218,7 @@ void add_bench(Cli& cli) {
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
   command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")->delimiter(',');
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
+  command->add_option("--compare", o.compare, "Rows of an earlier run (the file that --json wrote): print base / now for each, worst and geometric mean");
   command->add_option("--plot", o.plot, "Write a roofline of all rows to this SVG file");
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
   command->add_flag("--verbose", o.verbose, "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
@@ -216,7 +228,9 @@ void add_bench(Cli& cli) {
   command->add_option("--longest", o.shapes.longest, "shapes: the longest")->capture_default_str();
   command->add_option("--model", o.shapes.model, "shapes: gpt (a training step) or gpt-forward")->capture_default_str();
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end it after the case under way, with what was measured; a second one of either ends at once.\nExample:\n  heddle bench matmul softmax --peers onednn --json");
+  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end it after the case under way, with what was measured; a second one of either ends at once.\n"
+                  "Example:\n  heddle bench matmul softmax --peers onednn --json\n  heddle bench --suite all --json > base.json"
+                  "\n  heddle bench --suite all --compare base.json");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

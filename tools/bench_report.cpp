@@ -5,8 +5,11 @@
 
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "bench/suites.h"
+#include "core/base/error.h"
+#include "io/read_file.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -72,6 +75,70 @@ std::string text_of(const bench::Row& row) {
 void report_row(const bench::Row& row, bool json) {
   if (json) return print_json(json_of(row));
   fmt::print("{}\n", text_of(row));
+  std::fflush(stdout);
+}
+
+void report_missing_row(const bench::Case& c, std::string_view device, std::string_view why, bool json) {
+  if (json) print_json({{"bench", c.family}, {"case", c.name}, {"dtype", std::string(name_of(c.dtype))}, {"device", device}, {"error", why}});
+}
+
+namespace {
+
+std::string key_of(std::string_view family, std::string_view name, std::string_view dtype, std::string_view device) {
+  return fmt::format("{} {} {} {}", family, name, dtype, device);
+}
+
+}  // namespace
+
+BaseRows read_base(const std::string& path) {
+  BaseRows rows;
+  std::istringstream in(read_text_file(path, "bench"));
+  size_t number = 0;
+  for (std::string line; std::getline(in, line);) {
+    ++number;
+    if (line.empty()) continue;
+    const Json row = Json::parse(line, nullptr, false);
+    if (!row.is_object()) throw IoError(fmt::format("[bench] {}:{}: no line of heddle bench --json", path, number));
+    const auto text = [&](const char* key) { return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string(); };
+    if (!row.contains("seconds") || !row["seconds"].is_number()) continue;
+    rows[key_of(text("bench"), text("case"), text("dtype"), text("device"))] = row["seconds"].get<double>();
+  }
+  return rows;
+}
+
+void report_comparison(const BaseRows& base, const std::vector<bench::Row>& rows, bool json) {
+  std::vector<double> ratios;
+  std::string worst;
+  double least = 0;
+  if (!json) fmt::print("\n{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7}\n", "family", "case", "", "device", "base", "now", "ratio");
+  for (const bench::Row& row : rows) {
+    const std::string key = key_of(row.family, row.name, name_of(row.dtype), row.device);
+    const auto found = base.find(key);
+    if (found == base.end() || found->second <= 0 || row.seconds.median <= 0) continue;
+    const double ratio = found->second / row.seconds.median;
+    if (ratios.empty() || ratio < least) {
+      least = ratio;
+      worst = key;
+    }
+    ratios.push_back(ratio);
+    if (json) {
+      print_json({{"compare", row.family}, {"case", row.name}, {"dtype", std::string(name_of(row.dtype))}, {"device", row.device}, {"base_seconds", found->second},
+                  {"seconds", row.seconds.median}, {"ratio", ratio}});
+    } else {
+      fmt::print("{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7.3f}\n", row.family, row.name, name_of(row.dtype), row.device, time_text(found->second),
+                 time_text(row.seconds.median), ratio);
+    }
+  }
+  const size_t only_base = base.size() - ratios.size(), only_now = rows.size() - ratios.size();
+  const double mean = bench::geometric_mean(ratios);
+  if (json) {
+    print_json({{"compare", "all"}, {"rows", ratios.size()}, {"worst", least}, {"worst_case", worst}, {"geometric_mean", mean}, {"only_base", only_base}, {"only_now", only_now}});
+  } else if (ratios.empty()) {
+    fmt::print("no row of this run is in the base\n");
+  } else {
+    fmt::print("seconds of the base / seconds now, {} rows: worst {:.3f} ({}), geometric mean {:.3f}; {} rows only in the base, {} only now\n", ratios.size(), least,
+               worst, mean, only_base, only_now);
+  }
   std::fflush(stdout);
 }
 

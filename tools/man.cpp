@@ -53,7 +53,7 @@ struct Variable {
   const char* name;
   const char* meaning;
 };
-constexpr std::array<Variable, 9> variables = {{
+constexpr std::array<Variable, 11> variables = {{
     {"HEDDLE_DEVICE", "The device where none is named, e.g. vulkan:0."},
     {"HEDDLE_BACKEND_PATH", "Folders with backends as shared libraries, separated by colons."},
     {"HEDDLE_CACHE_DIR", "Where compiled kernels are kept; see heddle cache."},
@@ -62,6 +62,8 @@ constexpr std::array<Variable, 9> variables = {{
     {"HEDDLE_EAGER", "1: run operation by operation, for a debugger."},
     {"HEDDLE_EXCESS_PRECISION", "1: f16 and bf16 keep f32's digits between the operations of a kernel."},
     {"HEDDLE_PASSES", "Passes of the planner to leave out, e.g. -cse,-fold."},
+    {"HEDDLE_PROBE_SECONDS", "How long a driver may take to answer when a child process asks it whether it lives (60); 0: drivers are not asked."},
+    {"HEDDLE_QUIET", "1: no line on standard error about kernels being compiled."},
     {"HEDDLE_TF32", "1: let matrix units round f32 operands to 11 bits."},
 }};
 

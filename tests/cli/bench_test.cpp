@@ -1,7 +1,9 @@
 // heddle bench as a user and a script meet it.
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sstream>
 
 #include "tests/cli/subprocess.h"
@@ -24,6 +26,8 @@ std::vector<Json> json_lines(const std::string& text) {
   return lines;
 }
 
+void write_text(const std::string& path, const std::string& text) { test::write_bytes(path, {text.begin(), text.end()}); }
+
 TEST(Bench, BadInputIsOneLine) {
   const auto fails = [](std::vector<std::string> arguments, const std::string& part) {
     arguments.insert(arguments.begin(), "bench");
@@ -43,7 +47,7 @@ TEST(Bench, BadInputIsOneLine) {
   fails({"matmul", "--repetitions", "3"}, "at least 10");
   fails({"matmul", "--dtype", "i64"}, "no dtype i64");
   fails({"matmul", "--dtype", "f8"}, "f8");
-  fails({"--suite", "juggling"}, "unknown suite 'juggling'; known: issue3");
+  fails({"--suite", "juggling"}, "unknown suite 'juggling'; known: all, issue3");
   fails({"--suite", "squares", "--cases", "8x8x8"}, "--suite has its own cases");
   fails({}, "name a family or a --suite");
   fails({"matmul", "--cases", "8x8x8", "--plot", "/proc/nowhere/x.svg"}, "/proc/nowhere");
@@ -64,6 +68,47 @@ TEST(Bench, MatmulRow) {
   EXPECT_TRUE(row["peers"].empty());
   EXPECT_NEAR(row["gflops"].get<double>(), 2 * 8 * 4 * 2 / row["seconds"].get<double>() * 1e-9, 1e-9);
   EXPECT_LE(row["seconds_low"].get<double>(), row["seconds"].get<double>());
+}
+
+TEST(Bench, ComparesWithTheRowsOfAnotherRun) {
+  const test::TemporaryFolder folder;
+  const std::string base = folder / "base.json";
+  const auto row = [](const std::string& name, const std::string& seconds) {
+    return "{\"bench\": \"copy\", \"case\": \"" + name + "\", \"dtype\": \"f32\", \"device\": \"reference:0\", \"seconds\": " + seconds + "}\n";
+  };
+  write_text(base, row("64", "1e3") + row("128", "1e-12") + row("7", "1") + "{\"goal\": \"something\", \"met\": true}\n\n");
+  const std::vector<std::string> command = {"bench", "copy", "--cases", "64,128,256", "--device", "reference:0", "--repetitions", "10", "--compare", base};
+  std::vector<std::string> as_json = command;
+  as_json.push_back("--json");
+  const Finished run = run_heddle(as_json);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::vector<Json> lines = json_lines(run.out);
+  ASSERT_EQ(lines.size(), 3u + 2u + 1u);
+  EXPECT_EQ(lines[3]["case"], "64");
+  const double first = 1e3 / lines[0]["seconds"].get<double>(), second = 1e-12 / lines[1]["seconds"].get<double>();
+  EXPECT_NEAR(lines[3]["ratio"].get<double>() / first, 1, 1e-9);
+  EXPECT_NEAR(lines[5]["worst"].get<double>() / second, 1, 1e-9);
+  EXPECT_EQ(lines[5]["worst_case"], "copy 128 f32 reference:0");
+  EXPECT_NEAR(lines[5]["geometric_mean"].get<double>() / std::sqrt(first * second), 1, 1e-9);
+  EXPECT_EQ(lines[5]["only_base"], 1);  // 7
+  EXPECT_EQ(lines[5]["only_now"], 1);   // 256
+  const Finished text = run_heddle(command);
+  EXPECT_TRUE(contains(text.out, "2 rows: worst") && contains(text.out, "1 rows only in the base, 1 only now")) << text.out;
+
+  write_text(base, row("64", "1") + "words\n");
+  expect_user_error(command, "base.json:2: no line of heddle bench --json");
+  expect_user_error({"bench", "copy", "--cases", "64", "--device", "reference:0", "--compare", folder / "none"}, "none");
+}
+
+TEST(Bench, SuiteOfAllFamiliesAndSteps) {
+  const Finished run = run_heddle({"bench", "--suite", "all", "--list", "--json"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::set<std::string> names;
+  for (const Json& line : json_lines(run.out)) names.insert(line["bench"].get<std::string>() + " " + line["case"].get<std::string>());
+  for (const char* step : {"mlp:32", "char-gpt", "cnn:32", "mnist-cnn:64", "resnet18:32x16", "resnet18:16x64", "vae:128", "char-lstm:32"}) {
+    EXPECT_TRUE(names.contains(std::string("step ") + step)) << step;
+  }
+  for (const char* first : {"matmul 1024x1024x1024", "softmax 4096x1024", "sort 256x4096", "fft 64x4096"}) EXPECT_TRUE(names.contains(first)) << first;
 }
 
 TEST(Bench, PlotIsACompleteSvgFile) {
