@@ -101,6 +101,32 @@ TEST_P(CompileTest, ClosedOverTensorsAreReadAgain) {
   EXPECT_EQ(f(x).to_doubles()[5], 6);
 }
 
+TEST_P(CompileTest, AClosedOverTensorOfAnotherDTypeIsNoticed) {
+  Tensor w = leaf({6}, 1, 1);
+  const auto f = compile([&](const Tensor& x) { return x * w; });
+  const Tensor x = full({6}, 2, DType::f32, &dev());
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(x).to_doubles()[5], 12);
+  w = leaf({6}, 1, 1).to(DType::i32);
+  eval({w});
+  for (int i = 0; i < 4; ++i) EXPECT_EQ(f(x).to_doubles()[5], 12) << i;
+}
+
+// Replays would not make the gradient again.
+TEST_P(CompileTest, ATensorThatOutlivesTheCallWithAGradientIsRecordedEachTime) {
+  Tensor kept;
+  const auto f = compile([&](const Tensor& x) {
+    kept = x * 2.0;
+    kept.set_grad(x);
+    return x + 1.0;
+  });
+  for (int i = 0; i < 4; ++i) {
+    const Tensor x = leaf({6}, static_cast<float>(i), 1);
+    f(x);
+    EXPECT_EQ(kept.grad().to_doubles(), x.to_doubles()) << i;
+  }
+  EXPECT_EQ(f.stats().replayed, 0u);
+}
+
 TEST_P(CompileTest, AHandleThatIsGoneIsNoticed) {
   auto list = std::make_unique<std::vector<Tensor>>();
   list->push_back(leaf({4}, 1, 0));
