@@ -212,8 +212,10 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.max_group_lanes = limits.maxComputeWorkGroupInvocations;
   std::copy_n(limits.maxComputeWorkGroupSize, 3, caps.max_group);
   std::copy_n(limits.maxComputeWorkGroupCount, 3, caps.max_groups);
+  // Drivers with descriptors in memory name a million; a kernel of more than the other backends allow is of no use.
+  constexpr uint32_t most_bindings = 64;
   caps.max_bindings = std::min(
-      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources});
+      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources, most_bindings});
   // Sixteen at least, so that a four-wide vector access is aligned whatever the driver says.
   caps.buffer_alignment = clamp_to_u32(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
   caps.max_binding_bytes = limits.maxStorageBufferRange;

@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
+#include "core/base/thread_stack.h"
 #include "core/device/plugins.h"
 
 namespace heddle {
@@ -70,6 +71,7 @@ Registry::Registry() : state_(std::make_unique<State>()) {}
 Registry& Registry::instance() {
   // Leaked: devices of its backends live until the process is gone.
   static Registry* const registry = [] {
+    raise_thread_stacks();  // before a driver makes its threads
     auto* made = new Registry();
     register_builtin_backends(*made);
     if (const char* folders = std::getenv("HEDDLE_BACKEND_PATH")) made->state_->failures = load_plugins(*made, folders);

@@ -90,13 +90,11 @@ LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t
 
 namespace {
 
-// Element indices are 32-bit ints; the lanes of a folded grid count up to a row of groups further.
 void check_extents(const Graph& graph, const Group& group) {
   const auto check = [&](int id) {
-    constexpr int64_t limit = INT32_MAX - (int64_t{1} << 24);
-    if (graph.nodes[id].shape.numel() > limit) {
+    if (graph.nodes[id].shape.numel() > addressable_elements) {
       throw LimitError(fmt::format("[eval] what this line records needs a value {} ('{}') of {} elements, and one kernel can address {}: compute it in parts, e.g. of slices", graph.nodes[id].shape.str(),
-                                   graph.nodes[id].op->name, graph.nodes[id].shape.numel(), limit));
+                                   graph.nodes[id].op->name, graph.nodes[id].shape.numel(), addressable_elements));
     }
   };
   for (const Member& member : group.members) {

@@ -23,6 +23,9 @@ struct LowerOptions {
 };
 LowerOptions lower_options(const Caps& caps);
 
+// Elements of the largest value a kernel reads or writes: indices are 32-bit ints, and the lanes of a folded grid count up to a row of groups further.
+constexpr int64_t addressable_elements = INT32_MAX - (int64_t{1} << 24);
+
 // Throws LimitError when a group exceeds what the device can launch or address.
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options);
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "core/exec/lower.h"
 #include "core/exec/rewrites.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
@@ -30,8 +31,14 @@ bool could_meet_loop_limit(const Graph& out, const IrNode& node, const Caps& cap
   return summed && static_cast<uint64_t>(most) > caps.max_loop_iterations / 8;
 }
 
+// lower() refuses what no kernel can address; how to cut it up is not worth a search, which may be as long as the size.
+bool addressable(const Graph& out, const IrNode& node) {
+  const auto fits = [&](int input) { return out.nodes[static_cast<size_t>(input)].shape.numel() <= addressable_elements; };
+  return node.shape.numel() <= addressable_elements && std::all_of(node.inputs.begin(), node.inputs.end(), fits);
+}
+
 int apply(Graph& out, IrNode node, const Caps& caps, PassSet passes) {
-  if (node.leaf < 0) {
+  if (node.leaf < 0 && addressable(out, node)) {
     for (const Row& row : rows) {
       if (!passes.has(row.pass) && !could_meet_loop_limit(out, node, caps)) continue;
       if (const int id = row.apply(out, node, caps); id >= 0) {

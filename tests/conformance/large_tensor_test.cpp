@@ -69,6 +69,17 @@ TEST_P(LargeTensor, BeyondTheLimitsIsRefusedInWords) {
       << bytes;
 }
 
+// In how many pieces a long sum or product is cut is not searched for where nothing can run: such a search is as long as the size.
+TEST_P(LargeTensor, HopelessSizesAreRefusedAtOnce) {
+  constexpr int64_t n = int64_t{1} << 62;
+  const Tensor one = full({1}, 1, DType::f32, &device());
+  const Tensor line = expand(one, {n}), table = expand(one, {n / 4, 3});
+  const Tensor wide = expand(one, {3, n / 8}), tall = expand(one, {n / 8, 5});
+  for (const Tensor& hopeless : {sum(line), argmax(line, 0), prod(table, std::vector<int>{0}), matmul(wide, tall), cumsum(line, 0), sort(line, 0).values}) {
+    EXPECT_THROW(eval({hopeless}), LimitError) << hopeless.shape().str();
+  }
+}
+
 HEDDLE_DEVICE_TESTS(LargeTensor);
 
 }  // namespace

@@ -1,0 +1,47 @@
+#include "core/base/thread_stack.h"
+
+#include <gtest/gtest.h>
+#include <pthread.h>
+
+#include <thread>
+
+namespace heddle {
+namespace {
+
+constexpr size_t mib = size_t{1} << 20;
+
+// The stack size of threads that are made now.
+size_t stack_of_a_thread() {
+  size_t bytes = 0;
+  std::thread([&] {
+    pthread_attr_t mine;
+    if (pthread_getattr_np(pthread_self(), &mine) != 0) return;
+    pthread_attr_getstacksize(&mine, &bytes);
+    pthread_attr_destroy(&mine);
+  }).join();
+  return bytes;
+}
+
+void set_default_stack(size_t bytes) {
+  pthread_attr_t attributes;
+  ASSERT_EQ(pthread_getattr_default_np(&attributes), 0);
+  ASSERT_EQ(pthread_attr_setstacksize(&attributes, bytes), 0);
+  ASSERT_EQ(pthread_setattr_default_np(&attributes), 0);
+  pthread_attr_destroy(&attributes);
+}
+
+// What a process has that was started under `ulimit -s 256`.
+TEST(ThreadStack, SmallDefaultsAreRaisedAndLargeOnesStay) {
+  const size_t before = stack_of_a_thread();
+  set_default_stack(256 << 10);
+  ASSERT_LT(stack_of_a_thread(), mib);
+  raise_thread_stacks();
+  EXPECT_GE(stack_of_a_thread(), 8 * mib);
+  set_default_stack(32 * mib);
+  raise_thread_stacks();
+  EXPECT_GE(stack_of_a_thread(), 32 * mib);
+  set_default_stack(before);
+}
+
+}  // namespace
+}  // namespace heddle
