@@ -15,8 +15,9 @@ constexpr size_t largest_file = size_t{256} << 20;  // a larger one is not carri
 
 }  // namespace
 
-VkDescriptorType descriptor_type(Descriptor::Kind kind) {
-  return kind == Descriptor::Kind::storage ? VK_DESCRIPTOR_TYPE_STORAGE_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+VkDescriptorType descriptor_type(const Descriptor& descriptor) {
+  if (descriptor.kind == Descriptor::Kind::storage) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  return descriptor.image ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
 }
 
 Kernel::~Kernel() {
@@ -84,7 +85,8 @@ KernelId Kernels::add(std::shared_ptr<Kernel> kernel) {
 
 std::shared_ptr<Kernel> Kernels::build(const KernelSource& source) const {
   check_kernel(source, context_.caps());
-  const PrintOptions options = print_options(context_.caps());
+  PrintOptions options = print_options(context_.caps());
+  options.texel_images = context_.physical().texels() == Texels::storage;
   const std::string text = print(source, Target::glsl, options);
   const auto words = compile_glsl_cached(text, source.name);
   auto kernel = std::make_shared<Kernel>(context_);
@@ -98,7 +100,7 @@ std::shared_ptr<Kernel> Kernels::build(const KernelSource& source) const {
 void Kernels::make_layout(Kernel& kernel) const {
   std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.descriptors.size());
   for (uint32_t i = 0; i < bindings.size(); ++i) {
-    bindings[i] = {i, descriptor_type(kernel.descriptors[i].kind), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, descriptor_type(kernel.descriptors[i]), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   }
   VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = static_cast<uint32_t>(bindings.size());

@@ -33,7 +33,7 @@ struct Kernel {
   VkPipeline pipeline = VK_NULL_HANDLE;
 };
 
-VkDescriptorType descriptor_type(Descriptor::Kind kind);
+VkDescriptorType descriptor_type(const Descriptor& descriptor);
 
 class Kernels {
  public:

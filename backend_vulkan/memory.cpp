@@ -39,7 +39,9 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
   VkBufferCreateInfo info{VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO};
   info.size = (bytes + 15) / 16 * 16;
   info.usage = VK_BUFFER_USAGE_STORAGE_BUFFER_BIT | VK_BUFFER_USAGE_TRANSFER_SRC_BIT | VK_BUFFER_USAGE_TRANSFER_DST_BIT;
-  if (caps.texel_loads) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  const Texels texels = context_.physical().texels();
+  if (texels == Texels::uniform) info.usage |= VK_BUFFER_USAGE_UNIFORM_TEXEL_BUFFER_BIT;
+  if (texels == Texels::storage) info.usage |= VK_BUFFER_USAGE_STORAGE_TEXEL_BUFFER_BIT;
   info.sharingMode = VK_SHARING_MODE_EXCLUSIVE;
   context_.check(vkCreateBuffer(context_.device(), &info, nullptr, &made.handle), "vkCreateBuffer");
   try {

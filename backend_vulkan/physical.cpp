@@ -4,7 +4,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <cstring>
+#include <iterator>
+#include <string_view>
 #include <thread>
 
 #include "backend_vulkan/glsl_compiler.h"
@@ -146,6 +149,7 @@ void Physical::read_features() {
   wanted_.features.shaderFloat64 = offered.shaderFloat64;
   wanted_.features.shaderInt64 = offered.shaderInt64;
   wanted_.features.shaderInt16 = offered.shaderInt16;
+  wanted_.features.shaderStorageImageExtendedFormats = offered.shaderStorageImageExtendedFormats;
   storage16_.storagePushConstant16 = VK_FALSE;
   storage16_.storageInputOutput16 = VK_FALSE;
   storage8_.storagePushConstant8 = VK_FALSE;
@@ -225,8 +229,8 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   const bool llvmpipe = info_.driver.find("llvmpipe") != std::string::npos;
   if (llvmpipe) caps.max_loop_iterations = 65535;
   // A texel fetch of all lanes is a handful of vector instructions there, a load from a storage buffer a loop over the lanes with a bounds check each.
-  caps.texel_loads = llvmpipe && limits.maxTexelBufferElements >= limits.maxStorageBufferRange &&
-                     limits.minTexelBufferOffsetAlignment <= caps.buffer_alignment && limits.maxPerStageDescriptorSampledImages >= 2 * caps.max_bindings;
+  if (llvmpipe) texels_ = choose_texels(limits);
+  caps.texel_loads = texels_ != Texels::none;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
   caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;
@@ -237,6 +241,32 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   caps.driver_hash = hash_bytes(properties.pipelineCacheUUID, VK_UUID_SIZE, caps.driver_hash);
   caps.driver_hash = hash_string(info_.name, caps.driver_hash);
   caps.driver_hash = hash_string(info_.driver, caps.driver_hash);
+  if (texels_ != Texels::none) caps.driver_hash = hash_bytes(&texels_, sizeof(texels_), caps.driver_hash);
+}
+
+Texels Physical::choose_texels(const VkPhysicalDeviceLimits& limits) const {
+  const uint32_t most = 2 * info_.caps.max_bindings;  // one of elements and one of quads for each buffer
+  if (limits.maxTexelBufferElements < limits.maxStorageBufferRange || limits.minTexelBufferOffsetAlignment > info_.caps.buffer_alignment) return Texels::none;
+  const bool uniform = limits.maxPerStageDescriptorSampledImages >= most;
+  const bool storage = limits.maxPerStageDescriptorStorageImages >= most && loads_storage_texels();
+  const char* forced = std::getenv("HEDDLE_TEXELS");
+  const std::string_view wish = forced ? forced : "";
+  if (wish == "none") return Texels::none;
+  if (wish == "uniform" && uniform) return Texels::uniform;
+  if (wish == "storage" && storage) return Texels::storage;
+  // Descriptors that are memory of the application carry the functions that read them.
+  if (storage && has(VK_EXT_DESCRIPTOR_BUFFER_EXTENSION_NAME)) return Texels::storage;
+  return uniform ? Texels::uniform : Texels::none;
+}
+
+bool Physical::loads_storage_texels() const {
+  if (!wanted_.features.shaderStorageImageExtendedFormats) return false;
+  constexpr VkFormat formats[] = {VK_FORMAT_R32_SFLOAT, VK_FORMAT_R32_SINT, VK_FORMAT_R16_UINT, VK_FORMAT_R8_SINT, VK_FORMAT_R8_UINT, VK_FORMAT_R32G32B32A32_UINT};
+  return std::all_of(std::begin(formats), std::end(formats), [&](VkFormat format) {
+    VkFormatProperties properties;
+    vkGetPhysicalDeviceFormatProperties(handle_, format, &properties);
+    return (properties.bufferFeatures & VK_FORMAT_FEATURE_STORAGE_TEXEL_BUFFER_BIT) != 0;
+  });
 }
 
 void Physical::read_memory(VkDeviceSize largest_buffer) {

@@ -14,6 +14,11 @@
 
 namespace heddle::vulkan {
 
+// Through which descriptors kernels read what they do not write (Caps::texel_loads says that there are such): uniform texel buffers, whose fetches
+// llvmpipe compiled into the kernel until Mesa 23.3; storage texel buffers, whose loads give their four values in registers where descriptors carry
+// functions of the driver, and fetches give theirs in memory. HEDDLE_TEXELS (none, uniform, storage) forces one of them, for tests and measurements.
+enum class Texels : uint8_t { none, uniform, storage };
+
 class Physical {
  public:
   // Never throws; what is missing stands in info().reason.
@@ -30,6 +35,7 @@ class Physical {
   // For vkCreateDevice.
   const VkPhysicalDeviceFeatures2& wanted() const { return wanted_; }
   const std::vector<const char*>& extensions() const { return extensions_; }
+  Texels texels() const { return texels_; }
   // Pipelines may ask for Caps::subgroup_size lanes in every subgroup, and for subgroups without missing lanes.
   bool fixed_subgroups() const { return fixed_subgroups_; }
   bool full_subgroups() const { return subgroup_control_.computeFullSubgroups == VK_TRUE; }
@@ -43,6 +49,8 @@ class Physical {
   void read_features();
   void read_properties();
   void read_limits(const VkPhysicalDeviceProperties2& properties);
+  Texels choose_texels(const VkPhysicalDeviceLimits& limits) const;
+  bool loads_storage_texels() const;
   void read_memory(VkDeviceSize largest_buffer);
   void read_matrix_units();
   void read_matrix_units_khr();
@@ -69,6 +77,7 @@ class Physical {
   uint32_t queue_family_ = UINT32_MAX;
   uint32_t timestamp_bits_ = 0;
   double timestamp_seconds_ = 0;
+  Texels texels_ = Texels::none;
 };
 
 }  // namespace heddle::vulkan

@@ -74,7 +74,7 @@ void Recording::make_pool(std::span<const Command> commands) {
     if (!dispatch || dispatch->bindings.empty()) continue;
     ++sets;
     for (const Descriptor& d : table_.find(dispatch->kernel)->descriptors) {
-      const VkDescriptorType type = descriptor_type(d.kind);
+      const VkDescriptorType type = descriptor_type(d);
       const auto same = std::find_if(sizes.begin(), sizes.end(), [&](const VkDescriptorPoolSize& size) { return size.type == type; });
       same == sizes.end() ? void(sizes.push_back({type, 1})) : void(++same->descriptorCount);
     }
@@ -190,7 +190,7 @@ void Recording::write_set(VkDescriptorSet set, const Dispatch& dispatch, const K
     writes[i].dstSet = set;
     writes[i].dstBinding = static_cast<uint32_t>(i);
     writes[i].descriptorCount = 1;
-    writes[i].descriptorType = descriptor_type(d.kind);
+    writes[i].descriptorType = descriptor_type(d);
     if (d.kind == Descriptor::Kind::storage) {
       ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
       writes[i].pBufferInfo = &ranges[i];

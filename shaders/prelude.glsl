@@ -112,13 +112,13 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #endif
 //@ HK_TEXEL_LOAD
 // Loads of buffers that are texel buffers.
-#define HK_TEXEL_LOAD_f32(b, i) texelFetch(b, int(i)).x
-#define HK_TEXEL_LOAD_i32(b, i) texelFetch(b, int(i)).x
-#define HK_TEXEL_LOAD_i8(b, i) texelFetch(b, int(i)).x
-#define HK_TEXEL_LOAD_u8(b, i) int(texelFetch(b, int(i)).x)
-#define HK_TEXEL_LOAD_bool(b, i) (texelFetch(b, int(i)).x != 0u)
-#define HK_TEXEL_LOAD_f16(b, i) unpackHalf2x16(texelFetch(b, int(i)).x).x
-#define HK_TEXEL_LOAD_bf16(b, i) uintBitsToFloat(texelFetch(b, int(i)).x << 16)
+#define HK_TEXEL_LOAD_f32(b, i) HK_FETCH(b, i).x
+#define HK_TEXEL_LOAD_i32(b, i) HK_FETCH(b, i).x
+#define HK_TEXEL_LOAD_i8(b, i) HK_FETCH(b, i).x
+#define HK_TEXEL_LOAD_u8(b, i) int(HK_FETCH(b, i).x)
+#define HK_TEXEL_LOAD_bool(b, i) (HK_FETCH(b, i).x != 0u)
+#define HK_TEXEL_LOAD_f16(b, i) unpackHalf2x16(HK_FETCH(b, i).x).x
+#define HK_TEXEL_LOAD_bf16(b, i) uintBitsToFloat(HK_FETCH(b, i).x << 16)
 #define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)
 #define HK_TEXEL_VLOAD_f16(b, i) HK_GATHER(HK_TEXEL_LOAD_f16, b, i)
 #define HK_TEXEL_VLOAD_bf16(b, i) HK_GATHER(HK_TEXEL_LOAD_bf16, b, i)

@@ -86,9 +86,12 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   const std::vector<LoadSite> loads = quad_loads(e, axes.back());
   const bool fits = axes.back().size % 4 == 0 && std::all_of(loads.begin(), loads.end(), [&](const LoadSite& load) { return starts_at_quads(load, axes.back()); });
   const std::string& inner = e.names[axes.back().variable];
-  e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0)) * 4;", e.group_index(), block));
+  // The lanes of one vector register lie side by side and so do their quads: a vector reads one stretch, not `quads` streams of each operand.
+  const int64_t subgroup = std::max<int64_t>(in.caps.subgroup_size, 1), side = lanes % subgroup == 0 ? subgroup : lanes;
+  e.line("int t_lane = CAST(int, LOCAL_ID(0));");
+  e.line(fmt::format("int t_start = {} * {} + t_lane / {} * {} + t_lane % {} * 4;", e.group_index(), block, side, 4 * side * quads, side));
   e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", quads > 8 ? "" : "UNROLL ", quads));
-  e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * lanes));
+  e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * side));
   const std::string end = e.constant(total);
   if (e.varying()) {  // whether rows are whole quads is a number of the launch
     e.open(fmt::format("if ({} == 0)", e.constant(fits)));

@@ -180,6 +180,7 @@ struct Printer {
     if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
     if (options.matrix == MatrixApi::glsl_nv) out += "#define HK_MATRIX_NV 1\n";
     if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
+    if (options.texel_loads) out += fmt::format("#define HK_FETCH(b, i) {}(b, int(i))\n", options.texel_images ? "imageLoad" : "texelFetch");
     out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));
     out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
                        s.group[2]);
@@ -198,12 +199,12 @@ struct Printer {
       if (layout[at].buffer != i) continue;
       aliased = true;
       if (options.texel_loads) {
-        out += fmt::format("layout(set = 0, binding = {}) uniform usamplerBuffer hk_quads_{};\n", at, b.name);
-        out += fmt::format("#define LOAD_QUAD_{}(i) texelFetch(hk_quads_{}, int(uint(i) / {}u))\n", b.name, b.name, per_quad);
+        texels(at, "rgba32ui", "u", "quads_" + b.name);
+        out += fmt::format("#define LOAD_QUAD_{}(i) HK_FETCH(hk_quads_{}, uint(i) / {}u)\n", b.name, b.name, per_quad);
       }
     }
     if (layout[i].kind == Descriptor::Kind::texels) {
-      out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", i, texel_prefix(b.dtype), b.name);
+      texels(i, texel_format(b.dtype), texel_prefix(b.dtype), b.name);
       return;
     }
     // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.
@@ -220,6 +221,24 @@ struct Printer {
                        b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
   }
 
+  void texels(size_t binding, std::string_view format, std::string_view prefix, std::string_view name) {
+    if (options.texel_images) {
+      out += fmt::format("layout(set = 0, binding = {}, {}) uniform readonly {}imageBuffer hk_{};\n", binding, format, prefix, name);
+    } else {
+      out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", binding, prefix, name);
+    }
+  }
+
+  static std::string_view texel_format(DType t) {
+    switch (t) {
+      case DType::f32: return "r32f";
+      case DType::i32: return "r32i";
+      case DType::f16:
+      case DType::bf16: return "r16ui";
+      case DType::i8: return "r8i";
+      default: return "r8ui";
+    }
+  }
   static std::string_view texel_prefix(DType t) { return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u"; }
 
   void buffers() {
@@ -341,9 +360,11 @@ std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptio
   std::vector<Descriptor> all;
   const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));
   const auto texels = [&](const BufferParam& b) { return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4; };
-  for (size_t i = 0; i < source.buffers.size(); ++i) all.push_back({i, texels(source.buffers[i]) ? Descriptor::Kind::texels : Descriptor::Kind::storage});
+  for (size_t i = 0; i < source.buffers.size(); ++i) {
+    all.push_back(texels(source.buffers[i]) ? Descriptor{i, Descriptor::Kind::texels, options.texel_images} : Descriptor{i});
+  }
   for (size_t i = 0; quads && i < source.buffers.size(); ++i) {
-    if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads});
+    if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads, options.texel_images});
   }
   return all;
 }

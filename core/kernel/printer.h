@@ -25,15 +25,17 @@ struct PrintOptions {
   bool int8_dot = false;
   MatrixApi matrix = MatrixApi::none;
   bool texel_loads = false;
+  bool texel_images = false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
 };
 PrintOptions print_options(const Caps& caps);
 
 // How GLSL sees the memory of a buffer: one entry per binding of set 0, the buffers' own first and in order. With texel_loads a buffer that is only
-// read is a uniform texel buffer of one element a texel; a kernel that loads 16 bytes at a time has a further one of uvec4 texels.
+// read is a texel buffer of one element a texel; a kernel that loads 16 bytes at a time has a further one of uvec4 texels.
 struct Descriptor {
   enum class Kind : uint8_t { storage, texels, quads };
   size_t buffer = 0;  // in KernelSource::buffers
   Kind kind = Kind::storage;
+  bool image = false;  // texels, quads: a storage texel buffer
 };
 std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options);
 
