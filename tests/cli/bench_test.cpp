@@ -54,6 +54,16 @@ TEST(Bench, BadInputIsOneLine) {
   fails({"optimizer", "--cases", "juggle:2x2"}, "adamw:TENSORSxELEMENTS");
 }
 
+// Drivers of CPU devices keep the private arrays of kernels on the stacks of their threads, which `ulimit -s` sizes: 256 KiB of panels here.
+TEST(Bench, SmallStacksAreEnough) {
+  const std::string heddle = std::string(HEDDLE_BINARY_DIR) + "/bin/heddle";
+  for (const char* device : {"opencl:0", "vulkan:0"}) {
+    const Finished run = test::run_program({"/bin/bash", "-c", "ulimit -s 256; exec \"$0\" bench matmul --cases 512x512x512 --repetitions 10 --device \"$1\"", heddle, device});
+    if (contains(run.err, "is not available") || contains(run.err, "does not exist") || contains(run.err, "no known device")) continue;
+    EXPECT_EQ(run.exit_code, 0) << device << ": signal " << run.signal << ' ' << run.err;
+  }
+}
+
 TEST(Bench, MatmulRow) {
   const Finished run = run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;

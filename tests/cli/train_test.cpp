@@ -423,6 +423,21 @@ TEST_P(TrainOnDevice, SameSeedSameLosses) {
   EXPECT_GT(done["kernels_per_step"].get<double>(), 0);
   EXPECT_LE(done["kernels_per_step"].get<double>(), 18);
 }
+// Whatever kernels read through (HEDDLE_TEXELS, backend_vulkan/physical.h) where a driver offers it.
+TEST_F(Train, EveryKindOfTexelBufferGivesTheSameLosses) {
+  if (!available("vulkan:0")) GTEST_SKIP() << "vulkan:0 is not available";
+  std::vector<double> expected;
+  for (const char* kind : {"none", "uniform", "storage"}) {
+    std::filesystem::remove_all(out);
+    const Finished run = train({"--epochs", "1", "--json", "--device", "vulkan:0"}, {.environment = {{"HEDDLE_TEXELS", kind}}});
+    ASSERT_EQ(run.exit_code, 0) << kind << ": " << run.err;
+    const std::vector<double> found = losses(run);
+    if (expected.empty()) expected = found;
+    ASSERT_EQ(found.size(), expected.size());
+    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5 * expected[i]) << kind << ' ' << i;
+  }
+}
+
 INSTANTIATE_TEST_SUITE_P(Devices, TrainOnDevice, testing::Values("opencl:0", "vulkan:0"),
                          [](const auto& p) { return std::string(p.param).substr(0, std::string(p.param).find(":")); });
 

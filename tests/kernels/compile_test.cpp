@@ -280,10 +280,10 @@ TEST(CompileBodies, GlslToValidSpirv) {
   const auto path =
       std::filesystem::temp_directory_path() / ("heddle_compile_test_" + std::to_string(::getpid()) + ".spv");
   const auto all = variants(4);
-  for (size_t i = 0; i < 2 * all.size(); ++i) {
-    const Variant& v = all[i / 2];
+  for (size_t i = 0; i < 3 * all.size(); ++i) {
+    const Variant& v = all[i / 3];
     SCOPED_TRACE(v.label());
-    const PrintOptions options{.texel_loads = i % 2 == 1};
+    const PrintOptions options{.texel_loads = i % 3 > 0, .texel_images = i % 3 == 2};
     const auto words = compile_glsl(print(source_of(v), Target::glsl, options), v.body);
     ASSERT_GT(words.size(), 5u);
     EXPECT_EQ(words[0], 0x07230203u);
