@@ -1,6 +1,7 @@
 #include "backend_vulkan/memory.h"
 
 #include <fmt/format.h>
+#include <sys/mman.h>
 
 #include "backend_vulkan/labels.h"
 #include "core/base/error.h"
@@ -61,6 +62,8 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
     if (needed != 0) {
       void* mapped = nullptr;
       context_.check(vkMapMemory(context_.device(), made.memory, 0, VK_WHOLE_SIZE, 0, &mapped), "vkMapMemory");
+      // Mesa 25's lavapipe allocates a stretch of a file, and hands out what mmap() gave without a look at it.
+      if (mapped == MAP_FAILED) vulkan::check(VK_ERROR_OUT_OF_HOST_MEMORY, "vkMapMemory", live);
       made.mapped = static_cast<std::byte*>(mapped);
       made.host_cached = (context_.memory_flags(allocate.memoryTypeIndex) & VK_MEMORY_PROPERTY_HOST_CACHED_BIT) != 0;
     }
