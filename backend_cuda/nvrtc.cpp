@@ -5,11 +5,11 @@
 #include <nvrtc.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cstdlib>
 #include <vector>
 
 #include "backend_cuda/driver.h"
+#include "core/base/ascii.h"
 #include "core/base/error.h"
 
 namespace heddle::cuda {
@@ -183,7 +183,7 @@ int reported(const std::string& log, std::string_view unit, int absent) {
   const size_t at = log.find(unit);
   if (at == std::string::npos) return absent;
   size_t first = at;
-  while (first > 0 && std::isdigit(static_cast<unsigned char>(log[first - 1]))) --first;
+  while (first > 0 && is_ascii_digit(log[first - 1])) --first;
   return first == at ? absent : std::stoi(log.substr(first, at - first));
 }
 

@@ -18,6 +18,33 @@ constexpr int32_t none = -1;
 
 uint64_t pair_key(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
 
+// The special tokens of a text from left to right, of several at one place the longest. Each is looked for once over the whole text, however often others occur.
+class SpecialWalk {
+ public:
+  struct Next {
+    std::string_view name;
+    int32_t token;
+    size_t at;  // npos: no more of it
+  };
+  SpecialWalk(std::string_view text, const std::map<std::string, int32_t>& special) : text_(text) {
+    for (const auto& [name, token] : special) all_.push_back({name, token, text.find(name)});
+  }
+  // The first one that begins at `from` or behind it; null: none.
+  const Next* first(size_t from) {
+    const Next* best = nullptr;
+    for (Next& next : all_) {
+      if (next.at < from) next.at = text_.find(next.name, from);
+      if (next.at == std::string_view::npos) continue;
+      if (best == nullptr || next.at < best->at || (next.at == best->at && next.name.size() > best->name.size())) best = &next;
+    }
+    return best;
+  }
+
+ private:
+  std::string_view text_;
+  std::vector<Next> all_;
+};
+
 }  // namespace
 
 BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special)
@@ -128,16 +155,16 @@ std::vector<int32_t> BpeTokenizer::encode(std::string_view text, SpecialTokens h
       }
     });
   };
-  while (how == SpecialTokens::recognised && !special_.empty()) {
-    std::tuple<size_t, size_t, int32_t> first{std::string_view::npos, 0, none};  // the leftmost, of several there the longest
-    for (const auto& [name, token] : special_) first = std::min(first, {text.find(name), std::numeric_limits<size_t>::max() - name.size(), token});
-    const auto [at, longest, token] = first;
-    if (at == std::string_view::npos) break;
-    append(text.substr(0, at));
-    out.push_back(token);
-    text.remove_prefix(at + text_of(token).size());
+  size_t done = 0;
+  if (how == SpecialTokens::recognised) {
+    SpecialWalk walk(text, special_);
+    for (const SpecialWalk::Next* next = walk.first(0); next != nullptr; next = walk.first(done)) {
+      append(text.substr(done, next->at - done));
+      out.push_back(next->token);
+      done = next->at + next->name.size();
+    }
   }
-  append(text);
+  append(text.substr(done));
   return out;
 }
 

@@ -5,11 +5,11 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <numeric>
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/parse_json.h"
 #include "data/unicode.h"
 #include "io/atomic_file.h"
 #include "io/read_file.h"
@@ -43,7 +43,7 @@ std::vector<uint8_t> bytes_in_order() {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // what is written
 using Merge = BpeTokenizer::Merge;
 
 std::string printable(std::string_view bytes) {
@@ -73,11 +73,11 @@ std::optional<std::string> bytes_of(std::string_view text) {
 // Puts a tokenizer together from a vocabulary and merges as text.
 class Reader {
  public:
-  Reader(const Json& vocab, std::string_view where) : where_(where), names_(vocab.size()) {
+  Reader(const nlohmann::json& vocab, std::string_view where) : where_(where), names_(vocab.size()) {
     if (!vocab.is_object() || vocab.empty()) fail("the vocabulary is not a JSON object of tokens and numbers");
     for (const auto& [name, number] : vocab.items()) {
       if (!number.is_number_unsigned() || number.get<uint64_t>() >= names_.size() || !names_[number.get<size_t>()].empty() || name.empty()) {
-        fail(fmt::format("token '{}' has the number {}; {} tokens must have the numbers 0 to {}, each once", name, number.dump(), names_.size(), names_.size() - 1));
+        fail(fmt::format("token '{}' has the number {}; {} tokens must have the numbers 0 to {}, each once", shortened(name), shortened(number.dump()), names_.size(), names_.size() - 1));
       }
       names_[number.get<size_t>()] = name;
       token_of_.emplace(name, number.get<int32_t>());
@@ -88,12 +88,12 @@ class Reader {
   void add_merge(const std::string& line, const std::string& where) {
     const size_t space = line.find(' ');
     if (space == 0 || space == std::string::npos || space + 1 == line.size() || line.find(' ', space + 1) != std::string::npos) {
-      throw IoError(fmt::format("[bpe] {}: '{}' is not two tokens with one space between them", where, line));
+      throw IoError(fmt::format("[bpe] {}: '{}' is not two tokens with one space between them", where, shortened(line)));
     }
     const std::string left = line.substr(0, space), right = line.substr(space + 1);
     const auto number = [&](const std::string& name) {
       const auto found = token_of_.find(name);
-      if (found == token_of_.end()) throw IoError(fmt::format("[bpe] {}: token '{}' is not in the vocabulary {}; do the two files belong together?", where, name, where_));
+      if (found == token_of_.end()) throw IoError(fmt::format("[bpe] {}: token '{}' is not in the vocabulary {}; do the two files belong together?", where, shortened(name), where_));
       return found->second;
     };
     merges_.push_back({number(left), number(right), number(left + right)});
@@ -118,7 +118,7 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[bpe] {}: {}", where_, what)); }
+  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[bpe] {}: {}", where_, shortened(what))); }
 
   std::string where_;
   std::vector<std::string> names_;
@@ -128,9 +128,11 @@ class Reader {
 
 Json vocabulary_json(const BpeTokenizer& tokenizer) {
   Json vocab = Json::object();
+  // Names differ, so each goes to the end: operator[] would compare it with all before it.
+  Json::object_t::Container& entries = vocab.get_ref<Json::object_t&>();
   for (int32_t i = 0; i < tokenizer.size(); ++i) {
     const std::string& token = tokenizer.text_of(i);
-    vocab[tokenizer.special().count(token) == 0 ? printable(token) : token] = i;
+    entries.emplace_back(tokenizer.special().count(token) == 0 ? printable(token) : token, i);
   }
   return vocab;
 }
@@ -143,21 +145,15 @@ std::vector<std::string> merge_lines(const BpeTokenizer& tokenizer) {
 
 }  // namespace
 
-std::shared_ptr<const BpeTokenizer> detail::bpe_from_json(const Json& json, std::string_view where) {
+std::shared_ptr<const BpeTokenizer> detail::bpe_from_json(const nlohmann::json& json, std::string_view where) {
   Reader reader(json.at("vocab"), where);
   size_t number = 0;
-  for (const Json& line : json.at("merges")) reader.add_merge(line.get<std::string>(), fmt::format("{}: merge {}", where, number++));
+  for (const nlohmann::json& line : json.at("merges")) reader.add_merge(line.get<std::string>(), fmt::format("{}: merge {}", where, number++));
   return reader.finish();
 }
 
 std::shared_ptr<const BpeTokenizer> BpeTokenizer::load(const std::string& vocab_json, const std::string& merges_txt) {
-  Json vocab;
-  try {
-    vocab = Json::parse(read_text_file(vocab_json, "bpe"));
-  } catch (const Json::exception& error) {
-    throw IoError(fmt::format("[bpe] {}: not JSON: {}", vocab_json, error.what()));
-  }
-  Reader reader(vocab, vocab_json);
+  Reader reader(parse_json(read_text_file(vocab_json, "bpe"), fmt::format("[bpe] {}", vocab_json)), vocab_json);
   std::istringstream lines(read_text_file(merges_txt, "bpe"));
   std::string line;
   for (size_t number = 1; std::getline(lines, line); ++number) {

@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
+#include <optional>
 #include <set>
+#include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 #include "io/read_file.h"
 
 namespace heddle::data {
@@ -105,20 +108,17 @@ void CsvTable::parse(const std::string& text, char separator) {
 
 size_t CsvTable::column(const std::string& name) const {
   const auto found = std::find(columns_.begin(), columns_.end(), name);
-  if (found == columns_.end()) throw ValueError(fmt::format("[csv] {} has no column '{}'; there are: {}", path_, name, fmt::join(columns_, ", ")));
+  if (found == columns_.end()) throw ValueError(fmt::format("[csv] {} has no column '{}'; there are: {}", path_, shortened(name), shortened(fmt::format("{}", fmt::join(columns_, ", ")), 1000)));
   return static_cast<size_t>(found - columns_.begin());
 }
 
 double CsvTable::number(int64_t row, size_t column) const {
   const std::string& field = text(row, column);
   const size_t first = field.find_first_not_of(" \t"), last = field.find_last_not_of(" \t");
-  double value = 0;
-  const char* end = field.data() + last + 1;
-  if (first != std::string::npos) {
-    const auto [stop, error] = std::from_chars(field.data() + first, end, value);
-    if (error == std::errc() && stop == end) return value;
-  }
-  throw IoError(fmt::format("[csv] {}:{}: '{}' in column '{}' is not a number", path_, rows_[static_cast<size_t>(row)].line, field, columns_[column]));
+  const bool blank = first == std::string::npos;
+  const std::optional<double> value = blank ? std::nullopt : parse_number<double>(std::string_view(field).substr(first, last + 1 - first));
+  if (value) return *value;
+  throw IoError(fmt::format("[csv] {}:{}: '{}' in column '{}' is not a number", path_, rows_[static_cast<size_t>(row)].line, shortened(field), shortened(columns_[column])));
 }
 
 std::vector<std::string> CsvTable::classes(size_t column) const {
@@ -145,7 +145,7 @@ DatasetPtr csv_dataset(const CsvTable& table, const CsvExample& example) {
   for (int64_t row = 0; row < table.size(); ++row) {
     const auto found = std::find(classes.begin(), classes.end(), table.text(row, label));
     if (found == classes.end()) {
-      throw IoError(fmt::format("[csv] the label '{}' of row {} is none of the classes {}", table.text(row, label), row + 1, fmt::join(classes, ", ")));
+      throw IoError(fmt::format("[csv] the label '{}' of row {} is none of the classes {}", shortened(table.text(row, label)), row + 1, shortened(fmt::format("{}", fmt::join(classes, ", ")), 1000)));
     }
     labels.push_back(static_cast<int32_t>(found - classes.begin()));
   }

@@ -4,6 +4,7 @@
 // is missing. Errors: as in data/image_file.h. Thread safety: may be called from any thread.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -21,6 +22,9 @@ Pixels decode_png(const std::string& path, const std::vector<uint8_t>& file, int
 Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, int channels);
 std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height, int channels);
 
+constexpr int64_t most_pixels = int64_t{1} << 28;
+// IoError where a header says more than the `most` pixels that a file of so many bytes can hold.
+void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most);
 // IoError unless both are positive and their product is at most 2^28.
 void check_image_size(const std::string& path, int64_t width, int64_t height);
 

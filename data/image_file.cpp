@@ -6,6 +6,7 @@
 #include <array>
 #include <filesystem>
 
+#include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "data/image_codecs.h"
 #include "io/atomic_file.h"
@@ -33,7 +34,7 @@ Array planes(const Pixels& decoded) {
 
 bool is_image_name(const fs::path& path) {
   std::string end = path.extension().string();
-  std::transform(end.begin(), end.end(), end.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(end.begin(), end.end(), end.begin(), ascii_lower);
   return end == ".png" || end == ".jpg" || end == ".jpeg";
 }
 
@@ -49,8 +50,11 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 }  // namespace
 
 void check_image_size(const std::string& path, int64_t width, int64_t height) {
-  constexpr int64_t most_pixels = int64_t{1} << 28;
   if (width < 1 || height < 1 || width * height > most_pixels) fail(path, fmt::format("{} x {} pixels; at most 2^28 are read", width, height));
+}
+
+void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most) {
+  if (width * height > most) fail(path, fmt::format("its header says {} x {} pixels, which {} bytes cannot hold", width, height, file_bytes));
 }
 
 Array read_image(const std::string& path, int channels) {

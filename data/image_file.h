@@ -1,8 +1,8 @@
 // Image files and folders of them: PNG and JPEG.
 //
 // Invariants: pixels are u8 of shape (channels, height, width), 1 channel for grey and 3 for RGB; transparency is laid on black; 16 bits become 8.
-// Errors: IoError with the path and the decoder's reason for a file that is missing, no image, broken or cut short, or larger than 2^28 pixels: a header is not
-// believed. A file whose decoder (libpng, libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
+// Errors: IoError with the path and the decoder's reason for a file that is missing, no image, broken or cut short, larger than 2^28 pixels, or with
+// more pixels than a file of its length can hold (about 8,000 a byte for PNG at 1 bit, 512 for JPEG): a header is not believed. A file whose decoder (libpng, libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
 #pragma once
 
 #include <string>

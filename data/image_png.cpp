@@ -4,6 +4,7 @@
 #include <png.h>
 #endif
 
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -29,12 +30,22 @@ struct PngImage : png_image {
   PngImage& operator=(const PngImage&) = delete;
 };
 
+// The most pixels that a PNG of this many bytes and this kind can hold: deflate makes at most 1032 bytes of one. The header is the first chunk, always.
+int64_t most_png_pixels(const std::vector<uint8_t>& file) {
+  constexpr size_t depth_at = 24, kind_at = 25;
+  if (file.size() <= kind_at) return 0;
+  constexpr std::array<int64_t, 7> samples = {1, 0, 3, 1, 2, 0, 4};  // by colour type
+  const int64_t bits = int64_t{file[depth_at]} * (file[kind_at] < samples.size() ? samples[file[kind_at]] : 0);
+  return bits == 0 ? 0 : static_cast<int64_t>(file.size()) * 1032 * 8 / bits;
+}
+
 }  // namespace
 
 Pixels decode_png(const std::string& path, const std::vector<uint8_t>& file, int channels) {
   PngImage image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(path, image.message);
   check_image_size(path, image.width, image.height);
+  check_image_held(path, file.size(), image.width, image.height, most_png_pixels(file));
   if (channels == 0) channels = (image.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
   image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   std::vector<uint8_t> pixels(PNG_IMAGE_SIZE(image));

@@ -6,10 +6,11 @@
 #include <array>
 #include <filesystem>
 #include <optional>
-#include <regex>
 #include <string_view>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 #include "data/zip.h"
 #include "io/atomic_file.h"
 #include "io/read_file.h"
@@ -58,7 +59,7 @@ class NpyReader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[numpy] {}: {}", where_, what)); }
+  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[numpy] {}: {}", where_, shortened(what, 500))); }
 
   Bytes take(size_t bytes) {
     if (bytes > file_.size()) fail("truncated header");
@@ -82,32 +83,52 @@ class NpyReader {
   // {'descr': '<f4', 'fortran_order': False, 'shape': (3, 4), }
   Header parse(const std::string& text) const {
     if (text.size() > 4096) fail("the header is too long");
-    static const std::regex descr("'descr':\\s*'([<>|=])(\\w+)'"), order("'fortran_order':\\s*(True|False)"), shape("'shape':\\s*\\(([0-9L, ]*)\\)");
-    std::smatch found;
     Header header;
-    if (!std::regex_search(text, found, descr)) fail("the header has no plain dtype; structured arrays are not read");
-    const auto row = std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.name == found[2].str(); });
-    if (row == dtypes.end()) fail(fmt::format("the dtype '{}{}' is none of f2, f4, f8, i1, u1, i4, i8, b1; convert it with astype", found[1].str(), found[2].str()));
+    const std::string_view descr = quoted(value_of(text, "descr"));
+    if (descr.size() < 2 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) fail("the header has no plain dtype; structured arrays are not read");
+    const auto row = std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.name == descr.substr(1); });
+    if (row == dtypes.end()) fail(fmt::format("the dtype '{}' is none of f2, f4, f8, i1, u1, i4, i8, b1; convert it with astype", shortened(descr)));
     header.dtype = row->dtype;
-    header.swapped = found[1] == ">";
-    if (!std::regex_search(text, found, order)) fail("the header does not say fortran_order");
-    header.fortran = found[1] == "True";
-    if (!std::regex_search(text, found, shape)) fail("the header has no shape");
+    header.swapped = descr[0] == '>';
+    const std::string_view order = value_of(text, "fortran_order");
+    header.fortran = order.starts_with("True");
+    if (!header.fortran && !order.starts_with("False")) fail("the header does not say fortran_order");
+    const std::string_view dims = value_of(text, "shape");
+    const size_t close = dims.find(')');
+    if (!dims.starts_with('(') || close == std::string_view::npos) fail("the header has no shape");
     try {
-      header.shape = shape_of(found[1]);
+      header.shape = shape_of(dims.substr(1, close - 1));
     } catch (const ShapeError&) {
       fail("the shape overflows");
     }
     return header;
   }
 
-  Shape shape_of(const std::string& text) const {
+  // What stands behind 'key': in the header, blanks left out; empty: no such key.
+  static std::string_view value_of(std::string_view text, std::string_view key) {
+    const std::string mark = fmt::format("'{}':", key);
+    const size_t at = text.find(mark);
+    const size_t from = at == std::string_view::npos ? at : text.find_first_not_of(" \t\n", at + mark.size());
+    return from == std::string_view::npos ? std::string_view() : text.substr(from);
+  }
+
+  // The text between the quotes that the value begins with; empty: it begins with none.
+  static std::string_view quoted(std::string_view value) {
+    const size_t close = value.find('\'', 1);
+    return value.starts_with('\'') && close != std::string_view::npos ? value.substr(1, close - 1) : std::string_view();
+  }
+
+  // Numbers between commas and blanks; NumPy of Python 2 wrote an L behind each.
+  Shape shape_of(std::string_view text) const {
     Shape shape;
-    static const std::regex number("[0-9]+");
-    for (auto at = std::sregex_iterator(text.begin(), text.end(), number); at != std::sregex_iterator(); ++at) {
-      if (at->length() > 18) fail("impossible dimension");
+    constexpr std::string_view between = "L, ";
+    for (size_t at = text.find_first_not_of(between); at != std::string_view::npos; at = text.find_first_not_of(between, at)) {
+      const size_t end = std::min(text.find_first_of(between, at), text.size());
+      const std::optional<int64_t> size = parse_number<int64_t>(text.substr(at, end - at));
+      if (!size || *size < 0 || *size >= 1'000'000'000'000'000'000) fail("impossible dimension");
       if (shape.rank() == Shape::max_rank) fail(fmt::format("more than {} dimensions", Shape::max_rank));
-      shape.push_back(std::stoll(at->str()));
+      shape.push_back(*size);
+      at = end;
     }
     return shape;
   }
@@ -148,7 +169,7 @@ Array read_npy(const std::string& path) {
 
 NamedArrays read_npz(const std::string& path) {
   NamedArrays arrays;
-  for (const auto& [name, bytes] : read_zip(path, "numpy")) arrays.emplace(without_ending(name), NpyReader(bytes, fmt::format("{}: {}", path, name)).read());
+  for (const auto& [name, bytes] : read_zip(path, "numpy")) arrays.emplace(without_ending(name), NpyReader(bytes, fmt::format("{}: {}", path, shortened(name))).read());
   return arrays;
 }
 

@@ -2,23 +2,21 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
 #include "core/base/error.h"
+#include "core/base/parse_json.h"
 
 namespace heddle::data {
 
-using Json = nlohmann::ordered_json;
-
 std::string Preprocessing::str() const {
-  Json json = {{"transforms", transforms}, {"mean", statistics.mean}, {"deviation", statistics.deviation}, {"classes", classes}};
-  if (tokenizer) json["tokenizer"] = Json::parse(tokenizer->str());
-  return json.dump();
+  const nlohmann::ordered_json json = {{"transforms", transforms}, {"mean", statistics.mean}, {"deviation", statistics.deviation}, {"classes", classes}};
+  std::string text = json.dump();
+  if (tokenizer) text.insert(text.size() - 1, ",\"tokenizer\":" + tokenizer->str());
+  return text;
 }
 
 Preprocessing Preprocessing::parse(std::string_view text, std::string_view where) {
+  const nlohmann::json json = parse_json(text, fmt::format("[preprocessing] {}", where));
   try {
-    const Json json = Json::parse(text);
     Preprocessing p;
     json.at("transforms").get_to(p.transforms);
     json.at("mean").get_to(p.statistics.mean);
@@ -27,10 +25,10 @@ Preprocessing Preprocessing::parse(std::string_view text, std::string_view where
     if (json.contains("tokenizer")) p.tokenizer = parse_tokenizer(json.at("tokenizer").dump(), where);
     p.make_transforms();  // as a check
     return p;
-  } catch (const Json::exception& error) {
-    throw IoError(fmt::format("[preprocessing] {}: not what preprocessing is stored as: {}", where, error.what()));
+  } catch (const nlohmann::json::exception& error) {
+    throw IoError(fmt::format("[preprocessing] {}: not what preprocessing is stored as: {}", where, shortened(error.what())));
   } catch (const ValueError& error) {
-    throw IoError(fmt::format("[preprocessing] {}: {}", where, error.what()));
+    throw IoError(fmt::format("[preprocessing] {}: {}", where, shortened(error.what())));
   }
 }
 

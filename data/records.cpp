@@ -1,7 +1,6 @@
 #include "data/records.h"
 
 #include <fmt/format.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <zlib.h>
 
@@ -144,49 +143,49 @@ void RecordWriter::finish() {
 
 // ---- reading
 
-RecordFile::RecordFile(const std::string& path) : path_(path) {
-  map();
-  try {
-    read_end();
-  } catch (...) {
-    ::munmap(const_cast<uint8_t*>(bytes_), size_);
-    throw;
-  }
-}
-
-RecordFile::~RecordFile() { ::munmap(const_cast<uint8_t*>(bytes_), size_); }
-
-void RecordFile::map() {
-  const Descriptor file(open_file(path_, O_RDONLY));
+RecordFile::RecordFile(const std::string& path) : path_(path), file_(open_file(path, O_RDONLY)) {
   struct stat info {};
-  if (!file || ::fstat(file.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    const std::string reason = file ? "not a file" : std::strerror(errno);
+  if (!file_ || ::fstat(file_.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    const std::string reason = file_ ? "not a file" : std::strerror(errno);
     throw IoError(fmt::format("[records] {}: cannot read: {}", path_, reason));
   }
   size_ = static_cast<uint64_t>(info.st_size);
-  void* mapped = size_ == 0 ? nullptr : ::mmap(nullptr, size_, PROT_READ, MAP_PRIVATE, file.number(), 0);
-  if (mapped == MAP_FAILED) throw IoError(fmt::format("[records] {}: cannot map: {}", path_, std::strerror(errno)));
-  bytes_ = static_cast<const uint8_t*>(mapped);
+  read_end();
+}
+
+RecordFile::~RecordFile() = default;
+
+std::vector<uint8_t> RecordFile::read(uint64_t at, uint64_t bytes) const {
+  std::vector<uint8_t> out(bytes);
+  for (uint64_t done = 0; done < bytes;) {
+    const ssize_t count = ::pread(file_.number(), out.data() + done, bytes - done, static_cast<off_t>(at + done));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) throw IoError(fmt::format("[records] {}: cannot read: {}", path_, std::strerror(errno)));
+    if (count == 0) throw IoError(fmt::format("[records] {}: it became shorter than the {} bytes that it had when it was opened", path_, size_));
+    done += static_cast<uint64_t>(count);
+  }
+  return out;
 }
 
 void RecordFile::read_end() {
   const auto fail = [&](const char* what) { throw IoError(fmt::format("[records] {}: truncated or corrupt: {}", path_, what)); };
-  const auto is_magic = [&](uint64_t at) { return std::memcmp(bytes_ + at, magic.data(), magic.size()) == 0; };
+  const auto is_magic = [&](uint64_t at) { return std::memcmp(read(at, magic.size()).data(), magic.data(), magic.size()) == 0; };
   if (size_ < magic.size() + end_bytes || !is_magic(0)) throw IoError(fmt::format("[records] {}: not a file of records; `heddle pack` makes one", path_));
   if (!is_magic(size_ - magic.size())) fail("its end is missing");
-  const uint8_t* end = bytes_ + size_ - end_bytes;
-  Reader in(end, end_bytes, fail);
+  const std::vector<uint8_t> end = read(size_ - end_bytes, end_bytes);
+  Reader in(end.data(), end_bytes, fail);
   const auto metadata_at = in.take<uint64_t>(), metadata_bytes = in.take<uint64_t>(), index_at = in.take<uint64_t>(), index_bytes = in.take<uint64_t>();
   const auto metadata_crc = in.take<uint32_t>(), index_crc = in.take<uint32_t>(), end_crc = in.take<uint32_t>();
-  if (crc_of(end, 40) != end_crc) fail("its end does not match its checksum");
+  if (crc_of(end.data(), 40) != end_crc) fail("its end does not match its checksum");
   const uint64_t body = size_ - end_bytes;
   if (metadata_at > body || metadata_bytes > body - metadata_at || index_at != metadata_at + metadata_bytes || index_bytes != body - index_at || index_bytes % entry_bytes != 0) {
     fail("its parts do not fit together");
   }
-  if (crc_of(bytes_ + index_at, index_bytes) != index_crc) fail("its index does not match its checksum");
-  if (crc_of(bytes_ + metadata_at, metadata_bytes) != metadata_crc) fail("its metadata does not match its checksum");
-  metadata_.assign(reinterpret_cast<const char*>(bytes_ + metadata_at), metadata_bytes);
-  Reader index(bytes_ + index_at, index_bytes, fail);
+  const std::vector<uint8_t> entries = read(index_at, index_bytes), metadata = read(metadata_at, metadata_bytes);
+  if (crc_of(entries.data(), entries.size()) != index_crc) fail("its index does not match its checksum");
+  if (crc_of(metadata.data(), metadata.size()) != metadata_crc) fail("its metadata does not match its checksum");
+  metadata_.assign(metadata.begin(), metadata.end());
+  Reader index(entries.data(), index_bytes, fail);
   for (uint64_t at = magic.size(); index.left() > 0; at += index_.back().bytes) {
     index_.push_back({index.take<uint64_t>(), index.take<uint64_t>(), index.take<uint32_t>()});
     if (index_.back().offset != at || index_.back().bytes > metadata_at - at) fail("its index does not fit");
@@ -198,8 +197,9 @@ Sample RecordFile::get(int64_t index, Random&) const {
   if (index < 0 || index >= size()) throw ValueError(fmt::format("[records] {}: there is no record {} among {}", path_, index, size()));
   const RecordWriter::Entry& entry = index_[static_cast<size_t>(index)];
   const auto fail = [&](const char* what) { throw IoError(fmt::format("[records] {}: record {} is corrupt: {}", path_, index, what)); };
-  if (crc_of(bytes_ + entry.offset, entry.bytes) != entry.crc) fail("it does not match its checksum");
-  return decoded(bytes_ + entry.offset, entry.bytes, fail);
+  const std::vector<uint8_t> bytes = read(entry.offset, entry.bytes);
+  if (crc_of(bytes.data(), bytes.size()) != entry.crc) fail("it does not match its checksum");
+  return decoded(bytes.data(), bytes.size(), fail);
 }
 
 int64_t pack(const Dataset& dataset, const std::string& path, const std::string& metadata) {

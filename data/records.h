@@ -1,9 +1,10 @@
-// Records: examples packed into one file, read by number through a memory map, for data larger than memory.
+// Records: examples packed into one file, read by number where they lie, for data larger than memory.
 //
 // Layout, little-endian: 8 bytes "HDLREC01"; the records, each the arrays of an example (count u8; for each: dtype u8, rank u8, rank x i64, the elements);
 // the metadata (text); the index, for each record its offset u64, bytes u64 and CRC-32 u32; and 52 bytes at the end: offset and bytes of the metadata and
 // of the index (4 x u64), CRC-32 of metadata, of index and of the end itself (3 x u32), "HDLREC01".
-// Invariants: a file has its name only when it is whole; every byte is under a checksum or compared; a record is checked whenever it is read.
+// Invariants: a file has its name only when it is whole; every byte is under a checksum or compared; a record is checked whenever it is read. The file is read, not mapped: one that
+// is cut or overwritten while it is open gives an error, where a map would end the process.
 // Errors: IoError with the path, and the record. Thread safety: RecordFile may be read by several threads; a writer is driven by one.
 #pragma once
 
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "core/base/files.h"
 #include "data/dataset.h"
 #include "io/atomic_file.h"
 
@@ -54,11 +56,11 @@ class RecordFile final : public Dataset {
   const std::string& metadata() const { return metadata_; }
 
  private:
-  void map();
   void read_end();
+  std::vector<uint8_t> read(uint64_t at, uint64_t bytes) const;
 
   std::string path_, metadata_;
-  const uint8_t* bytes_ = nullptr;
+  Descriptor file_;
   uint64_t size_ = 0;
   std::vector<RecordWriter::Entry> index_;
 };

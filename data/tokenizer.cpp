@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "core/base/error.h"
+#include "core/base/parse_json.h"
 #include "data/bpe_text.h"
 #include "data/unicode.h"
 
@@ -25,14 +25,14 @@ void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary) {
 }
 
 TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where) {
-  const auto fail = [&](std::string_view what) { throw IoError(fmt::format("[tokenizer] {}: {}", where, what)); };
+  const auto fail = [&](std::string_view what) { throw IoError(fmt::format("[tokenizer] {}: {}", where, shortened(what))); };
+  const nlohmann::json json = parse_json(text, fmt::format("[tokenizer] {}", where));
   try {
-    const Json json = Json::parse(text);
     const std::string type = json.at("type");
     if (type == "bpe") return detail::bpe_from_json(json, where);
     if (type != "characters") fail(fmt::format("type is '{}'; known: bpe, characters", type));
     return std::make_shared<CharTokenizer>(json.at("characters").get<std::string>());
-  } catch (const Json::exception& error) {
+  } catch (const nlohmann::json::exception& error) {
     fail(fmt::format("not what a tokenizer is stored as: {}", error.what()));
   } catch (const ValueError& error) {
     fail(error.what());

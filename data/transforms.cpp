@@ -10,6 +10,8 @@
 #include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 
 namespace heddle::data {
 namespace {
@@ -267,22 +269,17 @@ Transform parse_transform(const std::string& text) {
   if (found == known.end()) {
     std::vector<std::string> names;
     for (const auto& [each, made] : known) names.push_back(each);
-    throw ValueError(fmt::format("[transform] unknown transform '{}'; known: {}", name, fmt::join(names, ", ")));
+    throw ValueError(fmt::format("[transform] unknown transform '{}'; known: {}", shortened(name), fmt::join(names, ", ")));
   }
   Numbers numbers;
   while (words >> word) {
-    size_t used = 0;
-    double value = 0;
-    try {
-      value = std::stod(word, &used);
-    } catch (const std::exception&) {
-    }
-    if (used == 0 || used != word.size()) throw ValueError(fmt::format("[transform] '{}' in '{}' is no number", word, text));
-    numbers.push_back(value);
+    const std::optional<double> value = parse_number<double>(word.starts_with('+') ? std::string_view(word).substr(1) : word);
+    if (!value) throw ValueError(fmt::format("[transform] '{}' in '{}' is no number", shortened(word), shortened(text)));
+    numbers.push_back(*value);
   }
   const Known& k = found->second;
   if (numbers.size() < k.least || numbers.size() > k.most) {
-    throw ValueError(fmt::format("[transform] '{}' has {} numbers, expected {} to {}", text, numbers.size(), k.least, k.most));
+    throw ValueError(fmt::format("[transform] '{}' has {} numbers, expected {} to {}", shortened(text), numbers.size(), k.least, k.most));
   }
   return k.make(numbers);
 }

@@ -8,6 +8,7 @@
 #include <span>
 
 #include "core/base/error.h"
+#include "core/base/shortened.h"
 #include "io/inflate.h"
 #include "io/read_file.h"
 
@@ -59,7 +60,7 @@ class Archive {
     if (e.method == 0 && e.size == e.packed) {
       out.assign(packed.begin(), packed.end());
     } else if (e.method == 8 && e.size <= most_inflation * (e.packed + 1)) {
-      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, e.name)).fill(out, e.size + 1);
+      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, shortened(e.name))).fill(out, e.size + 1);
     } else {
       fail(fmt::format("entry '{}' is neither stored nor deflated", e.name));
     }
@@ -68,7 +69,7 @@ class Archive {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(fmt::format("[{}] {}: {}", who_, path_, what)); }
+  [[noreturn]] void fail(const std::string& what) const { throw IoError(fmt::format("[{}] {}: {}", who_, path_, shortened(what, 500))); }
 
   Bytes part(uint64_t at, uint64_t bytes) const {
     if (at > file_.size() || bytes > file_.size() - at) fail("truncated archive");
@@ -132,7 +133,7 @@ std::map<std::string, std::vector<uint8_t>> read_zip(const std::string& path, co
   const Archive archive(file, who, path);
   std::map<std::string, std::vector<uint8_t>> contents;
   for (const Entry& entry : archive.entries()) {
-    if (!contents.emplace(entry.name, archive.contents(entry)).second) throw IoError(fmt::format("[{}] {}: entry '{}' is there twice", who, path, entry.name));
+    if (!contents.emplace(entry.name, archive.contents(entry)).second) throw IoError(fmt::format("[{}] {}: entry '{}' is there twice", who, path, shortened(entry.name)));
   }
   return contents;
 }

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <string_view>
@@ -13,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/parse_json.h"
 #include "io/atomic_file.h"
 #include "io/read_file.h"
 
@@ -60,12 +60,7 @@ struct Reader {
         duplicate = value.get<std::string>();
       return true;
     };
-    Json parsed;
-    try {
-      parsed = Json::parse(text.begin(), text.end(), watch);
-    } catch (const Json::exception& error) {
-      fail("the header is not JSON: {}", error.what());
-    }
+    Json parsed = parse_json<Json>(text, fmt::format("[safetensors] {}: the header", path), watch);
     if (!duplicate.empty()) fail("the name '{}' appears twice in the header", duplicate);
     if (!parsed.is_object()) fail("the header is not a JSON object");
     return parsed;
@@ -102,7 +97,7 @@ Shape shape_of(const Reader& reader, const std::string& name, const Json& list) 
   int64_t numel = 1;
   for (const Json& dim : list) {
     const std::optional<uint64_t> size = unsigned_of(dim);
-    if (!size || *size > uint64_t{1} << 62) reader.fail("tensor '{}': impossible dimension {}", name, dim.dump());
+    if (!size || *size > uint64_t{1} << 62) reader.fail("tensor '{}': impossible dimension {}", name, shortened(dim.dump()));
     dims.push_back(static_cast<int64_t>(*size));
     if (__builtin_mul_overflow(numel, dims.back(), &numel)) reader.fail("tensor '{}': the shape overflows", name);
   }
@@ -119,12 +114,12 @@ Entry entry_of(const Reader& reader, const std::string& name, const Json& json, 
   const auto row = std::find_if(dtype_names.begin(), dtype_names.end(), [&](const auto& r) {
     return dtype.is_string() && dtype.get<std::string>() == r.first;
   });
-  if (row == dtype_names.end()) reader.fail("tensor '{}': unknown dtype {}", name, dtype.dump());
+  if (row == dtype_names.end()) reader.fail("tensor '{}': unknown dtype {}", name, shortened(dtype.dump()));
   entry.dtype = row->second;
   entry.shape = shape_of(reader, name, json["shape"]);
   const Json& offsets = json["data_offsets"];
   if (!offsets.is_array() || offsets.size() != 2 || !unsigned_of(offsets[0]) || !unsigned_of(offsets[1])) {
-    reader.fail("tensor '{}': data_offsets is {}, expected two non-negative numbers", name, offsets.dump());
+    reader.fail("tensor '{}': data_offsets is {}, expected two non-negative numbers", name, shortened(offsets.dump()));
   }
   entry.begin = *unsigned_of(offsets[0]);
   entry.end = *unsigned_of(offsets[1]);

@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <nlohmann/json.hpp>
-
+#include "core/base/parse_json.h"
 #include "nn/init.h"
 
 namespace heddle::nn {
@@ -11,25 +10,34 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-GptOptions gpt_options(const Json& json) {
+// A description comes from a file: what cannot be meant is refused before parameters are made of it.
+int64_t size_in(const nlohmann::json& json, const char* key, int64_t most = int64_t{1} << 24) {
+  const nlohmann::json& number = json.at(key);
+  const int64_t value = number.is_number_integer() ? number.get<int64_t>() : 0;  // nlohmann casts 1e300 as it is
+  if (value < 1 || value > most) throw ValueError(fmt::format("[LanguageModel] {} is {}, expected 1 to {}", key, shortened(number.dump()), most));
+  return value;
+}
+constexpr int64_t most_layers = 10'000;
+
+GptOptions gpt_options(const nlohmann::json& json) {
   GptOptions o{.dropout = 0};
-  json.at("vocabulary").get_to(o.vocabulary);
-  json.at("context").get_to(o.context);
-  json.at("layers").get_to(o.layers);
-  json.at("heads").get_to(o.heads);
-  json.at("width").get_to(o.width);
+  o.vocabulary = size_in(json, "vocabulary");
+  o.context = size_in(json, "context");
+  o.layers = size_in(json, "layers", most_layers);
+  o.heads = size_in(json, "heads");
+  o.width = size_in(json, "width");
   json.at("tanh_gelu").get_to(o.tanh_gelu);
   return o;
 }
 
-RecurrentLmOptions recurrent_options(const Json& json) {
+RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
   RecurrentLmOptions o;
-  json.at("vocabulary").get_to(o.vocabulary);
-  json.at("width").get_to(o.width);
-  json.at("hidden").get_to(o.hidden);
-  json.at("layers").get_to(o.layers);
+  o.vocabulary = size_in(json, "vocabulary");
+  o.width = size_in(json, "width");
+  o.hidden = size_in(json, "hidden");
+  o.layers = size_in(json, "layers", most_layers);
   const std::string cell = json.at("cell");
-  if (cell != "lstm" && cell != "gru") throw ValueError(fmt::format("[LanguageModel] the cell is '{}'; known: lstm, gru", cell));
+  if (cell != "lstm" && cell != "gru") throw ValueError(fmt::format("[LanguageModel] the cell is '{}'; known: lstm, gru", shortened(cell)));
   o.cell = cell == "gru" ? RecurrentCellKind::gru : RecurrentCellKind::lstm;
   json.at("tied").get_to(o.tied);
   return o;
@@ -48,13 +56,13 @@ std::string describe(const RecurrentLmOptions& o) {
 
 LanguageModel::LanguageModel(const std::string& description, DeviceContext* device) {
   const init::SkipScope skip;
+  const nlohmann::json json = parse_json(description, "[LanguageModel] the description");
   try {
-    const Json json = Json::parse(description);
     const std::string type = json.at("type");
     if (type == "gpt") gpt_ = std::make_shared<Gpt>(gpt_options(json), device);
     else if (type == "recurrent") recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), device);
-    else throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", type));
-  } catch (const Json::exception& error) {
+    else throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", shortened(type)));
+  } catch (const nlohmann::json::exception& error) {
     throw ValueError(fmt::format("[LanguageModel] not a description of a language model: {}", error.what()));
   }
   module().eval();

@@ -17,6 +17,7 @@ namespace {
 struct CacheOptions {
   bool json = false;
   bool entries = false;
+  bool trust = false;
   std::string kind;
   std::string file;
 };
@@ -88,15 +89,21 @@ void clear(const CacheOptions& o) {
   else fmt::print("{}: removed {} entries, {:.2f} MB\n", folder, removed.files, megabytes(removed.bytes));
 }
 
-void report(const char* what, const std::string& file, const std::vector<CacheEntry>& entries, bool json) {
+void report(const char* what, const std::string& file, const std::vector<CacheEntry>& entries, bool json, uint64_t refused = 0) {
   uint64_t bytes = 0;
   for (const CacheEntry& entry : entries) bytes += entry.bytes;
   if (json) {
-    print_json({{"file", file}, {"entries", json_of(entries)}, {"bytes", bytes}});
+    print_json({{"file", file}, {"entries", json_of(entries)}, {"bytes", bytes}, {"refused", refused}});
     return;
   }
   fmt::print("{} {}: {} entries, {:.2f} MB\n", what, file, entries.size(), megabytes(bytes));
   if (!entries.empty()) print_totals(entries);
+  if (refused > 0) fmt::print("{} entries of machine code were left out; --trust-native-code takes them, for a pack whose maker you trust\n", refused);
+}
+
+void unpack(const CacheOptions& o) {
+  const Unpacked unpacked = unpack_cache(o.file, root(), o.trust ? NativeCode::trusted : NativeCode::refused);
+  report("unpacked from", o.file, unpacked.entries, o.json, unpacked.refused);
 }
 
 }  // namespace
@@ -108,6 +115,7 @@ void add_cache(Cli& cli) {
       "The folder is HEDDLE_CACHE_DIR, else $XDG_CACHE_HOME/heddle, else ~/.cache/heddle; HEDDLE_CACHE_MB limits it (1024).\n"
       "A pack serves machines with the same driver and version of heddle; others ignore what it holds. PoCL and Mesa keep caches of their own as well;\n"
       "with HEDDLE_OPENCL_BINARIES=1 PoCL's programs are kept here too, and packed.\n"
+      "A pack is code that nobody vouches for: unpack only what comes from people you trust. Machine code in it is left out without --trust-native-code.\n"
       "Example:\n  heddle cache pack kernels.hdlpack && heddle cache unpack kernels.hdlpack");
   const auto options = std::make_shared<CacheOptions>();
   CLI::App* shown = command->add_subcommand("list", "Show what the folder holds");
@@ -125,7 +133,8 @@ void add_cache(Cli& cli) {
   CLI::App* unpacked = command->add_subcommand("unpack", "Add a pack's entries to the folder");
   add_json_option(*unpacked, options->json);
   unpacked->add_option("file", options->file, "File that `heddle cache pack` wrote")->required();
-  unpacked->callback([options] { report("unpacked from", options->file, unpack_cache(options->file, root()), options->json); });
+  unpacked->callback([options] { unpack(*options); });
+  unpacked->add_flag("--trust-native-code", options->trust, "Take the entries of machine code too (of PoCL, CUDA and Vulkan's pipelines): the driver runs them unchecked, and nothing says who made them");
 }
 
 }  // namespace heddle::tools

@@ -3,12 +3,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <memory>
 #include <vector>
 
 #include "autograd/autograd.h"
 #include "autograd/catalogue.h"
+#include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
 #include "core/graph/op.h"
@@ -38,7 +38,7 @@ std::vector<std::string_view> names_of(const std::vector<DType>& types) {
 
 std::string lower(std::string_view text) {
   std::string result(text);
-  std::transform(result.begin(), result.end(), result.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(result.begin(), result.end(), result.begin(), ascii_lower);
   return result;
 }
 

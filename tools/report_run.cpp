@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/parse_json.h"
 #include "core/base/similar.h"
 #include "io/read_file.h"
 #include "train/toml.h"
@@ -48,7 +49,7 @@ std::vector<Json> read_events(const fs::path& folder, bool& unfinished) {
   std::istringstream lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
-    Json event = Json::parse(line, nullptr, false);
+    Json event = try_parse_json(line).value_or(nullptr);
     unfinished = lines.eof() && !event.is_object();
     if (unfinished) break;
     if (!event.is_object() || !event.contains("event") || !event["event"].is_string()) throw ValueError(fmt::format("[report] {}:{}: is not an event, a JSON object with \"event\"", path, number));
@@ -167,7 +168,7 @@ Json environment_of(const fs::path& folder) {
   std::error_code code;
   const fs::path path = folder / "environment.json";
   if (!fs::exists(path, code)) return Json::object();
-  Json environment = Json::parse(read_text_file(path.string(), "report"), nullptr, false);
+  Json environment = try_parse_json(read_text_file(path.string(), "report")).value_or(nullptr);
   if (!environment.is_object()) throw ValueError(fmt::format("[report] {}: is not a JSON object", path.string()));
   return environment;
 }

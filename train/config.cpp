@@ -10,6 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 #include "core/base/similar.h"
 #include "io/read_file.h"
 #include "train/toml.h"
@@ -69,7 +70,7 @@ std::string hint_for(std::string_view key) {
   return same.empty() ? did_you_mean(key, all) : fmt::format("; did you mean {}?", fmt::join(same, ", "));
 }
 
-[[noreturn]] void unknown_key(const std::string& key, const std::string& where) { throw ValueError(fmt::format("[config] {}: unknown key '{}'{}", where, key, hint_for(key))); }
+[[noreturn]] void unknown_key(const std::string& key, const std::string& where) { throw ValueError(fmt::format("[config] {}: unknown key '{}'{}", where, shortened(key), hint_for(key))); }
 
 std::string_view type_name(const Value& value) {
   constexpr std::array<std::string_view, std::variant_size_v<Value>> names = {"true or false", "an integer", "a number", "a text", "a list of integers", "a list of texts"};
@@ -204,7 +205,7 @@ void Config::assign(const std::string& key, Value value, const std::string& wher
   if (row == nullptr) unknown_key(key, where);
   std::optional<Value> fitting = converted(value, row->initial);
   if (!fitting && row->check.bytes && std::holds_alternative<Text>(value)) fitting = parsed_bytes(std::get<Text>(value));
-  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {}: {} is {}, expected {}", where, key, toml_text(value), row->check.str(row->initial)));
+  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {}: {} is {}, expected {}", where, key, shortened(toml_text(value)), row->check.str(row->initial)));
   row->put(*this, *fitting);
 }
 
@@ -217,7 +218,7 @@ void Config::set(std::string_view key, std::string_view value, std::string_view 
   const ConfigRow* row = find_config_row(key);
   if (row == nullptr) unknown_key(std::string(key), "the command line");
   const std::optional<Value> fitting = row->check.bytes ? parsed_bytes(value) : value_from_text(value, row->initial);
-  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {} is '{}', expected {}", name, value, row->check.str(row->initial)));
+  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {} is '{}', expected {}", name, shortened(value), row->check.str(row->initial)));
   row->put(*this, *fitting);
   given_.insert(row->key);
 }
@@ -233,10 +234,10 @@ void Config::declare_model(std::span<const ModelOption> options) {
     const auto declared = complete.find(name);
     if (declared == complete.end()) {
       const std::string all = known.empty() ? "; it has none" : fmt::format("; known: {}", fmt::join(known, ", "));
-      throw ValueError(fmt::format("[config] model.{}: no option of the model of {}{}", name, run.recipe, did_you_mean(name, known, all)));
+      throw ValueError(fmt::format("[config] model.{}: no option of the model of {}{}", shortened(name), run.recipe, did_you_mean(name, known, all)));
     }
     const std::optional<Value> fitting = converted(value, declared->second);
-    if (!fitting) throw ValueError(fmt::format("[config] model.{} is {}, expected {}", name, toml_text(value), type_name(declared->second)));
+    if (!fitting) throw ValueError(fmt::format("[config] model.{} is {}, expected {}", name, shortened(toml_text(value)), type_name(declared->second)));
     declared->second = *fitting;
   }
   model = std::move(complete);

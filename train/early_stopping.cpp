@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 #include "train/trainer.h"
 
 namespace heddle::train {
@@ -17,13 +19,17 @@ void EarlyStopping::on_evaluate(Trainer& trainer, const Evaluation& evaluation) 
   if (bad_ >= patience_) trainer.stop();
 }
 
-Metadata EarlyStopping::state() const { return {{"early_stopping.bad", std::to_string(bad_)}, {"early_stopping.best", fmt::format("{:a}", best_)}}; }
+// The shortest digits that read back as the same number; fmt prints {:a} with the locale's point, and older files hold that.
+Metadata EarlyStopping::state() const { return {{"early_stopping.bad", std::to_string(bad_)}, {"early_stopping.best", fmt::format("{}", best_)}}; }
 
 void EarlyStopping::load_state(const Metadata& state) {
   const auto bad = state.find("early_stopping.bad"), best = state.find("early_stopping.best");
   if (bad == state.end() || best == state.end()) return;  // a run that had none
-  bad_ = std::strtoll(bad->second.c_str(), nullptr, 10);
-  best_ = std::strtod(best->second.c_str(), nullptr);
+  const std::optional<int64_t> count = parse_number<int64_t>(bad->second);
+  const std::optional<double> least = parse_hex_float(best->second);
+  if (!count || *count < 0 || !least) throw IoError(fmt::format("[EarlyStopping] the state '{}', '{}' cannot be read", shortened(bad->second), shortened(best->second)));
+  bad_ = *count;
+  best_ = *least;
 }
 
 }  // namespace heddle::train

@@ -7,10 +7,11 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/parse_json.h"
 #include "io/atomic_file.h"
 
 namespace heddle::train {
@@ -39,6 +40,15 @@ off_t whole_lines(int descriptor, const std::string& path) {
   char c = 0;
   while (end > 0 && ::pread(descriptor, &c, 1, end - 1) == 1 && c != '\n') --end;
   return end;
+}
+
+// What stands there already, as an object; nothing where there is none, or something else.
+std::optional<nlohmann::json> earlier_environment(const std::string& path) {
+  std::string text;
+  read_contents(path, text);  // nothing where there is none
+  std::optional<nlohmann::json> json = try_parse_json(text);
+  if (json && !json->is_object()) json.reset();
+  return json;
 }
 
 }  // namespace
@@ -83,14 +93,12 @@ void RunFolder::open_metrics() {
 void RunFolder::write_config(const Config& config) const { write_file_atomically(file("config.toml"), config.str()); }
 
 void RunFolder::write_environment(const DeviceContext& device) const {
-  Json now = Json::parse(environment_json(device));
-  std::string text;
-  read_contents(file("environment.json"), text);  // nothing where there is none
-  Json before = Json::parse(text, nullptr, false);
-  if (before.is_object()) {
-    Json earlier = before.contains("earlier") ? before["earlier"] : Json::array();
-    before.erase("earlier");
-    earlier.push_back(std::move(before));
+  Json now = Json::parse(environment_json(device));  // our own text
+  if (std::optional<nlohmann::json> before = earlier_environment(file("environment.json"))) {
+    nlohmann::json earlier = before->contains("earlier") ? std::move((*before)["earlier"]) : nlohmann::json::array();
+    before->erase("earlier");
+    if (!earlier.is_array()) earlier = nlohmann::json::array();
+    earlier.push_back(std::move(*before));
     now["earlier"] = std::move(earlier);
   }
   write_file_atomically(file("environment.json"), now.dump(2) + "\n");

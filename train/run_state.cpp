@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
+#include <algorithm>
 #include <optional>
 #include <string_view>
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
+#include "core/base/shortened.h"
 #include "core/graph/functions.h"
 #include "train/fingerprint.h"
 #include "train/prefix.h"
@@ -29,6 +30,19 @@ Metadata identity(const RunState& state, const Config& c) {
           {"examples", state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
 }
 
+// "lr best bad cooling", as checkpoint_of() writes it.
+std::optional<nn::Plateau::State> parse_plateau(std::string_view text) {
+  const auto word = [&] {
+    const std::string_view first = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(first.size() + 1, text.size()));
+    return first;
+  };
+  const auto lr = parse_number<double>(word()), best = parse_number<double>(word());
+  const auto bad = parse_number<int64_t>(word()), cooling = parse_number<int64_t>(word());
+  if (!lr || !best || !bad || !cooling || !text.empty()) return std::nullopt;
+  return nn::Plateau::State{*lr, *best, *bad, *cooling};
+}
+
 struct Reader {
   const std::string& path;
   const Metadata& metadata;
@@ -42,11 +56,16 @@ struct Reader {
   T number(const std::string& key) const {
     const std::string& digits = text(key);
     const std::optional<T> value = parse_number<T>(digits);
-    if (!value || *value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, digits));
+    if (!value || *value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, shortened(digits)));
     return *value;
   }
+  nn::Plateau::State plateau() const {
+    const std::optional<nn::Plateau::State> state = parse_plateau(text("plateau"));
+    if (!state) throw IoError(fmt::format("[checkpoint] {}: the schedule's state '{}' cannot be read", path, shortened(text("plateau"))));
+    return *state;
+  }
   void require_equal(const std::string& key, const std::string& expected) const {
-    if (text(key) != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, text(key), expected));
+    if (text(key) != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, shortened(text(key)), expected));
   }
 };
 
@@ -82,17 +101,13 @@ Place restore(const Checkpoint& file, const std::string& path, const RunState& s
   Place place{reader.number<int64_t>("step")};
   if (state.task.training().stream) place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
+  const nn::Plateau::State plateau = state.plateau != nullptr ? reader.plateau() : nn::Plateau::State();
   state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));
   state.optimizers.load_state_dict(with_prefix(file.tensors, optimizer_prefix));
   if (state.average != nullptr) state.average->load_state_dict(with_prefix(file.tensors, average_prefix));
   default_generator().seed = seed;
   default_generator().offset = offset;
-  if (state.plateau != nullptr) {
-    nn::Plateau::State plateau;
-    if (std::sscanf(reader.text("plateau").c_str(), "%lf %lf %ld %ld", &plateau.lr, &plateau.best, &plateau.bad, &plateau.cooling) != 4)
-      throw IoError(fmt::format("[checkpoint] {}: the schedule's state '{}' cannot be read", path, reader.text("plateau")));
-    state.plateau->set_state(plateau);
-  }
+  if (state.plateau != nullptr) state.plateau->set_state(plateau);
   for (const auto& callback : state.callbacks) callback->load_state(file.metadata);
   return place;
 }

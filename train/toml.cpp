@@ -6,10 +6,13 @@
 #include <optional>
 #include <sstream>
 
-#define TOML_HEADER_ONLY 1
-#include <toml++/toml.h>
-
 #include "core/base/error.h"
+#include "core/base/parse_limits.h"
+#include "core/base/shortened.h"
+
+#define TOML_HEADER_ONLY 1
+#define TOML_MAX_NESTED_VALUES (heddle::max_parse_depth)
+#include <toml++/toml.h>
 
 namespace heddle::train {
 namespace {
@@ -46,7 +49,7 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
     }
     const uint32_t line = node.source().begin.line;
     std::optional<Value> value = value_of(node);
-    if (!value) throw ValueError(fmt::format("[config] {}:{}: {} is neither a number, a text, true or false, nor a list of integers or of texts", source, line, key));
+    if (!value) throw ValueError(fmt::format("[config] {}:{}: {} is neither a number, a text, true or false, nor a list of integers or of texts", source, line, shortened(key)));
     entries.push_back({key, std::move(*value), line});
   }
 }
@@ -70,14 +73,65 @@ std::string list_text(const std::vector<T>& values) {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
+// Where the string that opens at `at` ends: the place behind its closing quotes, or the text's end.
+size_t string_end(std::string_view text, size_t at) {
+  const char quote = text[at];
+  const std::string three(3, quote);
+  const bool lines = text.substr(at, 3) == three;
+  for (size_t i = at + (lines ? 3 : 1); i < text.size(); ++i) {
+    if (text[i] == '\\' && quote == '"') ++i;
+    else if (lines ? text.substr(i, 3) == three : text[i] == quote || text[i] == '\n') {
+      i += lines ? 3 : 1;
+      for (int more = 0; lines && more < 2 && i < text.size() && text[i] == quote; ++more) ++i;  // """x""""" ends in two quotes of its own
+      return i;
+    }
+  }
+  return text.size();
+}
+
+// Refuses keys, tables and lists that are too deep: toml++ frees and we walk them by recursion, and it has no limit for keys of many dots (a.a.a.a ...).
+void check_depth(std::string_view text, const std::string& source) {
+  std::vector<int> open;  // the depth around each open bracket
+  int depth = 0;
+  uint32_t line = 1;
+  for (size_t at = 0; at < text.size();) {
+    const char c = text[at];
+    if (c == '"' || c == '\'') {
+      const size_t end = string_end(text, at);
+      line += static_cast<uint32_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      at = end;
+      continue;
+    }
+    if (c == '#') at = std::min(text.find('\n', at), text.size());
+    if (at == text.size()) return;
+    if (text[at] == '\n') {
+      ++line;
+      if (open.empty()) depth = 0;
+    } else if (c == '[' || c == '{') {
+      open.push_back(depth++);
+    } else if ((c == ']' || c == '}') && !open.empty()) {
+      depth = open.back();
+      open.pop_back();
+    } else if (c == ',' && !open.empty()) {
+      depth = open.back() + 1;
+    } else if (c == '.') {
+      ++depth;
+    }
+    if (depth > max_parse_depth) throw ValueError(fmt::format("[config] {}:{}: keys or lists are more than {} deep", source, line, max_parse_depth));
+    ++at;
+  }
+}
+
 }  // namespace
 
 std::vector<TomlEntry> read_toml(std::string_view text, const std::string& source) {
+  if (text.size() > max_toml_bytes) throw ValueError(fmt::format("[config] {}: {} bytes; at most {} are read", source, text.size(), max_toml_bytes));
+  check_depth(text, source);
   std::vector<TomlEntry> entries;
   try {
     flatten(toml::parse(text, source), "", source, entries);
   } catch (const toml::parse_error& error) {
-    throw ValueError(fmt::format("[config] {}:{}: {}", source, error.source().begin.line, error.description()));
+    throw ValueError(fmt::format("[config] {}:{}: {}", source, error.source().begin.line, shortened(error.description())));
   }
   std::stable_sort(entries.begin(), entries.end(), [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
   return entries;

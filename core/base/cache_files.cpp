@@ -14,6 +14,7 @@
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/base/hash.h"
+#include "core/base/shortened.h"
 
 namespace heddle {
 namespace {
@@ -149,6 +150,30 @@ bool is_plain_name(const std::string& name) {
   return !name.empty() && name.size() < 100 && std::all_of(name.begin(), name.end(), plain);
 }
 
+// Kinds whose entries are sources, or code that no machine runs as it is.
+bool is_compiled_here(const std::string& kind) { return kind == "spirv" || kind == "launch"; }
+
+struct PackedFile {
+  std::string kind, name;
+  std::vector<uint8_t> data;
+};
+
+std::vector<PackedFile> packed_files(PackReader reader, uint64_t count, const std::string& path) {
+  std::vector<PackedFile> files;
+  for (uint64_t i = 0; i < count; ++i) {
+    PackedFile f;
+    f.kind = reader.text();
+    f.name = reader.text();
+    f.data = reader.bytes();
+    if (!is_plain_name(f.kind) || !is_plain_name(f.name)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is no name of an entry", path, shortened(f.kind), shortened(f.name)));
+    CacheHeader inner{};
+    if (f.data.size() >= sizeof inner) std::memcpy(&inner, f.data.data(), sizeof inner);
+    if (!is_entry(inner) || !payload_fits(inner, f.data)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is damaged", path, f.kind, f.name));
+    files.push_back(std::move(f));
+  }
+  return files;
+}
+
 }  // namespace
 
 uint64_t cache_version() {
@@ -257,7 +282,7 @@ std::vector<CacheEntry> pack_cache(const std::string& root, const std::string& p
   return packed;
 }
 
-std::vector<CacheEntry> unpack_cache(const std::string& path, const std::string& root) {
+Unpacked unpack_cache(const std::string& path, const std::string& root, NativeCode native) {
   std::error_code error;
   if (!fs::is_regular_file(path, error)) throw IoError(fmt::format("[cache unpack] {} is not a file", path));
   const std::vector<uint8_t> file = read_file(path);
@@ -271,21 +296,16 @@ std::vector<CacheEntry> unpack_cache(const std::string& path, const std::string&
   const uint8_t* body = file.data() + sizeof header;
   const size_t bytes = file.size() - sizeof header;
   if (header.bytes != bytes || header.hash != hash_bytes(body, bytes)) throw IoError(fmt::format("[cache unpack] {} is damaged or cut short", path));
-  PackReader reader(body, bytes, path);
-  std::vector<CacheEntry> unpacked;
-  for (uint64_t i = 0; i < header.entries; ++i) {
-    const std::string kind = reader.text(), name = reader.text();
-    const std::vector<uint8_t> data = reader.bytes();
-    if (!is_plain_name(kind) || !is_plain_name(name)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is no name of an entry", path, kind, name));
-    CacheHeader inner{};
-    if (data.size() >= sizeof inner) std::memcpy(&inner, data.data(), sizeof inner);
-    if (!is_entry(inner) || !payload_fits(inner, data)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is damaged", path, kind, name));
-    const fs::path target = fs::path(root) / kind / name;
+  Unpacked unpacked;
+  std::vector<PackedFile> files = packed_files(PackReader(body, bytes, path), header.entries, path);
+  if (native == NativeCode::refused) unpacked.refused = std::erase_if(files, [](const PackedFile& f) { return !is_compiled_here(f.kind); });
+  for (const PackedFile& f : files) {
+    const fs::path target = fs::path(root) / f.kind / f.name;
     fs::create_directories(target.parent_path(), error);
-    const std::pair<const void*, size_t> parts[] = {{data.data(), data.size()}};
+    const std::pair<const void*, size_t> parts[] = {{f.data.data(), f.data.size()}};
     const std::string reason = error ? error.message() : write_cache_file(target.string(), parts);
     if (!reason.empty()) throw IoError(fmt::format("[cache unpack] {}: {}", target.string(), reason));
-    if (std::optional<CacheEntry> entry = describe(target, true)) unpacked.push_back(std::move(*entry));
+    if (std::optional<CacheEntry> entry = describe(target, true)) unpacked.entries.push_back(std::move(*entry));
   }
   return unpacked;
 }

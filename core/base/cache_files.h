@@ -62,8 +62,15 @@ CacheTotals clear_cache(const std::string& root, const std::string& kind = {});
 
 // All intact entries of this version of Heddle, in one file. Returns what it holds. IoError when it cannot be written.
 std::vector<CacheEntry> pack_cache(const std::string& root, const std::string& path);
-// Puts a pack's entries into the folder, replacing what is there. Returns what it held. IoError when it is no pack, is damaged, was made by another
+// Nothing says who made a pack, and a driver runs machine code as it finds it: such entries (all kinds but "spirv" and "launch", which are compiled here) are left out unless the caller
+// vouches for the file. What is taken is still code (docs/threats.md).
+enum class NativeCode : uint8_t { refused, trusted };
+struct Unpacked {
+  std::vector<CacheEntry> entries;  // what was taken
+  uint64_t refused = 0;             // entries of machine code that were left out
+};
+// Puts a pack's entries into the folder, replacing what is there. All of it is checked before anything is written. IoError when it is no pack, is damaged, was made by another
 // version of Heddle, or the folder cannot be written.
-std::vector<CacheEntry> unpack_cache(const std::string& path, const std::string& root);
+Unpacked unpack_cache(const std::string& path, const std::string& root, NativeCode native = NativeCode::refused);
 
 }  // namespace heddle

@@ -27,6 +27,8 @@ size_t distance(std::string_view a, std::string_view b) {
 }  // namespace
 
 std::vector<std::string_view> similar_names(std::string_view name, std::span<const std::string_view> known) {
+  constexpr size_t longest = 200;  // the time grows with the length; no name is as long
+  if (name.size() > longest) return {};
   std::vector<std::pair<size_t, std::string_view>> near;
   for (const std::string_view candidate : known) {
     const bool part = name.size() >= 3 && candidate.find(name) != std::string_view::npos;

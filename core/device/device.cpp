@@ -1,15 +1,28 @@
 #include "core/device/device.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 
 #include "core/device/slices.h"
 
 namespace heddle {
 
+namespace {
+
+// The number that a text begins with, in any locale; 0 where there is none.
+double leading_number(std::string_view text) {
+  double value = 0;
+  std::from_chars(text.data(), text.data() + text.size(), value);
+  return value;
+}
+
+}  // namespace
+
 double timeout_seconds() {
   const char* text = std::getenv("HEDDLE_TIMEOUT");
-  const double seconds = text ? std::strtod(text, nullptr) : 0;
+  const double seconds = text ? leading_number(text) : 0;
   return seconds > 0 ? seconds : 0;
 }
 
@@ -36,7 +49,7 @@ void Device::write_beside(BufferId buffer, uint64_t offset, const void* source, 
 BufferId Device::alloc_host(uint64_t bytes) { return alloc(bytes); }
 
 double slice_seconds(DeviceClass device_class) {
-  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, std::strtod(text, nullptr) * 1e-3);
+  if (const char* text = std::getenv("HEDDLE_SLICE_MS")) return std::max(0.0, leading_number(text) * 1e-3);
   return device_class == DeviceClass::cpu ? 0 : 0.2;
 }
 

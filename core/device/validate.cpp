@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <set>
 
+#include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/kernel/printer.h"
 
@@ -12,9 +12,9 @@ namespace heddle {
 namespace {
 
 bool is_identifier(const std::string& name) {
-  if (name.empty() || std::isdigit(static_cast<unsigned char>(name[0]))) return false;
+  if (name.empty() || is_ascii_digit(name[0])) return false;
   for (char c : name) {
-    if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') return false;
+    if (!continues_name(c)) return false;
   }
   return true;
 }

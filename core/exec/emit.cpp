@@ -5,12 +5,11 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 #include <set>
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/parse_number.h"
 #include "core/exec/emit_text.h"
 #include "core/exec/varying.h"
 #include "core/graph/excess_precision.h"
@@ -86,9 +85,8 @@ namespace {
 // Not a short decimal, as people write: likely computed from sizes (a mean's 1 / n). Such a number is a constant of the launch, so that another size is not
 // another kernel.
 bool is_long_number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.5g", value);
-  return std::isfinite(value) && static_cast<float>(std::strtod(text, nullptr)) != static_cast<float>(value);
+  if (!std::isfinite(value)) return false;
+  return static_cast<float>(parse_number<double>(fmt::format("{:.5g}", value)).value_or(0)) != static_cast<float>(value);
 }
 
 std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value, bool shared) {

@@ -2,17 +2,14 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <cmath>
 
+#include "core/base/ascii.h"
 #include "core/exec/emit.h"
 #include "core/graph/primitives.h"
 
 namespace heddle {
 namespace {
-
-bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool continues_name(char c) { return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)); }
 
 size_t number_end(std::string_view text, size_t at) {
   while (at < text.size() && (continues_name(text[at]) || text[at] == '.' || ((text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E')))) ++at;
@@ -42,7 +39,7 @@ std::string substitute(std::string_view expression, const std::vector<std::strin
       const std::string_view name = expression.substr(at, end - at);
       const size_t operand = name.size() == 1 && name[0] >= 'x' && name[0] <= 'z' ? static_cast<size_t>(name[0] - 'x') : operands.size();
       out += operand < operands.size() ? operands[operand] : std::string(name);
-    } else if (std::isdigit(static_cast<unsigned char>(c))) {
+    } else if (is_ascii_digit(c)) {
       end = number_end(expression, at);
       const std::string_view number = expression.substr(at, end - at);
       out += wide && number.back() == 'f' ? fmt::format("F64({})", number.substr(0, number.size() - 1)) : std::string(number);

@@ -1,7 +1,8 @@
 #include "core/exec/places.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "core/base/ascii.h"
 
 namespace heddle {
 namespace {
@@ -10,7 +11,7 @@ thread_local const Capture* lowered = nullptr;
 
 // Whether the name stands in the text as a word of its own: "add" is not in "add_many".
 bool names(std::string_view text, std::string_view name) {
-  const auto part = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_'); };
+  const auto part = [&](size_t at) { return at < text.size() && continues_name(text[at]); };
   for (size_t at = text.find(name); at != std::string_view::npos; at = text.find(name, at + 1)) {
     if ((at == 0 || !part(at - 1)) && !part(at + name.size())) return true;
   }

@@ -59,7 +59,7 @@ class Writer {
   }
 };
 
-// The cache gives whole files or none; counts are checked all the same.
+// The cache gives whole files or none, but a file may come from a pack: nothing in it is believed.
 class Reader {
  public:
   explicit Reader(std::span<const uint8_t> in) : in_(in) {}
@@ -69,6 +69,11 @@ class Reader {
     std::memcpy(&value, in_.data(), sizeof(value));
     in_ = in_.subspan(sizeof(value));
   }
+  // A bool or an enum that holds another number than its own is undefined behaviour.
+  void operator()(bool& value) { value = choice(2) != 0; }
+  void operator()(DType& value) { value = static_cast<DType>(choice(dtype_count)); }
+  void operator()(Access& value) { value = static_cast<Access>(choice(3)); }
+  void operator()(ConstParam::Type& value) { value = static_cast<ConstParam::Type>(choice(3)); }
   void operator()(std::string& text) {
     const size_t n = size();
     text.assign(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(n));
@@ -85,6 +90,13 @@ class Reader {
   void fail() {
     failed_ = true;
     in_ = {};
+  }
+  // One byte below `count`.
+  uint8_t choice(int count) {
+    uint8_t value = 0;
+    (*this)(value);
+    if (value >= count) fail();
+    return failed_ ? 0 : value;
   }
   size_t size() {
     uint64_t count = 0;
@@ -116,6 +128,16 @@ void place(const Dispatch& dispatch, SavedLaunch& saved) {
     saved.blocks.back() = end - start;
     saved.bindings[i] = {saved.blocks.size() - 1, b.offset - start, b.size};
   }
+}
+
+// Bindings lie inside their blocks, one for each buffer.
+bool fits_together(const SavedLaunch& saved) {
+  const auto inside = [&](const SavedLaunch::Range& r) {
+    return r.block < saved.blocks.size() && r.offset <= saved.blocks[r.block] && r.size <= saved.blocks[r.block] - r.offset;
+  };
+  const bool numbers = saved.constants.size() <= KernelSource::max_constants && saved.source.constants.size() <= KernelSource::max_constants;
+  const bool table = saved.table.empty() || !saved.bindings.empty();
+  return numbers && table && saved.bindings.size() == saved.source.buffers.size() && std::all_of(saved.bindings.begin(), saved.bindings.end(), inside);
 }
 
 uint32_t next_random(uint32_t& state) { return state = state * 1664525u + 1013904223u; }
@@ -167,7 +189,7 @@ std::optional<SavedLaunch> load_launch(const std::string& id) {
   SavedLaunch saved;
   Reader reader(*bytes);
   visit(reader, saved);
-  if (!reader.whole()) return std::nullopt;
+  if (!reader.whole() || !fits_together(saved)) return std::nullopt;
   return saved;
 }
 

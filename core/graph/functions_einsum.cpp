@@ -8,6 +8,7 @@
 #include <array>
 #include <string>
 
+#include "core/base/shortened.h"
 #include "core/graph/build_shape.h"
 
 namespace heddle {
@@ -25,7 +26,7 @@ struct Operand {
   int64_t size(int label) const { return x.dim(static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin())); }
 };
 
-[[noreturn]] void refuse(const std::string& rule, std::string_view equation) { throw ValueError(fmt::format("[einsum] {}; got \"{}\"", rule, equation)); }
+[[noreturn]] void refuse(const std::string& rule, std::string_view equation) { throw ValueError(fmt::format("[einsum] {}; got \"{}\"", rule, shortened(equation))); }
 
 // A term of the equation: labels, and where its ellipsis stands (-1: none).
 struct Term {
@@ -66,7 +67,7 @@ std::vector<Term> parse_terms(std::string_view text, std::string_view equation) 
 Labels spread(const Term& term, int rank, size_t number, std::string_view equation) {
   const int named = static_cast<int>(term.labels.size()), more = rank - named;
   if (more < 0 || (more > 0 && term.ellipsis < 0)) {
-    throw ShapeError(fmt::format("[einsum] a term has one label for each axis; got {} for the {} axes of operand {} in \"{}\"", named, rank, number, equation));
+    throw ShapeError(fmt::format("[einsum] a term has one label for each axis; got {} for the {} axes of operand {} in \"{}\"", named, rank, number, shortened(equation)));
   }
   Labels labels = term.labels;
   if (term.ellipsis >= 0) {
@@ -87,7 +88,7 @@ Operand with_diagonals(Tensor x, Labels labels, size_t number, std::string_view 
     }
     const int a = static_cast<int>(i), b = static_cast<int>(again - labels.begin()), label = labels[i];
     if (x.dim(a) != x.dim(b)) {
-      throw ShapeError(fmt::format("[einsum] axes of one label have one size; got {} and {} in operand {} of \"{}\"", x.dim(a), x.dim(b), number, equation));
+      throw ShapeError(fmt::format("[einsum] axes of one label have one size; got {} and {} in operand {} of \"{}\"", x.dim(a), x.dim(b), number, shortened(equation)));
     }
     x = diagonal(x, 0, a, b);
     labels.erase(again);
@@ -241,7 +242,7 @@ std::array<int64_t, label_count> sizes_of(const std::vector<Operand>& operands, 
       const int64_t d = operand.x.dim(static_cast<int>(i));
       if (size >= 0 && size != d && size != 1 && d != 1) {
         const std::string name = label >= letters ? "\"...\"" : fmt::format("'{}'", static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26));
-        throw ShapeError(fmt::format("[einsum] axes of one label have one size, or 1; got {} and {} for {} in \"{}\"", size, d, name, equation));
+        throw ShapeError(fmt::format("[einsum] axes of one label have one size, or 1; got {} and {} for {} in \"{}\"", size, d, name, shortened(equation)));
       }
       if (size < 0 || size == 1) size = d;
     }
@@ -292,7 +293,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, Caller
   const size_t arrow = equation.find("->");
   const std::vector<Term> terms = parse_terms(equation.substr(0, arrow), equation);
   if (terms.size() != tensors.size()) {
-    throw ValueError(fmt::format("[einsum] one term for each operand; got {} for {} operands in \"{}\"", terms.size(), tensors.size(), equation));
+    throw ValueError(fmt::format("[einsum] one term for each operand; got {} for {} operands in \"{}\"", terms.size(), tensors.size(), shortened(equation)));
   }
   std::vector<Operand> operands = labelled(equation, terms, tensors);
   const auto sizes = sizes_of(operands, equation);

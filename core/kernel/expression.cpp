@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/parse_limits.h"
+#include "core/base/shortened.h"
 #include "core/kernel/kernel_file.h"
 
 namespace heddle {
@@ -25,7 +27,7 @@ class Evaluator {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(fmt::format("{}: {} in '{}'", where_, what, text_));
+    throw UserError(fmt::format("{}: {} in '{}'", where_, what, shortened(text_)));
   }
 
   void skip() {
@@ -41,6 +43,11 @@ class Evaluator {
 
   void expect(std::string_view token) {
     if (!take(token)) fail(fmt::format("expected '{}'", token));
+  }
+
+  // One level of parentheses; those of a call too.
+  void enter() {
+    if (++depth_ > max_parse_depth) fail(fmt::format("too many parentheses: more than {} within each other", max_parse_depth));
   }
 
   int64_t disjunction() {
@@ -114,15 +121,21 @@ class Evaluator {
   }
 
   int64_t unary() {
-    if (take("-")) return negate(unary());
-    return primary();
+    bool negative = false;
+    const size_t start = at_;
+    while (take("-")) negative = !negative;
+    const bool signs = at_ != start;
+    const int64_t value = primary();
+    if (!signs) return value;
+    const int64_t opposite = negate(value);  // refuses what has no opposite, whatever the number of signs
+    return negative ? opposite : value;
   }
 
   int64_t primary() {
     skip();
     if (at_ == text_.size()) fail("the expression ends early");
     if (take("(")) {
-      if (++depth_ > 100) fail("too many parentheses");
+      enter();
       const int64_t value = disjunction();
       expect(")");
       --depth_;
@@ -151,14 +164,14 @@ class Evaluator {
     const std::string_view name = text_.substr(start, at_ - start);
     if (take("(")) return call(name);
     const auto found = values_.find(name);
-    if (found == values_.end()) fail(fmt::format("unknown name '{}'", name));
+    if (found == values_.end()) fail(fmt::format("unknown name '{}'", shortened(name)));
     return found->second;
   }
 
   int64_t call(std::string_view name) {
     const size_t count = name == "cond" ? 3 : name == "min" || name == "max" || name == "ceildiv" ? 2 : 0;
-    if (count == 0) fail(fmt::format("unknown function '{}' (known: min, max, ceildiv, cond)", name));
-    if (++depth_ > 100) fail("too many parentheses");
+    if (count == 0) fail(fmt::format("unknown function '{}' (known: min, max, ceildiv, cond)", shortened(name)));
+    enter();
     int64_t a[3] = {};
     for (size_t i = 0; i < count; ++i) {
       if (i > 0) expect(",");

@@ -72,6 +72,9 @@ class GuardedBuffer {
   uint64_t bound_ = 0;
 };
 
+// For expressions; what is no number of 53 bits is refused with the constants (constant_bits()).
+int64_t whole_number(double value) { return std::abs(value) < 0x1p53 ? static_cast<int64_t>(value) : 0; }
+
 uint32_t constant_bits(const std::string& kernel, const ConstParam& c, double value) {
   if (c.type == ConstParam::Type::f32) return std::bit_cast<uint32_t>(static_cast<float>(value));
   const bool is_signed = c.type == ConstParam::Type::i32;
@@ -85,7 +88,8 @@ uint32_t constant_bits(const std::string& kernel, const ConstParam& c, double va
 }
 
 std::vector<uint32_t> constant_words(const KernelSource& source, const KernelConstants& values) {
-  for (const auto& [name, value] : values) {
+  for (const auto& [key, value] : values) {
+    const std::string& name = key;  // Clang 14 captures no structured binding
     if (std::none_of(source.constants.begin(), source.constants.end(), [&](const auto& c) { return c.name == name; })) {
       throw ValueError(fmt::format("[kernel {}] no constant '{}'", source.name, name));
     }
@@ -101,7 +105,8 @@ std::vector<uint32_t> constant_words(const KernelSource& source, const KernelCon
 }
 
 void check_arrays(const KernelSource& source, const KernelArrays& arrays) {
-  for (const auto& [name, array] : arrays) {
+  for (const auto& [key, array] : arrays) {
+    const std::string& name = key;
     if (std::none_of(source.buffers.begin(), source.buffers.end(), [&](const auto& b) { return b.name == name; })) {
       throw ValueError(fmt::format("[kernel {}] no buffer '{}'", source.name, name));
     }
@@ -206,7 +211,7 @@ void check_bounds(const KernelFile& file, const Bindings& tunables, const Bindin
     const auto [first, end] = file.bounds(buffer.name, tunables, constants);
     if (first >= 0 && end <= static_cast<int64_t>(array->second.size())) continue;
     throw ValueError(fmt::format("[kernel {}] these constants reach elements {} to {} of {}, which has {}; give it more elements, or check sizes, offset and strides",
-                                 file.name, first, end - 1, buffer.name, array->second.size()));
+                                 file.name, first, end > 0 ? end - 1 : end, buffer.name, array->second.size()));
   }
 }
 
@@ -214,7 +219,7 @@ KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFil
                          const KernelRun& run) {
   KernelRun complete = run;
   Bindings values;
-  for (const auto& [name, value] : run.constants) values[name] = static_cast<int64_t>(value);
+  for (const auto& [name, value] : run.constants) values[name] = whole_number(value);
   if (!complete.groups) complete.groups = file.groups(options.tunables, values);
   check_bounds(file, options.tunables, values, run.arrays);
   return run_kernel(device, file.instantiate(options), complete);

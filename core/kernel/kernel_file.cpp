@@ -4,12 +4,12 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <mutex>
 
+#include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
 #include "core/kernel/builtin_files.h"
@@ -45,7 +45,7 @@ std::string names_of(const Rows& rows, Name name) {
 
 constexpr std::string_view extension = ".hk";
 bool has_word(std::string_view text, std::string_view word) {
-  const auto inside = [&](size_t at) { return at < text.size() && (std::isalnum(static_cast<unsigned char>(text[at])) || text[at] == '_'); };
+  const auto inside = [&](size_t at) { return at < text.size() && continues_name(text[at]); };
   for (size_t at = text.find(word); at != std::string_view::npos; at = text.find(word, at + 1)) {
     if ((at == 0 || !inside(at - 1)) && !inside(at + word.size())) return true;
   }
@@ -129,7 +129,8 @@ std::string KernelFile::text_of(const std::vector<Code>& code, const Bindings& v
 Bindings KernelFile::tunable_values(const Bindings& overrides) const {
   Bindings values;
   for (const auto& t : tunables) values[t.name] = t.value;
-  for (const auto& [key, value] : overrides) {
+  for (const auto& [given, value] : overrides) {
+    const std::string& key = given;  // Clang 14 captures no structured binding
     const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const auto& t) { return t.name == key; });
     if (found == tunables.end()) {
       throw ValueError(fmt::format("[kernel {}] no tunable '{}'; known: {}", name, key,
@@ -223,7 +224,8 @@ void KernelFile::add_defines(const Options& options, const std::map<std::string,
     source.defines.emplace_back(fmt::format("{}_{}", type, name_of(dtype)), "1");
   }
   for (const auto& [key, value] : values) source.defines.emplace_back(key, std::to_string(value));
-  for (const auto& [key, text] : options.hooks) {
+  for (const auto& [given_name, text] : options.hooks) {
+    const std::string& key = given_name;
     if (std::none_of(hooks.begin(), hooks.end(), [&](const auto& h) { return hook_name(h) == key; })) {
       throw ValueError(fmt::format("[kernel {}] no hook '{}'; known: {}", name, key, names_of(hooks, hook_name)));
     }
@@ -292,7 +294,7 @@ std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bind
     // Every device takes 65535 groups in each dimension.
     constexpr int64_t limit = 65535;
     if (linear && d == 0 && count > limit) {
-      const int64_t rows = (count + limit - 1) / limit;
+      const int64_t rows = count / limit + (count % limit != 0);
       if (rows > limit)
         throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));
       return {static_cast<uint32_t>((count + rows - 1) / rows), static_cast<uint32_t>(rows), 1};

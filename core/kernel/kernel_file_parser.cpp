@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/parse_limits.h"
+#include "core/base/shortened.h"
 #include "core/kernel/kernel_file.h"
 
 namespace heddle {
@@ -68,6 +70,7 @@ class KernelFileParser {
   }
 
   KernelFile run() {
+    if (text_.size() > max_kernel_file_bytes) fail(fmt::format("the file has {} bytes; at most {} are read", text_.size(), max_kernel_file_bytes));
     find_header();
     read_header();
     read_code();
@@ -77,7 +80,7 @@ class KernelFileParser {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(fmt::format("{}: {}", here(), what));
+    throw UserError(fmt::format("{}: {}", here(), shortened(what, 500)));
   }
 
   std::string here() const { return fmt::format("{}:{}", origin_, line_); }
@@ -111,10 +114,13 @@ class KernelFileParser {
       if (trim(row) == "*/") return;
       const int start = line_;
       std::string directive(row.substr(0, std::min(row.find('#'), row.size())));
-      while (!directive.empty() && trim(directive).ends_with('\\')) {
+      // A row that ends in a backslash goes on in the next one.
+      for (bool more = trim(directive).ends_with('\\'); more;) {
         directive.erase(directive.find_last_of('\\'));
         if (!next(row)) break;
-        directive += "\n" + std::string(row);
+        directive += '\n';
+        directive += row;
+        more = trim(row).ends_with('\\');
       }
       const int end = line_;
       line_ = start;
@@ -381,6 +387,9 @@ class KernelFileParser {
     }
     if (part.origin == origin_ || std::find(open_.begin(), open_.end(), part.origin) != open_.end())
       fail(fmt::format("{} includes itself", part.origin));
+    if (open_.size() >= static_cast<size_t>(max_parse_depth)) fail(fmt::format("parts include parts more than {} deep", max_parse_depth));
+    included_ += part.text.size();
+    if (++parts_taken_ > max_kernel_parts || included_ > max_kernel_file_bytes) fail(fmt::format("more than {} parts or {} bytes are included", max_kernel_parts, max_kernel_file_bytes));
     open_.push_back(origin_);
     const auto outer = std::tuple(text_, at_, line_, origin_, when_, when_where_);
     if (!when.empty()) when_where_ = here();
@@ -413,7 +422,7 @@ class KernelFileParser {
     std::map<std::string_view, std::string_view> seen;
     const auto add = [&](std::string_view name, std::string_view what) {
       const auto [found, fresh] = seen.emplace(name, what);
-      if (!fresh) throw UserError(fmt::format("{}: {} '{}' is also {}", file_.origin, what, name, found->second));
+      if (!fresh) throw UserError(fmt::format("{}: {} '{}' is also {}", file_.origin, what, shortened(name), found->second));
     };
     for (const auto& x : file_.types) add(x, "a type parameter");
     for (const auto& x : file_.buffers) add(x.name, "a buffer");
@@ -431,7 +440,7 @@ class KernelFileParser {
       for (const auto parameter : split_list(signature.substr(open + 1, signature.size() - open - 2))) {
         const auto found = seen.find(parameter);
         if (found == seen.end()) continue;
-        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, parameter, signature,
+        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, shortened(parameter), shortened(signature),
                                     found->second));
       }
     }
@@ -443,6 +452,7 @@ class KernelFileParser {
   std::string origin_;               // of the text: the file's own, or a part's
   std::string when_, when_where_;    // the conditions of the includes that led here, and the line of the last
   bool any_code_ = false;
+  size_t included_ = 0, parts_taken_ = 0;  // bytes and number of parts
   std::vector<std::string> open_;    // origins of the files that include it
   const KernelFile::PartReader& parts_;
   KernelFile file_;

@@ -50,7 +50,8 @@ std::string generated_refusal(std::string_view body, const Bindings& values) {
   const GeneratedSpace& row = *find_generated(body);
   Bindings all;
   for (const KernelTunable& t : row.tunables) all[t.name] = t.value;
-  for (const auto& [name, value] : values) {
+  for (const auto& [key, value] : values) {
+    const std::string& name = key;  // Clang 14 captures no structured binding
     const auto t = std::find_if(row.tunables.begin(), row.tunables.end(), [&](const KernelTunable& x) { return x.name == name; });
     if (t == row.tunables.end()) return fmt::format("no tunable '{}'", name);
     const auto [least, most] = std::minmax_element(t->choices.begin(), t->choices.end());

@@ -9,15 +9,17 @@
 #include <cstring>
 #include <filesystem>
 #include <limits>
-#include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/parse_json.h"
+#include "core/base/parse_limits.h"
+#include "core/base/parse_number.h"
 
 namespace heddle {
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::ordered_json;  // what is written
 
 constexpr int format_version = 1;
 constexpr const char* version_key = "heddle_tuning";
@@ -33,24 +35,19 @@ Enum parse_name(const std::string& text, const std::array<Enum, n>& known, const
 }
 
 uint64_t parse_hex(const std::string& text, const char* what) {
-  size_t used = 0;
-  uint64_t value = 0;
-  try {
-    value = std::stoull(text, &used, 16);
-  } catch (const std::exception&) {
-    used = 0;
-  }
-  if (used == 0 || used != text.size()) throw std::invalid_argument(fmt::format("{} '{}' is no hexadecimal number", what, text));
-  return value;
+  const std::string_view digits = std::string_view(text).substr(text.starts_with("0x") || text.starts_with("0X") ? 2 : 0);
+  const std::optional<uint64_t> value = parse_number<uint64_t>(digits, 16);
+  if (!value) throw std::invalid_argument(fmt::format("{} '{}' is no hexadecimal number", what, shortened(text)));
+  return *value;
 }
 
-TuningEntry entry_of(const Json& json) {
+TuningEntry entry_of(const nlohmann::json& json) {
   TuningEntry entry;
   entry.key.body = json.at("body").get<std::string>();
   entry.key.variant = json.at("variant").get<std::string>();
-  entry.key.sizes = json.at("sizes").get<std::vector<int64_t>>();
-  for (const int64_t size : entry.key.sizes) {
-    if (size < 0) throw std::invalid_argument(fmt::format("a size of {}", size));
+  for (const nlohmann::json& size : json.at("sizes")) {
+    if (!size.is_number_integer() || size < 0) throw std::invalid_argument(fmt::format("a size of {}", shortened(size.dump())));
+    entry.key.sizes.push_back(size.get<int64_t>());
   }
   for (const auto& [name, value] : json.at("tunables").items()) {
     if (!value.is_number_integer()) throw std::invalid_argument(fmt::format("tunable {} is no integer", name));
@@ -61,7 +58,7 @@ TuningEntry entry_of(const Json& json) {
   return entry;
 }
 
-TuningDevice device_of(const Json& json) {
+TuningDevice device_of(const nlohmann::json& json) {
   TuningDevice device;
   device.name = json.value("name", "");
   device.driver = json.value("driver", "");
@@ -70,7 +67,9 @@ TuningDevice device_of(const Json& json) {
   device.target = parse_name(json.at("target").get<std::string>(), targets, "target");
   device.device_class = parse_name(json.at("class").get<std::string>(), classes, "class");
   device.vendor_id = static_cast<uint32_t>(parse_hex(json.value("vendor", "0x0"), "vendor"));
-  for (const Json& entry : json.at("entries")) device.set(entry_of(entry));
+  const nlohmann::json& entries = json.at("entries");
+  if (entries.size() > max_tuning_entries) throw std::invalid_argument(fmt::format("{} entries of a device; at most {} are read", entries.size(), max_tuning_entries));
+  for (const nlohmann::json& entry : entries) device.set(entry_of(entry));
   return device;
 }
 
@@ -141,21 +140,22 @@ const TuningEntry* TuningDevice::nearest(const TuningKey& key) const {
 }
 
 TuningTable TuningTable::parse(std::string_view text, const std::string& origin) {
+  if (text.size() > max_tuning_bytes) throw IoError(fmt::format("[tuning] {}: {} bytes; at most {} are read", origin, text.size(), max_tuning_bytes));
+  const nlohmann::json json = parse_json(text, fmt::format("[tuning] {}", origin));
   try {
-    const Json json = Json::parse(text);
     if (!json.is_object() || !json.contains(version_key)) throw std::invalid_argument("is no tuning table (no key heddle_tuning)");
     if (json[version_key] != format_version) {
-      throw std::invalid_argument(fmt::format("has format {}, this library reads {}", json[version_key].dump(), format_version));
+      throw std::invalid_argument(fmt::format("has format {}, this library reads {}", shortened(json[version_key].dump()), format_version));
     }
     TuningTable table;
-    for (const Json& device : json.at("devices")) {
+    for (const nlohmann::json& device : json.at("devices")) {
       TuningTable one;
       one.devices.push_back(device_of(device));
       table.merge(one);
     }
     return table;
   } catch (const std::exception& error) {  // nlohmann's, and the ones above
-    throw IoError(fmt::format("[tuning] {}: {}", origin, error.what()));
+    throw IoError(fmt::format("[tuning] {}: {}", origin, shortened(error.what())));
   }
 }
 

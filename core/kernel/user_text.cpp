@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <map>
 
+#include "core/base/ascii.h"
 #include "core/base/error.h"
+#include "core/base/parse_limits.h"
+#include "core/base/shortened.h"
 
 namespace heddle {
 namespace {
-
-bool starts_name(char c) { return std::isalpha(static_cast<unsigned char>(c)) || c == '_'; }
-bool continues_name(char c) { return starts_name(c) || std::isdigit(static_cast<unsigned char>(c)); }
-bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)); }
 
 enum class Word : uint8_t { type, keyword, loop, function, dear, value };
 
@@ -96,10 +94,11 @@ bool is_user_name(std::string_view name) {
          name.back() != '_' && word(name) == nullptr;
 }
 
-void UserText::fail(int line, const std::string& what) const { throw ValueError(fmt::format("[{}] line {} of its text: {}", who_, line, what)); }
+void UserText::fail(int line, const std::string& what) const { throw ValueError(fmt::format("[{}] line {} of its text: {}", who_, line, shortened(what, 1000))); }
 
 UserText::UserText(std::string_view who, std::string_view text, std::vector<std::string> inputs, std::vector<std::string> outputs)
     : who_(who), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
+  if (text.size() > max_user_text_bytes) throw ValueError(fmt::format("[{}] its text has {} bytes; at most {} are read", who_, text.size(), max_user_text_bytes));
   const std::string plain = without_comments(text);
   std::vector<Token> tokens;
   int line = 1;
@@ -107,12 +106,12 @@ UserText::UserText(std::string_view who, std::string_view text, std::vector<std:
     const char c = plain[at];
     size_t end = at + 1;
     Kind kind = Kind::mark;
-    if (std::isspace(static_cast<unsigned char>(c))) {
+    if (is_ascii_space(c)) {
       kind = Kind::space;
     } else if (starts_name(c)) {
       while (end < plain.size() && continues_name(plain[end])) ++end;
       kind = word(std::string_view(plain).substr(at, end - at)) != nullptr ? Kind::word : Kind::name;
-    } else if (is_digit(c) || (c == '.' && end < plain.size() && is_digit(plain[end]))) {
+    } else if (is_ascii_digit(c) || (c == '.' && end < plain.size() && is_ascii_digit(plain[end]))) {
       end = number_end(plain, at);
       kind = Kind::number;
     } else if (std::string_view("+-*/%<>=!&|^~?:;,(){}[]").find(c) == std::string_view::npos) {
@@ -127,7 +126,10 @@ UserText::UserText(std::string_view who, std::string_view text, std::vector<std:
 }
 
 void UserText::check(const std::vector<Token>& tokens) {
-  int line = 1, loop_line = 0;
+  int line = 1, loop_line = 0, signs = 0, choices = 0, otherwise = 0;
+  const auto count_level = [&](int& levels, const char* what) {
+    if (++levels > max_parse_depth) fail(line, fmt::format("more than {} {}", max_parse_depth, what));
+  };
   std::string open;
   bool empty = true;
   expression_ = true;
@@ -141,9 +143,17 @@ void UserText::check(const std::vector<Token>& tokens) {
     const auto next = std::find_if(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1, tokens.end(), [](const Token& t) { return t.kind != Kind::space; });
     const bool called = next != tokens.end() && next->text == "(";
     const char c = token.text[0];
+    if (std::string_view("+-!~").find(c) == std::string_view::npos) signs = 0;
+    else count_level(signs, "signs in a row");
     if (token.kind == Kind::mark) {
       if (c == ';') expression_ = false;
-      if (c == '(' || c == '{' || c == '[') open += c;
+      if (c == ';') choices = 0;
+      if (c == '?') count_level(choices, "'?' in one statement");
+      if (c == '(' || c == '{' || c == '[') {
+        open += c;
+        int levels = static_cast<int>(open.size()) - 1;
+        count_level(levels, "brackets within brackets");
+      }
       if (c == ')' || c == '}' || c == ']') {
         const char partner = c == ')' ? '(' : c == '}' ? '{' : '[';
         if (open.empty() || open.back() != partner) fail(line, fmt::format("'{}' closes nothing", c));
@@ -152,6 +162,7 @@ void UserText::check(const std::vector<Token>& tokens) {
       cost_ += c == '/' || c == '%' ? 4 : std::string_view("+-*<>?&|").find(c) != std::string_view::npos ? 1 : 0;
     } else if (token.kind == Kind::word) {
       const Entry entry = *word(token.text);
+      if (token.text == "else") count_level(otherwise, "times 'else'");
       if (entry.kind == Word::loop) {
         loops_ = true;
         loop_line = line;
@@ -211,8 +222,9 @@ int UserText::line_in(std::string_view log, const std::string& who) {
     for (size_t at = log.find(mark); at != std::string_view::npos; at = log.find(mark, at + 1)) {
       size_t digit = at + mark.size();
       int line = 0;
-      while (digit < log.size() && is_digit(log[digit])) line = 10 * line + (log[digit++] - '0');
-      if (line > 0) return line;
+      constexpr int most_lines = 1'000'000;  // a longer number is no line of a text
+      while (digit < log.size() && is_ascii_digit(log[digit]) && line < most_lines) line = 10 * line + (log[digit++] - '0');
+      if (line > 0 && line < most_lines) return line;
     }
   }
   return 0;

@@ -32,11 +32,11 @@ class CacheCommand : public testing::Test {
 };
 
 // Writes entries in this process, whose environment is the parent's.
-void store(const std::string& root, const std::string& identity) {
+void store(const std::string& root, const std::string& identity, const char* kind = "spirv") {
   const char* before = std::getenv("HEDDLE_CACHE_DIR");
   const std::string kept = before ? before : "";
   setenv("HEDDLE_CACHE_DIR", root.c_str(), 1);
-  DiskCache("spirv", 0).store(identity, identity.data(), identity.size(), "kernel");
+  DiskCache(kind, 0).store(identity, identity.data(), identity.size(), "kernel");
   before ? setenv("HEDDLE_CACHE_DIR", kept.c_str(), 1) : unsetenv("HEDDLE_CACHE_DIR");
 }
 
@@ -61,6 +61,19 @@ TEST_F(CacheCommand, ListsPacksUnpacksAndClears) {
   EXPECT_EQ(json({"clear", "--kind", "opencl", "--json"})["removed"], 0);
   EXPECT_EQ(json({"clear", "--json"})["removed"], 2);
   EXPECT_TRUE(json({"list", "--json"})["entries"].empty());
+}
+
+TEST_F(CacheCommand, UnpackingLeavesMachineCodeOut) {
+  store(folder_ / "cache", "one");
+  store(folder_ / "cache", "machine code", "opencl");
+  const std::string pack = folder_ / "kernels.pack";
+  EXPECT_EQ(json({"pack", pack, "--json"})["entries"].size(), 2u);
+  const Finished plain = run({"unpack", pack}, "copy");
+  EXPECT_EQ(plain.exit_code, 0) << plain.err;
+  EXPECT_TRUE(contains(plain.out, "1 entries, ") && contains(plain.out, "1 entries of machine code were left out; --trust-native-code takes them")) << plain.out;
+  EXPECT_EQ(json({"list", "--json"}, "copy")["entries"].size(), 1u);
+  EXPECT_EQ(json({"unpack", pack, "--json", "--trust-native-code"}, "copy")["refused"], 0);
+  EXPECT_EQ(json({"list", "--json"}, "copy")["entries"].size(), 2u);
 }
 
 void expect_refused(const Finished& run, const std::string& part) {

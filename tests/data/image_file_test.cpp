@@ -3,8 +3,11 @@
 #include "data/image_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <turbojpeg.h>
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
 
@@ -99,6 +102,44 @@ TEST(ImageFile, BrokenFilesAreNamed) {
   test::write_bytes(folder / "text.png", {'h', 'e', 'l', 'l', 'o'});
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(folder / "text.png"); }), "neither a PNG nor a JPEG"));
   EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::write_png(folder / "b.png", Array::scalar(1.0f)); }), "expected u8"));
+}
+
+// 68 bytes that say 16384 x 16384 pixels took 788 MiB before they were refused.
+TEST(ImageFile, AHeaderIsNotBelieved) {
+  const test::TemporaryFolder folder;
+  const std::string path = folder / "large";
+  const auto peak_kilobytes = [] {
+    struct rusage usage {};
+    ::getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_maxrss;
+  };
+  const auto refused = [&](const std::vector<uint8_t>& file) {
+    test::write_bytes(path, file);
+    const long before = peak_kilobytes();
+    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(path); }), "its header says 16384 x 16384 pixels, which"));
+    EXPECT_LT(peak_kilobytes() - before, 64 << 10);
+  };
+  refused({0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x40, 0x00, 0x08, 0x02, 0x00, 0x00, 0x00, 0x26, 0xaa, 0x87, 0xd3,
+           0x00, 0x00, 0x00, 0x08, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x48, 0x06, 0x89, 0xd2, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82});
+  write_jpeg(path, picture(3, 17, 23));
+  std::vector<uint8_t> jpeg = test::read_bytes(path);
+  const std::array<uint8_t, 2> start_of_frame = {0xff, 0xc0};
+  const auto frame = std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
+  ASSERT_NE(frame, jpeg.end());
+  for (const int at : {5, 7}) {  // height and width, big-endian
+    frame[at] = 0x40;
+    frame[at + 1] = 0;
+  }
+  refused(jpeg);
+}
+
+// What compresses best is held all the same: white pages.
+TEST(ImageFile, BlankImagesAreRead) {
+  const test::TemporaryFolder folder;
+  const Array blank{DType::u8, Shape{3, 1000, 2000}, std::vector<std::byte>(3 * 1000 * 2000, std::byte{255})};
+  data::write_png(folder / "a.png", blank);
+  write_jpeg(folder / "a.jpg", blank);
+  for (const char* name : {"a.png", "a.jpg"}) EXPECT_EQ(data::read_image(folder / name).bytes, blank.bytes) << name;
 }
 
 TEST(ImageFolder, HasTheClassesOfItsFolders) {

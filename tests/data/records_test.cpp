@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -104,6 +105,17 @@ TEST(Records, EveryMissingByteIsFound) {
   longer.push_back(0);
   test::write_bytes(path, longer);
   EXPECT_THROW(read_all(path), IoError);
+}
+
+// A mapped file that another process cuts ended this one by SIGBUS.
+TEST(Records, AFileThatIsCutWhileItIsOpenIsAnError) {
+  const test::TemporaryFolder folder;
+  const std::string path = packed(folder, 2000);
+  const data::RecordFile file(path);
+  Random random(0, 0, 0);
+  std::filesystem::resize_file(path, 4096);
+  EXPECT_NO_THROW(file.get(0, random));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { file.get(1999, random); }), path + ": it became shorter than the "));
 }
 
 TEST(Records, NothingAppearsBeforeItIsWhole) {

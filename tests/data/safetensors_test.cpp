@@ -131,6 +131,16 @@ TEST_F(Safetensors, BadHeaders) {
   EXPECT_TRUE(contains(error_of(R"({"__metadata__":{"a":1}})", 0), "not a string"));
 }
 
+// The parser does not recurse, but the messages printed what they refused, and that did.
+TEST_F(Safetensors, DeepHeadersAreRefused) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const char* key : {"dtype", "shape", "data_offsets"}) EXPECT_TRUE(contains(error_of("{\"a\":{\"" + std::string(key) + "\":" + deep + "}}", 0), "brackets are more than 100 deep"));
+  const std::string level = std::string(98, '[') + std::string(98, ']'), rest = R"(,"shape":[1],"data_offsets":[0,4]}})";
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":)" + level + rest, 4), "unknown dtype [[[["));
+  EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":[)" + level + "]" + rest, 4), "brackets are more than 100 deep"));
+  EXPECT_LT(error_of(R"({"a":{"dtype":")" + std::string(1 << 20, 'x') + "\"" + rest, 4).size(), 500u) << "a message is short";
+}
+
 TEST_F(Safetensors, BadEntries) {
   const std::string good = R"({"dtype":"F32","shape":[1],"data_offsets":[0,4]})";
   EXPECT_TRUE(contains(error_of("{\"a\":" + good + ",\"a\":" + good + "}", 4), "'a' appears twice"));

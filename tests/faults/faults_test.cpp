@@ -219,14 +219,14 @@ TEST_F(Faults, OfAllocations) {
   for (uint64_t number = 1; number <= most && failed < most_failures; number += step) try_fault({.call = Call::alloc, .number = number, .error = ENOMEM, .from_then = number % 2 == 0});
 }
 
-// The run above maps nothing.
-TEST(MapFault, OfAFileOfRecords) {
+// The run above reads no records.
+TEST(OpenFault, OfAFileOfRecords) {
   const test::TemporaryFolder folder;
   const std::string path = folder / "records";
   data::RecordWriter writer(path, "");
   writer.add({data::Array::scalar(7)});
   writer.finish();
-  test::arm({.call = Call::mmap, .number = 1, .error = ENOMEM});
+  test::arm({.call = Call::open, .number = 1, .error = EMFILE});
   std::string said;
   try {
     const data::RecordFile file(path);
@@ -234,8 +234,8 @@ TEST(MapFault, OfAFileOfRecords) {
     said = error.what();
   }
   test::disarm();
-  EXPECT_EQ(test::calls(Call::mmap), 1u);
-  EXPECT_TRUE(test::contains(said, "records: cannot map: Cannot allocate memory"));
+  EXPECT_EQ(test::calls(Call::open), 1u);
+  EXPECT_TRUE(test::contains(said, "records: cannot read: Too many open files"));
   EXPECT_EQ(data::RecordFile(path).size(), 1);
 }
 

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <limits>
 
 #include "core/base/error.h"
 #include "core/kernel/kernel_file.h"
@@ -359,6 +360,25 @@ TEST(ExpressionTest, Refuses) {
               evaluate_expression(std::string(100000, '('), {}, "here");
             }).find("too many parentheses"),
             std::string::npos);
+}
+
+// A process ended on these: the evaluator called itself for each sign.
+TEST(ExpressionTest, AnyNumberOfSigns) {
+  EXPECT_EQ(evaluate_expression(std::string(200000, '-') + "7", {}, "here"), 7);
+  EXPECT_EQ(evaluate_expression(std::string(200001, '-') + "7", {}, "here"), -7);
+  const Bindings least = {{"x", std::numeric_limits<int64_t>::min()}};
+  for (const char* text : {"-x", "--x"}) EXPECT_EQ(message<UserError>([&] { evaluate_expression(text, least, "here"); }), std::string("here: overflow in '") + text + "'");
+}
+
+TEST(KernelFileTest, LimitsOfSizeAndDepth) {
+  const std::string head = "/*\ngroup 1\n", tail = "*/\nx;\n";
+  EXPECT_NE(message<UserError>([&] { KernelFile::parse(head + std::string(size_t{1} << 22, '\n') + tail, "x.hk"); }).find("at most 4194304 are read"), std::string::npos);
+  // A directive of very many rows is read in time that grows with its length.
+  std::string rows = "let N 1 \\\n";
+  for (int i = 0; i < 200000; ++i) rows += " \\\n";
+  EXPECT_NO_THROW(KernelFile::parse(head + rows + "+ 1\n" + tail, "x.hk"));
+  const auto chain = [](std::string_view name) { return KernelFile::Part{std::string(name), "#include \"" + std::string(name) + "x\"\n"}; };
+  EXPECT_NE(message<UserError>([&] { KernelFile::parse(head + "*/\n#include \"p\"\n", "x.hk", chain); }).find("more than 100 deep"), std::string::npos);
 }
 
 }  // namespace

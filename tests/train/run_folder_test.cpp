@@ -48,6 +48,16 @@ TEST_F(RunFolders, HoldsConfigurationEnvironmentAndLines) {
   EXPECT_EQ(environment["code"], code_fingerprint());
 }
 
+// Printing such a value once ended the process.
+TEST_F(RunFolders, AnEnvironmentOfAnyDepthIsReplaced) {
+  const RunFolder run(path, false);
+  for (const std::string& text : {"{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}", std::string("{\"earlier\": 1}"), std::string("nonsense")}) {
+    test::write_bytes(path + "/environment.json", {text.begin(), text.end()});
+    run.write_environment(device("reference:0"));
+    EXPECT_TRUE(Json::parse(test::read_text(path + "/environment.json")).contains("device"));
+  }
+}
+
 TEST_F(RunFolders, NoRunIsOverwritten) {
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, true); }), "holds no run to go on with"));
   EXPECT_FALSE(std::filesystem::exists(path));

@@ -212,13 +212,26 @@ TEST_F(CacheFiles, APackCarriesUsableEntriesToAnotherFolder) {
   const std::string pack = folder_ / "kernels.pack";
   EXPECT_EQ(pack_cache(root(), pack).size(), 3u);
   setenv("HEDDLE_CACHE_DIR", (folder_ / "elsewhere").c_str(), 1);
-  const std::vector<CacheEntry> unpacked = unpack_cache(pack, folder_ / "elsewhere");
+  const std::vector<CacheEntry> unpacked = unpack_cache(pack, folder_ / "elsewhere", NativeCode::trusted).entries;
   ASSERT_EQ(unpacked.size(), 3u);
   for (const CacheEntry& entry : unpacked) EXPECT_TRUE(entry.intact && entry.current && entry.label.starts_with("kernel_"));
   const DiskCache other_a("a", 7), other_b("b", 8);
   EXPECT_TRUE(holds(other_a, 0) && holds(other_a, 2) && holds(other_b, 9));
   EXPECT_FALSE(holds(other_a, 1));
   EXPECT_FALSE(holds(DiskCache("a", 1234), 0)) << "another driver's";
+}
+
+TEST_F(CacheFiles, APacksMachineCodeIsTakenOnlyFromATrustedFile) {
+  for (const char* kind : {"spirv", "launch", "opencl", "cuda", "vulkan-pipelines"}) store(DiskCache(kind, 7), 0);
+  const std::string pack = folder_ / "kernels.pack";
+  ASSERT_EQ(pack_cache(root(), pack).size(), 5u);
+  const Unpacked plain = unpack_cache(pack, folder_ / "plain");
+  EXPECT_EQ(plain.refused, 3u);
+  ASSERT_EQ(plain.entries.size(), 2u);
+  for (const CacheEntry& entry : list_cache(folder_ / "plain", true)) EXPECT_TRUE(entry.kind == "spirv" || entry.kind == "launch") << entry.kind;
+  const Unpacked trusted = unpack_cache(pack, folder_ / "trusted", NativeCode::trusted);
+  EXPECT_EQ(trusted.refused, 0u);
+  EXPECT_EQ(list_cache(folder_ / "trusted", true).size(), 5u);
 }
 
 TEST_F(CacheFiles, ABadPackIsRefusedAndChangesNothing) {

@@ -97,6 +97,8 @@ TEST(TuningTable, BadTextIsRefusedWithTheReason) {
   fails(head + R"({"body": "matmul", "variant": "v", "sizes": [1], "tunables": {"MR": "x"}}]}]})", "MR is no integer");
   fails(R"({"heddle_tuning": 1, "devices": [{"driver_hash": "zz", "target": "opencl", "class": "cpu", "entries": []}]})", "'zz'");
   fails(R"({"heddle_tuning": 1, "devices": [{"driver_hash": "0x1", "target": "abacus", "class": "cpu", "entries": []}]})", "unknown target 'abacus'");
+  fails(std::string(200000, '['), "brackets are more than 100 deep");
+  fails("{\"heddle_tuning\": " + std::string(200000, '[') + std::string(200000, ']') + ", \"devices\": []}", "brackets are more than 100 deep");
   EXPECT_THROW(TuningTable::load("/nonexistent/tuning.json"), IoError);
 }
 
