@@ -16,6 +16,10 @@ optional=(
   nodejs  # runs the page of heddle report in a test
   # image codecs, Unicode's tables
   libpng-dev "libturbojpeg0-dev|libturbojpeg-dev" libutf8proc-dev
+  # tests of locales: localedef makes one from these
+  locales
+  # fuzzers (tools/fuzz.sh): Clang and its sanitizers
+  clang libclang-rt-dev
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver

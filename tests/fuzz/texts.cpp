@@ -1,0 +1,116 @@
+// Readers of texts: JSON, tokenizers, preprocessing, configurations, transforms, Unicode.
+#include <nlohmann/json.hpp>
+
+#include "core/base/error.h"
+#include "core/base/parse_json.h"
+#include "core/base/parse_number.h"
+#include "data/preprocess.h"
+#include "data/text.h"
+#include "data/tokenizer.h"
+#include "data/transforms.h"
+#include "data/unicode.h"
+#include "data/words.h"
+#include "tests/fuzz/seed_files.h"
+#include "tests/fuzz/target.h"
+#include "train/config.h"
+#include "train/toml.h"
+
+namespace heddle::fuzz {
+namespace {
+
+// Copying, printing and parsing what was printed.
+void json(Bytes input) {
+  const nlohmann::json value = parse_json(text_of(input), "[fuzz] input");
+  const nlohmann::ordered_json copy = value;
+  require(parse_json(copy.dump(), "[fuzz] copy") == value, "json: the copy differs");
+}
+
+void use(const data::Tokenizer& tokenizer) {
+  const std::string text = "to be or not to be <|endoftext|> \xc3\xa4 \xff";
+  try {
+    require(tokenizer.decode(tokenizer.encode(text)) == text, "tokenizer: the text differs");
+  } catch (const ValueError&) {  // a character that it does not know
+  }
+  require(data::parse_tokenizer(tokenizer.str())->size() == tokenizer.size(), "tokenizer: the copy differs");
+}
+
+void tokenizer(Bytes input) { use(*data::parse_tokenizer(text_of(input), "input")); }
+
+// vocab.json and merges.txt of 256 bytes and what the input adds: entries up to a NUL, merges behind it.
+void merges(Bytes input) {
+  const std::string_view all = text_of(input);
+  const size_t cut = std::min(all.find('\0'), all.size());
+  const std::string bytes = byte_vocabulary(), vocab_path = scratch_folder() + "/vocab.json";
+  for (const std::string& vocabulary : {bytes.substr(0, bytes.size() - 1) + std::string(all.substr(0, cut)) + "}", std::string(all.substr(0, cut))}) {
+    write_scratch(vocab_path, vocabulary);
+    try {
+      const auto made = data::BpeTokenizer::load(vocab_path, file_of(all.substr(std::min(cut + 1, all.size()))));
+      use(*made);
+      made->encode(all, data::SpecialTokens::recognised);
+    } catch (const IoError&) {
+    }
+  }
+}
+
+void preprocessing(Bytes input) {
+  const auto first = data::Preprocessing::parse(text_of(input), "input");
+  const auto again = data::Preprocessing::parse(first.str(), "copy");
+  require(again.str() == first.str(), "preprocessing: the copy differs");
+}
+
+void transform(Bytes input) { data::parse_transform(std::string(text_of(input))); }
+
+void toml(Bytes input) {
+  for (const train::TomlEntry& entry : train::read_toml(text_of(input), "input")) train::toml_text(entry.value);
+  train::Config config;
+  config.parse(text_of(input), "input");
+  train::Config copy;
+  copy.parse(config.str(), "copy");
+  require(copy.str() == config.str(), "toml: the copy differs");
+}
+
+// "key=value", as on a command line.
+void config_value(Bytes input) {
+  const std::string_view text = text_of(input);
+  const size_t equals = std::min(text.find('='), text.size());
+  train::Config config;
+  config.set(text.substr(0, equals), text.substr(std::min(equals + 1, text.size())));
+}
+
+void numbers(Bytes input) {
+  const std::string_view text = text_of(input);
+  parse_number<int64_t>(text);
+  parse_number<uint64_t>(text, 16);
+  parse_number<double>(text);
+  parse_hex_float(text);
+}
+
+void words(Bytes input) {
+  const std::string_view text = text_of(input);
+  std::string joined;
+  data::for_each_word(text, [&](std::string_view word) { joined += word; });
+  require(joined == text, "words: the text differs");
+  data::whole_characters(text);
+  require(data::valid_utf8(data::valid_utf8(text)) == data::valid_utf8(text), "valid_utf8 is not what it says");
+  data::read_text(file_of(input));
+  const data::CharTokenizer characters(text);
+  require(characters.decode(characters.encode(text)) == text, "characters: the text differs");
+}
+
+}  // namespace
+
+std::vector<Target> text_targets() {
+  return {
+      {"json", json, json_seeds, {"[", "{\"a\":", "]", "}", "\\u0041", "\\ud800", "1e400", "-0.0", "18446744073709551615", "null", "true", "\""}},
+      {"tokenizer", tokenizer, tokenizer_seeds, {"\"type\":", "\"bpe\"", "\"characters\"", "\"vocab\":{", "\"merges\":[", "\"a b\"", "256", "4294967296", "\xc4\xa0"}},
+      {"merges", merges, merges_seeds, {",\"ab\":256", "\na b", "#version", "\"<|x|>\"", "\xc4\xa0", "  ", "\r\n"}},
+      {"preprocessing", preprocessing, preprocessing_seeds, {"\"transforms\":[", "\"mean\":[", "\"deviation\":[", "\"classes\":[", "\"tokenizer\":", "1e308", "0.0", "\"random_crop 4 4 1\""}},
+      {"transform", transform, transform_seeds, {"to_float", "normalise", "resize", "random_crop", "random_resized_crop", "cutout", " 1", " 1e300", " nan", " -1", " 0x10", " 1073741824"}},
+      {"toml", toml, toml_seeds, {"[", "]", "[[", "a.a.", "\"\"\"", "'''", "{", "}", "= ", "1979-05-27", "0x", "inf", "\n[training]\n", "batch = ", "\\u0041", "#"}},
+      {"config_value", config_value, config_value_seeds, {"optimizer.lr", "training.", "GiB", "1e300", ",", "-1", "nan", "true", "model."}},
+      {"numbers", numbers, numbers_seeds, {"0x1.8p+1", "inf", "nan", "-", "1e", "999999999999", "."}},
+      {"words", words, words_seeds, {"'s", "  ", "\n\n", "\xe3\x80\x80", "\xf0\x9f\x98\x80", "\xff", "\xc3", "'ll"}},
+  };
+}
+
+}  // namespace heddle::fuzz
