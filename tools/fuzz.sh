@@ -7,8 +7,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-10}
 shift || true
-command -v clang++ >/dev/null || { echo "fuzz: clang++ is missing; run tools/setup.sh" >&2; exit 1; }
-[ -n "${HEDDLE_FUZZ_BUILT:-}" ] || { tools/build.sh release heddle heddle_fuzz_smoke; tools/build.sh fuzz heddle_fuzz; }
+tools/setup.sh --fuzz
+tools/build.sh release heddle heddle_fuzz_smoke
+tools/build.sh fuzz heddle_fuzz
 
 corpus=build/fuzz/corpus found=build/fuzz/found
 build/release/bin/heddle_fuzz_smoke --seeds "$corpus"

@@ -3,7 +3,7 @@
 # Includes the two CPU drivers (PoCL for OpenCL, Mesa's lavapipe for Vulkan), so that a machine without a GPU is a full citizen.
 # A package of `optional` that this release lacks is said in one line, and the build leaves out what needs it (cmake/optional.cmake); one of `necessary` is an
 # error. "a|b": releases name it differently. Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found (cuda.h), and
-# used when a driver is.
+# used when a driver is.   tools/setup.sh --fuzz adds what tools/fuzz.sh needs.
 set -euo pipefail
 export LC_ALL=C
 
@@ -18,8 +18,6 @@ optional=(
   libpng-dev "libturbojpeg0-dev|libturbojpeg-dev" libutf8proc-dev
   # tests of locales: localedef makes one from these
   locales
-  # fuzzers (tools/fuzz.sh): Clang and its sanitizers
-  clang libclang-rt-dev
   # Vulkan: headers, loader, compiler, tools, layers, CPU driver
   libvulkan-dev libvulkan-volk-dev glslang-dev glslang-tools spirv-tools vulkan-validationlayers mesa-vulkan-drivers
   # OpenCL: headers, loader, CPU driver
@@ -53,6 +51,9 @@ offered() {
     if grep -q '^ *Candidate: [^(]' <<<"$policy"; then echo "$name"; return; fi
   done
 }
+
+# Clang and its sanitizers are half a gigabyte that only the fuzzers need.
+[ "${1:-}" != --fuzz ] || necessary+=(clang libclang-rt-dev)
 
 missing=()
 for package in "${necessary[@]}" "${optional[@]}"; do installed "$package" || missing+=("$package"); done
