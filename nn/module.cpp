@@ -66,8 +66,13 @@ bool Module::holds(const Module& part) const {
 
 void Module::note_call(const Module& part) const {
   if (part.state_ == state_ || !state_->called.insert(part.state_.get()).second || holds(part)) return;
-  const NamedTensors parameters = part.named_parameters();
-  if (std::none_of(parameters.begin(), parameters.end(), [](const auto& named) { return named.second.requires_grad(); })) return;
+  // Tensors of the part may have been registered by themselves, as VitBlock does with those of its projection.
+  const NamedTensors own = named_parameters(), parameters = part.named_parameters();
+  const auto forgotten = [&](const auto& named) {
+    const auto same = [&](const auto& registered) { return registered.second.impl() == named.second.impl(); };
+    return named.second.requires_grad() && std::none_of(own.begin(), own.end(), same);
+  };
+  if (std::none_of(parameters.begin(), parameters.end(), forgotten)) return;
   const std::string place = current_place().str();
   print_error("heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, as in fc1 = add(\"fc1\", nn::Linear(784, 128))\n", kind(), part.kind(),
              place.empty() ? "" : " (" + place + ")");

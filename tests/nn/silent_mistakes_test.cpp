@@ -37,6 +37,14 @@ struct Outer : nn::Module {
   Tensor forward(const Tensor& x) override { return inner(x); }
 };
 
+// Its part's tensors are registered, under names of its own.
+struct ByTensor : Outer {
+  ByTensor() : Outer(false) {
+    add_parameter("w", inner.weight);
+    add_parameter("b", inner.bias);
+  }
+};
+
 std::string said_by(nn::Module& net, int calls) {
   testing::internal::CaptureStderr();
   for (int i = 0; i < calls; ++i) net(f32({1, 2, 3}, {1, 3}));
@@ -51,6 +59,8 @@ TEST(SilentMistakes, PartsThatWereNeverAdded) {
   EXPECT_EQ(said.find("heddle:"), said.rfind("heddle:")) << said;  // once
   EXPECT_EQ(said_by(right, 2), "");
   EXPECT_EQ(said_by(frozen, 2), "");
+  ByTensor by_tensor;
+  EXPECT_EQ(said_by(by_tensor, 2), "");
   nn::Sequential deep(linear(3, 3), nn::Sequential(linear(3, 3), nn::ReLU()));
   EXPECT_EQ(said_by(deep, 2), "");
   EXPECT_EQ(said_by(forgetful.inner, 1), "");

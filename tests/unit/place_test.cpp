@@ -175,7 +175,8 @@ TEST(Place, ErrorsEndWithIt) {
   EXPECT_EQ(text([&] { a + f32({2, 2}); }), 
             "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be equal or one of them 1) (" + here(__LINE__ - 1) + ")");
   Net net;
-  EXPECT_TRUE(text([&] { net(f32({1, 4})); }).ends_with("(" + here(fc_line) + ")"));
+  const std::string shown = text([&] { net(f32({1, 4})); });  // the model's line and the call's
+  EXPECT_TRUE(shown.ends_with("(" + here(fc_line) + ", called from " + here(__LINE__ - 1) + ")")) << shown;
   EXPECT_EQ(text([] { throw ValueError("[mine] no call is under way"); }), "[mine] no call is under way");
 }
 
