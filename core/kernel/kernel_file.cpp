@@ -12,6 +12,7 @@
 #include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/similar.h"
 #include "core/kernel/builtin_files.h"
 
 namespace heddle {
@@ -91,7 +92,7 @@ KernelFile::Part KernelFile::builtin_part(std::string_view name) {
     if (file.name == name) return {fmt::format("shaders/{}", name), std::string(file.text)};
     known.push_back(file.name);
   }
-  throw ValueError(fmt::format("no part '{}'; built in: {}", name, fmt::join(known, ", ")));
+  throw ValueError(fmt::format("no part '{}'{}; built in: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
 KernelFile KernelFile::load(const std::string& path) {

@@ -126,8 +126,8 @@ TEST(KernelFileTest, UnknownPartsAreRefusedByLine) {
     KernelFile::parse("/*\nout y f32\n*/\nx;\n#include \"matmul_tile.hki\"\n", "m.hk");
     FAIL();
   } catch (const UserError& e) {
-    EXPECT_EQ(std::string(e.what()).rfind("m.hk:5: no part 'matmul_tile.hki'; built in: ", 0), 0u) << e.what();
-    EXPECT_NE(std::string(e.what()).find("matmul_tiles.hki"), std::string::npos);
+    const std::string start = "m.hk:5: no part 'matmul_tile.hki'; did you mean matmul_tiles.hki, ";
+    EXPECT_EQ(std::string(e.what()).rfind(start, 0), 0u) << e.what();
   }
 }
 
