@@ -79,7 +79,7 @@ TEST(Config, FileOverInitialValuesAndCommandLineOverFile) {
 }
 
 TEST(Config, RefusalsNameTheLine) {
-  EXPECT_EQ(refusal("[optimizer]\nlearning_rate = 1"), "[config] run.toml:2: unknown key 'optimizer.learning_rate'");
+  EXPECT_EQ(refusal("[optimizer]\nlearning_rate = 1"), "[config] run.toml:2: unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
   EXPECT_EQ(refusal("[optimizer]\n\nlrr = 1"), "[config] run.toml:3: unknown key 'optimizer.lrr'; did you mean optimizer.lr?");
   EXPECT_TRUE(contains(refusal("[run]\nbatch = 1"), "run.toml:2: unknown key 'run.batch'; did you mean training.batch?"));
   EXPECT_EQ(refusal("[optimizer]\nlr = \"fast\""), "[config] run.toml:2: optimizer.lr is \"fast\", expected a number above 0");
