@@ -213,8 +213,11 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
   const CallerScope scope(caller);
   if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both; got neither");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
-  const Tensor raised = low ? maximum(x, *low) : x;
-  return high ? minimum(raised, *high) : raised;
+  // Of f16 and bf16 in f32: beside a bound that their dtype rounds, an element lies on one of its sides and has that side's slope.
+  const Tensor in = is_half(x.dtype()) ? build::widen(x) : x;
+  const Tensor raised = low ? maximum(in, *low) : in;
+  const Tensor result = high ? minimum(raised, *high) : raised;
+  return is_half(x.dtype()) ? cast(result, x.dtype()) : result;
 }
 
 Tensor operator-(TensorArg x) { return neg(x); }
