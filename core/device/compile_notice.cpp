@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "core/base/cache_dir.h"
+#include "core/base/print_error.h"
 #include "core/base/seconds_since.h"
 
 namespace heddle {
@@ -38,10 +38,7 @@ void say(const std::string& device, size_t compiled, size_t wanted) {
   const std::string kept = folder.empty() ? "Heddle keeps none (HEDDLE_CACHE_DIR is empty)" : fmt::format("they are kept in {} and the driver's own cache", folder);
   // A bar of progress may stand in this line of a terminal.
   const char* fresh_line = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
-  const std::string text =
-      fmt::format("{}heddle: {} compiles kernels for the first time, {} of {} so far; {} (HEDDLE_QUIET=1 hides this)\n", fresh_line, device, compiled, wanted, kept);
-  std::fwrite(text.data(), 1, text.size(), stderr);
-  std::fflush(stderr);
+  print_error("{}heddle: {} compiles kernels for the first time, {} of {} so far; {} (HEDDLE_QUIET=1 hides this)\n", fresh_line, device, compiled, wanted, kept);
 }
 
 }  // namespace
