@@ -128,7 +128,7 @@ inline Tensor concat(std::initializer_list<Tensor> parts, int axis, Caller calle
 std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis, Caller caller = Caller::current());
 
 // ---- indexing. Indices are i32 or i64. Out-of-range indices: negative ones count from the end once; what is still out of range is
-// clamped to the nearest valid index (device code cannot throw; nothing outside the buffer is ever read). HEDDLE_CHECK_INDICES=1 names it: core/graph/index_check.h.
+// clamped to the nearest valid index (device code cannot throw; nothing outside the buffer is ever read). The guard names it where it looks: core/graph/index_check.h.
 Tensor take(const Tensor& x, const Tensor& indices, int axis = 0, Caller caller = Caller::current());    // out: x.shape[:axis] + indices.shape + x.shape[axis+1:]
 Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller = Caller::current());      // torch.gather: out[i][j] = x[indices[i][j]][j] for axis 0
 Tensor embedding(TensorArg weight, const Tensor& indices);        // take along axis 0 with a shape check
