@@ -110,7 +110,11 @@ class Search {
 
 std::vector<Beam> beam_search(Decoder& decoder, std::span<const int32_t> prompt, const BeamOptions& options) {
   const NoGradScope no_grad;
-  if (options.beams < 1 || options.tokens < 0) throw ValueError(fmt::format("[beam_search] {} beams of {} tokens cannot be meant", options.beams, options.tokens));
+  if (options.beams < 1 || options.beams > 65536 || options.tokens < 0 || options.tokens > INT32_MAX) {
+    throw ValueError(
+        fmt::format("[beam_search] {} beams of {} tokens cannot be meant: 1 to 65536 beams, and less than 2^31 tokens",
+                    options.beams, options.tokens));
+  }
   if (prompt.empty()) throw ValueError("[beam_search] the prompt is empty; a model goes on with at least one token");
   const int64_t length = static_cast<int64_t>(prompt.size()) + options.tokens;
   if (decoder.context() > 0 && length > decoder.context() + 1) {

@@ -224,6 +224,41 @@ void evaluate_pending() {
   evaluate({});
 }
 
+namespace {
+
+constexpr const char* unobserved = "a loop was recorded that nobody looks at";
+
+// What the first `count` pending operations give to those behind them. When a loop is recognised many of its iterations
+// are pending: computed in pieces as long as those to come, they are the same step as these, where one evaluation of
+// all would plan them as one.
+void evaluate_before(size_t count) {
+  std::vector<std::weak_ptr<Node>>& pending = state().pending;
+  std::vector<std::weak_ptr<Node>> rest(pending.begin() + static_cast<ptrdiff_t>(count), pending.end());
+  pending.resize(count);
+  std::unordered_set<const Node*> before;
+  for (const std::weak_ptr<Node>& weak : pending) {
+    if (const NodePtr node = weak.lock()) before.insert(node.get());
+  }
+  std::vector<NodePtr> read;
+  for (const std::weak_ptr<Node>& weak : rest) {
+    const NodePtr node = weak.lock();
+    if (!node) continue;
+    for (const NodePtr& input : node->inputs) {
+      if (!input->has_value() && before.erase(input.get()) > 0) read.push_back(input);
+    }
+  }
+  const auto append = [&] { state().pending.insert(state().pending.end(), rest.begin(), rest.end()); };
+  try {
+    evaluate(read, unobserved);
+  } catch (...) {
+    append();
+    throw;
+  }
+  append();
+}
+
+}  // namespace
+
 void note_pending(const NodePtr& node) {
   ThreadState& thread = state();
   if (thread.paused > 0) return;
@@ -238,7 +273,11 @@ void note_pending(const NodePtr& node) {
   if (Trace::current() != nullptr || !thread.repeats.note(*node)) return;  // compile() evaluates when the function is done
   thread.at_repeat = true;
   try {
-    evaluate(root, "a loop was recorded that nobody looks at");
+    const size_t piece = thread.repeats.piece();
+    for (size_t left = thread.pending.size() / piece; left > 1; --left) {
+      evaluate_before(thread.pending.size() - (left - 1) * piece);
+    }
+    evaluate(root, unobserved);
   } catch (...) {
     thread.at_repeat = false;
     throw;

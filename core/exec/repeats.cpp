@@ -6,7 +6,7 @@
 namespace heddle {
 namespace {
 
-constexpr size_t first_search = 1024, last_search = 16384, piece = 256;
+constexpr size_t first_search = 1024, last_search = 16384, shortest_piece = 64;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9E3779B97F4A7C15ull;
@@ -35,6 +35,8 @@ size_t smallest_period(const std::vector<uint64_t>& all) {
   }
   return all.size() - border.back();
 }
+
+size_t Repeats::piece() const { return std::max<size_t>(1, shortest_piece / period_) * period_; }
 
 void Repeats::clear() {
   seen_.clear();
@@ -77,7 +79,7 @@ bool Repeats::note(uint64_t fingerprint, uint32_t line) {
   }
   at_ = (at_ + 1) % period_;
   if (--left_ > 0) return false;
-  left_ = std::max<size_t>(1, piece / period_) * period_;
+  left_ = piece();
   return true;
 }
 

@@ -4,7 +4,7 @@
 // whole periods, every piece after the first two is a step that is known.
 // How: operations are told apart by op, attributes, shape and the line that records them. When 1024, 2048, ..., 16384 of them are pending, the smallest period of the latest three quarters is sought
 // (Knuth, Morris and Pratt: linear); it counts with 16 repetitions (8 in 8192, 4 in 16384), so that the equal layers of a model are none; what one line records (a model, an update of many
-// parameters) only counts in 16384. From then on, a piece ends after as many whole periods as make about 256 operations, where
+// parameters) only counts in 16384. From then on, a piece ends after as many whole periods as make about 64 operations, where
 // the loop begins again: at the largest step back of the line numbers. An operation that breaks the period ends that.
 // Thread safety: none; each thread has its own.
 #pragma once
@@ -25,6 +25,7 @@ class Repeats {
   // What was pending was computed for another reason: a new beginning.
   void clear();
   size_t period() const { return period_; }  // 0: none known
+  size_t piece() const;                      // operations of a piece: whole periods
 
   static uint64_t fingerprint(const Node& node);
 

@@ -15,12 +15,29 @@ inline Tensor positions(const Shape& shape, int axis, DeviceContext& device) {
   return Tensor(make_node_on(device, ops::iota_op, std::move(attrs), shape, DType::i32));
 }
 
+// a b, and a + b; ShapeError where 64 bits do not hold it.
+inline int64_t times(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_mul_overflow(a, b, &result))
+    throw ShapeError(fmt::format("[shape] {} x {} elements do not fit 64 bits", a, b));
+  return result;
+}
+inline int64_t plus(int64_t a, int64_t b) {
+  int64_t result = 0;
+  if (__builtin_add_overflow(a, b, &result))
+    throw ShapeError(fmt::format("[shape] {} + {} elements do not fit 64 bits", a, b));
+  return result;
+}
+
 // Elements of axes first to last - 1.
 inline int64_t product(const Shape& shape, int first, int last) {
   int64_t count = 1;
-  for (int i = first; i < last; ++i) count *= shape[i];
+  for (int i = first; i < last; ++i) count = times(count, shape[i]);
   return count;
 }
+
+// A list of results has at most so many: each is an object of the host.
+constexpr int64_t most_parts = int64_t{1} << 20;
 
 inline bool broadcasts_to(const Shape& from, const Shape& to) {
   bool fits = from.rank() <= to.rank();

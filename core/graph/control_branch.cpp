@@ -179,8 +179,12 @@ WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, c
   for (size_t c = 0; c < init.size(); ++c) {
     if (!init[c].defined()) throw ValueError(fmt::format("[while_loop] carry {} is undefined", c));
   }
-  if (options.max_iterations && *options.max_iterations < 0) throw ValueError(fmt::format("[while_loop] max_iterations is {}; it must not be negative", *options.max_iterations));
-  if (options.chunk < 1) throw ValueError(fmt::format("[while_loop] the chunk is {}; it must be at least 1", options.chunk));
+  if (options.max_iterations && (*options.max_iterations < 0 || *options.max_iterations > INT32_MAX)) {
+    throw ValueError(
+        fmt::format("[while_loop] max_iterations is {}; it must be in [0, 2^31)", *options.max_iterations));
+  }
+  if (options.chunk < 1 || options.chunk > INT32_MAX)
+    throw ValueError(fmt::format("[while_loop] the chunk is {}; it must be in [1, 2^31)", options.chunk));
   WhileState state{init, checked_condition(condition, init), zeros({}, DType::i32, &init[0].device())};
   if (options.max_iterations) {
     if (*options.max_iterations > 0) state = masked(condition, body, std::move(state), *options.max_iterations);

@@ -10,7 +10,8 @@ namespace heddle {
 namespace {
 
 int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& options) {
-  if (options.length && *options.length < 0) throw ValueError(fmt::format("[scan] the length is {}; it must not be negative", *options.length));
+  if (options.length && (*options.length < 0 || *options.length > INT32_MAX))
+    throw ValueError(fmt::format("[scan] the length is {}; it must be in [0, 2^31)", *options.length));
   if (xs.empty()) {
     if (!options.length) throw ValueError("[scan] there are no xs and no length; set ScanOptions::length");
     return *options.length;

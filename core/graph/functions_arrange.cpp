@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "core/graph/build_shape.h"
 
@@ -15,6 +16,8 @@ using build::axis_of;
 using build::positions;
 
 namespace {
+
+constexpr int64_t most_places = int64_t{1} << 26;  // that combinations() makes on the host
 
 void check_parts(const char* op, std::span<const Tensor> parts) {
   if (parts.empty()) throw ValueError(fmt::format("[{}] at least one tensor is needed", op));
@@ -43,8 +46,9 @@ Tensor narrow(const Tensor& x, int axis, int64_t start, int64_t length, Caller c
   const CallerScope scope(caller);
   const int at = axis_of("narrow", x, axis);
   const int64_t from = start < 0 ? start + x.dim(at) : start;
-  if (from < 0 || length < 0 || from + length > x.dim(at)) {
-    throw ValueError(fmt::format("[narrow] [{}, {}) is not inside axis {} of {}", start, start + length, at, x.shape().str()));
+  if (from < 0 || length < 0 || from > x.dim(at) || length > x.dim(at) - from) {
+    throw ValueError(fmt::format("[narrow] {} elements from {} on are not inside axis {} of {}", length, start, at,
+                                 x.shape().str()));
   }
   return slice(x, at, {.start = from, .stop = from + length});
 }
@@ -52,7 +56,8 @@ Tensor narrow(const Tensor& x, int axis, int64_t start, int64_t length, Caller c
 std::vector<Tensor> tensor_split(const Tensor& x, int64_t parts, int axis, Caller caller) {
   const CallerScope scope(caller);
   const int at = axis_of("tensor_split", x, axis);
-  if (parts < 1) throw ValueError(fmt::format("[tensor_split] {} parts; there must be at least one", parts));
+  if (parts < 1 || parts > build::most_parts)
+    throw ValueError(fmt::format("[tensor_split] {} parts; there must be 1 to 2^20", parts));
   std::vector<int64_t> places;
   for (int64_t i = 1; i < parts; ++i) places.push_back(i * (x.dim(at) / parts) + std::min(i, x.dim(at) % parts));
   return cut(x, places, at);
@@ -110,19 +115,22 @@ Tensor combinations(TensorArg argument, int64_t count, bool with_replacement) {
   if (x.rank() != 1) throw ShapeError(fmt::format("[combinations] x is a vector; got {}", x.shape().str()));
   if (count < 1) throw ValueError(fmt::format("[combinations] {} elements of each; at least one is needed", count));
   const int64_t n = x.dim(0);
-  std::vector<int> places, row(static_cast<size_t>(count));
-  const auto fill = [&](const auto& self, size_t at, int from) -> void {
-    if (at == row.size()) {
-      if (places.size() > size_t{1} << 26) throw ValueError(fmt::format("[combinations] there are too many of {} elements of {}", count, n));
-      places.insert(places.end(), row.begin(), row.end());
-      return;
-    }
-    for (int i = from; i < n; ++i) {
-      row[at] = i;
-      self(self, at + 1, with_replacement ? i : i + 1);
-    }
+  if (!with_replacement && count > n) return reshape(slice(x, 0, {.stop = 0}), Shape{0, count});
+  const auto too_many = [&] {
+    return ValueError(fmt::format("[combinations] there are too many of {} elements of {}", count, n));
   };
-  if (n > 0) fill(fill, 0, 0);
+  if (count > most_places || n > most_places) throw too_many();
+  std::vector<int> places, row(static_cast<size_t>(count));
+  if (!with_replacement) std::iota(row.begin(), row.end(), 0);
+  // The next row in order: the last place that can still grow does, and those behind it begin again.
+  const auto grows = [&](size_t at) { return row[at] < (with_replacement ? n - 1 : n - count + static_cast<int64_t>(at)); };
+  for (size_t at = row.size(); n > 0 && at > 0;) {
+    if (static_cast<int64_t>(places.size()) > most_places - count) throw too_many();
+    places.insert(places.end(), row.begin(), row.end());
+    for (at = row.size(); at > 0 && !grows(at - 1);) --at;
+    if (at > 0) ++row[at - 1];
+    for (size_t i = at; at > 0 && i < row.size(); ++i) row[i] = with_replacement ? row[i - 1] : row[i - 1] + 1;
+  }
   const Shape shape{static_cast<int64_t>(places.size()) / count, count};
   if (places.empty()) return reshape(slice(x, 0, {.stop = 0}), shape);
   return take(x, Tensor::from_vector(places, shape, &x.device()));

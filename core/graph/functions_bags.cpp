@@ -13,10 +13,15 @@
 namespace heddle {
 namespace {
 
-std::vector<int64_t> spread(const char* op, const char* what, std::vector<int64_t> list, int rank, int64_t fallback) {
+std::vector<int64_t> spread(const char* op, const char* what, std::vector<int64_t> list, int rank, int64_t fallback,
+                            int64_t least) {
   if (list.empty()) list = {fallback};
   if (list.size() == 1) list.assign(static_cast<size_t>(rank), list[0]);
   if (list.size() != static_cast<size_t>(rank)) throw ValueError(fmt::format("[{}] {} has {} entries ({}); expected one, or {}", op, what, list.size(), fmt::join(list, ", "), rank));
+  for (const int64_t n : list) {
+    if (n < least || n > INT32_MAX)
+      throw ValueError(fmt::format("[{}] {} {} is not in [{}, 2^31)", op, what, n, least));
+  }
   return list;
 }
 
@@ -27,20 +32,21 @@ Tensor unpool(const char* op, int rank, const Tensor& x, const Tensor& indices, 
     throw ShapeError(fmt::format("[{}] x is {}, indices are {}; expected the same (N, C, spatial...) of {} spatial dimensions, N perhaps missing", op, x.shape().str(), indices.shape().str(), rank));
   }
   if (size.empty()) {
-    const std::vector<int64_t> k = spread(op, "kernel", kernel, rank, 1), stride = how.stride.empty() ? k : spread(op, "stride", how.stride, rank, 1), padding = spread(op, "padding", how.padding, rank, 0);
+    const std::vector<int64_t> k = spread(op, "kernel", kernel, rank, 1, 1),
+                               stride = how.stride.empty() ? k : spread(op, "stride", how.stride, rank, 1, 1);
+    const std::vector<int64_t> padding = spread(op, "padding", how.padding, rank, 0, 0);
     for (int d = 0; d < rank; ++d) {
       const auto i = static_cast<size_t>(d);
       size.push_back((x.dim(x.rank() - rank + d) - 1) * stride[i] - 2 * padding[i] + k[i]);
     }
   }
-  size = spread(op, "size", size, rank, 1);
+  size = spread(op, "size", size, rank, 1, 1);
   Shape shape = x.shape();
   int64_t elements = 1;
   for (int d = 0; d < rank; ++d) {
     const int64_t n = size[static_cast<size_t>(d)];
-    if (n < 1) throw ValueError(fmt::format("[{}] a size of {} is not positive", op, n));
     shape = shape.with(x.rank() - rank + d, n);
-    elements *= n;
+    elements = build::times(elements, n);
   }
   const int64_t outer = build::product(x.shape(), 0, x.rank() - rank), inner = outer == 0 ? 0 : x.numel() / outer;
   const Tensor empty = zeros(Shape{outer, elements}, x.dtype(), &x.device());
@@ -92,9 +98,13 @@ Tensor lp_pool3d(const Tensor& x, double p, std::vector<int64_t> kernel, const P
   const CallerScope scope(caller);
   if (!(p > 0) || std::isinf(p)) throw ValueError(fmt::format("[lp_pool3d] p is {}; it must be positive and finite", p));
   if (!how.padding.empty()) throw ValueError("[lp_pool3d] takes no padding; pad() the input");
-  const std::vector<int64_t> k = spread("lp_pool3d", "kernel", kernel, 3, 1);
+  const std::vector<int64_t> k = spread("lp_pool3d", "kernel", kernel, 3, 1, 1);
   const Tensor in = build::as_float(x), wide = build::widen(in), powers = p == 1 ? abs(wide) : p == 2 ? square(wide) : pow(abs(wide), p);
-  const Tensor total = avg_pool3d(powers, k, {.stride = how.stride, .padding = {}, .dilation = how.dilation, .ceil = how.ceil, .count_padding = false}) * static_cast<double>(k[0] * k[1] * k[2]);
+  const Tensor total =
+      avg_pool3d(
+          powers, k,
+          {.stride = how.stride, .padding = {}, .dilation = how.dilation, .ceil = how.ceil, .count_padding = false}) *
+      (static_cast<double>(k[0]) * static_cast<double>(k[1]) * static_cast<double>(k[2]));
   const Tensor none = total == 0, base = where(none, 1, total);
   return cast(p == 1 ? total : where(none, 0, p == 2 ? sqrt(base) : pow(base, 1 / p)), in.dtype());
 }

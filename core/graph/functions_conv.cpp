@@ -40,7 +40,8 @@ List spread(const char* op, const char* what, const List& list, int rank, int64_
 
 Call check_options(const char* op, int rank, const ConvOptions& o, bool transposed) {
   Call call{op, rank, o.layout == ConvLayout::channels_last, o.groups, {}, {}, {}, {}, {}};
-  if (o.groups < 1) throw ValueError(fmt::format("[{}] groups is {}; it must be at least 1", op, o.groups));
+  if (o.groups < 1 || o.groups > INT32_MAX)
+    throw ValueError(fmt::format("[{}] groups is {}; it must be in [1, 2^31)", op, o.groups));
   call.stride = spread(op, "stride", o.stride, rank, 1, 1);
   call.dilation = spread(op, "dilation", o.dilation, rank, 1, 1);
   if (rank > 1 && o.padding.size() == static_cast<size_t>(2 * rank)) {

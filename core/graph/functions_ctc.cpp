@@ -99,7 +99,7 @@ Tensor nll_loss(const Tensor& log_probabilities, const Tensor& targets, const Nl
   if (!fits) throw ShapeError(fmt::format("[nll_loss] log probabilities are {}, targets {}; expected (N, C, ...) and (N, ...)", x.shape().str(), targets.shape().str()));
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) throw DTypeError(fmt::format("[nll_loss] targets must be i32 or i64 class numbers, not {}", name_of(targets.dtype())));
   const Tensor in = build::as_float(x), wide = build::widen(in);
-  const Tensor kept = how.ignore_index ? targets != static_cast<double>(*how.ignore_index) : Tensor();
+  const Tensor kept = how.ignore_index ? build::differs(targets, *how.ignore_index) : Tensor();
   build::watch_indices("nll_loss", targets, {.axis = 1, .size = x.dim(1), .noun = "class", .used = kept, .ignored = how.ignore_index});
   const Tensor t = kept.defined() ? where(kept, targets, 0) : targets;
   Tensor losses = -squeeze(gather(wide, 1, unsqueeze(t, 1)), 1), counted;

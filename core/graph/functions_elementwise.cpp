@@ -6,6 +6,7 @@
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/rounded_once.h"
 #include "core/graph/whole_numbers.h"
 
 namespace heddle {
@@ -214,10 +215,11 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
   if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both; got neither");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
   // Of f16 and bf16 in f32: beside a bound that their dtype rounds, an element lies on one of its sides and has that side's slope.
-  const Tensor in = is_half(x.dtype()) ? build::widen(x) : x;
-  const Tensor raised = low ? maximum(in, *low) : in;
-  const Tensor result = high ? minimum(raised, *high) : raised;
-  return is_half(x.dtype()) ? cast(result, x.dtype()) : result;
+  const auto clamped = [&](const Tensor& in) {
+    const Tensor raised = low ? maximum(in, *low) : in;
+    return high ? minimum(raised, *high) : raised;
+  };
+  return build::rounded_once(clamped, x);
 }
 
 Tensor operator-(TensorArg x) { return neg(x); }

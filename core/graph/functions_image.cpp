@@ -147,8 +147,11 @@ Tensor interpolate(const Tensor& x, const InterpolateOptions& how, Caller caller
 Tensor affine_grid(const Tensor& theta, const std::vector<int64_t>& size, bool align, Caller caller) {
   const CallerScope scope(caller);
   if (theta.rank() != 3 || theta.dim(1) != 2 || theta.dim(2) != 3) throw ShapeError(fmt::format("[affine_grid] theta is {}; expected (N, 2, 3)", theta.shape().str()));
-  if (size.size() != 4 || size[0] != theta.dim(0) || size[2] < 1 || size[3] < 1) {
-    throw ShapeError(fmt::format("[affine_grid] size is ({}), theta {}; expected (N, C, H, W) of theta's N", fmt::join(size, ", "), theta.shape().str()));
+  if (size.size() != 4 || size[0] != theta.dim(0) || size[2] < 1 || size[3] < 1 || size[2] > INT32_MAX ||
+      size[3] > INT32_MAX) {
+    throw ShapeError(fmt::format(
+        "[affine_grid] size is ({}), theta {}; expected (N, C, H, W) of theta's N, height and width in [1, 2^31)",
+        fmt::join(size, ", "), theta.shape().str()));
   }
   const Tensor in = build::as_float(theta), wide = build::widen(in);
   const int64_t h = size[2], w = size[3];
@@ -210,9 +213,8 @@ Tensor local_response_norm(const Tensor& x, int64_t size, double alpha, double b
   const Tensor in = build::as_float(x), wide = build::widen(in);
   const int64_t channels = x.dim(1);
   Tensor total;
-  for (int64_t d = 0; d < size; ++d) {  // a neighbour by d - size / 2; those outside are zeros
-    const int64_t offset = d - size / 2;
-    if (std::abs(offset) >= channels) continue;
+  const int64_t first = std::max(-(size / 2), 1 - channels), last = std::min((size - 1) / 2, channels - 1);
+  for (int64_t offset = first; offset <= last; ++offset) {  // the neighbours; those outside are zeros
     std::vector<std::pair<int64_t, int64_t>> amounts(static_cast<size_t>(x.rank()), {0, 0});
     amounts[1] = {std::max<int64_t>(-offset, 0), std::max<int64_t>(offset, 0)};
     const Tensor moved = pad(slice(square(wide), 1, {.start = std::max<int64_t>(offset, 0), .stop = channels + std::min<int64_t>(offset, 0)}), amounts);

@@ -1,7 +1,7 @@
 // Indexing: take, gather, embedding, one_hot, scatter_add, index_add.
 #include <fmt/format.h>
 
-#include "core/graph/build.h"
+#include "core/graph/build_shape.h"
 #include "core/graph/index_check.h"
 #include "core/graph/primitives.h"
 
@@ -9,13 +9,8 @@ namespace heddle {
 namespace {
 
 using build::check_index_dtype;
+using build::product;
 using build::record;
-
-int64_t product(const Shape& shape, int first, int last) {
-  int64_t count = 1;
-  for (int i = first; i < last; ++i) count *= shape[i];
-  return count;
-}
 
 // Nothing can be read from an axis without elements, not even after clamping.
 void refuse_empty_axis(const Tensor& x, int axis, const Tensor& indices, const char* op) {

@@ -135,7 +135,7 @@ Tensor cross_entropy(const Tensor& logits, const Tensor& targets, const CrossEnt
     for (int d = 2; d < logits.rank(); ++d) shape.push_back(logits.dim(d));
     return reshape(losses, Shape(shape));
   }
-  const Tensor kept = how.ignore_index ? rows.targets != static_cast<double>(*how.ignore_index) : Tensor();
+  const Tensor kept = how.ignore_index ? build::differs(rows.targets, *how.ignore_index) : Tensor();
   build::watch_indices("cross_entropy", targets, {.axis = 1, .size = classes, .noun = "class", .used = kept.defined() ? reshape(kept, targets.shape()) : Tensor(), .ignored = how.ignore_index});
   const Tensor t = kept.defined() ? where(kept, rows.targets, 0) : rows.targets;
   Tensor counted = weight.defined() ? take(build::widen(weight), t, 0) : Tensor();  // (M)

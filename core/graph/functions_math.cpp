@@ -10,11 +10,13 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
+#include "core/graph/rounded_once.h"
 
 namespace heddle {
 namespace {
 
 using build::as_float;
+using build::rounded_once;
 
 // Two operands as floats of their common dtype; errors name the function instead of what it is composed of.
 struct Pair {
@@ -25,16 +27,6 @@ Pair floats(const char* op, const Tensor& x, const Tensor& y) {
   broadcast_shapes(x.shape(), y.shape(), op);
   const DType common = promote(x.dtype(), y.dtype()), t = is_float(common) ? common : DType::f32;
   return {cast(x, t), cast(y, t)};
-}
-
-// Several rows that are one function to its caller: f16 and bf16 are computed in f32 and rounded once, at the end. `policy`: how autocast takes its rows.
-template <class F, class... More>
-Tensor rounded_once(F f, Autocast policy, const Tensor& x, const More&... more) {
-  return is_half(x.dtype()) ? cast(f(build::widen(x), build::widen(more)...), autocast_dtype(policy, x.dtype())) : f(x, more...);
-}
-template <class F, class... More>
-Tensor rounded_once(F f, const Tensor& x, const More&... more) {
-  return rounded_once(f, Autocast::widest, x, more...);
 }
 
 Tensor scalar_like(const Tensor& x, double value) { return build::constant_like(x, value, build::number_dtype(value, x.dtype())); }

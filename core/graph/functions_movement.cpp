@@ -6,7 +6,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/graph/build.h"
+#include "core/graph/build_shape.h"
 #include "core/graph/primitives.h"
 #include "core/graph/transform.h"
 
@@ -22,20 +22,20 @@ struct Range {
 
 Range resolve(const Slice& s, int64_t size) {
   if (s.step == 0) throw ValueError("[slice] the step is 0; use a positive or negative step");
-  // A step beyond the size reaches one element, whatever its length; the bound keeps the sums below from overflowing.
-  const int64_t step = std::clamp<int64_t>(s.step, -(size + 1), size + 1);
+  // A step of the size reaches one element, as any longer one; the bound keeps the sums below from overflowing.
+  const int64_t longest = std::max<int64_t>(size, 1), step = std::clamp(s.step, -longest, longest);
   const int64_t low = step > 0 ? 0 : -1;
   const int64_t high = step > 0 ? size : size - 1;
   const auto place = [&](const std::optional<int64_t>& at, int64_t otherwise) {
     if (!at) return otherwise;
-    const int64_t index = *at < 0 ? std::max<int64_t>(*at, -size - 1) + size : *at;
+    const int64_t index = *at < -size ? -1 : *at < 0 ? *at + size : *at;
     return std::clamp(index, low, high);
   };
   const int64_t start = place(s.start, step > 0 ? low : high);
   const int64_t stop = place(s.stop, step > 0 ? high : low);
   const int64_t span = step > 0 ? stop - start : start - stop;
   const int64_t stride = std::abs(step);
-  return {start, step, span > 0 ? (span + stride - 1) / stride : 0};
+  return {start, step, span > 0 ? (span - 1) / stride + 1 : 0};
 }
 
 bool is_identity(const std::vector<int>& order) {
@@ -254,7 +254,7 @@ Tensor concat(std::span<const Tensor> parts, int axis, Caller caller) {
   int64_t size = 0;
   for (const Tensor& part : parts) {
     t = promote(t, part.dtype());
-    size += part.shape()[at];
+    size = build::plus(size, part.shape()[at]);
   }
   std::vector<NodePtr> nodes;
   nodes.reserve(parts.size());
@@ -265,13 +265,13 @@ Tensor concat(std::span<const Tensor> parts, int axis, Caller caller) {
 std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis, Caller caller) {
   const CallerScope scope(caller);
   const int at = normalize_axis(axis, x.rank(), "split");
-  int64_t total = 0;
-  bool negative = false;
+  int64_t rest = x.shape()[at];
+  bool fits = true;
   for (int64_t size : sizes) {
-    total += size;
-    negative = negative || size < 0;
+    fits = fits && size >= 0 && size <= rest;
+    if (fits) rest -= size;
   }
-  if (negative || total != x.shape()[at]) {
+  if (!fits || rest != 0) {
     throw ShapeError(fmt::format("[split] sizes ({}) do not add up to axis {} of {}", fmt::join(sizes, ", "), at, x.shape().str()));
   }
   std::vector<Tensor> parts;

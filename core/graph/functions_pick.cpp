@@ -34,6 +34,15 @@ Tensor narrowed(const Tensor& indices, int64_t rows) {
   return cast(minimum(maximum(indices, static_cast<double>(-rows - 1)), static_cast<double>(rows)), DType::i32);
 }
 
+Tensor differs(const Tensor& targets, int64_t number) {
+  const auto near = static_cast<double>(number);
+  if (near < 0x1p63 && static_cast<int64_t>(near) == number) return targets != near;
+  const int64_t low = number & 0xffffffff;
+  const Tensor exact =
+      full(Shape{}, static_cast<double>(number - low), DType::i64, &targets.device()) + static_cast<double>(low);
+  return targets != exact;
+}
+
 Tensor bounded(const Tensor& lengths, int64_t most) { return cast(minimum(maximum(lengths, 0), static_cast<double>(most)), DType::i32); }
 
 Tensor last_place(const Tensor& ordered, int64_t rows) {

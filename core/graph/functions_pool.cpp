@@ -8,6 +8,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include "core/graph/autocast.h"
@@ -287,9 +288,10 @@ Tensor adaptive_max(const char* op, int rank, const Tensor& x, const List& given
       continue;
     }
     // Bins of different lengths: the shorter ones take their last element again.
-    int64_t longest = 0;
-    for (int64_t i = 0; i < out; ++i) longest = std::max(longest, ((i + 1) * n + out - 1) / out - i * n / out);
-    const auto numbers = [&](int64_t count) { return arange(0, static_cast<double>(count), 1, DType::i32, &x.device()); };
+    // i n / out leaves at most out - g / out over, g the greatest common divisor.
+    const int64_t longest = (n + out - std::gcd(n, out) + out - 1) / out;
+    const DType t = build::times(out + 1, n + 1) <= INT32_MAX ? DType::i32 : DType::i64;
+    const auto numbers = [&](int64_t count) { return arange(0, static_cast<double>(count), 1, t, &x.device()); };
     const Tensor bin = unsqueeze(numbers(out), 1) * static_cast<double>(n), divisor = full_like(bin, static_cast<double>(out));
     const Tensor first = integer_quotient(bin, divisor), last = integer_quotient(bin + static_cast<double>(n + out - 1), divisor) - 1;
     y = max(take(y, minimum(first + unsqueeze(numbers(longest), 0), last), axis), {axis + 1});  // of (..., out, longest, ...)
@@ -374,7 +376,8 @@ Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::
   }
   for (int d = 0; d < 2; ++d) {
     const auto i = static_cast<size_t>(d);
-    if (kernel[i] >= 1 && output[i] >= 1 && output[i] + kernel[i] - 1 <= x.dim(2 + d)) continue;
+    if (kernel[i] >= 1 && output[i] >= 1 && kernel[i] <= x.dim(2 + d) && output[i] <= x.dim(2 + d) - kernel[i] + 1)
+      continue;
     throw ValueError(fmt::format("[fractional_max_pool2d] {} windows of {} do not cover the {} elements of axis {} of {}; output + kernel - 1 must not be larger", output[i], kernel[i], x.dim(2 + d), 2 + d, x.shape().str()));
   }
   const Shape pairs{x.dim(0), x.dim(1), 2};

@@ -17,6 +17,7 @@ using build::check_dims;
 using build::check_rank;
 using build::positions;
 using build::product;
+using build::times;
 
 namespace {
 
@@ -68,7 +69,7 @@ std::vector<int> inverse(const std::vector<int>& order) {
 Tensor rolled(const Tensor& x, int axis, int64_t shift) {
   const int64_t size = x.dim(axis);
   if (size == 0) return x;
-  const int64_t by = ((shift % size) + size) % size;
+  const int64_t rest = shift % size, by = rest < 0 ? rest + size : rest;
   if (by == 0) return x;
   return concat({slice(x, axis, {.start = size - by}), slice(x, axis, {.stop = size - by})}, axis);
 }
@@ -94,13 +95,13 @@ Tensor repeated(const char* op, Tensor x, const std::vector<int64_t>& repeats) {
       }
       apart.push_back(lead[i]);
       grown.push_back(lead[i]);
-      result.push_back(n * lead[i]);
+      result.push_back(times(n, lead[i]));
     }
     return reshape(expand(reshape(x, apart), grown), result);
   }
   for (int i = 0; i < lead.rank(); ++i) {
     const int64_t n = repeats[static_cast<size_t>(i)], outer = product(x.shape(), 0, i), rest = product(x.shape(), i, x.rank());
-    const Shape result = x.shape().with(i, n * x.dim(i));
+    const Shape result = x.shape().with(i, times(n, x.dim(i)));
     if (n != 1) x = reshape(expand(reshape(x, Shape{outer, 1, rest}), Shape{outer, n, rest}), result);
   }
   return x;
@@ -152,7 +153,8 @@ Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int> ax
   const Tensor in = axis ? x : reshape(x, Shape{x.numel()});
   const int at = axis ? axis_of("repeat_interleave", x, *axis) : 0;
   const int64_t outer = product(in.shape(), 0, at + 1), inner = product(in.shape(), at + 1, in.rank());
-  return reshape(expand(reshape(in, Shape{outer, 1, inner}), Shape{outer, repeats, inner}), in.shape().with(at, in.dim(at) * repeats));
+  return reshape(expand(reshape(in, Shape{outer, 1, inner}), Shape{outer, repeats, inner}),
+                 in.shape().with(at, times(in.dim(at), repeats)));
 }
 
 Tensor stack(std::span<const Tensor> parts, int axis, Caller caller) {
@@ -178,6 +180,10 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis, Caller call
   const int at = axis_of("chunk", x, axis);
   if (chunks < 1) throw ValueError(fmt::format("[chunk] the number of chunks must be positive; got {}", chunks));
   const int64_t size = x.dim(at), each = size / chunks + (size % chunks != 0);
+  if (std::min(chunks, size == 0 ? chunks : size) > build::most_parts) {
+    throw ValueError(
+        fmt::format("[chunk] {} chunks of axis {} of {}; at most 2^20 are made", chunks, at, x.shape().str()));
+  }
   if (size == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), x);
   std::vector<Tensor> parts;
   for (int64_t start = 0; start < size; start += each) parts.push_back(slice(x, at, {.start = start, .stop = std::min(size, start + each)}));
@@ -380,8 +386,9 @@ Tensor diag_embed(const Tensor& x, int64_t k, int axis0, int axis1, Caller calle
   check_rank("diag_embed", x, 1);
   check_dims("diag_embed", x.rank() + 1);
   const auto [a, b] = two_axes("diag_embed", x.rank() + 1, axis0, axis1);
+  if (k < -(int64_t{1} << 30) || k > (int64_t{1} << 30))
+    throw ValueError(fmt::format("[diag_embed] the diagonal must lie within 2^30; got {}", k));
   const int64_t shift = k < 0 ? -k : k;
-  if (shift > (int64_t{1} << 30)) throw ValueError(fmt::format("[diag_embed] the diagonal must lie within 2^30; got {}", k));
   std::vector<std::pair<int64_t, int64_t>> more(static_cast<size_t>(x.rank()));
   more.back() = {0, shift};
   const Tensor padded = pad(x, more);  // row r above, or column c below, has the element (r, r + k) or (c - k, c)

@@ -33,9 +33,10 @@ struct Frames {
 };
 
 Frames frames_of(const char* op, const Tensor& x, int64_t n, const StftOptions& how) {
-  if (n < 1) throw ValueError(fmt::format("[{}] n is {}; it must be at least 1", op, n));
+  if (n < 1 || n > INT32_MAX / 64) throw ValueError(fmt::format("[{}] n is {}; it must be in [1, 2^25)", op, n));
   Frames f{n, how.hop.value_or(std::max<int64_t>(1, n / 4)), how.length.value_or(n), {}};
-  if (f.hop < 1) throw ValueError(fmt::format("[{}] hop is {}; it must be at least 1", op, f.hop));
+  if (f.hop < 1 || f.hop > INT32_MAX)
+    throw ValueError(fmt::format("[{}] hop is {}; it must be in [1, 2^31)", op, f.hop));
   if (f.length < 1 || f.length > n) throw ValueError(fmt::format("[{}] the window's length is {}; it must be in [1, {}]", op, f.length, n));
   if (how.window.defined()) {
     build::check_device(x, how.window, op);
@@ -111,7 +112,9 @@ Tensor istft(const Tensor& given, int64_t n, const StftOptions& how, std::option
   };
   const Tensor sums = added(reshape(parts * window, Shape{batch, frames, n}));
   const Tensor weights = added(expand(reshape(window * window, Shape{1, 1, n}), Shape{1, frames, n}));
-  const int64_t start = how.center ? n / 2 : 0, stop = samples ? std::min(start + *samples, whole) : how.center ? whole - n / 2 : whole;
+  const int64_t start = how.center ? n / 2 : 0, stop = samples      ? start + std::min(*samples, whole - start)
+                                                       : how.center ? whole - n / 2
+                                                                    : whole;
   if (stop <= start) throw ValueError(fmt::format("[istft] {} samples are left of {} frames", stop - start, frames));
   Tensor signal = slice(sums, 1, {.start = start, .stop = stop}) / slice(weights, 1, {.start = start, .stop = stop});
   if (samples && stop - start < *samples) signal = pad(signal, {{0, 0}, {0, *samples - (stop - start)}});

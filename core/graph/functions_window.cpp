@@ -2,6 +2,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "core/graph/build_shape.h"
 
 namespace heddle {
@@ -11,13 +13,15 @@ using build::check_dims;
 using build::check_rank;
 using build::positions;
 using build::product;
+using build::times;
 
 namespace {
 
 std::pair<int64_t, int64_t> two(const char* op, const char* what, const std::vector<int64_t>& list, int64_t least) {
   if (list.size() != 1 && list.size() != 2) throw ValueError(fmt::format("[{}] {} has one or two entries; got ({})", op, what, fmt::join(list, ", ")));
   for (int64_t n : list) {
-    if (n < least) throw ValueError(fmt::format("[{}] {} must be at least {}; got ({})", op, what, least, fmt::join(list, ", ")));
+    if (n < least || n > INT32_MAX)
+      throw ValueError(fmt::format("[{}] {} must be in [{}, 2^31); got ({})", op, what, least, fmt::join(list, ", ")));
   }
   return {list.front(), list.back()};
 }
@@ -60,14 +64,16 @@ Tensor add_windows(const Tensor& x, int axis, const Windows& w) {
 Tensor pixel_shuffle(const Tensor& x, int64_t factor, Caller caller) {
   const CallerScope scope(caller);
   check_rank("pixel_shuffle", x, 3);
-  if (factor < 1 || factor > (int64_t{1} << 30)) throw ValueError(fmt::format("[pixel_shuffle] the factor must be positive; got {}", factor));
+  if (factor < 1 || factor > (int64_t{1} << 30))
+    throw ValueError(fmt::format("[pixel_shuffle] the factor must be in [1, 2^30]; got {}", factor));
   const int64_t outer = product(x.shape(), 0, x.rank() - 3), channels = x.dim(-3) / (factor * factor), h = x.dim(-2), w = x.dim(-1);
   if (x.dim(-3) % (factor * factor) != 0) {
     throw ShapeError(fmt::format("[pixel_shuffle] the channels are a multiple of {} x {}; got {}", factor, factor, x.shape().str()));
   }
   const Tensor apart = reshape(x, Shape{outer * channels, factor, factor, h, w});
   const int rank = x.rank();
-  return reshape(permute(apart, {0, 3, 1, 4, 2}), x.shape().with(rank - 3, channels).with(rank - 2, h * factor).with(rank - 1, w * factor));
+  return reshape(permute(apart, {0, 3, 1, 4, 2}),
+                 x.shape().with(rank - 3, channels).with(rank - 2, times(h, factor)).with(rank - 1, times(w, factor)));
 }
 Tensor pixel_unshuffle(const Tensor& x, int64_t factor, Caller caller) {
   const CallerScope scope(caller);
@@ -79,7 +85,8 @@ Tensor pixel_unshuffle(const Tensor& x, int64_t factor, Caller caller) {
   const int64_t outer = product(x.shape(), 0, x.rank() - 2), h = x.dim(-2) / factor, w = x.dim(-1) / factor;
   const Tensor apart = reshape(x, Shape{outer, h, factor, w, factor});
   const int rank = x.rank();
-  return reshape(permute(apart, {0, 2, 4, 1, 3}), x.shape().with(rank - 3, x.dim(-3) * factor * factor).with(rank - 2, h).with(rank - 1, w));
+  return reshape(permute(apart, {0, 2, 4, 1, 3}),
+                 x.shape().with(rank - 3, times(x.dim(-3), times(factor, factor))).with(rank - 2, h).with(rank - 1, w));
 }
 Tensor channel_shuffle(const Tensor& x, int64_t groups, Caller caller) {
   const CallerScope scope(caller);
@@ -95,6 +102,7 @@ Tensor sliding_window(const Tensor& x, int axis, int64_t size, int64_t step, Cal
   check_dims("sliding_window", x.rank() + 1);
   if (size < 1 || step < 1) throw ValueError(fmt::format("[sliding_window] size and step must be positive; got {} and {}", size, step));
   if (size > x.dim(at)) throw ShapeError(fmt::format("[sliding_window] windows of {} do not fit axis {} of {}", size, at, x.shape().str()));
+  step = std::min(step, x.dim(at));  // a longer one reaches no second window
   const int64_t count = (x.dim(at) - size) / step + 1;
   if (size == step) return moveaxis(unflatten(slice(x, at, {.stop = count * size}), at, {count, size}), at + 1, -1);
   const Shape grid{count, size};
@@ -109,7 +117,9 @@ Tensor unfold(const Tensor& x, std::vector<int64_t> kernel, const UnfoldOptions&
   const auto [rows, columns] = windows("unfold", {x.dim(2), x.dim(3)}, kernel, options);
   const Tensor padded = pad(x, {{0, 0}, {0, 0}, {rows.padding, rows.padding}, {columns.padding, columns.padding}});
   const Tensor patches = take(take(padded, columns.places(x.device()), 3), rows.places(x.device()), 2);  // (N, C, kh, H', kw, W')
-  return reshape(permute(patches, {0, 1, 2, 4, 3, 5}), Shape{x.dim(0), x.dim(1) * rows.kernel * columns.kernel, rows.count() * columns.count()});
+  return reshape(
+      permute(patches, {0, 1, 2, 4, 3, 5}),
+      Shape{x.dim(0), times(x.dim(1), times(rows.kernel, columns.kernel)), times(rows.count(), columns.count())});
 }
 
 Tensor fold(const Tensor& x, std::vector<int64_t> size, std::vector<int64_t> kernel, const UnfoldOptions& options, Caller caller) {
@@ -117,7 +127,7 @@ Tensor fold(const Tensor& x, std::vector<int64_t> size, std::vector<int64_t> ker
   if (x.rank() != 2 && x.rank() != 3) throw ShapeError(fmt::format("[fold] takes (N, C kh kw, L) or (C kh kw, L); got {}", x.shape().str()));
   if (x.rank() == 2) return squeeze(fold(unsqueeze(x, 0), std::move(size), std::move(kernel), options), 0);
   const auto [rows, columns] = windows("fold", two("fold", "size", size, 1), kernel, options);
-  const int64_t patch = rows.kernel * columns.kernel, count = rows.count() * columns.count();
+  const int64_t patch = times(rows.kernel, columns.kernel), count = times(rows.count(), columns.count());
   if (x.dim(1) % patch != 0 || x.dim(2) != count) {
     throw ShapeError(fmt::format("[fold] channels are a multiple of {} x {}, and there are {} x {} patches; got {}", rows.kernel, columns.kernel, rows.count(),
                                  columns.count(), x.shape().str()));

@@ -10,6 +10,8 @@ Tensor wrapped(const Tensor& indices, int64_t size);
 
 // The same picks in i32: what is outside of [-rows, rows) stays outside, on its side. A plain cast would bring 2^32 + 3 back in as 3.
 Tensor narrowed(const Tensor& indices, int64_t rows);
+// targets != number, exactly: a number beside a tensor is a double, which does not hold every i64.
+Tensor differs(const Tensor& targets, int64_t number);
 // Lengths and offsets as i32 in [0, most].
 Tensor bounded(const Tensor& lengths, int64_t most);
 

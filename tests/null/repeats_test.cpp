@@ -41,7 +41,7 @@ TEST(Repeats, PiecesEndWhereTheLoopBeginsAgain) {
     cuts.push_back(i);
   }
   ASSERT_GT(cuts.size(), 10u);
-  for (size_t k = 1; k < cuts.size(); ++k) EXPECT_EQ(cuts[k] - cuts[k - 1], 256u / 7 * 7);
+  for (size_t k = 1; k < cuts.size(); ++k) EXPECT_EQ(cuts[k] - cuts[k - 1], 64u / 7 * 7);
   EXPECT_FALSE(repeats.note(99, 99));
   EXPECT_EQ(repeats.period(), 0u);
 }
@@ -59,9 +59,9 @@ struct Spent {
 };
 
 // x and its speed, some operations an iteration.
-Spent run_loop(int iterations) {
+Spent run_loop(int iterations, int64_t size = 1024) {
   DeviceContext& null = device("null:0");
-  Tensor x = zeros({1024}, DType::f32, &null), speed = ones({1024}, DType::f32, &null);
+  Tensor x = zeros({size}, DType::f32, &null), speed = ones({size}, DType::f32, &null);
   eval({x, speed});
   const DeviceCounters before = null.counters();
   Spent spent;
@@ -80,6 +80,13 @@ TEST(Repeats, LoopsThatNobodyLooksAtFindTheirPlansAgain) {
   EXPECT_LE(many.planned, 3u);
   EXPECT_GE(many.found, 20u);
   EXPECT_LE(many.most, few.most + (uint64_t{1} << 20));
+}
+
+// What was pending when the loop was recognised is computed in the pieces of the loop, and not as one plan of a thousand operations.
+TEST(Repeats, TheFirstPiecesAreThoseOfTheLoop) {
+  const Spent brief = run_loop(115, 777);
+  EXPECT_LE(brief.planned, 3u);
+  EXPECT_GE(brief.found, 2u);
 }
 
 }  // namespace

@@ -22,8 +22,8 @@ TEST(Arrangement, RefusesBadCalls) {
   const std::vector<Tensor> none, matrices{x}, boxes{of({2, 2, 2})};
   expect_refused({
       {[&] { select(x, 1, 3); }, "[select] index 3 is out of range for axis 1 of (4, 3)"},
-      {[&] { narrow(x, 0, 2, 3); }, "[narrow] [2, 5) is not inside axis 0 of (4, 3)"},
-      {[&] { tensor_split(x, 0); }, "[tensor_split] 0 parts; there must be at least one"},
+      {[&] { narrow(x, 0, 2, 3); }, "[narrow] 3 elements from 2 on are not inside axis 0 of (4, 3)"},
+      {[&] { tensor_split(x, 0); }, "[tensor_split] 0 parts; there must be 1 to 2^20"},
       {[&] { tensor_split(of({}), 1); }, "[tensor_split] needs at least 1 axis"},
       {[&] { column_stack(none); }, "[column_stack] at least one tensor is needed"},
       {[&] { block_diag(boxes); }, "[block_diag] the parts are matrices, vectors or scalars; got (2, 2, 2)"},
@@ -44,7 +44,7 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { max_unpool2d(of({1, 1, 2, 2}), whole({1, 1, 2, 3}), {2}); }, "[max_unpool2d] x is (1, 1, 2, 2), indices are (1, 1, 2, 3)"},
       {[&] { max_unpool3d(of({1, 1, 2, 2, 2}), whole({1, 1, 2, 2}), {2}); }, "[max_unpool3d] x is (1, 1, 2, 2, 2), indices are (1, 1, 2, 2)"},
       {[&] { max_unpool3d(of({2, 2, 2}), whole({2, 2, 2}), {2}); }, "[max_unpool3d] x is (2, 2, 2)"},
-      {[&] { max_unpool1d(of({1, 1, 2}), whole({1, 1, 2}), {2}, {}, {0}); }, "[max_unpool1d] a size of 0 is not positive"},
+      {[&] { max_unpool1d(of({1, 1, 2}), whole({1, 1, 2}), {2}, {}, {0}); }, "[max_unpool1d] size 0 is not in [1, 2^31)"},
       {[&] { lp_pool3d(of({1, 1, 2, 2, 2}), -1, {2}); }, "[lp_pool3d] p is -1"},
       {[&] { alpha_dropout(x, 1); }, "[alpha_dropout] the probability is 1; it must be in [0, 1)"},
       {[&] { feature_alpha_dropout(of({3})); }, "[feature_alpha_dropout] x is (3); expected (N, C, ...)"},
