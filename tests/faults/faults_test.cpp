@@ -19,6 +19,7 @@
 
 #include "core/base/error.h"
 #include "data/records.h"
+#include "io/atomic_file.h"
 #include "io/safetensors.h"
 #include "tests/faults/fault_calls.h"
 #include "tests/support/idx_files.h"
@@ -217,6 +218,23 @@ TEST_F(Faults, OfAllocations) {
   fmt::print("{} allocations, every {} of them\n", most, step);
   if (most == 0) GTEST_SKIP() << "a sanitizer allocates";
   for (uint64_t number = 1; number <= most && failed < most_failures; number += step) try_fault({.call = Call::alloc, .number = number, .error = ENOMEM, .from_then = number % 2 == 0});
+}
+
+// The renaming itself reaches the disk: the file is flushed, and then its folder, whether its path names one or not.
+TEST(Flush, OfAFileAndOfItsFolder) {
+  const test::TemporaryFolder folder;
+  const fs::path before = fs::current_path();
+  fs::current_path(folder.path());
+  test::arm({});
+  write_file_atomically("a", "1");
+  const uint64_t alone = test::calls(Call::fsync);
+  test::arm({});
+  write_file_atomically(folder / "a", "2");
+  const uint64_t within = test::calls(Call::fsync);
+  test::disarm();
+  fs::current_path(before);
+  EXPECT_EQ(alone, 2u);
+  EXPECT_EQ(within, 2u);
 }
 
 // The run above reads no records.

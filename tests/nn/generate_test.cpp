@@ -287,6 +287,8 @@ TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   EXPECT_EQ(again.vocabulary(), 17);
   const Tensor x = token_rows(2, 5, reference());
   EXPECT_EQ(again.module()(x).to_doubles(), gpt(x).to_doubles());
+  again.module().train();
+  EXPECT_EQ(again.module()(x).to_doubles(), gpt(x).to_doubles()) << "dropout is no part of a description";
   nn::RecurrentLm gru = small_recurrent(reference(), nn::RecurrentCellKind::gru);
   const nn::LanguageModel same(nn::describe(gru.options()), &reference());
   same.module().load_state_dict(gru.state_dict());
@@ -294,6 +296,8 @@ TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   expect_error<ValueError>([&] { same.decoder(1, false); }, {"no cache to do without"});
   expect_error<ValueError>([] { nn::LanguageModel("{}"); }, {"not a description"});
   expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, recurrent"});
+  const char* large = R"({"type": "recurrent", "vocabulary": 16777217, "width": 1, "hidden": 1, "layers": 1, "cell": "gru", "tied": false})";
+  expect_error<ValueError>([&] { nn::LanguageModel(large, &reference()); }, {"vocabulary is 16777217, expected 1 to 16777216"});
 }
 
 TEST(Generate, Refusals) {

@@ -167,6 +167,7 @@ TEST(Recurrent, LaunchesPerStep) {
 TEST(Recurrent, Refuses) {
   DeviceContext& d = reference();
   expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = &d}); }, {"[GRU] sizes must be positive", "in 0"});
+  EXPECT_EQ(nn::GRU(1, 1, {.device = &d})(zeros({2, 1, 1}, DType::f32, &d)).shape(), Shape({2, 1, 1}));
   expect_error<ValueError>([&] { nn::GRU(3, 5, {.layers = 0, .device = &d}); }, {"[GRU] 0 layers"});
   expect_error<ValueError>([&] { nn::GRU(3, 5, {.dropout = 1.5, .device = &d}); }, {"[GRU] dropout is 1.5"});
   expect_error<ValueError>([&] { nn::GRU(3, 5, {.projection = 2, .device = &d}); }, {"only an LSTM"});

@@ -253,5 +253,22 @@ TEST_F(CacheFiles, ABadPackIsRefusedAndChangesNothing) {
   EXPECT_FALSE(fs::exists(target));
 }
 
+// Each of the two could lead out of the folder.
+TEST_F(CacheFiles, APackWithABadNameOfAKindOrOfAFileIsRefused) {
+  const DiskCache cache("a", 7);
+  store(cache, 0);
+  const std::string pack = folder_ / "kernels.pack", target = folder_ / "elsewhere", file = cache.path("entry 0");
+  const auto text = [&] {
+    pack_cache(root(), pack);
+    return thrown_text<IoError>([&] { unpack_cache(pack, target); });
+  };
+  fs::rename(file, file + ".x");
+  EXPECT_TRUE(contains(text(), ".x' is no name of an entry"));
+  fs::rename(file + ".x", file);
+  fs::rename(fs::path(root()) / "a", fs::path(root()) / "a..");
+  EXPECT_TRUE(contains(text(), "'a../"));
+  EXPECT_FALSE(fs::exists(target));
+}
+
 }  // namespace
 }  // namespace heddle

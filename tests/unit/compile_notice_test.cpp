@@ -13,7 +13,10 @@ namespace {
 
 class CompileNotices : public testing::Test {
  protected:
-  void SetUp() override { CompileNotice::reset(0.05); }
+  void SetUp() override {
+    ::unsetenv("HEDDLE_QUIET");
+    CompileNotice::reset(0.05);
+  }
   void TearDown() override {
     CompileNotice::reset(2);
     ::unsetenv("HEDDLE_QUIET");

@@ -86,23 +86,23 @@ def main():
     parser.add_argument("--groups", default=",".join(run.GROUPS), help="groups of tests to build and to run")
     parser.add_argument("--flags", default="-O1 -DNDEBUG")
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
-    parser.add_argument("--cap", type=float, default=1e9, help="seconds of tests for each mutant and group")
+    parser.add_argument("--cap", type=float, default=1e9, help="seconds of tests for each mutant")
+    parser.add_argument("--reach-limit", type=float, default=3600, help="seconds of each group in the step reach")
     parser.add_argument("--only", help="numbers of mutants, or a state in the results so far; else what has no result")
     options = parser.parse_args()
     options.tree = f"{options.work}/tree"
     options.mutants, options.results = f"{options.work}/mutants.json", f"{options.work}/results.jsonl"
     os.makedirs(options.work, exist_ok=True)
     groups = options.groups.split(",")
-    runner = run.Runner(options.tree, options.work)
     if "draw" in options.steps:
         draw(options)
     if "build" in options.steps:
         build(options, groups)
     if "reach" in options.steps:
         for group in groups:
-            runner.reach(group, 3600)
+            run.Runner(options.tree, options.work, f"reach-{group}").reach(group, options.reach_limit)
     if "run" in options.steps:
-        run.run(runner, chosen(options), options.results, options.cap)
+        run.run(options.tree, options.work, groups, chosen(options), options.results, options.cap, options.jobs)
     if "table" in options.steps:
         table(options)
 

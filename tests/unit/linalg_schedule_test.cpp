@@ -1,0 +1,55 @@
+// How the bodies of linear algebra are cut: no device is asked.
+#include "core/kernel/linalg_schedule.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+#include <vector>
+
+namespace heddle {
+namespace {
+
+Caps caps_of(DeviceClass device_class, uint64_t most_iterations = uint64_t{1} << 62) {
+  Caps caps;
+  caps.device_class = device_class;
+  caps.target = Target::glsl;
+  caps.max_group_lanes = 1024;
+  caps.max_loop_iterations = most_iterations;
+  return caps;
+}
+
+TEST(LinalgSchedule, LanesAreThePowerOfTwoThatCoversTheRows) {
+  for (const auto& [n, lanes] : std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {8, 8}, {9, 16}, {33, 64}, {64, 64}, {65, 64}, {5000, 64}}) {
+    EXPECT_EQ(pick_cholesky(caps_of(DeviceClass::cpu), DType::f32, n).at("LANES"), lanes) << n;
+  }
+  EXPECT_EQ(pick_cholesky(caps_of(DeviceClass::discrete_gpu), DType::f32, 20).at("LANES"), 32);
+  EXPECT_EQ(pick_cholesky(caps_of(DeviceClass::discrete_gpu), DType::f32, 5000).at("LANES"), 128);
+}
+
+TEST(LinalgSchedule, ABlockIsTheLargestThatTheLoopsOfTheDriverAllow) {
+  EXPECT_EQ(lu_block(caps_of(DeviceClass::cpu), DType::f32, 500, 500), 128);
+  EXPECT_EQ(lu_block(caps_of(DeviceClass::cpu), DType::f32, 500, 50), 50);
+  for (const uint64_t most : {10'000u, 20'000u, 60'000u}) {
+    const Caps caps = caps_of(DeviceClass::cpu, most);
+    const auto iterations = [&](int64_t block) { return static_cast<uint64_t>(lu_iterations(pick_lu(caps, DType::f32, 500, block), 500, block)); };
+    const int64_t block = lu_block(caps, DType::f32, 500, 500);
+    EXPECT_LE(iterations(block), most);
+    EXPECT_LT(block, 128);
+    EXPECT_GT(iterations(2 * block), most);
+  }
+}
+
+// shaders/qr_apply.hk: a column is read; each reflection has a dot product over its rows and a change of them.
+TEST(LinalgSchedule, IterationsOfReflections) {
+  int64_t counted = 0;
+  const int64_t m = 37, steps = 5;
+  for (int64_t row = 0; row < m; ++row) ++counted;
+  for (int64_t step = 0; step < steps; ++step) {
+    counted += 2;
+    for (int64_t row = 0; row < m; ++row) counted += 2;
+  }
+  EXPECT_EQ(qr_apply_iterations({{"SCHEDULE", 0}, {"LANES", 16}}, m, 100, steps), counted);
+}
+
+}  // namespace
+}  // namespace heddle
