@@ -99,6 +99,7 @@ TEST(Config, RefusalsOfTheCommandLineNameTheFlag) {
   Config config;
   const auto set = [&](const char* key, const char* value, const char* flag) { return thrown_text<ValueError>([&] { config.set(key, value, flag); }); };
   EXPECT_EQ(set("optimizer.lr", "-1", "--lr"), "[config] --lr is '-1', expected a number above 0");
+  EXPECT_EQ(set("optimizer.lr", "0", "--lr"), "[config] --lr is '0', expected a number above 0");
   EXPECT_EQ(set("optimizer.lr", "1e", "--lr"), "[config] --lr is '1e', expected a number above 0");
   EXPECT_EQ(set("run.seed", "99999999999999999999", "--seed"), "[config] --seed is '99999999999999999999', expected an integer of at least 0");
   EXPECT_EQ(set("training.memory_budget", "lots", ""), "[config] training.memory_budget is 'lots', expected a number of bytes, e.g. 512MiB");

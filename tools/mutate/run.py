@@ -3,7 +3,9 @@ import collections
 import json
 import os
 import re
+import resource
 import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -35,15 +37,18 @@ class Runner:
         return dict(os.environ, HEDDLE_CACHE_DIR=cache, HEDDLE_QUIET="1", **GROUPS[group].environment, **words)
 
     def start(self, group, flags, limit, log, env):
-        """The exit code; None past the limit."""
+        """The exit code; None past the limit: seconds of the processor, since others may share it, and for what waits
+        without end eight times as many of the clock."""
         shutil.rmtree(self.scratch, ignore_errors=True)
         os.makedirs(self.scratch)
         program = f"{self.tree}/build/release/bin/heddle_tests_{GROUPS[group].program}"
         with open(log, "w") as out:
             process = subprocess.Popen(["nice", "-n", "5", program, *flags], stdout=out, stderr=subprocess.STDOUT,
-                                       cwd=self.scratch, env=env, start_new_session=True)
+                                       cwd=self.scratch, env=env, start_new_session=True,
+                                       preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (int(limit), -1)))
             try:
-                return process.wait(limit)
+                code = process.wait(300 + 8 * limit)
+                return None if code == -signal.SIGXCPU else code
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, 9)
                 process.wait()
@@ -154,7 +159,8 @@ def run_one(runner, known, m, cap):
 
 def run(tree, work, groups, mutants, results_path, cap, jobs):
     """Adds a line of JSON for each mutant to the results."""
-    known, lock, folders = reach_of(work, groups), threading.Lock(), [f"run{n}" for n in range(jobs)]
+    known, lock = reach_of(work, groups), threading.Lock()
+    folders = [f"run{os.getpid()}.{n}" for n in range(jobs)]
 
     def one(m):
         with lock:
