@@ -12,7 +12,7 @@
 namespace heddle::data {
 
 struct Pixels {
-  std::vector<uint8_t> interleaved;
+  std::vector<std::byte> interleaved;
   int64_t height = 0, width = 0;
   int channels = 0;  // 1 or 3
 };
@@ -22,10 +22,10 @@ Pixels decode_png(const std::string& path, const std::vector<uint8_t>& file, int
 Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, int channels);
 std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height, int channels);
 
-constexpr int64_t most_pixels = int64_t{1} << 28;
+constexpr int64_t most_pixels = int64_t{1} << 27;
 // IoError where a header says more than the `most` pixels that a file of so many bytes can hold.
 void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most);
-// IoError unless both are positive and their product is at most 2^28.
+// IoError unless both are positive and their product is at most 2^27.
 void check_image_size(const std::string& path, int64_t width, int64_t height);
 
 }  // namespace heddle::data

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "core/base/ascii.h"
 #include "core/base/error.h"
@@ -23,11 +24,17 @@ constexpr std::array<uint8_t, 8> png_signature = {0x89, 'P', 'N', 'G', '\r', '\n
 [[noreturn]] void fail(const std::string& path, const std::string& why) { throw IoError(fmt::format("[image] {}: {}", path, why)); }
 
 // (height, width, channels) to (channels, height, width).
-Array planes(const Pixels& decoded) {
+Array planes(Pixels decoded) {
   const int64_t channels = decoded.channels, pixels = decoded.height * decoded.width;
-  Array image{DType::u8, Shape{channels, decoded.height, decoded.width}, std::vector<std::byte>(decoded.interleaved.size())};
+  Array image{DType::u8, Shape{channels, decoded.height, decoded.width}, {}};
+  if (channels == 1) {
+    image.bytes = std::move(decoded.interleaved);
+    return image;
+  }
+  image.bytes.resize(decoded.interleaved.size());
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t i = 0; i < pixels; ++i) image.bytes[static_cast<size_t>(c * pixels + i)] = static_cast<std::byte>(decoded.interleaved[static_cast<size_t>(i * channels + c)]);
+    for (int64_t i = 0; i < pixels; ++i)
+      image.bytes[static_cast<size_t>(c * pixels + i)] = decoded.interleaved[static_cast<size_t>(i * channels + c)];
   }
   return image;
 }
@@ -50,7 +57,8 @@ std::vector<fs::path> sorted_entries(const fs::path& folder) {
 }  // namespace
 
 void check_image_size(const std::string& path, int64_t width, int64_t height) {
-  if (width < 1 || height < 1 || width * height > most_pixels) fail(path, fmt::format("{} x {} pixels; at most 2^28 are read", width, height));
+  if (width < 1 || height < 1 || width * height > most_pixels)
+    fail(path, fmt::format("{} x {} pixels; at most 2^27 are read", width, height));
 }
 
 void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most) {

@@ -1,8 +1,11 @@
 // Image files and folders of them: PNG and JPEG.
 //
-// Invariants: pixels are u8 of shape (channels, height, width), 1 channel for grey and 3 for RGB; transparency is laid on black; 16 bits become 8.
-// Errors: IoError with the path and the decoder's reason for a file that is missing, no image, broken or cut short, larger than 2^28 pixels, or with
-// more pixels than a file of its length can hold (about 8,000 a byte for PNG at 1 bit, 512 for JPEG): a header is not believed. A file whose decoder (libpng, libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
+// Invariants: pixels are u8 of shape (channels, height, width), 1 channel for grey and 3 for RGB; transparency is laid
+// on black; 16 bits become 8. Errors: IoError with the path and the decoder's reason for a file that is missing, no
+// image, broken or cut short, larger than 2^27 pixels, or with more pixels than a file of its length can hold (about
+// 8,000 a byte of PNG's compressed data at 1 bit, 512 for JPEG): a header is not believed, and a large PNG that takes
+// many times its file is inflated once before memory is taken for its pixels. A file whose decoder (libpng,
+// libjpeg-turbo) this build lacks is an IoError that names it. Thread safety: may be called from any thread.
 #pragma once
 
 #include <string>

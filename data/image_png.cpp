@@ -4,12 +4,15 @@
 #include <png.h>
 #endif
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "core/base/error.h"
 #include "data/image_codecs.h"
+#include "io/inflate.h"
 
 namespace heddle::data {
 
@@ -30,25 +33,98 @@ struct PngImage : png_image {
   PngImage& operator=(const PngImage&) = delete;
 };
 
-// The most pixels that a PNG of this many bytes and this kind can hold: deflate makes at most 1032 bytes of one. The header is the first chunk, always.
-int64_t most_png_pixels(const std::vector<uint8_t>& file) {
-  constexpr size_t depth_at = 24, kind_at = 25;
-  if (file.size() <= kind_at) return 0;
+using Bytes = std::vector<uint8_t>;
+
+uint32_t big_endian(const Bytes& file, size_t at) {
+  return uint32_t{file[at]} << 24 | uint32_t{file[at + 1]} << 16 | uint32_t{file[at + 2]} << 8 | file[at + 3];
+}
+
+// Behind the signature stand chunks: length, name, content, CRC. The header is the first one, always.
+constexpr size_t chunks_at = 8, chunk_bytes = 12, depth_at = 24, kind_at = 25, interlaced_at = 28;
+
+// libpng takes memory for a chunk of any length before it reads it.
+void check_chunks(const std::string& path, const Bytes& file) {
+  for (size_t at = chunks_at; at + 8 <= file.size();) {
+    const size_t length = big_endian(file, at), left = file.size() - at - 8;
+    if (length > left) fail(path, fmt::format("truncated: a chunk says {} bytes, {} are left", length, left));
+    const auto name = file.begin() + static_cast<std::ptrdiff_t>(at + 4);
+    if (std::equal(name, name + 4, "IEND")) return;
+    at += chunk_bytes + length;
+  }
+}
+
+int64_t bits_per_pixel(const Bytes& file) {
   constexpr std::array<int64_t, 7> samples = {1, 0, 3, 1, 2, 0, 4};  // by colour type
-  const int64_t bits = int64_t{file[depth_at]} * (file[kind_at] < samples.size() ? samples[file[kind_at]] : 0);
-  return bits == 0 ? 0 : static_cast<int64_t>(file.size()) * 1032 * 8 / bits;
+  return int64_t{file[depth_at]} * (file[kind_at] < samples.size() ? samples[file[kind_at]] : 0);
+}
+
+// Of the rows, each behind a byte that names its filter.
+int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
+  struct Pass {
+    int64_t x, y, across, down;
+  };
+  constexpr std::array<Pass, 7> interlaced = {
+      {{0, 0, 8, 8}, {4, 0, 8, 8}, {0, 4, 4, 8}, {2, 0, 4, 4}, {0, 2, 2, 4}, {1, 0, 2, 2}, {0, 1, 1, 2}}};
+  constexpr std::array<Pass, 1> whole = {{{0, 0, 1, 1}}};
+  const std::span<const Pass> passes =
+      file[interlaced_at] != 0 ? std::span<const Pass>(interlaced) : std::span<const Pass>(whole);
+  int64_t bytes = 0;
+  for (const Pass& pass : passes) {
+    const int64_t columns = (width - pass.x + pass.across - 1) / pass.across,
+                  rows = (height - pass.y + pass.down - 1) / pass.down;
+    if (columns > 0 && rows > 0) bytes += rows * (1 + (columns * bits_per_pixel(file) + 7) / 8);
+  }
+  return bytes;
+}
+
+// What all chunks of pixels hold; of one that is cut short, what is left.
+Bytes compressed_part(const Bytes& file) {
+  Bytes all;
+  for (size_t at = chunks_at; at + chunk_bytes <= file.size();) {
+    const size_t length = std::min<size_t>(big_endian(file, at), file.size() - at - 8);
+    const auto content = file.begin() + static_cast<std::ptrdiff_t>(at + 8);
+    if (std::equal(content - 4, content, "IDAT"))
+      all.insert(all.end(), content, content + static_cast<std::ptrdiff_t>(length));
+    at += chunk_bytes + length;
+  }
+  return all;
+}
+
+// Whether that many bytes come out; none are kept.
+bool inflates_to(const std::string& path, const Bytes& compressed, int64_t bytes) {
+  Inflater inflater(compressed, Inflater::Format::zlib, "image", path);
+  constexpr size_t piece = size_t{1} << 16;
+  for (Bytes out; bytes > 0; bytes -= static_cast<int64_t>(out.size())) {
+    out.clear();
+    inflater.fill(out, piece);
+    if (out.empty()) return false;
+  }
+  return true;
+}
+
+// A header is not believed: deflate makes at most 1032 bytes of one, and where few bytes say that they are a large
+// image, that is tried before memory is taken for it.
+void check_png_held(const std::string& path, const Bytes& file, int64_t width, int64_t height, int64_t pixel_bytes) {
+  constexpr int64_t most_inflation = 1032, large = int64_t{1} << 24, many_times = 32;
+  const Bytes compressed = compressed_part(file);
+  const int64_t content = compressed_content(file, width, height);
+  const bool held = content <= static_cast<int64_t>(compressed.size()) * most_inflation;
+  const bool suspect = pixel_bytes > large && pixel_bytes / many_times > static_cast<int64_t>(compressed.size());
+  if (!held || (suspect && !inflates_to(path, compressed, content)))
+    fail(path, fmt::format("its header says {} x {} pixels, which {} bytes cannot hold", width, height, file.size()));
 }
 
 }  // namespace
 
-Pixels decode_png(const std::string& path, const std::vector<uint8_t>& file, int channels) {
+Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
+  check_chunks(path, file);
   PngImage image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(path, image.message);
   check_image_size(path, image.width, image.height);
-  check_image_held(path, file.size(), image.width, image.height, most_png_pixels(file));
   if (channels == 0) channels = (image.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
+  check_png_held(path, file, image.width, image.height, int64_t{image.width} * image.height * channels);
   image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
-  std::vector<uint8_t> pixels(PNG_IMAGE_SIZE(image));
+  std::vector<std::byte> pixels(PNG_IMAGE_SIZE(image));
   const png_color black{0, 0, 0};
   if (png_image_finish_read(&image, &black, pixels.data(), 0, nullptr) == 0) fail(path, image.message);
   // A warning of the decoder: what is missing was filled up.

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 #include "core/base/error.h"
@@ -12,7 +13,8 @@ namespace heddle {
 
 Inflater::Inflater(std::span<const uint8_t> in, Format format, std::string who, std::string path)
     : stream_(std::make_unique<z_stream>()), in_(in), who_(std::move(who)), path_(std::move(path)), kind_(format == Format::gzip ? "gzip file" : "deflate stream") {
-  if (inflateInit2(stream_.get(), format == Format::gzip ? 15 + 16 : -15) != Z_OK) fail("zlib could not be started");
+  constexpr std::array<int, 3> window_bits = {15 + 16, 15, -15};  // as zlib tells the formats apart
+  if (inflateInit2(stream_.get(), window_bits[static_cast<size_t>(format)]) != Z_OK) fail("zlib could not be started");
 }
 
 Inflater::~Inflater() { inflateEnd(stream_.get()); }

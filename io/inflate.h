@@ -16,7 +16,7 @@ namespace heddle {
 
 class Inflater {
  public:
-  enum class Format : uint8_t { gzip, raw };
+  enum class Format : uint8_t { gzip, zlib, raw };
   // `in` is not copied. `who` and `path` stand in errors.
   Inflater(std::span<const uint8_t> in, Format format, std::string who, std::string path);
   ~Inflater();

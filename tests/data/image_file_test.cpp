@@ -5,11 +5,15 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 #include <turbojpeg.h>
+#include <zlib.h>
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "core/base/error.h"
 #include "tests/support/temporary_folder.h"
@@ -104,33 +108,123 @@ TEST(ImageFile, BrokenFilesAreNamed) {
   EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::write_png(folder / "b.png", Array::scalar(1.0f)); }), "expected u8"));
 }
 
+long peak_kilobytes() {
+  struct rusage usage {};
+  ::getrusage(RUSAGE_SELF, &usage);
+  return usage.ru_maxrss;
+}
+
+void append(std::vector<uint8_t>& to, uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) to.push_back(static_cast<uint8_t>(number >> shift));
+}
+
+void append_chunk(std::vector<uint8_t>& to, std::string_view name, const std::vector<uint8_t>& content) {
+  append(to, static_cast<uint32_t>(content.size()));
+  const size_t from = to.size();
+  to.insert(to.end(), name.begin(), name.end());
+  to.insert(to.end(), content.begin(), content.end());
+  append(to, static_cast<uint32_t>(::crc32_z(0, to.data() + from, to.size() - from)));
+}
+
+// A grey PNG of one bit a pixel whose pixels are `rows`, behind a chunk of `padding` bytes that says nothing.
+std::vector<uint8_t> fax(uint32_t width, uint32_t height, bool interlaced, const std::vector<uint8_t>& rows,
+                         size_t padding = 0) {
+  std::vector<uint8_t> file = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'}, header,
+                       packed(::compressBound(rows.size()));
+  append(header, width);
+  append(header, height);
+  for (const int byte : {1, 0, 0, 0, interlaced ? 1 : 0}) header.push_back(static_cast<uint8_t>(byte));
+  append_chunk(file, "IHDR", header);
+  append_chunk(file, "prVt", std::vector<uint8_t>(padding));
+  uLong bytes = packed.size();
+  EXPECT_EQ(::compress2(packed.data(), &bytes, rows.data(), rows.size(), 9), Z_OK);
+  packed.resize(bytes);
+  append_chunk(file, "IDAT", packed);
+  append_chunk(file, "IEND", {});
+  return file;
+}
+
+// Refused before memory is taken for the pixels.
+void expect_refused(const std::vector<uint8_t>& file, const std::string& why) {
+  const test::TemporaryFolder folder;
+  test::write_bytes(folder / "large", file);
+  for (const int channels : {0, 1, 3}) {
+    const long before = peak_kilobytes();
+    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(folder / "large", channels); }), why));
+    EXPECT_LT(peak_kilobytes() - before, 16 << 10);
+  }
+}
+
 // 68 bytes that say 16384 x 16384 pixels took 788 MiB before they were refused.
 TEST(ImageFile, AHeaderIsNotBelieved) {
+  expect_refused({0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00,
+                  0x00, 0x40, 0x00, 0x00, 0x00, 0x40, 0x00, 0x08, 0x02, 0x00, 0x00, 0x00, 0x26, 0xaa, 0x87, 0xd3, 0x00,
+                  0x00, 0x00, 0x08, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x48, 0x06,
+                  0x89, 0xd2, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82},
+                 "16384 x 16384 pixels; at most 2^27 are read");
   const test::TemporaryFolder folder;
-  const std::string path = folder / "large";
-  const auto peak_kilobytes = [] {
-    struct rusage usage {};
-    ::getrusage(RUSAGE_SELF, &usage);
-    return usage.ru_maxrss;
-  };
-  const auto refused = [&](const std::vector<uint8_t>& file) {
-    test::write_bytes(path, file);
-    const long before = peak_kilobytes();
-    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(path); }), "its header says 16384 x 16384 pixels, which"));
-    EXPECT_LT(peak_kilobytes() - before, 64 << 10);
-  };
-  refused({0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0x00, 0x00, 0x00, 0x0d, 0x49, 0x48, 0x44, 0x52, 0x00, 0x00, 0x40, 0x00, 0x00, 0x00, 0x40, 0x00, 0x08, 0x02, 0x00, 0x00, 0x00, 0x26, 0xaa, 0x87, 0xd3,
-           0x00, 0x00, 0x00, 0x08, 0x49, 0x44, 0x41, 0x54, 0x78, 0x9c, 0x03, 0x00, 0x00, 0x00, 0x00, 0x01, 0x48, 0x06, 0x89, 0xd2, 0x00, 0x00, 0x00, 0x00, 0x49, 0x45, 0x4e, 0x44, 0xae, 0x42, 0x60, 0x82});
-  write_jpeg(path, picture(3, 17, 23));
-  std::vector<uint8_t> jpeg = test::read_bytes(path);
+  write_jpeg(folder / "a.jpg", picture(3, 17, 23));
+  std::vector<uint8_t> jpeg = test::read_bytes(folder / "a.jpg");
   const std::array<uint8_t, 2> start_of_frame = {0xff, 0xc0};
   const auto frame = std::search(jpeg.begin(), jpeg.end(), start_of_frame.begin(), start_of_frame.end());
   ASSERT_NE(frame, jpeg.end());
-  for (const int at : {5, 7}) {  // height and width, big-endian
-    frame[at] = 0x40;
-    frame[at + 1] = 0;
+  const std::array<uint8_t, 4> size = {0x20, 0, 0x40, 0};  // height and width, big-endian
+  std::copy(size.begin(), size.end(), frame + 5);
+  expect_refused(jpeg, "its header says 16384 x 8192 pixels, which");
+  frame[1] = 0xc9;  // arithmetic coding has no such bound
+  expect_refused(jpeg, "its header says 16384 x 8192 pixels, which");
+}
+
+// libpng took a gigabyte for a comment of 99 bytes that says it has 512 MB.
+TEST(ImageFile, AChunkIsNotBelieved) {
+  std::vector<uint8_t> file = fax(8, 1, false, {0, 0});
+  constexpr std::array<uint8_t, 8> comment = {0x20, 0, 0, 3, 't', 'E', 'X', 't'};
+  file.insert(file.begin() + 33, comment.begin(), comment.end());  // behind the header
+  expect_refused(file, "truncated: a chunk says 536870915 bytes");
+}
+
+// At one bit a pixel 33 KB may hold 2^28 pixels: they must be there.
+TEST(ImageFile, LargePngsMustBeWhole) {
+  constexpr uint32_t side = 8192, row = 1 + side / 8;
+  const auto speckled = [](size_t bytes) {
+    std::vector<uint8_t> rows(bytes);
+    for (size_t at = 0; at < bytes; at += row + 99) rows[at] = static_cast<uint8_t>(at % row == 0 ? 0 : at * 7);
+    return rows;
+  };
+  for (const bool interlaced : {false, true}) {
+    expect_refused(fax(side, side, interlaced, {0, 0, 0}, 100 << 10),
+                   "its header says 8192 x 8192 pixels, which");  // too little for them, whatever it holds
+    expect_refused(fax(side, side, interlaced, speckled(size_t{row} * side / 2)),
+                   "its header says 8192 x 8192 pixels, which");  // says what it has, and that it ends there
   }
-  refused(jpeg);
+  std::vector<uint8_t> cut = fax(side, side, false, speckled(size_t{row} * side));
+  cut.resize(cut.size() - 100);
+  expect_refused(cut, "truncated: a chunk says");
+}
+
+// A blank page: white is 1.
+TEST(ImageFile, PngsOfOneBitAreRead) {
+  const test::TemporaryFolder folder;
+  const auto expect_white = [&](const std::vector<uint8_t>& file) {
+    test::write_bytes(folder / "a.png", file);
+    const Array page = data::read_image(folder / "a.png");
+    EXPECT_EQ(page.shape, (Shape{1, 4099, 4101}));
+    EXPECT_TRUE(std::all_of(page.bytes.begin(), page.bytes.end(), [](std::byte b) { return b == std::byte{255}; }));
+  };
+  const auto rows_of = [](std::vector<uint8_t>& rows, int64_t width, int64_t height) {
+    for (int64_t y = 0; y < height; ++y) {
+      rows.push_back(0);
+      rows.insert(rows.end(), static_cast<size_t>((width + 7) / 8), 0xff);
+    }
+  };
+  std::vector<uint8_t> whole, passes;
+  rows_of(whole, 4101, 4099);
+  expect_white(fax(4101, 4099, false, whole));
+  // Adam7: every eighth pixel of every eighth row first.
+  const std::array<std::array<int64_t, 2>, 7> sizes = {
+      {{513, 513}, {513, 513}, {1026, 512}, {1025, 1025}, {2051, 1025}, {2050, 2050}, {4101, 2049}}};
+  for (const auto& [width, height] : sizes) rows_of(passes, width, height);
+  expect_white(fax(4101, 4099, true, passes));
 }
 
 // What compresses best is held all the same: white pages.
