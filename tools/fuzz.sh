@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Fuzzes every reader of files and texts (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, one after the other on one core.
 #   tools/fuzz.sh [SECONDS [TARGET...]]      seconds for each target (default 10); 3600 for a night
+#   BUILT=1 tools/fuzz.sh ...                with the programs as they lie in build/
 # An input may take a second and 1.5 GB. Corpora grow in build/fuzz/corpus; what is found lies in build/fuzz/found, and the script ends with exit code 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 seconds=${1:-10}
 shift || true
-tools/setup.sh --fuzz
-tools/build.sh release heddle heddle_fuzz_smoke
-tools/build.sh fuzz heddle_fuzz
+if [ -z "${BUILT:-}" ]; then
+  tools/setup.sh --fuzz
+  tools/build.sh release heddle heddle_fuzz_smoke
+  tools/build.sh fuzz heddle_fuzz
+fi
 
 corpus=build/fuzz/corpus found=build/fuzz/found
 build/release/bin/heddle_fuzz_smoke --seeds "$corpus"

@@ -11,7 +11,7 @@ set(readers
   core/exec/saved_launch.cpp core/graph/functions_einsum.cpp
   core/kernel/expression.cpp core/kernel/kernel_file.cpp core/kernel/kernel_file_parser.cpp core/kernel/kernel_source.cpp core/kernel/tuning_table.cpp core/kernel/user_text.cpp
   data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp data/records.cpp
-  data/text.cpp data/tokenizer.cpp data/transforms.cpp data/unicode.cpp data/words.cpp data/zip.cpp
+  data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp data/zip.cpp
   io/atomic_file.cpp io/inflate.cpp io/read_file.cpp io/safetensors.cpp
   nn/language_model.cpp
   tools/report_run.cpp
