@@ -4,10 +4,10 @@
 
 #include <chrono>
 #include <cstdlib>
-#include <sstream>
 #include <thread>
 
 #include "core/base/error.h"
+#include "core/base/text_stream.h"
 #include "core/exec/step.h"
 
 namespace heddle::bench {
@@ -42,7 +42,7 @@ void commit_fault(const std::string& kind) {
 
 std::vector<Fault> parse_faults(const std::string& text) {
   std::vector<Fault> faults;
-  std::istringstream in(text);
+  TextInput in(text);
   for (std::string part; std::getline(in, part, ',');) {
     const size_t equals = part.find('='), colon = part.find(':');
     if (equals == std::string::npos || colon == std::string::npos || colon < equals) throw ValueError(fmt::format("[tune] fault '{}' is not NAME=VALUE:KIND", part));

@@ -6,10 +6,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
-#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/parse_json.h"
+#include "core/base/text_stream.h"
 #include "data/unicode.h"
 #include "io/atomic_file.h"
 #include "io/read_file.h"
@@ -154,7 +154,7 @@ std::shared_ptr<const BpeTokenizer> detail::bpe_from_json(const nlohmann::json& 
 
 std::shared_ptr<const BpeTokenizer> BpeTokenizer::load(const std::string& vocab_json, const std::string& merges_txt) {
   Reader reader(parse_json(read_text_file(vocab_json, "bpe"), fmt::format("[bpe] {}", vocab_json)), vocab_json);
-  std::istringstream lines(read_text_file(merges_txt, "bpe"));
+  TextInput lines(read_text_file(merges_txt, "bpe"));
   std::string line;
   for (size_t number = 1; std::getline(lines, line); ++number) {
     if (!line.empty() && line.back() == '\r') line.pop_back();

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <filesystem>
-#include <sstream>
 
 #include "core/base/error.h"
+#include "core/base/text_stream.h"
 #include "io/read_file.h"
 
 namespace heddle::data {
@@ -18,7 +18,7 @@ constexpr size_t pixels = 3 * 32 * 32;
 std::vector<std::string> class_names(const std::string& path, int64_t classes) {
   std::vector<std::string> names;
   if (fs::exists(path)) {
-    std::istringstream lines(read_text_file(path, "cifar"));
+    TextInput lines(read_text_file(path, "cifar"));
     for (std::string line; std::getline(lines, line);) {
       if (!line.empty()) names.push_back(line);
     }

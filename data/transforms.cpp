@@ -7,11 +7,11 @@
 #include <cmath>
 #include <functional>
 #include <map>
-#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
 #include "core/base/shortened.h"
+#include "core/base/text_stream.h"
 
 namespace heddle::data {
 namespace {
@@ -262,7 +262,7 @@ Transform parse_transform(const std::string& text) {
       {"random_colour", {1, 3, [&](const Numbers& n) { return random_colour(n[0], real(n, 1, 0), real(n, 2, 0)); }}},
       {"cutout", {1, 1, [&](const Numbers& n) { return cutout(whole(n, 0)); }}},
   };
-  std::istringstream words(text);
+  TextInput words(text);
   std::string name, word;
   words >> name;
   const auto found = known.find(name);

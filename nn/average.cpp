@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <exception>
 #include <map>
 #include <string>
 
+#include "core/base/error.h"
 #include "core/graph/functions.h"
 #include "core/graph/trace.h"
 
@@ -86,12 +89,20 @@ ExponentialAverage::Scope::Scope(const ExponentialAverage& average) : parameters
   eval_pending();
 }
 
+void ExponentialAverage::Scope::end() {
+  if (ended_) return;
+  const NoGradScope no_grad;
+  for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].assign(before_[i]);
+  eval_pending();
+  ended_ = true;
+}
+
 ExponentialAverage::Scope::~Scope() {
   try {
-    const NoGradScope no_grad;
-    for (size_t i = 0; i < parameters_.size(); ++i) parameters_[i].assign(before_[i]);
-    eval_pending();
-  } catch (...) {  // a device that is lost has lost both
+    end();
+  } catch (const DeviceLost&) {  // it has lost both
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "heddle: warning: the parameters still hold their averages: %s\n", error.what());
   }
 }
 

@@ -31,16 +31,21 @@ class ExponentialAverage {
   // Strict, as Optimizer::load_state_dict().
   void load_state_dict(const StateDict& state);
 
-  // While it lives, the parameters hold the averages; what they held comes back with its end. Not to be nested, nor trained in.
+  // While it lives, the parameters hold the averages; what they held comes back with its end. Not to be nested, nor
+  // trained in.
   class Scope {
    public:
     explicit Scope(const ExponentialAverage& average);
+    // What fails in end() is a line on stderr here: the parameters still hold the averages.
     ~Scope();
+    // Gives the parameters back before its life ends, and throws what fails.
+    void end();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
 
    private:
     std::vector<Tensor> parameters_, before_;
+    bool ended_ = false;
   };
 
  private:

@@ -5,10 +5,10 @@
 
 #include <algorithm>
 #include <map>
-#include <sstream>
 
 #include "bench/suites.h"
 #include "core/base/error.h"
+#include "core/base/text_stream.h"
 #include "io/read_file.h"
 #include "tools/cli.h"
 
@@ -92,7 +92,7 @@ std::string key_of(std::string_view family, std::string_view name, std::string_v
 
 BaseRows read_base(const std::string& path) {
   BaseRows rows;
-  std::istringstream in(read_text_file(path, "bench"));
+  TextInput in(read_text_file(path, "bench"));
   size_t number = 0;
   for (std::string line; std::getline(in, line);) {
     ++number;

@@ -7,13 +7,13 @@
 #include <cstdint>
 #include <filesystem>
 #include <limits>
-#include <sstream>
 #include <string_view>
 #include <vector>
 
 #include "core/base/error.h"
 #include "core/base/parse_json.h"
 #include "core/base/similar.h"
+#include "core/base/text_stream.h"
 #include "io/read_file.h"
 #include "train/toml.h"
 
@@ -46,7 +46,7 @@ double number_or(const Json& event, const std::string& key, double otherwise) {
 std::vector<Json> read_events(const fs::path& folder, bool& unfinished) {
   const std::string path = (folder / "metrics.jsonl").string(), text = read_text_file(path, "report");
   std::vector<Json> events;
-  std::istringstream lines(text);
+  TextInput lines(text);
   std::string line;
   for (int number = 1; std::getline(lines, line); ++number) {
     Json event = try_parse_json(line).value_or(nullptr);

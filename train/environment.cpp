@@ -6,11 +6,11 @@
 #include <ctime>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <thread>
 
 #include "core/base/build_info.h"
 #include "core/base/files.h"
+#include "core/base/text_stream.h"
 #include "train/fingerprint.h"
 #include "train/run_folder.h"
 
@@ -25,7 +25,7 @@ using Json = nlohmann::ordered_json;
 std::string processor() {
   std::string text;
   read_contents("/proc/cpuinfo", text);
-  std::istringstream in(text);
+  TextInput in(text);
   for (std::string line; std::getline(in, line);) {
     if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
@@ -35,7 +35,7 @@ std::string processor() {
 Json command_line() {
   std::string text;
   read_contents("/proc/self/cmdline", text);
-  std::istringstream in(text);
+  TextInput in(text);
   Json arguments = Json::array();
   for (std::string argument; std::getline(in, argument, '\0');) arguments.push_back(argument);
   return arguments;

@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <optional>
-#include <sstream>
 
 #include "core/base/error.h"
 #include "core/base/parse_limits.h"
 #include "core/base/shortened.h"
+#include "core/base/text_stream.h"
 
 #define TOML_HEADER_ONLY 1
 #define TOML_MAX_NESTED_VALUES (heddle::max_parse_depth)
@@ -61,7 +61,7 @@ std::string number_text(double value) {
 }
 
 std::string quoted(const std::string& text) {
-  std::ostringstream out;
+  TextOutput out;
   out << toml::toml_formatter(toml::value<std::string>(text), toml::format_flags::none);
   return out.str();
 }

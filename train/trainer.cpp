@@ -35,10 +35,14 @@ constexpr double window_seconds = 0.1;
 class EvaluationScope {
  public:
   EvaluationScope(nn::Module& model, const std::optional<nn::ExponentialAverage>& average) : model_(model), was_training_(model.training()) {
-    model_.eval();
     if (average) averaged_.emplace(*average);
+    model_.eval();
   }
   ~EvaluationScope() { model_.train(was_training_); }
+  // Throws where the parameters cannot be given back, which the destructor cannot.
+  void end() {
+    if (averaged_) averaged_->end();
+  }
   EvaluationScope(const EvaluationScope&) = delete;
   EvaluationScope& operator=(const EvaluationScope&) = delete;
 
@@ -240,8 +244,10 @@ struct Trainer::State {
 
   template <class Measure>
   auto measured(Measure measure) {
-    const EvaluationScope scope(task.model(), average);
-    return measure();
+    EvaluationScope scope(task.model(), average);
+    auto result = measure();
+    scope.end();
+    return result;
   }
 
   void evaluate() {
@@ -282,8 +288,9 @@ struct Trainer::State {
     Metadata metadata = task.metadata();
     metadata["recipe"] = config.run.recipe;
     metadata["config"] = config.str();
-    const EvaluationScope scope(task.model(), average);
+    EvaluationScope scope(task.model(), average);
     train::save_checkpoint(self.model_path(), {task.model().state_dict(), metadata});
+    scope.end();
   }
 
   std::vector<std::string> resume() {

@@ -1,7 +1,9 @@
-// The n-th call that takes memory or writes fails, in a training run of five steps with checkpoints, for every n: a clear error or a run that is not touched by it, never a torn
-// file, a crash or a hang; what is left can be gone on with, to the same model.
+// The n-th call that takes memory or writes fails, in a training run of five steps with checkpoints, for every n: a
+// clear error or a run that is not touched by it, never a torn file, a crash or a hang; what is left can be gone on
+// with, to the same model.
 //
-// HEDDLE_FAULTS=N tries every N-th call and every way to fail (tools/faults.sh); without it some of each kind are tried, at equal distances.
+// HEDDLE_FAULTS=N tries every N-th call and every way to fail (tools/faults.sh), HEDDLE_FAULTS_FROM and
+// HEDDLE_FAULTS_TO those between two numbers alone; without it some of each kind are tried, at equal distances.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,11 +13,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
+#include <stdexcept>
 
 #include "core/base/error.h"
 #include "data/records.h"
@@ -47,8 +51,20 @@ struct Ended {
 
 const char* wish() { return std::getenv("HEDDLE_FAULTS"); }
 
-// From one number to the next; `few` of them are tried where nobody wishes for more.
-uint64_t stride(uint64_t calls, uint64_t few) { return std::max<uint64_t>(1, wish() != nullptr ? std::strtoull(wish(), nullptr, 10) : calls / few); }
+uint64_t number_from(const char* variable, uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text != nullptr ? std::strtoull(text, nullptr, 10) : otherwise;
+}
+
+// The numbers of those of `calls` calls that are tried: `few` of them where nobody wishes for more.
+std::vector<uint64_t> chosen(uint64_t calls, uint64_t few) {
+  const uint64_t stride = std::max<uint64_t>(1, number_from("HEDDLE_FAULTS", calls / few)),
+                 last = std::min(calls, number_from("HEDDLE_FAULTS_TO", calls));
+  std::vector<uint64_t> numbers;
+  for (uint64_t number = std::max<uint64_t>(1, number_from("HEDDLE_FAULTS_FROM", 1)); number <= last; number += stride)
+    numbers.push_back(number);
+  return numbers;
+}
 
 std::string text_of(const Fault& f) {
   if (f.number == 0) return "no fault";
@@ -66,8 +82,11 @@ class Faults : public testing::Test {
   ~Faults() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
 
   std::vector<std::string> command(bool resume) const {
-    std::vector<std::string> words = {"heddle", "train", "mnist-mlp", "--data", data.path(), "--out", out, "--device", "reference:0", "--batch", "16", "--validation", "0",
-                                      "--limit-steps", "5", "--checkpoint-every", "2", "--tensorboard"};
+    std::vector<std::string> words = {"heddle",      "train",         "mnist-mlp", "--data",
+                                      data.path(),   "--out",         out,         "--device",
+                                      "reference:0", "--batch",       "16",        "--validation",
+                                      "0",           "--limit-steps", "5",         "--checkpoint-every",
+                                      "2",           "--tensorboard", "--ema",     "0.5"};
     if (resume) words.push_back("--resume");
     return words;
   }
@@ -88,16 +107,19 @@ class Faults : public testing::Test {
   Ended run(const std::vector<std::string>& words, const Fault& fault) const {
     const pid_t child = ::fork();
     if (child == 0) become(words, fault);
+    if (child < 0) throw std::runtime_error(fmt::format("no process for a run: {}", std::strerror(errno)));
     Ended ended;
     const auto limit = std::chrono::steady_clock::now() + std::chrono::seconds(60);
     int status = 0;
-    while (::waitpid(child, &status, WNOHANG) == 0) {
+    pid_t waited = 0;
+    while ((waited = ::waitpid(child, &status, WNOHANG)) == 0) {
       if (!ended.hung && std::chrono::steady_clock::now() > limit) {
         ended.hung = true;
         ::kill(child, SIGKILL);
       }
       ::usleep(500);
     }
+    if (waited != child) throw std::runtime_error(fmt::format("a run was lost: {}", std::strerror(errno)));
     if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
     if (WIFSIGNALED(status)) ended.signal = WTERMSIG(status);
     ended.error = test::read_text(errors);
@@ -140,8 +162,9 @@ class Faults : public testing::Test {
     }
   }
 
-  // What a person would do next.
+  // What a person would do next. Nothing is left of a run that ended early: the next one is the first.
   void expect_goes_on() const {
+    if (!fs::exists(out) && !fs::exists(parent / "cache")) return;
     const bool begun = fs::exists(out + "/metrics.jsonl") || fs::exists(out + "/config.toml") || fs::exists(out + "/checkpoints");
     const Ended rest = run(command(begun), {});
     EXPECT_EQ(rest.code, 0) << rest.error;
@@ -206,18 +229,22 @@ TEST_F(Faults, OfEveryCallThatTouchesFiles) {
   for (const auto& [call, kinds] : ways) {
     for (Fault fault : kinds) {
       fault.call = call;
-      const uint64_t step = stride(counts.at(call), 8);
-      for (fault.number = 1; fault.number <= counts.at(call) && failed < most_failures; fault.number += step) try_fault(fault);
+      for (const uint64_t number : chosen(counts.at(call), 8)) {
+        fault.number = number;
+        if (failed < most_failures) try_fault(fault);
+      }
       if (wish() == nullptr) break;
     }
   }
 }
 
 TEST_F(Faults, OfAllocations) {
-  const uint64_t most = count().at(Call::alloc), step = stride(most, 16);
-  fmt::print("{} allocations, every {} of them\n", most, step);
+  const uint64_t most = count().at(Call::alloc);
+  const std::vector<uint64_t> numbers = chosen(most, 16);
+  fmt::print("{} allocations, {} of them fail\n", most, numbers.size());
   if (most == 0) GTEST_SKIP() << "a sanitizer allocates";
-  for (uint64_t number = 1; number <= most && failed < most_failures; number += step) try_fault({.call = Call::alloc, .number = number, .error = ENOMEM, .from_then = number % 2 == 0});
+  for (size_t i = 0; i < numbers.size() && failed < most_failures; ++i)
+    try_fault({.call = Call::alloc, .number = numbers[i], .error = ENOMEM, .from_then = i % 2 == 1});
 }
 
 // The renaming itself reaches the disk: the file is flushed, and then its folder, whether its path names one or not.

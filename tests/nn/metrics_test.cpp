@@ -144,6 +144,9 @@ TEST_P(MetricsOnDevice, AveragesFollowTheParameters) {
     expect_near(p.to_doubles(), expected, 1e-6);
   }
   EXPECT_EQ(p.to_bytes(), trained);
+  nn::ExponentialAverage::Scope ended(average);
+  ended.end();
+  EXPECT_EQ(p.to_bytes(), trained);
   nn::ExponentialAverage other({p}, 0.4);
   other.load_state_dict(average.state_dict());
   EXPECT_EQ(other.updates(), 8);
