@@ -91,6 +91,9 @@ typedef long I64;
 #define HK_HALF_AT(p, i) vload_half(i, p)
 #define HK_HALF_TO(p, v) vstore_half_rte(v, 0, p)
 #endif
+//@ HK_LOAD_bits
+#define HK_LOAD_bits(b, i) ((int)b[i])
+#define HK_STORE_bits(b, i, v) b[i] = (ushort)(v)
 //@ HK_LOAD_bf16 hk_to_bf16
 FUNC ushort hk_to_bf16(float v) {
   uint f = as_uint(v);
@@ -216,12 +219,12 @@ FUNC VEC hk_zip_hi(VEC a, VEC b) { VEC r; r.even = a.hi; r.odd = b.hi; return r;
   { if ((n) == (step)) { const int hk_k = 0; __VA_ARGS__; } else { for (int hk_k = 0; hk_k < (n); hk_k += (step)) { __VA_ARGS__; } } }
 // Lines of one, two and four vectors of 16 elements.
 #define HK_STREAM4(b, i, a, n, T) HK_LINES(n, 16, HK_LINE(as_uint16(HK_TAKE(T, a, hk_k)), b, (i) + hk_k))
-#define HK_STREAM2(b, i, a, n, X) \
-  HK_LINES(n, 32, HK_LINE((uint16)(HK_TWO_BYTES(a, hk_k, X), HK_TWO_BYTES(a, hk_k + 16, X)), b, (i) + hk_k))
+#define HK_STREAM2(b, i, a, n, T, X) \
+  HK_LINES(n, 32, HK_LINE((uint16)(HK_TWO_BYTES(a, hk_k, T, X), HK_TWO_BYTES(a, hk_k + 16, T, X)), b, (i) + hk_k))
 #define HK_STREAM1(b, i, a, n) \
   HK_LINES(n, 64, HK_LINE((uint16)(HK_BYTES(a, hk_k), HK_BYTES(a, hk_k + 16), HK_BYTES(a, hk_k + 32), \
                                    HK_BYTES(a, hk_k + 48)), b, (i) + hk_k))
-#define HK_TWO_BYTES(a, k, X) as_uint8(X(HK_TAKE(hk_floats, a, k)))
+#define HK_TWO_BYTES(a, k, T, X) as_uint8(X(HK_TAKE(T, a, k)))
 #define HK_BYTES(a, k) as_uint4(HK_TO_UCHAR16(HK_TAKE(hk_ints, a, k)))
 // Whole vectors of a private array, which PoCL's vload16 is not: it takes parts, and arrays that are read so do not become registers.
 typedef float16 hk_floats __attribute__((aligned(4), may_alias));
@@ -231,8 +234,10 @@ typedef ulong8 hk_longs __attribute__((aligned(8), may_alias));
 #define HK_STREAM8(b, i, a, n) HK_LINES(n, 8, HK_LINE(as_uint16(HK_TAKE(hk_longs, a, hk_k)), b, (i) + hk_k))
 #define HK_STREAM_f32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_floats)
 #define HK_STREAM_i32(b, i, a, n) HK_STREAM4(b, i, a, n, hk_ints)
-#define HK_STREAM_f16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_f16_16)
-#define HK_STREAM_bf16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_to_bf16_16)
+#define HK_STREAM_f16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_floats, hk_to_f16_16)
+#define HK_STREAM_bf16(b, i, a, n) HK_STREAM2(b, i, a, n, hk_floats, hk_to_bf16_16)
+#define HK_STREAM_bits(b, i, a, n) HK_STREAM2(b, i, a, n, hk_ints, HK_BITS_TO_USHORT16)
+#define HK_BITS_TO_USHORT16(v) HK_TO_USHORT16(as_uint16(v))
 #define HK_STREAM_i8(b, i, a, n) HK_STREAM1(b, i, a, n)
 #define HK_STREAM_u8(b, i, a, n) HK_STREAM1(b, i, a, n)
 #define HK_STREAM_f64(b, i, a, n) HK_STREAM8(b, i, a, n)
@@ -302,6 +307,7 @@ typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_
 #define HK_ROW_u8(p) as_float16(__builtin_convertvector(HK_ROW(uchar16, 1, p), int16))
 #define HK_ROW_f16(p) __builtin_convertvector(*(const __global hk_tile_halves*)(p), float16)
 #define HK_ROW_bf16(p) as_float16(__builtin_convertvector(HK_ROW(ushort16, 2, p), uint16) << 16)
+#define HK_ROW_bits(p) as_float16(__builtin_convertvector(HK_ROW(ushort16, 2, p), int16))
 #else
 #define HK_TILE_STORE(v, p) vstore16(v, 0, p)
 #define HK_ROW_4(p) vload16(0, p)
@@ -310,12 +316,14 @@ typedef half hk_tile_halves __attribute__((ext_vector_type(16), aligned(2), may_
 #define HK_ROW_u8(p) as_float16(convert_int16(vload16(0, p)))
 #define HK_ROW_f16(p) vload_half16(0, p)
 #define HK_ROW_bf16(p) as_float16(convert_uint16(vload16(0, p)) << 16)
+#define HK_ROW_bits(p) as_float16(convert_uint16(vload16(0, p)))
 #endif
 #define HK_SCALAR_TILE(b, base, stride, a, at, pitch) \
   { for (int hk_k = 0; hk_k < 16; ++hk_k) for (int hk_l = 0; hk_l < 16; ++hk_l) a[(at) + hk_l * (pitch) + hk_k] = b[(base) + hk_k * (stride) + hk_l]; }
 #define HK_TILE_f32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_4, )
 #define HK_TILE_f16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_f16, )
 #define HK_TILE_bf16(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bf16, )
+#define HK_TILE_bits(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_bits, as_int16)
 #define HK_TILE_i32(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i32, as_int16)
 #define HK_TILE_i8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_i8, as_int16)
 #define HK_TILE_u8(b, base, stride, a, at, pitch) HK_TILE(b, base, stride, a, at, pitch, HK_ROW_u8, as_int16)

@@ -61,6 +61,9 @@ FUNC unsigned short hk_to_f16(float f) {
 }
 #define HK_LOAD_f16(b, i) hk_from_f16(b[i])
 #define HK_STORE_f16(b, i, v) b[i] = hk_to_f16(v)
+//@ HK_LOAD_bits
+#define HK_LOAD_bits(b, i) ((int)b[i])
+#define HK_STORE_bits(b, i, v) b[i] = (unsigned short)(v)
 //@ HK_LOAD_bf16 hk_to_bf16
 FUNC unsigned short hk_to_bf16(float v) {
   uint f = __float_as_uint(v);

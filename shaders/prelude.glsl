@@ -63,6 +63,9 @@ uint hk_to_f16(float v) {
 }
 #define HK_LOAD_f16(b, i) unpackHalf2x16(uint(b[i])).x
 #define HK_STORE_f16(b, i, v) b[i] = uint16_t(hk_to_f16(v))
+//@ HK_LOAD_bits
+#define HK_LOAD_bits(b, i) int(b[i])
+#define HK_STORE_bits(b, i, v) b[i] = uint16_t(v)
 //@ HK_LOAD_bf16 hk_to_bf16
 uint hk_to_bf16(float v) {
   uint f = floatBitsToUint(v);
@@ -117,6 +120,7 @@ vec4 hk_zip_high(vec4 a, vec4 b) { return vec4(a.z, b.z, a.w, b.w); }
 #define HK_TEXEL_LOAD_i8(b, i) HK_FETCH(b, i).x
 #define HK_TEXEL_LOAD_u8(b, i) int(HK_FETCH(b, i).x)
 #define HK_TEXEL_LOAD_bool(b, i) (HK_FETCH(b, i).x != 0u)
+#define HK_TEXEL_LOAD_bits(b, i) int(HK_FETCH(b, i).x)
 #define HK_TEXEL_LOAD_f16(b, i) unpackHalf2x16(HK_FETCH(b, i).x).x
 #define HK_TEXEL_LOAD_bf16(b, i) uintBitsToFloat(HK_FETCH(b, i).x << 16)
 #define HK_TEXEL_VLOAD_f32(b, i) HK_GATHER(HK_TEXEL_LOAD_f32, b, i)

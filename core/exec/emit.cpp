@@ -54,7 +54,7 @@ std::string dialect_literal(double value, DType dtype) {
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
     : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented),
-      varying_(!segmented && group_varies(scheduled, group)), rounds_(!excess_precision()) {
+      varying_(!segmented && group_varies(scheduled, group)), rounds_(!excess_precision()), moves_bits_(only_moves_halves()) {
 }
 
 void Emitter::start_over() {
@@ -287,7 +287,7 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
   }
   const auto known = std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
   const std::string array = known != streamed_.end() ? known->array : fmt::format("t_line{}", streamed_.size());
-  if (known == streamed_.end()) streamed_.push_back({name, array, std::string(dialect_type(dtype)), size_of(dtype)});
+  if (known == streamed_.end()) streamed_.push_back({name, array, std::string(type_of(dtype)), size_of(dtype)});
   line(fmt::format("{}[{}] = {};", array, stream_index_, variable));
 }
 
@@ -295,7 +295,7 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
 
 std::string Emitter::declare(DType dtype, const std::string& expression) {
   const std::string name = fmt::format("t_v{}", next_++);
-  line(fmt::format("{} {} = {};", dialect_type(dtype), name, expression));
+  line(fmt::format("{} {} = {};", type_of(dtype), name, expression));
   return name;
 }
 
@@ -374,7 +374,7 @@ std::string Emitter::compute_constant(int id, const Path& path) {
     }
     overflowed_ = overflowed_ || (number_varies && constant_params_.size() >= constant_limit_);
     const bool launched = wanted && constant_params_.size() < constant_limit_;
-    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_) : dialect_literal(node.attrs.real, node.dtype);
+    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_) : literal(node.attrs.real, node.dtype);
   }
   const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
   const std::string position = print(at);

@@ -150,6 +150,13 @@ class Emitter final : public IndexPrinter {
   // Whether no buffer of the slot was written before start_over().
   bool only_read(SlotRef slot) const;
 
+  // ---- 16-bit values that are only moved
+  // Whether f16 and bf16 values are the whole numbers that their bits are: this kernel moves them and computes nothing with them.
+  bool moves_bits() const { return moves_bits_; }
+  // The dialect's type of a variable that holds a value of that dtype in this kernel, and a literal of it.
+  std::string_view type_of(DType dtype) const;
+  std::string literal(double value, DType dtype) const;
+
   // ---- result
   const std::vector<BufferParam>& buffers() const { return buffers_; }
   const std::vector<SlotRef>& slots() const { return slots_; }
@@ -187,6 +194,7 @@ class Emitter final : public IndexPrinter {
   // `text`, a value of the vertex before it is stored, as f16 or bf16 hold it where this kernel goes on with it (core/graph/excess_precision.h).
   std::string as_stored(int id, const std::string& text);
   std::string round_to(DType dtype, const std::string& text);
+  bool only_moves_halves() const;
   bool is_read(int id);
   bool computed_here(int id) const;
   size_t buffer(SlotRef slot, DType dtype, Access access);
@@ -213,7 +221,7 @@ class Emitter final : public IndexPrinter {
   std::vector<uint32_t> constant_values_;
   std::map<int64_t, std::string> constants_;
   std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
-  bool varying_ = false, overflowed_ = false, every_path_ = false, rounds_ = true;
+  bool varying_ = false, overflowed_ = false, every_path_ = false, rounds_ = true, moves_bits_ = false;
   std::set<std::pair<DType, DType>> saturating_;  // casts from floats to integers, by arithmetic type and dtype
   LaneSplit split_;
   int next_ = 0;

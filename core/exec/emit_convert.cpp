@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "core/exec/emit.h"
 #include "core/exec/emit_text.h"
@@ -17,6 +18,13 @@ bool keeps_half(const OpDef& op) {
   static const std::array exact{&ops::where_op, &ops::max_op, &ops::min_op, &ops::neg_op, &ops::abs_op, &ops::sign_op, &ops::relu_op, &ops::floor_op, &ops::ceil_op,
                                 &ops::round_op, &ops::trunc_op, &ops::minimum_op, &ops::maximum_op, &ops::copysign_op};
   return std::find(exact.begin(), exact.end(), &op) != exact.end();
+}
+
+// Rows that give elements of this operand as they are.
+bool moves(const OpDef& op, size_t operand) {
+  if (op.kind == OpKind::movement || &op == &copy_op || &op == &ops::stop_gradient_op) return true;
+  if (op.kind == OpKind::index) return operand == 0;
+  return &op == &ops::where_op && operand > 0;
 }
 
 }  // namespace
@@ -48,6 +56,43 @@ bool Emitter::is_read(int id) {
 std::string Emitter::round_to(DType dtype, const std::string& text) {
   uses_round_ = true;
   return fmt::format("{}({})", dtype == DType::f16 ? "t_round_f16" : "t_round_bf16", text);
+}
+
+bool Emitter::only_moves_halves() const {
+  if (group_.kind != GroupKind::elementwise) return false;
+  bool any = false;
+  std::set<int> seen;
+  std::vector<int> open;
+  for (const Member& member : group_.members) open.push_back(member.node);
+  while (!open.empty()) {
+    const int id = open.back();
+    open.pop_back();
+    if (!seen.insert(id).second) continue;
+    const IrNode& node = graph().nodes[id];
+    const bool half = is_half(node.dtype);
+    any = any || half;
+    if (half && (node.op == &ops::iota_op || node.op->kind == OpKind::random)) return false;
+    if (!computed_here(id)) continue;
+    bool moved = false;
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const DType from = graph().nodes[node.inputs[i]].dtype;
+      const bool same = moves(*node.op, i) && from == node.dtype;
+      if (is_half(from) && !same) return false;
+      moved = moved || same;
+      open.push_back(node.inputs[i]);
+    }
+    if (half && !moved) return false;
+  }
+  return any;
+}
+
+std::string_view Emitter::type_of(DType dtype) const { return moves_bits_ && is_half(dtype) ? "int" : dialect_type(dtype); }
+
+std::string Emitter::literal(double value, DType dtype) const {
+  if (!moves_bits_ || !is_half(dtype)) return dialect_literal(value, dtype);
+  uint16_t bits = 0;
+  store_element(&bits, dtype, 0, value);
+  return std::to_string(bits);
 }
 
 std::string Emitter::as_stored(int id, const std::string& text) {

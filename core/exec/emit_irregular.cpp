@@ -28,7 +28,7 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
     inside += fmt::format("{}CAST(uint, {}) < CAST(uint, {})", inside.empty() ? "" : " && ", at, constant(in[d]));
     inner.base.push_back({0, {}, at});
   }
-  const std::string name = declare(node.dtype, dialect_literal(node.attrs.real, node.dtype));
+  const std::string name = declare(node.dtype, literal(node.attrs.real, node.dtype));
   open(fmt::format("if ({})", inside.empty() ? "true" : inside));
   const std::string read = value(node.inputs[0], inner);
   line(fmt::format("{} = {};", name, read));
@@ -40,7 +40,7 @@ std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
   const IrNode& node = graph().nodes[id];
   const int axis = static_cast<int>(node.attrs.ints[0]);
   const std::string at = local(print(index[axis]));
-  const std::string name = declare(node.dtype, dialect_literal(0, node.dtype));
+  const std::string name = declare(node.dtype, literal(0, node.dtype));
   int64_t start = 0;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const Shape& part = graph().nodes[node.inputs[i]].shape;

@@ -12,6 +12,7 @@
 #include "core/exec/kernel_order.h"
 #include "core/exec/places.h"
 #include "core/graph/primitives.h"
+#include "core/kernel/printer.h"
 
 namespace heddle {
 
@@ -75,6 +76,7 @@ LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t
   kernel.source.constants = emitter.constant_params();
   kernel.source.group = lanes;
   kernel.source.helpers = emitter.helpers();
+  if (emitter.moves_bits()) kernel.source.defines.emplace_back(half_bits_define, "1");
   kernel.source.body = emitter.take_text();
   if (emitter.segmented()) {
     kernel.segments.push_back({emitter.slots(), emitter.constant_values(), groups});

@@ -25,7 +25,7 @@ void declare_streamed(Emitter& e, int64_t count) {
   int number = 0;
   for (const Member& member : e.group().members) {
     if (!member.stored || !e.can_stream(member.node)) continue;
-    e.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(e.graph().nodes[member.node].dtype), number++, count));
+    e.line(fmt::format("ARRAY({}, t_line{}, {});", e.type_of(e.graph().nodes[member.node].dtype), number++, count));
   }
 }
 

@@ -78,7 +78,7 @@ class LoopTiles {
     e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", e_.constant(run_), e_.constant(t_.q.size)));
     e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), pitch_));
     if (stream_) declare_streamed(e_, width_);
-    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", dialect_type(turn_.loads[s].dtype), s, 16 * pitch_));
+    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", e_.type_of(turn_.loads[s].dtype), s, 16 * pitch_));
     e_.open("for (int t_q0 = t_qb; t_q0 < t_qe; t_q0 += 16)");
     e_.line("int t_nq = min(t_qe - t_q0, 16);");
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
@@ -215,7 +215,7 @@ LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector
     if (!shareable(load.dtype) || bytes + 4 * count > in.caps.shared_bytes) continue;
     bytes += 4 * count;
     const std::string array = fmt::format("t_s{}", shared.size());
-    shared.push_back({array, std::string(dialect_type(load.dtype)), count});
+    shared.push_back({array, std::string(e.type_of(load.dtype)), count});
     e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; t_k += {})", side, step));
     e.line(fmt::format("int {} = t_ib + t_slow + t_k;", t.i_name));
     e.line(fmt::format("int {} = t_qb + t_fast;", t.q_name));

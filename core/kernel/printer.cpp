@@ -103,6 +103,9 @@ struct Printer {
 
   std::string text(std::string_view dialect) const { return glsl() ? glsl_literals(dialect) : std::string(dialect); }
 
+  bool half_bits() const { return value_of(s, half_bits_define, "0") == "1"; }
+  std::string_view storage_of(DType t) const { return is_half(t) && half_bits() ? "bits" : storage(t); }
+
   std::string buffer_type(DType t) const {
     const bool c = target == Target::opencl;
     switch (t) {
@@ -122,7 +125,7 @@ struct Printer {
       case DType::bf16:
         return glsl() ? "uint16_t" : c ? "ushort" : "unsigned short";
       case DType::f16:
-        return glsl() ? "uint16_t" : c ? "half" : "unsigned short";
+        return glsl() ? "uint16_t" : !c ? "unsigned short" : half_bits() ? "ushort" : "half";
     }
     throw ValueError("[print] unknown dtype");
   }
@@ -166,7 +169,7 @@ struct Printer {
   void prelude() {
     Identifiers used = identifiers(all_text(s));
     for (const auto& b : s.buffers) {
-      used.insert(fmt::format("HK_LOAD_{}", storage(b.dtype)));
+      used.insert(fmt::format("HK_LOAD_{}", storage_of(b.dtype)));
       if (options.texel_loads) used.insert("HK_TEXEL_LOAD");
       if (b.dtype == DType::f64) used.insert("F64");
       if (b.dtype == DType::i64) used.insert("I64");
@@ -245,30 +248,30 @@ struct Printer {
     const std::vector<Descriptor> layout = descriptors(s, options);
     for (size_t i = 0; i < s.buffers.size(); ++i) {
       const auto& b = s.buffers[i];
-      if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage(b.dtype));
+      if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
       const bool texels = glsl() && layout[i].kind == Descriptor::Kind::texels;
       if (glsl()) glsl_block(i, layout);
       for (const char* verb : {"LOAD", "VLOAD"}) {
         const char* how = texels ? "TEXEL_" : "";
-        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage(b.dtype), b.name);
+        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype), b.name);
         // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
         // instead.
         const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
-        out += fmt::format("#define {}2_{}(base, i) HK_{}{}_{}({})\n", verb, b.name, how, verb, storage(b.dtype),
+        out += fmt::format("#define {}2_{}(base, i) HK_{}{}_{}({})\n", verb, b.name, how, verb, storage_of(b.dtype),
                            fmt::format(fmt::runtime(form), b.name));
       }
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
-      if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage(b.dtype), b.name);
+      if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage_of(b.dtype), b.name);
       if (glsl() && b.dtype == DType::f32 && vquads_) out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
       if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
-        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage(b.dtype), b.name);
+        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage_of(b.dtype), b.name);
       }
       for (const char* verb : {"STORE", "VSTORE"}) {
-        out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage(b.dtype), b.name);
+        out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage_of(b.dtype), b.name);
       }
-      if (c) out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage(b.dtype), b.name);
+      if (c) out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage_of(b.dtype), b.name);
     }
   }
 

@@ -18,6 +18,9 @@ enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
 // Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the extension, "KHR: " or "NV: ".
 MatrixApi matrix_api(const Caps& caps);
 
+// With this define ("1") a kernel's f16 and bf16 elements are ints to it, of their bits: for values that are only moved.
+inline constexpr const char* half_bits_define = "HALF_BITS";
+
 // What of Caps changes the text; the defaults suit every device.
 struct PrintOptions {
   bool f16_arithmetic = false;
