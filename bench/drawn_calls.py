@@ -35,7 +35,8 @@ UNIT = {"f64": 2e-6, "f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
 UNTYPED = {"rotary_embedding", "one_hot", "eye", "ones", "zeros", "full", "linspace"}  # their rows compute in double precision
 LEAST = {"f64": 1e-12, "f32": 1e-6, "f16": 1e-4, "bf16": 1e-3}  # docs/numbers.md
 RANDOM = {"dropout", "uniform", "normal", "bernoulli"}
-# The differences that docs/ state: functions (none: all), words of what differs, whether only beside inputs that are not finite or huge, and where it is stated.
+# The differences that docs/ state: functions, dtypes (none: all), words that the difference's text holds, whether only beside inputs that are not finite or huge,
+# and the words of the page that state it.
 KNOWN = json.loads((ROOT / "bench" / "drawn_calls_known.json").read_text())
 
 
@@ -288,7 +289,9 @@ def compare(call, what, found, dtype, native, wide):
         return ""
     at = int(np.flatnonzero(bad.reshape(-1))[0])
     other = "" if native is None else f" (in {dtype} {native.double().numpy().reshape(-1)[at]:.7g})"
-    return f"{what} {dtype}: {int(bad.sum())} of {bad.size}, element {at} is {found.reshape(-1)[at]:.7g}, PyTorch {expected.reshape(-1)[at]:.7g}{other}"
+    # Where all that differ are NaN or infinite in one of the answers, the formula made them so.
+    kind = "not finite" if (~np.isfinite(found[bad]) | ~np.isfinite(expected[bad])).all() else "finite"
+    return f"{what} {dtype} differs where {kind}: {int(bad.sum())} of {bad.size}, element {at} is {found.reshape(-1)[at]:.7g}, PyTorch {expected.reshape(-1)[at]:.7g}{other}"
 
 
 def stored_as(values, dtype):
@@ -323,7 +326,20 @@ def judge(call, place, answer, tensors):
 
 
 def known(call, text):
-    return next((k for k in KNOWN if (not k["functions"] or call.row.op in k["functions"]) and k["says"] in text and (call.extreme() or not k["extreme"])), None)
+    """The entry of KNOWN that states the difference."""
+    def states(entry):
+        fits = call.row.op in entry["functions"] and (not entry["dtypes"] or call.dtype in entry["dtypes"])
+        return fits and all(word in text for word in entry["says"]) and (call.extreme() or not entry["extreme"])
+
+    return next((entry for entry in KNOWN if states(entry)), None)
+
+
+def check_known():
+    """Each entry's words stand in its page."""
+    for entry in KNOWN:
+        page = " ".join((ROOT / entry["page"]).read_text().split())
+        if entry["states"] not in page:
+            raise SystemExit(f"drawn_calls: {entry['page']} does not say \"{entry['states']}\"")
 
 
 def show(call, place, tensors):
@@ -343,13 +359,15 @@ def main():
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="numbers of calls, with all that is known of them")
+    parser.add_argument("--stated", action="store_true", help="print what differs as stated too, and the entries that nothing met")
     options = parser.parse_args()
     torch.set_num_threads(1)
+    check_known()
     rows = all_rows()
     numbers = [int(n) for n in options.only.split(",")] if options.only else range(options.count)
     calls = [draw_call(n, rows, options.seed) for n in numbers]
     print(f"{len(calls)} calls of {len({c.row.op for c in calls})} functions, seed {options.seed}; {sum(bool(c.answers[True][1]) for c in calls)} with gradients", flush=True)
-    differing = 0
+    differing, used = 0, collections.Counter()
     with tempfile.TemporaryDirectory() as folder:
         for device in options.devices.split(","):
             answers, tensors = ask(options.program, device, calls, pathlib.Path(folder))
@@ -357,6 +375,11 @@ def main():
             for place, call in enumerate(calls):
                 wrong = judge(call, place, answers[place], tensors)
                 explained = [known(call, w) for w in wrong]
+                used.update(KNOWN.index(entry) for entry in explained if entry is not None)
+                if options.stated:
+                    for text, entry in zip(wrong, explained):
+                        if entry is not None:
+                            print(f"{device} stated by {entry['page']}: {call.describe()}: {text}", flush=True)
                 counts["equal" if not wrong else "stated" if all(explained) else "differ"] += 1
                 for text, why in zip(wrong, explained):
                     if why is None:
@@ -365,6 +388,9 @@ def main():
                     show(call, place, tensors)
             differing += counts["differ"]
             print(f"{device}: {counts['equal']} equal, {counts['stated']} differ as docs/ state, {counts['differ']} differ", flush=True)
+    unused = [entry for k, entry in enumerate(KNOWN) if k not in used]
+    for entry in unused if options.stated else []:
+        print(f"not met: {entry['functions']} {entry['says']}")
     sys.exit(1 if differing else 0)
 
 

@@ -61,6 +61,9 @@ void check_classes(const char* op, const Tensor& x, const Tensor& targets) {
 
 Tensor pick(const Tensor& x, const Tensor& targets) { return squeeze(gather(x, 1, unsqueeze(targets, 1)), 1); }  // x[n, targets[n]]
 
+// v cut off at 0. As PyTorch's clamp in these losses, and unlike relu(), it has no gradient where v is NaN.
+Tensor above_zero(const Tensor& v) { return maximum(v, 0); }
+
 // total^(1/p) with the gradient 0 where the total is 0.
 Tensor root(const Tensor& total, double p) {
   const Tensor none = total == 0, base = where(none, 1, total);
@@ -180,14 +183,14 @@ Tensor soft_margin_loss(const Tensor& input, const Tensor& target, Reduction red
 Tensor hinge_embedding_loss(const Tensor& input, const Tensor& target, double margin, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   const auto [x, y, dtype] = paired("hinge_embedding_loss", input, target);
-  return reduce(where(y == 1, x, relu(margin - x)), reduction, dtype);
+  return reduce(where(y == 1, x, above_zero(margin - x)), reduction, dtype);
 }
 
 Tensor margin_ranking_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, Reduction reduction, Caller caller) {
   const CallerScope scope(caller);
   build::check_same_shape(a, target, "margin_ranking_loss", "a", "target");
   const auto [x, y, dtype] = paired("margin_ranking_loss", a, b, "a", "b");
-  return reduce(relu(margin - target * (x - y)), reduction, dtype);
+  return reduce(above_zero(margin - target * (x - y)), reduction, dtype);
 }
 
 Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& target, double margin, Reduction reduction, Caller caller) {
@@ -197,7 +200,7 @@ Tensor cosine_embedding_loss(const Tensor& a, const Tensor& b, const Tensor& tar
     throw ShapeError(fmt::format("[cosine_embedding_loss] a and b are {}, target is {}; expected (N, D) and (N), or (D) and ()", a.shape().str(), target.shape().str()));
   }
   const Tensor c = cosine(x, y, a.rank() - 1, 1e-6);
-  return reduce(where(target == 1, 1 - c, relu(c - margin)), reduction, dtype);
+  return reduce(where(target == 1, 1 - c, above_zero(c - margin)), reduction, dtype);
 }
 
 Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const TripletOptions& how, Caller caller) {
@@ -209,7 +212,7 @@ Tensor triplet_margin_loss(const Tensor& anchor, const Tensor& positive, const T
   const Tensor c = cast(negative, a.dtype());
   const auto between = [&](const Tensor& u, const Tensor& v) { return distance(u, v, how.p, how.epsilon, false); };
   const Tensor far = how.swap ? minimum(between(a, c), between(b, c)) : between(a, c);
-  return reduce(relu(between(a, b) - far + how.margin), how.reduction, dtype);
+  return reduce(above_zero(between(a, b) - far + how.margin), how.reduction, dtype);
 }
 
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative, const Distance& distance, const TripletDistanceOptions& how, Caller caller) {
@@ -230,7 +233,7 @@ Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& pos
   };
   const Tensor near = between(a, b), far = how.swap ? minimum(between(a, c), between(b, c)) : between(a, c);
   build::check_same_shape(near, far, op, "the distance of the positive", "that of the negative");
-  return reduce(relu(near - far + how.margin), how.reduction, dtype);
+  return reduce(above_zero(near - far + how.margin), how.reduction, dtype);
 }
 
 AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor& targets, const Tensor& head, std::span<const AdaptiveTail> tails, Caller caller) {
