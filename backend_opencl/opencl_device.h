@@ -77,6 +77,7 @@ class OpenClDevice final : public Device {
     std::vector<BufferId> buffers;   // all that it touches
     uint64_t checked_at = 0;         // value of frees_ when they were last known to be alive
     bool timed = false;
+    bool kernels_held = false;       // loaded_kernels.h
     std::string text;                // its last commands, for errors
     Branches branches;               // with one queue: the list as it is
   };
@@ -114,7 +115,7 @@ class OpenClDevice final : public Device {
   cl_event upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes, cl_event after);
   void join_uploads();
   void enqueue(const Prepared& command, cl_command_queue queue, const std::vector<cl_event>& after, cl_event* event);
-  void enqueue_all(const Recording& recording, InFlight& entry);
+  void enqueue_all(const Recording& recording, InFlight& entry, bool hold);
   void enqueue_branches(const Recording& recording, InFlight& entry);
   void enable_profiling();
   std::unique_ptr<Staging> take_staging(uint64_t bytes);

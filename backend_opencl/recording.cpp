@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "backend_opencl/loaded_kernels.h"
 #include "backend_opencl/opencl_device.h"
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
@@ -119,8 +120,8 @@ void OpenClDevice::enqueue(const Prepared& command, cl_command_queue queue, cons
 }
 
 // Enqueues the commands; entry.done is the event of the last one, entry.commands those of the others when timed. Long lists are flushed in slices, so that no batch
-// that a driver makes of them keeps the device longer than its watchdog allows.
-void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry) {
+// that a driver makes of them keeps the device longer than its watchdog allows. `hold`: waits for a few at a time, to hold their kernels while all are loaded.
+void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry, bool hold) {
   if (recording.commands.empty()) {
     expect(cl().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &entry.done), "clEnqueueMarkerWithWaitList");
     return;
@@ -140,6 +141,10 @@ void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry) {
     enqueue(recording.commands[i], queue_, {}, last ? &entry.done : recording.timed ? &event : nullptr);
     entry.begun = true;
     if (event) entry.commands.push_back(event);
+    if (hold && (last || i % (kernels_kept_by_driver / 2) == 0)) {
+      expect(cl().Finish(queue_), "clFinish", true);
+      hold_loaded_kernels();
+    }
   }
 }
 
@@ -194,8 +199,10 @@ Ticket OpenClDevice::submit(RecordingId id) {
   join_uploads();
   last_submitted_ = recording.text;
   InFlight entry{};
+  const bool hold = caps_.device_class == DeviceClass::cpu && !recording.kernels_held && kernels_.size() > kernels_kept_by_driver && kernels_were_unloaded();
   try {
-    enqueue_all(recording, entry);
+    enqueue_all(recording, entry, hold);
+    recording.kernels_held = recording.kernels_held || hold;
   } catch (const DeviceError& error) {
     for (cl_event event : entry.commands) cl().ReleaseEvent(event);
     if (entry.done) cl().ReleaseEvent(entry.done);

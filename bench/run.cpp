@@ -106,14 +106,19 @@ Side heddle_side(const Workload& workload, DeviceContext& device, bool loop, siz
 
 namespace {
 
-// The kernels are compiled: what an evaluation takes now, a call takes.
+// After a first evaluation: what one takes now, a call takes. A long one is repeated: a step that finds its optimizer's state may have compiled other kernels.
 void check_duration(const Case& c, const Workload& workload, DeviceContext& device, const Options& options) {
   if (options.longest_call <= 0) return;
-  const auto start = std::chrono::steady_clock::now();
-  evaluate(workload);
-  device.synchronize();
-  const double seconds = seconds_since(start);
-  if (seconds > options.longest_call) throw TooSlow(fmt::format("[bench] {} {} takes {:.3g} s a call on {}; left out", c.family, c.name, seconds, device.id()));
+  double seconds = 0;
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    device.synchronize();  // some drivers compile behind the queue
+    const auto start = std::chrono::steady_clock::now();
+    evaluate(workload);
+    device.synchronize();
+    seconds = seconds_since(start);
+    if (seconds <= options.longest_call) return;
+  }
+  throw TooSlow(fmt::format("[bench] {} {} takes {:.3g} s a call on {}; left out", c.family, c.name, seconds, device.id()));
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds with sanitizers and runs the groups that need no driver: null, unit, data, and autograd, training and its parity on the reference device.
+# Builds with sanitizers and runs the groups that need no driver: unit, null, data, and nn, autograd, training and its parity on the reference device.
 #   tools/sanitize.sh          AddressSanitizer and UndefinedBehaviorSanitizer
 #   tools/sanitize.sh tsan     ThreadSanitizer, on the null, unit and data groups (allocator, contexts, registry, caches, loader)
 set -euo pipefail
@@ -7,7 +7,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 preset=${1:-asan}
 groups=(unit null data)
-[ "$preset" = tsan ] || groups+=(autograd train parity)
+[ "$preset" = tsan ] || groups+=(nn autograd train parity)
 tools/build.sh "$preset" "${groups[@]/#/heddle_tests_}"
 
 export ASAN_OPTIONS=detect_leaks=1 UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 TSAN_OPTIONS=halt_on_error=1

@@ -2,8 +2,10 @@
 // The contract itself is checked by device_contract_test.cpp.
 #ifdef HEDDLE_HAS_OPENCL
 
+#include <dlfcn.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <cmath>
@@ -13,6 +15,7 @@
 #include <map>
 
 #include "backend_opencl/declarations.h"
+#include "backend_opencl/loaded_kernels.h"
 #include "core/base/cache_dir.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
@@ -30,6 +33,50 @@ KernelSource twice_source(const std::string& salt) {
   source.group = {16, 1, 1};
   source.body = "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(y, i, 2.0f * LOAD(x, i) + " + salt + "); }\n";
   return source;
+}
+
+// The file of a small library that every program has loaded.
+std::string some_library() {
+  std::string path;
+  const auto each = [](dl_phdr_info* info, size_t, void* result) {
+    const std::string_view name = info->dlpi_name;
+    if (name.find("/libz.so") == std::string_view::npos) return 0;
+    *static_cast<std::string*>(result) = name;
+    return 1;
+  };
+  ::dl_iterate_phdr(each, &path);
+  return path;
+}
+
+bool is_loaded(const std::string& path) {
+  void* handle = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
+  if (handle) ::dlclose(handle);
+  return handle != nullptr;
+}
+
+// As PoCL does from release 4 on: it closes one kernel's object to open another's.
+TEST(LoadedKernels, StayLoadedWhenTheDriverClosesThem) {
+  ASSERT_FALSE(some_library().empty());
+  const fs::path folder = fs::temp_directory_path() / fmt::format("heddle-loaded-{}", ::getpid());
+  std::map<char, std::string> paths;
+  std::map<char, void*> handles;
+  opencl::hold_loaded_kernels();  // whatever was unloaded before
+  for (const char name : {'a', 'b', 'c'}) {
+    fs::create_directories(folder / std::string(1, name));
+    paths[name] = (folder / std::string(1, name) / (name == 'c' ? "other.so" : "heddle_kernel.so")).string();
+    fs::copy_file(some_library(), paths[name], fs::copy_options::overwrite_existing);
+    handles[name] = ::dlopen(paths[name].c_str(), RTLD_NOW);
+    ASSERT_NE(handles[name], nullptr) << ::dlerror();
+  }
+  EXPECT_FALSE(opencl::kernels_were_unloaded());
+  ::dlclose(handles['b']);
+  EXPECT_TRUE(opencl::kernels_were_unloaded());
+  opencl::hold_loaded_kernels();
+  ::dlclose(handles['a']);
+  ::dlclose(handles['c']);
+  EXPECT_TRUE(is_loaded(paths['a']));
+  EXPECT_FALSE(is_loaded(paths['c'])) << "not a kernel";
+  fs::remove_all(folder);
 }
 
 class OpenCl : public testing::Test {

@@ -2,15 +2,19 @@
 #ifdef HEDDLE_HAS_BENCH
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <regex>
 #include <set>
+#include <thread>
 
 #include "bench/plot.h"
+#include "bench/run.h"
 #include "bench/search.h"
 #include "bench/suites.h"
 #include "bench/tune_session.h"
 #include "core/base/error.h"
+#include "core/graph/functions.h"
 
 namespace heddle::bench {
 namespace {
@@ -40,6 +44,31 @@ TEST(Measure, SidesTakeTurns) {
   EXPECT_GT(finished, 20);
   EXPECT_NE(order.find("ab"), std::string::npos);
   EXPECT_NE(order.find("ba"), std::string::npos);
+}
+
+// `slow` calls take longer than the limit.
+Row measured_with_slow_calls(int slow) {
+  auto calls = std::make_shared<int>(0);
+  Case c{.family = "test", .name = "slow"};
+  c.make = [slow, calls](const Environment& e) {
+    return Workload{.run = [slow, calls, &device = e.device] {
+      if (++*calls <= slow) std::this_thread::sleep_for(std::chrono::milliseconds(60));
+      return std::vector<Tensor>{zeros({1}, DType::f32, &device)};
+    }};
+  };
+  DeviceContext& device = heddle::device("reference:0");
+  Bounds bounds(device);
+  Options options;
+  options.timing.repetitions = 10;
+  options.timing.repetition_seconds = 1e-7;
+  options.longest_call = 0.05;
+  return measure_case(c, device, bounds, options);
+}
+
+TEST(Measure, WhatIsCompiledFirstMakesNoCaseTooSlow) {
+  EXPECT_GT(measured_with_slow_calls(0).seconds.median, 0);
+  EXPECT_GT(measured_with_slow_calls(2).seconds.median, 0);
+  EXPECT_THROW(measured_with_slow_calls(1000), TooSlow);
 }
 
 TEST(Cases, TrafficAndDifferences) {
