@@ -35,7 +35,7 @@ UNIT = {"f64": 2e-6, "f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
 UNTYPED = {"rotary_embedding", "one_hot", "eye", "ones", "zeros", "full", "linspace"}  # their rows compute in double precision
 LEAST = {"f64": 1e-12, "f32": 1e-6, "f16": 1e-4, "bf16": 1e-3}  # docs/numbers.md
 RANDOM = {"dropout", "uniform", "normal", "bernoulli"}
-# The differences that docs/ state: functions, dtypes (none: all), words that the difference's text holds, whether only beside inputs that are not finite or huge,
+# The differences that docs/ state: functions and dtypes (none: all), words that the difference's text holds, whether only beside inputs that are not finite or huge,
 # and the words of the page that state it.
 KNOWN = json.loads((ROOT / "bench" / "drawn_calls_known.json").read_text())
 
@@ -328,7 +328,7 @@ def judge(call, place, answer, tensors):
 def known(call, text):
     """The entry of KNOWN that states the difference."""
     def states(entry):
-        fits = call.row.op in entry["functions"] and (not entry["dtypes"] or call.dtype in entry["dtypes"])
+        fits = (not entry["functions"] or call.row.op in entry["functions"]) and (not entry["dtypes"] or call.dtype in entry["dtypes"])
         return fits and all(word in text for word in entry["says"]) and (call.extreme() or not entry["extreme"])
 
     return next((entry for entry in KNOWN if states(entry)), None)
