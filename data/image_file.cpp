@@ -9,6 +9,7 @@
 
 #include "core/base/ascii.h"
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "data/image_codecs.h"
 #include "io/atomic_file.h"
 #include "io/read_file.h"
@@ -48,9 +49,8 @@ bool is_image_name(const fs::path& path) {
 std::vector<fs::path> sorted_entries(const fs::path& folder) {
   std::error_code code;
   std::vector<fs::path> entries;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) entries.push_back(at->path());
+  for (const std::string& name : names_in(folder.string(), code)) entries.push_back(folder / name);
   if (code) fail(folder.string(), code.message());
-  std::sort(entries.begin(), entries.end());
   return entries;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
 
@@ -24,13 +25,13 @@ std::string read_utf8(const std::string& path) {
   return text;
 }
 
-std::vector<std::string> files_below(const std::string& folder, const std::vector<std::string>& endings) {
-  std::vector<std::string> files;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    const bool wanted = std::find(endings.begin(), endings.end(), entry.path().extension().string()) != endings.end();
-    if (wanted && entry.is_regular_file()) files.push_back(entry.path().string());
-  }
-  std::sort(files.begin(), files.end());
+std::vector<std::string> files_that_end(const std::string& folder, const std::vector<std::string>& endings) {
+  std::error_code code;
+  std::vector<std::string> files = files_below(folder, code);
+  if (code) throw IoError(fmt::format("[text] {}: cannot be read: {}", folder, code.message()));
+  std::erase_if(files, [&](const std::string& file) {
+    return std::find(endings.begin(), endings.end(), fs::path(file).extension().string()) == endings.end();
+  });
   if (files.empty()) throw IoError(fmt::format("[text] {}: no file in this folder ends with {}", folder, fmt::join(endings, " or ")));
   return files;
 }
@@ -50,7 +51,7 @@ Sample window(const TokenStream& stream, int64_t at, int64_t block) {
 std::string read_text(const std::string& path, const std::vector<std::string>& endings) {
   if (!fs::is_directory(path)) return read_utf8(path);
   std::string all;
-  for (const std::string& file : files_below(path, endings)) {
+  for (const std::string& file : files_that_end(path, endings)) {
     if (!all.empty()) all += '\n';
     all += read_utf8(file);
   }

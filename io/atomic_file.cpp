@@ -12,6 +12,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 
 namespace heddle {
 namespace {
@@ -68,6 +69,28 @@ void write_file_atomically(const std::string& path, std::span<const FilePart> pa
 void write_file_atomically(const std::string& path, std::string_view text) {
   const FilePart part{text.data(), text.size()};
   write_file_atomically(path, std::span<const FilePart>(&part, 1));
+}
+
+std::string_view finished_name(std::string_view name) {
+  const auto cut_number = [&] {
+    const size_t digits = name.find_last_not_of("0123456789") + 1;
+    const bool any = digits < name.size();
+    name = name.substr(0, digits);
+    return any;
+  };
+  const auto cut = [&](std::string_view end) {
+    if (!name.ends_with(end)) return false;
+    name.remove_suffix(end.size());
+    return true;
+  };
+  return cut_number() && cut("-") && cut_number() && cut(".tmp-") ? name : std::string_view();
+}
+
+void remove_unfinished(const std::string& folder) {
+  std::error_code ignored;
+  for (const std::string& name : names_in(folder, ignored)) {
+    if (!finished_name(name).empty()) ::unlink((folder + '/' + name).c_str());
+  }
 }
 
 void require_writable_folder(const std::string& folder) {

@@ -22,6 +22,8 @@ namespace {
     ::_exit(exit_out_of_memory);
   } catch (...) {
   }
+  constexpr std::string_view line = "heddle: internal error: the process cannot go on (std::terminate)\n";
+  [[maybe_unused]] const ssize_t wrote = ::write(STDERR_FILENO, line.data(), line.size());
   std::abort();
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "core/base/parse_json.h"
 #include "core/base/similar.h"
 #include "core/base/text_stream.h"
@@ -28,10 +29,10 @@ constexpr size_t most_points = 4000, most_samples = 24;
 [[noreturn]] void unknown_run(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code code;
-  for (const auto& entry : fs::directory_iterator(folder.parent_path().empty() ? "." : folder.parent_path(), code)) {
-    if (fs::exists(entry.path() / "metrics.jsonl", code)) names.push_back(entry.path().filename().string());
+  const fs::path parent = folder.parent_path().empty() ? fs::path(".") : folder.parent_path();
+  for (const std::string& name : names_in(parent.string(), code)) {
+    if (fs::exists(parent / name / "metrics.jsonl", code)) names.push_back(name);
   }
-  std::sort(names.begin(), names.end());
   const std::vector<std::string_view> known(names.begin(), names.end());
   const std::string all = known.empty() ? "" : fmt::format("; runs beside it: {}", fmt::join(known, ", "));
   throw ValueError(fmt::format("[report] {}: no such folder{}", folder.string(), did_you_mean(folder.filename().string(), known, all)));

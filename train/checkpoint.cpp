@@ -1,6 +1,7 @@
 #include "train/checkpoint.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/folders.h"
 #include "core/base/parse_number.h"
 #include "io/atomic_file.h"
 
@@ -117,20 +119,16 @@ std::optional<double> score_in(const Metadata& metadata) {
 }
 
 // Of the files of a folder, none where there is no folder. A folder that cannot be read is no empty one: a run would begin again over its checkpoints.
-std::vector<std::string> names_in(const std::string& folder) {
-  std::vector<std::string> names;
+std::vector<std::string> files_of(const std::string& folder) {
   std::error_code code;
-  for (fs::directory_iterator entry(folder, code), end; !code && entry != end; entry.increment(code)) names.push_back(entry->path().filename().string());
+  std::vector<std::string> names = names_in(folder, code);
   if (code && code != std::errc::no_such_file_or_directory) throw IoError(fmt::format("[checkpoint] {}: cannot be listed: {}", folder, code.message()));
   return names;
 }
 
-// An unfinished file is "<name>.tmp-<process>-<number>" (io/atomic_file.h).
-void remove_unfinished(const std::string& folder) {
-  for (const std::string& name : names_in(folder)) {
-    const size_t tmp = name.find(".tmp-");
-    std::error_code ignored;
-    if (tmp != std::string::npos && step_of(std::string_view(name).substr(0, tmp))) fs::remove(fs::path(folder) / name, ignored);
+void remove_unfinished_checkpoints(const std::string& folder) {
+  for (const std::string& name : files_of(folder)) {
+    if (step_of(finished_name(name))) ::unlink((folder + '/' + name).c_str());
   }
 }
 
@@ -139,7 +137,7 @@ void remove_unfinished(const std::string& folder) {
 CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOptions& options) : folder_(folder), options_(options) {
   if (options.keep_last < 1) throw ValueError(fmt::format("[checkpoint] keep_last is {}, expected at least 1", options.keep_last));
   require_writable_folder(folder);
-  remove_unfinished(folder);
+  remove_unfinished_checkpoints(folder);
   for (const int64_t step : checkpoint_steps(folder)) {
     try {
       kept_.push_back({step, score_in(read_checked(checkpoint_path(folder, step)).metadata)});
@@ -193,7 +191,7 @@ std::string checkpoint_path(const std::string& folder, int64_t step) { return (f
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
-  for (const std::string& name : names_in(folder)) {
+  for (const std::string& name : files_of(folder)) {
     const std::optional<int64_t> step = step_of(name);
     if (step && fs::path(checkpoint_path(folder, *step)).filename() == name) steps.push_back(*step);
   }

@@ -14,6 +14,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/hash.h"
 
 namespace heddle::train {
@@ -65,12 +66,10 @@ std::string data_fingerprint(const std::string& path) {
   std::error_code code;
   if (!fs::exists(path, code)) throw IoError(fmt::format("[fingerprint] {}: no such file or folder", path));
   if (!fs::is_directory(path, code)) return hex64(hash_file(path, large_bytes));
-  std::vector<fs::path> files;
-  for (fs::recursive_directory_iterator entry(path, code), end; !code && entry != end; entry.increment(code)) {
-    if (entry->is_regular_file(code) && !code) files.push_back(entry->path());
-  }
+  const std::vector<std::string> names = files_below(path, code);
   if (code) throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path, code.message()));
-  std::sort(files.begin(), files.end());
+  std::vector<fs::path> files(names.begin(), names.end());
+  std::sort(files.begin(), files.end());  // by the parts of paths
   uint64_t hash = files.size();
   for (const fs::path& file : files) hash = hash_combine(hash_combine(hash, hash_string(file.lexically_relative(path).string())), hash_file(file, large_bytes));
   return hex64(hash);

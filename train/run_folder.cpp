@@ -59,6 +59,7 @@ RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   require_writable_folder(path);
   lock();
   try {
+    remove_unfinished(path_);
     open_metrics();
   } catch (...) {
     ::close(lock_);

@@ -13,6 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/hash.h"
 #include "core/base/shortened.h"
 
@@ -86,11 +87,10 @@ std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
 // Calls visit(path) for each regular file in the sub-folders of `root`; other processes may change them meanwhile.
 template <class F>
 void each_file(const std::string& root, F&& visit) {
-  std::error_code error;
-  for (fs::directory_iterator kind(root, error), end; !error && kind != end; kind.increment(error)) {
-    std::error_code inner;
-    if (!kind->is_directory(inner)) continue;
-    for (fs::directory_iterator file(kind->path(), inner); !inner && file != end; file.increment(inner)) visit(file->path());
+  std::error_code ignored;
+  for (const std::string& kind : names_in(root, ignored)) {
+    const fs::path folder = fs::path(root) / kind;
+    for (const std::string& file : names_in(folder.string(), ignored)) visit(folder / file);
   }
 }
 

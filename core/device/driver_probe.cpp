@@ -25,6 +25,7 @@
 
 #include "core/base/cache_dir.h"
 #include "core/base/files.h"
+#include "core/base/folders.h"
 #include "core/base/parse_number.h"
 
 extern char** environ;
@@ -63,12 +64,10 @@ std::string stamp(const std::string& path) {
 
 // The files of a folder and, in each, the lines or words that name another file.
 std::string stamps_of_folder(const fs::path& folder) {
-  std::vector<std::string> files;
-  std::error_code code;
-  for (fs::directory_iterator at(folder, code), end; !code && at != end; at.increment(code)) files.push_back(at->path().string());
-  std::sort(files.begin(), files.end());
+  std::error_code ignored;
   std::string text = folder.string() + "\n";
-  for (const std::string& file : files) {
+  for (const std::string& name : names_in(folder.string(), ignored)) {
+    const std::string file = (folder / name).string();
     text += stamp(file);
     std::string content;
     if (!read_contents(file, content)) continue;

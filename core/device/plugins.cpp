@@ -7,6 +7,8 @@
 #include <exception>
 #include <filesystem>
 
+#include "core/base/folders.h"
+
 namespace heddle {
 namespace {
 
@@ -56,11 +58,10 @@ DeviceInfo failure(std::string id, std::string name, std::string reason) {
 std::vector<fs::path> candidates(const std::string& folder, std::string& reason) {
   std::vector<fs::path> found;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    if (is_plugin_name(at->path().filename().string())) found.push_back(at->path());
+  for (const std::string& name : names_in(folder, error)) {
+    if (is_plugin_name(name)) found.push_back(fs::path(folder) / name);
   }
   if (error) reason = fmt::format("the folder of HEDDLE_BACKEND_PATH cannot be read: {}", error.message());
-  std::sort(found.begin(), found.end());
   return found;
 }
 

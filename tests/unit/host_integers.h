@@ -18,7 +18,7 @@
 namespace heddle::host_integers {
 
 using Values = std::vector<double>;
-using Int = __int128;
+__extension__ using Int = __int128;  // an extension of GCC and Clang
 using Dims = std::vector<Int>;
 struct Refused {};
 // What a call gives. A shape alone where the elements are more than memory holds: they are not computed.
