@@ -49,7 +49,9 @@ TEST_F(FatalDriver, OfOpenClLeavesTheOthers) {
     auto now = devices({{"OCL_ICD_VENDORS", folder / "vendors"}});
     EXPECT_EQ(now["opencl:0"], died);
     EXPECT_EQ(now["reference:0"], "");
-    if (before.contains("vulkan:0")) EXPECT_EQ(now["vulkan:0"], before.at("vulkan:0"));
+    if (before.contains("vulkan:0")) {
+      EXPECT_EQ(now["vulkan:0"], before.at("vulkan:0"));
+    }
   }
 }
 
@@ -58,7 +60,9 @@ TEST_F(FatalDriver, OfVulkanLeavesTheOthers) {
   auto now = devices({{"VK_ICD_FILENAMES", folder / "fatal.json"}, {"VK_DRIVER_FILES", folder / "fatal.json"}});
   EXPECT_EQ(now["vulkan:0"], died);
   EXPECT_EQ(now["reference:0"], "");
-  if (before.contains("opencl:0")) EXPECT_EQ(now["opencl:0"], before.at("opencl:0"));
+  if (before.contains("opencl:0")) {
+    EXPECT_EQ(now["opencl:0"], before.at("opencl:0"));
+  }
 }
 
 TEST_F(FatalDriver, ThatHangsIsGivenUp) {
