@@ -172,6 +172,38 @@ TEST(EventFileFormat, RecordsHaveLengthChecksumsAndTime) {
   }
 }
 
+// What the last record says behind its time.
+std::string last_event(const std::string& path) {
+  const std::string file = test::read_text(path);
+  std::string_view bytes = file, last;
+  while (bytes.size() >= 16) {
+    const auto length = number_at<uint64_t>(bytes, 0);
+    last = bytes.substr(12, length);
+    bytes.remove_prefix(16 + length);
+  }
+  return std::string(last.substr(9));
+}
+
+std::string doubles(const std::vector<double>& values) {
+  return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double)};
+}
+
+// Fields by the .proto files of TensorFlow (event, summary), each key (number << 3 | type) written out: what the tests
+// above see through TensorBoard.
+TEST(EventFileFormat, FieldsHaveTheirNumbersAndTypes) {
+  const test::TemporaryFolder folder;
+  EventFile file(folder.path());
+  file.scalar("a", 128, 2.5);  // 128 is the least number of two bytes
+  EXPECT_EQ(last_event(file.path()), std::string("\x10\x80\x01\x2a\x0a\x0a\x08\x0a\x01" "a\x15\0\0\x20\x40", 15));
+  file.scalar("a", 127, 2.5);
+  EXPECT_EQ(last_event(file.path()).substr(0, 3), "\x10\x7f\x2a");
+  file.histogram("w", 300, {.min = -1, .max = 3, .sum = 4, .sum_squares = 20, .counts = {1, 7}});
+  const std::string histogram = "\x09" + doubles({-1}) + "\x11" + doubles({3}) + "\x19" + doubles({8}) + "\x21" +
+                                doubles({4}) + "\x29" + doubles({20}) + "\x32\x10" + doubles({1, 3}) + "\x3a\x10" +
+                                doubles({1, 7});
+  EXPECT_EQ(last_event(file.path()), "\x10\xac\x02\x2a\x58\x0a\x56\x0a\x01w\x2a\x51" + histogram);
+}
+
 TEST(Summaries, HistogramsCountFiniteElements) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   for (const std::string& id : test::value_devices()) {

@@ -1,6 +1,7 @@
 // Every recipe makes its task from its defaults, trains a few steps of a small model on the reference device, and is evaluated from its file.
 #include "train/recipe.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -10,6 +11,7 @@
 #include <set>
 
 #include "core/base/error.h"
+#include "data/preprocess.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 #include "train/model_file.h"
@@ -83,6 +85,36 @@ TEST_F(Recipes, Digits) {
   EXPECT_EQ(mlp.confusion.size(), 10u);
   for (const char* name : {"accuracy", "f1", "top5"}) EXPECT_TRUE(std::isfinite(mlp.metric(name))) << name;
   train_and_read(small("mnist-cnn", {{"model.stages", "2,3,2"}, {"model.hidden", "5"}}));
+}
+
+// Docs and figures of mnist-cnn are of this network and these options.
+TEST_F(Recipes, DefaultsOfMnistCnn) {
+  Config c = recipe_config("mnist-cnn");
+  EXPECT_EQ(c.model_value<Integers>("stages"), (Integers{16, 32, 64}));
+  EXPECT_EQ(c.model_value<Integer>("hidden"), 128);
+  EXPECT_EQ(c.model_value<Number>("dropout"), 0.25);
+  EXPECT_TRUE(c.data.augment);
+  c.data.path = digits.path();
+  EXPECT_EQ(read_digits(c).training.transforms.size(), 1u);
+  c.data.augment = false;
+  EXPECT_TRUE(read_digits(c).training.transforms.empty());
+}
+
+TEST_F(Recipes, DigitsOfAnotherSizeOrWithoutATestAreRefused) {
+  const auto read = [&](const test::TemporaryFolder& folder) {
+    return read_digits(small("mnist-mlp", {{"data.path", folder.path()}}));
+  };
+  const auto refused = [&](const test::TemporaryFolder& folder, const std::string& why) {
+    const std::string said = thrown_text<IoError>([&] { read(folder); });
+    EXPECT_TRUE(contains(said, "[mnist-mlp] " + folder.path() + ": " + why)) << said;
+  };
+  const test::TemporaryFolder narrow, untested, tested;
+  test::write_mnist_folder(narrow, 48, 20, 20);
+  refused(narrow, "images are 20x20, expected 28x28");
+  test::write_mnist_folder(untested, 48, 0);
+  refused(untested, "there are no test images");
+  test::write_mnist_folder(tested, 48, 1);
+  EXPECT_EQ(read(tested).test->size(), 1);
 }
 
 TEST_F(Recipes, MailSorter) {
@@ -178,6 +210,38 @@ TEST_F(Recipes, TextOfItsOwn) {
 TEST_F(Recipes, CifarNeedsItsFolder) {
   Config c = recipe_config("cifar-resnet");
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "--data is missing"));
+}
+
+// Three test images beside ten for training, whose pixels are 0 or 51: what is tested, and whose statistics count, shows.
+TEST_F(Recipes, CifarHasItsTestAndItsStatistics) {
+  const test::TemporaryFolder cifar;
+  const auto images = [](const std::vector<uint8_t>& pixels) {
+    test::Bytes records;
+    for (const uint8_t pixel : pixels) {
+      records.push_back(pixel % 10);  // the label
+      records.insert(records.end(), 3072, pixel);
+    }
+    return records;
+  };
+  for (int i = 1; i <= 5; ++i) test::write_bytes(cifar / fmt::format("data_batch_{}.bin", i), images({0, 51}));
+  test::write_bytes(cifar / "test_batch.bin", images({255, 3, 4}));
+  std::ofstream(cifar / "batches.meta.txt") << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
+  const std::map<std::string, std::string> tiny = {{"model.blocks", "1"}, {"model.width", "2"}};
+  Config c = small("cifar-resnet", tiny);
+  c.data.path = cifar.path();
+  c.data.validation = 0;
+  const std::unique_ptr<Task> task = make_task(c, host());
+  EXPECT_EQ(task->training().dataset->size(), 10);
+  task->model().eval();
+  EXPECT_EQ(task->evaluate(0).examples, 3);
+  Metadata metadata = task->metadata();
+  data::Preprocessing stored = data::Preprocessing::parse(metadata.at("preprocessing"));
+  ASSERT_EQ(stored.statistics.mean.size(), 3u);
+  for (const double mean : stored.statistics.mean) EXPECT_NEAR(mean, 0.1, 1e-6);
+  EXPECT_EQ(stored.classes.size(), 10u);
+  stored.statistics.mean = {0.25, 0.5, 0.75};  // a model that is there keeps its own
+  metadata["preprocessing"] = stored.str();
+  EXPECT_EQ(make_task(c, host(), metadata)->metadata().at("preprocessing"), stored.str());
 }
 
 TEST_F(Recipes, BeginFromAFileWithFrozenLayers) {

@@ -133,6 +133,7 @@ TEST_P(Training, AccumulationIsTheLargeBatch) {
   for (size_t i = 0; i < 9; ++i) {
     // The loader draws by example: both see the same numbers.
     EXPECT_NEAR(a.recorder->steps[i].loss, b.recorder->steps[i].loss, 1e-5) << i;
+    ASSERT_TRUE(a.recorder->steps[i].grad_norm && b.recorder->steps[i].grad_norm) << i;
     EXPECT_NEAR(*a.recorder->steps[i].grad_norm, *b.recorder->steps[i].grad_norm, 1e-5) << i;
   }
   for (size_t i = 0; i < a.weights.size(); ++i) EXPECT_NEAR(a.weights[i], b.weights[i], 1e-5) << i;
@@ -173,6 +174,43 @@ TEST(TrainerLoop, EveryOptimizerTrains) {
     c.optimizer.lr = rate;
     const std::vector<double> losses = run(c, host(), "", false, {}, 0).recorder->losses();
     EXPECT_LT(losses.back(), losses.front()) << name;
+  }
+}
+
+// One update of plain SGD with rate 1 moves the weights by the gradient: its length is the norm that is said, or the limit
+// where it is above that.
+TEST(TrainerLoop, NormsAreSaidForAnyLimit) {
+  const auto move = [](double clip_norm) {
+    Config c;
+    c.training.batch = 32;
+    c.training.steps = 1;
+    c.training.clip_norm = clip_norm;
+    c.optimizer.name = "sgd";
+    c.optimizer.lr = 1;
+    c.optimizer.momentum = 0;
+    c.schedule.name = "constant";
+    SmallTask task(1, 0, host());
+    std::vector<std::vector<double>> first;
+    for (const Tensor& p : task.model().parameters()) first.push_back(p.to_doubles());
+    Trainer trainer(task, c, host());
+    const auto recorder = std::make_shared<Recorder>();
+    trainer.add(recorder);
+    trainer.run();
+    double squares = 0;
+    for (size_t k = 0; k < first.size(); ++k) {
+      const std::vector<double> last = task.model().parameters()[k].to_doubles();
+      for (size_t i = 0; i < last.size(); ++i) squares += std::pow(last[i] - first[k][i], 2);
+    }
+    return std::pair(recorder->steps.at(0).grad_norm, std::sqrt(squares));
+  };
+  const auto [unsaid, length] = move(0);
+  EXPECT_FALSE(unsaid.has_value());
+  ASSERT_GT(length, 0.25);
+  for (const double limit : {0.125, 1.0, 1e3}) {
+    const auto [norm, moved] = move(limit);
+    ASSERT_TRUE(norm.has_value()) << limit;
+    EXPECT_NEAR(*norm, length, 1e-5) << limit;
+    EXPECT_NEAR(moved, std::min(length, limit), 1e-5) << limit;
   }
 }
 
