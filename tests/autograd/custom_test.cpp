@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
+#include <memory>
 
 #include "autograd/gradcheck.h"
 #include "autograd/transforms.h"
@@ -11,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/exec/compile.h"
+#include "core/graph/custom.h"
 #include "core/graph/functions.h"
 
 namespace heddle::tests {
@@ -74,6 +77,32 @@ TEST(CustomRules, TreesOfArgumentsAndResults) {
   EXPECT_EQ(std::get<1>(each(rule)).to_doubles(), std::get<1>(each(plain)).to_doubles());
   const auto total = [&](const auto& f) { return grad<1>([&](const Tensor& a, const Tensor& b) { return sum(vmap(loss_of(f), axes)(a, rows, b)); })(many, w); };
   EXPECT_EQ(total(rule).item(), total(plain).item());
+}
+
+// What custom_jvp() refuses by itself comes here from a rule inside the library.
+TEST(CustomRules, ATangentOfAnotherShapeOrTypeIsAFaultOfTheRule) {
+  const auto pushed = [](const std::function<Tensor(const Tensor& tangent)>& rule) -> std::string {
+    const auto f = [&](const Tensor& x) {
+      auto made = std::make_shared<CustomRule>();
+      made->arguments = 1;
+      made->jvp = [&](std::span<const Tensor>, std::span<const Tensor> tangents) { return rule(tangents[0]); };
+      return make_custom(x * x, std::span(&x, 1), made);
+    };
+    const Tensor x = vector({1, -2, 0.5});
+    try {
+      jvp(f, x, ones_like(x)).second.to_doubles();
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "nothing thrown";
+  };
+  EXPECT_EQ(pushed([](const Tensor& t) { return 2 * t; }), "nothing thrown");
+  const auto refused = [&](const std::string& given, const std::function<Tensor(const Tensor& tangent)>& rule) {
+    const std::string said = pushed(rule);
+    EXPECT_TRUE(said.starts_with("[jvp] the rule of 'custom' gave " + given + " for (3) f64; a fault of the rule")) << said;
+  };
+  refused("() f64", [](const Tensor& t) { return sum(t); });
+  refused("(3) f32", [](const Tensor& t) { return cast(t, DType::f32); });
 }
 
 // A function for which automatic differentiation fails: log(1 + e^x) written naively overflows, its rule does not.

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "core/base/error.h"
 #include "core/graph/functions.h"
@@ -110,6 +111,32 @@ TEST_F(Numpy, SurvivesCorruption) {
     test::write_bytes(path, from_hex(numpy_values()["archives"][how]));
     test::survive_corruption(path, [&] { data::read_npz(path); });
   }
+}
+
+// Eight names for one entry: each fits into the file, all of them together do not. Such files unpack to far more than
+// deflate can say.
+TEST_F(Numpy, EntriesThatShareTheirBytesAreRefused) {
+  const std::string path = folder / "set.npz";
+  const std::vector<uint8_t> file = from_hex(numpy_values()["archives"]["stored"]);
+  const size_t end = file.size() - 22, directory = file[end + 16] | size_t{file[end + 17]} << 8;
+  const size_t length = (end - directory) / 2;  // of one of its two entries
+  const auto shared = [&](uint8_t names) {
+    const std::span<const uint8_t> all(file), before = all.first(directory), entry = all.subspan(directory, length);
+    const std::span<const uint8_t> behind = all.subspan(end);
+    std::vector<uint8_t> made(before.begin(), before.end());
+    for (uint8_t i = 0; i < names; ++i) {
+      made.insert(made.end(), entry.begin(), entry.end());
+      made[made.size() - length + 46] = static_cast<uint8_t>('a' + i);  // the name begins
+    }
+    const size_t at = made.size();
+    made.insert(made.end(), behind.begin(), behind.end());
+    made[at + 8] = made[at + 10] = names;
+    test::write_bytes(path, made);
+  };
+  shared(1);
+  EXPECT_EQ(data::read_npz(path).size(), 1u);
+  shared(8);
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_npz(path); }), "its entries overlap"));
 }
 
 // Where the 32-bit end has no room for its numbers, the 64-bit one counts; neither is believed.

@@ -212,7 +212,7 @@ TEST_F(Recipes, CifarNeedsItsFolder) {
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "--data is missing"));
 }
 
-// Three test images beside ten for training, whose pixels are 0 or 51: what is tested, and whose statistics count, shows.
+// Three test images beside ten for training, whose pixels are 0 or 51: what is tested, and whose statistics count.
 TEST_F(Recipes, CifarHasItsTestAndItsStatistics) {
   const test::TemporaryFolder cifar;
   const auto images = [](const std::vector<uint8_t>& pixels) {

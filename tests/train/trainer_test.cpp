@@ -177,8 +177,8 @@ TEST(TrainerLoop, EveryOptimizerTrains) {
   }
 }
 
-// One update of plain SGD with rate 1 moves the weights by the gradient: its length is the norm that is said, or the limit
-// where it is above that.
+// One update of plain SGD with rate 1 moves the weights by the gradient: its length is the norm that is said, or the
+// limit where it is above that.
 TEST(TrainerLoop, NormsAreSaidForAnyLimit) {
   const auto move = [](double clip_norm) {
     Config c;

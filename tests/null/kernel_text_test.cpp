@@ -1,0 +1,184 @@
+// What generated kernels say and what they are launched with, read as a person would. Needs no device.
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <map>
+#include <regex>
+
+#include "core/exec/emit_text.h"
+#include "core/graph/functions.h"
+#include "core/graph/primitives.h"
+#include "core/kernel/tuning.h"
+#include "tests/support/planned.h"
+
+namespace heddle {
+namespace {
+
+DeviceContext& null_device() { return device("null:0"); }
+
+Tensor leaf(const Shape& shape, DType dtype = DType::f32) {
+  const std::vector<float> ones(static_cast<size_t>(shape.numel()), 1.0f);
+  const Tensor x = Tensor::from_vector(ones, shape, &null_device());
+  if (dtype == DType::f32) return x;
+  return Tensor::from_bytes(x.to(dtype).to_bytes().data(), ones.size(), dtype, shape, &null_device());
+}
+
+std::vector<LoweredKernel> lower_pending(bool loop_lanes) {
+  const Caps& caps = null_device().caps();
+  return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels;
+}
+
+std::smatch found(const std::string& text, const char* pattern) {
+  std::smatch match;
+  EXPECT_TRUE(std::regex_search(text, match, std::regex(pattern))) << pattern << " in\n" << text;
+  return match;
+}
+
+// The number that `name` stands for in a launch: a constant, or itself.
+int64_t number(const LoweredKernel& kernel, const std::string& name) {
+  for (size_t i = 0; i < kernel.constants.size(); ++i) {
+    if (kernel.source.constants[i].name == name) return static_cast<int32_t>(kernel.constants[i]);
+  }
+  return std::stoll(name);
+}
+
+TEST(KernelText, LiteralsAreOfTheOperandsType) {
+  const std::vector<std::string> operands{"a", "b"};
+  for (const DType dtype : {DType::f32, DType::f16, DType::i32}) {
+    EXPECT_EQ(substitute("x * 0.1f + max(y, 1e-3f)", operands, dtype), "a * 0.1f + max(b, 1e-3f)") << name_of(dtype);
+  }
+  EXPECT_EQ(substitute("x * 0.1f + max(y, 1e-3f)", operands, DType::f64), "a * F64(0.1) + max(b, F64(1e-3))");
+  EXPECT_EQ(substitute("2.5f", operands, DType::f64), "F64(2.5)");
+  EXPECT_EQ(substitute("x2 + 3", operands, DType::f64), "x2 + 3");
+}
+
+TEST(KernelText, CastsEndAtTheLargestNumber) {
+  const std::map<DType, std::string> largest{{DType::u8, "255"}, {DType::i8, "127"}, {DType::i32, "2147483647"}};
+  for (const auto& [to, most] : largest) {
+    const std::string text = saturating_helper(DType::f32, to);
+    EXPECT_EQ(found(text, "\\? \\(?(\\d+)\\)? : w;")[1], most) << text;
+  }
+}
+
+// x * 0 is NaN where x is: the zero, not x, is what compilers must not see through.
+TEST(KernelText, AProductWithZeroReadsItsOtherFactor) {
+  const Tensor a = exp(leaf({40}) * 0.0), b = exp(0.0 * leaf({41}));
+  for (const LoweredKernel& kernel : lower_pending(false)) {
+    const std::string text = kernel.source.body;
+    found(text, "float t_v1 = (\\(CAST\\(float, t_c\\d+\\)\\) \\* t_v0|t_v0 \\* \\(CAST\\(float, t_c\\d+\\)\\));");
+  }
+  eval_pending();
+}
+
+TEST(KernelText, OnlyDifferencesFromItselfArePrecise) {
+  const Tensor x = leaf({40}), y = leaf({40});
+  const auto precise = [](const Tensor& result) {
+    const std::vector<LoweredKernel> kernels = lower_pending(false);
+    EXPECT_EQ(kernels.size(), 1u);
+    eval({result});
+    return kernels.at(0).source.body.find("PRECISE") != std::string::npos;
+  };
+  EXPECT_FALSE(precise(x - y));
+  EXPECT_FALSE(precise(x / y));
+  EXPECT_TRUE(precise(x - x));
+}
+
+// A joined launch has its numbers in a table: the zero must be one of the zeros there.
+TEST(KernelText, TheZeroOfASegmentIsZero) {
+  std::vector<Tensor> results;
+  for (const int64_t n : {5, 700, 64}) results.push_back(exp(flip(leaf(Shape{n}), {0}) * 0.0));
+  const std::vector<LoweredKernel> kernels = lower_pending(true);
+  ASSERT_EQ(kernels.size(), 1u);
+  ASSERT_EQ(kernels[0].segments.size(), 3u);
+  const std::string text = kernels[0].source.body;
+  const size_t at = std::stoull(found(text, "CAST\\(float, t_c(\\d+)\\)")[1]);
+  for (const LoweredKernel::Segment& segment : kernels[0].segments) EXPECT_EQ(segment.constants.at(at), 0u) << text;
+  eval_pending();
+}
+
+// Tiles of 32 by 64 of a transposed matrix: as many as cover it.
+TEST(KernelText, TilesCoverAMatrix) {
+  const ScopedTuning forced({"elementwise", "", {}}, {{"STREAM", 0}, {"TILE", 1}, {"TILE_I", 32}, {"TILE_Q", 64}});
+  const Tensor y = exp(transpose(leaf({130, 70})));  // 70 x 130: written along 130, read along 70
+  const std::vector<LoweredKernel> kernels = lower_pending(true);
+  ASSERT_EQ(kernels.size(), 1u);
+  const std::string text = kernels[0].source.body;
+  EXPECT_EQ(number(kernels[0], found(text, "t_ib = t_unit % (\\w+) \\* 32;")[1]), 5) << text;
+  EXPECT_EQ(number(kernels[0], found(text, "t_above = t_unit / (\\w+);")[1]), 5) << text;
+  EXPECT_EQ(number(kernels[0], found(text, "t_qb = t_above % (\\w+) \\*")[1]), 2) << text;
+  EXPECT_EQ(number(kernels[0], found(text, "if \\(t_unit < (\\w+)\\)")[1]), 10) << text;
+  eval_pending();
+}
+
+// The lanes of a group take the rows of a tile in turns, until all are taken.
+TEST(KernelText, LanesCoverATile) {
+  const ScopedTuning forced({"elementwise", "", {}}, {{"TILE", 1}, {"TILE_I", 16}});
+  const Tensor y = exp(transpose(leaf({130, 70})));
+  const std::vector<LoweredKernel> kernels = lower_pending(false);
+  ASSERT_EQ(kernels.size(), 1u);
+  const std::string text = kernels[0].source.body;
+  const std::smatch loop = found(text, "t_k < (\\d+); t_k \\+= (\\d+)");
+  const int64_t side = std::stoll(loop[1]), step = std::stoll(loop[2]);
+  EXPECT_EQ(side, 16);
+  EXPECT_EQ(step * side, kernels[0].source.group[0]) << text;
+  eval_pending();
+}
+
+// ---- products
+
+// One matrix for all batches: the rows of all of them are one product, and row i of it begins where that of the operand
+// does.
+TEST(KernelLaunch, RowsOfAllBatchesAreOneProduct) {
+  for (const Shape& shape : {Shape{6, 3, 5}, Shape{6, 1, 5}, Shape{2, 3, 1, 5}}) {
+    const Tensor y = matmul(leaf(shape), leaf({5, 7}));
+    const std::vector<LoweredKernel> kernels = lower_pending(false);
+    ASSERT_EQ(kernels.size(), 1u);
+    const Bindings expected{{"M", shape.numel() / 5}, {"N", 7}, {"K", 5}, {"BATCH", 1}, {"A_SM", 5}, {"A_SK", 1}};
+    for (const auto& [name, value] : expected) {
+      EXPECT_EQ(number(kernels[0], name), value) << name << " of " << shape.str();
+    }
+    eval_pending();
+  }
+}
+
+// What is looked up in the tuning tables is the product that is computed.
+TEST(KernelLaunch, SchedulesAreAskedForByTheProduct) {
+  const ScopedTuning whole({"matmul_parts", "", {}}, {{"PARTS", 1}});
+  const Tensor a = leaf({4, 33, 600}, DType::f16), b = leaf({4, 600, 21}, DType::f16);
+  const TuningRecorder recorder;
+  const Tensor y = matmul(a, b);
+  eval({y});
+  const std::vector<int64_t> sizes{4, 33, 21, 600};
+  std::map<std::string, std::string> variants;
+  for (const TuningUse& use : recorder.uses()) {
+    if (!use.key.body.starts_with("matmul")) continue;
+    variants[use.key.body] = use.key.variant;
+    EXPECT_EQ(use.key.sizes, sizes) << use.key.str();
+  }
+  ASSERT_TRUE(variants.contains("matmul") && variants.contains("matmul_parts"));
+  for (const auto& [body, variant] : variants) EXPECT_TRUE(variant.ends_with(" f16 f16")) << body << " " << variant;
+}
+
+// A product cut along k: the parts of both operands side by side, and what is left over by itself.
+TEST(KernelLaunch, PartsOfAProduct) {
+  const ScopedTuning forced({"matmul_parts", "", {}}, {{"PARTS", 3}});
+  for (const auto& [k, products] : {std::pair<int64_t, size_t>{768, 1}, {767, 2}}) {
+    const Tensor y = matmul(leaf({5, k}), leaf({k, 7}));
+    const PlannedStep planned = test::planned_pending(null_device().caps());
+    std::vector<std::string> shapes;
+    for (const IrNode& node : planned.scheduled.graph.nodes) {
+      if (node.op == &ops::matmul_op) shapes.push_back(node.shape.str());
+    }
+    EXPECT_EQ(shapes.size(), products);
+    EXPECT_EQ(shapes.at(0), "(3, 5, 7)");
+    for (const LoweredKernel& kernel : planned.kernels) {
+      if (kernel.source.name.find("matmul") == std::string::npos || number(kernel, "BATCH") != 3) continue;
+      const Bindings expected{{"M", 5}, {"N", 7}, {"K", k / 3}, {"A_SM", k}, {"A_SK", 1}, {"B_SK", 7}, {"B_SN", 1}};
+      for (const auto& [name, value] : expected) EXPECT_EQ(number(kernel, name), value) << name;
+    }
+    eval_pending();
+  }
+}
+
+}  // namespace
+}  // namespace heddle
