@@ -361,6 +361,28 @@ TEST_P(AttentionTest, BiasGradientLadder) {
   }
 }
 
+// One group alone: what it leaves are its own rows of the result, no element of the next group's.
+TEST_P(AttentionTest, AGroupOfBiasGradientsWritesItsOwnRows) {
+  const Problem p({}, all_features, DType::f32);
+  const Bindings reduce{{"REDUCE_H", 1}, {"REDUCE_M", 1}};
+  for (size_t schedule : {1u, 2u}) {
+    Bindings tunables = gradient_schedules()[schedule];
+    const size_t rows = static_cast<size_t>(schedule == 1 ? tunables["QB"] : tunables["NV"] * tunables["VW"]);
+    tunables["WHICH"] = 2;
+    for (const auto& [name, value] : reduce) tunables[name] = value;
+    SCOPED_TRACE(text(tunables));
+    std::vector<double> expected = p.gradient(2, reduce);
+    KernelRun r;
+    r.arrays = p.arrays;
+    r.arrays["dst"] = KernelArray::of(p.t, std::vector<double>(expected.size(), 77));
+    r.constants = p.constants(1, true);
+    r.groups = {1, 1, 1};
+    std::fill(expected.begin() + static_cast<std::ptrdiff_t>(rows), expected.end(), 77);
+    const auto outcome = run(KernelFile::builtin("attention_backward"), p.options(tunables, true), r);
+    expect_close(outcome.arrays.at("dst").values(), expected, tolerance_of(p.t) * 4);
+  }
+}
+
 // What the tables of defaults choose is what the files accept, on every class of device.
 TEST(AttentionSchedule, DefaultsInstantiate) {
   Caps cpu, lavapipe, gpu, small;
