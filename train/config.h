@@ -30,7 +30,12 @@ using Integer = int64_t;
 using Number = double;
 using Text = std::string;
 using Integers = std::vector<int64_t>;
-using Texts = std::vector<std::string>;
+// A type that libstdc++ does not know: it takes a variant of scalars, strings and vectors alone for one that always holds
+// a value, and destroys what a copy without memory never made (GCC 12 to 14).
+struct Texts : std::vector<std::string> {
+  using vector::vector;
+  Texts(std::vector<std::string> texts) : vector(std::move(texts)) {}
+};
 using Value = std::variant<Flag, Integer, Number, Text, Integers, Texts>;
 
 // An option of a recipe's model: a key of [model].

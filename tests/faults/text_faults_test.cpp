@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <exception>
+#include <map>
 #include <new>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
@@ -63,6 +64,14 @@ TEST(TextFaults, OfAConfiguration) {
   train::Config config;
   config.run.out = long_name;
   expect_whole_or_thrown([&] { return config.str(); });
+}
+
+TEST(TextFaults, OfACopyOfOptions) {
+  train::Config config;
+  config.model["text"] = train::Text(long_name);
+  config.model["texts"] = train::Texts{long_name, long_name};
+  config.model["numbers"] = train::Integers{1, 2, 3};
+  expect_whole_or_thrown([&] { return std::map<std::string, train::Value>(config.model); });
 }
 
 TEST(TextFaults, OfMerges) {
