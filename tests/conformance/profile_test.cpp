@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 
 #include "core/exec/saved_launch.h"
@@ -122,6 +123,7 @@ TEST_P(ProfilerOn, LaunchesAreKept) {
     EXPECT_EQ(saved->flops, kernel.facts.flops);
     EXPECT_EQ(saved->bytes, kernel.facts.bytes());
     const RestoredLaunch restored = restore_launch(*saved, device());
+    EXPECT_TRUE(std::ranges::equal(saved->groups, restored.dispatch.groups)) << kernel.facts.name;
     auto locked = device().lock();
     const Command command = restored.dispatch;
     const RecordingId recording = locked.device.record(std::span(&command, 1), false);
