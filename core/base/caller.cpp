@@ -1,5 +1,7 @@
 #include "core/base/caller.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -71,7 +73,7 @@ std::string with_function(const std::string& message) {
   const std::string_view name = CallerScope::public_function();
   const size_t end = message.find("] ");
   if (name.empty() || !message.starts_with("[") || end == std::string::npos || message.compare(1, end - 1, name) == 0) return message;
-  return "[" + std::string(name) + "] " + message.substr(1, end - 1) + ": " + message.substr(end + 2);
+  return fmt::format("[{}] {}: {}", name, message.substr(1, end - 1), message.substr(end + 2));
 }
 
 }  // namespace

@@ -483,7 +483,7 @@ std::string Emitter::kernel_name() const {
   for (const Member& member : group_.members) {
     const std::string_view op = graph().nodes[member.node].op->name;
     if (op == "matmul" || !seen.insert(op).second || ++listed > 4) continue;
-    name += "_" + std::string(op);
+    name += fmt::format("_{}", op);
   }
   return name;
 }

@@ -45,7 +45,7 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
       if (from != to) operand.function = fmt::format("CAST({}, {})", dialect_type(to), operand.function);
       continue;  // loads already give the arithmetic type
     }
-    operand.function = "(" + substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype) + ")";
+    operand.function = fmt::format("({})", substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype));
   }
   return operand;
 }

@@ -220,7 +220,7 @@ Caps hopper() {
   return caps;
 }
 
-std::vector<Variant> conv_defaults() {
+[[maybe_unused]] std::vector<Variant> conv_defaults() {  // without NVRTC nobody asks
   std::vector<Variant> all;
   for (const auto kind : {ConvProblem::Kind::forward, ConvProblem::Kind::input_grad, ConvProblem::Kind::weight_grad}) {
     for (const int64_t kernel : {1, 3}) {
@@ -243,7 +243,7 @@ std::vector<Variant> conv_defaults() {
   return all;
 }
 
-std::vector<Variant> matmul_defaults() {
+[[maybe_unused]] std::vector<Variant> matmul_defaults() {
   const Caps caps = hopper();
   std::vector<Variant> all;
   for (const DType t : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
