@@ -199,7 +199,8 @@ Ticket OpenClDevice::submit(RecordingId id) {
   join_uploads();
   last_submitted_ = recording.text;
   InFlight entry{};
-  const bool hold = caps_.device_class == DeviceClass::cpu && !recording.kernels_held && kernels_.size() > kernels_kept_by_driver && kernels_were_unloaded();
+  const bool one_queue = recording.branches.queues <= 1, may_unload = caps_.device_class == DeviceClass::cpu && kernels_.size() > kernels_kept_by_driver;
+  const bool hold = one_queue && may_unload && !recording.kernels_held && kernels_were_unloaded();
   try {
     enqueue_all(recording, entry, hold);
     recording.kernels_held = recording.kernels_held || hold;

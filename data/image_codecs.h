@@ -23,8 +23,8 @@ Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, in
 std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height, int channels);
 
 constexpr int64_t most_pixels = int64_t{1} << 27;
-// IoError where a header says more than the `most` pixels that a file of so many bytes can hold.
-void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most);
+// IoError: a header says more pixels than a file of so many bytes can hold.
+[[noreturn]] void fail_not_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height);
 // IoError unless both are positive and their product is at most 2^27.
 void check_image_size(const std::string& path, int64_t width, int64_t height);
 

@@ -61,8 +61,8 @@ void check_image_size(const std::string& path, int64_t width, int64_t height) {
     fail(path, fmt::format("{} x {} pixels; at most 2^27 are read", width, height));
 }
 
-void check_image_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height, int64_t most) {
-  if (width * height > most) fail(path, fmt::format("its header says {} x {} pixels, which {} bytes cannot hold", width, height, file_bytes));
+void fail_not_held(const std::string& path, size_t file_bytes, int64_t width, int64_t height) {
+  fail(path, fmt::format("its header says {} x {} pixels, which {} bytes cannot hold", width, height, file_bytes));
 }
 
 Array read_image(const std::string& path, int channels) {

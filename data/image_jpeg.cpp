@@ -45,7 +45,7 @@ Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, in
   int width = 0, height = 0, sampling = 0, colours = 0;
   if (tjDecompressHeader3(decoder.get(), file.data(), file.size(), &width, &height, &sampling, &colours) != 0) fail(path, tjGetErrorStr2(decoder.get()));
   check_image_size(path, width, height);
-  check_image_held(path, file.size(), width, height, most_jpeg_pixels(file));
+  if (int64_t{width} * height > most_jpeg_pixels(file)) fail_not_held(path, file.size(), width, height);
   if (channels == 0) channels = colours == TJCS_GRAY ? 1 : 3;
   std::vector<std::byte> pixels(static_cast<size_t>(width) * static_cast<size_t>(height) *
                                 static_cast<size_t>(channels));

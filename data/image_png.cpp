@@ -4,10 +4,10 @@
 #include <png.h>
 #endif
 
-#include <algorithm>
 #include <array>
 #include <cstring>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include "core/base/error.h"
@@ -42,15 +42,21 @@ uint32_t big_endian(const Bytes& file, size_t at) {
 // Behind the signature stand chunks: length, name, content, CRC. The header is the first one, always.
 constexpr size_t chunks_at = 8, chunk_bytes = 12, depth_at = 24, kind_at = 25, interlaced_at = 28;
 
-// libpng takes memory for a chunk of any length before it reads it.
-void check_chunks(const std::string& path, const Bytes& file) {
+using Content = std::span<const uint8_t>;
+
+// What the chunks of pixels hold. libpng takes memory for a chunk of any length before it reads it: all must lie inside
+// the file.
+std::vector<Content> pixel_chunks(const std::string& path, const Bytes& file) {
+  std::vector<Content> pixels;
   for (size_t at = chunks_at; at + 8 <= file.size();) {
     const size_t length = big_endian(file, at), left = file.size() - at - 8;
     if (length > left) fail(path, fmt::format("truncated: a chunk says {} bytes, {} are left", length, left));
-    const auto name = file.begin() + static_cast<std::ptrdiff_t>(at + 4);
-    if (std::equal(name, name + 4, "IEND")) return;
+    const std::string_view name(reinterpret_cast<const char*>(&file[at + 4]), 4);
+    if (name == "IEND") break;
+    if (name == "IDAT") pixels.push_back(Content(file).subspan(at + 8, length));
     at += chunk_bytes + length;
   }
+  return pixels;
 }
 
 int64_t bits_per_pixel(const Bytes& file) {
@@ -77,21 +83,10 @@ int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
   return bytes;
 }
 
-// What all chunks of pixels hold; of one that is cut short, what is left.
-Bytes compressed_part(const Bytes& file) {
-  Bytes all;
-  for (size_t at = chunks_at; at + chunk_bytes <= file.size();) {
-    const size_t length = std::min<size_t>(big_endian(file, at), file.size() - at - 8);
-    const auto content = file.begin() + static_cast<std::ptrdiff_t>(at + 8);
-    if (std::equal(content - 4, content, "IDAT"))
-      all.insert(all.end(), content, content + static_cast<std::ptrdiff_t>(length));
-    at += chunk_bytes + length;
-  }
-  return all;
-}
-
 // Whether that many bytes come out; none are kept.
-bool inflates_to(const std::string& path, const Bytes& compressed, int64_t bytes) {
+bool inflates_to(const std::string& path, const std::vector<Content>& chunks, int64_t bytes) {
+  Bytes compressed;
+  for (const Content& chunk : chunks) compressed.insert(compressed.end(), chunk.begin(), chunk.end());
   Inflater inflater(compressed, Inflater::Format::zlib, "image", path);
   constexpr size_t piece = size_t{1} << 16;
   for (Bytes out; bytes > 0; bytes -= static_cast<int64_t>(out.size())) {
@@ -104,25 +99,26 @@ bool inflates_to(const std::string& path, const Bytes& compressed, int64_t bytes
 
 // A header is not believed: deflate makes at most 1032 bytes of one, and where few bytes say that they are a large
 // image, that is tried before memory is taken for it.
-void check_png_held(const std::string& path, const Bytes& file, int64_t width, int64_t height, int64_t pixel_bytes) {
+bool holds(const std::string& path, const std::vector<Content>& chunks, int64_t content, int64_t pixel_bytes) {
   constexpr int64_t most_inflation = 1032, large = int64_t{1} << 24, many_times = 32;
-  const Bytes compressed = compressed_part(file);
-  const int64_t content = compressed_content(file, width, height);
-  const bool held = content <= static_cast<int64_t>(compressed.size()) * most_inflation;
-  const bool suspect = pixel_bytes > large && pixel_bytes / many_times > static_cast<int64_t>(compressed.size());
-  if (!held || (suspect && !inflates_to(path, compressed, content)))
-    fail(path, fmt::format("its header says {} x {} pixels, which {} bytes cannot hold", width, height, file.size()));
+  int64_t compressed = 0;
+  for (const Content& chunk : chunks) compressed += static_cast<int64_t>(chunk.size());
+  if (content > compressed * most_inflation) return false;
+  const bool suspect = pixel_bytes > large && pixel_bytes / many_times > compressed;
+  return !suspect || inflates_to(path, chunks, content);
 }
 
 }  // namespace
 
 Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
-  check_chunks(path, file);
+  const std::vector<Content> chunks = pixel_chunks(path, file);
   PngImage image;
   if (png_image_begin_read_from_memory(&image, file.data(), file.size()) == 0) fail(path, image.message);
   check_image_size(path, image.width, image.height);
   if (channels == 0) channels = (image.format & PNG_FORMAT_FLAG_COLOR) != 0 ? 3 : 1;
-  check_png_held(path, file, image.width, image.height, int64_t{image.width} * image.height * channels);
+  const int64_t content = compressed_content(file, image.width, image.height),
+                pixel_bytes = int64_t{image.width} * image.height * channels;
+  if (!holds(path, chunks, content, pixel_bytes)) fail_not_held(path, file.size(), image.width, image.height);
   image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   std::vector<std::byte> pixels(PNG_IMAGE_SIZE(image));
   const png_color black{0, 0, 0};

@@ -86,10 +86,11 @@ std::string_view finished_name(std::string_view name) {
   return cut_number() && cut("-") && cut_number() && cut(".tmp-") ? name : std::string_view();
 }
 
-void remove_unfinished(const std::string& folder) {
+void remove_unfinished(const std::string& folder, bool (*mine)(std::string_view name)) {
   std::error_code ignored;
   for (const std::string& name : names_in(folder, ignored)) {
-    if (!finished_name(name).empty()) ::unlink((folder + '/' + name).c_str());
+    const std::string_view finished = finished_name(name);
+    if (!finished.empty() && (!mine || mine(finished))) ::unlink((folder + '/' + name).c_str());
   }
 }
 

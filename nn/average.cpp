@@ -3,12 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <map>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/print_error.h"
 #include "core/graph/functions.h"
 #include "core/graph/trace.h"
 
@@ -102,7 +102,7 @@ ExponentialAverage::Scope::~Scope() {
     end();
   } catch (const DeviceLost&) {  // it has lost both
   } catch (const std::exception& error) {
-    std::fprintf(stderr, "heddle: warning: the parameters still hold their averages: %s\n", error.what());
+    print_error("heddle: warning: the parameters still hold their averages: {}\n", error.what());
   }
 }
 

@@ -1,7 +1,6 @@
 #include "train/checkpoint.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <zlib.h>
 
 #include <algorithm>
@@ -126,18 +125,12 @@ std::vector<std::string> files_of(const std::string& folder) {
   return names;
 }
 
-void remove_unfinished_checkpoints(const std::string& folder) {
-  for (const std::string& name : files_of(folder)) {
-    if (step_of(finished_name(name))) ::unlink((folder + '/' + name).c_str());
-  }
-}
-
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOptions& options) : folder_(folder), options_(options) {
   if (options.keep_last < 1) throw ValueError(fmt::format("[checkpoint] keep_last is {}, expected at least 1", options.keep_last));
   require_writable_folder(folder);
-  remove_unfinished_checkpoints(folder);
+  remove_unfinished(folder, [](std::string_view name) { return step_of(name).has_value(); });
   for (const int64_t step : checkpoint_steps(folder)) {
     try {
       kept_.push_back({step, score_in(read_checked(checkpoint_path(folder, step)).metadata)});

@@ -30,12 +30,11 @@ struct Candidate {
 
 class Search {
  public:
-  Search(const SequenceFacts& facts, KernelSequence sequence) : facts_(facts), now_(std::move(sequence)) {}
+  Search(const SequenceFacts& facts, const KernelSequence& sequence) : facts_(facts), now_(sequence) { look(follow(now_)); }
 
   // Until at most `bytes` are alive. With `exact` the last choices are as small as will do.
   bool run(int64_t bytes, bool exact) {
     for (size_t choice = 0; choice < most_choices; ++choice) {
-      look();
       if (life_.peak <= bytes) return true;
       if (!choose(exact ? life_.peak - bytes : std::numeric_limits<int64_t>::max())) return false;
     }
@@ -44,10 +43,16 @@ class Search {
 
   const KernelSequence& sequence() const { return now_; }
   int64_t peak() const { return life_.peak; }
+  size_t followed() const { return followed_; }
 
  private:
-  void look() {
-    life_ = now_.life(facts_);
+  KernelSequence::Life follow(const KernelSequence& sequence) {
+    ++followed_;
+    return sequence.life(facts_);
+  }
+
+  void look(KernelSequence::Life life) {
+    life_ = std::move(life);
     versions_.assign(facts_.bases.size(), {});
     for (size_t v = 0; v < now_.base.size(); ++v) {
       if (!life_.touches[v].empty()) versions_[static_cast<size_t>(now_.base[v])].push_back(static_cast<int>(v));
@@ -168,9 +173,10 @@ class Search {
       for (const bool join_later : {true, false}) {
         if (!join_later && replaced(c.recipe, c.at, c.version).empty()) break;
         KernelSequence next = applied(c, join_later);
-        const KernelSequence::Life life = next.life(facts_);
+        KernelSequence::Life life = follow(next);
         if (life.peak > life_.peak || (life.peak == life_.peak && life.count >= life_.count)) continue;
         now_ = std::move(next);
+        look(std::move(life));
         return true;
       }
     }
@@ -182,6 +188,7 @@ class Search {
   KernelSequence::Life life_;
   std::vector<std::vector<int>> versions_;  // by base, alive anywhere
   std::vector<int> position_;               // by kernel
+  size_t followed_ = 0;
 };
 
 }  // namespace
@@ -197,6 +204,7 @@ Rematerialized rematerialize(const ScheduledGraph& scheduled, const std::vector<
   result.fits = met || thorough.run(bytes, false);
   const Search& search = met ? exact : thorough;
   result.peak = search.peak();
+  result.followed = exact.followed() + thorough.followed();
   result.repeated = search.sequence().launches.size() - kernels.size();
   result.graph = scheduled.graph;
   result.kernels = rebind(search.sequence(), facts, kernels, result.graph);

@@ -21,6 +21,7 @@ struct Rematerialized {
   bool fits = false;        // otherwise as little memory as this gets to
   int64_t peak = 0;         // bytes of temporaries alive at once, alignment included
   size_t repeated = 0;      // launches added
+  size_t followed = 0;      // sequences of launches whose memory was followed to the end: most of the time of planning
 };
 
 // Until no more than `bytes` are alive at once.

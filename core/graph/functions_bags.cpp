@@ -2,29 +2,18 @@
 #include "core/graph/functions_bags.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <cmath>
 
 #include "core/graph/build_shape.h"
 #include "core/graph/index_check.h"
 #include "core/graph/pick.h"
+#include "core/graph/spatial.h"
 
 namespace heddle {
 namespace {
 
-std::vector<int64_t> spread(const char* op, const char* what, std::vector<int64_t> list, int rank, int64_t fallback,
-                            int64_t least) {
-  if (list.empty()) list = {fallback};
-  if (list.size() == 1) list.assign(static_cast<size_t>(rank), list[0]);
-  if (list.size() != static_cast<size_t>(rank)) throw ValueError(fmt::format("[{}] {} has {} entries ({}); expected one, or {}", op, what, list.size(), fmt::join(list, ", "), rank));
-  for (const int64_t n : list) {
-    if (n < least || n > INT32_MAX)
-      throw ValueError(fmt::format("[{}] {} {} is not in [{}, 2^31)", op, what, n, least));
-  }
-  return list;
-}
-
+using build::spread;
 Tensor unpool(const char* op, int rank, const Tensor& x, const Tensor& indices, const std::vector<int64_t>& kernel, const PoolOptions& how, std::vector<int64_t> size) {
   build::check_device(x, indices, op);
   build::check_index_dtype(indices, op);

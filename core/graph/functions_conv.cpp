@@ -2,7 +2,6 @@
 #include "core/graph/functions_conv.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -10,10 +9,12 @@
 #include "core/graph/autocast.h"
 #include "core/graph/build.h"
 #include "core/graph/primitives.h"
+#include "core/graph/spatial.h"
 
 namespace heddle {
 namespace {
 
+using build::spread;
 using List = std::vector<int64_t>;
 
 // One call, checked: options spelled out for every spatial dimension.
@@ -24,19 +25,6 @@ struct Call {
   int64_t groups;
   List stride, dilation, before, after, output_padding;
 };
-
-List spread(const char* op, const char* what, const List& list, int rank, int64_t fallback, int64_t least) {
-  List result = list;
-  if (result.empty()) result.assign(static_cast<size_t>(rank), fallback);
-  if (result.size() == 1) result.assign(static_cast<size_t>(rank), result[0]);
-  if (result.size() != static_cast<size_t>(rank)) {
-    throw ValueError(fmt::format("[{}] {} has {} entries ({}); expected one, or {} (one for each spatial dimension)", op, what, list.size(), fmt::join(list, ", "), rank));
-  }
-  for (int64_t v : result) {
-    if (v < least || v > INT32_MAX) throw ValueError(fmt::format("[{}] {} {} is not in [{}, 2^31)", op, what, v, least));
-  }
-  return result;
-}
 
 Call check_options(const char* op, int rank, const ConvOptions& o, bool transposed) {
   Call call{op, rank, o.layout == ConvLayout::channels_last, o.groups, {}, {}, {}, {}, {}};

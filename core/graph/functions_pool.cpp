@@ -2,7 +2,6 @@
 #include "core/graph/functions_pool.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -13,24 +12,14 @@
 
 #include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
+#include "core/graph/spatial.h"
 
 namespace heddle {
 namespace {
 
+using build::spread;
 using List = std::vector<int64_t>;
 constexpr int64_t direct_elements = 32;  // windows of more are taken along one dimension after the other
-
-List spread(const char* op, const char* what, const List& list, int rank, int64_t fallback, int64_t least) {
-  List result = list.empty() ? List{fallback} : list;
-  if (result.size() == 1) result.assign(static_cast<size_t>(rank), result[0]);
-  if (result.size() != static_cast<size_t>(rank)) {
-    throw ValueError(fmt::format("[{}] {} has {} entries ({}); expected one, or {} (one for each spatial dimension)", op, what, list.size(), fmt::join(list, ", "), rank));
-  }
-  for (const int64_t v : result) {
-    if (v < least || v > INT32_MAX) throw ValueError(fmt::format("[{}] {} {} is not in [{}, 2^31)", op, what, v, least));
-  }
-  return result;
-}
 
 void check_rank(const char* op, const Tensor& x, int rank) {
   if (x.rank() == rank + 1 || x.rank() == rank + 2) return;

@@ -12,6 +12,10 @@ namespace {
 TEST(HostIntegers, Windows) {
   const auto image = [] { return grid({1, 4, 6, 6}); };
   const auto kernel = [] { return grid({2, 2, 3, 3}); };
+  const auto conv = [=](const ConvOptions& options) { return conv2d(image(), grid({2, 4, 3, 3}), options); };
+  const auto conv_transpose = [=](const ConvOptions& options) {
+    return conv_transpose2d(image(), grid({4, 2, 3, 3}), options);
+  };
   expect({
       {"sliding_window", [](int64_t v) { return sliding_window(line(), 0, v); }, never},
       {"sliding_window", [](int64_t v) { return sliding_window(line(), 0, 2, v); }, from_zero({0, 1})},
@@ -98,37 +102,17 @@ TEST(HostIntegers, Windows) {
          return local_response_norm(grid({1, 2, 2}), v);
        },
        from_zero({0, 1, 2, 3})},
-      {"conv2d",
-       [=](int64_t v) {
-         return conv2d(image(), grid({2, 4, 3, 3}), {.stride = {v}});
-       },
-       never},
-      {"conv2d",
-       [=](int64_t v) {
-         return conv2d(image(), grid({2, 4, 3, 3}), {.padding = {v}});
-       },
-       never},
-      {"conv2d",
-       [=](int64_t v) {
-         return conv2d(image(), grid({2, 4, 3, 3}), {.dilation = {v}});
-       },
-       never},
+      {"conv2d", [=](int64_t v) { return conv({.stride = {v}}); }, never},
+      {"conv2d", [=](int64_t v) { return conv({.padding = {v}}); }, never},
+      {"conv2d", [=](int64_t v) { return conv({.dilation = {v}}); }, never},
       {"conv2d", [=](int64_t v) { return conv2d(image(), kernel(), {.groups = v}); }, never},
       {"conv2d",
        [=](int64_t v) {
          return conv2d(image(), grid({0, 2, 3, 3}), {.groups = v});
        },
        never},
-      {"conv_transpose2d",
-       [=](int64_t v) {
-         return conv_transpose2d(image(), grid({4, 2, 3, 3}), {.output_padding = {v}});
-       },
-       never},
-      {"conv_transpose2d",
-       [=](int64_t v) {
-         return conv_transpose2d(image(), grid({4, 2, 3, 3}), {.stride = {v}});
-       },
-       never},
+      {"conv_transpose2d", [=](int64_t v) { return conv_transpose({.output_padding = {v}}); }, never},
+      {"conv_transpose2d", [=](int64_t v) { return conv_transpose({.stride = {v}}); }, never},
   });
 }
 
