@@ -619,6 +619,8 @@ FUNC double hk_fmod(double x, double y) { return fmod(x, y); }
 #define HK_SUBGROUP_ID get_sub_group_id()
 #define HK_SUBGROUP_LANE get_sub_group_local_id()
 #define HK_NUM_SUBGROUPS get_num_sub_groups()
+// Always: PoCL copies all that follows a barrier under a condition, and four reductions took it 20 minutes.
+#define HK_SEVERAL_SUBGROUPS true
 #else
 #define HAS_SUBGROUPS 0
 #endif

@@ -255,6 +255,7 @@ FUNC void hk_async16(void* to, const void* from, bool valid) {
 #define HK_SUBGROUP_ID (threadIdx.x / 32u)
 #define HK_SUBGROUP_LANE (threadIdx.x % 32u)
 #define HK_NUM_SUBGROUPS ((GROUP_SIZE(0) + 31u) / 32u)
+#define HK_SEVERAL_SUBGROUPS (HK_NUM_SUBGROUPS > 1u)
 //@ DOT4
 // c + the sum of four products of signed bytes.
 #define DOT4(a, b, c) __dp4a((int)(a), (int)(b), c)

@@ -290,6 +290,7 @@ double hk_copysign(double x, double y) {
 #define HK_SUBGROUP_ID gl_SubgroupID
 #define HK_SUBGROUP_LANE gl_SubgroupInvocationID
 #define HK_NUM_SUBGROUPS gl_NumSubgroups
+#define HK_SEVERAL_SUBGROUPS (HK_NUM_SUBGROUPS > 1u)
 #else
 #define HAS_SUBGROUPS 0
 #endif
