@@ -48,10 +48,12 @@ std::vector<uint32_t> shuffled_order(int64_t items, uint64_t seed, uint64_t epoc
 Batcher::Batcher(const ImageSet& set, const BatcherOptions& options) : set_(set), options_(options) {
   if (options.batch < 1)
     throw ValueError(fmt::format("[batcher] the batch size is {}, expected at least 1", options.batch));
-  if (static_cast<int64_t>(set.pixels.size()) != set.size() * set.image_size()) {
-    throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels take {} bytes, the set has {}", set.size(), set.rows, set.columns, set.size() * set.image_size(), set.pixels.size()));
+  int64_t pixels = 0;
+  const bool fits = set.rows >= 0 && set.columns >= 0 && !__builtin_mul_overflow(set.rows, set.columns, &pixels) && !__builtin_mul_overflow(pixels, set.size(), &pixels);
+  if (!fits || static_cast<int64_t>(set.pixels.size()) != pixels) {
+    throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels are not the {} bytes that the set has", set.size(), set.rows, set.columns, set.pixels.size()));
   }
-  batches_ = options.drop_last ? set.size() / options.batch : (set.size() + options.batch - 1) / options.batch;
+  batches_ = set.size() / options.batch + (!options.drop_last && set.size() % options.batch != 0 ? 1 : 0);
   if (batches_ == 0 && options.drop_last) {
     throw ValueError(
         fmt::format("[batcher] the batch size is {}, but there are only {} images", options.batch, set.size()));
@@ -68,7 +70,7 @@ void Batcher::start_epoch(uint64_t epoch, int64_t first) {
 
 bool Batcher::next(Batch& out) {
   if (at_ >= batches_) return false;
-  const int64_t begin = at_ * options_.batch, end = std::min(begin + options_.batch, set_.size());
+  const int64_t begin = at_ * options_.batch, end = begin + std::min(options_.batch, set_.size() - begin);
   const size_t pixels = static_cast<size_t>(set_.image_size());
   out.size = end - begin;
   out.images.resize(static_cast<size_t>(out.size) * pixels);

@@ -17,7 +17,11 @@ std::vector<int64_t> choose_buckets(std::span<const int64_t> lengths, int64_t co
   std::map<int64_t, int64_t> texts;  // by rounded length
   for (const int64_t length : lengths) {
     if (length < 0) throw ValueError(fmt::format("[choose_buckets] a length is {}", length));
-    ++texts[std::max<int64_t>((length + multiple - 1) / multiple, 1) * multiple];
+    int64_t rounded = 0;
+    if (__builtin_mul_overflow(std::max<int64_t>(length / multiple + (length % multiple != 0 ? 1 : 0), 1), multiple, &rounded)) {
+      throw ValueError(fmt::format("[choose_buckets] a length of {} has no multiple of {} above it", length, multiple));
+    }
+    ++texts[rounded];
   }
   const std::vector<std::pair<int64_t, int64_t>> sizes(texts.begin(), texts.end());
   const size_t n = sizes.size(), most = std::min(n, static_cast<size_t>(count));
@@ -81,7 +85,8 @@ std::vector<BucketBatch> bucketed_batches(std::span<const int64_t> lengths, std:
 }
 
 std::vector<int32_t> pad_sequences(std::span<const std::vector<int32_t>> texts, std::span<const uint32_t> items, int64_t length, int32_t pad) {
-  std::vector<int32_t> rows(items.size() * static_cast<size_t>(std::max<int64_t>(length, 0)), pad);
+  if (length < 0 || length > std::numeric_limits<int32_t>::max()) throw ValueError(fmt::format("[pad_sequences] a length of {}; expected 0 to 2^31 - 1", length));
+  std::vector<int32_t> rows(items.size() * static_cast<size_t>(length), pad);
   for (size_t r = 0; r < items.size(); ++r) {
     if (items[r] >= texts.size()) throw ValueError(fmt::format("[pad_sequences] item {} of {} texts", items[r], texts.size()));
     const std::vector<int32_t>& text = texts[items[r]];

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 #include <numeric>
 
@@ -12,6 +13,8 @@
 
 namespace heddle::data {
 namespace {
+
+constexpr int64_t most_length = std::numeric_limits<int32_t>::max();  // of a sequence, and of an image's side
 
 template <class T>
 void fill(Array& array, double value) {
@@ -56,7 +59,10 @@ Sample pad(std::span<const Sample> samples, const PadOptions& options) {
   std::vector<int32_t> lengths;
   for (const Sample& sample : samples) {
     if (sample.size() != samples[0].size() || sample.empty() || sample[0].shape.rank() == 0) throw ShapeError("[padded] examples must be of as many arrays, the first one a sequence");
-    for (const Array& array : sample) array.require_whole("padded");
+    for (const Array& array : sample) {
+      array.require_whole("padded");
+      if (array.shape.rank() > 0 && array.shape[0] > most_length) throw ShapeError(fmt::format("[padded] a sequence of {} is too long", array.shape.str()));
+    }
     lengths.push_back(static_cast<int32_t>(sample[0].shape[0]));
   }
   for (size_t k = 0; k < samples[0].size(); ++k) {
@@ -162,12 +168,12 @@ Tensor blend(const Tensor& own, const Tensor& weight) { return own * weight + fl
 }  // namespace
 
 Collate padded(PadOptions options) {
-  if (options.multiple < 1 || options.least < 0) throw ValueError(fmt::format("[padded] multiple {} and least {} cannot be meant", options.multiple, options.least));
+  if (options.multiple < 1 || options.least < 0 || options.multiple > most_length || options.least > most_length) throw ValueError(fmt::format("[padded] multiple {} and least {} cannot be meant", options.multiple, options.least));
   return [options = std::move(options)](std::span<const Sample> samples) { return pad(samples, options); };
 }
 
 Collate packed(int64_t block, int32_t pad) {
-  if (block < 1) throw ValueError(fmt::format("[packed] a row of {} tokens cannot be meant", block));
+  if (block < 1 || block > most_length) throw ValueError(fmt::format("[packed] a row of {} tokens cannot be meant", block));
   return [=](std::span<const Sample> samples) { return pack_rows(samples, block, pad); };
 }
 
@@ -175,6 +181,9 @@ Mixture draw_mixup(double alpha, Random& random) { return {.share = beta_variate
 
 Mixture draw_cutmix(double alpha, int64_t height, int64_t width, Random& random) {
   const double side = std::sqrt(1 - static_cast<double>(beta_variate(alpha, random)));
+  if (height < 1 || width < 1 || height > most_length || width > most_length) {
+    throw ValueError(fmt::format("[cutmix] an image of {} x {}; expected 1 to 2^31 - 1", height, width));
+  }
   const auto span_of = [&](int64_t size) {
     const auto half = static_cast<int64_t>(side * static_cast<double>(size)) / 2;
     const int64_t centre = random.integer(size);
@@ -182,7 +191,7 @@ Mixture draw_cutmix(double alpha, int64_t height, int64_t width, Random& random)
   };
   const auto [top, bottom] = span_of(height);
   const auto [left, right] = span_of(width);
-  const double replaced = static_cast<double>(bottom - top) * static_cast<double>(right - left) / static_cast<double>(height * width);
+  const double replaced = static_cast<double>(bottom - top) * static_cast<double>(right - left) / (static_cast<double>(height) * static_cast<double>(width));
   return {static_cast<float>(1 - replaced), top, bottom, left, right};
 }
 

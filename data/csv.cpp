@@ -112,6 +112,16 @@ size_t CsvTable::column(const std::string& name) const {
   return static_cast<size_t>(found - columns_.begin());
 }
 
+const std::string& CsvTable::text(int64_t row, size_t column) const {
+  if (row < 0 || row >= size()) throw ValueError(fmt::format("[csv] {} has no row {} among {}", path_, row, size()));
+  check_column(column);
+  return rows_[static_cast<size_t>(row)].fields[column];
+}
+
+void CsvTable::check_column(size_t column) const {
+  if (column >= columns_.size()) throw ValueError(fmt::format("[csv] {} has no column {} among {}", path_, column, columns_.size()));
+}
+
 double CsvTable::number(int64_t row, size_t column) const {
   const std::string& field = text(row, column);
   const size_t first = field.find_first_not_of(" \t"), last = field.find_last_not_of(" \t");
@@ -122,6 +132,7 @@ double CsvTable::number(int64_t row, size_t column) const {
 }
 
 std::vector<std::string> CsvTable::classes(size_t column) const {
+  check_column(column);
   std::set<std::string> different;
   for (const Row& row : rows_) different.insert(row.fields[column]);
   return {different.begin(), different.end()};

@@ -4,7 +4,7 @@
 //   const auto set = data::csv_dataset(table, {.numbers = {"height", "width"}, .label = "species"});   // ((2) f32, scalar i32)
 //
 // The format is RFC 4180's: fields with separators, quotes (doubled) or line breaks stand in quotes; lines end with LF or CRLF. Errors: IoError with file and line for a row of another number of
-// fields, a quote that is not closed, a field that is no number; ValueError for a column that there is not. Thread safety: immutable.
+// fields, a quote that is not closed, a field that is no number; ValueError for a column or a row that there is not. Thread safety: immutable.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class CsvTable {
   const std::vector<std::string>& columns() const { return columns_; }
   // ValueError that names the columns there are.
   size_t column(const std::string& name) const;
-  const std::string& text(int64_t row, size_t column) const { return rows_.at(static_cast<size_t>(row)).fields.at(column); }
+  const std::string& text(int64_t row, size_t column) const;
   double number(int64_t row, size_t column) const;
   // The different texts of a column, in ascending order.
   std::vector<std::string> classes(size_t column) const;
@@ -38,6 +38,7 @@ class CsvTable {
     int64_t line;
   };
   void parse(const std::string& text, char separator);
+  void check_column(size_t column) const;
 
   std::string path_;
   std::vector<std::string> columns_;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
+#include <limits>
 
 #include "core/base/error.h"
 #include "data/batcher.h"
@@ -37,22 +37,44 @@ class Subset final : public Dataset {
     for (const int64_t index : indices_) check_index("subset", index, of_->size());
   }
   int64_t size() const override { return static_cast<int64_t>(indices_.size()); }
-  Sample get(int64_t index, Random& random) const override { return of_->get(indices_.at(static_cast<size_t>(index)), random); }
+  Sample get(int64_t index, Random& random) const override {
+    check_index("subset", index, size());
+    return of_->get(indices_[static_cast<size_t>(index)], random);
+  }
 
  private:
   DatasetPtr of_;
   std::vector<int64_t> indices_;
 };
 
+class First final : public Dataset {
+ public:
+  First(DatasetPtr of, int64_t count) : of_(std::move(of)), count_(count) {}
+  int64_t size() const override { return count_; }
+  Sample get(int64_t index, Random& random) const override {
+    check_index("first", index, count_);
+    return of_->get(index, random);
+  }
+
+ private:
+  DatasetPtr of_;
+  int64_t count_;
+};
+
 class Concatenated final : public Dataset {
  public:
   explicit Concatenated(std::vector<DatasetPtr> parts) : parts_(std::move(parts)) {
-    for (const DatasetPtr& part : parts_) ends_.push_back(size() + part->size());
+    for (const DatasetPtr& part : parts_) {
+      int64_t end = 0;
+      if (__builtin_add_overflow(size(), part->size(), &end)) throw ValueError("[concatenated] the number of examples does not fit 64 bits");
+      ends_.push_back(end);
+    }
   }
   int64_t size() const override { return ends_.empty() ? 0 : ends_.back(); }
   Sample get(int64_t index, Random& random) const override {
+    check_index("concatenated", index, size());
     const auto part = static_cast<size_t>(std::upper_bound(ends_.begin(), ends_.end(), index) - ends_.begin());
-    return parts_.at(part)->get(index - (part == 0 ? 0 : ends_[part - 1]), random);
+    return parts_[part]->get(index - (part == 0 ? 0 : ends_[part - 1]), random);
   }
 
  private:
@@ -115,9 +137,7 @@ DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices) { return std::mak
 DatasetPtr first(DatasetPtr of, int64_t count) {
   if (count < 0) throw ValueError(fmt::format("[first] {} examples cannot be meant", count));
   if (count == 0 || count >= of->size()) return of;
-  std::vector<int64_t> indices(static_cast<size_t>(count));
-  std::iota(indices.begin(), indices.end(), int64_t{0});
-  return subset(std::move(of), std::move(indices));
+  return std::make_shared<First>(std::move(of), count);
 }
 
 DatasetPtr concatenated(std::vector<DatasetPtr> parts) { return std::make_shared<Concatenated>(std::move(parts)); }
@@ -135,6 +155,7 @@ std::vector<DatasetPtr> random_split(DatasetPtr of, const std::vector<double>& s
     total += share;
   }
   if (total > 1 + 1e-9) throw ValueError(fmt::format("[random_split] the shares add up to {}, more than 1", total));
+  if (of->size() > std::numeric_limits<uint32_t>::max()) throw ValueError(fmt::format("[random_split] {} examples are more than 2^32 - 1", of->size()));
   const std::vector<uint32_t> order = shuffled_order(of->size(), seed, 0);
   std::vector<DatasetPtr> parts;
   double until = 0;

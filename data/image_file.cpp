@@ -103,9 +103,14 @@ ImageFolder::ImageFolder(const std::string& folder, int channels) : channels_(ch
   if (files_.empty()) fail(folder, "no folders of classes with images in them");
 }
 
+const ImageFolder::File& ImageFolder::file(int64_t index) const {
+  if (index < 0 || index >= size()) throw ValueError(fmt::format("[image] there is no image {} among {}", index, size()));
+  return files_[static_cast<size_t>(index)];
+}
+
 Sample ImageFolder::get(int64_t index, Random&) const {
-  const File& file = files_.at(static_cast<size_t>(index));
-  return {read_image(file.path, channels_), Array::scalar(file.label)};
+  const File& found = file(index);
+  return {read_image(found.path, channels_), Array::scalar(found.label)};
 }
 
 }  // namespace heddle::data

@@ -28,13 +28,16 @@ class ImageFolder final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(files_.size()); }
   Sample get(int64_t index, Random& random) const override;
   const std::vector<std::string>& classes() const { return classes_; }
-  const std::string& path(int64_t index) const { return files_.at(static_cast<size_t>(index)).path; }
+  // 0 <= index < size().
+  const std::string& path(int64_t index) const { return file(index).path; }
 
  private:
   struct File {
     std::string path;
     int32_t label;
   };
+  const File& file(int64_t index) const;
+
   int channels_;
   std::vector<std::string> classes_;
   std::vector<File> files_;

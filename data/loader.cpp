@@ -52,7 +52,7 @@ class Loader::Source {
     std::vector<Sample> samples;
     std::vector<Random> random;
     for (size_t i = 0; i < count; ++i) {
-      random.emplace_back(options_.seed, epoch, static_cast<uint64_t>(claim.batch * options_.batch) + i);
+      random.emplace_back(options_.seed, epoch, static_cast<uint64_t>(claim.batch) * static_cast<uint64_t>(options_.batch) + i);
       samples.push_back(example(claim, i, random.back()));
       if (after_each) after_each();
     }
@@ -200,7 +200,7 @@ class Loader::Epoch {
     const std::lock_guard in_turn(claiming_);
     {
       std::unique_lock lock(mutex_);
-      room_.wait(lock, [&] { return stop_ || claimed_ >= end_ || claimed_ < taken_ + ahead_; });
+      room_.wait(lock, [&] { return stop_ || claimed_ >= end_ || claimed_ - taken_ < ahead_; });
       if (stop_ || claimed_ >= end_) return std::nullopt;
     }
     const int64_t batch = claimed_;
@@ -257,7 +257,10 @@ class Numbered final : public Loader::Source {
       throw ValueError(fmt::format("[loader] the batch size is {}, but an epoch has only {} examples", options_.batch, sampler_->size()));
     }
   }
-  int64_t batches() const override { return (sampler_->size() + (options_.drop_last ? 0 : options_.batch - 1)) / options_.batch; }
+  int64_t batches() const override {
+    const int64_t examples = sampler_->size(), batch = options_.batch;
+    return examples / batch + (!options_.drop_last && examples % batch != 0 ? 1 : 0);
+  }
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0 || first > batches()) throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));
     order_ = sampler_->order(epoch);
@@ -283,9 +286,10 @@ class Streamed final : public Loader::Source {
   Streamed(IterableDatasetPtr dataset, LoaderOptions options) : Source(std::move(options)), dataset_(std::move(dataset)) {}
   int64_t batches() const override { return -1; }
   void begin(uint64_t epoch, int64_t first) override {
-    if (first < 0) throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
+    int64_t passed = 0;
+    if (first < 0 || __builtin_mul_overflow(first, options_.batch, &passed)) throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
     stream_ = dataset_->open(epoch);
-    stream_->skip(first * options_.batch);
+    stream_->skip(passed);
   }
   std::optional<Claim> claim(int64_t batch) override {
     Claim claim{batch, {}, {}};

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numeric>
 
 #include "core/base/error.h"
@@ -13,8 +14,10 @@
 namespace heddle::data {
 namespace {
 
+constexpr int64_t most_examples = std::numeric_limits<uint32_t>::max();  // of an epoch, whose order lies in memory
+
 void check_examples(const char* who, int64_t examples) {
-  if (examples < 0) throw ValueError(fmt::format("[{}] {} examples cannot be meant", who, examples));
+  if (examples < 0 || examples > most_examples) throw ValueError(fmt::format("[{}] {} examples cannot be meant; expected 0 to 2^32 - 1", who, examples));
 }
 
 class Sequential final : public Sampler {
@@ -54,7 +57,7 @@ class Weighted final : public Sampler {
       ends_.push_back(total += weights[i]);
     }
     if (!(total > 0)) throw ValueError("[weighted] all weights are 0");
-    if (draws < 0) throw ValueError(fmt::format("[weighted] the number of draws is {}", draws));
+    check_examples("weighted", draws);
   }
   int64_t size() const override { return draws_; }
   std::vector<int64_t> order(uint64_t epoch) const override {
@@ -77,13 +80,13 @@ class Weighted final : public Sampler {
 class Sharded final : public Sampler {
  public:
   Sharded(SamplerPtr of, int64_t shard, int64_t shards) : of_(std::move(of)), shard_(shard), shards_(shards) {
-    if (shards < 1 || shard < 0 || shard >= shards) throw ValueError(fmt::format("[sharded] shard {} of {}; expected 0 to {}", shard, shards, shards - 1));
+    if (shards < 1 || shard < 0 || shard >= shards) throw ValueError(fmt::format("[sharded] shard {} of {} shards; they count from 0", shard, shards));
   }
-  int64_t size() const override { return (of_->size() + shards_ - 1) / shards_; }
+  int64_t size() const override { return of_->size() / shards_ + (of_->size() % shards_ != 0 ? 1 : 0); }
   std::vector<int64_t> order(uint64_t epoch) const override {
     const std::vector<int64_t> all = of_->order(epoch);
     std::vector<int64_t> own;
-    for (int64_t i = 0; i < size(); ++i) own.push_back(all[static_cast<size_t>(i * shards_ + shard_) % all.size()]);
+    for (int64_t i = 0; i < size(); ++i) own.push_back(all[(static_cast<size_t>(i * shards_) + static_cast<size_t>(shard_)) % all.size()]);
     return own;
   }
 

@@ -1,4 +1,6 @@
 // The embedded data set. All geometry is fixed-point integer arithmetic, so that every platform draws the same bytes.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -278,7 +280,10 @@ ImageSet draw_set(uint64_t seed, uint32_t split, int64_t images) {
 }  // namespace
 
 Split stroke_digits(uint64_t seed, int64_t train_images, int64_t test_images) {
-  if (train_images < 0 || test_images < 0) throw ValueError("[stroke_digits] the number of images is negative");
+  constexpr int64_t most = int64_t{1} << 24;
+  for (const int64_t images : {train_images, test_images}) {
+    if (images < 0 || images > most) throw ValueError(fmt::format("[stroke_digits] {} images; expected 0 to {}", images, most));
+  }
   return {"stroke-digits", draw_set(seed, 0, train_images), draw_set(seed, 1, test_images)};
 }
 

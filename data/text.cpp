@@ -36,9 +36,9 @@ std::vector<std::string> files_that_end(const std::string& folder, const std::ve
   return files;
 }
 
-void check_block(const TokenStream& stream, int64_t block) {
-  if (block < 1) throw ValueError(fmt::format("[windows] the block is {} tokens, expected at least 1", block));
-  if (stream.size() <= block) throw ValueError(fmt::format("[windows] a block of {} tokens needs {} to predict, but there are {}", block, block + 1, stream.size()));
+void check_block(const char* who, const TokenStream& stream, int64_t block) {
+  if (block < 1) throw ValueError(fmt::format("[{}] the block is {} tokens, expected at least 1", who, block));
+  if (stream.size() <= block) throw ValueError(fmt::format("[{}] a block of {} tokens needs {} to predict, but there are {}", who, block, static_cast<uint64_t>(block) + 1, stream.size()));
 }
 
 Sample window(const TokenStream& stream, int64_t at, int64_t block) {
@@ -79,14 +79,15 @@ TokenStream join_documents(std::span<const std::vector<int32_t>> documents, std:
 }
 
 DatasetPtr windows(const TokenStream& stream, int64_t block, int64_t stride) {
-  check_block(stream, block);
+  check_block("windows", stream, block);
   if (stride < 0) throw ValueError(fmt::format("[windows] the stride is {} tokens, expected at least 1, or 0 for the block", stride));
   const int64_t step = stride == 0 ? block : stride;
   return generated((stream.size() - block - 1) / step + 1, [=](int64_t index, Random&) { return window(stream, index * step, block); });
 }
 
 DatasetPtr random_windows(const TokenStream& stream, int64_t block, int64_t count) {
-  check_block(stream, block);
+  check_block("random_windows", stream, block);
+  if (count < 0) throw ValueError(fmt::format("[random_windows] {} of them cannot be meant", count));
   return generated(count, [=](int64_t, Random& random) { return window(stream, random.integer(stream.size() - block), block); });
 }
 

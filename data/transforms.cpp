@@ -37,8 +37,9 @@ std::span<float> floats(Sample& sample, const char* who) {
   return sample[0].as<float>();
 }
 
+constexpr int64_t most_pixels = int64_t{1} << 28;
+
 void check_size(const char* who, int64_t height, int64_t width) {
-  constexpr int64_t most_pixels = int64_t{1} << 28;
   if (height < 1 || width < 1 || height > most_pixels / width) throw ValueError(fmt::format("[{}] {} x {} pixels; expected 1 to 2^28", who, height, width));
 }
 
@@ -158,7 +159,7 @@ Transform centre_crop(int64_t height, int64_t width) {
 
 Transform random_crop(int64_t height, int64_t width, int64_t padding) {
   check_size("random_crop", height, width);
-  if (padding < 0) throw ValueError(fmt::format("[random_crop] padding is {}", padding));
+  if (padding < 0 || padding > most_pixels) throw ValueError(fmt::format("[random_crop] padding is {}; expected 0 to 2^28", padding));
   return [=](Sample sample, Random& random) {
     const Size from = size_of_image(sample, "random_crop");
     const int64_t down = from.height + 2 * padding - height, right = from.width + 2 * padding - width;
@@ -285,6 +286,7 @@ Transform parse_transform(const std::string& text) {
 }
 
 Statistics channel_statistics(const Dataset& images, int64_t limit) {
+  if (limit < 0) throw ValueError(fmt::format("[channel_statistics] {} examples cannot be meant", limit));
   const int64_t count = limit > 0 ? std::min(limit, images.size()) : images.size();
   if (count == 0) throw ValueError("[channel_statistics] there are no examples");
   const Transform convert = to_float();

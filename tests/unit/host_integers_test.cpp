@@ -1,7 +1,7 @@
 // Every function that takes whole numbers from the host, at the ends of i64: parts, copies, shapes, classes.
 #include <gtest/gtest.h>
 
-#include "tests/unit/host_integers.h"
+#include "tests/support/host_integers.h"
 
 namespace heddle::host_integers {
 namespace {

@@ -4,7 +4,7 @@
 #include "core/graph/control.h"
 #include "nn/embedding.h"
 #include "nn/metrics.h"
-#include "tests/unit/host_integers.h"
+#include "tests/support/host_integers.h"
 
 namespace heddle::host_integers {
 namespace {

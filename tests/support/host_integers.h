@@ -25,7 +25,7 @@ struct Refused {};
 using Outcome = std::variant<Refused, Shape, Values>;
 
 constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max(),
-                  p32 = int64_t{1} << 32, p62 = int64_t{1} << 62;
+                  p31 = int64_t{1} << 31, p32 = int64_t{1} << 32, p62 = int64_t{1} << 62;
 inline const std::vector<int64_t> extremes = {least, most, p32 + 3, -p32 - 1, p62, -p62, p32, -p32, most - 6,
                                               least + 7};
 
@@ -95,6 +95,44 @@ inline void expect(const std::vector<Case>& table) {
     for (const int64_t v : extremes)
       expect_outcome(
           fmt::format("{} of {}", c.name, v), c.name, [&] { return c.call(v); }, c.expected(v));
+  }
+}
+
+// Calls that give no tensor. What is legal passes, the rest is an error of Heddle's that begins with [name], or, where
+// there is no name, with that of any function or class but the ones that nobody called.
+using Legal = std::function<bool(int64_t)>;
+struct Call {
+  const char* name;
+  Legal legal;
+  std::function<void(int64_t)> call;
+};
+inline bool no_number(int64_t) { return false; }
+inline bool any_number(int64_t) { return true; }
+inline bool above_zero(int64_t v) { return v > 0; }
+inline bool below_zero(int64_t v) { return v < 0; }
+inline Legal up_to(int64_t end) {
+  return [end](int64_t v) { return v > 0 && v <= end; };
+}
+
+inline void expect_calls(const std::vector<Call>& table, const std::vector<int64_t>& more = {p31, -p31, -p31 - 1, -1}) {
+  std::vector<int64_t> numbers = extremes;
+  numbers.insert(numbers.end(), more.begin(), more.end());
+  for (size_t i = 0; i < table.size(); ++i) {
+    const Call& c = table[i];
+    for (const int64_t v : numbers) {
+      SCOPED_TRACE(fmt::format("row {}, {} of {}", i, c.name, v));
+      try {
+        c.call(v);
+        EXPECT_TRUE(c.legal(v)) << "no error";
+      } catch (const Error& e) {
+        const std::string text = e.what();
+        EXPECT_FALSE(c.legal(v)) << text;
+        if (*c.name != 0) EXPECT_EQ(text.rfind(fmt::format("[{}]", c.name), 0), 0U) << text;
+        else EXPECT_TRUE(text.starts_with('[') && !text.starts_with("[shape]") && !text.starts_with("[init")) << text;
+      } catch (const std::exception& e) {
+        ADD_FAILURE() << "no error of Heddle's: " << e.what();
+      }
+    }
   }
 }
 
