@@ -228,6 +228,8 @@ TEST_F(Csv, BadFilesAreNamedWithTheLine) {
   EXPECT_TRUE(contains(error("a,b\n\"1\"2,x\n"), "bad.csv:2: a quoted field goes on behind its closing quote"));
   EXPECT_TRUE(contains(error("a,b\n1,x\none,x\n"), "bad.csv:3: 'one' in column 'a' is not a number"));
   EXPECT_TRUE(contains(error("a,b\n,x\n"), "'' in column 'a' is not a number"));
+  EXPECT_TRUE(contains(error("a,b\n ,x\n"), "bad.csv:2: ' ' in column 'a' is not a number"));
+  EXPECT_TRUE(contains(error("a,b\n \t ,x\n"), "in column 'a' is not a number"));
   EXPECT_TRUE(contains(error("b,b\n1,x\n"), "two columns have one name"));
   EXPECT_TRUE(contains(error(""), "there are no rows"));
   const data::CsvTable table(write("good.csv", "a,b\n1,x\n"));
