@@ -82,11 +82,24 @@ void ExponentialAverage::load_state_dict(const StateDict& state) {
 
 ExponentialAverage::Scope::Scope(const ExponentialAverage& average) : parameters_(average.parameters_) {
   const NoGradScope no_grad;
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    before_.push_back(copied(parameters_[i], parameters_[i].dtype()));
-    parameters_[i].assign(average.averages_[i].to(parameters_[i].dtype()));
+  std::vector<NodePtr> nodes;
+  for (const Tensor& parameter : parameters_) {
+    before_.push_back(copied(parameter, parameter.dtype()));
+    nodes.push_back(parameter.node());
   }
-  eval_pending();
+  try {
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      parameters_[i].assign(average.averages_[i].to(parameters_[i].dtype()));
+    }
+    eval_pending();
+  } catch (...) {
+    // What was recorded is forgotten, and what a device has written all the same is written again.
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!nodes[i]->overwritten) parameters_[i].impl()->set_node(nodes[i]);
+      parameters_[i].assign(before_[i]);
+    }
+    throw;
+  }
 }
 
 void ExponentialAverage::Scope::end() {

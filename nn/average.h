@@ -32,7 +32,7 @@ class ExponentialAverage {
   void load_state_dict(const StateDict& state);
 
   // While it lives, the parameters hold the averages; what they held comes back with its end. Not to be nested, nor
-  // trained in.
+  // trained in. The parameters are as they were when the constructor throws.
   class Scope {
    public:
     explicit Scope(const ExponentialAverage& average);

@@ -251,5 +251,44 @@ TEST_F(FaultyTraining, AFailedTensorDoesNotStandInTheWayOfOthers) {
   EXPECT_EQ(later.to_doubles()[2], 3.5);
 }
 
+// Whatever fails while the averages are put in the parameters' place: the parameters are as before.
+TEST_F(FaultyTraining, AveragesThatCannotBePutInPlaceLeaveTheParameters) {
+  start_afresh();
+  const auto made = [&](DType dtype, int64_t n) { return arange(0, static_cast<double>(n), 1, DType::f32, &dev()).to(dtype); };
+  Tensor wide = made(DType::f32, 5).set_requires_grad(), half = made(DType::f16, 300).set_requires_grad();
+  nn::ExponentialAverage average({wide, half}, 0.5);
+  wide.assign(wide.detach() + 1.5);
+  half.assign(half.detach() * 0.25);
+  average.update();
+  eval_pending();
+  const std::vector<uint8_t> before[] = {wide.to_bytes(), half.to_bytes()};
+  int met = 0;
+  for (const Call call : test::all_calls) {
+    for (uint64_t at = 1;; ++at) {
+      faults().reset({call, at, Fault::error});
+      bool failed = false;
+      try {
+        const nn::ExponentialAverage::Scope in_place(average);
+        faults().reset();  // what is left of the plan is not for the way back
+      } catch (const Error&) {
+        failed = true;
+      }
+      faults().reset();
+      const std::string when = fmt::format("{} {}", test::name_of(call), at);
+      EXPECT_EQ(wide.to_bytes(), before[0]) << when;
+      EXPECT_EQ(half.to_bytes(), before[1]) << when;
+      EXPECT_TRUE(wide.requires_grad() && wide.is_leaf()) << when;
+      if (!failed) break;
+      ++met;
+    }
+  }
+  EXPECT_GE(met, 5);
+  {
+    const nn::ExponentialAverage::Scope in_place(average);
+    EXPECT_EQ(wide.to_bytes(), average.averages()[0].to_bytes());
+  }
+  EXPECT_EQ(wide.to_bytes(), before[0]);
+}
+
 }  // namespace
 }  // namespace heddle
