@@ -237,6 +237,23 @@ TEST_P(IndexExtremes, ClassNumbers) {
     }
     return all;
   });
+  // Of each row: class 2, the one that is tried, and 5, or class 2 alone where it is negative, which ends the list.
+  expect("multilabel_margin_loss", [&](const Tensor& i) {
+    const int64_t n = i.dim(0);
+    const auto column = [&](int64_t c) { return full({n, 1}, static_cast<double>(c), i.dtype(), &dev()); };
+    return multilabel_margin_loss(logits(n), concat({column(2), unsqueeze(i, 1), column(5), column(-1), column(0), column(p31 - 1), column(1)}, 1), Reduction::none);
+  }, [](const Indices& i) {
+    Values all;
+    for (const int64_t v : i) {
+      const Indices listed = v < 0 ? Indices{2} : Indices{2, v, 5};
+      double sum = 0;
+      for (const int64_t y : listed) {
+        for (int64_t c = 0; c < rows; ++c) sum += std::ranges::count(listed, c) > 0 ? 0 : std::max(0.0, 1.0 - logit(read(y)) + logit(c));
+      }
+      all.push_back(sum / rows);
+    }
+    return all;
+  });
   check();
 }
 
