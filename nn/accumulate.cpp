@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "core/graph/functions.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -16,6 +17,7 @@ std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch
     throw ShapeError(fmt::format("[accumulate] a tensor of the batch is {}, but another one has {} examples along axis 0", tensor.shape().str(), examples));
   }
   if (parts < 1 || parts > examples) throw ValueError(fmt::format("[accumulate] {} parts of {} examples; there must be at least one part, and an example in each", parts, examples));
+  checked_size("accumulate", "the number of parts", parts, most_rows);
   std::vector<int64_t> bounds{0};
   for (int64_t i = 0; i < parts; ++i) bounds.push_back(bounds.back() + examples / parts + (i < examples % parts ? 1 : 0));
   return bounds;

@@ -11,6 +11,7 @@
 #include "core/base/print_error.h"
 #include "core/graph/functions.h"
 #include "core/graph/trace.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -73,7 +74,7 @@ void ExponentialAverage::load_state_dict(const StateDict& state) {
       throw ShapeError(fmt::format("[ExponentialAverage] state {} has shape {} but the parameter is {}", i, found->second.shape().str(), averages_[i].shape().str()));
     }
   }
-  updates_ = static_cast<int64_t>(updates->second.item());
+  updates_ = count_of_updates("ExponentialAverage", updates->second);
   for (size_t i = 0; i < averages_.size(); ++i) {
     averages_[i] = copied(state.at(std::to_string(i)).to(averages_[i].device()), averages_[i].dtype());
   }

@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 
 Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& o, bool with_bias, DeviceContext* device,
@@ -17,17 +19,18 @@ Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in
   if (in < 1 || out < 1 || o.groups < 1 || in % o.groups != 0 || out % o.groups != 0) {
     throw ValueError(fmt::format("[{}] {} groups do not divide {} input and {} output channels", name, o.groups, in, out));
   }
-  Shape shape{transposed ? in : out, (transposed ? out : in) / o.groups};
+  std::vector<int64_t> sizes{transposed ? in : out, (transposed ? out : in) / o.groups};
   for (int64_t k : kernel) {
     if (k < 1) throw ValueError(fmt::format("[{}] kernel ({}) has a size below 1", name, fmt::join(kernel, ", ")));
-    shape.push_back(k);
+    sizes.push_back(checked_size(name, "a size of the kernel", k));
   }
+  const Shape shape = parameter_shape(name, sizes);
   weight = heddle::zeros(shape, DType::f32, device);
   init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
   const double bound = 1 / std::sqrt(static_cast<double>(init::fans_of(shape).in));
   weight = add_parameter("weight", weight);
   if (!with_bias) return;
-  bias = heddle::zeros(Shape{out}, DType::f32, device);
+  bias = heddle::zeros(parameter_shape(name, {out}), DType::f32, device);
   init::uniform(bias, -bound, bound, generator);
   bias = add_parameter("bias", bias);
 }

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 namespace {
 
 void check(const Module& model, int64_t batch) {
   if (model.training()) throw ValueError(fmt::format("[decoder] {} is in training mode, in which dropout is random; call eval()", model.kind()));
-  if (batch < 1) throw ValueError(fmt::format("[decoder] the batch is {}, expected at least 1", batch));
+  checked_size("decoder", "the batch", batch, most_rows);
 }
 
 void check_tokens(const Tensor& tokens, int64_t batch, int64_t context) {
@@ -74,7 +76,7 @@ class RecurrentDecoder final : public Decoder {
 
 class UncachedDecoder final : public Decoder {
  public:
-  UncachedDecoder(const Gpt& model, int64_t batch) : model_(model), rows_(static_cast<size_t>(batch)) { check(model, batch); }
+  UncachedDecoder(const Gpt& model, int64_t batch) : model_(model), rows_((check(model, batch), static_cast<size_t>(batch))) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return model_.options().context; }
   DeviceContext& device() const override { return model_.parameters().front().device(); }

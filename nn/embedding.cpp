@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "nn/pool.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -10,8 +11,11 @@ namespace {
 Tensor table(const char* who, int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device, Generator* generator) {
   if (rows < 1 || width < 1) throw ValueError(fmt::format("[{}] {} rows of {}; both must be positive", who, rows, width));
   if (padding && (*padding < 0 || *padding >= rows)) throw ValueError(fmt::format("[{}] padding is {}; it must be one of the {} rows", who, *padding, rows));
-  const Tensor drawn = normal(Shape{rows, width}, 0, 1, device, generator);
-  return padding ? drawn * cast(reshape(arange(0, static_cast<double>(rows), 1, DType::i32, &drawn.device()), {rows, 1}) != static_cast<double>(*padding), DType::f32) : drawn;
+  const Tensor drawn = normal(parameter_shape(who, {rows, width}), 0, 1, device, generator);
+  if (!padding) return drawn;
+  const DType dtype = rows <= most_size ? DType::i32 : DType::i64;
+  const Tensor numbers = reshape(arange(0, static_cast<double>(rows), 1, dtype, &drawn.device()), {rows, 1});
+  return drawn * cast(numbers != static_cast<double>(*padding), DType::f32);
 }
 
 }  // namespace

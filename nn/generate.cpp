@@ -36,7 +36,9 @@ void check(const Sampling& how) {
 
 void check_prompt(const Decoder& decoder, std::span<const int32_t> prompt, int64_t tokens) {
   if (prompt.empty()) throw ValueError("[generate] the prompt is empty; a model goes on with at least one token");
-  if (tokens < 0) throw ValueError(fmt::format("[generate] {} tokens cannot be generated", tokens));
+  if (tokens < 0 || tokens > INT32_MAX) {
+    throw ValueError(fmt::format("[generate] {} tokens cannot be generated; expected 0 to 2^31 - 1", tokens));
+  }
   const auto bad = std::ranges::find_if(prompt, [&](int32_t t) { return t < 0 || t >= decoder.vocabulary(); });
   if (bad != prompt.end()) throw ValueError(fmt::format("[generate] token {} of the prompt is not among the model's {}; is this the model's tokenizer?", *bad, decoder.vocabulary()));
 }

@@ -3,7 +3,10 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <limits>
+#include <new>
 #include <numbers>
+#include <stdexcept>
 
 #include "core/graph/philox.h"
 
@@ -21,13 +24,25 @@ std::array<uint32_t, 4> next_key(Generator* generator) {
           static_cast<uint32_t>(draw >> 32)};
 }
 
+// As many as the tensor has.
+std::vector<uint8_t> host_bytes(const Tensor& x) {
+  uint64_t bytes = 0;
+  const bool fits = !__builtin_mul_overflow(static_cast<uint64_t>(x.numel()), uint64_t{size_of(x.dtype())}, &bytes);
+  try {
+    return std::vector<uint8_t>(fits ? bytes : std::numeric_limits<uint64_t>::max());
+  } catch (const std::bad_alloc&) {
+  } catch (const std::length_error&) {
+  }
+  throw OutOfMemory(fmt::format("[init] the host has no memory for {} {}", x.shape().str(), name_of(x.dtype())));
+}
+
 // Uploads values in the tensor's dtype and puts them under the same handle; nothing is recorded or computed on the
 // device.
 template <class F>
 void fill(Tensor& x, const F& value_at) {
   if (skipping) return;
   const size_t count = static_cast<size_t>(x.numel());
-  std::vector<uint8_t> bytes(count * size_of(x.dtype()));
+  std::vector<uint8_t> bytes = host_bytes(x);
   for (size_t i = 0; i < count; ++i) store_element(bytes.data(), x.dtype(), i, value_at(i));
   const bool trained = x.impl()->requires_grad;
   const Tensor value = Tensor::from_bytes(bytes.data(), count, x.dtype(), x.shape(), &x.device());
@@ -54,7 +69,8 @@ double kaiming_gain(const Tensor& x, double slope, Fan fan, const char* who) {
 double xavier_gain(const Tensor& x, double gain, const char* who) {
   check_finite(gain, who, "gain");
   const Fans fans = fans_of(x.shape());
-  return fans.in + fans.out == 0 ? 0 : gain * std::sqrt(2.0 / static_cast<double>(fans.in + fans.out));
+  const double both = static_cast<double>(fans.in) + static_cast<double>(fans.out);
+  return both == 0 ? 0 : gain * std::sqrt(2.0 / both);
 }
 
 }  // namespace
@@ -65,9 +81,14 @@ SkipScope::~SkipScope() { skipping = before_; }
 Fans fans_of(const Shape& shape) {
   if (shape.rank() < 2)
     throw ShapeError(fmt::format("[init] fans need a weight of rank 2 or more (out, in, ...), not {}", shape.str()));
-  int64_t field = 1;
-  for (int axis = 2; axis < shape.rank(); ++axis) field *= shape[axis];
-  return {shape[1] * field, shape[0] * field};
+  Fans fans{shape[1], shape[0]};
+  bool overflow = false;
+  for (int axis = 2; axis < shape.rank(); ++axis) {
+    overflow = __builtin_mul_overflow(fans.in, shape[axis], &fans.in) || overflow;
+    overflow = __builtin_mul_overflow(fans.out, shape[axis], &fans.out) || overflow;
+  }
+  if (overflow) throw ShapeError(fmt::format("[init] the fans of {} do not fit 64 bits", shape.str()));
+  return fans;
 }
 
 void constant(Tensor& x, double value) {

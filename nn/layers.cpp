@@ -4,16 +4,18 @@
 
 #include <cmath>
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 
 Linear::Linear(int64_t in, int64_t out, bool with_bias, DeviceContext* device, Generator* generator)
     : Module("Linear") {
   if (in < 0 || out < 0) throw ValueError(fmt::format("[Linear] sizes must not be negative: in {}, out {}", in, out));
-  weight = heddle::zeros(Shape{out, in}, DType::f32, device);
+  weight = heddle::zeros(parameter_shape("Linear", {out, in}), DType::f32, device);
   init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
   weight = add_parameter("weight", weight);
   if (!with_bias) return;
-  bias = heddle::zeros(Shape{out}, DType::f32, device);
+  bias = heddle::zeros(parameter_shape("Linear", {out}), DType::f32, device);
   const double bound = in > 0 ? 1 / std::sqrt(static_cast<double>(in)) : 0;
   init::uniform(bias, -bound, bound, generator);
   bias = add_parameter("bias", bias);

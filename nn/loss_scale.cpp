@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/graph/functions.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -17,7 +18,7 @@ const LossScaleOptions& checked(const LossScaleOptions& o) {
   check("start", o.start, o.start > 0, "positive and finite");
   check("growth", o.growth, o.growth >= 1, "at least 1 and finite");
   check("backoff", o.backoff, o.backoff > 0 && o.backoff <= 1, "in (0, 1]");
-  check("interval", static_cast<double>(o.interval), o.interval >= 1, "at least 1");
+  checked_size("LossScale", "interval", o.interval);  // good updates are counted in 32 bits
   return o;
 }
 

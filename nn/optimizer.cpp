@@ -10,6 +10,7 @@
 
 #include "core/graph/autocast.h"
 #include "nn/clip.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -276,7 +277,7 @@ void Optimizer::load_state_dict(const StateDict& given) {
     slot.tensors.clear();
     const auto steps = left.extract(fmt::format("{}.step", i));
     if (steps.empty()) continue;  // never stepped
-    slot.steps = static_cast<int64_t>(steps.mapped().item());
+    slot.steps = count_of_updates(name_.c_str(), steps.mapped());
     for (const State& state : states_of(slot.parameter)) {
       const auto found = left.extract(fmt::format("{}.{}", i, state.name));
       if (found.empty()) {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "nn/init.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -38,10 +39,10 @@ std::vector<Tensor> next_state(RecurrentKind kind, const RecurrentWeights& w, in
 
 // Parameters in PyTorch's order, under names that `name` makes of "weight_ih" and so on.
 template <class Add>
-RecurrentWeights make_weights(RecurrentKind kind, int64_t in, int64_t hidden, int64_t projection, bool bias, DeviceContext* device, Generator* generator, const Add& add) {
+RecurrentWeights make_weights(const char* who, RecurrentKind kind, int64_t in, int64_t hidden, int64_t projection, bool bias, DeviceContext* device, Generator* generator, const Add& add) {
   const double bound = 1 / std::sqrt(static_cast<double>(hidden));
-  const auto make = [&](const char* name, const Shape& shape) {
-    Tensor value = zeros(shape, DType::f32, device);
+  const auto make = [&](const char* name, std::initializer_list<int64_t> sizes) {
+    Tensor value = zeros(parameter_shape(who, sizes), DType::f32, device);
     init::uniform(value, -bound, bound, generator);
     return add(name, value);
   };
@@ -55,16 +56,12 @@ RecurrentWeights make_weights(RecurrentKind kind, int64_t in, int64_t hidden, in
   return w;
 }
 
-void check_sizes(const char* kind, int64_t in, int64_t hidden) {
-  if (in < 1 || hidden < 1) throw ValueError(fmt::format("[{}] sizes must be positive: in {}, hidden {}", kind, in, hidden));
-}
-
 }  // namespace
 
 Recurrent::Recurrent(const char* kind, RecurrentKind type, int64_t in, int64_t hidden, const RecurrentOptions& options)
     : Module(kind), type_(type), hidden_(hidden), options_(options) {
-  check_sizes(kind, in, hidden);
-  if (options.layers < 1) throw ValueError(fmt::format("[{}] {} layers; there must be at least one", kind, options.layers));
+  check_sizes(kind, {{"in", in}, {"hidden", hidden}});
+  checked_size(kind, "layers", options.layers, most_layers);
   if (!(options.dropout >= 0 && options.dropout <= 1)) throw ValueError(fmt::format("[{}] dropout is {}; it is a probability", kind, options.dropout));
   if (options.projection != 0 && type != RecurrentKind::lstm) throw ValueError(fmt::format("[{}] only an LSTM has a projection", kind));
   if (options.projection < 0 || options.projection >= hidden) {
@@ -73,7 +70,7 @@ Recurrent::Recurrent(const char* kind, RecurrentKind type, int64_t in, int64_t h
   const int64_t width = options.projection > 0 ? options.projection : hidden;
   for (int64_t l = 0; l < options.layers; ++l) {
     for (int64_t d = 0; d < directions(); ++d) {
-      weights_.push_back(make_weights(type, l == 0 ? in : width * directions(), hidden, options.projection, options.bias, options.device, options.generator,
+      weights_.push_back(make_weights(kind, type, l == 0 ? in : width * directions(), hidden, options.projection, options.bias, options.device, options.generator,
                                       [&](const char* name, const Tensor& value) { return add_parameter(fmt::format("{}_l{}{}", name, l, d == 1 ? "_reverse" : ""), value); }));
     }
   }
@@ -164,8 +161,8 @@ Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial, c
 
 RecurrentCell::RecurrentCell(const char* kind, RecurrentKind type, int64_t in, int64_t hidden, bool bias, DeviceContext* device, Generator* generator)
     : Module(kind), type_(type), hidden_(hidden) {
-  check_sizes(kind, in, hidden);
-  weights_ = make_weights(type, in, hidden, 0, bias, device, generator, [&](const char* name, const Tensor& value) { return add_parameter(name, value); });
+  check_sizes(kind, {{"in", in}, {"hidden", hidden}});
+  weights_ = make_weights(kind, type, in, hidden, 0, bias, device, generator, [&](const char* name, const Tensor& value) { return add_parameter(name, value); });
 }
 
 std::vector<Tensor> RecurrentCell::step(const Tensor& x, const std::vector<Tensor>& state) const {

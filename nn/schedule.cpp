@@ -19,8 +19,12 @@ void check_count(const char* name, const char* what, int64_t value, int64_t leas
   if (value < least) throw ValueError(fmt::format("[schedule::{}] {} is {}; it must be at least {}", name, what, value, least));
 }
 
+// The updates before the n-th; updates count from 1.
+int64_t before(int64_t n) { return std::max<int64_t>(n, 1) - 1; }
 // Progress from 0, at the first update, to 1.
-double share(int64_t update, int64_t updates) { return std::clamp(static_cast<double>(update - 1) / static_cast<double>(updates), 0.0, 1.0); }
+double share(int64_t update, int64_t updates) {
+  return std::clamp(static_cast<double>(before(update)) / static_cast<double>(updates), 0.0, 1.0);
+}
 
 double along_cosine(double from, double to, double share) { return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share)); }
 double along_line(double from, double to, double share) { return from + (to - from) * share; }
@@ -38,7 +42,7 @@ Schedule step(double lr, int64_t every, double gamma) {
   check_rate("step", "lr", lr);
   check_rate("step", "gamma", gamma);
   check_count("step", "every", every);
-  return [=](int64_t n) { return lr * std::pow(gamma, static_cast<double>((n - 1) / every)); };
+  return [=](int64_t n) { return lr * std::pow(gamma, static_cast<double>(before(n) / every)); };
 }
 
 Schedule multi_step(double lr, std::vector<int64_t> milestones, double gamma) {
@@ -46,7 +50,7 @@ Schedule multi_step(double lr, std::vector<int64_t> milestones, double gamma) {
   check_rate("multi_step", "gamma", gamma);
   if (!std::is_sorted(milestones.begin(), milestones.end())) throw ValueError("[schedule::multi_step] the milestones are not ascending");
   return [=, milestones = std::move(milestones)](int64_t n) {
-    const auto passed = std::upper_bound(milestones.begin(), milestones.end(), n - 1) - milestones.begin();
+    const auto passed = std::upper_bound(milestones.begin(), milestones.end(), before(n)) - milestones.begin();
     return lr * std::pow(gamma, static_cast<double>(passed));
   };
 }
@@ -54,7 +58,7 @@ Schedule multi_step(double lr, std::vector<int64_t> milestones, double gamma) {
 Schedule exponential(double lr, double gamma) {
   check_rate("exponential", "lr", lr);
   check_rate("exponential", "gamma", gamma);
-  return [=](int64_t n) { return lr * std::pow(gamma, static_cast<double>(n - 1)); };
+  return [=](int64_t n) { return lr * std::pow(gamma, static_cast<double>(before(n))); };
 }
 
 Schedule linear(double lr, int64_t updates, double from, double to) {
@@ -85,11 +89,11 @@ Schedule cosine_restarts(double lr, int64_t first_cycle, int64_t growth, double 
   check_count("cosine_restarts", "first_cycle", first_cycle);
   check_count("cosine_restarts", "growth", growth);
   return [=](int64_t n) {
-    int64_t at = n - 1, length = first_cycle;
+    int64_t at = before(n), length = first_cycle;
     if (growth == 1) at %= length;
     while (at >= length) {
       at -= length;
-      length *= growth;
+      if (__builtin_mul_overflow(length, growth, &length)) length = std::numeric_limits<int64_t>::max();
     }
     return along_cosine(lr, least, static_cast<double>(at) / static_cast<double>(length));
   };
@@ -105,7 +109,7 @@ Schedule one_cycle(double highest, int64_t updates, const OneCycle& options) {
   const double first = highest * options.start, end = first * options.end;
   const auto along = options.cosine ? along_cosine : along_line;
   return [=](int64_t n) {
-    const double at = std::min(static_cast<double>(n - 1), last);
+    const double at = std::min(static_cast<double>(before(n)), last);
     return at <= top ? along(first, highest, top > 0 ? at / top : 1.0) : along(highest, end, (at - top) / (last - top));
   };
 }
@@ -116,10 +120,10 @@ Schedule cyclical(double lowest, double highest, int64_t up, int64_t down, doubl
   check_rate("cyclical", "shrink", shrink);
   check_count("cyclical", "up", up);
   check_count("cyclical", "down", down, 0);
-  const int64_t length = up + (down == 0 ? up : down);
+  const uint64_t rise = static_cast<uint64_t>(up), length = rise + static_cast<uint64_t>(down == 0 ? up : down);
   return [=](int64_t n) {
-    const int64_t cycle = (n - 1) / length, at = (n - 1) % length;
-    const double height = at <= up ? static_cast<double>(at) / static_cast<double>(up) : static_cast<double>(length - at) / static_cast<double>(length - up);
+    const uint64_t passed = static_cast<uint64_t>(before(n)), cycle = passed / length, at = passed % length;
+    const double height = at <= rise ? static_cast<double>(at) / static_cast<double>(rise) : static_cast<double>(length - at) / static_cast<double>(length - rise);
     return lowest + (highest - lowest) * height * std::pow(shrink, static_cast<double>(cycle));
   };
 }
@@ -127,7 +131,10 @@ Schedule cyclical(double lowest, double highest, int64_t up, int64_t down, doubl
 Schedule warmup(int64_t updates, Schedule then, double from) {
   check_count("warmup", "updates", updates, 0);
   check_rate("warmup", "from", from);
-  return [=, then = std::move(then)](int64_t n) { return n > updates ? then(n - updates) : then(1) * along_line(from, 1, share(n, updates)); };
+  return [=, then = std::move(then)](int64_t given) {
+    const int64_t n = std::max<int64_t>(given, 1);
+    return n > updates ? then(n - updates) : then(1) * along_line(from, 1, share(n, updates));
+  };
 }
 
 Schedule sequence(std::vector<std::pair<Schedule, int64_t>> parts) {
@@ -157,7 +164,7 @@ double Plateau::observe(double metric) {
   const double margin = options_.threshold * std::abs(best_);
   const bool better = std::isinf(best_) ? !std::isnan(metric) : options_.larger_is_better ? metric > best_ + margin : metric < best_ - margin;
   if (better) best_ = metric;
-  bad_ = better ? 0 : bad_ + 1;
+  bad_ = better ? 0 : std::min(bad_, std::numeric_limits<int64_t>::max() - 1) + 1;
   if (cooling_ > 0) {
     --cooling_;
     bad_ = 0;
@@ -171,6 +178,9 @@ double Plateau::observe(double metric) {
 }
 
 void Plateau::set_state(const State& state) {
+  if (state.bad < 0 || state.cooling < 0) {
+    throw ValueError(fmt::format("[Plateau] the state counts {} observations and {} of a cooldown; neither is negative", state.bad, state.cooling));
+  }
   lr_ = state.lr;
   best_ = state.best;
   bad_ = state.bad;

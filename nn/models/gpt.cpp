@@ -6,6 +6,7 @@
 
 #include "core/graph/checkpoint.h"
 #include "nn/models/parts.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -19,7 +20,7 @@ Linear linear(int64_t in, int64_t out, double stddev, DeviceContext* device, Gen
 }
 
 Tensor embedding_table(int64_t rows, int64_t width, double stddev, DeviceContext* device, Generator* generator) {
-  Tensor table = heddle::zeros({rows, width}, DType::f32, device);
+  Tensor table = heddle::zeros(parameter_shape("Gpt", {rows, width}), DType::f32, device);
   init::normal(table, 0, stddev, generator);
   return table;
 }
@@ -27,9 +28,8 @@ Tensor embedding_table(int64_t rows, int64_t width, double stddev, DeviceContext
 double residual_stddev(const GptOptions& o) { return 0.02 / std::sqrt(2.0 * static_cast<double>(o.layers)); }
 
 const GptOptions& checked(const GptOptions& o) {
-  if (o.vocabulary < 1 || o.context < 1 || o.layers < 1 || o.heads < 1 || o.width < 1) {
-    throw ValueError(fmt::format("[Gpt] sizes must be positive: vocabulary {}, context {}, layers {}, heads {}, width {}", o.vocabulary, o.context, o.layers, o.heads, o.width));
-  }
+  check_sizes("Gpt", {{"vocabulary", o.vocabulary}, {"context", o.context}, {"heads", o.heads}, {"width", o.width}});
+  checked_size("Gpt", "layers", o.layers, most_layers);
   if (o.width % o.heads != 0) throw ValueError(fmt::format("[Gpt] {} heads do not divide the width {}", o.heads, o.width));
   if (!(o.dropout >= 0 && o.dropout < 1)) throw ValueError(fmt::format("[Gpt] dropout is {}; it must be in [0, 1)", o.dropout));
   return o;
@@ -154,7 +154,7 @@ Tensor Gpt::forward(const Tensor& tokens) {
 }
 
 KvCache Gpt::make_cache(int64_t batch) const {
-  const Shape shape{batch, 2, options_.heads, options_.context, options_.width / options_.heads};
+  const Shape shape = parameter_shape("Gpt", {batch, 2, options_.heads, options_.context, options_.width / options_.heads});
   DeviceContext* device = &wte_.device();
   KvCache cache{{}, zeros({1}, DType::i32, device)};
   for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back(zeros(shape, wte_.dtype(), device));

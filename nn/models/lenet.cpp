@@ -4,6 +4,7 @@
 
 #include "nn/models/conv_norm.h"
 #include "nn/pool.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -20,9 +21,12 @@ Sequential make_features(const LeNetOptions& o, DeviceContext* device, Generator
 
 Sequential make_classifier(const LeNetOptions& o, DeviceContext* device, Generator* generator) {
   if (o.stages.empty()) throw ValueError("[LeNet] no stages");
-  const int64_t height = o.height >> o.stages.size(), width = o.width >> o.stages.size();
+  check_sizes("LeNet", {{"height", o.height}, {"width", o.width}});
+  const size_t halved = std::min<size_t>(o.stages.size(), 62);
+  const int64_t height = o.height >> halved, width = o.width >> halved;
   if (height < 1 || width < 1) throw ValueError(fmt::format("[LeNet] nothing is left of a {}x{} image after {} stages that halve it", o.height, o.width, o.stages.size()));
-  return Sequential(Flatten(), Linear(o.stages.back() * height * width, o.hidden, true, device, generator), ReLU(), Dropout(o.dropout, generator),
+  const int64_t in = parameter_shape("LeNet", {o.stages.back(), height, width}).numel();
+  return Sequential(Flatten(), Linear(in, o.hidden, true, device, generator), ReLU(), Dropout(o.dropout, generator),
                     Linear(o.hidden, o.classes, true, device, generator));
 }
 

@@ -6,6 +6,7 @@
 
 #include "nn/activations.h"
 #include "nn/models/conv_norm.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -33,13 +34,18 @@ class InvertedResidual : public Module {
 
 // The nearest multiple of 8 that is not below nine tenths of it.
 int64_t scaled(int64_t channels, double width) {
-  const double wanted = static_cast<double>(channels) * width;
+  const double wanted = static_cast<double>(checked_size("MobileNetV2", "a number of channels", channels)) * width;
+  if (wanted > static_cast<double>(most_size)) throw ValueError(fmt::format("[MobileNetV2] {} channels times {} are too many", channels, width));
   const int64_t rounded = std::max<int64_t>(8, static_cast<int64_t>(wanted + 4) / 8 * 8);
   return static_cast<double>(rounded) < 0.9 * wanted ? rounded + 8 : rounded;
 }
 
 const MobileNetV2Options& checked(const MobileNetV2Options& o) {
   if (!(o.width > 0) || o.classes < 1) throw ValueError(fmt::format("[MobileNetV2] sizes must be positive: width {}, classes {}", o.width, o.classes));
+  for (const InvertedResiduals& stage : o.stages) {
+    checked_size("MobileNetV2", "the number of a stage's blocks", stage.blocks, most_layers);
+    checked_size("MobileNetV2", "the expansion", stage.expansion);
+  }
   return o;
 }
 

@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 namespace {
 
 const RecurrentLmOptions& checked(const RecurrentLmOptions& o) {
-  if (o.vocabulary < 1 || o.width < 1) throw ValueError(fmt::format("[RecurrentLm] sizes must be positive: vocabulary {}, width {}", o.vocabulary, o.width));
+  check_sizes("RecurrentLm", {{"vocabulary", o.vocabulary}, {"width", o.width}, {"hidden", o.hidden}});
   if (o.tied && o.width != o.hidden) throw ValueError(fmt::format("[RecurrentLm] tied weights need an embedding as wide as the hidden state: width {}, hidden {}", o.width, o.hidden));
   return o;
 }

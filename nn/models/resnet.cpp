@@ -5,13 +5,16 @@
 #include <algorithm>
 
 #include "nn/models/conv_norm.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 const ResNetOptions& checked(const ResNetOptions& o) {
   if (o.blocks.empty() || std::ranges::any_of(o.blocks, [](int64_t n) { return n < 1; })) throw ValueError("[ResNet] each stage needs a block, and there must be a stage");
-  if (o.width < 1 || o.classes < 1) throw ValueError(fmt::format("[ResNet] sizes must be positive: width {}, classes {}", o.width, o.classes));
+  checked_size("ResNet", "the number of stages", static_cast<int64_t>(o.blocks.size()), 16);  // each is twice as wide
+  for (const int64_t blocks : o.blocks) checked_size("ResNet", "the number of a stage's blocks", blocks, most_layers);
+  check_sizes("ResNet", {{"width", o.width}, {"classes", o.classes}});
   return o;
 }
 
@@ -30,7 +33,7 @@ void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride
 }
 
 ResNetBlock::ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device, Generator* generator) : Module("ResNetBlock") {
-  const int64_t out = bottleneck ? width * expansion : width;
+  const int64_t out = checked_size("ResNetBlock", "width", width) * (bottleneck ? expansion : 1);
   if (bottleneck) append(in, width, 1, 1, device, generator);
   append(bottleneck ? width : in, width, 3, stride, device, generator);
   append(width, out, bottleneck ? 1 : 3, 1, device, generator);

@@ -5,11 +5,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 namespace {
 
 const UNetOptions& checked(const UNetOptions& o) {
   if (o.multipliers.empty() || std::ranges::any_of(o.multipliers, [](int64_t m) { return m < 1; })) throw ValueError("[UNet] there must be a level, and multipliers are positive");
+  for (const int64_t m : o.multipliers) checked_size("UNet", "a multiplier", m);
+  check_sizes("UNet", {{"in", o.in}, {"out", o.out}, {"width", o.width}});
   if (o.groups < 1 || o.width < 1 || o.width % o.groups != 0) throw ValueError(fmt::format("[UNet] {} groups do not divide the width {}", o.groups, o.width));
   if (o.time && o.width % 2 != 0) throw ValueError(fmt::format("[UNet] with time the width must be even, not {}", o.width));
   return o;

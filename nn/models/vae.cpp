@@ -4,12 +4,15 @@
 
 #include "core/base/error.h"
 
+#include "nn/sizes.h"
+
 namespace heddle::nn {
 namespace {
 
-Mlp make_encoder(const AutoencoderOptions& o, int64_t out, DeviceContext* device, Generator* generator) {
-  if (o.in < 1 || o.latent < 1) throw ValueError(fmt::format("[autoencoder] sizes must be positive: in {}, latent {}", o.in, o.latent));
-  return Mlp({.in = o.in, .hidden = o.hidden, .out = out, .activation = o.activation}, device, generator);
+// `numbers` for each of the latent ones.
+Mlp make_encoder(const AutoencoderOptions& o, int64_t numbers, DeviceContext* device, Generator* generator) {
+  check_sizes("autoencoder", {{"in", o.in}, {"latent", o.latent}});
+  return Mlp({.in = o.in, .hidden = o.hidden, .out = numbers * o.latent, .activation = o.activation}, device, generator);
 }
 
 Mlp make_decoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator) {
@@ -19,13 +22,13 @@ Mlp make_decoder(const AutoencoderOptions& o, DeviceContext* device, Generator* 
 }  // namespace
 
 Autoencoder::Autoencoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
-    : Module("Autoencoder"), encoder_(add("encoder", make_encoder(o, o.latent, device, generator))), decoder_(add("decoder", make_decoder(o, device, generator))) {}
+    : Module("Autoencoder"), encoder_(add("encoder", make_encoder(o, 1, device, generator))), decoder_(add("decoder", make_decoder(o, device, generator))) {}
 
 Vae::Vae(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
     : Module("Vae"),
       generator_(generator),
       latent_(o.latent),
-      encoder_(add("encoder", make_encoder(o, 2 * o.latent, device, generator))),
+      encoder_(add("encoder", make_encoder(o, 2, device, generator))),
       decoder_(add("decoder", make_decoder(o, device, generator))) {}
 
 Vae::Latent Vae::encode(const Tensor& x) {
@@ -39,7 +42,8 @@ Tensor Vae::draw(const Latent& latent, Generator* generator) const {
 
 Tensor Vae::sample(int64_t count, Generator* generator) {
   DeviceContext& device = parameters().front().device();
-  return sigmoid(decode(normal({count, latent_}, 0, 1, &device, generator ? generator : generator_)));
+  const Shape shape = parameter_shape("Vae", {count, latent_});
+  return sigmoid(decode(normal(shape, 0, 1, &device, generator ? generator : generator_)));
 }
 
 Tensor Vae::forward(const Tensor& x) {

@@ -5,11 +5,15 @@
 #include <cmath>
 
 #include "nn/models/parts.h"
+#include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 const VitOptions& checked(const VitOptions& o) {
+  check_sizes("Vit", {{"size", o.size}, {"channels", o.channels}, {"width", o.width}, {"mlp_width", o.mlp_width}});
+  checked_size("Vit", "classes", o.classes, most_size, 0);
+  checked_size("Vit", "layers", o.layers, most_layers);
   if (o.patch < 1 || o.size < o.patch || o.size % o.patch != 0) throw ValueError(fmt::format("[Vit] patches of {} do not tile an image of {}", o.patch, o.size));
   if (o.heads < 1 || o.width < 1 || o.width % o.heads != 0) throw ValueError(fmt::format("[Vit] {} heads do not divide the width {}", o.heads, o.width));
   if (!(o.dropout >= 0 && o.dropout < 1)) throw ValueError(fmt::format("[Vit] dropout is {}; it must be in [0, 1)", o.dropout));
@@ -75,7 +79,7 @@ Vit::Vit(const VitOptions& o, DeviceContext* device, Generator* generator)
       head_(make_head(o, device, generator)) {
   const int64_t patches = (o.size / o.patch) * (o.size / o.patch);
   class_token_ = add_parameter("class_token", zeros({1, 1, o.width}, DType::f32, device));
-  positions_ = zeros({1, patches + 1, o.width}, DType::f32, device);
+  positions_ = zeros(parameter_shape("Vit", {1, patches + 1, o.width}), DType::f32, device);
   init::normal(positions_, 0, 0.02, generator);
   add("conv_proj", conv_proj_);
   Parts layers("Layers"), encoder("Encoder"), heads("Heads");

@@ -147,7 +147,7 @@ TEST(LossScale, RefusesWhatCannotBe) {
   expect_error<ValueError>([] { nn::LossScale scaling({.start = 0}); }, {"[LossScale]", "start is 0", "positive"});
   expect_error<ValueError>([] { nn::LossScale scaling({.growth = 0.5}); }, {"growth is 0.5", "at least 1"});
   expect_error<ValueError>([] { nn::LossScale scaling({.backoff = 2}); }, {"backoff is 2", "(0, 1]"});
-  expect_error<ValueError>([] { nn::LossScale scaling({.interval = 0}); }, {"interval is 0", "at least 1"});
+  expect_error<ValueError>([] { nn::LossScale scaling({.interval = 0}); }, {"interval is 0; expected 1 to"});
   nn::LossScale scaling({.start = 8}, &reference());
   nn::StateDict state = scaling.state_dict();
   state.erase("good");

@@ -166,9 +166,9 @@ TEST(Recurrent, LaunchesPerStep) {
 
 TEST(Recurrent, Refuses) {
   DeviceContext& d = reference();
-  expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = &d}); }, {"[GRU] sizes must be positive", "in 0"});
+  expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = &d}); }, {"[GRU] in is 0; expected 1 to"});
   EXPECT_EQ(nn::GRU(1, 1, {.device = &d})(zeros({2, 1, 1}, DType::f32, &d)).shape(), Shape({2, 1, 1}));
-  expect_error<ValueError>([&] { nn::GRU(3, 5, {.layers = 0, .device = &d}); }, {"[GRU] 0 layers"});
+  expect_error<ValueError>([&] { nn::GRU(3, 5, {.layers = 0, .device = &d}); }, {"[GRU] layers is 0; expected 1 to"});
   expect_error<ValueError>([&] { nn::GRU(3, 5, {.dropout = 1.5, .device = &d}); }, {"[GRU] dropout is 1.5"});
   expect_error<ValueError>([&] { nn::GRU(3, 5, {.projection = 2, .device = &d}); }, {"only an LSTM"});
   expect_error<ValueError>([&] { nn::LSTM(3, 5, {.projection = 5, .device = &d}); }, {"narrower than hidden, 5"});
