@@ -14,7 +14,7 @@ EarlyStopping::EarlyStopping(int64_t patience) : patience_(patience) {
 }
 
 void EarlyStopping::on_evaluate(Trainer& trainer, const Evaluation& evaluation) {
-  bad_ = evaluation.loss < best_ ? 0 : bad_ + 1;
+  bad_ = evaluation.loss < best_ ? 0 : bad_ + (bad_ < patience_ ? 1 : 0);
   best_ = std::min(best_, evaluation.loss);
   if (bad_ >= patience_) trainer.stop();
 }

@@ -12,9 +12,10 @@ using Clock = DeviceWatch::Clock;
 namespace {
 
 data::Loader make_loader(const TrainingData& data, const Config& c) {
+  if (c.data.workers < 0 || c.data.workers > 1024) throw ValueError(fmt::format("[train] {} workers; expected 0 to 1024", c.data.workers));
   const auto seed = static_cast<uint64_t>(c.run.seed);
   const data::LoaderOptions options{
-      .batch = examples_per_update(c), .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
+      .batch = checked_examples_per_update(c), .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
   if (data.stream) return {data.stream, options};
   const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
   if (c.training.accumulate > 1 && examples < options.batch) {
@@ -90,6 +91,13 @@ std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, 
   data::Loader loader = make_loader(data, one);
   data::Sample batch;
   return loader.next(batch) ? data::to_tensors(batch, device) : std::vector<Tensor>();
+}
+
+int64_t checked_examples_per_update(const Config& c) {
+  int64_t examples = 0;
+  const bool fits = !__builtin_mul_overflow(c.training.batch, c.training.accumulate, &examples);
+  if (fits && c.training.batch > 0 && c.training.accumulate > 0) return examples;
+  throw ValueError(fmt::format("[train] an update cannot take {} batches of {}", c.training.accumulate, c.training.batch));
 }
 
 }  // namespace heddle::train

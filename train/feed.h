@@ -50,4 +50,7 @@ class Feed {
 // The first training.batch examples of an epoch, for those who look at a step without training; nothing of a stream that gives none. Errors: those of a Feed.
 std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, DeviceContext& device);
 
+// examples_per_update(), which fits 64 bits; ValueError where it does not, or is below 1.
+int64_t checked_examples_per_update(const Config& config);
+
 }  // namespace heddle::train

@@ -23,6 +23,7 @@ RiskPoint risk_at(const std::vector<double>& confidence, const std::vector<bool>
 }
 
 std::vector<RiskPoint> risk_coverage_curve(const std::vector<double>& confidence, const std::vector<bool>& wrong, int64_t points) {
+  if (points < 1 || points > 1 << 20) throw ValueError(fmt::format("[risk] a curve of {} points; expected 1 to 2^20", points));
   std::vector<double> sorted = confidence;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   std::vector<RiskPoint> curve;

@@ -1,7 +1,7 @@
 // Risk and coverage of a classifier that may pass a case on to a person.
 //
 // Purpose: cases whose confidence is at least a threshold are decided; coverage is their share, risk the share of wrong ones among them. El-Yaniv and Wiener 2010, "On the
-// foundations of noise-free selective classification". Errors: ValueError for lists of different length. Thread safety: pure functions.
+// foundations of noise-free selective classification". Errors: ValueError for lists of different length, and for less than one or more than 2^20 points. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>

@@ -62,6 +62,12 @@ int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, cons
   return feed.batches_per_epoch();
 }
 
+int64_t steps_of_run(const Config& c, int64_t steps_per_epoch) {
+  int64_t steps = c.training.steps;
+  if (steps > 0 || !__builtin_mul_overflow(c.training.epochs, steps_per_epoch, &steps)) return steps;
+  throw ValueError(fmt::format("[train] {} epochs of {} updates are too many", c.training.epochs, steps_per_epoch));
+}
+
 int64_t evaluation_interval(const Config& c, int64_t steps_per_epoch) {
   if (c.log.eval_every > 0) return c.log.eval_every;
   return c.training.steps > 0 ? std::max<int64_t>(1, c.training.steps / 10) : steps_per_epoch;
@@ -110,7 +116,7 @@ struct Trainer::State {
         watch(d),
         feed(t.training(), c, d, watch),
         steps_per_epoch(checked_steps_per_epoch(feed, t.training(), c)),
-        total_steps(c.training.steps > 0 ? c.training.steps : c.training.epochs * steps_per_epoch),
+        total_steps(steps_of_run(c, steps_per_epoch)),
         eval_every(evaluation_interval(c, steps_per_epoch)),
         plateau(c.schedule.name == "plateau"
                     ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})

@@ -197,6 +197,14 @@ TEST_F(Recipes, Text) {
   Config c = small("char-gpt", with({{"model.context", "5000"}}));
   c.set("model.context", "5000");
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "both take more than a block of 5000"));
+  for (const char* context : {"0", "-1", "-9223372036854775808"}) {
+    Config none = small("char-lstm", with({{"model.hidden", "8"}}));
+    none.set("model.context", context);
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(none, host()); }), "model.context must be at least 1"));
+  }
+  Config many = small("char-lstm", with({{"model.hidden", "8"}}));
+  many.training.batch = many.training.accumulate = INT64_MAX;
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(many, host()); }), "[train] an update cannot take"));
 }
 
 // Without --data: the project's own kernels.

@@ -32,6 +32,7 @@ TEST(RiskCoverage, CurveTakesTheSurestFirst) {
   }
   EXPECT_EQ(curve[0].threshold, 0.99);
   EXPECT_TRUE(risk_coverage_curve({}, {}).empty());
+  for (const int64_t points : {INT64_MIN, int64_t{0}, int64_t{1} << 32, INT64_MAX}) EXPECT_THROW(risk_coverage_curve({0.5}, {true}, points), ValueError);
 }
 
 TEST(RiskCoverage, NotANumberIsNeverSure) {

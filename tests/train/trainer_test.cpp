@@ -431,6 +431,18 @@ TEST(Throughput, NamesWhatLimits) {
   EXPECT_STREQ((Throughput{.fetch = 5, .compute = 1, .idle = 1, .starved = 0.1}).bottleneck(), "host");
 }
 
+TEST(TrainerLoop, NumbersThatCannotBeMeantAreRefused) {
+  const auto refused = [](const auto& change, const char* part) {
+    Config c = config_with_everything();
+    change(c);
+    EXPECT_TRUE(contains(test::thrown_text<ValueError>([&] { run(c, host()); }), part));
+  };
+  refused([](Config& c) { c.data.workers = (int64_t{1} << 32) + 3; }, "[train] 4294967299 workers");
+  refused([](Config& c) { c.training.batch = INT64_MIN; }, "[train] an update cannot take 1 batches of -9223372036854775808");
+  refused([](Config& c) { c.training.batch = c.training.accumulate = int64_t{1} << 32; }, "[train] an update cannot take");
+  refused([](Config& c) { c.training.epochs = INT64_MAX; }, "[train] 9223372036854775807 epochs of 12 updates are too many");
+}
+
 TEST(TrainerLoop, ResumedRunsMustAgree) {
   Config c = config_with_everything();
   const test::TemporaryFolder folder;

@@ -13,6 +13,7 @@
 #include "data/tokenizer_file.h"
 #include "nn/generate.h"
 #include "nn/metrics.h"
+#include "train/feed.h"
 #include "train/recipes/batches.h"
 
 namespace heddle::train {
@@ -43,12 +44,13 @@ Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPt
 
 LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
     : model_(std::move(model)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
+  if (block < 1) throw ValueError(fmt::format("[{}] a block of {} tokens cannot be meant; model.context must be at least 1", c.run.recipe, block));
   if (std::min(corpus_.training.size(), corpus_.validation.size()) <= block) {
     throw ValueError(fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}", c.run.recipe, corpus_.name, corpus_.training.size(),
                                  corpus_.validation.size(), block));
   }
   if (c.data.limit_train > 0) corpus_.training.end = corpus_.training.begin + static_cast<size_t>(std::min((corpus_.training.size() - 1) / block, c.data.limit_train) * block + 1);
-  const int64_t blocks = std::max(corpus_.training.size() / block, examples_per_update(c));
+  const int64_t blocks = std::max(corpus_.training.size() / block, checked_examples_per_update(c));
   data_.name = corpus_.name;
   data_.dataset = data::random_windows(corpus_.training, block, blocks);
   data_.sampler = data::sequential(blocks);
