@@ -158,12 +158,18 @@ Tensor lerp(const Tensor& start, const Tensor& end, const Tensor& weight, Caller
   const CallerScope scope(caller);
   const auto [p, q] = floats("lerp", start, end);
   const DType common = promote(p.dtype(), weight.dtype());
-  return rounded_once([](const Tensor& x, const Tensor& y, const Tensor& w) { return x + w * (y - x); }, cast(p, common), cast(q, common), cast(weight, common));
+  return rounded_once(
+      [](const Tensor& x, const Tensor& y, const Tensor& w) {
+        const Tensor near = abs(w) < 0.5;  // from the nearer end: exact at both
+        return where(near, x, y) + where(near, w, w - 1) * (y - x);
+      },
+      cast(p, common), cast(q, common), cast(weight, common));
 }
 Tensor lerp(const Tensor& start, const Tensor& end, double weight, Caller caller) {
   const CallerScope scope(caller);
   const auto [p, q] = floats("lerp", start, end);
-  return rounded_once([&](const Tensor& x, const Tensor& y) { return x + weight * (y - x); }, p, q);
+  const bool near = std::abs(weight) < 0.5;
+  return rounded_once([&](const Tensor& x, const Tensor& y) { return (near ? x : y) + (near ? weight : weight - 1) * (y - x); }, p, q);
 }
 
 namespace {
@@ -219,7 +225,8 @@ Tensor digamma(TensorArg a) {
   Tensor psi = log(z) - 0.5 / z - w * series;
   for (int k = 0; k < 6; ++k) psi = psi - 1 / (y + k);
   const Tensor inside = where(left, x, 0.25);
-  const Tensor value = where(left, psi - std::numbers::pi / tan(std::numbers::pi * (inside - floor(inside))), psi);
+  const Tensor turn = inside - round(inside);  // exact, also beside 0; from the floor a small negative x loses its digits
+  const Tensor value = where(left, psi - std::numbers::pi / tan(std::numbers::pi * turn), psi);
   return cast(where(x < 0 && x == floor(x), std::numeric_limits<double>::quiet_NaN(), value), given.dtype());  // poles with both signs
 }
 

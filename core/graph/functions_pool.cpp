@@ -37,11 +37,12 @@ using Sides = std::vector<Side>;
 int64_t out_size(const char* op, const Side& s, bool ceil) {
   const int64_t reach = s.dilation * (s.kernel - 1) + 1, padded = s.in + 2 * s.padding;
   if (2 * s.padding > reach) throw ValueError(fmt::format("[{}] padding {} is more than half of the window's {} elements", op, s.padding, reach));
-  if (s.in == 0 || padded < reach) {
+  const int64_t rest = padded - reach + (ceil ? s.stride - 1 : 0);  // with `ceil` a window may reach over the end, also the first
+  if (s.in == 0 || rest < 0) {
     throw ShapeError(fmt::format("[{}] axis {}: the window covers {} (kernel {}, dilation {}), the padded input only {} ({} + {} + {}); a smaller kernel, or a larger input", op, s.axis, reach,
                                  s.kernel, s.dilation, padded, s.padding, s.in, s.padding));
   }
-  int64_t out = (padded - reach + (ceil ? s.stride - 1 : 0)) / s.stride + 1;
+  int64_t out = rest / s.stride + 1;
   if (ceil && (out - 1) * s.stride >= s.in + s.padding) --out;
   return out;
 }

@@ -130,35 +130,38 @@ void multiply(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k, F&&
   }
 }
 
-// log(sum(exp(x))) of one row, shifted by its largest unless that is infinite.
+// log(sum(exp(x))) of one row as a sum: its largest unless that is infinite, and the logarithm of the rest, which beside a huge one would be lost.
+struct LogSumExp {
+  double shift = 0, rest = 0;
+  double sum() const { return shift + rest; }
+  // x less the whole. A row that holds +inf has no softmax: infinity beside infinity. All of it is NaN, as in PyTorch.
+  double below(double x) const { return rest == std::numeric_limits<double>::infinity() ? std::nan("") : (x - shift) - rest; }
+};
 template <class F>
-double log_sum_exp(int64_t size, F&& x) {
+LogSumExp log_sum_exp(int64_t size, F&& x) {
   double largest = -std::numeric_limits<double>::infinity();
   for (int64_t k = 0; k < size; ++k) {
     if (beats(x(k), largest, true)) largest = x(k);
   }
-  if (std::isnan(largest)) return largest;
+  if (std::isnan(largest)) return {largest, 0};
   const double shift = std::isinf(largest) ? 0 : largest;
   double total = 0;
   for (int64_t k = 0; k < size; ++k) total += std::exp(x(k) - shift);
-  return shift + std::log(total);
+  return {shift, std::log(total)};
 }
-
-// A row that holds +inf has no softmax: infinity beside infinity. All of it is NaN, as in PyTorch.
-double shift_of(double total) { return total == std::numeric_limits<double>::infinity() ? std::nan("") : total; }
 
 HostArray softmax_rows(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
   const Rows rows(x.shape, static_cast<int>(node.attrs.ints[0]));
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (int64_t i = 0; i < rows.inner; ++i) {
-      const double total = log_sum_exp(rows.size, [&](int64_t k) { return x.floats[rows.at(o, k, i)]; });
+      const LogSumExp total = log_sum_exp(rows.size, [&](int64_t k) { return x.floats[rows.at(o, k, i)]; });
       if (node.op == &ops::logsumexp_op) {
-        out.floats[static_cast<size_t>(o * rows.inner + i)] = total;
+        out.floats[static_cast<size_t>(o * rows.inner + i)] = total.sum();
         continue;
       }
       for (int64_t k = 0; k < rows.size; ++k) {
-        const double shifted = x.floats[rows.at(o, k, i)] - shift_of(total);
+        const double shifted = total.below(x.floats[rows.at(o, k, i)]);
         out.floats[rows.at(o, k, i)] = node.op == &ops::softmax_op ? std::exp(shifted) : shifted;
       }
     }
@@ -170,9 +173,9 @@ HostArray cross_entropy(const Node& node, const HostArray& logits, const HostArr
   HostArray out = blank(node.shape, node.dtype);
   const Rows rows(logits.shape, 1);
   for (int64_t n = 0; n < rows.outer; ++n) {
-    const double total = log_sum_exp(rows.size, [&](int64_t k) { return logits.floats[rows.at(n, k, 0)]; });
+    const LogSumExp total = log_sum_exp(rows.size, [&](int64_t k) { return logits.floats[rows.at(n, k, 0)]; });
     const int64_t target = clamped(targets.ints[static_cast<size_t>(n)], rows.size);
-    out.floats[static_cast<size_t>(n)] = shift_of(total) - logits.floats[rows.at(n, target, 0)];
+    out.floats[static_cast<size_t>(n)] = 0 - total.below(logits.floats[rows.at(n, target, 0)]);
   }
   return out;
 }

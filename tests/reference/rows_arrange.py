@@ -12,7 +12,7 @@ NAN = float("nan")
 
 def rotary(x, *positions, base=10000.0, interleaved=False, dims=0):
     d = dims or x.shape[-1]
-    if d > x.shape[-1]:
+    if d > x.shape[-1] or d % 2:
         raise ValueError(f"{d} of {tuple(x.shape)}")
     at = positions[0].double() if positions else torch.arange(x.shape[-2]).double()
     angle = at[..., None] * base ** (-torch.arange(0, d, 2).double() / d)

@@ -23,14 +23,15 @@ ROWS = {
     "logsigmoid": (F.logsigmoid, -9, 9), "hardsigmoid": (F.hardsigmoid, -2.9, 2.9), "hardswish": (F.hardswish, -2.9, 2.9), "relu6": (F.relu6, -3, 9), "selu": (F.selu, -4, 4),
     "mish": (F.mish, -4, 4), "softsign": (F.softsign, -4, 4), "tanhshrink": (F.tanhshrink, -4, 4),
 }
+BESIDE_POLES = [-1e-4, -1e-6, -1e-7, -2e-8, -1e-9, 1e-4, 1e-7, 1e-9, -1.0001, -0.9999, -2.00025]
 INTEGER = {"bitwise_and": torch.bitwise_and, "bitwise_or": torch.bitwise_or, "bitwise_xor": torch.bitwise_xor}
 
 
 def rows(row):
     for name, (f, low, high) in ROWS.items():
         row(name, f, [[near(low, high, 4, 33)], [near(low, high, 3, 1)]], dtypes=REAL)
-    row("lgamma", torch.lgamma, [[near(-5.9, -0.1, 40)], [given([1.0, 2.0, 3.0, 0.5, 50.0, 1e6])]])
-    row("digamma", torch.digamma, [[near(-3.8, -0.2, 24)]])
+    row("lgamma", torch.lgamma, [[near(-5.9, -0.1, 40)], [given([1.0, 2.0, 3.0, 0.5, 50.0, 1e6])], [given(BESIDE_POLES)]])
+    row("digamma", torch.digamma, [[near(-3.8, -0.2, 24)], [given(BESIDE_POLES)]])
     row("hardsigmoid", F.hardsigmoid, [[near(-5, 5, 4, 33)]])
     row("hardswish", F.hardswish, [[near(-5, 5, 4, 33)]])
     row("trunc", torch.trunc, [[near(-4, 4, 4, 33)]], dtypes=REAL)
@@ -44,6 +45,9 @@ def rows(row):
     row("floor_divide", torch.floor_divide, [[near(-9, 9, 4, 33), near(0.5, 3, 33)], [whole((40,), -50, 50), whole((40,), 1, 9)], [whole((40,), -50, 50), whole((40,), -9, 0)]], grad=False)
     row("lerp", torch.lerp, [[(4, 33), (4, 33), near(0, 1, 4, 33)]], dtypes=REAL)
     row("lerp", lambda a, b, weight: torch.lerp(a, b, weight), [[(4, 33), (33,)]], [{"weight": 0.3}])
+    far, beside = [1e8, -1e20, 1e20, 1e8], [1.0, -0.5, 0.75, 3.0]
+    row("lerp", torch.lerp, [[given([*far, INF, -INF]), given([*beside, 0.25, 2.0]), given([1.0, 1.0, 1.0, 0.0, 0.75, 0.75])]], grad=False, derive=())
+    row("lerp", lambda a, b, weight: torch.lerp(a, b, weight), [[given(far), given(beside)]], [{"weight": w} for w in (0.0, 1.0)], grad=False, derive=())
     row("addcmul", lambda x, a, b, value=1: torch.addcmul(x, a, b, value=value), [[(4, 33), (33,), (4, 1)]], [{}, {"value": 0.5}], dtypes=REAL)
     row("addcdiv", lambda x, a, b, value=1: torch.addcdiv(x, a, b, value=value), [[(4, 33), (33,), near(0.5, 2, 4, 1)]], [{}, {"value": 0.5}], dtypes=("f32",))
     row("heaviside", torch.heaviside, [[given([-1.0, 0.0, 2.0]), given([0.5])]], grad=False)

@@ -1,7 +1,7 @@
 """Softmax, attention, losses and convolutions."""
 import torch
 
-from generate import near, whole
+from generate import given, near, whole
 
 F = torch.nn.functional
 REAL = ("f32", "f16", "bf16")
@@ -9,7 +9,9 @@ HOW = [{"reduction": r} for r in ("mean", "sum", "none")]
 
 
 def attention(q, k, v, causal=False, scale=None):
-    groups = q.shape[1] // k.shape[1]
+    groups, rest = divmod(q.shape[1], k.shape[1])
+    if rest:
+        raise ValueError("query heads are a multiple of key heads")
     return F.scaled_dot_product_attention(q, k.repeat_interleave(groups, 1), v.repeat_interleave(groups, 1), is_causal=causal, scale=scale)
 
 
@@ -24,6 +26,9 @@ def rows(row):
     for name in ("softmax", "log_softmax"):
         f = getattr(torch, name)
         row(name, lambda x, axis=-1, f=f: f(x, axis), [[(4, 33)], [(3, 5, 7)], [near(-60, 60, 4, 9)]], [{}, {"axis": 0}], dtypes=REAL)
+    huge = given([[1e20, -3.0, 1e20], [-1e20, -1e20, -3e38], [3e9, 3e9, 2e9], [1e8, 0.5, 1e8]])  # what a logarithm adds to them is lost
+    for name in ("softmax", "log_softmax"):
+        row(name, getattr(torch, name), [[huge]], [{"axis": -1}], grad=False, derive=())
     row("scaled_dot_product_attention", attention, [[(2, 4, 7, 16), (2, 4, 7, 16), (2, 4, 7, 16)], [(1, 4, 5, 8), (1, 2, 5, 8), (1, 2, 5, 8)]], [{}, {"causal": True}, {"scale": 0.3}], dtypes=REAL)
     row("cross_entropy", lambda x, t, reduction: F.cross_entropy(x, t.long(), reduction=reduction), [[(9, 5), whole((9,), 0, 5)]], HOW, dtypes=("f32", "f16"), out="f32")
     row("nll_loss", lambda x, t, reduction: F.nll_loss(x, t.long(), reduction=reduction), [[near(-3, 0, 9, 5), whole((9,), 0, 5, "i64")]], HOW, dtypes=("f32", "f16"))

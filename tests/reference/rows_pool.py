@@ -50,6 +50,8 @@ def rows(row):
     row("max_pool2d", maximum(F.max_pool2d, False), [[given([[[[1.0, 1.0, 0.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 3.0, 0.0, 3.0]]]])]],
         [{"kernel": [2], "stride": [1]}, {"kernel": [3], "stride": [1], "padding": [1]}])
     row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [1], "padding": [3, 2]}])
+    row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())  # one window, wider than the input
+    row("avg_pool2d", average(F.avg_pool2d), [[(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())
     row("avg_pool2d", average(F.avg_pool2d), [[(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [2, 1], "padding": [3, 2], "count_padding": False}])
     samples = near(0.02, 0.98, 2, 3, 2, grad=False)
     row("fractional_max_pool2d", fractional, [[distinct(2, 3, 7, 9), samples]], [{"kernel": [2], "output": [4, 5]}, {"kernel": [3, 2], "output": [5, 1]}, {"kernel": [1], "output": [7, 9]}], dtypes=("f32",))
