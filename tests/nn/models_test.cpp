@@ -171,9 +171,9 @@ TEST(ModelErrors, NameWhatDoesNotFit) {
   expect_error<ValueError>([] { nn::Cnn({.widths = {}}, &reference()); }, {"[Cnn]", "no stages"});
   expect_error<ValueError>([] { nn::Vit({.size = 13, .patch = 4}, &reference()); }, {"patches of 4", "13"});
   expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 0}, &reference()); }, {"patches of 0", "12"});
-  expect_error<ValueError>([] { nn::Vit({.size = 0, .patch = 4}, &reference()); }, {"patches of 4", "image of 0"});
+  expect_error<ValueError>([] { nn::Vit({.size = 0, .patch = 4}, &reference()); }, {"size is 0"});
   expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 0}, &reference()); }, {"0 heads"});
-  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, &reference()); }, {"width 0"});
+  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, &reference()); }, {"width is 0"});
   expect_error<ValueError>([] { nn::ResNet({.blocks = {}}, &reference()); }, {"[ResNet]", "stage"});
   expect_error<ValueError>([] { nn::LeNet({.height = 3, .stages = {4, 4}}, &reference()); }, {"[LeNet]", "3x28"});
   expect_error<ValueError>([] { nn::RecurrentLm({.width = 3, .hidden = 4, .tied = true}, &reference()); }, {"width 3", "hidden 4"});

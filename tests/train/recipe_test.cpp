@@ -170,7 +170,7 @@ TEST_F(Recipes, Vae) {
   const uint64_t offset = default_generator().offset;
   EXPECT_EQ(task->evaluate(0).loss, task->evaluate(0).loss);  // its draws are the same, and none of training's
   EXPECT_EQ(default_generator().offset, offset);
-  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent 0"}, {"model.hidden", "0", "the width of a hidden layer is 0"}, {"model.beta", "-1", "beta, is -1"}}) {
+  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent is 0"}, {"model.hidden", "0", "the width of a hidden layer is 0"}, {"model.beta", "-1", "beta, is -1"}}) {
     Config wrong = small("vae", {{key, value}});
     EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(wrong, host()); }), said));
   }
