@@ -69,7 +69,6 @@ constexpr std::array table{
     Exemption{"trapezoid", "HalfPrecision", "empty", "more places than values; refused"},
     Exemption{"acosh", "StoredValues", "extreme", outside},
     Exemption{"digamma", "StoredValues", "extreme", outside},
-    Exemption{"multigammaln", "StoredValues", "extreme", outside},
     Exemption{"polygamma", "StoredValues", "extreme", outside},
     Exemption{"zeta", "StoredValues", "extreme", outside},
     Exemption{"bessel_j0", "StoredValues", "infinite", vanishes},
