@@ -28,6 +28,7 @@ sys.path.insert(0, str(ROOT / "tests" / "reference"))
 from generate import CRASHES, FLOATS, WHOLE, Input, as_list, given, near, whole  # noqa: E402
 
 DTYPES = {**FLOATS, **WHOLE}
+PIECE = 50  # calls that are in memory at the same time: one may take a gigabyte
 SIZES = [0, 1, 2, 3, 5, 7, 8, 16, 17, 31, 33, 64, 65]
 SPECIAL = [0.0, -0.0, math.inf, -math.inf, math.nan, 1.0, -1.0, 0.5, 1e-8, -1e-4, 300.0, -300.0, 7e4, -7e4, 1e20, -1e20, 3e38]
 NUMBERS = [0.0, 1.0, -1.0, 0.1, 2.0, 3.0, 0.5, -0.3, 1e-8, 300.0, 70000.0, 1e10, -2.5, 1e39]
@@ -252,7 +253,7 @@ def ask(program, device, calls, folder):
     first = 0
     while first < len(calls):
         out = folder / "answers.safetensors"
-        last = min(first + 100, len(calls))
+        last = len(calls)
         done = subprocess.run([program, device, path, out, str(first), str(last)], capture_output=True, text=True)
         if done.returncode == 0:
             said, made = read_safetensors(out)
@@ -362,10 +363,40 @@ def show(call, place, tensors):
         print(f"  PyTorch {'f64' if wide else 'native'}: {[o.reshape(-1)[:40].tolist() for o in outputs]} {({k: g.reshape(-1)[:40].tolist() for k, g in gradients.items()})}")
 
 
+class Report:
+    """Counts of each device, and the entries of KNOWN that were met."""
+
+    def __init__(self, options):
+        self.options, self.used, self.counts = options, set(), collections.defaultdict(collections.Counter)
+
+    def add(self, device, call, place, answer, tensors):
+        wrong = judge(call, place, answer, tensors)
+        explained = [known(call, w) for w in wrong]
+        self.counts[device]["equal" if not wrong else "stated" if all(explained) else "differ"] += 1
+        for text, entry in zip(wrong, explained):
+            if entry is None:
+                print(f"{device} {call.describe()}: {text}", flush=True)
+                continue
+            self.used.add(KNOWN.index(entry))
+            if self.options.stated:
+                print(f"{device} stated by {entry['page']}: {call.describe()}: {text}", flush=True)
+        if self.options.only:
+            show(call, place, tensors)
+
+    def end(self):
+        for device, counts in self.counts.items():
+            print(f"{device}: {counts['equal']} equal, {counts['stated']} differ as docs/ state, {counts['differ']} differ", flush=True)
+        for k, entry in enumerate(KNOWN) if self.options.stated else []:
+            if k not in self.used:
+                print(f"not met: {entry['functions']} {entry['says']}")
+        return 1 if any(counts["differ"] for counts in self.counts.values()) else 0
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build" / "release" / "bin" / "heddle_drawn_calls"))
     parser.add_argument("--devices", default="reference:0,opencl:0,vulkan:0")
+    parser.add_argument("--first", type=int, default=0, help="the number of the first call")
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="numbers of calls, with all that is known of them")
@@ -373,35 +404,19 @@ def main():
     options = parser.parse_args()
     torch.set_num_threads(1)
     check_known()
-    rows = all_rows()
-    numbers = [int(n) for n in options.only.split(",")] if options.only else range(options.count)
-    calls = [draw_call(n, rows, options.seed) for n in numbers]
-    print(f"{len(calls)} calls of {len({c.row.op for c in calls})} functions, seed {options.seed}; {sum(bool(c.answers[True][1]) for c in calls)} with gradients", flush=True)
-    differing, used = 0, collections.Counter()
+    rows, report, functions, gradients = all_rows(), Report(options), set(), 0
+    numbers = [int(n) for n in options.only.split(",")] if options.only else range(options.first, options.first + options.count)
     with tempfile.TemporaryDirectory() as folder:
-        for device in options.devices.split(","):
-            answers, tensors = ask(options.program, device, calls, pathlib.Path(folder))
-            counts = collections.Counter()
-            for place, call in enumerate(calls):
-                wrong = judge(call, place, answers[place], tensors)
-                explained = [known(call, w) for w in wrong]
-                used.update(KNOWN.index(entry) for entry in explained if entry is not None)
-                if options.stated:
-                    for text, entry in zip(wrong, explained):
-                        if entry is not None:
-                            print(f"{device} stated by {entry['page']}: {call.describe()}: {text}", flush=True)
-                counts["equal" if not wrong else "stated" if all(explained) else "differ"] += 1
-                for text, why in zip(wrong, explained):
-                    if why is None:
-                        print(f"{device} {call.describe()}: {text}", flush=True)
-                if options.only:
-                    show(call, place, tensors)
-            differing += counts["differ"]
-            print(f"{device}: {counts['equal']} equal, {counts['stated']} differ as docs/ state, {counts['differ']} differ", flush=True)
-    unused = [entry for k, entry in enumerate(KNOWN) if k not in used]
-    for entry in unused if options.stated else []:
-        print(f"not met: {entry['functions']} {entry['says']}")
-    sys.exit(1 if differing else 0)
+        for piece in range(0, len(numbers), PIECE):
+            calls = [draw_call(n, rows, options.seed) for n in numbers[piece:piece + PIECE]]
+            functions.update(call.row.op for call in calls)
+            gradients += sum(bool(call.answers[True][1]) for call in calls)
+            for device in options.devices.split(","):
+                answers, tensors = ask(options.program, device, calls, pathlib.Path(folder))
+                for place, call in enumerate(calls):
+                    report.add(device, call, place, answers[place], tensors)
+    print(f"{len(numbers)} calls of {len(functions)} functions, seed {options.seed}; {gradients} with gradients", flush=True)
+    sys.exit(report.end())
 
 
 if __name__ == "__main__":

@@ -50,8 +50,9 @@ inline std::function<Outcome(int64_t)> sized(std::function<Dims(Int)> dims) {
     Int count = 1;
     Shape shape;
     for (const Int d : dims(v)) {
+      if (d > most) return Refused{};  // so that the product fits
       count *= d;
-      if (d > most || count > most) return Refused{};
+      if (count > most) return Refused{};
       shape.push_back(static_cast<int64_t>(d));
     }
     return shape;
