@@ -154,12 +154,14 @@ Tensor max_pool(const char* op, int rank, const Tensor& x, const List& kernel, c
   return combine(in, sides_of(op, rank, in, kernel, how), lowest, larger);
 }
 
-// Along one side: the place in x of element `at` of each window, inside of x; rank of x, so that it broadcasts.
+// Along one side: the place in x of element `at` of each window, of padding that of the window's first or of the last in x; rank of x, so that it broadcasts.
 Tensor place(const Tensor& x, const Side& s, int64_t at) {
   Shape shape;
   for (int d = 0; d < x.rank(); ++d) shape.push_back(d == s.axis ? s.out : 1);
   const Tensor number = arange(0, static_cast<double>(s.out), 1, DType::i32, &x.device());
-  return reshape(clamp(number * static_cast<double>(s.stride) + static_cast<double>(at * s.dilation - s.padding), 0, static_cast<double>(s.in - 1)), shape);
+  const Tensor from = number * static_cast<double>(s.stride) + static_cast<double>(at * s.dilation - s.padding);
+  const Tensor first = s.dilation == 1 ? maximum(from, 0) : maximum(from, mod(from, static_cast<double>(s.dilation)));
+  return reshape(minimum(first, static_cast<double>(s.in - 1)), shape);
 }
 
 Pooled max_pool_indices(const char* op, int rank, const Tensor& x, const List& kernel, const PoolOptions& how) {

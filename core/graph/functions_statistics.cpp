@@ -89,7 +89,9 @@ Tensor centred_rows(const char* op, const Tensor& x) {
   if (x.rank() != 1 && x.rank() != 2) throw ShapeError(fmt::format("[{}] x is {}; it must be (variables, observations) or (observations)", op, x.shape().str()));
   const Tensor wide = widen(as_float(x));
   const Tensor rows = x.rank() == 1 ? unsqueeze(wide, 0) : wide;
-  return rows - mean(rows, {1}, true);
+  if (rows.dim(1) == 0) return rows;
+  const Tensor shifted = rows - slice(rows, 1, {.stop = 1});  // so that equal values leave 0, not what their mean rounds off
+  return shifted - mean(shifted, {1}, true);
 }
 
 // (variables, variables), or a scalar for one variable without an axis.

@@ -10,6 +10,8 @@ NAN, INF = float("nan"), float("inf")
 
 def halves(f):
     def run(x, axis=-1):
+        if x.shape[axis] % 2:
+            raise ValueError(f"axis {axis} of {tuple(x.shape)} has an odd length")
         a, b = x.chunk(2, axis)
         return f(a, b)
     return run

@@ -3,6 +3,8 @@ import torch
 
 from generate import given, near
 
+INF = float("inf")
+
 F = torch.nn.functional
 REAL = ("f32", "f16")
 
@@ -52,6 +54,9 @@ def rows(row):
     row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [1], "padding": [3, 2]}])
     row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())  # one window, wider than the input
     row("avg_pool2d", average(F.avg_pool2d), [[(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())
+    nothing = [[[-INF, -INF, 2.0, 1.0, -INF]]]  # a window of padding and -infinity: its place is in x and in the window
+    for dilation in (1, 2):
+        row("max_pool1d_with_indices", maximum(F.max_pool1d, True), [[given(nothing)]], [{"kernel": [2], "stride": [1], "dilation": [dilation], "padding": [1]}], grad=False, derive=())
     row("avg_pool2d", average(F.avg_pool2d), [[(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [2, 1], "padding": [3, 2], "count_padding": False}])
     samples = near(0.02, 0.98, 2, 3, 2, grad=False)
     row("fractional_max_pool2d", fractional, [[distinct(2, 3, 7, 9), samples]], [{"kernel": [2], "output": [4, 5]}, {"kernel": [3, 2], "output": [5, 1]}, {"kernel": [1], "output": [7, 9]}], dtypes=("f32",))

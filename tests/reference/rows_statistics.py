@@ -42,6 +42,7 @@ def rows(row):
     row("nanmean", over(lambda x, axes, keepdim: torch.nanmean(x, axes, keepdim)), [HOLES], [{"axes": [0]}], grad=False)
     row("cov", lambda x, correction=1: torch.cov(x, correction=correction), [[(3, 17)], [(17,)]], [{}, {"correction": 0}], dtypes=REAL)
     row("corrcoef", torch.corrcoef, [[(3, 17)], [(17,)]], dtypes=("f32", "f16"))
+    row("corrcoef", torch.corrcoef, [[given([0.1] * 17)]], grad=False, derive=())
     pick = [{}, {"axis": 0}, {"axis": 1, "keepdim": True}]
     row("median", lambda x, axis=-1, keepdim=False: list(torch.median(x, axis, keepdim)), [CUBE, [near(-2, 2, 3, 6, 4, distinct=True)]], pick, dtypes=("f32", "f16"))
     row("median", lambda x: list(torch.median(x, -1)), [[given([[3.0, NAN, 1.0], [5.0, 2.0, 7.0]])]], grad=False)
