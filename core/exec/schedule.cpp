@@ -288,6 +288,10 @@ class Scheduler {
     return true;
   }
 
+  // How often a kernel may hold the same vertex at different indices. Each reader that is itself there twice doubles it: eight shifted sums in a
+  // row (a scan by doubling) are 256 copies of the first, and compiled for minutes.
+  static constexpr size_t most_repeats = 32;
+
   // Total work of computing `id` inside the group, against computing it once: cheap ops may be repeated, dear ones may not.
   bool cheap_to_inline(int id, const Group& group, const std::vector<Use>& uses) const {
     double elements = 0;
@@ -295,7 +299,7 @@ class Scheduler {
       elements += static_cast<double>(use.level == Level::full ? full_shape(group).numel() : group.domain.numel());
     }
     const double own = static_cast<double>(std::max<int64_t>(1, at(id).shape.numel()));
-    return elements <= 1.01 * own || at(id).op->cost <= 2;
+    return elements <= 1.01 * own || (at(id).op->cost <= 2 && uses.size() <= most_repeats);
   }
 
   // If `id` is one value per row of an elementwise group's domain and comes from a reduction over the rest of that domain: the rest.

@@ -138,9 +138,10 @@ class Walker {
     return path;
   }
 
-  // pad, concat, take and gather read their inputs at indices that depend on more than the position.
+  // pad, concat, take and gather read their inputs at indices that depend on more than the position: others for each path that leads to them.
   void visit_irregular(int id, const Path& path) {
     const IrNode& node = graph_.nodes[id];
+    const size_t mark = irregular_++;
     const std::vector<Index> index = resolve(graph_, path, printer_);
     if (node.op == &ops::take_op || node.op == &ops::gather_op) {
       const int axis = static_cast<int>(node.attrs.ints[0]);
@@ -151,7 +152,7 @@ class Walker {
       visit(node.inputs[1], to_indices);
       Path to_data{{}, graph_.nodes[node.inputs[0]].shape, {}};
       for (int d = 0; d < to_data.shape.rank(); ++d) {
-        if (d == axis) to_data.base.push_back({0, {}, fmt::format("index{}", id)});
+        if (d == axis) to_data.base.push_back({0, {}, fmt::format("index{}_{}", id, mark)});
         else to_data.base.push_back(index[take && d > axis ? d + indices.rank() - 1 : d]);
       }
       return visit(node.inputs[0], to_data);
@@ -159,7 +160,7 @@ class Walker {
     int64_t start = 0;
     for (int input : node.inputs) {
       Path inner{index, graph_.nodes[input].shape, {}};
-      for (int d = 0; d < inner.shape.rank(); ++d) inner.base[d] = {0, {}, fmt::format("within{}_{}_{}", id, start, d)};
+      for (int d = 0; d < inner.shape.rank(); ++d) inner.base[d] = {0, {}, fmt::format("within{}_{}_{}_{}", id, mark, start, d)};
       visit(input, inner);
       ++start;
     }
@@ -178,6 +179,7 @@ class Walker {
   MarkPrinter printer_;
   Level level_ = Level::element;
   bool operand_ = false;
+  size_t irregular_ = 0;
   std::unordered_set<std::string> seen_;
   std::vector<Use> uses_;
 };

@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "core/exec/dump.h"
 #include "core/exec/lower.h"
 #include "core/graph/primitives.h"
 #include "tests/support/planned.h"
@@ -188,6 +189,20 @@ TEST(Fusion, MovementAloneCopiesNothing) {
   const Tensor x = leaf({4, 6});
   const Tensor y = reshape(transpose(slice(x, 0, {.start = 1, .stop = 3})), {6, 2});
   EXPECT_EQ(kernels_of_pending(), 0u);
+}
+
+// Each round of a scan by doubling reads the one before at two places: one kernel of all would hold the first round 2^rounds times.
+TEST(Fusion, ScansByDoublingStayShort) {
+  const auto text_of = [](int rounds) {
+    Tensor sums = full({1024}, 1, DType::f32, &null_device()) * 2;
+    eval({sums});
+    for (int r = 0; r < rounds; ++r) {
+      const int64_t step = int64_t{1} << r;
+      sums = sums + pad(slice(sums, 0, {.stop = 1024 - step}), {{step, 0}});
+    }
+    return dump_pending(DumpWhat::source).size();
+  };
+  EXPECT_LT(text_of(9), 4 * text_of(5));
 }
 
 TEST(Fusion, UnfusedIsOneKernelAVertex) {
