@@ -12,7 +12,7 @@ const std::string& kernel_device() {
   static const std::string id = [] {
     const std::vector<std::string> all = test::kernel_devices();
     for (const std::string& each : all) {
-      if (each.starts_with("opencl")) return each;
+      if (each.starts_with("vulkan")) return each;
     }
     return all.empty() ? std::string() : all[0];
   }();
