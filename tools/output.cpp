@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -13,6 +14,7 @@ namespace heddle::tools {
 namespace {
 
 int first_error = 0;  // of print_out()
+std::atomic<bool> failure_begun = false, failure_said = false, process_ends = false;
 
 }  // namespace
 
@@ -21,6 +23,16 @@ void occupy_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
     if (::fcntl(number, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
+}
+
+void say_failure(bool ending, void (*print)(const char* kind, const char* text), const char* kind, const char* text) noexcept {
+  if (ending) process_ends = true;
+  const bool first = !failure_begun.exchange(true);
+  if (first || (!ending && !process_ends)) {  // commands that run one after the other in a test fail each for itself
+    print(kind, text);
+    failure_said = true;
+  }
+  for (int i = 0; ending && !failure_said && i < 200; ++i) ::usleep(1000);
 }
 
 void print_out(std::string_view text) noexcept {

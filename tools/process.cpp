@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -17,8 +18,7 @@ namespace {
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
-    constexpr std::string_view line = "heddle: out of memory: the host has none left for this\n";
-    [[maybe_unused]] const ssize_t wrote = ::write(STDERR_FILENO, line.data(), line.size());
+    say_failure(true, [](const char* kind, const char* text) { std::fprintf(stderr, "heddle: %s%s\n", kind, text); }, "out of memory: ", "the host has none left for this");
     ::_exit(exit_out_of_memory);
   } catch (...) {
   }

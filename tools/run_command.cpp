@@ -19,13 +19,16 @@ namespace heddle::tools {
 namespace {
 
 // Also without memory for another text.
-int fail(const char* kind, const char* text, int code) noexcept {
-  std::fflush(stdout);
+void print_failure(const char* kind, const char* text) {
   try {
     print_error("heddle: {}{}\n", kind, one_line(text));
   } catch (...) {
     std::fprintf(stderr, "heddle: %s%s\n", kind, text);
   }
+}
+int fail(const char* kind, const char* text, int code) noexcept {
+  std::fflush(stdout);
+  say_failure(false, &print_failure, kind, text);
   return code;
 }
 
