@@ -6,7 +6,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <memory>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "core/base/error.h"
@@ -152,18 +154,23 @@ std::string CheckpointWriter::save(int64_t step, const Checkpoint& checkpoint, s
   wait();
   if (score && !std::isfinite(*score)) score.reset();
   const std::string path = checkpoint_path(folder_, step);
-  Snapshot snapshot(checkpoint);
-  if (score) snapshot.metadata[score_key] = fmt::format("{}", *score);
-  thread_ = std::thread([this, step, score, path, snapshot = std::move(snapshot)]() mutable {
+  const auto snapshot = std::make_shared<Snapshot>(checkpoint);
+  if (score) snapshot->metadata[score_key] = fmt::format("{}", *score);
+  const auto write = [this, step, score, path, snapshot] {
     try {
-      snapshot.write(path);
+      snapshot->write(path);
       std::erase_if(kept_, [&](const Kept& kept) { return kept.step >= step; });
       kept_.push_back({step, score});
       remove_old();
     } catch (...) {
       error_ = std::current_exception();
     }
-  });
+  };
+  try {
+    thread_ = std::thread(write);
+  } catch (const std::system_error&) {  // the system has no more threads: it is written here
+    write();
+  }
   return path;
 }
 

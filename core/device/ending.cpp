@@ -6,6 +6,8 @@
 #include <chrono>
 #include <thread>
 
+#include "core/base/of_this_thread.h"
+
 namespace heddle::ending {
 namespace {
 
@@ -33,9 +35,9 @@ void hold_others_back(void (*idle)(const std::function<void()>&)) {
 }
 
 struct Registered {
-  void (*wait)();
-  void (*idle)(const std::function<void()>&);
-  Registered(void (*w)(), void (*i)(const std::function<void()>&)) : wait(w), idle(i) { ++registered; }
+  void (*wait)() = nullptr;
+  void (*idle)(const std::function<void()>&) = nullptr;
+  Registered() { ++registered; }
   ~Registered() {
     --registered;
     if (is_main_thread()) hold_others_back(idle);
@@ -46,8 +48,9 @@ struct Registered {
 }  // namespace
 
 void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done)) {
-  static thread_local const Registered thread(wait, idle);
-  static_cast<void>(thread);
+  Registered& thread = of_this_thread<Registered>();
+  thread.wait = wait;
+  thread.idle = idle;
 }
 
 void give_way() {

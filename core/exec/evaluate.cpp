@@ -9,6 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/host_span.h"
+#include "core/base/of_this_thread.h"
 #include "core/base/print_error.h"
 #include "core/exec/debug.h"
 #include "core/exec/ir.h"
@@ -40,10 +41,7 @@ struct ThreadState {
   int paused = 0;
 };
 
-ThreadState& state() {
-  thread_local ThreadState instance;
-  return instance;
-}
+ThreadState& state() { return of_this_thread<ThreadState>(); }
 
 // The node has its value; its past is only kept for gradients.
 void give_value(Node& node, StoragePtr storage, const View& view) {

@@ -9,6 +9,7 @@
 #include <map>
 #include <numbers>
 
+#include "core/base/of_this_thread.h"
 #include "core/graph/autocast.h"
 #include "core/graph/build_shape.h"
 #include "core/graph/fft_rows.h"
@@ -48,8 +49,9 @@ Roots roots(const Tensor& m, int64_t n, double sign, DType t) {
 Tensor exponents(const Shape& shape, int row_axis, int column_axis, DeviceContext& device) { return positions(shape, row_axis, device) * positions(shape, column_axis, device); }
 
 // ---- plans: n as a product of factors, cheapest first; empty where it has none
+struct Known : std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> {};  // cost, factors
 const std::vector<int64_t>& factors_of(int64_t n) {
-  thread_local std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> known;  // cost, factors
+  Known& known = of_this_thread<Known>();
   if (const auto at = known.find(n); at != known.end()) return at->second.second;
   std::pair<int64_t, std::vector<int64_t>> best{n <= largest_prime ? n + step_cost : INT64_MAX, {}};
   if (n <= largest_prime) best.second = {n};

@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <string_view>
 
+#include "core/base/of_this_thread.h"
 #include "core/base/unravel.h"
 #include "core/graph/build_shape.h"
 #include "core/graph/host_indices.h"
@@ -28,7 +29,9 @@ std::atomic<IndexGuard>& everywhere() {
   return mode;
 }
 thread_local signed char here = -1;  // an IndexGuard, or -1: that of all threads
-thread_local std::vector<build::IndexBound> traced;
+struct Traced {
+  std::vector<build::IndexBound> bounds;
+};
 
 // The row-major number of the first index out of range and that index (..., 2), in the dtype of the indices; the number of them all where there is none.
 Tensor first_fault(const Tensor& indices, const build::IndexRule& rule) {
@@ -65,7 +68,7 @@ bool checked_on_host(const char* op, const Tensor& indices, const build::IndexRu
       if (!rule.allows(index)) throw_out_of_range(op, rule, index, unravel(indices.shape(), i), "");
     }
   }
-  if (Trace::current() != nullptr) traced.push_back({source->storage, rule.size, rule.from_end, rule.ignored});
+  if (Trace::current() != nullptr) of_this_thread<Traced>().bounds.push_back({source->storage, rule.size, rule.from_end, rule.ignored});
   return true;
 }
 
@@ -102,7 +105,7 @@ void watch_indices(const char* op, const Tensor& indices, const IndexRule& rule)
   });
 }
 
-std::vector<IndexBound> take_index_bounds() { return std::exchange(traced, {}); }
+std::vector<IndexBound> take_index_bounds() { return std::exchange(of_this_thread<Traced>().bounds, {}); }
 
 bool fits_bound(const Tensor& argument, const IndexBound& bound) {
   const std::optional<HostSource> source = host_source(argument.node());

@@ -3,6 +3,7 @@
 #include <exception>
 #include <list>
 
+#include "core/base/of_this_thread.h"
 #include "core/exec/evaluate.h"
 #include "core/graph/loop.h"
 #include "core/graph/reference.h"
@@ -23,10 +24,7 @@ struct Checks {
   std::list<Check> list;
   uint64_t next = 0;
 };
-Checks& checks() {
-  thread_local Checks all;
-  return all;
-}
+Checks& checks() { return of_this_thread<Checks>(); }
 
 // Beyond that, what has been computed is read although nobody looks at a value.
 constexpr size_t most = 256;

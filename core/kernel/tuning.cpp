@@ -13,6 +13,7 @@
 
 #include "core/base/cache_dir.h"
 #include "core/base/error.h"
+#include "core/base/of_this_thread.h"
 #include "core/base/print_error.h"
 #include "core/kernel/builtin_files.h"
 #include "core/kernel/tunable_space.h"
@@ -94,10 +95,7 @@ struct ThreadState {
   uint64_t recorded = 0;  // number of the newest recorder
   uint64_t state = 0;     // of `forced`
 };
-ThreadState& thread_state() {
-  thread_local ThreadState instance;
-  return instance;
-}
+ThreadState& thread_state() { return of_this_thread<ThreadState>(); }
 
 // Interned, so that two different sets of forced values never share a number.
 void update_state() {

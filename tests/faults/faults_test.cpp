@@ -20,8 +20,10 @@
 #include <optional>
 #include <sstream>
 #include <stdexcept>
+#include <thread>
 
 #include "core/base/error.h"
+#include "core/base/of_this_thread.h"
 #include "data/records.h"
 #include "io/atomic_file.h"
 #include "io/safetensors.h"
@@ -86,7 +88,7 @@ class Faults : public testing::Test {
                                       data.path(),   "--out",         out,         "--device",
                                       "reference:0", "--batch",       "16",        "--validation",
                                       "0",           "--limit-steps", "5",         "--checkpoint-every",
-                                      "2",           "--tensorboard", "--ema",     "0.5"};
+                                      "2",           "--tensorboard", "--ema",     "0.5",    "--set",      "model.hidden=8,8"};
     if (resume) words.push_back("--resume");
     return words;
   }
@@ -282,6 +284,30 @@ TEST(OpenFault, OfAFileOfRecords) {
   EXPECT_EQ(test::calls(Call::open), 1u);
   EXPECT_TRUE(test::contains(said, "records: cannot read: Too many open files"));
   EXPECT_EQ(data::RecordFile(path).size(), 1);
+}
+
+struct Probe {
+  std::vector<int> memory = std::vector<int>(7);
+};
+
+// Where glibc has no memory to note the destructor of a thread_local, it ends the process.
+TEST(AllocationFault, OfWhatAThreadHasOfItsOwn) {
+  int refused = 0;
+  bool made = false;
+  for (uint64_t number = 1; !made && number < 10; ++number) {
+    std::thread([&] {
+      test::arm({.call = Call::alloc, .number = number, .error = ENOMEM});
+      try {
+        made = of_this_thread<Probe>().memory.size() == 7;
+      } catch (const std::bad_alloc&) {
+        ++refused;
+      }
+      test::disarm();
+    }).join();
+    if (test::calls(Call::alloc) == 0) GTEST_SKIP() << "a sanitizer allocates";
+  }
+  EXPECT_TRUE(made);
+  EXPECT_EQ(refused, 2);  // the object, and what it holds
 }
 
 }  // namespace
