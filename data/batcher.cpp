@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/graph/philox.h"
 
 namespace heddle::data {
@@ -53,7 +54,7 @@ Batcher::Batcher(const ImageSet& set, const BatcherOptions& options) : set_(set)
   if (!fits || static_cast<int64_t>(set.pixels.size()) != pixels) {
     throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels are not the {} bytes that the set has", set.size(), set.rows, set.columns, set.pixels.size()));
   }
-  batches_ = set.size() / options.batch + (!options.drop_last && set.size() % options.batch != 0 ? 1 : 0);
+  batches_ = options.drop_last ? set.size() / options.batch : ceil_div(set.size(), options.batch);
   if (batches_ == 0 && options.drop_last) {
     throw ValueError(
         fmt::format("[batcher] the batch size is {}, but there are only {} images", options.batch, set.size()));

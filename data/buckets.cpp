@@ -7,6 +7,7 @@
 #include <map>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "data/batcher.h"
 
 namespace heddle::data {
@@ -18,7 +19,7 @@ std::vector<int64_t> choose_buckets(std::span<const int64_t> lengths, int64_t co
   for (const int64_t length : lengths) {
     if (length < 0) throw ValueError(fmt::format("[choose_buckets] a length is {}", length));
     int64_t rounded = 0;
-    if (__builtin_mul_overflow(std::max<int64_t>(length / multiple + (length % multiple != 0 ? 1 : 0), 1), multiple, &rounded)) {
+    if (__builtin_mul_overflow(std::max<int64_t>(ceil_div(length, multiple), 1), multiple, &rounded)) {
       throw ValueError(fmt::format("[choose_buckets] a length of {} has no multiple of {} above it", length, multiple));
     }
     ++texts[rounded];

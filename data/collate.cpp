@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/graph/functions.h"
 
 namespace heddle::data {
@@ -50,7 +51,7 @@ Array lengthened(const Array& array, int64_t length, double value) {
 int64_t common_length(std::span<const Sample> samples, size_t array, const PadOptions& options) {
   int64_t longest = options.least;
   for (const Sample& sample : samples) longest = std::max(longest, sample[array].shape[0]);
-  return (longest + options.multiple - 1) / options.multiple * options.multiple;
+  return round_up(longest, options.multiple);
 }
 
 Sample pad(std::span<const Sample> samples, const PadOptions& options) {

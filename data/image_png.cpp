@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "data/image_codecs.h"
 #include "io/inflate.h"
 
@@ -76,8 +77,8 @@ int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
       file[interlaced_at] != 0 ? std::span<const Pass>(interlaced) : std::span<const Pass>(whole);
   int64_t bytes = 0;
   for (const Pass& pass : passes) {
-    const int64_t columns = (width - pass.x + pass.across - 1) / pass.across,
-                  rows = (height - pass.y + pass.down - 1) / pass.down;
+    const int64_t columns = ceil_div(width - pass.x, pass.across),
+                  rows = ceil_div(height - pass.y, pass.down);
     if (columns > 0 && rows > 0) bytes += rows * (1 + (columns * bits_per_pixel(file) + 7) / 8);
   }
   return bytes;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/base/seconds_since.h"
 
 namespace heddle::data {
@@ -259,7 +260,7 @@ class Numbered final : public Loader::Source {
   }
   int64_t batches() const override {
     const int64_t examples = sampler_->size(), batch = options_.batch;
-    return examples / batch + (!options_.drop_last && examples % batch != 0 ? 1 : 0);
+    return options_.drop_last ? examples / batch : ceil_div(examples, batch);
   }
   void begin(uint64_t epoch, int64_t first) override {
     if (first < 0 || first > batches()) throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));

@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "data/batcher.h"
 #include "data/random.h"
 
@@ -82,7 +83,7 @@ class Sharded final : public Sampler {
   Sharded(SamplerPtr of, int64_t shard, int64_t shards) : of_(std::move(of)), shard_(shard), shards_(shards) {
     if (shards < 1 || shard < 0 || shard >= shards) throw ValueError(fmt::format("[sharded] shard {} of {} shards; they count from 0", shard, shards));
   }
-  int64_t size() const override { return of_->size() / shards_ + (of_->size() % shards_ != 0 ? 1 : 0); }
+  int64_t size() const override { return ceil_div(of_->size(), shards_); }
   std::vector<int64_t> order(uint64_t epoch) const override {
     const std::vector<int64_t> all = of_->order(epoch);
     std::vector<int64_t> own;

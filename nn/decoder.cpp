@@ -4,14 +4,15 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
-void check(const Module& model, int64_t batch) {
+int64_t checked_batch(const Module& model, int64_t batch) {
   if (model.training()) throw ValueError(fmt::format("[decoder] {} is in training mode, in which dropout is random; call eval()", model.kind()));
-  checked_size("decoder", "the batch", batch, most_rows);
+  return checked_size("decoder", "the batch", batch, most_rows);
 }
 
 void check_tokens(const Tensor& tokens, int64_t batch, int64_t context) {
@@ -24,7 +25,7 @@ Tensor at_last(const Tensor& x) { return squeeze(slice(x, 1, {.start = x.dim(1) 
 
 class GptDecoder final : public Decoder {
  public:
-  GptDecoder(const Gpt& model, int64_t batch) : model_(model), cache_((check(model, batch), model_.make_cache(batch))) {}
+  GptDecoder(const Gpt& model, int64_t batch) : model_(model), cache_(model_.make_cache(checked_batch(model, batch))) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return model_.options().context; }
   DeviceContext& device() const override { return cache_.length.device(); }
@@ -45,10 +46,10 @@ class GptDecoder final : public Decoder {
 class RecurrentDecoder final : public Decoder {
  public:
   RecurrentDecoder(const RecurrentLm& model, int64_t batch) : model_(model) {
-    check(model, batch);
     const RecurrentLmOptions& o = model_.options();
+    const Shape shape{o.layers, checked_batch(model, batch), o.hidden};
     const size_t states = o.cell == RecurrentCellKind::lstm ? 2 : 1;
-    for (size_t i = 0; i < states; ++i) state_.push_back(zeros({o.layers, batch, o.hidden}, DType::f32, &model_.parameters().front().device()));
+    for (size_t i = 0; i < states; ++i) state_.push_back(zeros(shape, DType::f32, &model_.parameters().front().device()));
   }
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return 0; }
@@ -76,7 +77,7 @@ class RecurrentDecoder final : public Decoder {
 
 class UncachedDecoder final : public Decoder {
  public:
-  UncachedDecoder(const Gpt& model, int64_t batch) : model_(model), rows_((check(model, batch), static_cast<size_t>(batch))) {}
+  UncachedDecoder(const Gpt& model, int64_t batch) : model_(model), rows_(static_cast<size_t>(checked_batch(model, batch))) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return model_.options().context; }
   DeviceContext& device() const override { return model_.parameters().front().device(); }
@@ -104,7 +105,7 @@ class UncachedDecoder final : public Decoder {
     const NoGradScope no_grad;
     constexpr int64_t multiple = 64;
     const auto batch = static_cast<int64_t>(rows_.size()), length = static_cast<int64_t>(rows_[0].size());
-    const int64_t padded = std::min((length + multiple - 1) / multiple * multiple, context());
+    const int64_t padded = std::min(round_up(length, multiple), context());
     std::vector<int32_t> all;
     for (const auto& row : rows_) {
       all.insert(all.end(), row.begin(), row.end());

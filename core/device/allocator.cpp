@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 
 namespace heddle {
 namespace {
@@ -20,7 +21,6 @@ constexpr uint64_t large_block = 32ull << 20;
 constexpr uint64_t dedicated_step = 2ull << 20;     // larger requests: a block of their own, rounded up to this
 constexpr size_t holders_shown = 5;
 
-uint64_t round_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
 struct Range {
   uint64_t bytes = 0;

@@ -14,6 +14,7 @@
 #include <span>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/device/compile_notice.h"
 #include "core/device/ending.h"
 #include "core/exec/places.h"
@@ -104,7 +105,7 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
     length = 0;
   };
   for (size_t i = 0; i < bytes.size(); ++i) {
-    const uint64_t reserved = (std::max<uint64_t>(bytes[i], 1) + step - 1) / step * step;
+    const uint64_t reserved = round_up(std::max<uint64_t>(bytes[i], 1), step);
     if (reserved > std::min(large, limit)) {
       storages[i] = allocate(bytes[i]);
       continue;

@@ -8,6 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/hash.h"
+#include "core/base/integers.h"
 #include "core/device/registry.h"
 #include "core/device/validate.h"
 
@@ -65,7 +66,7 @@ ReferenceDevice::~ReferenceDevice() {
 
 BufferId ReferenceDevice::alloc(uint64_t bytes) {
   check_allocation(bytes, caps_);
-  void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
+  void* memory = std::aligned_alloc(alignment, round_up(bytes, alignment));
   if (!memory) throw OutOfMemory(fmt::format("[reference:0] no {} bytes of host memory", bytes));
   buffers_[++next_id_] = {memory, bytes};
   return BufferId{next_id_};

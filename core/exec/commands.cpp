@@ -6,6 +6,7 @@
 
 #include "core/base/caller.h"
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/segments.h"
@@ -77,7 +78,7 @@ void CommandBuilder::add_segments(const LoweredKernel& kernel, const Bind& bind)
   }
   const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
   for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
-    bound_.rows.resize((bound_.rows.size() + alignment - 1) / alignment * alignment, 0);
+    bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
     const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
     Dispatch dispatch;
     const auto groups = fold_groups(launch.groups, device_.caps());

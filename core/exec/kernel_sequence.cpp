@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/exec/kernel_cost.h"
 
 namespace heddle {
@@ -25,7 +26,7 @@ SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<
   };
   const auto base = [&](int vertex) {
     const auto [at, fresh] = base_of.try_emplace(vertex, static_cast<int>(bases.size()));
-    if (fresh) bases.push_back({vertex, (bytes_of(vertex) + alignment - 1) / alignment * alignment, -1, copied.contains(vertex)});
+    if (fresh) bases.push_back({vertex, round_up(bytes_of(vertex), alignment), -1, copied.contains(vertex)});
     return at->second;
   };
   for (size_t k = 0; k < kernels.size(); ++k) {

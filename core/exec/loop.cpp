@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/exec/lower.h"
 #include "core/exec/operand.h"
 #include "core/exec/passes/simplifier.h"
@@ -16,7 +17,6 @@
 namespace heddle {
 namespace {
 
-uint64_t round_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
 // One value that the body stores in each iteration.
 struct Output {

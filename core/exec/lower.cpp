@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 #include "core/exec/bodies.h"
 #include "core/exec/horizontal.h"
 #include "core/exec/kernel_order.h"
@@ -62,9 +63,9 @@ void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::str
 std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
   const int64_t limit = caps.max_groups[0];
   if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
-  const int64_t y = (groups + limit - 1) / limit;
+  const int64_t y = ceil_div(groups, limit);
   if (y > caps.max_groups[1]) throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit, caps.max_groups[1]));
-  return {static_cast<uint32_t>((groups + y - 1) / y), static_cast<uint32_t>(y), 1};
+  return {static_cast<uint32_t>(ceil_div(groups, y)), static_cast<uint32_t>(y), 1};
 }
 
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {

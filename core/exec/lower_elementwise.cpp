@@ -3,6 +3,7 @@
 // The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one (a transpose)
 // is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/exec/lower_elementwise.h"
+#include "core/base/integers.h"
 #include "core/exec/varying.h"
 #include "core/graph/user_row.h"
 
@@ -57,7 +58,7 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
   emit_elementwise(e);
   e.close();
   if (per_lane > 1) e.close();
-  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
   kernel.loop_iterations = per_lane > 1 ? per_lane : 0;
   return kernel;
 }
@@ -125,7 +126,7 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   }
   e.close();
   e.close();
-  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, (total + block - 1) / block);
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
   // A segment need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
   kernel.parallel = kernel.parallel && total < (1 << 16);
   kernel.loop_iterations = 5 * quads;
@@ -172,9 +173,9 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const int64_t rows = extent(axes);
   const int64_t wanted = e.segmented() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
   const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
-  const int64_t stretches = (inner.size + stretch - 1) / stretch;
+  const int64_t stretches = ceil_div(inner.size, stretch);
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
-  const int64_t units = (rows + block - 1) / block * stretches;
+  const int64_t units = ceil_div(rows, block) * stretches;
   const bool aligned_rows = inner.size % line == 0;
   const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
   const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.segmented();

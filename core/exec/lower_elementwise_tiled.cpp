@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/exec/lower_elementwise.h"
 
 namespace heddle {
@@ -45,7 +46,7 @@ TileAxes split_axes(const Emitter& e, const std::vector<Axis>& axes, const Turn&
 
 // "t_ib, t_qb": the first element of this unit along i and q; and the indices of the rest.
 void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
-  const std::string blocks_i = e.constant((t.i.size + step_i - 1) / step_i), blocks_q = e.constant((t.q.size + step_q - 1) / step_q);
+  const std::string blocks_i = e.constant(ceil_div(t.i.size, step_i)), blocks_q = e.constant(ceil_div(t.q.size, step_q));
   e.line(fmt::format("int t_ib = t_unit % {} * {};", blocks_i, step_i));
   e.line(fmt::format("int t_above = t_unit / {};", blocks_i));
   e.line(fmt::format("int t_qb = t_above % {} * {};", blocks_q, e.constant(step_q)));
@@ -55,7 +56,7 @@ void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
   }
 }
 
-int64_t units_of(const TileAxes& t, int64_t step_i, int64_t step_q) { return (t.i.size + step_i - 1) / step_i * ((t.q.size + step_q - 1) / step_q) * extent(t.rest); }
+int64_t units_of(const TileAxes& t, int64_t step_i, int64_t step_q) { return ceil_div(t.i.size, step_i) * (ceil_div(t.q.size, step_q)) * extent(t.rest); }
 
 class LoopTiles {
  public:

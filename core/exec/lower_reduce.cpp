@@ -9,6 +9,7 @@
 #include <bit>
 #include <utility>
 
+#include "core/base/integers.h"
 #include "core/exec/generated_schedule.h"
 #include "core/exec/lower.h"
 #include "core/exec/row_phases.h"
@@ -137,7 +138,7 @@ class ReduceLowering {
     split_index(e_, outer_, "t_row");
     one_row();
     e_.close();
-    LoweredKernel kernel = finish(e_, in_, {lanes, 1, 1}, (rows_ + lanes - 1) / lanes);
+    LoweredKernel kernel = finish(e_, in_, {lanes, 1, 1}, ceil_div(rows_, lanes));
     kernel.loop_iterations = passes() * length_;
     return kernel;
   }
@@ -197,7 +198,7 @@ class ReduceLowering {
     e_.close();
     LoweredKernel kernel = finish(e_, in_, {lanes, 1, 1}, rows_);
     kernel.source.shared = shared;
-    kernel.loop_iterations = passes() * ((length_ + lanes - 1) / lanes + 16);  // 16: the tree
+    kernel.loop_iterations = passes() * (ceil_div(length_, lanes) + 16);  // 16: the tree
     return kernel;
   }
 
@@ -240,7 +241,7 @@ class ReduceLowering {
     int64_t width = 32;
     while (width < 1024 && width < size && others * size >= 8 * width * in_.caps.compute_units) width *= 2;
     std::vector<Axis> rest(outer_.begin(), outer_.end() - 1);
-    const int64_t blocks = (across.size + width - 1) / width;
+    const int64_t blocks = ceil_div(across.size, width);
     const int64_t units = extent(rest) * blocks;
     const std::string& x = e_.names[across.variable];
     e_.line(fmt::format("int t_unit = {};", e_.group_index()));
@@ -277,7 +278,7 @@ class ReduceLowering {
   // ---- lanes are loop iterations along the row
   LoweredKernel inner_lanes_loop() {
     choose_row_loops();
-    const int64_t units = (rows_ + block_ - 1) / block_;
+    const int64_t units = ceil_div(rows_, block_);
     e_.line(fmt::format("int t_unit = {};", e_.group_index()));
     e_.open(fmt::format("if (t_unit < {})", e_.constant(units)));
     const std::string rows = e_.constant(rows_), step = e_.constant(block_);

@@ -1,6 +1,7 @@
 // Sorts, scans and sums of segments: bodies over dense operands (the materializer made them so).
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/exec/bodies.h"
 #include "core/exec/body_launch.h"
 #include "core/exec/operand.h"
@@ -79,7 +80,7 @@ LoweredKernel lower_scan(const LowerInput& in) {
   const int64_t length = node.shape[axis], chunk = node.attrs.ints[3] > 0 ? node.attrs.ints[3] : length;
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < node.shape.rank(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : node.shape[d];
-  const int64_t chunks = (length + chunk - 1) / chunk;
+  const int64_t chunks = ceil_div(length, chunk);
   const bool carry = node.inputs.size() > 1;
   BodyLaunch launch{KernelFile::builtin("scan"), {}, {outer, length, inner, chunk, chunks}, 0};
   launch.options.types = {{"T", node.dtype}, {"TC", carry ? graph.nodes[node.inputs[1]].dtype : node.dtype}};

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "core/base/integers.h"
 #include "core/exec/plan.h"
 #include "core/exec/rematerialize.h"
 
@@ -17,7 +18,7 @@ thread_local std::optional<uint64_t> scoped;
 // Rounded up, so that the figure of a message, given as a budget, is one that can be met.
 std::string text_of(uint64_t bytes) {
   const uint64_t unit = bytes < (1 << 20) ? 1 << 10 : 1 << 20;
-  return fmt::format("{} {}", (bytes + unit - 1) / unit, unit == 1 << 10 ? "KiB" : "MiB");
+  return fmt::format("{} {}", ceil_div(bytes, unit), unit == 1 << 10 ? "KiB" : "MiB");
 }
 
 struct Fitting {

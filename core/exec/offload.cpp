@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/exec/kernel_sequence.h"
 
 namespace heddle {
@@ -61,7 +62,7 @@ uint64_t add_transfers(ScheduledGraph& scheduled, std::vector<LoweredKernel>& ke
     scheduled.free_nodes.push_back(false);
     before.emplace(last + 1, transfer(base.vertex, dtype, Access::read, host_bytes));
     before.emplace(caps.queues > 1 ? std::max(last + 2, next - early) : next, transfer(back, dtype, Access::write, host_bytes));
-    host_bytes += (static_cast<uint64_t>(base.bytes) + step - 1) / step * step;
+    host_bytes += round_up(static_cast<uint64_t>(base.bytes), step);
     const auto rename = [&](std::vector<SlotRef>& slots) {
       for (SlotRef& slot : slots) {
         if (slot.kind == SlotRef::Kind::vertex && slot.index == base.vertex) slot.index = back;

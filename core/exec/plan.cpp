@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "core/base/integers.h"
 #include "core/exec/loop.h"
 #include "core/exec/lower.h"
 #include "core/exec/offload.h"
@@ -19,7 +20,6 @@
 namespace heddle {
 namespace {
 
-uint64_t round_up(uint64_t value, uint64_t step) { return (value + step - 1) / step * step; }
 
 uint64_t bytes_of(const IrNode& node) { return round_up(std::max<uint64_t>(1, static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype)), 4); }
 

@@ -2,6 +2,7 @@
 // are pairwise from piece to piece, and no work item that loops past what a driver allows. The order of every sum is fixed by the shapes.
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/exec/rewrites.h"
 #include "core/exec/varying.h"
 #include "core/graph/primitives.h"
@@ -9,7 +10,6 @@
 namespace heddle {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 struct Reduction {
   const OpDef& op;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "core/base/integers.h"
 #include "core/exec/bodies.h"
 #include "core/exec/rewrites.h"
 #include "core/exec/varying.h"
@@ -12,7 +13,6 @@
 namespace heddle {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 Attrs ints(std::vector<int64_t> values) {
   Attrs attrs;

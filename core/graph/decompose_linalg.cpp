@@ -3,6 +3,7 @@
 // Blocks are halved recursively (Toledo, "Locality of reference in LU decomposition with partial pivoting", 1997), so that most of the work is in products.
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/graph/build.h"
 #include "core/graph/linalg.h"
 #include "core/graph/primitives.h"
@@ -18,7 +19,7 @@ Tensor columns(const Tensor& x, int64_t start, int64_t stop) { return slice(x, -
 Tensor square(const Tensor& x, int64_t start, int64_t stop) { return columns(rows(x, start, stop), start, stop); }
 
 // Whole blocks, about half of n; n > block.
-int64_t half_of(int64_t n, int64_t block) { return (((n + block - 1) / block + 1) / 2) * block; }
+int64_t half_of(int64_t n, int64_t block) { return ((ceil_div(n, block) + 1) / 2) * block; }
 
 const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
 

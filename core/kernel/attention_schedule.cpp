@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -110,21 +111,21 @@ Bindings pick_attention(const Caps& caps, const AttentionSizes& s) {
   return tuned(caps, tuning_key("attention", s, ""), default_attention(caps, s));
 }
 
-int64_t attention_chunk(int64_t keys, int64_t splits) { return ((keys + splits - 1) / splits + 3) / 4 * 4; }
+int64_t attention_chunk(int64_t keys, int64_t splits) { return round_up(ceil_div(keys, splits), 4); }
 
 int64_t pick_attention_splits(const Caps& caps, const AttentionSizes& s) {
   const Row row = default_attention(caps, s);
   const int64_t units = std::max<int64_t>(1, caps.compute_units), rows = rows_of_group(row);
   const int64_t lanes = row.at("SCHEDULE") == single ? row.at("LANES") : 1;
-  const int64_t groups = s.batch * s.heads * ((s.queries + rows - 1) / rows), wanted = 4 * units * lanes;
+  const int64_t groups = s.batch * s.heads * ceil_div(s.queries, rows), wanted = 4 * units * lanes;
   constexpr int64_t least_keys = 256, most = 256;
-  int64_t splits = groups >= wanted ? 1 : (wanted + groups - 1) / groups;
+  int64_t splits = groups >= wanted ? 1 : ceil_div(wanted, groups);
   splits = std::clamp<int64_t>(std::min(std::max(splits, lanes), s.keys / least_keys), 1, most);
   const auto iterations = [&] { return static_cast<uint64_t>(attention_iterations(row, attention_chunk(s.keys, splits), s.size)); };
   while (splits < most && iterations() > caps.max_loop_iterations) ++splits;
   // Chunks are rounded up: no range may be empty.
   const int64_t chunk = attention_chunk(s.keys, splits);
-  return (s.keys + chunk - 1) / chunk;
+  return ceil_div(s.keys, chunk);
 }
 
 int64_t least_attention_splits(const Caps& caps, const AttentionSizes& s, int64_t keys) {
@@ -133,7 +134,7 @@ int64_t least_attention_splits(const Caps& caps, const AttentionSizes& s, int64_
   int64_t splits = 1;
   while (splits < most && static_cast<uint64_t>(attention_iterations(row, attention_chunk(keys, splits), s.size)) > caps.max_loop_iterations) ++splits;
   const int64_t chunk = attention_chunk(keys, splits);
-  return (keys + chunk - 1) / chunk;
+  return ceil_div(keys, chunk);
 }
 
 bool stack_attention_heads(const Caps& caps, const AttentionSizes& s) {
@@ -177,7 +178,7 @@ int64_t attention_iterations(const Bindings& tunables, int64_t columns, int64_t 
   const auto value = [&](const char* name) { return tunables.contains(name) ? tunables.find(name)->second : 1; };
   const int64_t schedule = value("SCHEDULE");
   if (schedule == rows) return columns * (3 * size + 1) + 2 * size;
-  const int64_t block = value("KB"), blocks = (columns + block - 1) / block;
+  const int64_t block = value("KB"), blocks = ceil_div(columns, block);
   if (schedule == tiles) {
     const int64_t lanes = (value("QB") / value("RM")) * (block / value("RN"));
     return blocks * (2 * block * size / lanes + size + block + block) + value("QB") * size / lanes;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/kernel/conv_winograd.h"
 #include "core/kernel/tuning.h"
 
@@ -15,7 +16,6 @@ constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, win
 
 using Row = Bindings;
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // The smallest choice that is at least `value`, or the largest.
 int64_t at_least(int64_t value, std::initializer_list<int64_t> choices) {

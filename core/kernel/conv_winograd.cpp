@@ -2,10 +2,11 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
+
 namespace heddle {
 namespace {
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 int64_t at_most(int64_t value, std::initializer_list<int64_t> choices) {
   int64_t best = *choices.begin();

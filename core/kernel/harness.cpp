@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "core/base/error.h"
+#include "core/base/integers.h"
 
 namespace heddle {
 namespace {
@@ -21,7 +22,7 @@ class GuardedBuffer {
   GuardedBuffer(Device& device, const BufferParam& param, const KernelArray& array)
       : device_(device), param_(param), array_(array) {
     const uint64_t alignment = std::max<uint64_t>(device.caps().buffer_alignment, 1);
-    front_ = (guard_bytes + alignment - 1) / alignment * alignment;
+    front_ = round_up(guard_bytes, alignment);
     bound_ = std::max<uint64_t>((array.bytes.size() + 3) / 4 * 4, 4);
     buffer_ = device.alloc(front_ + bound_ + guard_bytes);
     restore();

@@ -12,6 +12,7 @@
 #include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/base/files.h"
+#include "core/base/integers.h"
 #include "core/base/similar.h"
 #include "core/kernel/builtin_files.h"
 
@@ -298,7 +299,7 @@ std::array<uint32_t, 3> KernelFile::groups(const Bindings& overrides, const Bind
       const int64_t rows = count / limit + (count % limit != 0);
       if (rows > limit)
         throw LimitError(fmt::format("[kernel {}] {} groups; at most 65535 x 65535 fit a grid", name, count));
-      return {static_cast<uint32_t>((count + rows - 1) / rows), static_cast<uint32_t>(rows), 1};
+      return {static_cast<uint32_t>(ceil_div(count, rows)), static_cast<uint32_t>(rows), 1};
     }
     if (count > UINT32_MAX) throw LimitError(fmt::format("[kernel {}] {} groups in dimension {}", name, count, d));
     result[d] = static_cast<uint32_t>(count);

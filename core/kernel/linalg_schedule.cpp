@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/integers.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -10,7 +11,6 @@ namespace {
 
 bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
 bool gpu(const Caps& caps) { return caps.device_class != DeviceClass::cpu; }
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 // Lanes that own rows (or columns): a power of two, as group reductions want, and no more than there are.
 Bindings pick_owners(const Caps& caps, const char* body, DType dtype, std::vector<int64_t> sizes) {

@@ -3,6 +3,7 @@
 #include <string_view>
 #include <vector>
 
+#include "core/base/integers.h"
 #include "core/kernel/printer.h"
 
 namespace heddle {
@@ -56,7 +57,7 @@ bool bytes(const MatmulProblem& p) { return p.a == DType::i8 && p.b == DType::i8
 
 int64_t groups(const MatmulProblem& p, const Row& row) {
   const int64_t tm = row.at("TM"), tn = row.at("TN");
-  return p.batch * ((p.M + tm - 1) / tm) * ((p.N + tn - 1) / tn);
+  return p.batch * ceil_div(p.M, tm) * ceil_div(p.N, tn);
 }
 
 }  // namespace

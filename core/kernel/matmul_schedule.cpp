@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <string>
 
+#include "core/base/integers.h"
 #include "core/kernel/matmul_gpu_schedule.h"
 
 #include "core/kernel/tuning.h"
@@ -101,7 +102,7 @@ Row pick_cpu(const MatmulProblem& p) {
     row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
   }
   // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
-  const int64_t panels = std::max<int64_t>(1, p.batch * ((p.N + row["NV"] * row["VW"] - 1) / (row["NV"] * row["VW"])));
+  const int64_t panels = std::max<int64_t>(1, p.batch * ceil_div(p.N, row["NV"] * row["VW"]));
   const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(48 / panels, 1);
   row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
   if (p.K < 8 && row.at("SCHEDULE") == columns) {  // what is written counts: row by row
@@ -146,7 +147,6 @@ TuningKey tuning_key(const MatmulProblem& p) {
   return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
 }
 
-int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
 constexpr int64_t shortest_part = 256;  // along k
 

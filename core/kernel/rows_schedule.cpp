@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "core/base/integers.h"
 #include "core/kernel/tuning.h"
 
 namespace heddle {
@@ -36,7 +37,7 @@ int64_t scan_chunk(const Caps& caps, int64_t outer, int64_t length, int64_t inne
   const int64_t want = loops(caps) ? 8 * units : gpu(caps) ? 2048 * units : 64 * units;
   const int64_t longest = loops(caps) ? 65536 : 4096;
   if (length <= 1024 || (have >= want && length <= longest)) return length;
-  const int64_t pieces = std::max((want + have - 1) / have, length / longest);
+  const int64_t pieces = std::max(ceil_div(want, have), length / longest);
   return std::clamp<int64_t>(length / pieces, 256, inner == 1 ? 4096 : longest);
 }
 
