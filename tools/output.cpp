@@ -3,18 +3,21 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <cstring>
+#include <mutex>
 
+#include "core/base/print_error.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
 namespace {
 
 int first_error = 0;  // of print_out()
-std::atomic<bool> failure_begun = false, failure_said = false, process_ends = false;
+std::timed_mutex failing;
+bool failed = false;
 
 }  // namespace
 
@@ -25,14 +28,20 @@ void occupy_standard_streams() {
   }
 }
 
-void say_failure(bool ending, void (*print)(const char* kind, const char* text), const char* kind, const char* text) noexcept {
-  if (ending) process_ends = true;
-  const bool first = !failure_begun.exchange(true);
-  if (first || (!ending && !process_ends)) {  // commands that run one after the other in a test fail each for itself
-    print(kind, text);
-    failure_said = true;
+void say_failure(const char* kind, const char* text) noexcept {
+  const std::lock_guard lock(failing);
+  failed = true;
+  try {
+    print_error("heddle: {}{}\n", kind, one_line(text));
+  } catch (...) {
+    std::fprintf(stderr, "heddle: %s%s\n", kind, text);
   }
-  for (int i = 0; ending && !failure_said && i < 200; ++i) ::usleep(1000);
+}
+
+// The lock is kept: nobody says anything after that. Standard error may be stuck, hence no wait without end.
+void end_process(const char* kind, const char* text, int code) noexcept {
+  if (failing.try_lock_for(std::chrono::milliseconds(200)) && !failed) std::fprintf(stderr, "heddle: %s%s\n", kind, text);
+  ::_exit(code);
 }
 
 void print_out(std::string_view text) noexcept {

@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <new>
@@ -18,8 +17,7 @@ namespace {
   try {
     if (std::current_exception()) throw;
   } catch (const std::bad_alloc&) {
-    say_failure(true, [](const char* kind, const char* text) { std::fprintf(stderr, "heddle: %s%s\n", kind, text); }, "out of memory: ", "the host has none left for this");
-    ::_exit(exit_out_of_memory);
+    end_process("out of memory: ", "the host has none left for this", exit_out_of_memory);
   } catch (...) {
   }
   constexpr std::string_view line = "heddle: internal error: the process cannot go on (std::terminate)\n";

@@ -10,7 +10,6 @@
 
 #include "core/base/error.h"
 #include "core/base/similar.h"
-#include "core/base/print_error.h"
 #include "core/exec/number_guard.h"
 #include "tools/cli.h"
 #include "tools/output.h"
@@ -18,17 +17,9 @@
 namespace heddle::tools {
 namespace {
 
-// Also without memory for another text.
-void print_failure(const char* kind, const char* text) {
-  try {
-    print_error("heddle: {}{}\n", kind, one_line(text));
-  } catch (...) {
-    std::fprintf(stderr, "heddle: %s%s\n", kind, text);
-  }
-}
 int fail(const char* kind, const char* text, int code) noexcept {
   std::fflush(stdout);
-  say_failure(false, &print_failure, kind, text);
+  say_failure(kind, text);
   return code;
 }
 
