@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <limits>
 #include <memory>
 
@@ -208,6 +209,7 @@ Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor&
   check_numbers("index_add", x);
   const Tensor index = check_slices("index_add", x, at, indices, source);
   if (x.numel() == 0 || source.numel() == 0) return x;
+  if (x.dtype() == DType::u8 && alpha < 0 && alpha > -256 && alpha == std::floor(alpha)) alpha += 256;  // what is subtracted wraps, as in PyTorch
   if (build::number_dtype(alpha, x.dtype()) != x.dtype()) throw ValueError(fmt::format("[index_add] alpha must fit the dtype; got {} for {}", alpha, name_of(x.dtype())));
   const Tensor added = alpha == 1 ? source : source * alpha;
   const IndexGuardScope checked(false);  // above, as the caller gave them
