@@ -254,14 +254,14 @@ AdaptiveLogSoftmax adaptive_log_softmax_with_loss(const Tensor& x, const Tensor&
     classes += rows.dim(0);
   }
   build::watch_indices(op, targets, {.axis = 0, .size = classes, .noun = "class"});
-  const Tensor first = build::widen(log_softmax(matmul(build::as_float(x), transpose(head))));
+  const Tensor first = log_softmax(build::widen(matmul(build::as_float(x), transpose(head))));
   const Tensor labels = clamp(build::wrapped(targets, classes), 0, static_cast<double>(classes - 1));
   Tensor output = pick(first, minimum(labels, static_cast<double>(frequent - 1)));
   int64_t begin = frequent;
   for (int64_t i = 0; i < clusters; ++i) {
     const AdaptiveTail& tail = tails[static_cast<size_t>(i)];
     const int64_t count = tail.rows.dim(0);
-    const Tensor inside = build::widen(log_softmax(matmul(matmul(build::as_float(x), transpose(tail.projection)), transpose(tail.rows))));
+    const Tensor inside = log_softmax(build::widen(matmul(matmul(build::as_float(x), transpose(tail.projection)), transpose(tail.rows))));
     const Tensor number = clamp(labels - static_cast<double>(begin), 0, static_cast<double>(count - 1));
     output = where(labels >= static_cast<double>(begin), select(first, 1, frequent + i) + pick(inside, number), output);
     begin += count;

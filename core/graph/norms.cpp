@@ -50,7 +50,7 @@ Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tens
   check_parameter(bias, Shape{channels}, x, op, "bias");
   check_eps(eps, op);
   const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
-  if (x.numel() == 0) return in;
+  if (x.numel() == 0) return cast(scaled(wide, weight, bias, 1), in.dtype());
   const Tensor rows = reshape(wide, Shape{x.dim(0), groups, x.numel() / (x.dim(0) * groups)});
   return cast(scaled(reshape(normalized(rows, {2}, eps), x.shape()), weight, bias, 1), in.dtype());
 }

@@ -14,6 +14,7 @@
 #include "core/graph/functions_losses.h"
 #include "core/graph/functions_math.h"
 #include "core/graph/functions_statistics.h"
+#include "core/graph/norms.h"
 
 namespace heddle::tests {
 namespace {
@@ -151,6 +152,19 @@ TEST(Corners, GradientsArePyTorchs) {
     }
   }
   EXPECT_EQ(seen.size(), known.size());
+}
+
+// Of a batch without examples, parameters have gradients of 0.
+TEST(Corners, NormsOfNothingReachTheirParameters) {
+  DeviceContext& d = device("reference:0");
+  const Tensor x = zeros({0, 6, 3}, DType::f32, &d);
+  Tensor weight = ones({6}, DType::f32, &d), bias = zeros({6}, DType::f32, &d);
+  weight.set_requires_grad(true);
+  bias.set_requires_grad(true);
+  for (const auto& norm : {+[](const Tensor& a, const Tensor& w, const Tensor& b) { return group_norm(a, 2, w, b); },
+                           +[](const Tensor& a, const Tensor& w, const Tensor& b) { return instance_norm(a, w, b); }}) {
+    for (const Tensor& gradient : grad(sum(norm(x, weight, bias)), {weight, bias})) EXPECT_EQ(gradient.to_vector<double>(), Values(6, 0.0));
+  }
 }
 
 }  // namespace
