@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
@@ -134,7 +135,12 @@ TEST_F(Safetensors, BadHeaders) {
 // The parser does not recurse, but the messages printed what they refused, and that did.
 TEST_F(Safetensors, DeepHeadersAreRefused) {
   const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
-  for (const char* key : {"dtype", "shape", "data_offsets"}) EXPECT_TRUE(contains(error_of("{\"a\":{\"" + std::string(key) + "\":" + deep + "}}", 0), "brackets are more than 100 deep"));
+  const std::map<std::string, std::string> entry = {{"dtype", "\"F32\""}, {"shape", "[1]"}, {"data_offsets", "[0,4]"}};
+  for (const auto& [key, value] : entry) {
+    std::string header;
+    for (const auto& [name, good] : entry) header += (header.empty() ? "\"" : ",\"") + name + "\":" + (name == key ? deep : good);
+    EXPECT_TRUE(contains(error_of("{\"a\":{" + header + "}}", 4), "brackets are more than 100 deep")) << key;
+  }
   const std::string level = std::string(98, '[') + std::string(98, ']'), rest = R"(,"shape":[1],"data_offsets":[0,4]}})";
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":)" + level + rest, 4), "unknown dtype [[[["));
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":[)" + level + "]" + rest, 4), "brackets are more than 100 deep"));

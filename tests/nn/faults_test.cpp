@@ -9,6 +9,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
+#include "core/device/compile_notice.h"
 #include "core/graph/functions.h"
 #include "core/graph/future.h"
 #include "io/safetensors.h"
@@ -288,6 +289,25 @@ TEST_F(FaultyTraining, AveragesThatCannotBePutInPlaceLeaveTheParameters) {
     EXPECT_EQ(wide.to_bytes(), average.averages()[0].to_bytes());
   }
   EXPECT_EQ(wide.to_bytes(), before[0]);
+}
+
+// A program that waits for its first kernels is told so.
+TEST_F(FaultyTraining, LongCompilationsAreAnnounced) {
+  ::unsetenv("HEDDLE_QUIET");
+  start_afresh();
+  CompileNotice::reset(0.05);
+  const auto said = [&](int milliseconds) {
+    faults().compile_milliseconds = milliseconds;
+    testing::internal::CaptureStderr();
+    const Tensor x = full({3, 7}, 0.5, DType::f32, &dev());
+    eval({milliseconds > 0 ? tanh(x) + 0.125 : cos(x) * 0.25});
+    return testing::internal::GetCapturedStderr();
+  };
+  const std::string text = said(300);
+  EXPECT_TRUE(text.starts_with("heddle: faulty:0 compiles kernels for the first time, 0 of ")) << text;
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 1) << text;
+  EXPECT_EQ(said(0), "");  // once is enough
+  CompileNotice::reset(2);
 }
 
 }  // namespace

@@ -1,6 +1,8 @@
 #include "tests/support/faulty_device.h"
 
 #include <fmt/format.h>
+#include <chrono>
+#include <thread>
 
 #include "core/base/error.h"
 #include "core/device/registry.h"
@@ -84,6 +86,7 @@ void FaultyDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
 
 KernelId FaultyDevice::compile(const KernelSource& source) {
   pass(Call::compile);
+  if (faults().compile_milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(faults().compile_milliseconds));
   const KernelId kernel = inner_->compile(source);
   names_[kernel] = source.name;
   return kernel;

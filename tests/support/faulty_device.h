@@ -34,8 +34,9 @@ struct Faults {
   uint64_t seen[7] = {};  // by Call, since reset()
   bool dead = false;
   std::string commands;  // kernels of the latest submission, for the text of the fault
+  int compile_milliseconds = 0;  // that each compilation takes longer
   uint64_t& count(Call call) { return seen[static_cast<size_t>(call)]; }
-  void reset(const FaultPlan& next = {}) { *this = Faults{next, {}, false, {}}; }
+  void reset(const FaultPlan& next = {}) { *this = Faults{.plan = next}; }
 };
 Faults& faults();
 
