@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <zlib.h>
 
-#include <chrono>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -127,14 +127,17 @@ TEST(Bpe, SpecialTokensAreTextUnlessAskedFor) {
   EXPECT_EQ(tokenizer->decode(expected), text);
 }
 
+// Of this process, whatever else the machine does.
+double processor_seconds_since(std::clock_t start) { return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC; }
+
 // A special token that never occurs was looked for behind every one that does: 400 KB took 13.6 s.
 TEST(Bpe, SpecialTokensAreFoundInOnePass) {
   const auto tokenizer = trained(300, {"<|a|>", "<|never|>"});
   std::string text;
   for (int i = 0; i < 80'000; ++i) text += "<|a|>";
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const Tokens tokens = tokenizer->encode(text, SpecialTokens::recognised);
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 3) << "measured: 0.02 s; 13 s when it grew with the square";
+  EXPECT_LT(processor_seconds_since(start), 3) << "measured: 0.02 s; 13 s when it grew with the square";
   EXPECT_EQ(tokens, Tokens(80'000, tokenizer->special().at("<|a|>")));
 }
 
@@ -144,13 +147,13 @@ TEST(Bpe, ALargeVocabularyIsReadInOnePass) {
   const Json small = Json::parse(trained(256, {})->str());
   for (const auto& [name, number] : small["vocab"].items()) vocabulary += (vocabulary.empty() ? "" : ",") + Json(name).dump() + ":" + number.dump();
   for (int i = 256; i < 40'000; ++i) vocabulary += ",\"<special " + std::to_string(i) + ">\":" + std::to_string(i);
-  const auto start = std::chrono::steady_clock::now();
+  const std::clock_t start = std::clock();
   const auto tokenizer = data::parse_tokenizer(R"({"type":"bpe","merges":[],"vocab":{)" + vocabulary + "}}");
   EXPECT_EQ(data::parse_tokenizer(tokenizer->str())->size(), 40'000);
   data::Preprocessing preprocessing;
   preprocessing.tokenizer = tokenizer;
   EXPECT_EQ(data::Preprocessing::parse(preprocessing.str(), "memory").tokenizer->str(), tokenizer->str());
-  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 5) << "measured: 0.3 s";
+  EXPECT_LT(processor_seconds_since(start), 5) << "measured: 0.3 s";
 }
 
 TEST(Bpe, ComesBackFromFilesAndText) {
