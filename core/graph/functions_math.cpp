@@ -111,7 +111,7 @@ Tensor xlogy(TensorArg a, const Tensor& b) {
   const CallerScope scope(a.caller);
   const auto [p, q] = floats("xlogy", a.tensor, b);
   const auto product = [](const Tensor& x, const Tensor& y) {
-    const Tensor none = x == 0 && y <= 0;
+    const Tensor none = x == 0 && (y <= 0 || y == std::numeric_limits<double>::infinity());
     return where(none, 0, x * log(where(none, 1, y)));
   };
   return rounded_once(product, Autocast::f32, p, q);

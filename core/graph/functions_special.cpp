@@ -334,7 +334,7 @@ Tensor xlog1py(TensorArg x, const Tensor& y) {
   const CallerScope scope(x.caller);
   build::check_device(x.tensor, y, "xlog1py");
   broadcast_shapes(x.tensor.shape(), y.shape(), "xlog1py");
-  const Tensor a = build::as_float(x.tensor), b = build::as_float(y), none = eq(a, 0) && b <= -1;
+  const Tensor a = build::as_float(x.tensor), b = build::as_float(y), none = eq(a, 0) && (b <= -1 || b == std::numeric_limits<double>::infinity());
   return where(none, 0, a * log1p(where(none, 1, b)));
 }
 Tensor logaddexp2(TensorArg x, const Tensor& y) {

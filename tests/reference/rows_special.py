@@ -1,4 +1,6 @@
 """Special functions."""
+import math
+
 import torch
 
 from generate import Input, given, near
@@ -51,5 +53,5 @@ def rows(row):
     row("entr", S.entr, [[near(0.01, 3, 4, 6)]], dtypes=REAL)
     row("entr", S.entr, [[given([0.0, -1.0, 1.0, INF, NAN])]], grad=False)
     row("xlog1py", S.xlog1py, [[(4, 6), near(-0.9, 3, 4, 6)], [(4, 6), near(-0.9, 3, 6)]], dtypes=("f32", "f16"))
-    row("xlog1py", S.xlog1py, [[given([0.0, 0.0, 1.0]), given([-1.0, -2.0, 0.0])]], grad=False)
+    row("xlog1py", S.xlog1py, [[given([0.0, 0.0, 1.0, 0.0]), given([-1.0, -2.0, 0.0, math.inf])]], grad=False)
     row("logaddexp2", torch.logaddexp2, [[near(-9, 9, 4, 6), near(-9, 9, 4, 6)], [(4, 1), (6,)]], dtypes=("f32", "f16"))
