@@ -90,7 +90,7 @@ def rows(row):
     row("scatter", last_wins, [[(3, 40), whole((2, 60), 0, 40), (2, 60)]], [{"axis": 1}])
     row("scatter", lambda x, i, axis, value: x.scatter(axis, i.long(), value), [[(6, 3), whole((4, 3), 0, 6)]], [{"axis": 0, "value": 3.0}], dtypes=MOST)
     row("index_put", put, [[(6, 4), (3, 4), given([4, 0, 3], "i32")], [(6, 4), (4,), given([[4, 0], [1, -1]], "i32")], [(6, 4, 2), (3, 2), given([4, 0, 3], "i32"), given([1, 3, -4], "i64")]], dtypes=MOST)
-    row("index_put", lambda x, v, i: last_wins(x, i[:, None].expand(-1, 2), v, 0), [[(50, 2), (70, 2), whole((70,), 0, 50)]])
+    row("index_put", lambda x, v, i: last_wins(x, i[:, None].expand(-1, x.shape[1]), v, 0), [[(50, 2), (70, 2), whole((70,), 0, 50)]])
     row("index_fill", lambda x, i, axis, value: x.index_fill(axis, i.long(), value), [[(4, 6), given([3, 0], "i32")]], [{"axis": 0, "value": 2.0}, {"axis": 1, "value": -1.0}], dtypes=MOST)
     row("index_fill", lambda x, i, axis, value: x.index_fill(axis, i.long(), value), [[flags(4, 6), given([3, 0], "i32")]], [{"axis": 0, "value": 1}])
     row("masked_fill", lambda x, mask, value: x.masked_fill(mask, value), [[(4, 6), flags(4, 6)], [(4, 6), flags(6)]], [{"value": 7.0}], dtypes=MOST)
