@@ -9,14 +9,15 @@
 
 #include "autograd/rules.h"
 #include "autograd/written_rows.h"
-#include "core/exec/passes/passes.h"
-#include "core/graph/attention_pattern.h"
-#include "core/graph/derived_scope.h"
-#include "core/graph/functions.h"
+#include "core/simplify/passes.h"
+#include "core/functions/nn/attention_pattern.h"
+#include "core/functions/nn/attention_problem.h"
+#include "core/functions/derived_scope.h"
+#include "core/functions/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
-#include "core/graph/primitives.h"
-#include "core/graph/user_row.h"
+#include "core/op/primitives.h"
+#include "core/op/user_row.h"
 
 namespace heddle {
 namespace {

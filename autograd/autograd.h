@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/op.h"
+#include "core/op/op.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {

@@ -1,10 +1,10 @@
 #include "autograd/batching.h"
 
 #include "core/graph/custom.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/loop.h"
-#include "core/graph/primitives.h"
-#include "core/graph/user_row.h"
+#include "core/op/primitives.h"
+#include "core/op/user_row.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,8 +1,8 @@
 // Batching rules of matrix products, convolutions and attention: the mapped axis becomes a part of an axis that the kernels have.
 #include "autograd/batching.h"
-#include "core/graph/attention.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/nn/attention_problem.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,7 +1,7 @@
 // Batching rules of linear algebra: the mapped axis is one more batch axis. A matrix that all examples share takes their right sides as more columns.
 #include "autograd/batching.h"
-#include "core/graph/functions.h"
-#include "core/graph/linalg.h"
+#include "core/functions/functions.h"
+#include "core/functions/linalg/linalg_rows.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,7 +1,7 @@
 // Batching rules of movement, running sums, sorts and indexing.
 #include "autograd/batching.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

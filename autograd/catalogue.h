@@ -1,7 +1,7 @@
 // The catalogue: every public function on tensors, with what a reader asks of it before using it.
 //
 // Purpose: one list for `heddle ops`, docs/ops.md and the tests that call every function. The lines stand in catalogue.inc; what the op table and the gradient rules know
-// is taken from there. Invariants: the lines are those functions that headers of core/graph declare and that take or give tensors, each once, and their columns are true:
+// is taken from there. Invariants: the lines are those functions that headers of core/functions declare and that take or give tensors, each once, and their columns are true:
 // tests/reference/catalogue_test.cpp compares both with headers and behaviour. Thread safety: built on first use and then only read.
 #pragma once
 
@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "core/graph/autocast.h"
-#include "core/graph/op.h"
+#include "core/op/op.h"
 
 namespace heddle {
 

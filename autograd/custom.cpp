@@ -7,7 +7,7 @@
 #include "autograd/batching.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace detail {

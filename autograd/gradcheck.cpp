@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/philox.h"
 
 namespace heddle {

@@ -5,11 +5,11 @@
 #include "autograd/record.h"
 #include "autograd/rules.h"
 #include "core/graph/custom.h"
-#include "core/graph/derived_scope.h"
-#include "core/graph/functions.h"
+#include "core/functions/derived_scope.h"
+#include "core/functions/functions.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

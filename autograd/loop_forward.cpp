@@ -4,8 +4,8 @@
 // from outside are read as they are. It is an ordinary loop, so it is differentiated and mapped in turn.
 #include "autograd/loop_iteration.h"
 #include "autograd/record.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

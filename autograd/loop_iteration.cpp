@@ -1,7 +1,6 @@
 #include "autograd/loop_iteration.h"
 
-#include "core/exec/access.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 

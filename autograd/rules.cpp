@@ -1,6 +1,6 @@
 #include "autograd/rules.h"
 
-#include "core/graph/user_row.h"
+#include "core/op/user_row.h"
 
 namespace heddle::autograd {
 

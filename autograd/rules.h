@@ -44,7 +44,7 @@ using RuleTable = std::unordered_map<const OpDef*, GradientRow>;
 // The row of that op, or null when nobody wrote one.
 const GradientRow* find_gradient(const OpDef& op);
 
-// Of rows that users define (core/graph/user_row.h).
+// Of rows that users define (core/op/user_row.h).
 const GradientRow& user_gradient_row();
 
 // vjp() that asks nothing of what is behind the nodes `stops`, which may be among the inputs.

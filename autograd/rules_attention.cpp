@@ -1,9 +1,9 @@
 // Gradients of attention: the fused rows for the first order, their decomposition for higher ones.
 #include "autograd/autograd.h"
 #include "autograd/rules.h"
-#include "core/graph/attention.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/nn/attention_problem.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

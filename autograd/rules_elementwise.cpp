@@ -3,9 +3,9 @@
 #include <optional>
 
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/loop.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

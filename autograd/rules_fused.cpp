@@ -1,8 +1,8 @@
 #include <limits>
 
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

@@ -4,8 +4,8 @@
 // determinant); I. Murray, "Differentiation of the Cholesky decomposition", 2016; S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra
 // functions with application in optimum experimental design", 2010 (LU). Written with the rows themselves, so any order follows.
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
-#include "core/graph/linalg.h"
+#include "core/functions/functions.h"
+#include "core/functions/linalg/linalg_rows.h"
 
 namespace heddle::autograd {
 namespace {

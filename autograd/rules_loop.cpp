@@ -9,9 +9,9 @@
 #include "autograd/autograd.h"
 #include "autograd/loop_iteration.h"
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/loop.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

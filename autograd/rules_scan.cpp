@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

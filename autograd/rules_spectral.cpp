@@ -6,8 +6,8 @@
 // Vectors of equal eigenvalues or singular values are arbitrary among themselves, and what a function makes of them must not depend on that choice: its
 // gradient has no part along them, so 1 / 0 counts as 0.
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
-#include "core/graph/linalg.h"
+#include "core/functions/functions.h"
+#include "core/functions/linalg/linalg_rows.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,11 +1,11 @@
-// Derivatives of users' kernels (core/graph/user_kernel.h): what the definition says.
+// Derivatives of users' kernels (core/functions/user/user_kernel.h): what the definition says.
 #include <fmt/format.h>
 
 #include "autograd/batching.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
-#include "core/graph/functions.h"
-#include "core/graph/user_row.h"
+#include "core/functions/functions.h"
+#include "core/functions/user/user_definition.h"
 
 namespace heddle::autograd {
 namespace {

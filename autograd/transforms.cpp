@@ -5,7 +5,7 @@
 #include "autograd/record.h"
 #include "autograd/rules.h"
 #include "autograd/vmap.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::detail {
 namespace {

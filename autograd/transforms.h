@@ -11,7 +11,7 @@
 // several give a tuple.
 // A function may close over tensors, which are constants of the transform; if they track gradients, so does what the transform gives, and the result of any
 // transform may be transformed or differentiated again: grad(grad(f)), backward() through grad(f)(x), vmap(jvp), jacfwd(jacrev(f)) = hessian(f).
-// Compiled functions (core/exec/compile.h) inside a transform run as what they are made of; a transformed function can be compiled.
+// Compiled functions (core/compile/compile.h) inside a transform run as what they are made of; a transformed function can be compiled.
 // Errors: GradError; the text names the transform and the argument.
 // Invariants: f is called once per call, with stand-ins of the differentiated arguments. What f does to tensors outside (assign, backward) stays done.
 // Thread safety: recording is per thread; f may be called by several threads where it could be otherwise.

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/exec/passes/passes.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/simplify/passes.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

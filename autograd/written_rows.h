@@ -1,7 +1,7 @@
 // Softmax and log-softmax that a user wrote out, as autograd sees them.
 //
 // Purpose: their gradient is that of the fused row, y (g - sum(g y)) or g - exp(y) sum(g): no cotangent passes through the exponentials, their sum and the
-// largest of a row, whose parts cancel. Invariants: the same up to rounding; only while the pass `softmax` is on (core/exec/passes/passes.h), and where
+// largest of a row, whose parts cancel. Invariants: the same up to rounding; only while the pass `softmax` is on (core/simplify/passes.h), and where
 // nobody holds what the row is made of. Thread safety: pure functions; recording is per thread.
 #pragma once
 

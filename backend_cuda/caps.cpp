@@ -29,7 +29,7 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   caps.vendor_id = nvidia_vendor;
   caps.compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);
   caps.subgroup_size = positive(device, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 32);
-  // What a kernel may opt in to; above 48 KiB its shared arrays are dynamic (core/kernel/printer.h).
+  // What a kernel may opt in to; above 48 KiB its shared arrays are dynamic (core/dialect/printer.h).
   caps.shared_bytes = std::max(positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK, 49152),
                                positive(device, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, 1));
   caps.max_group_lanes = positive(device, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024);

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend_cuda/driver.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::cuda {
 

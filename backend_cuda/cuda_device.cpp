@@ -10,7 +10,7 @@
 #include "backend_cuda/nvrtc.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 namespace heddle::cuda {
 namespace {

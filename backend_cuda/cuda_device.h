@@ -6,7 +6,7 @@
 // Invariants: the stream is in order, so commands need no barriers. The sources of writes are copied to page-locked memory
 // that is kept until the write has finished; what is in flight is bounded (max_in_flight, max_staged_bytes). Memory and modules
 // are given back only after the stream has drained.
-// Thread safety: none (see core/device/device.h); calls may come from different threads, one after the other.
+// Thread safety: none (see core/contract/device.h); calls may come from different threads, one after the other.
 #pragma once
 
 #include <deque>
@@ -19,7 +19,7 @@
 #include "backend_cuda/caps.h"
 #include "core/base/cache_dir.h"
 #include "core/device/branches.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/in_flight.h"
 #include "core/device/validate.h"
 

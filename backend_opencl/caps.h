@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "backend_opencl/loader.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::opencl {
 

@@ -11,7 +11,7 @@
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 namespace heddle::opencl {
 namespace {

@@ -6,7 +6,7 @@
 // Invariants: the queues are in order, so commands need no barriers and released objects live until the commands that
 // use them have finished (the API retains them). The sources of writes are copied to staging memory that is kept until the
 // write's event has completed; what is in flight is bounded (max_in_flight, max_staged_bytes).
-// Thread safety: none (see core/device/device.h).
+// Thread safety: none (see core/contract/device.h).
 #pragma once
 
 #include <deque>
@@ -16,9 +16,9 @@
 #include "backend_opencl/caps.h"
 #include "backend_opencl/program.h"
 #include "core/device/branches.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/in_flight.h"
-#include "core/device/slices.h"
+#include "core/contract/slices.h"
 #include "core/device/validate.h"
 
 namespace heddle::opencl {

@@ -11,7 +11,7 @@
 #include "backend_opencl/pocl_llvm.h"
 #include "backend_opencl/status.h"
 #include "core/base/error.h"
-#include "core/kernel/prelude.h"
+#include "core/dialect/prelude.h"
 
 namespace heddle::opencl {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "backend_vulkan/fault_injection.h"
 #include "core/base/error.h"
-#include "core/device/slices.h"
+#include "core/contract/slices.h"
 
 namespace heddle::vulkan {
 namespace {

@@ -1,4 +1,4 @@
-// VulkanDevice: the eleven calls of core/device/device.h on one VkDevice.
+// VulkanDevice: the eleven calls of core/contract/device.h on one VkDevice.
 //
 // Invariants: parts are declared in the order in which they need each other; close() ends all work and destroys them,
 // once. What submissions may still use is destroyed after they have finished. Thread safety: none, as the contract
@@ -15,7 +15,7 @@
 #include "backend_vulkan/queue.h"
 #include "backend_vulkan/recording.h"
 #include "backend_vulkan/transfers.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::vulkan {
 

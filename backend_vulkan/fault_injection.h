@@ -3,7 +3,7 @@
 // Thread safety: as the device itself: none.
 #pragma once
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle {
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::vulkan {
 

@@ -13,9 +13,9 @@
 
 #include "backend_vulkan/context.h"
 #include "core/base/cache_dir.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/validate.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 namespace heddle::vulkan {
 

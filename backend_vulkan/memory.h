@@ -9,7 +9,7 @@
 #include <unordered_map>
 
 #include "backend_vulkan/context.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::vulkan {
 

@@ -10,7 +10,7 @@
 
 #include "backend_vulkan/cooperative_matrix.h"
 #include "backend_vulkan/vk.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::vulkan {
 

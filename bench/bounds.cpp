@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/exec/replay.h"
-#include "core/kernel/kernel_file.h"
+#include "core/run/replay.h"
+#include "core/dialect/kernel_file.h"
 
 namespace heddle::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "autograd/autograd.h"
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

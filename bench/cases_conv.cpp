@@ -5,7 +5,7 @@
 
 #include "bench/peers/peers.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

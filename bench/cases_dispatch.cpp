@@ -2,7 +2,7 @@
 // with --loop, recording and lookup are added. record_per_op and replay_per_step are host time (host_time.cpp); on null:0 there is nothing else to measure.
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 

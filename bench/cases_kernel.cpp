@@ -1,12 +1,12 @@
-// kernel: one launch that a verbose line named, alone (core/exec/saved_launch.h).
+// kernel: one launch that a verbose line named, alone (core/inspect/saved_launch.h).
 #include <fmt/format.h>
 
 #include <memory>
 
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/exec/replay.h"
-#include "core/exec/saved_launch.h"
+#include "core/run/replay.h"
+#include "core/inspect/saved_launch.h"
 
 namespace heddle::bench {
 namespace {

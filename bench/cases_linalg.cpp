@@ -6,7 +6,7 @@
 
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/optim.h"
 
 namespace heddle::bench {

@@ -3,8 +3,8 @@
 
 #include "bench/peers/peers.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
-#include "core/graph/norms.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/norms.h"
 
 namespace heddle::bench {
 namespace {

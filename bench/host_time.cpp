@@ -6,8 +6,8 @@
 
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "core/base/error.h"
 #include "core/base/seconds_since.h"
-#include "core/exec/replay.h"
-#include "core/kernel/tuning.h"
+#include "core/run/replay.h"
+#include "core/tiles/tuning.h"
 
 namespace heddle::bench {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/nn.h"
 
 namespace heddle::bench {

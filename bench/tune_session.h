@@ -10,7 +10,7 @@
 
 #include "bench/run.h"
 #include "bench/search.h"
-#include "core/kernel/tuning.h"
+#include "core/tiles/tuning.h"
 
 namespace heddle::bench {
 

@@ -1,5 +1,5 @@
-# Embeds shaders/*.hk, their parts (*.hki), the preludes and shaders/tuned.json (core/kernel/tuning.h) into the library: one generated
-# C++ file with a table of (name, text). core/kernel/builtin_files.h declares the table.
+# Embeds shaders/*.hk, their parts (*.hki), the preludes and shaders/tuned.json (core/tiles/tuning.h) into the library: one generated
+# C++ file with a table of (name, text). core/dialect/builtin_files.h declares the table.
 file(GLOB HEDDLE_SHADER_FILES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/shaders/*.hk ${PROJECT_SOURCE_DIR}/shaders/*.hki
   ${PROJECT_SOURCE_DIR}/shaders/prelude.* ${PROJECT_SOURCE_DIR}/shaders/tuned.json)
 set(HEDDLE_EMBEDDED ${PROJECT_BINARY_DIR}/generated/builtin_files.cpp)

@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/integers.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::data {
 namespace {

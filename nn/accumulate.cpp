@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/sizes.h"
 
 namespace heddle::nn {

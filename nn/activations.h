@@ -1,10 +1,10 @@
-// Activations as modules: the elementwise functions of core/graph/functions_math.h, one line each (ReLU, GELU, SiLU, Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
+// Activations as modules: the elementwise functions of core/functions/math/math.h, one line each (ReLU, GELU, SiLU, Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
 //
 // Purpose: parts of a Sequential. Invariants: modules are handles (nn/module.h); numbers are fixed when a module is made. Thread safety: none.
 #pragma once
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_bags.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/bags.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/base/print_error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/trace.h"
 #include "nn/sizes.h"
 

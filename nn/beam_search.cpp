@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "nn/generate.h"
 
 namespace heddle::nn {

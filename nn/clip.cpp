@@ -4,7 +4,7 @@
 
 #include <cmath>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::nn {
 namespace {

@@ -1,6 +1,6 @@
 // Convolution layers.
 //
-// Purpose: conv1d .. conv_transpose3d (core/graph/functions_conv.h) with weights of their own. Invariants: weight is (out, in / groups, kernel...),
+// Purpose: conv1d .. conv_transpose3d (core/functions/nn/conv.h) with weights of their own. Invariants: weight is (out, in / groups, kernel...),
 // of transposed layers (in, out / groups, kernel...); first values as PyTorch's: weight by kaiming_uniform with slope sqrt(5), bias uniform in
 // +-1 / sqrt(fan in). A kernel of one entry counts for every spatial dimension. Errors: ValueError for sizes and groups that do not fit.
 // Thread safety: none.

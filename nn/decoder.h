@@ -5,7 +5,7 @@
 //   logits = decoder->step(argmax(logits, -1));      // one more token, and so on
 //
 // Purpose: what nn/generate.h works on, whatever the model. A cached decoder keeps what it computed for earlier tokens in tensors of fixed shapes, updated in place: every step is the same program
-// (core/exec/compile.h), with no new kernels and no new plans per position.
+// (core/compile/compile.h), with no new kernels and no new plans per position.
 // Invariants: after read(x) and steps with a, b, ... the logits are the model's for [x, a, b, ...] at its last position, but for rounding. Values stay on the device.
 // Errors: ValueError for a model in training mode, ShapeError for tokens that do not fit. Thread safety: none.
 #pragma once

@@ -6,8 +6,8 @@
 
 #include <optional>
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_bags.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/bags.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

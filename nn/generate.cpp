@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/exec/compile.h"
-#include "core/graph/functions_distributions.h"
+#include "core/compile/compile.h"
+#include "core/functions/random/distributions.h"
 #include "core/graph/future.h"
 
 namespace heddle::nn {

@@ -1,11 +1,11 @@
-// Losses as objects: the functions of core/graph with their options, one line each.
+// Losses as objects: the functions of core/functions/nn with their options, one line each.
 //
 // Purpose: `const nn::CrossEntropyLoss loss({.label_smoothing = 0.1}); loss(logits, targets)`. They hold no parameters. Errors: those of the functions. Thread safety: as the functions'.
 #pragma once
 
 #include <utility>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::nn {
 

@@ -6,8 +6,8 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
-#include "core/graph/pick.h"
+#include "core/functions/functions.h"
+#include "core/functions/shape/pick.h"
 
 namespace heddle::nn {
 namespace {

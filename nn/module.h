@@ -22,7 +22,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/tensor.h"
 
 namespace heddle::nn {

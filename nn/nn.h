@@ -1,4 +1,4 @@
-// Networks: modules, layers, initialisers and optimizers. Losses are functions (core/graph/functions.h).
+// Networks: modules, layers, initialisers and optimizers. Losses are functions (core/functions/functions.h).
 #pragma once
 
 #include "nn/accumulate.h"

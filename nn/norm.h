@@ -1,10 +1,10 @@
 // Normalisation layers: LayerNorm, RMSNorm, GroupNorm, BatchNorm.
 //
-// Purpose: core/graph/norms.h with parameters: weight starts as 1, bias as 0. Invariants: modules are handles (nn/module.h).
+// Purpose: core/functions/nn/norms.h with parameters: weight starts as 1, bias as 0. Invariants: modules are handles (nn/module.h).
 // Thread safety: none.
 #pragma once
 
-#include "core/graph/norms.h"
+#include "core/functions/nn/norms.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

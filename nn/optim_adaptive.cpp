@@ -5,7 +5,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/optim.h"
 #include "nn/optim_checks.h"
 

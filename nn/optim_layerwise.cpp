@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/optim.h"
 #include "nn/optim_checks.h"
 

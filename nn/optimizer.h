@@ -6,7 +6,7 @@
 //   eval_pending();
 //
 // All parameters are updated in few launches: parameters and state are put side by side in memory, and the scheduler joins updates of equal form
-// (core/exec/horizontal.h); those of a matmul's weight may also become its epilogue.
+// (core/lower/horizontal.h); those of a matmul's weight may also become its epilogue.
 // Invariants: numbers that change from step to step (learning rate, bias corrections) are computed in double on the
 // host and enter the graph as host scalars, so every step has the same structure. Parameters without a gradient are
 // skipped and their step count stands still. State is made with a parameter's first gradient; it is f32 for f16 and

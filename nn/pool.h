@@ -1,14 +1,14 @@
 // Pooling, padding and other modules without parameters over (N, C, spatial...).
 //
-// Purpose: the functions of core/graph/functions_pool.h, functions_padding.h, functions_image.h and functions_shape.h as parts of a Sequential, one line each. Lists have one entry for each
+// Purpose: the functions of core/functions: nn/pool.h, nn/image.h, shape/padding.h and shape/shape.h as parts of a Sequential, one line each. Lists have one entry for each
 // spatial dimension, or one for all. Invariants: modules are handles (nn/module.h); their numbers are fixed. Errors: those of the functions, when a module is called. Thread safety: none.
 #pragma once
 
 #include <utility>
 #include <vector>
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_bags.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/bags.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

@@ -1,6 +1,6 @@
 // Recurrent layers: RNN, GRU and LSTM over time, of several layers and both directions, and their cells.
 //
-// Purpose: each direction of a layer is one scan (core/graph/control.h): the step is recorded once, the product of all inputs with the input weights is one matrix product before it, so
+// Purpose: each direction of a layer is one scan (core/functions/control/control.h): the step is recorded once, the product of all inputs with the input weights is one matrix product before it, so
 // a step of time takes the same few launches whatever the length. Parameters, their names, layout and first values are PyTorch's: weight_ih_l0 (gates * hidden, in), weight_hh_l0 (gates *
 // hidden, hidden), bias_ih_l0, bias_hh_l0, weight_hr_l0 (projection, hidden), with "_reverse" behind those of the other direction, uniform in +-1/sqrt(hidden); gates in the order r, z, n (GRU)
 // and i, f, g, o (LSTM).
@@ -9,7 +9,7 @@
 
 #include <vector>
 
-#include "core/graph/control.h"
+#include "core/functions/control/control.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

@@ -8,10 +8,10 @@
 
 #include "autograd/autograd.h"
 #include "core/device/null_device.h"
-#include "core/graph/attention.h"
+#include "core/functions/nn/attention_problem.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 #include "nn/functional.h"
 
 namespace heddle::nn {

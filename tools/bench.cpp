@@ -10,14 +10,14 @@
 #include "bench/shapes.h"
 #include "core/base/error.h"
 #include "core/base/print_error.h"
-#include "core/exec/dynamic_shapes.h"
+#include "core/ir/dynamic_shapes.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
-#include "core/exec/profile.h"
-#include "core/exec/saved_launch.h"
+#include "core/inspect/profile.h"
+#include "core/inspect/saved_launch.h"
 #include "bench/suites.h"
 #include "tools/bench_report.h"
 #include "tools/interrupt.h"

@@ -8,7 +8,7 @@
 #include "core/base/cache_dir.h"
 #include "core/base/cache_files.h"
 #include "core/base/error.h"
-#include "core/kernel/tuning.h"
+#include "core/tiles/tuning.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

@@ -1,5 +1,5 @@
 // heddle dump
-#include "core/exec/dump.h"
+#include "core/run/dump.h"
 
 #include <fmt/format.h>
 

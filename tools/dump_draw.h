@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/exec/dump.h"
+#include "core/run/dump.h"
 
 namespace heddle::tools {
 

@@ -10,9 +10,9 @@
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
 #include "core/graph/philox.h"
-#include "core/kernel/harness.h"
-#include "core/kernel/kernel_file.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/harness.h"
+#include "core/dialect/kernel_file.h"
+#include "core/dialect/printer.h"
 #include "tools/cli.h"
 #include "tools/kernel_binary.h"
 

@@ -1,7 +1,7 @@
 #include "tools/kernel_binary.h"
 
 #include "core/base/error.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 #ifdef HEDDLE_HAS_CUDA
 #include "backend_cuda/nvrtc.h"

@@ -11,7 +11,7 @@
 #include "core/base/ascii.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
-#include "core/graph/op.h"
+#include "core/op/op.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -159,7 +159,7 @@ std::string cell(std::string_view text) {
 constexpr std::string_view preface = R"(# The public functions
 
 Made by `heddle ops --markdown` from `autograd/catalogue.inc`; a test fails when this file is stale (`heddle ops --markdown > docs/ops.md` mends it). Parameters, shapes
-and errors are documented in the headers, which `core/graph/functions.h` includes. `heddle ops NAME` shows one function, `heddle ops --rows` the op table.
+and errors are documented in the headers, which `core/functions/functions.h` includes. `heddle ops NAME` shows one function, `heddle ops --rows` the op table.
 
 - **dtypes**: of values; indices are i32 or i64, masks bool. "floats" are f32, f16, bf16 and f64. `docs/types.md` has the promotion table. f64 and i64 need a device that has them.
 - **autocast**: in which type values of f32, f16 and bf16 are taken within an `AutocastScope`: the scope's (low), f32, or the widest of those given. `docs/types.md` has the rules.

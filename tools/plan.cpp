@@ -11,9 +11,9 @@
 #include "core/base/error.h"
 #include "core/base/median.h"
 #include "core/base/seconds_since.h"
-#include "core/exec/dump.h"
-#include "core/exec/memory_budget.h"
-#include "core/exec/step.h"
+#include "core/run/dump.h"
+#include "core/memory/memory_budget.h"
+#include "core/run/step.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -79,7 +79,7 @@ void run(const PlanOptions& o) {
   eval_pending();
   StepLedger ledger;
   device.synchronize();
-  device.steps().clear();  // the first step had an arena without a budget
+  step_cache(device).clear();  // the first step had an arena without a budget
   set_memory_budget(device, o.budget);
   {
     const Tensor loss = step.record();

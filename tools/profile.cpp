@@ -1,5 +1,5 @@
 // heddle profile
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "bench/training_step.h"
 #include "core/base/error.h"
 #include "core/base/seconds_since.h"
-#include "core/exec/replay.h"
+#include "core/run/replay.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 #include "tools/profile_report.h"

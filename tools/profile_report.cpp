@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/exec/saved_launch.h"
+#include "core/inspect/saved_launch.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH

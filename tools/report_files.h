@@ -1,7 +1,7 @@
 // The parts of the page of `heddle report`: tools/report/*.css and *.js, embedded by CMake (tools/CMakeLists.txt). Thread safety: the table is built once and never changes.
 #pragma once
 
-#include "core/kernel/builtin_files.h"
+#include "core/dialect/builtin_files.h"
 
 namespace heddle {
 

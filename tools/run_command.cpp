@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/base/similar.h"
-#include "core/exec/number_guard.h"
+#include "core/graph/number_guard.h"
 #include "tools/cli.h"
 #include "tools/output.h"
 

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 
 namespace heddle::tools {
 

@@ -12,8 +12,8 @@
 
 #include "core/base/cache_dir.h"
 #include "core/base/error.h"
-#include "core/kernel/tunable_space.h"
-#include "core/kernel/tuning.h"
+#include "core/dialect/tunable_space.h"
+#include "core/tiles/tuning.h"
 #include "io/atomic_file.h"
 #include "tools/cli.h"
 

@@ -13,7 +13,7 @@
 
 #include "core/base/error.h"
 #include "core/base/print_error.h"
-#include "core/kernel/tunable_space.h"
+#include "core/dialect/tunable_space.h"
 #include "io/atomic_file.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"

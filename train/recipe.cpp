@@ -7,7 +7,7 @@
 
 #include "core/base/error.h"
 #include "core/base/similar.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/weights.h"
 #include "train/recipes/recipes.h"
 

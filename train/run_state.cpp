@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
 #include "core/base/shortened.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "train/fingerprint.h"
 #include "train/prefix.h"
 

@@ -2,7 +2,7 @@
 
 #include "autograd/autograd.h"
 #include "core/graph/autocast.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/accumulate.h"
 
 namespace heddle::train {

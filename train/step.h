@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "nn/average.h"
 #include "train/config.h"
 #include "train/optimizers.h"

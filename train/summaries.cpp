@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/post_order.h"
 
 namespace heddle::train {

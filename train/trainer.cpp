@@ -13,7 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/median.h"
 #include "core/base/seconds_since.h"
-#include "core/exec/number_guard.h"
+#include "core/graph/number_guard.h"
 #include "data/image_file.h"
 #include "io/atomic_file.h"
 #include "train/checkpoint.h"

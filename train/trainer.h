@@ -5,13 +5,13 @@
 //   trainer.write_to(folder);
 //   trainer.run();
 //
-// The step is compiled (core/exec/compile.h); the next batch is made, and uploaded, while the device works. The host waits for the device only at the end
+// The step is compiled (core/compile/compile.h); the next batch is made, and uploaded, while the device works. The host waits for the device only at the end
 // of a window of at most 50 updates (or a tenth of a second), where losses are looked at and callbacks are told.
 // Invariants: into the run's folder (train/run_folder.h) go config.toml, environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights
 // that were evaluated, with what using them takes. A checkpoint is only written when every loss up to it was finite. Rates, order of the data and random masks
 // depend on seed and position alone, so a resumed run repeats the losses of an uninterrupted one bit for bit on the same device.
 // Errors: ValueError for options that cannot be meant and for a loss that is not finite (names the step and the last checkpoint), NumericError under a number
-// guard (core/exec/number_guard.h), IoError for files. Thread safety: none but interrupt().
+// guard (core/graph/number_guard.h), IoError for files. Thread safety: none but interrupt().
 #pragma once
 
 #include <cstdint>

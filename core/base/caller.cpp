@@ -58,7 +58,7 @@ struct Calls {
 thread_local Calls user_calls;
 
 // Scopes that stand there put back the place of a recorded operation (PlaceScope, which makes its scope inside of std::optional; the judges of watched values).
-bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/exec/places.h") || file.ends_with("core/graph/watched.cpp"); }
+bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/places.h") || file.ends_with("core/graph/watched.cpp"); }
 
 // ", called from train.cpp:40": the outermost of the calls under way, where that is another line.
 std::string called_from() {
@@ -136,7 +136,8 @@ bool CallerScope::in_functions() const {
   std::string_view path = file_;
   if (!path.starts_with(sources_root())) return false;
   path.remove_prefix(sources_root().size());
-  return path.starts_with("core/graph/functions") || path == "core/graph/elementwise.inc" || path.starts_with("core/graph/norms") || path.starts_with("core/graph/control");
+  // A user's kernel is called by a name of its own.
+  return (path.starts_with("core/functions/") && !path.starts_with("core/functions/user/")) || path == "core/op/elementwise.inc";
 }
 
 // Outward to the first call from the user's code, or the last before other code of the library (a module, a gradient rule).

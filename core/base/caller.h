@@ -52,7 +52,7 @@ class CallerScope {
   CallerScope(const CallerScope&) = delete;
   CallerScope& operator=(const CallerScope&) = delete;
 
-  // The function of core/graph that the code around called, of those under way on this thread; "" where there is none.
+  // The function of core/functions that the code around called, of those under way on this thread; "" where there is none.
   static std::string_view public_function();
 
  private:

@@ -152,4 +152,10 @@ void store_element(void* data, DType t, size_t i, double value) {
   }
 }
 
+double rounded(double value, DType t) {
+  uint64_t bits = 0;
+  store_element(&bits, t, 0, value);
+  return load_element(&bits, t, 0);
+}
+
 }  // namespace heddle

@@ -44,6 +44,8 @@ uint16_t f32_to_bf16(float value);
 // an integer type truncates toward zero and wraps; a store to bool gives value != 0.
 double load_element(const void* data, DType t, size_t i);
 void store_element(void* data, DType t, size_t i, double value);
+// `value` as an element of dtype `t` holds it: what a store and a load give.
+double rounded(double value, DType t);
 
 // C++ element type -> DType; specialised for the host types a user can pass (float, double, int8_t, uint8_t,
 // int32_t, int64_t, bool).

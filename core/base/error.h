@@ -59,7 +59,7 @@ class IoError : public UserError {
   using UserError::UserError;
 };
 
-// A memory budget below what a step can be made to need (core/exec/memory_budget.h).
+// A memory budget below what a step can be made to need (core/memory/memory_budget.h).
 class BudgetError : public UserError {
  public:
   BudgetError(const std::string& message, uint64_t needed) : UserError(message), needed_(needed) {}

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle {
 

@@ -1,7 +1,5 @@
 #include "core/device/context.h"
 
-#include "core/base/host_span.h"
-
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,32 +12,32 @@
 #include <span>
 
 #include "core/base/error.h"
+#include "core/base/host_epoch.h"
+#include "core/base/host_span.h"
 #include "core/base/integers.h"
+#include "core/base/with_note.h"
 #include "core/device/compile_notice.h"
 #include "core/device/ending.h"
-#include "core/exec/places.h"
-#include "core/exec/step.h"
-#include "core/graph/trace.h"
 
 namespace heddle {
 
 Storage::~Storage() { device_.release(allocation_); }
 
 DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
-    : info_(std::move(info)), device_(std::move(device)), allocator_(*device_), steps_(std::make_unique<StepCache>()) {
+    : info_(std::move(info)), device_(std::move(device)), allocator_(*device_) {
   info_.caps = device_->caps();
 }
 
 DeviceContext::~DeviceContext() {
   staged_.clear();
-  steps_.reset();  // steps hold recordings and storages of this device
+  cache_.reset();  // steps hold recordings and storages of this device
   for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
 }
 
 // Compiled steps keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking before anybody fails.
 void DeviceContext::give_back_caches() {
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
-  steps_->clear();
+  if (cache_) cache_->clear();
   staged_.clear();
   allocator_.trim();
 }
@@ -69,10 +67,10 @@ std::atomic<bool> cold{false};
 
 // Waits; the error of a lost device names the lines of the program whose kernels were its last commands.
 template <class F>
-auto waiting(const StepCache& steps, const std::string& id, const F& wait) {
+auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
   std::optional<CompileNotice> notice;
   if (cold.exchange(false)) notice.emplace(id, 0);
-  return with_note(wait, [&](std::string_view text) { return steps.places_note(text); });
+  return with_note(wait, [&](std::string_view text) { return cache ? cache->places_note(text) : std::string(); });
 }
 
 }  // namespace
@@ -80,7 +78,7 @@ auto waiting(const StepCache& steps, const std::string& id, const F& wait) {
 MemoryLedger DeviceContext::ledger(uint64_t requested) const {
   const ending::Guard guard(mutex_);
   const AllocatorStats stats = allocator_.stats();
-  return {requested, stats.live_bytes, steps_->arena_bytes(), stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
+  return {requested, stats.live_bytes, cache_ ? cache_->arena_bytes() : 0, stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
 }
 
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
@@ -208,13 +206,13 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   const ending::Guard guard(mutex_);
   Binding source = storage.binding();
   counters_.bytes_read += bytes;
-  waiting(*steps_, id(), [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
+  waiting(cache_.get(), id(), [&] { device_->read(source.buffer, source.offset + offset, target, bytes); });
 }
 
 void DeviceContext::synchronize() {
   const HostSpan span("wait");
   const ending::Guard guard(mutex_);
-  if (last_ticket_ != Ticket::none) waiting(*steps_, id(), [&] { device_->wait(last_ticket_); });
+  if (last_ticket_ != Ticket::none) waiting(cache_.get(), id(), [&] { device_->wait(last_ticket_); });
 }
 
 Event DeviceContext::event() const {
@@ -236,7 +234,7 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
   counters_.bytes_read += bytes;
-  const Ticket ticket = waiting(*steps_, id(), [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
+  const Ticket ticket = waiting(cache_.get(), id(), [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   storage.last_use = ticket;

@@ -1,4 +1,4 @@
-// DeviceContext: an opened device with everything core keeps beside it: allocator, compiled kernels, compiled steps.
+// DeviceContext: an opened device with everything core keeps beside it: allocator, compiled kernels, and what the rooms above keep.
 //
 // Purpose: tensors live on a DeviceContext; device("vulkan:0") gives it. Invariants: one context per device id and
 // process (it is kept until exit), so kernels and steps are compiled once. Thread safety: the public functions lock; the
@@ -17,14 +17,12 @@
 #include <vector>
 
 #include "core/device/allocator.h"
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/event.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
 
 namespace heddle {
-
-class StepCache;  // core/exec/step.h
 
 // A range of device memory that tensors share. Freed (returned to the allocator) with its last owner.
 class Storage {
@@ -63,6 +61,18 @@ struct DeviceCounters {
   uint64_t bytes_read = 0;         // from the device to the host
 };
 
+// What the rooms above keep for a device (core/run/step.h): compiled steps and their memory. All of it is called under the device's lock.
+class DeviceCache {
+ public:
+  virtual ~DeviceCache() = default;
+  // Gives back the memory that it holds: the device has none left.
+  virtual void clear() = 0;
+  // Bytes of the arenas that it holds.
+  virtual uint64_t arena_bytes() const = 0;
+  // "; computes model.cpp:17": the user's lines behind the kernels that an error's text names, or "".
+  virtual std::string places_note(std::string_view text) const = 0;
+};
+
 class DeviceContext {
  public:
   DeviceContext(std::unique_ptr<Device> device, DeviceInfo info);
@@ -75,7 +85,7 @@ class DeviceContext {
   // New storage of at least `bytes` bytes (zero is allowed and gives a minimal one).
   StoragePtr allocate(uint64_t bytes);
   // Storages that lie side by side, in as few stretches as bindings allow, so that one kernel can reach many of them through one binding
-  // (core/exec/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
+  // (core/lower/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
   std::vector<StoragePtr> allocate_adjacent(const std::vector<uint64_t>& bytes);
   // The same for the results of one step, where it costs no memory: else one by one.
   std::vector<StoragePtr> allocate_results(const std::vector<uint64_t>& bytes);
@@ -104,7 +114,7 @@ class DeviceContext {
   // The same of several, those that are new compiled together.
   std::vector<KernelId> kernels(const std::vector<const KernelSource*>& sources);
 
-  // Bytes that a planned step may hold on this device, see core/exec/memory_budget.h; 0: no limit.
+  // Bytes that a planned step may hold on this device, see core/memory/memory_budget.h; 0: no limit.
   void set_memory_budget(uint64_t bytes);
   uint64_t memory_budget() const { return memory_budget_.load(std::memory_order_relaxed); }
 
@@ -114,7 +124,7 @@ class DeviceContext {
   void reset_peak_memory();
   DeviceCounters counters() const;
 
-  // For core/exec and the kernel harness: the raw device under its lock.
+  // For core/run and the kernel harness: the raw device under its lock.
   struct Locked {
     std::unique_lock<std::recursive_mutex> lock;
     Device& device;
@@ -122,7 +132,9 @@ class DeviceContext {
     CachingAllocator& allocator;
   };
   Locked lock();
-  StepCache& steps() { return *steps_; }
+  // Null until somebody keeps something; what is kept goes before the device. Under lock().
+  DeviceCache* cache() const { return cache_.get(); }
+  void keep(std::unique_ptr<DeviceCache> cache) { cache_ = std::move(cache); }
   void remember(Ticket ticket) { last_ticket_ = ticket; }
 
  private:
@@ -141,7 +153,7 @@ class DeviceContext {
   CachingAllocator allocator_;
   std::unordered_map<uint64_t, KernelId> kernels_;
   DeviceCounters counters_;
-  std::unique_ptr<StepCache> steps_;
+  std::unique_ptr<DeviceCache> cache_;
   std::vector<StoragePtr> staged_;  // of stage(); oldest use first
   std::atomic<uint64_t> memory_budget_{0};
   Ticket last_ticket_ = Ticket::none;

@@ -5,7 +5,7 @@
 // device, so other threads record and submit meanwhile.
 #pragma once
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle {
 

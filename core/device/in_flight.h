@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/validate.h"
 
 namespace heddle {

@@ -8,7 +8,7 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/device/registry.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 // Purpose: the planner and the scheduler are tested on it, on a machine without any driver. It prints every kernel (so the
 // dialect is checked), applies the rules of core/device/validate.h, and follows which bytes were ever written, so that a
 // command that reads memory nobody wrote is an error. Reads give zeros.
-// Invariants: handles are never reused. Thread safety: none (see core/device/device.h).
+// Invariants: handles are never reused. Thread safety: none (see core/contract/device.h).
 #pragma once
 
 #include <map>
@@ -11,7 +11,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 #include "core/device/validate.h"
 
 namespace heddle {

@@ -7,7 +7,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle {
 

@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle {
 

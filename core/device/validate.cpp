@@ -6,7 +6,7 @@
 
 #include "core/base/ascii.h"
 #include "core/base/error.h"
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 namespace heddle {
 namespace {

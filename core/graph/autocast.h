@@ -8,7 +8,7 @@
 //   backward(loss);
 //
 // Purpose: parameters stay f32 (they are the master weights of their optimizer) and are cast where a product reads them; equal casts are one, made once
-// for the forward and once for the backward pass (core/exec/recompute.cpp). What a function does with f32, f16 and bf16 says its row in
+// for the forward and once for the backward pass (core/specialise/recompute.cpp). What a function does with f32, f16 and bf16 says its row in
 // the op table (its column `autocast`); functions that are composed follow from their rows; integers, bool and f64 are never touched. docs/types.md has the table.
 // Invariants: a scope is a matter of recording: what is recorded within one is the same nodes that explicit casts would make, so compile(), checkpoint(),
 // vmap() and loops know nothing of it. Gradients are recorded outside of any scope: they have the dtypes of the values they belong to, those of parameters f32.
@@ -21,7 +21,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/graph/functions.h"
+#include "core/graph/tensor.h"
+#include "core/op/op.h"
 
 namespace heddle {
 
@@ -55,7 +56,7 @@ auto autocast_as(Autocast policy, F f) {
   return [policy, f = std::move(f)]<class... Arguments>(const Arguments&... arguments) {
     const auto given = [&](const auto& argument) {
       if constexpr (std::is_same_v<std::decay_t<decltype(argument)>, Tensor>) {
-        return argument.defined() ? cast(argument, autocast_dtype(policy, argument.dtype())) : argument;
+        return argument.defined() ? argument.to(autocast_dtype(policy, argument.dtype())) : argument;
       } else {
         return argument;
       }
@@ -66,19 +67,5 @@ auto autocast_as(Autocast policy, F f) {
     }(given(arguments)...);
   };
 }
-
-// For functions of core/graph, beside build.h.
-namespace build {
-// t, or f32 for what is no float; then by the policy.
-DType float_dtype(DType t, Autocast policy);
-// x in that dtype.
-Tensor as_float(const Tensor& x, Autocast policy);
-// A product with its bias: rounded to the product's dtype within a scope, so that an f32 bias makes no f32 value.
-Tensor add_bias(const Tensor& product, const Tensor& bias);
-// The same product, which nobody has seen, not rounded before the sum that it is recorded for (core/graph/excess_precision.h).
-const Tensor& part_of_sum(const Tensor& product);
-// A product that is part of something else (a transform, a solver, an interpolation): no scope makes it narrow.
-Tensor plain_matmul(const Tensor& a, const Tensor& b);
-}  // namespace build
 
 }  // namespace heddle

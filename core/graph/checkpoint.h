@@ -1,13 +1,13 @@
 // Activation checkpointing: what a function computed is computed again for its gradient instead of being kept.
 //
 // Purpose: Tensor y = checkpoint(block, x); gives the values and gradients of block(x), bit for bit, and keeps only x and y between the
-// forward and the backward pass. Nodes recorded inside are marked; the planner (core/exec/recompute.h) computes a marked value again for
+// forward and the backward pass. Nodes recorded inside are marked; the planner (core/specialise/recompute.h) computes a marked value again for
 // whoever reads it from outside, which are the gradients. Random masks are drawn again from their keys. Recorded eagerly, unplanned
 // (EagerScope), nothing is saved.
 // Invariants: results of the function itself (a Tensor, or a vector, pair or tuple of them) are kept. Values that leave the function by
 // another way are computed again, or kept where a Tensor holds them. A checkpoint inside another belongs to the outer one.
 // With CheckpointOptions{.offload = true}, or offload(x) for one value, nothing is computed again: what gradients need is copied to page-locked host memory
-// after its last use in the forward pass and back before it is used again, inside the recorded step (core/exec/offload.h).
+// after its last use in the forward pass and back before it is used again, inside the recorded step (core/memory/offload.h).
 // Thread safety: per thread, as recording is.
 // Chen et al. 2016, "Training deep nets with sublinear memory cost".
 #pragma once

@@ -3,8 +3,9 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/exec/evaluate.h"
 #include "core/graph/checkpoint.h"
+#include "core/graph/evaluate.h"
+#include "core/op/decompose.h"
 
 namespace heddle {
 namespace {

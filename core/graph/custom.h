@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/graph/tensor.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 
@@ -30,10 +31,5 @@ struct CustomRule {
 Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule);
 // Null for other nodes.
 std::shared_ptr<const CustomRule> find_custom_rule(const Node& node);
-
-namespace ops {
-extern const OpDef custom_op;
-}
-Tensor decompose_custom(const Node& node);
 
 }  // namespace heddle

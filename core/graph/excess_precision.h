@@ -10,7 +10,7 @@
 // Invariants: part of a step's key. Thread safety: the flag of all threads may be changed by any; a scope belongs to its thread.
 #pragma once
 
-#include "core/graph/op.h"
+#include "core/op/op.h"
 
 namespace heddle {
 

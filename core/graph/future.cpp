@@ -5,8 +5,8 @@
 #include <cstring>
 
 #include "core/base/error.h"
-#include "core/exec/evaluate.h"
-#include "core/graph/reference.h"
+#include "core/graph/evaluate.h"
+#include "core/graph/read_value.h"
 
 namespace heddle {
 

@@ -5,7 +5,7 @@
 #include <mutex>
 #include <unordered_map>
 
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {

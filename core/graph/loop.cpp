@@ -4,12 +4,10 @@
 #include <bit>
 
 #include "core/base/error.h"
-#include "core/exec/access.h"
 #include "core/graph/custom.h"
-#include "core/graph/functions.h"
 #include "core/graph/post_order.h"
-#include "core/graph/primitives.h"
-#include "core/graph/user_row.h"
+#include "core/op/primitives.h"
+#include "core/op/user_row.h"
 
 namespace heddle {
 namespace {
@@ -63,6 +61,12 @@ std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::
   return body;
 }
 
+// `value` once for each iteration, along a new first axis.
+Tensor repeated(const NodePtr& value, const Shape& stacked) {
+  const NodePtr one = make_node(ops::reshape_op, {value}, {}, value->shape.inserted(0, 1), value->dtype);
+  return Tensor(one->shape == stacked ? one : make_node(ops::expand_op, {one}, {}, stacked, value->dtype));
+}
+
 }  // namespace
 
 // From the users to their inputs, so that no chain of destructors is long.
@@ -112,8 +116,8 @@ Tensor loop_stack(const NodePtr& loop, int index) {
   Shape stacked{shape.length};
   for (int64_t d : value.shape) stacked.push_back(d);
   if (value.op == &ops::loop_arg_op && index >= shape.carries) {
-    const Tensor given(loop->inputs[static_cast<size_t>(index)]);
-    return index < shape.carries + shape.slices ? given : expand(unsqueeze(given, 0), stacked);
+    const NodePtr& given = loop->inputs[static_cast<size_t>(index)];
+    return index < shape.carries + shape.slices ? Tensor(given) : repeated(given, stacked);
   }
   return Tensor(make_node(ops::loop_result_op, {loop}, {{1, index}}, stacked, value.dtype));
 }

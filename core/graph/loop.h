@@ -1,4 +1,4 @@
-// Loops in the graph: a body that was recorded once and is repeated. Internal; the public functions are in core/graph/control.h.
+// Loops in the graph: a body that was recorded once and is repeated. Internal to core and autograd; the public functions are in core/functions/control/control.h.
 //
 // Purpose: one node, `loop`, stands for all iterations. Its body is a closed function: nodes over placeholders (`loop_arg`). What one iteration computes
 // from carries, slices and tensors from outside is the body's `order`; after the last iteration a loop has results, each a node of its own (`loop_result`):
@@ -21,13 +21,12 @@
 
 #include "core/graph/checkpoint.h"
 #include "core/graph/tensor.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 
-// Rows of kind leaf (loop_arg) and effect (the others). while_result: its last input, which no gradient passes; the others are what of its history has one.
-namespace ops {
-extern const OpDef loop_arg_op, loop_op, loop_result_op, while_result_op;
-}
+// Of the rows of core/op/primitives.h, loop_arg is of kind leaf and the others of kind effect. while_result: its last input, which no gradient passes; the
+// others are what of its history has one.
 inline bool is_loop(const OpDef& op) { return &op == &ops::loop_op || &op == &ops::loop_result_op; }
 
 struct LoopBody {

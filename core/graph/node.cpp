@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/exec/evaluate.h"
 #include "core/graph/checkpoint.h"
-#include "core/graph/primitives.h"
+#include "core/graph/evaluate.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -17,7 +17,7 @@
 #include "core/base/shape.h"
 #include "core/base/view.h"
 #include "core/device/context.h"
-#include "core/graph/op.h"
+#include "core/op/op.h"
 
 namespace heddle {
 

@@ -1,4 +1,3 @@
-#include "core/graph/host_indices.h"
 #include "core/graph/tensor.h"
 
 #include <fmt/format.h>
@@ -7,12 +6,13 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/exec/evaluate.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
-#include "core/graph/reference.h"
+#include "core/base/error.h"
+#include "core/graph/evaluate.h"
+#include "core/graph/host_indices.h"
+#include "core/graph/read_value.h"
 #include "core/graph/transform.h"
 #include "core/graph/watched.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -173,7 +173,10 @@ Tensor Tensor::to(DeviceContext& target, Caller caller) const {
 }
 
 Tensor Tensor::to(std::string_view device_id, Caller caller) const { return to(heddle::device(device_id), caller); }
-Tensor Tensor::to(DType dtype, Caller caller) const { return cast(*this, dtype, caller); }
+Tensor Tensor::to(DType type, Caller caller) const {
+  const CallerScope scope(caller);
+  return dtype() == type ? *this : Tensor(make_node(ops::cast_op, {node()}, {}, shape(), type));
+}
 
 // ---- assign
 
@@ -250,7 +253,7 @@ void Tensor::zero_grad() {
 
 Tensor Tensor::detach(Caller caller) const {
   const CallerScope scope(caller);
-  return node()->has_value() ? Tensor(own_leaf(node())) : stop_gradient(*this);
+  return Tensor(node()->has_value() ? own_leaf(node()) : make_node(ops::stop_gradient_op, {node()}, {}, shape(), dtype()));
 }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {

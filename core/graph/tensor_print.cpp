@@ -1,8 +1,8 @@
 // Tensor::str(): values as nested lists, long ones shortened.
 #include <fmt/format.h>
 
-#include "core/exec/evaluate.h"
-#include "core/graph/reference.h"
+#include "core/graph/evaluate.h"
+#include "core/graph/read_value.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {

@@ -10,8 +10,6 @@ namespace {
 
 thread_local Trace* present = nullptr;
 
-std::atomic<uint64_t> epoch{1};
-
 struct Watches {
   std::mutex mutex;
   std::unordered_multimap<const Tensor*, std::shared_ptr<std::atomic<bool>>> by_handle;
@@ -149,9 +147,6 @@ void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& val
     return;
   }
 }
-
-uint64_t host_epoch() { return epoch.load(std::memory_order_acquire); }
-void host_state_changed() { epoch.fetch_add(1, std::memory_order_acq_rel); }
 
 }  // namespace trace
 }  // namespace heddle

@@ -1,6 +1,6 @@
 // Trace: what a function that compile() runs reads and changes of the tensors that were there before it.
 //
-// Purpose: compile() (core/exec/compile.h) may only skip a function if it knows all that the recorded step depends on and all that it leaves behind.
+// Purpose: compile() (core/compile/compile.h) may only skip a function if it knows all that the recorded step depends on and all that it leaves behind.
 // While a trace is active on a thread, Tensor reports every handle that is read or written, TensorImpl every state that is made, and whoever puts
 // a number of the host into the graph reports where the next one comes from.
 // Invariants: a handle that was destroyed meanwhile is forgotten; `before` is what a handle referred to when it was first touched; states keep what
@@ -15,6 +15,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "core/base/host_epoch.h"
 #include "core/graph/node.h"
 
 namespace heddle {
@@ -101,11 +102,6 @@ void refuse(const std::string& why);
 // Sets `valid` to false when the handle is destroyed.
 void watch(const Tensor& handle, std::shared_ptr<std::atomic<bool>> valid);
 void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& valid);
-
-// Changes whenever state of the host that the library owns and recorded functions read (a module's training flag, an optimizer's options)
-// does: a function is run and compared again after that.
-uint64_t host_epoch();
-void host_state_changed();
 
 }  // namespace trace
 

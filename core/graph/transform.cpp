@@ -1,7 +1,7 @@
 #include "core/graph/transform.h"
 
 #include "core/graph/post_order.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,7 @@
 // Purpose: a transform records a function once, over stand-ins of its arguments, and makes another graph from what was recorded. vmap's stand-ins are
 // examples: leaves with the shape of one slice of the mapped axis and without a value. What is recorded from them can never be evaluated; it is
 // neither remembered as pending nor run eagerly.
-// Invariants: scopes nest as the transforms do. Looking at a value that depends on an example is a ValueError (core/exec/capture.cpp).
+// Invariants: scopes nest as the transforms do. Looking at a value that depends on an example is a ValueError (core/record/capture.cpp).
 // Thread safety: per thread, as recording is.
 #pragma once
 
@@ -32,7 +32,7 @@ class ExampleScope {
   ExampleScope(const ExampleScope&) = delete;
   ExampleScope& operator=(const ExampleScope&) = delete;
   static bool active();
-  // Called with each key that a random draw takes (core/graph/build.h): every scope that is open remembers it.
+  // Called with each key that a random draw takes (core/functions/build.h): every scope that is open remembers it.
   static void note_key(const NodePtr& key);
   // The keys taken so far, in order.
   const std::vector<NodePtr>& keys() const { return keys_; }

@@ -4,9 +4,9 @@
 #include <list>
 
 #include "core/base/of_this_thread.h"
-#include "core/exec/evaluate.h"
+#include "core/graph/evaluate.h"
 #include "core/graph/loop.h"
-#include "core/graph/reference.h"
+#include "core/graph/read_value.h"
 #include "core/graph/transform.h"
 
 namespace heddle {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/module.h"
 
 namespace heddle::nn {

@@ -7,8 +7,8 @@
 #include <cmath>
 
 #include "core/device/context.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
 
 namespace heddle::tests {
 namespace {

@@ -6,8 +6,8 @@
 #include "autograd/autograd.h"
 #include "core/base/hash.h"
 #include "core/graph/node.h"
-#include "core/graph/norms.h"
-#include "core/graph/op.h"
+#include "core/functions/nn/norms.h"
+#include "core/op/op.h"
 #include "core/graph/philox.h"
 
 namespace heddle::tests {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/tensor.h"
 
 namespace heddle::tests {
@@ -29,7 +29,7 @@ struct GradientCase {
 
 // Every elementwise row that has a rule, found in the table by itself.
 std::vector<GradientCase> elementwise_cases();
-// The functions of core/graph/functions.h that are not rows.
+// The functions of core/functions/functions.h that are not rows.
 std::vector<GradientCase> function_cases();
 // Those, and the rows, without the loops: what every transform takes.
 std::vector<GradientCase> transform_cases(bool rows = true);

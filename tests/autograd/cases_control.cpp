@@ -1,6 +1,6 @@
 // Loops and branches: small, for finite differences to second order, and for the comparison of devices.
 #include "core/graph/checkpoint.h"
-#include "core/graph/control.h"
+#include "core/functions/control/control.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

@@ -1,5 +1,5 @@
 // Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay invertible (or definite) nearby.
-#include "core/graph/functions_matrix.h"
+#include "core/functions/linalg/matrix.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

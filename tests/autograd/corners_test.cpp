@@ -10,11 +10,11 @@
 #include <set>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
-#include "core/graph/functions_losses.h"
-#include "core/graph/functions_math.h"
-#include "core/graph/functions_statistics.h"
-#include "core/graph/norms.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/losses.h"
+#include "core/functions/math/math.h"
+#include "core/functions/math/statistics.h"
+#include "core/functions/nn/norms.h"
 
 namespace heddle::tests {
 namespace {

@@ -12,9 +12,9 @@
 #include "autograd/vmap.h"
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/custom.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::tests {
 namespace {

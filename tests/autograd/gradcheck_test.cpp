@@ -6,7 +6,7 @@
 #include "autograd/autograd.h"
 #include "autograd/rules.h"
 #include "core/device/context.h"
-#include "core/graph/op.h"
+#include "core/op/op.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

@@ -9,7 +9,7 @@
 #include "autograd/vmap.h"
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/philox.h"
 #include "tests/autograd/cases.h"

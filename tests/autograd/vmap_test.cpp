@@ -10,8 +10,8 @@
 #include "autograd/transforms.h"
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/exec/compile.h"
-#include "core/graph/op.h"
+#include "core/compile/compile.h"
+#include "core/op/op.h"
 #include "core/graph/philox.h"
 #include "tests/autograd/cases.h"
 

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/op.h"
+#include "core/op/op.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/devices.h"

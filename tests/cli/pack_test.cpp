@@ -5,7 +5,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "data/cifar.h"
 #include "data/csv.h"
 #include "data/datasets.h"

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "io/safetensors.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"

@@ -6,8 +6,8 @@
 #include <optional>
 
 #include "autograd/autograd.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
 #include "nn/nn.h"
 #include "tests/support/devices.h"
 

@@ -4,9 +4,10 @@
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "core/exec/ir.h"
-#include "core/exec/step.h"
-#include "core/graph/functions.h"
+#include "core/ir/ir.h"
+#include "core/run/step.h"
+#include "core/functions/functions.h"
+#include "core/record/capture.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -5,7 +5,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/value_test.h"
 
 namespace heddle::tests {

@@ -1,5 +1,5 @@
 // compile(): replays do what the function would do, and what changed is never missed.
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/nn.h"
 #include "tests/support/devices.h"
 

@@ -1,5 +1,5 @@
 // Loops in the graph on every device: values and gradients of loops written out, what is launched and compiled, random numbers, and the modes around them.
-#include "core/graph/control.h"
+#include "core/functions/control/control.h"
 
 #include <gtest/gtest.h>
 

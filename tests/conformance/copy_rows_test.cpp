@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/exec/compile.h"
-#include "core/exec/profile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/inspect/profile.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -1,4 +1,4 @@
-// The contract of core/device/device.h, checked on every device that runs kernels: whatever its backend, including
+// The contract of core/contract/device.h, checked on every device that runs kernels: whatever its backend, including
 // those of plug-ins. Vulkan devices are opened a second time with staging forced, as on a discrete GPU.
 #include <gtest/gtest.h>
 

@@ -5,7 +5,7 @@
 #include <numeric>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -1,5 +1,5 @@
 // Kernels that do not depend on sizes: none are compiled after the third length, and the values are the reference's at odd sizes.
-#include "core/exec/dynamic_shapes.h"
+#include "core/ir/dynamic_shapes.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "heddle.h"
-#include "core/exec/step.h"
+#include "core/run/step.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -85,7 +85,7 @@ TEST_P(DynamicShapesTest, FourThreads) {
       for (int i = 0; i < 20; ++i) {
         if (t == 3 && i % 5 == 0) {
           auto locked = d.lock();
-          d.steps().clear();
+          step_cache(d).clear();
         }
         const int64_t n = 10 + (i + static_cast<int>(t)) % 6;
         const Tensor y = Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 3.0f), {n}, &d);

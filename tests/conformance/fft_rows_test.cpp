@@ -8,9 +8,9 @@
 #include "autograd/autograd.h"
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
-#include "core/graph/fft_rows.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/math/fft_rows.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
 

@@ -6,10 +6,10 @@
 #include <functional>
 
 #include "autograd/autograd.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/autocast.h"
 #include "core/graph/excess_precision.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/noise.h"
 #include "tests/support/value_test.h"
 

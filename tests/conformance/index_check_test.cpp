@@ -1,5 +1,5 @@
 // HEDDLE_CHECK_INDICES: the first index out of range is found on the device and named, wherever the call was recorded; values stay what they are without it.
-#include "core/graph/index_check.h"
+#include "core/functions/shape/index_check.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -7,13 +7,13 @@
 #include "autograd/autograd.h"
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
-#include "core/graph/control.h"
-#include "core/graph/functions.h"
-#include "core/graph/functions_bags.h"
-#include "core/graph/functions_losses.h"
-#include "core/graph/functions_math.h"
-#include "core/graph/functions_scatter.h"
+#include "core/compile/compile.h"
+#include "core/functions/control/control.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/bags.h"
+#include "core/functions/nn/losses.h"
+#include "core/functions/math/math.h"
+#include "core/functions/shape/scatter.h"
 #include "nn/embedding.h"
 #include "tests/support/devices.h"
 

@@ -8,12 +8,12 @@
 #include <limits>
 #include <optional>
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_bags.h"
-#include "core/graph/functions_losses.h"
-#include "core/graph/functions_scatter.h"
-#include "core/graph/functions_statistics.h"
-#include "core/graph/index_check.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/bags.h"
+#include "core/functions/nn/losses.h"
+#include "core/functions/shape/scatter.h"
+#include "core/functions/math/statistics.h"
+#include "core/functions/shape/index_check.h"
 #include "nn/metrics.h"
 #include "tests/support/devices.h"
 

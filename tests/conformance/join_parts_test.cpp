@@ -1,5 +1,5 @@
 // Sums over parts of a tensor: what they are joined into has their value, whatever the parts compute, and large ones stay as they are.
-#include "core/exec/passes/join_parts.h"
+#include "core/simplify/join_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,10 @@
 #include <functional>
 #include <span>
 
-#include "core/exec/passes/passes.h"
-#include "core/exec/passes/simplifier.h"
-#include "core/exec/pending.h"
+#include "core/simplify/passes.h"
+#include "core/simplify/simplifier.h"
+#include "core/graph/pending.h"
+#include "core/record/capture.h"
 #include "heddle.h"
 #include "nn/nn.h"
 #include "tests/support/devices.h"

@@ -1,5 +1,5 @@
 // Linear algebra on devices: every schedule and block size against products in double precision, matrices of several blocks, singular ones.
-#include "core/graph/functions_matrix.h"
+#include "core/functions/linalg/matrix.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,9 +11,9 @@
 #include "autograd/autograd.h"
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
-#include "core/kernel/tuning.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
 

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "core/device/context.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::tests {
 namespace {

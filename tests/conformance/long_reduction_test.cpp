@@ -3,7 +3,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -6,8 +6,8 @@
 #include <functional>
 #include <numeric>
 
-#include "core/graph/functions.h"
-#include "core/kernel/tuning.h"
+#include "core/functions/functions.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

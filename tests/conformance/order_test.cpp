@@ -5,8 +5,8 @@
 #include <numeric>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
-#include "core/kernel/tuning.h"
+#include "core/functions/functions.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

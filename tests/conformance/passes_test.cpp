@@ -4,7 +4,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/exec/passes/passes.h"
+#include "core/simplify/passes.h"
 #include "heddle.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <limits>
 
-#include "core/exec/passes/passes.h"
-#include "core/exec/compile.h"
+#include "core/simplify/passes.h"
+#include "core/compile/compile.h"
 #include "heddle.h"
 #include "nn/conv.h"
 #include "nn/norm.h"

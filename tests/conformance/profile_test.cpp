@@ -1,12 +1,12 @@
 // The profiler on devices: bytes of fused against unfused chains, times, and that watching changes no value.
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "core/exec/saved_launch.h"
+#include "core/inspect/saved_launch.h"
 #include "heddle.h"
 #include "tests/support/device_test.h"
 

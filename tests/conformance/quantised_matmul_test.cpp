@@ -1,7 +1,7 @@
 // Products of quantised operands: bytes are read as they lie, scales that are constant along the inner dimension are applied to the sums; one kernel.
 #include <cmath>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

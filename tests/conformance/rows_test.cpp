@@ -5,9 +5,9 @@
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "core/graph/functions.h"
-#include "core/graph/norms.h"
-#include "core/kernel/tuning.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/norms.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -2,9 +2,9 @@
 // with an epilogue after the sum; against plain double loops.
 #include <cmath>
 
-#include "core/graph/functions.h"
-#include "core/kernel/matmul_schedule.h"
-#include "core/kernel/tuning.h"
+#include "core/functions/functions.h"
+#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

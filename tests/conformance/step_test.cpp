@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "core/exec/replay.h"
-#include "core/exec/step.h"
-#include "core/graph/functions.h"
-#include "core/kernel/tuning.h"
+#include "core/run/replay.h"
+#include "core/run/step.h"
+#include "core/functions/functions.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -69,7 +69,7 @@ TEST_P(StepTest, AReplayComputesAgainFromWhatItsMemoryHolds) {
   replay.run();
   EXPECT_EQ(y.to_doubles()[5], 22);
   // It goes on working when the plan is forgotten.
-  dev().steps().clear();
+  step_cache(dev()).clear();
   replay.run();
   EXPECT_EQ(y.to_doubles()[63], 22);
 }

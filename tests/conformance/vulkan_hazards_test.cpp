@@ -7,8 +7,9 @@
 #include <random>
 
 #include "backend_vulkan/hazards.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
+#include "core/graph/pending.h"
+#include "core/record/capture.h"
+#include "core/run/planner.h"
 #include "heddle.h"
 
 namespace heddle::vulkan {

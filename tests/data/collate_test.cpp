@@ -7,7 +7,7 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "data/preprocess.h"
 #include "tests/support/device_test.h"
 #include "tests/support/temporary_folder.h"

@@ -7,7 +7,7 @@
 #include <span>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "data/cifar.h"
 #include "data/csv.h"
 #include "data/numpy.h"

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/philox.h"
 #include "io/atomic_file.h"
 #include "tests/support/temporary_folder.h"

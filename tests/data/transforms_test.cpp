@@ -10,7 +10,7 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

@@ -8,8 +8,8 @@ find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
   core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
-  core/exec/saved_launch.cpp core/graph/functions_einsum.cpp
-  core/kernel/expression.cpp core/kernel/kernel_file.cpp core/kernel/kernel_file_parser.cpp core/kernel/kernel_source.cpp core/kernel/tuning_table.cpp core/kernel/user_text.cpp
+  core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
+  core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp core/contract/kernel_source.cpp core/tiles/tuning_table.cpp core/dialect/user_text.cpp
   data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp data/records.cpp
   data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp data/zip.cpp
   io/atomic_file.cpp io/inflate.cpp io/read_file.cpp io/safetensors.cpp

@@ -6,7 +6,7 @@
 #include "core/base/error.h"
 #include "core/base/parse_json.h"
 #include "core/device/registry.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/language_model.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"

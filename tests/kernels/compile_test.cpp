@@ -9,10 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/kernel/conv_schedule.h"
-#include "core/kernel/kernel_file.h"
-#include "core/kernel/matmul_schedule.h"
-#include "core/kernel/printer.h"
+#include "core/tiles/conv_schedule.h"
+#include "core/dialect/kernel_file.h"
+#include "core/tiles/matmul_schedule.h"
+#include "core/dialect/printer.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "backend_opencl/declarations.h"
 #endif

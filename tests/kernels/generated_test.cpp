@@ -6,9 +6,12 @@
 #include <set>
 
 #include "autograd/autograd.h"
-#include "core/exec/lower.h"
-#include "core/exec/pending.h"
-#include "core/kernel/printer.h"
+#include "core/lower/lower.h"
+#include "core/graph/pending.h"
+#include "core/dialect/printer.h"
+#include "core/record/capture.h"
+#include "core/schedule/schedule.h"
+#include "core/simplify/simplifier.h"
 #include "nn/nn.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/random_graph.h"

@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/kernel/harness.h"
+#include "core/dialect/harness.h"
 
 namespace heddle::test {
 

@@ -19,8 +19,8 @@
 #include "heddle.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "backend_opencl/program.h"
-#include "core/exec/dump.h"
-#include "core/kernel/printer.h"
+#include "core/run/dump.h"
+#include "core/dialect/printer.h"
 
 namespace heddle {
 namespace {

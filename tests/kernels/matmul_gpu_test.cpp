@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/kernel/matmul_schedule.h"
-#include "core/kernel/printer.h"
+#include "core/tiles/matmul_schedule.h"
+#include "core/dialect/printer.h"
 #include "tests/kernels/matmul_case.h"
 
 namespace heddle::test {

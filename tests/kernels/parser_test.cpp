@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/base/error.h"
-#include "core/kernel/kernel_file.h"
+#include "core/dialect/kernel_file.h"
 
 namespace heddle {
 namespace {

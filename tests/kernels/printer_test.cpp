@@ -1,10 +1,10 @@
 // The printer: what stands in the text of each target, and what is refused.
-#include "core/kernel/printer.h"
+#include "core/dialect/printer.h"
 
 #include <gtest/gtest.h>
 
 #include "core/base/error.h"
-#include "core/kernel/prelude.h"
+#include "core/dialect/prelude.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Kernels that a user writes at run time: values, fusion, derivatives, transforms, dtypes, mistakes; on every device, and as CUDA text.
-#include "core/graph/user_kernel.h"
+#include "core/functions/user/user_kernel.h"
 
 #include <gtest/gtest.h>
 
@@ -9,13 +9,16 @@
 #include "autograd/gradcheck.h"
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
-#include "core/exec/lower.h"
-#include "core/exec/pending.h"
+#include "core/compile/compile.h"
+#include "core/lower/lower.h"
+#include "core/graph/pending.h"
 #include "core/graph/checkpoint.h"
-#include "core/graph/control.h"
-#include "core/graph/functions.h"
-#include "core/kernel/printer.h"
+#include "core/functions/control/control.h"
+#include "core/functions/functions.h"
+#include "core/dialect/printer.h"
+#include "core/record/capture.h"
+#include "core/schedule/schedule.h"
+#include "core/simplify/simplifier.h"
 #include "tests/support/devices.h"
 #ifdef HEDDLE_TEST_CUDA
 #include "backend_cuda/nvrtc.h"

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/autocast.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"

@@ -10,7 +10,7 @@
 #include "autograd/autograd.h"
 #include "core/base/error.h"
 #include "core/device/compile_notice.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/future.h"
 #include "io/safetensors.h"
 #include "nn/nn.h"

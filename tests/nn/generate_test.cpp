@@ -8,7 +8,7 @@
 #include <map>
 
 #include "autograd/autograd.h"
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"

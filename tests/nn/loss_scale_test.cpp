@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "autograd/autograd.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/autocast.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"

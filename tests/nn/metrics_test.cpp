@@ -6,7 +6,7 @@
 #include <numeric>
 
 #include "autograd/autograd.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/philox.h"
 #include "nn/average.h"
 #include "nn/layers.h"

@@ -1,5 +1,5 @@
 // The guard against NaN and infinity, on every device: which operation it names, what it lets pass, and that nothing is updated by a step that fails.
-#include "core/exec/number_guard.h"
+#include "core/graph/number_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -10,9 +10,9 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
-#include "core/graph/reference.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
+#include "core/graph/read_value.h"
 #include "nn/nn.h"
 #include "tests/support/device_test.h"
 

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/tensor.h"
 
 namespace heddle::tests {

@@ -6,7 +6,7 @@
 #include "autograd/autograd.h"
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 #include "core/graph/philox.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"

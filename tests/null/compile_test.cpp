@@ -1,9 +1,9 @@
 // compile() on the device that computes nothing: what it says, and where numbers of the host come from.
-#include "core/exec/compile.h"
+#include "core/compile/compile.h"
 
 #include <gtest/gtest.h>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {

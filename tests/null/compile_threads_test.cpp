@@ -4,8 +4,8 @@
 #include <atomic>
 #include <thread>
 
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 // depend on those that varied.
 #include <gtest/gtest.h>
 
-#include "core/exec/dynamic_shapes.h"
+#include "core/ir/dynamic_shapes.h"
 #include "data/buckets.h"
 #include "heddle.h"
 

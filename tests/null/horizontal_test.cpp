@@ -1,13 +1,13 @@
 // Horizontal fusion: which kernels are joined, in which order, and how their segments are bound. Needs no device.
-#include "core/exec/horizontal.h"
+#include "core/lower/horizontal.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
 #include "core/base/error.h"
-#include "core/exec/segments.h"
-#include "core/graph/functions.h"
+#include "core/lower/segments.h"
+#include "core/functions/functions.h"
 #include "tests/support/planned.h"
 
 namespace heddle {

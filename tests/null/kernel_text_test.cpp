@@ -5,10 +5,10 @@
 #include <map>
 #include <regex>
 
-#include "core/exec/emit_text.h"
-#include "core/graph/functions.h"
-#include "core/graph/primitives.h"
-#include "core/kernel/tuning.h"
+#include "core/lower/emit_text.h"
+#include "core/functions/functions.h"
+#include "core/op/primitives.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/planned.h"
 
 namespace heddle {

@@ -6,12 +6,13 @@
 #include <algorithm>
 
 #include "bench/training_step.h"
-#include "core/exec/dump.h"
-#include "core/exec/kernel_sequence.h"
-#include "core/exec/memory_budget.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
-#include "core/exec/rematerialize.h"
+#include "core/run/dump.h"
+#include "core/memory/kernel_sequence.h"
+#include "core/memory/memory_budget.h"
+#include "core/graph/pending.h"
+#include "core/run/planner.h"
+#include "core/memory/rematerialize.h"
+#include "core/record/capture.h"
 #include "heddle.h"
 
 namespace heddle {

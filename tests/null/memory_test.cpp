@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "core/exec/kernel_order.h"
-#include "core/exec/lower.h"
-#include "core/graph/primitives.h"
+#include "core/schedule/kernel_order.h"
+#include "core/lower/lower.h"
+#include "core/op/primitives.h"
 #include "heddle.h"
 #include "tests/support/planned.h"
 

@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "core/graph/functions.h"
-#include "core/kernel/printer.h"
+#include "core/functions/functions.h"
+#include "core/dialect/printer.h"
 #include "tests/support/planned.h"
 
 namespace heddle {

@@ -1,5 +1,5 @@
 // The passes' names and switches, the verifier, and what each single pass does to a graph. Needs no device.
-#include "core/exec/passes/passes.h"
+#include "core/simplify/passes.h"
 
 #include <gtest/gtest.h>
 
@@ -7,13 +7,14 @@
 #include <stdexcept>
 
 #include "core/base/error.h"
-#include "core/exec/dump.h"
-#include "core/exec/passes/describe.h"
-#include "core/exec/passes/simplifier.h"
-#include "core/exec/passes/verify.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
-#include "core/graph/primitives.h"
+#include "core/run/dump.h"
+#include "core/run/describe.h"
+#include "core/simplify/simplifier.h"
+#include "core/simplify/verify.h"
+#include "core/graph/pending.h"
+#include "core/run/planner.h"
+#include "core/op/primitives.h"
+#include "core/record/capture.h"
 #include "heddle.h"
 #include "tests/support/random_graph.h"
 

@@ -6,7 +6,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 #include "heddle.h"
 #include "nn/conv.h"
 #include "nn/norm.h"

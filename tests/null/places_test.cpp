@@ -1,5 +1,5 @@
 // Which lines of this file the kernels of a step name, through the passes; and the ledger of a compiled function.
-#include "core/exec/places.h"
+#include "core/ir/places.h"
 
 #include <gtest/gtest.h>
 
@@ -8,12 +8,13 @@
 #include "autograd/autograd.h"
 #include "core/device/context.h"
 #include "core/device/null_device.h"
-#include "core/exec/compile.h"
-#include "core/exec/dump.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
-#include "core/exec/step.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/run/dump.h"
+#include "core/graph/pending.h"
+#include "core/run/planner.h"
+#include "core/run/step.h"
+#include "core/functions/functions.h"
+#include "core/record/capture.h"
 #include "nn/nn.h"
 
 namespace heddle {

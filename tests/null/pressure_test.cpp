@@ -9,8 +9,8 @@
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/device/null_device.h"
-#include "core/exec/step.h"
-#include "core/graph/functions.h"
+#include "core/run/step.h"
+#include "core/functions/functions.h"
 #include "core/graph/future.h"
 #include "tests/support/temporary_folder.h"
 
@@ -40,7 +40,7 @@ TEST(Pressure, CachesAreGivenBackBeforeAnybodyFails) {
   run_step_with_arena(*d);
   const MemoryLedger before = d->ledger();
   EXPECT_GE(before.arena, 16 * megabyte);
-  EXPECT_EQ(d->steps().size(), 1u);
+  EXPECT_EQ(step_cache(*d).size(), 1u);
   StoragePtr large;
   EXPECT_NO_THROW(large = d->allocate(90 * megabyte)) << "fits once the arena is gone";
   EXPECT_EQ(d->ledger().arena, 0u);

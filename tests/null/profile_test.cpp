@@ -1,5 +1,5 @@
 // The profiler where nothing needs a driver: what is counted of a kernel, what the host did, who may watch. Times of the null device are zero.
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 
 #include <gtest/gtest.h>
 

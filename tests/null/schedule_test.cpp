@@ -1,5 +1,5 @@
 // Properties of schedules and memory plans over random programs, and the fusions people count on. Needs no device.
-#include "core/exec/schedule.h"
+#include "core/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
-#include "core/exec/dump.h"
-#include "core/exec/lower.h"
-#include "core/graph/primitives.h"
+#include "core/run/dump.h"
+#include "core/lower/lower.h"
+#include "core/op/primitives.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
 

@@ -4,10 +4,10 @@
 #include <atomic>
 #include <thread>
 
-#include "core/exec/compile.h"
-#include "core/exec/dynamic_shapes.h"
-#include "core/exec/step.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/ir/dynamic_shapes.h"
+#include "core/run/step.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {
@@ -58,7 +58,7 @@ TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
     for (int i = 0; i < 40; ++i) {
       if (t == 0 && i % 4 == 0) {
         auto locked = null_device().lock();
-        null_device().steps().clear();
+        step_cache(null_device()).clear();
       }
       if (t == 1 && i % 8 == 0) set_dynamic_shapes(i % 16 == 0 ? DynamicShapes::always : DynamicShapes::automatic);
       if (t < 2) sum(exp(leaf(100 + i % 7)) * 0.5).to_bytes();

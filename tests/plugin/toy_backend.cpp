@@ -1,7 +1,7 @@
 // A third party's backend, complete: built outside libheddle as heddle_backend_toy.so, found on HEDDLE_BACKEND_PATH.
 //
 // Purpose: shows what a backend has to do, and tests the path. Its "GPU" is host memory; its compiler knows one kernel, by
-// name: toy_scale, y[i] = k * x[i] over n elements. Thread safety: as the contract (core/device/device.h).
+// name: toy_scale, y[i] = k * x[i] over n elements. Thread safety: as the contract (core/contract/device.h).
 #include <bit>
 #include <cstring>
 #include <map>

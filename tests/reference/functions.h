@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::tests {
 

@@ -1,5 +1,5 @@
 // Functions that make tensors: constants, random numbers; casts; normalisations.
-#include "core/graph/norms.h"
+#include "core/functions/nn/norms.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

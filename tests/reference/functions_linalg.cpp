@@ -1,5 +1,5 @@
 // Linear algebra: matrices made well conditioned as in rows_linalg.py, and what is compared of the results.
-#include "core/graph/functions_matrix.h"
+#include "core/functions/linalg/matrix.h"
 
 #include "tests/reference/functions.h"
 

@@ -2,8 +2,8 @@
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/graph/reference.h"
+#include "core/reference/reference.h"
 #include "tests/reference/property.h"
 
 namespace heddle::tests {

@@ -3,7 +3,7 @@
 // Purpose: what only broken hardware does, at every place where it can happen. The backend "faulty" opens it over another device by name, so that
 // whole programs run on it: register_faulty("opencl:0"), then device("faulty:0").
 // Invariants: without a plan, every call is passed on. A fault is thrown instead of the call, which then has not happened; after Kind::lost and Kind::timeout
-// every call but free and release throws DeviceLost, as the contract says. Thread safety: none (see core/device/device.h); the plan is read under the
+// every call but free and release throws DeviceLost, as the contract says. Thread safety: none (see core/contract/device.h); the plan is read under the
 // device's lock, and is changed only while nothing runs.
 #pragma once
 
@@ -11,7 +11,7 @@
 #include <memory>
 #include <string>
 
-#include "core/device/device.h"
+#include "core/contract/device.h"
 
 namespace heddle::test {
 

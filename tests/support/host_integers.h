@@ -11,8 +11,8 @@
 #include <optional>
 #include <variant>
 
-#include "core/graph/functions.h"
-#include "core/graph/index_check.h"
+#include "core/functions/functions.h"
+#include "core/functions/shape/index_check.h"
 #include "tests/support/devices.h"
 
 namespace heddle::host_integers {

@@ -7,7 +7,7 @@
 #include <limits>
 
 #include "core/graph/philox.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle::tests {
 namespace {
@@ -200,7 +200,7 @@ bool is_long_sum(std::string_view op) {
   if (&row == &ops::name##_op) return heddle::name(in[0]);
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   if (&row == &ops::name##_op) return heddle::name(in[0], in[1]);
-#include "core/graph/elementwise.inc"
+#include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
     throw Error(fmt::format("no function for the row '{}'", row.name));

@@ -1,7 +1,7 @@
 // The one table of op cases: what conformance, gradient and timing tests run.
 //
 // Purpose: a case is inputs (shape, dtype, range of values, layout) and a function from tensors to a tensor. Elementwise rows get their
-// cases from all_ops(), so a new row is tested without an edit here; every other function of core/graph/functions.h is listed in
+// cases from all_ops(), so a new row is tested without an edit here; every other function of core/functions/functions.h is listed in
 // op_cases_functions.cpp. Invariants: values depend only on the case, the input's number and the seed, so that every device gets the same
 // bytes; names are unique. Thread safety: pure but for memory.
 #pragma once
@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "core/device/context.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::tests {
 

@@ -2,9 +2,10 @@
 // Thread safety: uses the thread's pending operations.
 #pragma once
 
-#include "core/exec/passes/simplifier.h"
-#include "core/exec/pending.h"
-#include "core/exec/plan.h"
+#include "core/simplify/simplifier.h"
+#include "core/graph/pending.h"
+#include "core/record/capture.h"
+#include "core/run/planner.h"
 
 namespace heddle::test {
 

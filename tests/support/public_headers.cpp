@@ -97,7 +97,7 @@ void add_rows(std::map<std::string, Declared>& all, const std::string& text) {
   static const std::regex row(R"(HEDDLE_(UNARY|BINARY)\((\w+), \w+, \w+, \d)");
   for (std::sregex_iterator i(text.begin(), text.end(), row), end; i != end; ++i) {
     Declared& d = all[(*i)[2]];
-    d.header = "core/graph/elementwise.inc";
+    d.header = "core/op/elementwise.inc";
     d.forms.push_back((*i)[1] == "UNARY" ? std::vector<std::string>{"x"} : std::vector<std::string>{"x", "y"});
     d.lists.push_back(false);
   }
@@ -107,13 +107,13 @@ void add_rows(std::map<std::string, Declared>& all, const std::string& text) {
 
 std::map<std::string, Declared> declared_functions(const std::string& source_dir) {
   std::map<std::string, Declared> result;
-  for (const auto& entry : std::filesystem::directory_iterator(source_dir + "/core/graph")) {
-    const std::string name = entry.path().filename();
-    const bool wanted = (name.starts_with("functions") && name.ends_with(".h")) || name == "norms.h" || name == "control.h";
-    if (!wanted) continue;
-    for (const std::string& declaration : declarations(code_of(read(entry.path())))) add(result, "core/graph/" + name, declaration);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(source_dir + "/core/functions")) {
+    if (entry.path().extension() != ".h") continue;
+    const std::string text = read(entry.path()), header = std::filesystem::relative(entry.path(), source_dir);
+    if (text.find("Internal to core") != std::string::npos) continue;
+    for (const std::string& declaration : declarations(code_of(text))) add(result, header, declaration);
   }
-  add_rows(result, read(source_dir + "/core/graph/elementwise.inc"));
+  add_rows(result, read(source_dir + "/core/op/elementwise.inc"));
   return result;
 }
 

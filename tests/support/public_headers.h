@@ -11,13 +11,13 @@
 namespace heddle::tests {
 
 struct Declared {
-  std::string header;                           // "core/graph/functions_math.h"
+  std::string header;                           // "core/functions/math/math.h"
   std::vector<std::vector<std::string>> forms;  // of each overload, the parameters that hold tensors, by name
   std::vector<bool> lists;                      // of each overload: the first of them is a list of tensors
 };
 
-// By name: functions of namespace heddle in core/graph/functions*.h, norms.h and control.h that take or give tensors, and the rows of elementwise.inc. Operators,
-// functions of nested namespaces and members are none.
+// By name: functions of namespace heddle in the headers of core/functions that take or give tensors, and the rows of elementwise.inc. A header that says
+// "Internal to core" is not the user's; operators, functions of nested namespaces and members are none.
 std::map<std::string, Declared> declared_functions(const std::string& source_dir);
 
 }  // namespace heddle::tests

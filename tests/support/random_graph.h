@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::test {
 

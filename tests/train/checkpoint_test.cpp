@@ -12,7 +12,7 @@
 #include <fstream>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "io/atomic_file.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"

@@ -13,7 +13,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "data/image_file.h"
 #include "nn/nn.h"
 #include "tests/support/devices.h"

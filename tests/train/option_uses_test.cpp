@@ -8,7 +8,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/models/mlp.h"
 #include "tests/support/temporary_folder.h"
 #include "train/optimizers.h"

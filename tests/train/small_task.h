@@ -6,8 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_losses.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/losses.h"
 #include "nn/layers.h"
 #include "train/task.h"
 

@@ -4,7 +4,7 @@
 #include <atomic>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/layers.h"
 #include "tests/support/devices.h"
 #include "tests/support/device_test.h"

@@ -14,7 +14,7 @@
 #include "bench/suites.h"
 #include "bench/tune_session.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

@@ -1,5 +1,5 @@
 // What scan, cond and while_loop refuse, and their corners; values and gradients: tests/conformance/control_test.cpp and tests/autograd/cases_control.cpp.
-#include "core/graph/control.h"
+#include "core/functions/control/control.h"
 
 #include <gtest/gtest.h>
 

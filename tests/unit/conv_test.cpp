@@ -9,7 +9,7 @@
 
 #include "autograd/autograd.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/conv.h"
 
 namespace heddle {

@@ -7,7 +7,7 @@
 #include "autograd/vmap.h"
 #include "autograd/transforms.h"
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/value_test.h"
 #include "tests/unit/refused.h"
 

@@ -1,5 +1,5 @@
-// What functions_linalg.h refuses and in which words, and matrices that do not allow what is asked.
-#include "core/graph/functions_matrix.h"
+// What core/functions/linalg/linalg.h refuses and in which words, and matrices that do not allow what is asked.
+#include "core/functions/linalg/matrix.h"
 
 #include <fmt/format.h>
 
@@ -10,8 +10,8 @@
 
 #include "autograd/autograd.h"
 #include "autograd/vmap.h"
-#include "core/exec/compile.h"
-#include "core/graph/functions.h"
+#include "core/compile/compile.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {

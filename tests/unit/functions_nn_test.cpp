@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {

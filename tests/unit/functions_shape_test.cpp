@@ -1,10 +1,10 @@
-// What functions_shape.h and functions_einsum.h refuse, and in which words; what PyTorch's stored values do not show.
+// What core/functions/shape/shape.h and linalg/einsum.h refuse, and in which words; what PyTorch's stored values do not show.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {

@@ -1,12 +1,12 @@
 // Dtypes that functions give, Python's slices by an exhaustive oracle, decompositions against the fused rows, and other edges.
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/graph/primitives.h"
-#include "core/graph/reference.h"
+#include "core/op/primitives.h"
+#include "core/reference/reference.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle {

@@ -1,7 +1,7 @@
 // Every function that takes whole numbers from the host, at the ends of i64: windows, transforms, draws, loops, axes.
 #include <gtest/gtest.h>
 
-#include "core/graph/control.h"
+#include "core/functions/control/control.h"
 #include "nn/embedding.h"
 #include "nn/metrics.h"
 #include "tests/support/host_integers.h"

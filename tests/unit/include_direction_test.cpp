@@ -1,6 +1,10 @@
-// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in backends.
+// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in backends. A room of core/ includes itself and
+// those before it.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -39,6 +43,42 @@ const std::map<std::string, std::set<std::string>>& allowed() {
   return table;
 }
 
+// The rooms of core/ in the order of permission.
+constexpr std::array rooms = {
+    "base",       // shapes, dtypes, errors, files, texts
+    "contract",   // what a backend and the core agree on
+    "dialect",    // kernel files and their printers
+    "tiles",      // which tile sizes a kernel gets
+    "device",     // contexts, memory, plug-ins
+    "op",         // the rows of ops
+    "graph",      // tensors and their nodes
+    "functions",  // what users call
+    "reference",  // every op in double precision
+    "ir",         // the planner's graph
+    "record",     // pending nodes to a graph and its key
+    "simplify",   // rules and passes
+    "specialise", // what one device computes better
+    "schedule",   // which vertices become one kernel
+    "lower",      // a group becomes a kernel
+    "memory",     // the arena
+    "inspect",    // dumps and profiles
+    "run",        // plans, launches, caches
+    "compile",    // compile(f)
+};
+
+// The number of a room by a path such as core/base/shape.h; that of none is the last.
+size_t room_of(const std::string& path) {
+  const std::string below = path.substr(path.find('/') + 1);
+  return static_cast<size_t>(std::find(rooms.begin(), rooms.end(), below.substr(0, below.find('/'))) - rooms.begin());
+}
+
+// What is wrong with an include of `target` in `file`, both in core/; empty when nothing is.
+std::string room_complaint(const std::string& file, const std::string& target) {
+  const size_t from = room_of(file), to = room_of(target);
+  if (from == rooms.size()) return "core/ has no such room";
+  return to <= from ? "" : fmt::format("core/{} must not include {}, which stands after it", rooms[from], target);
+}
+
 bool is_driver_header(const std::string& name) {
   static const std::regex pattern("^(vulkan/|volk|CL/|OpenCL/|cuda|nvrtc|cublas|glslang/|SPIRV|spirv)");
   return std::regex_search(name, pattern);
@@ -59,6 +99,13 @@ std::string complaint(const std::string& folder, const std::string& line) {
     return "quoted include that is not relative to the repository's root";
   if (allowed().at(folder).count(target) == 0) return folder + " must not include " + target;
   return {};
+}
+
+// The file that an #include line of ours names; empty for others.
+std::string included(const std::string& line) {
+  static const std::regex pattern("^\\s*#\\s*include\\s*\"([^\"]+)\"");
+  std::smatch match;
+  return std::regex_search(line, match, pattern) ? std::string(match[1]) : std::string();
 }
 
 std::vector<fs::path> sources(const std::string& folder) {
@@ -90,6 +137,40 @@ TEST(IncludeDirection, EveryFileKeepsTheLayers) {
   }
   EXPECT_GT(files, 50u);  // the walk really found the sources
   EXPECT_GT(lines, 200u);
+}
+
+TEST(IncludeDirection, TheRoomsOfCoreKeepTheirOrder) {
+  std::set<size_t> seen;
+  for (const fs::path& path : sources("core")) {
+    const std::string file = fs::relative(path, HEDDLE_SOURCE_DIR).string();
+    seen.insert(room_of(file));
+    std::ifstream in(path);
+    std::string line;
+    for (int number = 1; std::getline(in, line); ++number) {
+      const std::string target = included(line);
+      if (target.rfind("core/", 0) != 0) continue;
+      const std::string wrong = room_complaint(file, target);
+      EXPECT_TRUE(wrong.empty()) << file << ":" << number << ": " << wrong;
+    }
+  }
+  EXPECT_EQ(seen.size(), rooms.size());
+  for (const char* room : rooms) {
+    std::ifstream readme(fs::path(HEDDLE_SOURCE_DIR) / "core" / room / "README.md");
+    int lines = 0;
+    for (std::string line; std::getline(readme, line); ++lines) {}
+    EXPECT_TRUE(lines > 0 && lines <= 10) << "core/" << room << "/README.md: " << lines << " lines";
+  }
+}
+
+TEST(IncludeDirection, TheRuleOfRooms) {
+  EXPECT_EQ(room_complaint("core/ir/ir.h", "core/base/shape.h"), "");
+  EXPECT_EQ(room_complaint("core/functions/nn/conv.cpp", "core/functions/math/math.h"), "");
+  EXPECT_NE(room_complaint("core/base/shape.cpp", "core/ir/ir.h"), "");
+  EXPECT_NE(room_complaint("core/graph/tensor.cpp", "core/functions/functions.h"), "");
+  EXPECT_NE(room_complaint("core/elsewhere/file.cpp", "core/base/shape.h"), "");
+  EXPECT_NE(room_complaint("core/run/step.cpp", "core/elsewhere/file.h"), "");
+  EXPECT_EQ(included("#include \"core/base/shape.h\""), "core/base/shape.h");
+  EXPECT_EQ(included("#include <vector>"), "");
 }
 
 TEST(IncludeDirection, TheRuleItself) {

@@ -5,7 +5,7 @@
 #include <set>
 
 #include "core/base/error.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle {

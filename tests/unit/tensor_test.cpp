@@ -6,9 +6,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "core/graph/philox.h"
-#include "core/graph/primitives.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {

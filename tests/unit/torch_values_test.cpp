@@ -7,7 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {

@@ -8,10 +8,10 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/kernel/builtin_files.h"
-#include "core/kernel/matmul_schedule.h"
-#include "core/kernel/tunable_space.h"
-#include "core/kernel/tuning.h"
+#include "core/dialect/builtin_files.h"
+#include "core/tiles/matmul_schedule.h"
+#include "core/dialect/tunable_space.h"
+#include "core/tiles/tuning.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

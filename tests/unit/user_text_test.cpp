@@ -1,5 +1,5 @@
 // Texts of user kernels: limits of size and depth, since compilers of drivers recurse over them, and what is read from compilers' messages.
-#include "core/kernel/user_text.h"
+#include "core/dialect/user_text.h"
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/kernel/builtin_files.h"
+#include "core/dialect/builtin_files.h"
 
 namespace {
 

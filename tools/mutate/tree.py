@@ -118,7 +118,7 @@ def write_copy(root, tree, mutants):
     special = {
         "CMakeLists.txt": lambda t: t + unoptimised(by_file),
         "cmake/embed.cmake": lambda t: edited(t, "FUNCTION=builtin_files", "FUNCTION=original_builtin_files"),
-        "core/kernel/kernel_file.cpp": with_hook,
+        "core/dialect/kernel_file.cpp": with_hook,
         "tests/environment/tuning.cpp": lambda t: t + open(f"{HERE}/listener.inc").read(),
     }
     for name in tracked(root):

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 
 namespace heddle::train {
 

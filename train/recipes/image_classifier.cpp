@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "core/graph/functions.h"
-#include "core/graph/functions_losses.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/losses.h"
 #include "data/collate.h"
 #include "nn/metrics.h"
 

@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
-#include "core/graph/functions_losses.h"
-#include "core/kernel/builtin_files.h"
+#include "core/functions/functions.h"
+#include "core/functions/nn/losses.h"
+#include "core/dialect/builtin_files.h"
 #include "data/preprocess.h"
 #include "data/tokenizer_file.h"
 #include "nn/generate.h"

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "data/batcher.h"
 #include "train/recipes/digits.h"
 #include "train/recipes/image_classifier.h"

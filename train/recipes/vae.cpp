@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/graph/functions.h"
+#include "core/functions/functions.h"
 #include "nn/metrics.h"
 #include "train/recipes/digits.h"
 #include "train/recipes/recipes.h"

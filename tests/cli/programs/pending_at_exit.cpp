@@ -7,7 +7,7 @@
 #include <string>
 #include <thread>
 
-#include "core/exec/profile.h"
+#include "core/inspect/profile.h"
 #include "core/graph/future.h"
 
 using namespace heddle;

@@ -12,7 +12,7 @@
 
 #include "autograd/autograd.h"
 #include "core/device/registry.h"
-#include "core/graph/build.h"
+#include "core/functions/build.h"
 #include "io/safetensors.h"
 #include "tests/reference/functions.h"
 

@@ -1,0 +1,387 @@
+#include "core/dialect/printer.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "core/base/error.h"
+#include "core/dialect/prelude.h"
+
+namespace heddle {
+namespace {
+
+std::string_view constant_type(ConstParam::Type type) {
+  switch (type) {
+    case ConstParam::Type::u32:
+      return "uint";
+    case ConstParam::Type::i32:
+      return "int";
+    case ConstParam::Type::f32:
+      return "float";
+  }
+  throw ValueError("[print] unknown constant type");
+}
+
+// The suffix of the prelude's storage macros (HK_LOAD_f16, ...) and of the HK_USE_ flags.
+std::string_view storage(DType t) { return t == DType::boolean ? "bool" : name_of(t); }
+
+bool is_identifier(std::string_view s) {
+  if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
+  for (const char c : s) {
+    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
+  }
+  return s.find("__") == std::string_view::npos && s.substr(0, 3) != "gl_";
+}
+
+void check(const KernelSource& s) {
+  const auto fail = [&](const std::string& what) { throw ValueError(fmt::format("[kernel {}] {}", s.name, what)); };
+  if (s.constants.size() > KernelSource::max_constants) {
+    fail(fmt::format("{} constants; at most {} fit in 128 bytes", s.constants.size(), KernelSource::max_constants));
+  }
+  for (const auto& b : s.buffers) {
+    if (!is_identifier(b.name)) fail("'" + b.name + "' is no identifier (letters, digits, single underscores)");
+  }
+  for (const auto& c : s.constants) {
+    if (!is_identifier(c.name)) fail("'" + c.name + "' is no identifier (letters, digits, single underscores)");
+  }
+  for (const auto& a : s.shared) {
+    if (a.type != "float" && a.type != "uint" && a.type != "int")
+      fail("shared array of type '" + a.type + "'; known: float, uint, int");
+  }
+  for (const uint32_t lanes : s.group) {
+    if (lanes == 0) fail("a group has no lanes");
+  }
+}
+
+// One #define; a value of several lines becomes one logical line. Line comments would swallow the rest, so they go.
+std::string define(std::string_view name, std::string_view value) {
+  std::string text = fmt::format("#define {} ", name);
+  while (!value.empty() && (value.back() == '\n' || value.back() == ' ')) value.remove_suffix(1);
+  for (size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == '/' && i + 1 < value.size() && value[i + 1] == '/') {
+      while (i < value.size() && value[i] != '\n') ++i;
+      if (i == value.size()) break;
+    }
+    if (value[i] == '\n') text += " \\";
+    text += value[i];
+  }
+  return text + "\n";
+}
+
+std::string value_of(const KernelSource& s, std::string_view name, std::string_view fallback) {
+  for (const auto& [key, value] : s.defines) {
+    if (key == name) return value;
+  }
+  return std::string(fallback);
+}
+
+// Everything of a source that may name a prelude feature.
+std::string all_text(const KernelSource& s) {
+  std::string text = s.helpers + "\n" + s.body;
+  for (const auto& [key, value] : s.defines) text += "\n" + key + " " + value;
+  for (const auto& a : s.shared) text += "\n" + a.type;
+  return text;
+}
+
+// Types that STORE_QUAD writes 16 bytes of.
+bool quad_storable(DType t) { return t == DType::f32 || t == DType::i32; }
+
+bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
+
+uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
+
+struct Printer {
+  const KernelSource& s;
+  Target target;
+  PrintOptions options;
+  std::string out{};
+  bool quads_ = false;  // the kernel loads 16 bytes at a time
+  bool stores_quads_ = false, vquads_ = false;
+
+  bool glsl() const { return target == Target::glsl; }
+
+  std::string text(std::string_view dialect) const { return glsl() ? glsl_literals(dialect) : std::string(dialect); }
+
+  bool half_bits() const { return value_of(s, half_bits_define, "0") == "1"; }
+  std::string_view storage_of(DType t) const { return is_half(t) && half_bits() ? "bits" : storage(t); }
+
+  std::string buffer_type(DType t) const {
+    const bool c = target == Target::opencl;
+    switch (t) {
+      case DType::f32:
+        return "float";
+      case DType::f64:
+        return "double";
+      case DType::i32:
+        return "int";
+      case DType::i64:
+        return glsl() ? "int64_t" : c ? "long" : "long long";
+      case DType::i8:
+        return glsl() ? "int8_t" : c ? "char" : "signed char";
+      case DType::u8:
+      case DType::boolean:
+        return glsl() ? "uint8_t" : c ? "uchar" : "unsigned char";
+      case DType::bf16:
+        return glsl() ? "uint16_t" : c ? "ushort" : "unsigned short";
+      case DType::f16:
+        return glsl() ? "uint16_t" : !c ? "unsigned short" : half_bits() ? "ushort" : "half";
+    }
+    throw ValueError("[print] unknown dtype");
+  }
+
+  bool uses(std::initializer_list<DType> types) const {
+    for (const auto& b : s.buffers) {
+      for (const DType t : types) {
+        if (b.dtype == t) return true;
+      }
+    }
+    return false;
+  }
+
+  void extensions(const Identifiers& used) {
+    out +=
+        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#extension "
+        "GL_EXT_control_flow_attributes : require\n";
+    if (uses({DType::f16, DType::bf16})) out += "#extension GL_EXT_shader_16bit_storage : require\n";
+    if (uses({DType::i8, DType::u8, DType::boolean})) out += "#extension GL_EXT_shader_8bit_storage : require\n";
+    if (used.contains("I64")) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
+    const auto any = [&](std::initializer_list<const char*> names) {
+      return std::any_of(names.begin(), names.end(), [&](const char* name) { return used.contains(name); });
+    };
+    const auto require = [&](const char* name) { out += fmt::format("#extension {} : require\n", name); };
+    const bool matrices = any({"MMA"}) && (options.matrix == MatrixApi::glsl_nv || options.matrix == MatrixApi::glsl_khr);
+    if (options.subgroup_shuffle && any({"GROUP_SUM", "GROUP_MAX", "GROUP_MIN", "SHUFFLE_XOR"})) require("GL_KHR_shader_subgroup_shuffle");
+    if (matrices || any({"SUBGROUP_ID", "SUBGROUP_LANE"})) require("GL_KHR_shader_subgroup_basic");
+    if (options.int8_dot && any({"DOT4"})) require("GL_EXT_spirv_intrinsics");
+    if (matrices) {
+      require("GL_KHR_memory_scope_semantics");
+      require("GL_EXT_shader_explicit_arithmetic_types_float16");
+      require("GL_EXT_shader_explicit_arithmetic_types_int8");
+      if (options.matrix == MatrixApi::glsl_khr) require("GL_KHR_cooperative_matrix");
+      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_cooperative_matrix");
+      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_integer_cooperative_matrix");
+    }
+    out += fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", s.group[0], s.group[1],
+                       s.group[2]);
+  }
+
+  void prelude() {
+    Identifiers used = identifiers(all_text(s));
+    for (const auto& b : s.buffers) {
+      used.insert(fmt::format("HK_LOAD_{}", storage_of(b.dtype)));
+      if (options.texel_loads) used.insert("HK_TEXEL_LOAD");
+      if (b.dtype == DType::f64) used.insert("F64");
+      if (b.dtype == DType::i64) used.insert("I64");
+    }
+    if (used.contains("WIDEN")) used.insert("I64");  // of a value that no buffer holds
+    if (glsl()) extensions(used);
+    if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
+    if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";
+    if (options.subgroup_shuffle || target == Target::cuda) out += "#define HK_HAS_SUBGROUPS 1\n";
+    if (options.int8_dot || target == Target::cuda) out += "#define HK_HAS_INT8_DOT 1\n";
+    if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
+    if (options.matrix == MatrixApi::glsl_nv) out += "#define HK_MATRIX_NV 1\n";
+    if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
+    if (options.texel_loads) out += fmt::format("#define HK_FETCH(b, i) {}(b, int(i))\n", options.texel_images ? "imageLoad" : "texelFetch");
+    out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));
+    out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
+                       s.group[2]);
+    out += select_prelude(target, used);
+    quads_ = loads_quads(used);
+    stores_quads_ = used.contains("STORE_QUAD");
+    vquads_ = used.contains("VQUAD");
+  }
+
+  // The block or texel buffers of buffer i.
+  void glsl_block(size_t i, const std::vector<Descriptor>& layout) {
+    const auto& b = s.buffers[i];
+    const uint64_t per_quad = 16 / size_of(b.dtype);
+    bool aliased = b.may_alias;
+    for (size_t at = s.buffers.size(); at < layout.size(); ++at) {
+      if (layout[at].buffer != i) continue;
+      aliased = true;
+      if (options.texel_loads) {
+        texels(at, "rgba32ui", "u", "quads_" + b.name);
+        out += fmt::format("#define LOAD_QUAD_{}(i) HK_FETCH(hk_quads_{}, uint(i) / {}u)\n", b.name, b.name, per_quad);
+      }
+    }
+    if (layout[i].kind == Descriptor::Kind::texels) {
+      texels(i, texel_format(b.dtype), texel_prefix(b.dtype), b.name);
+      return;
+    }
+    // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.
+    if (quads_ && !options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4) {
+      aliased = true;
+      out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+      out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, per_quad);
+    }
+    if (stores_quads_ && b.access != Access::read && quad_storable(b.dtype)) {
+      aliased = true;
+      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+    }
+    out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
+                       b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
+  }
+
+  void texels(size_t binding, std::string_view format, std::string_view prefix, std::string_view name) {
+    if (options.texel_images) {
+      out += fmt::format("layout(set = 0, binding = {}, {}) uniform readonly {}imageBuffer hk_{};\n", binding, format, prefix, name);
+    } else {
+      out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", binding, prefix, name);
+    }
+  }
+
+  static std::string_view texel_format(DType t) {
+    switch (t) {
+      case DType::f32: return "r32f";
+      case DType::i32: return "r32i";
+      case DType::f16:
+      case DType::bf16: return "r16ui";
+      case DType::i8: return "r8i";
+      default: return "r8ui";
+    }
+  }
+  static std::string_view texel_prefix(DType t) { return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u"; }
+
+  void buffers() {
+    const std::vector<Descriptor> layout = descriptors(s, options);
+    for (size_t i = 0; i < s.buffers.size(); ++i) {
+      const auto& b = s.buffers[i];
+      if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
+      const bool texels = glsl() && layout[i].kind == Descriptor::Kind::texels;
+      if (glsl()) glsl_block(i, layout);
+      for (const char* verb : {"LOAD", "VLOAD"}) {
+        const char* how = texels ? "TEXEL_" : "";
+        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype), b.name);
+        // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
+        // instead.
+        const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
+        out += fmt::format("#define {}2_{}(base, i) HK_{}{}_{}({})\n", verb, b.name, how, verb, storage_of(b.dtype),
+                           fmt::format(fmt::runtime(form), b.name));
+      }
+      const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
+      if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage_of(b.dtype), b.name);
+      if (glsl() && b.dtype == DType::f32 && vquads_) out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
+      if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
+      if (b.access == Access::read) continue;
+      if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
+        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage_of(b.dtype), b.name);
+      }
+      for (const char* verb : {"STORE", "VSTORE"}) {
+        out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage_of(b.dtype), b.name);
+      }
+      if (c) out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage_of(b.dtype), b.name);
+    }
+  }
+
+  std::string pointer(const BufferParam& b) const {
+    const bool c = target == Target::opencl;
+    const char* no_alias = b.may_alias ? "" : c ? " restrict" : " __restrict__";
+    return fmt::format("{}{}{}*{}", c ? "__global " : "", b.access == Access::read ? "const " : "",
+                       buffer_type(b.dtype), no_alias);
+  }
+
+  void signature() {
+    if (glsl()) {
+      if (!s.constants.empty()) {
+        out += "layout(push_constant) uniform HK_Constants {\n";
+        for (const auto& c : s.constants) out += fmt::format("  {} {};\n", constant_type(c.type), c.name);
+        out += "};\n";
+      }
+      shared("shared ", "");
+      out += "void main() {\n";
+      return;
+    }
+    std::string arguments;
+    const auto add = [&](const std::string& a) { arguments += (arguments.empty() ? "\n    " : ",\n    ") + a; };
+    const bool c = target == Target::opencl;
+    for (const auto& b : s.buffers) {
+      add(fmt::format("{} hk_{}{}", pointer(b), c ? "base_" : "", b.name));
+      if (c) add(fmt::format("ulong hk_offset_{}", b.name));
+    }
+    for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
+    const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
+    if (c) {
+      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
+                         arguments);
+      for (const auto& b : s.buffers) {
+        const char* constness = b.access == Access::read ? "const " : "";
+        out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name,
+                           pointer(b), constness, b.name, b.name);
+      }
+      shared("  __local ", " __attribute__((aligned(16)))");
+    } else {
+      const uint32_t count = s.group[0] * s.group[1] * s.group[2];
+      out += fmt::format("extern \"C\" __global__ void __launch_bounds__({}) heddle_kernel({}) {{\n", count, arguments);
+      shared_bytes(s) > static_shared_bytes ? dynamic_shared() : shared("  __shared__ __align__(16) ", "");
+    }
+  }
+
+  void shared(std::string_view qualifier, std::string_view attribute) {
+    for (const auto& a : s.shared) {
+      if (a.count > 0) out += fmt::format("{}{} {}[{}]{};\n", qualifier, a.type, a.name, a.count, attribute);
+    }
+  }
+
+  void dynamic_shared() {
+    out += "  extern __shared__ __align__(16) unsigned char hk_shared[];\n";
+    uint64_t offset = 0;
+    for (const auto& a : s.shared) {
+      out += fmt::format("  {}* const {} = ({}*)(hk_shared + {});\n", a.type, a.name, a.type, offset);
+      offset += array_bytes(a);
+    }
+  }
+
+  std::string run() {
+    check(s);
+    prelude();
+    buffers();
+    for (const auto& [name, value] : s.defines) out += define(name, text(value));
+    if (!s.helpers.empty()) out += fmt::format("#line 1 \"{} (helpers)\"\n", s.origin) + text(s.helpers) + "\n";
+    signature();
+    out += fmt::format("#line {} \"{}\"\n", s.first_line, s.origin) + text(s.body);
+    return out + "\n}\n";
+  }
+};
+
+}  // namespace
+
+MatrixApi matrix_api(const Caps& caps) {
+  if (caps.matrix_units.empty()) return MatrixApi::none;
+  if (caps.target == Target::cuda) return MatrixApi::cuda_mma;
+  if (caps.target != Target::glsl) return MatrixApi::none;
+  return caps.matrix_units.starts_with("KHR: ") ? MatrixApi::glsl_khr : MatrixApi::glsl_nv;
+}
+
+PrintOptions print_options(const Caps& caps) {
+  // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
+  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps), caps.target == Target::glsl && caps.texel_loads};
+}
+
+std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options) {
+  std::vector<Descriptor> all;
+  const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));
+  const auto texels = [&](const BufferParam& b) { return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4; };
+  for (size_t i = 0; i < source.buffers.size(); ++i) {
+    all.push_back(texels(source.buffers[i]) ? Descriptor{i, Descriptor::Kind::texels, options.texel_images} : Descriptor{i});
+  }
+  for (size_t i = 0; quads && i < source.buffers.size(); ++i) {
+    if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads, options.texel_images});
+  }
+  return all;
+}
+
+uint64_t shared_bytes(const KernelSource& source) {
+  uint64_t bytes = 0;
+  for (const auto& a : source.shared) bytes += array_bytes(a);
+  return bytes;
+}
+
+std::string print(const KernelSource& source, Target target, const PrintOptions& options) {
+  if (target == Target::none)
+    throw ValueError(fmt::format("[kernel {}] this device takes no kernels (target none)", source.name));
+  return Printer{source, target, options}.run();
+}
+
+}  // namespace heddle

@@ -1,0 +1,149 @@
+// QR, symmetric eigenvalues and singular values as kernels.
+//
+// Householder reflections for QR; cyclic Jacobi rotations for the spectra (Golub and Van Loan, "Matrix computations", 5.2 and 8.5; Demmel and Veselic, "Jacobi's
+// method is more accurate than QR", 1992). Where a driver ends long loops, or a watchdog ends long kernels, reflections and rotations are divided among launches,
+// each of which takes the state that the one before left.
+#include <algorithm>
+
+#include "core/functions/build.h"
+#include "core/functions/linalg/linalg_rows.h"
+#include "core/op/primitives.h"
+#include "core/tiles/linalg_schedule.h"
+
+namespace heddle::linalg {
+namespace {
+
+using build::record;
+
+const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
+Tensor flattened(const Tensor& x) { return reshape(x, Shape{batch_count(x.shape()), x.dim(-2), x.dim(-1)}); }
+Tensor rows_of(const Tensor& x, int64_t count) { return slice(x, -2, {.stop = count}); }
+Tensor flat(const Tensor& x) { return reshape(x, Shape{x.dim(0), x.numel() / x.dim(0)}); }
+Tensor identity(const Tensor& like, int64_t m, int64_t n) { return expand(eye(m, n, like.dtype(), &like.device()), Shape{like.dim(0), m, n}); }
+
+// (B, m, n) to what shaders/qr.hk leaves: R and vectors (m n), factors (min(m, n)).
+Tensor reflections(const Tensor& a) {
+  const int64_t count = a.dim(0), m = a.dim(1), n = a.dim(2), k = std::min(m, n), steps = qr_steps(caps_of(a), a.dtype(), m, n);
+  Tensor state = pad(flat(a), {{0, 0}, {0, k}});
+  for (int64_t first = 0; first < k; first += steps) {
+    state = record(reflect_op, {&state}, Attrs{{m, n, first, std::min(k, first + steps)}}, Shape{count, m * n + k}, a.dtype());
+  }
+  return state;
+}
+
+// The first `columns` columns of the product of the reflections.
+Tensor orthogonal(const Tensor& pack, int64_t m, int64_t n, int64_t columns) {
+  const int64_t steps = qr_apply_steps(caps_of(pack), pack.dtype(), m, columns);
+  Tensor q = identity(pack, m, columns);
+  for (int64_t last = std::min(m, n); last > 0; last -= steps) {
+    q = record(apply_reflections_op, {&pack, &q}, Attrs{{m, n, std::max<int64_t>(0, last - steps), last}}, q.shape(), q.dtype());
+  }
+  return q;
+}
+
+// W^T, V^T and two numbers after as many sweeps as it takes.
+Tensor rotated(const Tensor& w, bool symmetric) {
+  constexpr int64_t sweeps = 16;
+  const int64_t count = w.dim(0), n = w.dim(1), pairs = n * (n - 1) / 2, total = pairs * sweeps;
+  Tensor state = concat({flat(w), flat(identity(w, n, n)), zeros({count, 2}, w.dtype(), &w.device())}, 1);
+  const int64_t each = jacobi_pairs(caps_of(w), w.dtype(), n);
+  for (int64_t first = 0; first < total; first += each) {
+    int64_t p = 0, rest = first % pairs;
+    for (; rest >= n - 1 - p; ++p) rest -= n - 1 - p;
+    state = record(rotate_op, {&state}, Attrs{{symmetric, n, std::min(each, total - first), p, p + 1 + rest}}, state.shape(), state.dtype());
+  }
+  return state;
+}
+
+// 0 when the rotations have converged, else 1; a single number has no pair.
+Tensor failure(const Tensor& state, int64_t n) {
+  const Tensor done = part(state, 2 * n * n + 1, {1});
+  return n < 2 ? done * 0.0 : 1.0 - done;
+}
+
+struct Scaled {
+  Tensor x, factor;  // of Frobenius norm 1 (or 0); (B, 1, 1)
+  Tensor sound;      // (B, 1) bool: no NaN and no infinity
+};
+
+// By the largest element first: squares do not overflow then.
+Scaled scaled(const Tensor& x) {
+  const Tensor peak = max(abs(x), {1, 2}, true), top = where(peak > 0, peak, 1.0), smaller = x / top;
+  const Tensor norm = sqrt(sum(square(smaller), {1, 2}, true)), unit = where(norm > 0, norm, 1.0);
+  return {smaller / unit, top * unit, reshape(norm >= 0.0, Shape{x.dim(0), 1})};
+}
+
+Tensor order_of(const Tensor& keys, bool descending) { return record(ops::argsort_op, {&keys}, Attrs{{descending, keys.dim(-1)}}, keys.shape(), DType::i32); }
+
+struct Singular {
+  Tensor u, s, vt, info;  // (B, m, k), (B, k), (B, k, n), (B, 1)
+};
+
+// Columns of U that belong to a zero (or tiny) singular value are what Householder's Q puts there; to the others Q is equal but for signs.
+Singular singular_square(const Tensor& x) {
+  const int64_t n = x.dim(1);
+  const Tensor state = rotated(transpose(x), false);
+  const Tensor w = part(state, 0, {n, n}), sizes = sqrt(sum(square(w), {2})), order = order_of(sizes, true);
+  const Tensor s = gather(sizes, 1, order);
+  const Tensor directions = transpose(permute_rows(w, order) / unsqueeze(where(s > 0, s, 1.0), 2));
+  const Tensor mended = reflections(directions), on_diagonal = diagonal(part(mended, 0, {n, n}), 0, -2, -1);
+  const Tensor u = orthogonal(mended, n, n, n) * unsqueeze(where(on_diagonal < 0, -1.0, ones_like(on_diagonal)), 1);
+  return {u, s, permute_rows(part(state, n * n, {n, n}), order), failure(state, n)};
+}
+
+Singular singular(const Tensor& a) {
+  const int64_t m = a.dim(1), n = a.dim(2);
+  if (m < n) {
+    const Singular turned = singular(transpose(a));
+    return {transpose(turned.vt), turned.s, transpose(turned.u), turned.info};
+  }
+  const Scaled unit = scaled(a);
+  Singular made;
+  if (m == n) {
+    made = singular_square(unit.x);
+  } else {
+    const Tensor pack = reflections(unit.x);
+    made = singular_square(triu(rows_of(part(pack, 0, {m, n}), n)));
+    made.u = matmul(orthogonal(pack, m, n, n), made.u);
+  }
+  made.s = made.s * reshape(unit.factor, Shape{a.dim(0), 1});
+  made.info = where(unit.sound, made.info, 1.0);
+  return made;
+}
+
+}  // namespace
+
+const OpDef reflect_op{.name = "reflect", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Householder reflections of some columns"};
+const OpDef apply_reflections_op{.name = "apply_reflections", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "columns, reflected"};
+const OpDef rotate_op{.name = "rotate", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Jacobi rotations of some pairs of columns"};
+
+Tensor decompose_qr(const Node& node) {
+  const Tensor a(node.inputs[0]);
+  const int64_t m = a.dim(-2), n = a.dim(-1), columns = node.attrs.ints[0] != 0 ? m : std::min(m, n);
+  if (node.shape.numel() == 0) return zeros(node.shape, node.dtype, node.device);
+  const Tensor x = flattened(a);
+  if (n == 0) return reshape(flat(identity(x, m, columns)), node.shape);
+  const Tensor pack = reflections(x), r = triu(rows_of(part(pack, 0, {m, n}), columns));
+  return reshape(concat({flat(orthogonal(pack, m, n, columns)), flat(r)}, 1), node.shape);
+}
+
+Tensor decompose_eigh(const Node& node) {
+  const Tensor a(node.inputs[0]);
+  const int64_t n = a.dim(-1), count = batch_count(a.shape());
+  if (count == 0 || n == 0) return zeros(node.shape, node.dtype, node.device);
+  const Tensor lower = flattened(a);
+  const Scaled unit = scaled(tril(lower) + transpose(tril(lower, -1)));
+  const Tensor state = rotated(unit.x, true), v = part(state, n * n, {n, n});
+  const Tensor w = sum(matmul(v, unit.x) * v, {2}), order = order_of(w, false);
+  const Tensor values = gather(w, 1, order) * reshape(unit.factor, Shape{count, 1});
+  return reshape(concat({flat(transpose(permute_rows(v, order))), values, where(unit.sound, failure(state, n), 1.0)}, 1), node.shape);
+}
+
+Tensor decompose_svd(const Node& node) {
+  const Tensor a(node.inputs[0]);
+  if (batch_count(a.shape()) == 0 || a.numel() == 0) return zeros(node.shape, node.dtype, node.device);
+  const Singular made = singular(flattened(a));
+  return reshape(concat({flat(made.u), made.s, flat(made.vt), made.info}, 1), node.shape);
+}
+
+}  // namespace heddle::linalg

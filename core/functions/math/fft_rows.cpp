@@ -1,0 +1,73 @@
+#include "core/functions/math/fft_rows.h"
+
+#include <bit>
+#include <map>
+#include <mutex>
+#include <string>
+#include <tuple>
+
+#include "core/device/context.h"
+#include "core/dialect/builtin_files.h"
+#include "core/functions/functions.h"
+#include "core/functions/user/user_kernel.h"
+
+namespace heddle::build {
+namespace {
+
+std::string text() {
+  for (const BuiltinFile& file : builtin_files()) {
+    if (file.name == "fft.hk") return std::string(file.text);
+  }
+  throw Error("[fft] the library was built without shaders/fft.hk");
+}
+
+bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
+
+Shape result_shape(int64_t rows, const FftRows& how) { return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2}; }
+
+UserKernel define(const FftRows& how, bool loop, RootTable roots) {
+  const auto transposed = [how, roots](const Tensor& g) {
+    return fft_rows(g, {how.n, how.wanted, how.given, -how.sign, how.scale, how.real_out, how.real_in}, roots);
+  };
+  return body_kernel({
+      .name = "fft",
+      .text = text(),
+      .outputs = [how](std::span<const TensorType> in) { return std::vector<TensorType>{{result_shape(in[0].shape[0], how), DType::f32}}; },
+      .constants = [how](std::span<const TensorType> in) {
+        return std::map<std::string, double>{{"ROWS", static_cast<double>(in[0].shape[0])}, {"GIVEN", static_cast<double>(how.given)}, {"KEEP", static_cast<double>(how.wanted)},
+                                             {"SIGN", how.sign}, {"SCALE", how.scale}};
+      },
+      .tunables = {{"N", how.n}, {"REAL_IN", how.real_in ? 1 : 0}, {"REAL_OUT", how.real_out ? 1 : 0}, {"SCHEDULE", loop ? 1 : 0}},
+      .iterations = how.n,
+      .vjp = [transposed](const UserCall& call) { return std::vector<Tensor>{transposed(call.cotangents[0]), Tensor()}; },
+      .jvp = [how, roots](const UserCall& call) { return std::vector<Tensor>{fft_rows(call.tangents[0], how, roots)}; },
+      .vmap = [how, roots](std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size) {
+        if (!mapped[0]) return std::vector<Tensor>{expand(unsqueeze(fft_rows(in[0], how, roots), 0), result_shape(in[0].dim(0), how).inserted(0, size))};
+        const Shape& shape = in[0].shape();
+        const Tensor rows = fft_rows(reshape(in[0], shape.without(0).with(0, shape[0] * shape[1])), how, roots);
+        return std::vector<Tensor>{reshape(rows, result_shape(shape[1], how).inserted(0, size))};
+      },
+  });
+}
+
+// Definitions are kept for the life of the process.
+const UserKernel& kernel_of(const FftRows& how, bool loop, RootTable roots) {
+  static std::mutex mutex;
+  static std::map<std::tuple<int64_t, int64_t, int64_t, double, double, bool, bool, bool>, UserKernel> known;
+  const std::lock_guard lock(mutex);
+  const std::tuple key{how.n, how.given, how.wanted, how.sign, how.scale, how.real_in, how.real_out, loop};
+  const auto at = known.find(key);
+  return at != known.end() ? at->second : known.emplace(key, define(how, loop, roots)).first->second;
+}
+
+}  // namespace
+
+bool takes_fft_rows(const Tensor& x, int64_t n) {
+  const Caps& caps = x.device().caps();
+  if (x.dtype() != DType::f32 || caps.target == Target::none || n < shortest_fft_row || n > longest_fft_row || !std::has_single_bit(static_cast<uint64_t>(n))) return false;
+  return loops(caps) || (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
+}
+
+Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots) { return kernel_of(how, loops(x.device().caps()), roots).call({x, roots(x, how.n, how.sign)})[0]; }
+
+}  // namespace heddle::build

@@ -1,0 +1,96 @@
+// Varying sizes: which dimensions of a step have been seen with several values, and what that means for its kernels.
+//
+// Purpose: sizes are numbers of the launch, but schedules, facts (a length that whole vectors cover) and numbers that happen to be equal make other text of
+// another size. A step whose structure was evaluated with two sets of sizes gets, from the third on, kernels that do not depend on those that differed:
+// schedules are picked for a nominal size, edges are guarded, every number has a name of its own. What does not vary stays as it was. So batch and sequence
+// length may vary without compilation from the fourth set on.
+// Invariants: the marks only choose kernels; results are right whatever they say. They follow from structure and position, never from a value.
+// Thread safety: ShapeFamilies is used under the device's lock; the rest are pure functions.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <set>
+#include <unordered_map>
+#include <vector>
+
+#include "core/ir/dynamic_shapes.h"
+#include "core/ir/ir.h"
+
+namespace heddle {
+
+struct Group;
+struct ScheduledGraph;
+
+// Stands for a size that varies when a schedule is picked: some rows of work, a multiple of nothing.
+constexpr int64_t nominal_size = 509;
+constexpr int64_t nominal_batch = 31;
+
+// Bits of IrNode::varies. The lowest eight: a dimension each.
+namespace varies {
+constexpr uint16_t dimensions = 0xff;
+constexpr uint16_t numbers = 0x100;   // of the attributes; a leaf's strides
+constexpr uint16_t offset = 0x200;    // of a leaf
+constexpr uint16_t unknown = 0x8000;  // a pass made the vertex: settle_sizes() finds it
+}  // namespace varies
+
+inline bool dimension_varies(const IrNode& node, int d) { return (node.varies >> d & 1) != 0; }
+inline int64_t nominal(const IrNode& node, int d) { return dimension_varies(node, d) ? nominal_size : node.shape[d]; }
+
+bool anything_varies(const Graph& graph);
+// What is unknown of vertices from `from` on follows from their inputs; nothing where `any`thing varies is false.
+void settle_sizes(Graph& graph, bool any, size_t from = 0);
+// Whether a kernel of the group must not depend on sizes.
+bool group_varies(const ScheduledGraph& scheduled, const Group& group);
+
+// Calls visit(node, position, bit) for each word of Capture::key that is a size, a number or an offset; `node` is a position in Capture::order.
+template <class F>
+void visit_sizes(const Capture& captured, const F& visit) {
+  size_t at = 0;
+  for (size_t i = 0; i < captured.order.size(); ++i) {
+    const Node& node = *captured.order[i];
+    at += 2;
+    for (int d = 0; d < node.shape.rank(); ++d) visit(i, at++, static_cast<uint16_t>(1u << d));
+    if (node.has_value()) {
+      const auto slot = static_cast<size_t>(captured.key[at++]);  // the storage's, or that it is a host value
+      if (node.host) continue;
+      visit(i, at++, varies::offset);
+      const int strides = captured.view(node, slot).is_dense() ? 0 : node.view.shape.rank();
+      for (int d = 0; d < strides; ++d) visit(i, at++, varies::numbers);
+      at += strides == 0 ? 1 : 0;
+      continue;
+    }
+    for (size_t n = 0; n < node.attrs.ints.size(); ++n) visit(i, at++, varies::numbers);
+    if (has_numbers(node.attrs)) {
+      visit(i, at++, varies::numbers);
+      visit(i, at++, varies::numbers);
+    }
+    at += node.inputs.size();
+    if (node.op == &ops::loop_op) at += 2 + as_loop(node).body->key.size();
+  }
+}
+
+// The sets of sizes with which each structure was planned on a device.
+class ShapeFamilies {
+ public:
+  // Takes note of a capture that is about to be planned. Answers what varies of each node of its order, or nothing: then all sizes may be relied on.
+  std::vector<uint16_t> note(const Capture& captured, DynamicShapes mode);
+  void clear();
+  size_t size() const { return families_.size(); }
+
+ private:
+  struct Family {
+    std::vector<uint64_t> skeleton;  // the key with its sizes left out
+    std::vector<uint64_t> first;     // a key of it
+    std::vector<bool> varied;        // by position in the key
+    std::set<uint64_t> seen;         // hashes of keys, as many as matter
+    uint64_t hash = 0;
+  };
+  static constexpr size_t most_families = 512;
+  static constexpr size_t specialised = 2;  // sets of sizes that get kernels of their own
+
+  std::list<Family> families_;  // latest first
+  std::unordered_multimap<uint64_t, std::list<Family>::iterator> by_hash_;
+};
+
+}  // namespace heddle

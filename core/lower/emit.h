@@ -1,0 +1,187 @@
+// Emitter: prints the computation of graph vertices as dialect statements.
+//
+// Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks down the graph from
+// there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per vertex and index. The same emitter serves
+// elementwise and reduce groups and matmul epilogues.
+// Invariants: all names it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
+// constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all. Thread safety: one emitter is used by one thread.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "core/contract/kernel_source.h"
+#include "core/dialect/types.h"
+#include "core/ir/lowered_kernel.h"
+#include "core/ir/uses.h"
+
+namespace heddle {
+
+struct UserRow;
+
+// A read of memory at an affine or opaque index.
+struct LoadSite {
+  Index index;  // in elements of the buffer
+  SlotRef slot;
+  DType dtype = DType::f32;
+  bool operator==(const LoadSite&) const = default;
+};
+
+class Emitter final : public IndexPrinter {
+ public:
+  // `reserved_constants`: constants the skeleton adds itself later. `segmented`: for a launch over many segments; every number that may differ
+  // between them becomes a local that is read from the segment's row, and every buffer starts at a base.
+  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented = false);
+  bool segmented() const { return segmented_; }
+  // Whether the text must not depend on sizes (core/ir/varying.h): each place has a number of its own, also where it is 0 or 1.
+  bool varying() const { return varying_; }
+  // Whether a number became text because the constants were used up.
+  bool overflowed() const { return overflowed_; }
+  // The number of this work group (of its segment), as an int expression.
+  std::string group_index() const { return segmented_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
+
+  // ---- text
+  void line(const std::string& text) { *out_ += text + "\n"; }
+  void open(const std::string& head) { line(head + " {"); push_scope(); }
+  void close() { pop_scope(); line("}"); }
+  void push_scope() { scopes_.emplace_back(); }
+  void pop_scope() { scopes_.pop_back(); }
+  std::string take_text() { return std::move(*out_); }
+  void start_over();  // forgets text, scopes, buffers and constants, keeps what was learnt about indices
+  // Until start_over() a value that is read through two paths is computed for each: whichever comes first when the kernel is written, its indices were seen.
+  void learn_every_path() { every_path_ = true; }
+
+  // ---- values
+  // The variable (or literal) that holds vertex `id` at the end of `path`.
+  std::string value(int id, const Path& path);
+  // A member's value, computed from its inputs at the group's own index.
+  std::string member_value(const Member& member);
+  // Tells the emitter the variable of something the skeleton computes: a reduction's result, a matmul's accumulator.
+  void bind(int id, const std::string& variable) { bound_[id] = as_stored(id, variable); }
+  // The same of what value() gave before.
+  void bind_known(int id, const std::string& variable) { bound_[id] = variable; }
+  // Stores `variable`, vertex `id`'s value, at row-major index `index` of its own buffer.
+  void store(int id, const std::string& variable, const std::string& index);
+  // Row-major linear index over variables [first, first + shape.rank()), of an element.
+  std::string linear_index(const Shape& shape, int first);
+
+  // ---- indices
+  std::string print(const Index& index) override;
+  std::string constant(int64_t value) override;
+  std::string local(const std::string& expression) override;
+  // Names of the domain's variables; an empty name means the variable was merged into the one after it.
+  std::vector<std::string> names;
+  // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
+  const std::vector<Index>& printed() const { return printed_; }
+  // While set, `variable` is the sum of two ints: what a loop over lanes starts from, and the lane. Elements are then indexed by a sum of two unsigned
+  // numbers, one of which does not change with the lane: loops vectorise without asking whether the sum of ints overflows.
+  struct LaneSplit {
+    int variable = -1;
+    std::string base, lane;
+  };
+  void split_lanes(LaneSplit split) { split_ = std::move(split); }
+  // The index of an element of a buffer: print(), or the form above.
+  std::string print_element(const Index& index);
+  // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
+  int unit_stride_loads(int variable, int inner = -1) const;
+  // All loads printed so far.
+  const std::vector<LoadSite>& loads() const { return loads_; }
+
+  // ---- loads and stores through arrays of the skeleton's
+  // From now on that load reads `text` (an element of an array that the skeleton fills).
+  void stage(const LoadSite& load, const std::string& text) { staged_.emplace_back(load, text); }
+  // The buffer that a load reads.
+  std::string buffer_name(const LoadSite& load) { return buffers_[buffer(load.slot, load.dtype, Access::read)].name; }
+  // From now on stores into buffers that the kernel does not read go to element `index` of an array each; "" ends that.
+  struct Streamed {
+    std::string buffer, array, type;
+    size_t bytes = 4;  // of a stored element
+  };
+  void stream_to(const std::string& index) { stream_index_ = index; }
+  // The arrays used since start_over(), and whether a vertex's store would use one.
+  const std::vector<Streamed>& streamed() const { return streamed_; }
+  bool can_stream(int id) const;
+  // Whether no buffer of the slot was written before start_over().
+  bool only_read(SlotRef slot) const;
+
+  // ---- 16-bit values that are only moved
+  // Whether f16 and bf16 values are the whole numbers that their bits are: this kernel moves them and computes nothing with them.
+  bool moves_bits() const { return moves_bits_; }
+  // The dialect's type of a variable that holds a value of that dtype in this kernel, and a literal of it.
+  std::string_view type_of(DType dtype) const;
+  std::string literal(double value, DType dtype) const;
+
+  // ---- result
+  const std::vector<BufferParam>& buffers() const { return buffers_; }
+  const std::vector<SlotRef>& slots() const { return slots_; }
+  const std::vector<ConstParam>& constant_params() const { return constant_params_; }
+  const std::vector<uint32_t>& constant_values() const { return constant_values_; }
+  std::string helpers() const;
+  std::string kernel_name() const;
+
+  const Graph& graph() const { return scheduled_.graph; }
+  const Group& group() const { return group_; }
+
+ private:
+  struct Scope {
+    std::map<std::string, std::string> values;
+  };
+  std::string compute(int id, const Path& path);
+  std::string compute_elementwise(int id, const Path& path);
+  std::string compute_user(int id, const UserRow& user, const std::vector<std::string>& x);
+  std::string compute_pad(int id, const std::vector<Index>& index);
+  std::string compute_concat(int id, const std::vector<Index>& index);
+  std::string compute_take(int id, const std::vector<Index>& index);
+  std::string compute_random(int id, const std::vector<Index>& index);
+  std::string compute_constant(int id, const Path& path);
+  std::string load(int id, const Path& path);
+  Index address(const std::vector<Index>& index, const View& view);
+  std::string based(size_t buffer, const std::string& index) const;
+  std::string declare(DType dtype, const std::string& expression);
+  std::string declare_precise(DType dtype, const std::string& expression);
+  std::string named(int64_t value);
+  std::string known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value);
+  std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
+  std::string key(int id, const Path& path);
+  // ---- conversions (emit_convert.cpp)
+  std::string compute_cast(int id, DType from, const std::string& x);
+  // `text`, a value of the vertex before it is stored, as f16 or bf16 hold it where this kernel goes on with it (core/graph/excess_precision.h).
+  std::string as_stored(int id, const std::string& text);
+  std::string round_to(DType dtype, const std::string& text);
+  bool only_moves_halves() const;
+  bool is_read(int id);
+  bool computed_here(int id) const;
+  size_t buffer(SlotRef slot, DType dtype, Access access);
+  SlotRef location(int id) const;
+
+  const ScheduledGraph& scheduled_;
+  const Group& group_;
+  size_t constant_limit_;
+  bool segmented_;
+  std::string text_;
+  std::string* out_ = &text_;
+  std::vector<Scope> scopes_{Scope{}};
+  std::map<int, std::string> bound_;
+  std::set<int> read_;  // vertices whose value something in this kernel computes with; empty until somebody asks
+  std::vector<Index> printed_;
+  std::vector<LoadSite> loads_;
+  std::vector<std::pair<LoadSite, std::string>> staged_;
+  std::vector<Streamed> streamed_;
+  std::string stream_index_;
+  std::vector<std::pair<SlotRef, Access>> learnt_;  // how the buffers were used before start_over()
+  std::vector<BufferParam> buffers_;
+  std::vector<SlotRef> slots_;
+  std::vector<ConstParam> constant_params_;
+  std::vector<uint32_t> constant_values_;
+  std::map<int64_t, std::string> constants_;
+  std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
+  bool varying_ = false, overflowed_ = false, every_path_ = false, rounds_ = true, moves_bits_ = false;
+  std::set<std::pair<DType, DType>> saturating_;  // casts from floats to integers, by arithmetic type and dtype
+  LaneSplit split_;
+  int next_ = 0;
+  bool uses_philox_ = false, uses_round_ = false;
+};
+
+}  // namespace heddle

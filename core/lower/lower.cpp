@@ -1,0 +1,217 @@
+#include "core/lower/lower.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <stdexcept>
+
+#include "core/base/error.h"
+#include "core/base/integers.h"
+#include "core/lower/body_lowering.h"
+#include "core/lower/horizontal.h"
+#include "core/schedule/kernel_order.h"
+#include "core/ir/places.h"
+#include "core/op/primitives.h"
+#include "core/dialect/printer.h"
+
+namespace heddle {
+
+LowerOptions lower_options(const Caps& caps) { return {.loop_lanes = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl}; }
+
+int64_t extent(const std::vector<Axis>& axes) {
+  int64_t n = 1;
+  for (const Axis& axis : axes) n *= axis.size;
+  return n;
+}
+
+std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, const std::string& prefix) {
+  std::vector<Axis> axes;
+  for (int d = 0; d < shape.rank(); ++d) {
+    if (shape[d] == 1) continue;
+    const int variable = first + d;
+    const bool merges = !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
+      return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];
+    });
+    if (merges) {
+      emitter.names[axes.back().variable].clear();
+      axes.back() = {variable, axes.back().size * shape[d]};
+    } else {
+      axes.push_back({variable, shape[d]});
+    }
+  }
+  for (size_t i = 0; i < axes.size(); ++i) emitter.names[axes[i].variable] = fmt::format("{}{}", prefix, i);
+  return axes;
+}
+
+void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat) {
+  std::string rest = flat;
+  for (size_t i = axes.size(); i-- > 0;) {
+    const std::string& name = emitter.names[axes[i].variable];
+    if (i == 0) {
+      emitter.line(fmt::format("int {} = {};", name, rest));
+      break;
+    }
+    const std::string size = emitter.constant(axes[i].size);
+    emitter.line(fmt::format("int {} = {} % {};", name, rest, size));
+    const std::string next = fmt::format("{}_rest", name);
+    emitter.line(fmt::format("int {} = {} / {};", next, rest, size));
+    rest = next;
+  }
+}
+
+std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
+  const int64_t limit = caps.max_groups[0];
+  if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
+  const int64_t y = ceil_div(groups, limit);
+  if (y > caps.max_groups[1]) throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit, caps.max_groups[1]));
+  return {static_cast<uint32_t>(ceil_div(groups, y)), static_cast<uint32_t>(y), 1};
+}
+
+LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
+  LoweredKernel kernel;
+  kernel.parallel = !emitter.varying();
+  kernel.sized = emitter.varying() && emitter.overflowed();
+  kernel.source.name = emitter.kernel_name();
+  kernel.source.buffers = emitter.buffers();
+  kernel.source.constants = emitter.constant_params();
+  kernel.source.group = lanes;
+  kernel.source.helpers = emitter.helpers();
+  if (emitter.moves_bits()) kernel.source.defines.emplace_back(half_bits_define, "1");
+  kernel.source.body = emitter.take_text();
+  if (emitter.segmented()) {
+    kernel.segments.push_back({emitter.slots(), emitter.constant_values(), groups});
+    make_segmented(kernel.source, emitter.constant_values().size());
+    return kernel;
+  }
+  kernel.bindings = emitter.slots();
+  kernel.constants = emitter.constant_values();
+  const auto grid = fold_groups(groups, in.caps);
+  std::copy(grid.begin(), grid.end(), kernel.groups);
+  return kernel;
+}
+
+namespace {
+
+void check_extents(const Graph& graph, const Group& group) {
+  const auto check = [&](int id) {
+    if (graph.nodes[id].shape.numel() > addressable_elements) {
+      throw LimitError(fmt::format("[eval] what this line records needs a value {} ('{}') of {} elements, and one kernel can address {}: compute it in parts, e.g. of slices", graph.nodes[id].shape.str(),
+                                   graph.nodes[id].op->name, graph.nodes[id].shape.numel(), addressable_elements));
+    }
+  };
+  for (const Member& member : group.members) {
+    check(member.node);
+    for (int input : graph.nodes[member.node].inputs) check(input);
+  }
+}
+
+// f64 and i64 kernels need the device's support: refused with its name, never narrowed in silence.
+void check_types(const Graph& graph, const Group& group, const Caps& caps) {
+  const auto check = [&](int id) {
+    const IrNode& node = graph.nodes[id];
+    if (node.dtype == DType::f64 && !caps.f64) throw DTypeError(fmt::format("[{}] f64 is not supported by this device (caps.f64)", node.op->name));
+    if (node.dtype == DType::i64 && !caps.i64) throw DTypeError(fmt::format("[{}] i64 is not supported by this device (caps.i64)", node.op->name));
+    if (node.dtype == DType::f64 && node.op->transcendental && !caps.f64_math) {
+      throw DTypeError(fmt::format("[{}] f64 is not supported by this device for this function (caps.f64_math); cast to f32", node.op->name));
+    }
+  };
+  for (const Member& member : group.members) check(member.node);
+  for (int id : group.inlined) check(id);
+}
+
+// A driver that ends long loops in silence would give wrong values: better none.
+void check_loops(const LoweredKernel& kernel, const Caps& caps) {
+  const uint64_t iterations = static_cast<uint64_t>(kernel.loop_iterations);
+  if (iterations <= caps.max_loop_iterations) return;
+  throw LimitError(fmt::format("[{}] one work item would loop {} times, and this driver stops loops after {} (max_loop_iterations); reduce in two steps, or use another device",
+                               kernel.source.name, iterations, caps.max_loop_iterations));
+}
+
+}  // namespace
+
+namespace {
+
+LoweredKernel lower_by_kind(const LowerInput& in) {
+  LoweredKernel kernel;
+  switch (in.group.kind) {
+    case GroupKind::elementwise: kernel = lower_elementwise(in); break;
+    case GroupKind::reduce: kernel = lower_reduce(in); break;
+    case GroupKind::matmul: kernel = lower_matmul(in); break;
+    case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::loop: kernel = lower_loop(in); break;
+    case GroupKind::body: kernel = lower_body(in); break;
+  }
+  return kernel;
+}
+
+// A table holds more numbers than the constants of a launch: a kernel of one segment.
+LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) {
+  LowerOptions options = in.options;
+  options.segmented = true;
+  LoweredKernel other = lower_by_kind({in.scheduled, in.group, in.caps, options});
+  if (other.source.buffers.size() > in.caps.max_bindings || other.segments[0].constants.size() > most_segment_numbers) return kernel;
+  other.parallel = false;
+  return other;
+}
+
+}  // namespace
+
+LoweredKernel lower_group(const LowerInput& in) {
+  LoweredKernel kernel = lower_by_kind(in);
+  if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce)) kernel = with_numbers_in_table(in, std::move(kernel));
+  check_loops(kernel, in.caps);
+  for (const Member& member : in.group.members) {
+    if (member.stored) kernel.writes.push_back(member.node);
+    kernel.vertices.push_back(member.node);
+  }
+  kernel.vertices.insert(kernel.vertices.end(), in.group.inlined.begin(), in.group.inlined.end());
+  return kernel;
+}
+
+namespace {
+
+// What a device refuses is refused with the place of the operation.
+LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps, const LowerOptions& options) {
+  const auto lowered = [&] {
+    check_extents(scheduled.graph, group);
+    check_types(scheduled.graph, group, caps);
+    return lower_group({scheduled, group, caps, options});
+  };
+  try {
+    return lowered();
+  } catch (const Error&) {  // again, to say where: the place is only looked for when something is wrong
+    const PlaceScope scope(group_place(scheduled.graph, group));
+    try {
+      return lowered();
+    } catch (const LimitError& error) {
+      throw LimitError(with_place(error.what()));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options) {
+  std::vector<LoweredKernel> kernels;
+  std::vector<const Group*> groups;
+  for (const Group& group : scheduled.groups) {
+    bool any = false;
+    for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
+    if (!any || group.kind == GroupKind::join) continue;
+    kernels.push_back(checked_lower(scheduled, group, caps, options));
+    groups.push_back(&group);
+  }
+  std::vector<LoweredKernel> ordered;
+  std::vector<const Group*> ordered_groups;
+  std::vector<size_t> order(kernels.size());
+  std::iota(order.begin(), order.end(), size_t{0});
+  if (options.order) order = order_for_memory(scheduled, kernels);
+  for (size_t k : order) {
+    ordered.push_back(std::move(kernels[k]));
+    ordered_groups.push_back(groups[k]);
+  }
+  return options.horizontal ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options) : ordered;
+}
+
+}  // namespace heddle

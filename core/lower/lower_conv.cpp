@@ -1,0 +1,129 @@
+// Convolutions and their gradients: shaders/conv.hk and shaders/conv_weight_grad.hk with the group's elementwise work as epilogue.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "core/lower/epilogue.h"
+#include "core/lower/body_lowering.h"
+#include "core/ir/conv_problem.h"
+#include "core/lower/operand.h"
+#include "core/ir/varying.h"
+#include "core/functions/nn/conv.h"
+#include "core/dialect/kernel_file.h"
+
+namespace heddle {
+namespace {
+
+bool none_negative(const View& view) {
+  return std::all_of(view.strides.begin(), view.strides.begin() + view.shape.rank(), [](int64_t s) { return s >= 0; });
+}
+
+class ConvLowering {
+ public:
+  explicit ConvLowering(const LowerInput& in)
+      : in_(in),
+        node_(in.scheduled.graph.nodes[in.group.anchor]),
+        p_(conv_problem(in.scheduled.graph, node_)),
+        weight_grad_(p_.kind == ConvProblem::Kind::weight_grad),
+        file_(KernelFile::builtin(weight_grad_ ? "conv_weight_grad" : "conv")),
+        e_(in.scheduled, in.group, file_.constants.size()) {
+    a_ = resolve_operand(in.scheduled, in.group, node_.inputs[0], "x");
+    b_ = resolve_operand(in.scheduled, in.group, node_.inputs[1], "x");
+    p_.x = a_.dtype;
+    p_.w = b_.dtype;
+  }
+
+  LoweredKernel run() {
+    const Bindings constants = weight_grad_ ? weight_gradient() : convolution();
+    KernelFile::Options options;
+    options.types = {{"TX", p_.x}, {"TW", p_.w}, {"TY", DType::f32}, {"ACC", arith(node_.dtype) == DType::f64 ? DType::f64 : DType::f32}};
+    options.hooks["EPILOGUE"] = print_epilogue(e_, in_, "x", blocks());
+    options.extra_buffers = e_.buffers();
+    options.extra_constants = e_.constant_params();
+    options.dropped_buffers = {"dst"};
+    ConvProblem picked = p_;
+    if (dimension_varies(in_.scheduled.graph.nodes[node_.inputs[0]], 0)) picked.N = nominal_batch;
+    options.tunables = weight_grad_ ? pick_conv_weight_grad(in_.caps, picked) : pick_conv(in_.caps, picked);
+
+    LoweredKernel kernel;
+    kernel.source = file_.instantiate(options);
+    // The name says which algorithm was chosen: it stands in dumps and in lists of device times.
+    kernel.source.name = e_.kernel_name() + "_" + conv_algorithm(options.tunables);
+    kernel.source.helpers = e_.helpers() + kernel.source.helpers;
+    kernel.bindings = {a_.slot, b_.slot};
+    kernel.bindings.insert(kernel.bindings.end(), e_.slots().begin(), e_.slots().end());
+    for (const ConstParam& c : file_.constants) kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(constants.at(c.name))));
+    kernel.constants.insert(kernel.constants.end(), e_.constant_values().begin(), e_.constant_values().end());
+    const auto groups = file_.groups(options.tunables, constants);
+    std::copy(groups.begin(), groups.end(), kernel.groups);
+    kernel.loop_iterations = conv_loop_iterations(p_, options.tunables);
+    return kernel;
+  }
+
+ private:
+  std::vector<EpilogueBlock> blocks() const {
+    const int rank = ConvAttrs(node_.attrs).rank();
+    if (weight_grad_) return {{node_.shape.rank() - rank - 2, "run"}, {1, "och"}, {1, "ich"}, {rank, "tap"}};
+    if (p_.last) return {{1, "im"}, {rank, "at"}, {1, "ch"}};
+    return {{1, "im"}, {1, "ch"}, {rank, "at"}};
+  }
+
+  Bindings convolution() {
+    ConvImages x = conv_images(a_.view, p_.last);
+    ConvWeights w;
+    const ConvImages view = conv_images(b_.view, false);  // (O, C / groups, kernel...): the same arrangement
+    const bool forward = p_.kind == ConvProblem::Kind::forward;
+    w.offset = view.offset;
+    w.o = forward ? view.n : view.c;
+    w.c = forward ? view.c : view.n;
+    w.group = view.n * (forward ? p_.OG : p_.CG);
+    w.space = view.space;
+    merge_positions(x);
+    p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
+    describe_weights(w);
+    return conv_constants(p_, x, w);
+  }
+
+  // A kernel of one position reads images whose rows follow without gaps as one long row.
+  void merge_positions(ConvImages& x) {
+    for (size_t d = 0; d < 3; ++d) {
+      if (p_.kernel[d] != 1 || p_.stride[d] != 1 || p_.pad[d] != 0 || p_.in[d] != p_.out[d]) return;
+    }
+    for (size_t d = 2; d-- > 0;) {
+      if (p_.in[d] == 1) continue;
+      if (p_.in[2] != 1 && x.space[d] != x.space[2] * p_.in[2]) return;
+      if (p_.in[2] == 1) x.space[2] = x.space[d];
+      p_.in[2] *= p_.in[d];
+      p_.in[d] = 1;
+      p_.out = p_.in;
+    }
+  }
+
+  void describe_weights(const ConvWeights& w) {
+    const Extent3 dense{p_.kernel[1] * p_.kernel[2], p_.kernel[2], 1};
+    p_.w_k1 = w.o >= 0 && w.c >= 0 && w.group >= 0;
+    for (size_t d = 0; d < 3; ++d) p_.w_k1 = p_.w_k1 && (p_.kernel[d] == 1 || w.space[d] == dense[d]);
+    p_.w_c1 = p_.w_k1 && p_.kernel[0] == 1 && (p_.CG == 1 || w.c == p_.kernel[1] * p_.kernel[2]);
+  }
+
+  Bindings weight_gradient() {
+    const ConvImages x = conv_images(a_.view, p_.last), g = conv_images(b_.view, p_.last);
+    p_.x_w1 = (p_.in[2] == 1 || x.space[2] == 1) && none_negative(a_.view);
+    p_.g_w1 = (p_.out[2] == 1 || g.space[2] == 1) && none_negative(b_.view);
+    return conv_weight_grad_constants(p_, x, g);
+  }
+
+  const LowerInput& in_;
+  const IrNode& node_;
+  ConvProblem p_;
+  const bool weight_grad_;
+  const KernelFile& file_;
+  Emitter e_;
+  Operand a_, b_;
+};
+
+}  // namespace
+
+LoweredKernel lower_conv(const LowerInput& in) { return ConvLowering(in).run(); }
+
+}  // namespace heddle

@@ -1,0 +1,257 @@
+// Elementwise groups: one pass over the output.
+//
+// The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one (a transpose)
+// is turned tile by tile: lower_elementwise_tiled.cpp.
+#include "core/lower/lower_elementwise.h"
+#include "core/base/integers.h"
+#include "core/ir/varying.h"
+#include "core/functions/user/user_definition.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace heddle {
+
+void emit_elementwise(Emitter& e) {
+  const Group& group = e.group();
+  for (const Member& member : group.members) {
+    if (!member.stored) continue;
+    const std::string v = e.member_value(member);
+    e.store(member.node, v, e.linear_index(group.domain, 0));
+  }
+}
+
+void declare_streamed(Emitter& e, int64_t count) {
+  int number = 0;
+  for (const Member& member : e.group().members) {
+    if (!member.stored || !e.can_stream(member.node)) continue;
+    e.line(fmt::format("ARRAY({}, t_line{}, {});", e.type_of(e.graph().nodes[member.node].dtype), number++, count));
+  }
+}
+
+void write_streamed(Emitter& e, int64_t count) {
+  const std::string at = e.linear_index(e.group().domain, 0);
+  for (const Emitter::Streamed& s : e.streamed()) e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
+}
+
+namespace {
+
+constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
+
+// One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
+LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
+  // A segment's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
+  const bool cpu = in.caps.device_class == DeviceClass::cpu, segmented = e.segmented();
+  const int64_t lanes = std::clamp<int64_t>(segmented ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
+  const int64_t per_lane = segmented ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
+  const int64_t total = extent(axes), block = lanes * per_lane;
+  if (per_lane == 1) {
+    e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
+  } else {
+    e.line(fmt::format("int t_start = {} * {} + CAST(int, LOCAL_ID(0));", e.group_index(), block));
+    e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", per_lane > 8 ? "" : "UNROLL ", per_lane));
+    e.line(fmt::format("int t_flat = t_start + t_k * {};", lanes));
+  }
+  e.open(fmt::format("if (t_flat < {})", e.constant(total)));
+  split_index(e, axes, "t_flat");
+  emit_elementwise(e);
+  e.close();
+  if (per_lane > 1) e.close();
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
+  kernel.loop_iterations = per_lane > 1 ? per_lane : 0;
+  return kernel;
+}
+
+// Four neighbouring elements along the innermost axis, from a place that is a multiple of four.
+bool starts_at_quads(const LoadSite& load, const Axis& inner) {
+  return load.index.constant % 4 == 0 && std::all_of(load.index.terms.begin(), load.index.terms.end(),
+                                                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
+}
+
+// Loads of 16 bytes. Where sizes vary, also those that may start elsewhere.
+std::vector<LoadSite> quad_loads(const Emitter& e, const Axis& inner) {
+  std::vector<LoadSite> found;
+  for (const LoadSite& load : e.loads()) {
+    const bool four_bytes = load.dtype == DType::f32 || load.dtype == DType::i32;
+    if (!four_bytes || !load.index.affine() || load.index.coefficient(inner.variable) != 1) continue;
+    if ((e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot) && std::find(found.begin(), found.end(), load) == found.end()) found.push_back(load);
+  }
+  return found;
+}
+
+// The same four elements at a time, for drivers where the width of an access decides (llvmpipe).
+LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
+  const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), quads = tunables["QUADS"];
+  const int64_t total = extent(axes), block = 4 * lanes * quads;
+  const std::vector<LoadSite> loads = quad_loads(e, axes.back());
+  const bool fits = axes.back().size % 4 == 0 && std::all_of(loads.begin(), loads.end(), [&](const LoadSite& load) { return starts_at_quads(load, axes.back()); });
+  const std::string& inner = e.names[axes.back().variable];
+  // The lanes of one vector register lie side by side and so do their quads: a vector reads one stretch, not `quads` streams of each operand.
+  const int64_t subgroup = std::max<int64_t>(in.caps.subgroup_size, 1), side = lanes % subgroup == 0 ? subgroup : lanes;
+  e.line("int t_lane = CAST(int, LOCAL_ID(0));");
+  e.line(fmt::format("int t_start = {} * {} + t_lane / {} * {} + t_lane % {} * 4;", e.group_index(), block, side, 4 * side * quads, side));
+  e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", quads > 8 ? "" : "UNROLL ", quads));
+  e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * side));
+  const std::string end = e.constant(total);
+  if (e.varying()) {  // whether rows are whole quads is a number of the launch
+    e.open(fmt::format("if ({} == 0)", e.constant(fits)));
+    e.open("for (int t_l = t_flat; t_l < t_flat + 4; ++t_l)");
+    e.open(fmt::format("if (t_l < {})", end));
+    split_index(e, axes, "t_l");
+    emit_elementwise(e);
+    e.close();
+    e.close();
+    e.close();
+    e.open(fmt::format("else if (t_flat < {})", end));
+  } else {
+    e.open(fmt::format("if (t_flat < {})", end));
+  }
+  split_index(e, axes, "t_flat");
+  for (size_t s = 0; s < loads.size(); ++s) {
+    e.line(fmt::format("QUAD t_q{} = LOAD_QUAD({}, {});", s, e.buffer_name(loads[s]), e.print(loads[s].index)));
+    e.stage(loads[s], fmt::format("QUAD_ELEMENT({}, t_q{}, t_l)", e.buffer_name(loads[s]), s));
+  }
+  declare_streamed(e, 4);
+  e.line(fmt::format("int t_four = {};", inner));
+  e.stream_to("t_l");
+  e.open("UNROLL for (int t_l = 0; t_l < 4; ++t_l)");
+  e.line(fmt::format("int {} = t_four + t_l;", inner));
+  emit_elementwise(e);
+  e.close();
+  e.stream_to("");
+  const std::string at = e.linear_index(e.group().domain, 0);
+  for (const Emitter::Streamed& s : e.streamed()) {
+    e.line(s.bytes == 4 ? fmt::format("STORE_QUAD({}, {}, {});", s.buffer, at, s.array) : fmt::format("STREAM({}, {}, {}, 4);", s.buffer, at, s.array));
+  }
+  e.close();
+  e.close();
+  LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
+  // A segment need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
+  kernel.parallel = kernel.parallel && total < (1 << 16);
+  kernel.loop_iterations = 5 * quads;
+  return kernel;
+}
+
+// [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what is left over at
+// either end, so that the blocks begin with a line, is stored as usual.
+void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_rows) {
+  e.line("int t_at = t_low;");
+  e.open("while (t_at < t_high)");
+  if (!aligned_rows) {
+    e.line("int t_skew;");
+    e.open("");
+    e.line(fmt::format("int {} = t_at;", i));
+    e.line(fmt::format("t_skew = ({}) & {};", e.linear_index(e.group().domain, 0), line - 1));
+    e.close();
+  }
+  e.line(fmt::format("int t_n = min(t_high - t_at, {});", aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
+  e.open(fmt::format("if (t_n == {})", block));
+  e.stream_to("t_l");
+  e.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", block));
+  e.line(fmt::format("int {} = t_at + t_l;", i));
+  emit_elementwise(e);
+  e.close();
+  e.stream_to("");
+  e.line(fmt::format("int {} = t_at;", i));
+  write_streamed(e, block);
+  e.close();
+  e.open("else");
+  e.open(fmt::format("VLOOP for (int t_l = 0; t_l < t_n; ++t_l)"));
+  e.line(fmt::format("int {} = t_at + t_l;", i));
+  emit_elementwise(e);
+  e.close();
+  e.close();
+  e.line("t_at += t_n;");
+  e.close();
+}
+
+// One work item per block of rows and stretch of the innermost axis, with a loop the compiler vectorises.
+LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> axes, Bindings& tunables) {
+  const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
+  if (!axes.empty()) axes.pop_back();
+  const int64_t rows = extent(axes);
+  const int64_t wanted = e.segmented() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
+  const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
+  const int64_t stretches = ceil_div(inner.size, stretch);
+  const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
+  const int64_t units = ceil_div(rows, block) * stretches;
+  const bool aligned_rows = inner.size % line == 0;
+  const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.segmented();
+  e.line(fmt::format("int t_unit = {};", e.group_index()));
+  e.open(fmt::format("if (t_unit < {})", e.constant(units)));
+  const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
+  e.line(fmt::format("int t_first = t_unit / {} * {};", per_row, e.constant(block)));
+  e.line(fmt::format("int t_last = min(t_first + {}, {});", e.constant(block), rows_name));
+  e.line(fmt::format("int t_low = t_unit % {} * {};", per_row, e.constant(stretch)));
+  e.line(fmt::format("int t_high = min(t_low + {}, {});", e.constant(stretch), size));
+  if (stream) declare_streamed(e, streamed);
+  e.open("for (int t_row = t_first; t_row < t_last; ++t_row)");
+  split_index(e, axes, "t_row");
+  const std::string i = inner.size > 1 ? e.names[inner.variable] : "t_once";
+  if (stream) {
+    stream_row(e, i, streamed, aligned_rows);
+  } else {
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    emit_elementwise(e);
+    e.close();
+  }
+  e.close();
+  e.close();
+  LoweredKernel kernel = finish(e, in, {1, 1, 1}, units);
+  kernel.parallel = kernel.parallel && !stream;  // a segment is written through the caches, and a launch saved is nothing beside 16 MB
+  return kernel;
+}
+
+// Iterations of loops in users' texts, for one element.
+int64_t user_loops(const LowerInput& in) {
+  int64_t total = 0;
+  for (const Member& member : in.group.members) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(member.node)].op);
+  for (const int id : in.group.inlined) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(id)].op);
+  return total;
+}
+
+ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
+  ElementwiseProblem p;
+  p.loop_lanes = in.options.loop_lanes;
+  p.elements = e.varying() ? nominal_size * nominal_size : extent(axes);
+  p.inner = axes.empty() ? 1 : e.varying() ? nominal_size : axes.back().size;
+  p.narrowest = 8;
+  for (const Member& member : in.group.members) {
+    if (!member.stored) continue;
+    const int64_t bytes = static_cast<int64_t>(size_of(in.scheduled.graph.nodes[member.node].dtype));
+    p.narrowest = std::min(p.narrowest, bytes);
+    if (e.can_stream(member.node) && !e.varying()) p.stored_bytes = std::max(p.stored_bytes, bytes * p.elements);
+  }
+  p.turned = turn.has_value();
+  if (turn) p.across = e.varying() ? nominal_size : axes[turn->across].size;
+  return p;
+}
+
+}  // namespace
+
+LoweredKernel lower_elementwise(const LowerInput& in) {
+  Emitter e(in.scheduled, in.group, 12, in.options.segmented);
+  e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
+  emit_elementwise(e);  // to learn the indices
+  const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");
+  const std::optional<Turn> turn = find_turn(e, axes);
+  e.start_over();
+  Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
+  if (const int64_t loops = user_loops(in); loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
+    tunables["PER_LANE"] = 1;
+    LoweredKernel kernel = lanes_as_items(e, in, axes, tunables);
+    kernel.loop_iterations += loops;
+    kernel.parallel = false;  // a segment's lane has many elements
+    return kernel;
+  }
+  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
+  if (turn && tunables["TILE"] != 0 && !e.segmented()) {
+    return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
+  }
+  if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
+  return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);
+}
+
+}  // namespace heddle

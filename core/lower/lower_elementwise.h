@@ -1,0 +1,31 @@
+// What the two files that lower elementwise groups share.
+//
+// Invariants: an emitter here has learnt its indices, and its axes are merged. Thread safety: pure functions.
+#pragma once
+
+#include <optional>
+
+#include "core/tiles/generated_schedule.h"
+#include "core/lower/lower.h"
+
+namespace heddle {
+
+// Computes and stores everything at the index that the emitter's variables name.
+void emit_elementwise(Emitter& e);
+// The arrays that Emitter::stream_to() names, of `count` elements each.
+void declare_streamed(Emitter& e, int64_t count);
+// Writes them as whole lines, from the index that the variables name on.
+void write_streamed(Emitter& e, int64_t count);
+
+// Loads that are contiguous along axes[across] and strided along the last axis.
+struct Turn {
+  size_t across = 0;
+  std::vector<LoadSite> loads;
+};
+// Nothing when every load is contiguous, constant or strided along the last axis whatever the others do.
+std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes);
+
+LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables);
+LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables);
+
+}  // namespace heddle

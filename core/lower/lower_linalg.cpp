@@ -1,0 +1,117 @@
+// The bodies of linear algebra: one launch for all matrices of a batch, over operands (B, m, n) as they lie.
+#include <algorithm>
+
+#include "core/lower/body_lowering.h"
+#include "core/lower/body_launch.h"
+#include "core/lower/operand.h"
+#include "core/functions/linalg/linalg_rows.h"
+#include "core/dialect/kernel_file.h"
+#include "core/tiles/linalg_schedule.h"
+
+namespace heddle {
+namespace {
+
+// First element, and the distances of matrices, rows and columns.
+void add_strides(BodyLaunch& launch, const LowerInput& in, int input) {
+  const View view = resolve_operand(in.scheduled, in.group, input, "x").view;
+  launch.constants.insert(launch.constants.end(), {view.offset, view.strides[0], view.strides[1], view.strides[2]});
+}
+
+const IrNode& node_of(const LowerInput& in) { return in.scheduled.graph.nodes[in.group.anchor]; }
+const IrNode& input_of(const LowerInput& in, size_t number) { return in.scheduled.graph.nodes[node_of(in).inputs[number]]; }
+
+}  // namespace
+
+LoweredKernel lower_cholesky_block(const LowerInput& in) {
+  const IrNode& a = input_of(in, 0);
+  const int64_t n = a.shape[2];
+  BodyLaunch launch{KernelFile::builtin("cholesky"), {}, {a.shape[0], n}, 0};
+  launch.options.types = {{"T", a.dtype}};
+  add_strides(launch, in, node_of(in).inputs[0]);
+  launch.options.tunables = pick_cholesky(in.caps, a.dtype, n);
+  launch.iterations = cholesky_iterations(launch.options.tunables, n);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_lu_panel(const LowerInput& in) {
+  const IrNode& a = input_of(in, 0);
+  const int64_t m = a.shape[1], n = a.shape[2];
+  BodyLaunch launch{KernelFile::builtin("lu"), {}, {a.shape[0], m, n}, 0};
+  launch.options.types = {{"T", a.dtype}};
+  add_strides(launch, in, node_of(in).inputs[0]);
+  launch.options.tunables = pick_lu(in.caps, a.dtype, m, n);
+  launch.iterations = lu_iterations(launch.options.tunables, m, n);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_triangular_block(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const int64_t n = node.shape[1], k = node.shape[2];
+  BodyLaunch launch{KernelFile::builtin("triangular"), {}, {node.shape[0], n, k}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  for (int input : node.inputs) add_strides(launch, in, input);
+  launch.options.tunables = pick_triangular(in.caps, node.dtype, n, k);
+  launch.options.tunables["UPPER"] = node.attrs.ints[0];
+  launch.options.tunables["TRANSPOSED"] = node.attrs.ints[1];
+  launch.options.tunables["UNIT"] = node.attrs.ints[2];
+  launch.iterations = triangular_iterations(launch.options.tunables, n, k);
+  return assemble(in, launch);
+}
+
+// ints = {RIGHT, BELOW}; inputs are the blocks that are there, in the order of the file.
+LoweredKernel lower_join_blocks(const LowerInput& in) {
+  const IrNode &node = node_of(in), &a = input_of(in, 0);
+  const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1];
+  BodyLaunch launch{KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_blocks(in.caps, node.dtype, node.shape[1], node.shape[2]);
+  launch.options.tunables["RIGHT"] = right;
+  launch.options.tunables["BELOW"] = below;
+  const bool there[] = {true, right == 1, below != 0, right != 0 && below != 0};
+  const char* names[] = {"a", "b", "c", "d"};
+  size_t next = 0;
+  for (size_t block = 0; block < 4; ++block) {
+    if (there[block]) {
+      add_strides(launch, in, node.inputs[next++]);
+    } else {
+      launch.constants.insert(launch.constants.end(), 4, 0);
+      launch.options.dropped_buffers.push_back(names[block]);
+    }
+  }
+  launch.iterations = launch.options.tunables["SCHEDULE"] == 0 ? 0 : node.shape[2];
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_reflect(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  BodyLaunch launch{KernelFile::builtin("qr"), {}, {node.shape[0], ints[0], ints[1], ints[2], ints[3]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_qr(in.caps, node.dtype, ints[0], ints[1]);
+  launch.iterations = qr_iterations(launch.options.tunables, ints[0], ints[1], ints[3] - ints[2]);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_apply_reflections(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  const int64_t columns = node.shape[2];
+  BodyLaunch launch{KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_qr_apply(in.caps, node.dtype, ints[0], columns);
+  launch.iterations = qr_apply_iterations(launch.options.tunables, ints[0], columns, ints[3] - ints[2]);
+  return assemble(in, launch);
+}
+
+LoweredKernel lower_rotate(const LowerInput& in) {
+  const IrNode& node = node_of(in);
+  const auto& ints = node.attrs.ints;
+  BodyLaunch launch{KernelFile::builtin("jacobi"), {}, {node.shape[0], ints[1], ints[2], ints[3], ints[4]}, 0};
+  launch.options.types = {{"T", node.dtype}};
+  launch.options.tunables = pick_jacobi(in.caps, node.dtype, ints[1]);
+  launch.options.tunables["SYMMETRIC"] = ints[0];
+  launch.iterations = jacobi_iterations(launch.options.tunables, ints[1], ints[2]);
+  return assemble(in, launch);
+}
+
+}  // namespace heddle

@@ -1,0 +1,59 @@
+#include "core/lower/operand.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <stdexcept>
+
+#include "core/ir/bodies.h"
+#include "core/lower/emit.h"
+#include "core/lower/emit_text.h"
+#include "core/op/primitives.h"
+
+namespace heddle {
+
+Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int id, const std::string& variable) {
+  const Graph& graph = scheduled.graph;
+  std::vector<int> views, functions;
+  for (;;) {
+    const IrNode& node = graph.nodes[id];
+    if (is_view_op(*node.op)) views.push_back(id);
+    else if (std::binary_search(group.inlined.begin(), group.inlined.end(), id)) functions.push_back(id);
+    else break;
+    id = node.inputs[0];
+  }
+  const IrNode& base = graph.nodes[id];
+  Operand operand;
+  operand.dtype = base.dtype;
+  operand.slot = {SlotRef::Kind::vertex, id};
+  View view = View::dense(base.shape);
+  if (base.leaf >= 0) {
+    operand.slot = {SlotRef::Kind::input, graph.leaves[base.leaf].slot};
+    view = graph.leaves[base.leaf].view;
+  }
+  for (const OutputPlan& output : scheduled.outputs) {
+    if (output.base == id && output.assign_slot >= 0 && !output.copy_back) operand.slot = {SlotRef::Kind::input, output.assign_slot};
+  }
+  const std::optional<View> composed = compose(graph, views, view);
+  if (!composed) throw std::logic_error("[lower] an operand is no view of memory");
+  operand.view = *composed;
+  operand.function = variable;
+  for (auto f = functions.rbegin(); f != functions.rend(); ++f) {
+    const IrNode& node = graph.nodes[*f];
+    if (node.op == &ops::cast_op) {
+      const DType from = arith(graph.nodes[node.inputs[0]].dtype), to = arith(node.dtype);
+      if (from != to) operand.function = fmt::format("CAST({}, {})", dialect_type(to), operand.function);
+      continue;  // loads already give the arithmetic type
+    }
+    operand.function = fmt::format("({})", substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype));
+  }
+  return operand;
+}
+
+bool updates_operand(const ScheduledGraph& scheduled, const Group& group) {
+  if (group.kind != GroupKind::body) return false;
+  const IrNode& anchor = scheduled.graph.nodes[group.anchor];
+  return body_row(*anchor.op).updates && resolve_operand(scheduled, group, anchor.inputs[0], "x").slot == resolve_operand(scheduled, group, group.anchor, "x").slot;
+}
+
+}  // namespace heddle

@@ -1,0 +1,24 @@
+// Operands of hand-written bodies: a view of memory, perhaps with a cheap function applied to each element.
+// Thread safety: pure functions.
+#pragma once
+
+#include <string>
+
+#include "core/lower/emit.h"
+
+namespace heddle {
+
+struct Operand {
+  SlotRef slot;
+  View view;
+  DType dtype = DType::f32;
+  std::string function;  // over the variable given to resolve_operand; that variable itself when there is none
+};
+
+// Follows the operand down through views and inlined unary vertices to memory.
+Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int id, const std::string& variable);
+
+// A body's group whose result lies in its first operand's memory: it writes only what differs (BodyRow::updates).
+bool updates_operand(const ScheduledGraph& scheduled, const Group& group);
+
+}  // namespace heddle

@@ -1,0 +1,33 @@
+// Prints what this thread has recorded and not yet computed, without computing it.
+// Thread safety: looks at the calling thread's pending work only.
+#pragma once
+
+#include <string>
+
+#include "core/memory/ledger.h"
+#include "core/run/planner.h"
+#include "core/inspect/traffic.h"
+
+namespace heddle {
+
+enum class DumpWhat { graph, simplified, groups, source, plan, passes };
+
+// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, its memory plan, or what each pass did. A device that takes no
+// kernels (reference) only has graphs.
+std::string dump_pending(DumpWhat what);
+
+// The pending graph all the way to its kernels and their memory, for who draws it (tools/dump_html.h). Errors as plan_pending().
+struct PendingPlan {
+  std::string device;
+  Graph recorded;
+  Graph prepared;                    // what is scheduled
+  PlannedStep step;
+  std::vector<KernelFacts> kernels;  // with places; parallel to step.kernels
+  StepLedger ledger;
+};
+PendingPlan plan_pending_in_full();
+
+// The memory ledger of the pending graph. ValueError unless all of it is on one device that takes kernels.
+StepLedger plan_pending();
+
+}  // namespace heddle

@@ -1,0 +1,275 @@
+#include "core/graph/evaluate.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <unordered_set>
+
+#include "core/base/error.h"
+#include "core/base/host_span.h"
+#include "core/base/of_this_thread.h"
+#include "core/base/print_error.h"
+#include "core/run/debug.h"
+#include "core/ir/ir.h"
+#include "core/graph/number_guard.h"
+#include "core/run/number_check.h"
+#include "core/memory/memory_budget.h"
+#include "core/simplify/passes.h"
+#include "core/graph/pending.h"
+#include "core/inspect/profile.h"
+#include "core/run/region.h"
+#include "core/record/repeats.h"
+#include "core/graph/excess_precision.h"
+#include "core/graph/loop.h"
+#include "core/op/primitives.h"
+#include "core/reference/reference.h"
+#include "core/graph/tensor.h"
+#include "core/graph/transform.h"
+#include "core/record/capture.h"
+#include "core/tiles/tuning.h"
+
+namespace heddle {
+namespace {
+
+// Past this many recorded nodes a thread evaluates what it holds, so that an unobserved loop cannot fill the memory.
+constexpr size_t max_pending = 20000;
+
+struct ThreadState {
+  Repeats repeats;
+  bool at_repeat = false;  // the evaluation under way ends a period
+};
+
+ThreadState& state() { return of_this_thread<ThreadState>(); }
+
+// The node has its value; its past is only kept for gradients.
+void give_value(Node& node, StoragePtr storage, const View& view) {
+  node.storage = std::move(storage);
+  node.view = view;
+  if (!node.tracks || node.op == &ops::assign_op) {
+    const std::vector<NodePtr> past = std::move(node.inputs);
+    node.inputs.clear();
+  }
+}
+
+std::string at_line() {
+  const std::string place = current_place().str();
+  return place.empty() ? "" : " at " + place;
+}
+
+// A region ends because somebody asked: counted, and shown from HEDDLE_DEBUG=1 on.
+void note_break(DeviceContext& device, const Region& region, const char* why) {
+  device.lock().counters.region_breaks++;
+  if (debug_level() < 1) return;
+  print_error("heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
+}
+
+std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& captured) {
+  device.lock().counters.host_evaluations += captured.order.size();
+  const std::vector<HostArray> values = evaluate_reference(captured.outputs);
+  std::vector<StepOutput> outputs;
+  for (const HostArray& value : values) {
+    const std::vector<uint8_t> bytes = host_array_to_bytes(value);
+    StoragePtr storage = device.allocate(bytes.size());
+    if (!bytes.empty()) device.write(*storage, 0, bytes.data(), bytes.size());
+    outputs.push_back({std::move(storage), View::dense(value.shape)});
+  }
+  return outputs;
+}
+
+}  // namespace
+
+Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+  const HostSpan span("capture");
+  Region region{&device, capture(roots), nullptr};
+  if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
+  const bool fuse = !eager_mode();
+  // Whoever forces schedules means those sizes.
+  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
+  region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
+  region.captured.key.push_back(tuning_state());
+  region.captured.key.push_back(memory_budget(device));
+  region.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
+  auto locked = device.lock();
+  region.step = step_cache(device).find(region.captured.key);
+  if (region.step) {
+    locked.counters.step_hits++;
+  } else {
+    const std::vector<uint16_t> varies = step_cache(device).families().note(region.captured, mode);
+    region.step = Step::compile(device, region.captured, fuse, varies);
+    step_cache(device).insert(region.captured.key, region.step);
+    locked.counters.steps_compiled++;
+  }
+  return region;
+}
+
+StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own) {
+  auto locked = device.lock();
+  return step.run(device, bound, own);
+}
+
+void run_region(Region& region) {
+  Capture& captured = region.captured;
+  if (captured.outputs.empty()) return;
+  std::vector<StepOutput> outputs = region.step ? run_step(*region.device, *region.step, captured).outputs : run_reference(*region.device, captured);
+  if (number_guard()) check_numbers(region, outputs);
+  if (region.step) {
+    for (Node* node : captured.overwritten) {
+      node->overwritten = true;
+      node->storage.reset();
+    }
+  }
+  for (size_t i = 0; i < outputs.size(); ++i) give_value(*captured.outputs[i], std::move(outputs[i].storage), outputs[i].view);
+}
+
+bool anything_pending() { return !pending_nodes().empty(); }
+
+std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
+  if (Profiler::active()) Profiler::recording(false);
+  std::vector<NodePtr> all = held_pending();
+  pending_nodes().clear();
+  if (!state().at_repeat) state().repeats.clear();
+  std::unordered_set<const Node*> known;
+  known.reserve(all.size());
+  for (const NodePtr& node : all) known.insert(node.get());
+  for (const NodePtr& root : roots) {
+    if (!root->has_value() && known.insert(root.get()).second) all.push_back(root);
+  }
+  std::vector<std::vector<NodePtr>> lists;
+  while (!all.empty()) {
+    DeviceContext* device = all.front()->device;
+    const auto rest = std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
+    lists.emplace_back(all.begin(), rest);
+    all.erase(all.begin(), rest);
+  }
+  return lists;
+}
+
+void put_back(std::span<const std::vector<NodePtr>> lists) {
+  std::vector<std::weak_ptr<Node>>& pending = pending_nodes();
+  for (const std::vector<NodePtr>& list : lists) {
+    for (const NodePtr& node : list) {
+      if (!node->has_value()) pending.push_back(node);
+    }
+  }
+}
+
+namespace {
+
+// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work (another held tensor is at fault: too
+// large, or a kernel that no driver takes), nobody who asked for them needs to know: the failure is thrown to who looks at that tensor.
+// Returns what to throw; null: nothing.
+std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<const NodePtr> roots, std::exception_ptr failure) {
+  DeviceContext& device = *list.front()->device;
+  const bool lost = device.lost();  // then nothing of it will ever be computed: who looks at a value is told
+  std::vector<NodePtr> asked;
+  for (const NodePtr& root : roots) {
+    if (root->device == &device && !root->has_value()) asked.push_back(root);
+  }
+  if (!lost && !asked.empty() && asked.size() < list.size()) {
+    try {
+      Region region = prepare_region(device, asked);
+      run_region(region);
+      failure = nullptr;
+    } catch (...) {  // the first failure says more
+    }
+  } else if (asked.empty() && !roots.empty()) {
+    failure = nullptr;  // nothing of this device was asked for
+  }
+  if (!lost) put_back({&list, 1});
+  return failure;
+}
+
+}  // namespace
+
+void evaluate(std::span<const NodePtr> roots, const char* why) {
+  if (trace::any() && why != nullptr) trace::refuse(fmt::format("{}{}", why, at_line()));
+  // A device that fails does not keep the others from their work.
+  std::exception_ptr failure;
+  for (const std::vector<NodePtr>& list : take_pending(roots)) {
+    try {
+      Region region = prepare_region(*list.front()->device, list);
+      run_region(region);
+      if (why != nullptr) note_break(*region.device, region, why);
+    } catch (const NumericError&) {  // the values are at fault, and stay so
+      if (!failure) failure = std::current_exception();
+    } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when somebody looks
+      if (!failure) failure = std::current_exception();
+    } catch (...) {
+      const std::exception_ptr now = after_failure(list, roots, std::current_exception());
+      if (!failure) failure = now;
+    }
+  }
+  if (failure) std::rethrow_exception(failure);
+}
+
+void evaluate_pending() {
+  if (Trace::current()) return;  // compile() evaluates when the function is done
+  evaluate({});
+}
+
+namespace {
+
+constexpr const char* unobserved = "a loop was recorded that nobody looks at";
+
+// What the first `count` pending operations give to those behind them. When a loop is recognised many of its iterations
+// are pending: computed in pieces as long as those to come, they are the same step as these, where one evaluation of
+// all would plan them as one.
+void evaluate_before(size_t count) {
+  std::vector<std::weak_ptr<Node>>& pending = pending_nodes();
+  std::vector<std::weak_ptr<Node>> rest(pending.begin() + static_cast<ptrdiff_t>(count), pending.end());
+  pending.resize(count);
+  std::unordered_set<const Node*> before;
+  for (const std::weak_ptr<Node>& weak : pending) {
+    if (const NodePtr node = weak.lock()) before.insert(node.get());
+  }
+  std::vector<NodePtr> read;
+  for (const std::weak_ptr<Node>& weak : rest) {
+    const NodePtr node = weak.lock();
+    if (!node) continue;
+    for (const NodePtr& input : node->inputs) {
+      if (!input->has_value() && before.erase(input.get()) > 0) read.push_back(input);
+    }
+  }
+  const auto append = [&] { pending_nodes().insert(pending_nodes().end(), rest.begin(), rest.end()); };
+  try {
+    evaluate(read, unobserved);
+  } catch (...) {
+    append();
+    throw;
+  }
+  append();
+}
+
+}  // namespace
+
+void note_pending(const NodePtr& node) {
+  if (PendingPause::active()) return;
+  if (BodyTrace* body = BodyTrace::current()) return body->note(node);
+  if (ExampleScope::active()) return;
+  const NodePtr root[] = {node};
+  if (eager_mode() && node->op == &ops::full_op) return;  // capture() says why
+  if (eager_mode()) return evaluate(root, trace::any() ? "operations run one by one (EagerScope)" : nullptr);
+  std::vector<std::weak_ptr<Node>>& pending = pending_nodes();
+  if (pending.empty() && Profiler::active()) Profiler::recording(true);
+  pending.push_back(node);
+  if (pending.size() > max_pending) return evaluate(root, "too much was pending");
+  ThreadState& thread = state();
+  if (Trace::current() != nullptr || !thread.repeats.note(*node)) return;  // compile() evaluates when the function is done
+  thread.at_repeat = true;
+  try {
+    const size_t piece = thread.repeats.piece();
+    for (size_t left = pending.size() / piece; left > 1; --left) {
+      evaluate_before(pending.size() - (left - 1) * piece);
+    }
+    evaluate(root, unobserved);
+  } catch (...) {
+    thread.at_repeat = false;
+    throw;
+  }
+  thread.at_repeat = false;
+}
+
+}  // namespace heddle

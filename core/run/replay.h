@@ -1,0 +1,75 @@
+// Replay: submits again what an evaluation submitted, without recording the graph anew.
+//
+// Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a step costs when its plan and memory are known.
+// Invariants: the memory of the submissions is kept, so every run reads and writes the same addresses; a step that updates values in place goes on
+// updating them. Thread safety: capture() belongs to the calling thread; run() locks the device.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "core/device/context.h"
+
+namespace heddle {
+
+// Page-locked host memory that recordings copy to and from.
+class HostBlock {
+ public:
+  // Throws OutOfMemory.
+  HostBlock(DeviceContext& device, uint64_t bytes);
+  ~HostBlock();
+  HostBlock(const HostBlock&) = delete;
+  HostBlock& operator=(const HostBlock&) = delete;
+  BufferId buffer() const { return buffer_; }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  DeviceContext& device_;
+  uint64_t bytes_;
+  BufferId buffer_;
+};
+
+// A recording of a device with the memory it is bound to; released with its last owner.
+class KeptRecording {
+ public:
+  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena, std::shared_ptr<HostBlock> host = nullptr)
+      : device_(device), id_(id), kernels_(kernels), arena_(std::move(arena)), host_(std::move(host)) {}
+  ~KeptRecording();
+  KeptRecording(const KeptRecording&) = delete;
+  KeptRecording& operator=(const KeptRecording&) = delete;
+  DeviceContext& device() const { return device_; }
+  RecordingId id() const { return id_; }
+  size_t kernels() const { return kernels_; }
+
+ private:
+  DeviceContext& device_;
+  RecordingId id_;
+  size_t kernels_;
+  std::vector<StoragePtr> arena_;
+  std::shared_ptr<HostBlock> host_;
+};
+
+class Replay {
+ public:
+  // Runs `work` on this thread and remembers what it submits.
+  static Replay capture(const std::function<void()>& work);
+  // Submits all of it again, in the same order; returns when it is enqueued.
+  void run() const;
+  size_t submissions() const { return parts_.size(); }
+  // Dispatches of one run.
+  size_t kernels() const;
+
+  // For core/run: called after each submission while this thread captures.
+  static bool capturing();
+  static void note(const std::shared_ptr<KeptRecording>& recording, std::vector<StoragePtr> memory);
+
+ private:
+  struct Part {
+    std::shared_ptr<KeptRecording> recording;
+    std::vector<StoragePtr> memory;
+  };
+  std::vector<Part> parts_;
+};
+
+}  // namespace heddle

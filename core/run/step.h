@@ -1,0 +1,86 @@
+// Step and StepCache: a compiled piece of graph, found again by structure.
+//
+// Purpose: evaluate() hands the pending graph here. A graph with the same structure (ops, attributes, shapes, dtypes, views,
+// outputs, assigns) as an earlier one reuses its plan, kernels and recordings; only the buffers bound to it change.
+// Invariants: a Step is immutable but for its small cache of recordings. Thread safety: used under the device's lock.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "core/base/caller.h"
+#include "core/contract/device.h"
+#include "core/device/context.h"
+#include "core/memory/ledger.h"
+#include "core/ir/varying.h"
+
+namespace heddle {
+
+class HostBlock;
+class StepImpl;
+
+// What one run of a step gives: a storage and a view per output of the capture.
+struct StepResult;
+
+class Step {
+ public:
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/ir/varying.h.
+  static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies);
+  ~Step();
+  // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
+  StepResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // Gives back the arena that recordings are bound to; the next run records anew.
+  void forget_recordings();
+  size_t kernel_count() const;
+  uint64_t arena_bytes() const;
+  // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/ir/places.h).
+  const std::vector<std::vector<Place>>& places() const;
+  // What it needs, for what, and what was held when it ran last.
+  const StepLedger& memory() const;
+  // "; computes model.cpp:17": the places of the kernels that an error's text names, or "".
+  std::string places_note(std::string_view text) const;
+
+ private:
+  explicit Step(std::unique_ptr<StepImpl> impl);
+  std::unique_ptr<StepImpl> impl_;
+};
+
+class StepCache final : public DeviceCache {
+ public:
+  StepCache();
+  ~StepCache() override;
+  // The step whose key equals `key`, or null.
+  std::shared_ptr<Step> find(const std::vector<uint64_t>& key);
+  void insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step);
+  void clear() override;
+  size_t size() const;
+  ShapeFamilies& families() { return families_; }
+  // Memory for temporaries, shared by all steps of the device: its queue is in order, so no two steps use it at the same time.
+  std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
+  uint64_t arena_bytes() const override;
+  // The places of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or "".
+  std::string places_note(std::string_view text) const override;
+  // Page-locked memory for values that steps offload, shared likewise.
+  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
+
+ private:
+  struct Entry {
+    std::vector<uint64_t> key;
+    uint64_t hash = 0;
+    std::shared_ptr<Step> step;
+  };
+  static constexpr size_t max_steps = 256;
+  std::list<Entry> entries_;  // latest use first; the last goes when there are too many
+  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
+  std::vector<std::shared_ptr<Storage>> arena_;
+  ShapeFamilies families_;
+  std::shared_ptr<HostBlock> host_block_;
+};
+// The device's own; it is used under the device's lock.
+StepCache& step_cache(DeviceContext& device);
+
+}  // namespace heddle

@@ -1,0 +1,149 @@
+#include "core/tiles/linalg_schedule.h"
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/integers.h"
+#include "core/tiles/tuning.h"
+
+namespace heddle {
+namespace {
+
+bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
+bool gpu(const Caps& caps) { return caps.device_class != DeviceClass::cpu; }
+
+// Lanes that own rows (or columns): a power of two, as group reductions want, and no more than there are.
+Bindings pick_owners(const Caps& caps, const char* body, DType dtype, std::vector<int64_t> sizes) {
+  int64_t lanes = 8;
+  while (lanes < sizes[0] && lanes < (gpu(caps) ? 128 : 64)) lanes *= 2;
+  Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", lanes}};
+  row = tuned(caps, {body, std::string(name_of(dtype)), std::move(sizes)}, row);
+  if (dtype == DType::f64) row["SCHEDULE"] = 1;
+  row["LANES"] = std::min<int64_t>(row["LANES"], caps.max_group_lanes);
+  return row;
+}
+
+int64_t largest_block(const Caps& caps, DType dtype, int64_t n) {
+  const Bindings row = tuned(caps, {"linalg_block", std::string(name_of(dtype)), {n}}, {{"BLOCK", 128}});
+  return std::clamp<int64_t>(row.at("BLOCK"), 1, 128);
+}
+
+// Halves a block until its launch fits the driver's loops.
+template <class Iterations>
+int64_t fitting(const Caps& caps, int64_t block, Iterations&& iterations) {
+  while (block > 1 && static_cast<uint64_t>(iterations(block)) > caps.max_loop_iterations) block /= 2;
+  return block;
+}
+
+}  // namespace
+
+Bindings pick_cholesky(const Caps& caps, DType dtype, int64_t n) { return pick_owners(caps, "cholesky", dtype, {n}); }
+
+int64_t cholesky_iterations(const Bindings& tunables, int64_t n) {
+  const int64_t lanes = tunables.at("SCHEDULE") == 0 ? tunables.at("LANES") : 1, own = ceil_div(n, lanes);
+  return own * n + n * (4 * own + 4) + own * n * n / 2;
+}
+
+Bindings pick_lu(const Caps& caps, DType dtype, int64_t m, int64_t n) { return pick_owners(caps, "lu", dtype, {m, n}); }
+
+// Exchanging rows copies four, by the lanes that own them; 64: the two reductions.
+int64_t lu_iterations(const Bindings& tunables, int64_t m, int64_t n) {
+  const int64_t lanes = tunables.at("SCHEDULE") == 0 ? tunables.at("LANES") : 1, own = ceil_div(m, lanes), steps = std::min(m, n);
+  return own * (n + 1) + steps * (2 * own + 4 * n + 64) + own * steps * n - own * steps * steps / 2;
+}
+
+Bindings pick_triangular(const Caps& caps, DType dtype, int64_t n, int64_t k) {
+  const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 64 : 16}, {"WIDTH", k > 16 ? 64 : 16}};
+  return tuned(caps, {"triangular", std::string(name_of(dtype)), {n, k}}, row);
+}
+
+int64_t triangular_iterations(const Bindings& tunables, int64_t n, int64_t k) {
+  if (tunables.at("SCHEDULE") == 0) return n * (n + 1) / 2 + n;
+  return n * (n + 1) / 2 * (1 + std::min(k, tunables.at("WIDTH"))) + 2 * n * std::min(k, tunables.at("WIDTH"));
+}
+
+Bindings pick_blocks(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 128 : 64}};
+  return tuned(caps, {"blocks", std::string(name_of(dtype)), {m, n}}, row);
+}
+
+int64_t cholesky_block(const Caps& caps, DType dtype, int64_t n) {
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return cholesky_iterations(pick_cholesky(caps, dtype, block), block); });
+}
+
+int64_t lu_block(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return lu_iterations(pick_lu(caps, dtype, m, block), m, block); });
+}
+
+int64_t triangular_block(const Caps& caps, DType dtype, int64_t n, int64_t k) {
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return triangular_iterations(pick_triangular(caps, dtype, block, k), block, k); });
+}
+
+Bindings pick_qr(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  Bindings row = pick_owners(caps, "qr", dtype, {n, m});
+  if (m > 2048) row["SCHEDULE"] = 1;  // a column does not fit its shared array
+  return row;
+}
+
+Bindings pick_qr_apply(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
+  const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 64 : 16}};
+  return tuned(caps, {"qr_apply", std::string(name_of(dtype)), {m, columns}}, row);
+}
+
+Bindings pick_jacobi(const Caps& caps, DType dtype, int64_t n) {
+  Bindings row = pick_owners(caps, "jacobi", dtype, {n});
+  if (!gpu(caps)) row["LANES"] = std::min<int64_t>(row["LANES"], 32);
+  return row;
+}
+
+int64_t qr_iterations(const Bindings& tunables, int64_t m, int64_t n, int64_t steps) {
+  if (tunables.at("SCHEDULE") == 1) return m * n + m + n + steps * (m * (2 + 2 * n) + n);
+  const int64_t lanes = tunables.at("LANES"), own = ceil_div(n, lanes);
+  return m * (own + 1) + steps * (2 * m + 2 * ceil_div(m, lanes) + 2 * own * (m + 1) + 32);
+}
+
+int64_t qr_apply_iterations(const Bindings& tunables, int64_t m, int64_t columns, int64_t steps) {
+  const int64_t width = tunables.at("SCHEDULE") == 1 ? std::min<int64_t>(columns, 64) + 1 : 1;
+  return m * width + steps * (2 * m + 2) * width;
+}
+
+// 48: three reductions.
+int64_t jacobi_iterations(const Bindings& tunables, int64_t n, int64_t pairs) {
+  if (tunables.at("SCHEDULE") == 1) return 2 * n * n + pairs * (n + ceil_div(n, 16) + n + 33);
+  const int64_t own = ceil_div(n, tunables.at("LANES"));
+  return 2 * n * (own + 1) + pairs * (2 * own + 49);
+}
+
+namespace {
+
+// As many as fit, at least one (a launch that is too long even then is refused with the limit's name).
+template <class Iterations>
+int64_t most_steps(const Caps& caps, int64_t most, Iterations&& iterations) {
+  const int64_t fixed = iterations(0), each = iterations(1) - fixed;
+  if (caps.max_loop_iterations > uint64_t{1} << 40) return most;
+  return std::clamp<int64_t>((static_cast<int64_t>(caps.max_loop_iterations) - fixed) / each, 1, most);
+}
+
+int64_t at_most(const Caps& caps, const char* key, DType dtype, int64_t size, int64_t most) {
+  return std::max<int64_t>(1, tuned(caps, {key, std::string(name_of(dtype)), {size}}, {{"STEPS", most}}).at("STEPS"));
+}
+
+}  // namespace
+
+int64_t qr_steps(const Caps& caps, DType dtype, int64_t m, int64_t n) {
+  const Bindings tunables = pick_qr(caps, dtype, m, n);
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, n, std::min(m, n)), [&](int64_t steps) { return qr_iterations(tunables, m, n, steps); });
+}
+
+int64_t qr_apply_steps(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
+  const Bindings tunables = pick_qr_apply(caps, dtype, m, columns);
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, columns, m), [&](int64_t steps) { return qr_apply_iterations(tunables, m, columns, steps); });
+}
+
+int64_t jacobi_pairs(const Caps& caps, DType dtype, int64_t n) {
+  const Bindings tunables = pick_jacobi(caps, dtype, n);
+  const int64_t most = gpu(caps) ? 1 << 15 : int64_t{1} << 30;
+  return most_steps(caps, at_most(caps, "jacobi_pairs", dtype, n, most), [&](int64_t pairs) { return jacobi_iterations(tunables, n, pairs); });
+}
+
+}  // namespace heddle

@@ -1,0 +1,233 @@
+#include "core/tiles/matmul_schedule.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+#include "core/base/integers.h"
+#include "core/tiles/matmul_gpu_schedule.h"
+
+#include "core/tiles/tuning.h"
+
+namespace heddle {
+namespace {
+
+// Schedules of shaders/matmul.hk.
+constexpr int64_t lanes = 0, columns = 2, packed = 3, dot = 4, stream = 6;
+
+using Row = Bindings;
+
+// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md). 6 rows x 4 vectors keep all arithmetic units busy with the fewest streams of the
+// left operand: more rows mean more pages and, where strides are powers of two, lines that push each other out of the cache.
+const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
+const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
+const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 1}, {"KC", 1024}, {"PACK_A", 0}};
+// Bytes multiply as floats, from copies of both operands: sums of 256 products of any bytes are exact.
+const Row cpu_bytes = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 4}, {"KC", 256}, {"PACK_A", 1}};
+const Row cpu_stream = {{"SCHEDULE", stream}, {"VW", 16}, {"MR", 4}, {"WIDE", 1024}, {"KU", 4}};
+const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
+// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19 GFLOP/s at 512 cubed, 14 with
+// 8 columns), or 8 columns where there are few groups.
+const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
+
+int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
+
+// The smallest choice of MR that holds m rows.
+int64_t rows_for(int64_t m) {
+  for (const int64_t mr : {1, 2, 3, 4, 5, 6, 8, 10, 12, 14}) {
+    if (m <= mr) return mr;
+  }
+  return 16;
+}
+
+// The smallest choice of MB that covers m rows by blocks of `rows`.
+int64_t blocks_for(int64_t m, int64_t rows) {
+  for (const int64_t mb : {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192}) {
+    if (m <= mb * rows) return mb;
+  }
+  return 256;
+}
+
+// Up to this size the right operand stays in the second-level cache as it lies.
+constexpr int64_t in_place_floats = 128 * 1024;
+
+Row pick_cpu(const MatmulProblem& p) {
+  // Little is done with each element of the right operand: what counts is to read it once, as it lies.
+  if (p.a_k1 && p.b_k1 && p.K >= 8 && p.M < 24) {
+    Row row = cpu_dot;
+    row["VW"] = vector_width(p.K);
+    row["NB"] = p.N >= 16 ? 4 : p.N > 4 ? 2 : 1;
+    return row;
+  }
+  // One column: the left operand is read once, a few rows at a time.
+  if (p.a_k1 && p.b_k1 && p.K >= 64 && p.N <= 3) {
+    Row row = cpu_dot;
+    row["VW"] = vector_width(p.K);
+    row["MR"] = 2;
+    row["NR"] = std::max<int64_t>(p.N, 1);
+    row["NB"] = 1;
+    return row;
+  }
+  // Few rows: the right operand is read once, in long stretches.
+  if (p.b_n1 && p.N >= 64 && p.K >= 16 && p.M <= 8) {
+    Row row = cpu_stream;
+    row["MR"] = rows_for(p.M);
+    row["WIDE"] = p.N >= 2048 ? 1024 : p.N >= 1024 ? 512 : p.N >= 256 ? 256 : 64;
+    return row;
+  }
+  // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride of 1.
+  const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1));
+  // Some rows and a large right operand: panels of short depth and many columns, so that memory is read in long stretches.
+  if (!pack_a && p.M > 8 && p.M < 96 && p.N >= 512 && p.K * p.N > 4 * in_place_floats) {
+    Row row = cpu_packed;
+    row["KC"] = 64;
+    row["NB"] = p.N >= 2048 ? 8 : p.N >= 1024 ? 4 : 2;
+    row["MB"] = blocks_for(p.M, row["MR"]);
+    return row;
+  }
+  const bool pack_b = (p.M >= 96 && p.K * p.N > in_place_floats) || (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
+  Row row = pack_a || pack_b ? cpu_packed : cpu_columns;
+  row["VW"] = vector_width(p.N);
+  if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
+  if (p.M < 6) {
+    row["MR"] = rows_for(p.M);
+  } else if (p.M < 48 && p.M % 8 == 0) {
+    row["MR"] = 8;  // fewer rows are computed for nothing
+    row["NV"] = std::min<int64_t>(row["NV"], 2);
+  }
+  if (pack_a) {
+    row["PACK_A"] = 1;
+    row["KC"] = 256;
+    row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+  }
+  // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
+  const int64_t panels = std::max<int64_t>(1, p.batch * ceil_div(p.N, row["NV"] * row["VW"]));
+  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(48 / panels, 1);
+  row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
+  if (p.K < 8 && row.at("SCHEDULE") == columns) {  // what is written counts: row by row
+    row["ORDER"] = 1;
+    row["MB"] = 1;
+  }
+  return row;
+}
+
+bool is_byte(DType t) { return t == DType::i8 || t == DType::u8; }
+
+// A prologue may make floats of what lies in memory as something else.
+bool multiplies_f32(DType memory, DType value, bool prologue) { return arith(prologue ? value : memory) == DType::f32; }
+
+Row pick_cpu_bytes(const MatmulProblem& p) {
+  Row row = cpu_bytes;
+  row["INT8"] = p.a == DType::i8 && p.b == DType::i8 ? 1 : 2;
+  if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
+  row["NB"] = p.N >= 256 ? 4 : p.N >= 128 ? 2 : 1;
+  if (p.M < 6) row["MR"] = rows_for(p.M);
+  row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>((p.M + 191) / 192, 1));
+  return row;
+}
+
+Row pick_lavapipe(const MatmulProblem& p) {
+  Row row = lavapipe_columns;
+  row["MR"] = rows_for(p.M);
+  if (p.N < 8) {
+    row["NV"] = 1;
+  } else if (p.N >= 128 && p.batch * ((p.M + 15) / 16) * ((p.N + 127) / 128) >= 8) {
+    row["NV"] = 4;
+  }
+  return row;
+}
+
+// How an operand lies: n row-major, t transposed, v a vector (both strides may count as 1), s any strides.
+const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
+
+TuningKey tuning_key(const MatmulProblem& p) {
+  const std::string variant = fmt::format("{}{} {} {}{}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
+                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "", p.tf32 ? " tf32" : "");
+  return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
+}
+
+
+constexpr int64_t shortest_part = 256;  // along k
+
+// Few results keep few groups busy; the groups of the smallest tiles are counted.
+int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
+  const int64_t have = p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32), wanted = 2 * std::max<int64_t>(1, caps.compute_units);
+  if (2 * have > wanted || 2 * p.batch * p.M * p.N * p.K < 1000000) return 1;
+  int64_t parts = std::min({ceil_div(wanted, have), p.K / shortest_part, int64_t{256}});
+  // Partial products are written and read once more: they must be few beside the operands.
+  while (parts > 1 && 2 * parts * p.M * p.N > (p.M + p.N) * p.K) parts /= 2;
+  return parts;
+}
+
+// Measured through PoCL (docs/benchmarks.md): two cores and short parts, whose panels stay in the caches: 64x64x8192 (TN) 740 -> 302 us. Below
+// that work the second launch costs more, and lavapipe gains nothing (its one gain is that long products run at all).
+int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
+  if (caps.target != Target::opencl) return 1;
+  const int64_t results = p.batch * p.M * p.N;
+  if (results <= 4) return p.K >= 1 << 20 ? 2 * std::max<int64_t>(1, caps.compute_units) : 1;
+  const bool pays = std::min(p.M, p.N) >= 8 && std::max(p.M, p.N) <= 512 && results <= 256 * 256 && results * p.K >= 20000000;
+  return pays ? std::clamp<int64_t>(p.K / (2 * shortest_part), 1, 8) : 1;
+}
+
+}  // namespace
+
+// A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
+int64_t least_matmul_parts(const Caps& caps, int64_t k) {
+  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
+  return std::max<int64_t>(1, ceil_div(k, std::max<int64_t>(1, longest)));
+}
+
+int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
+  if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest_part) return 1;
+  const int64_t least = least_matmul_parts(caps, p.K);
+  const int64_t parts = caps.device_class == DeviceClass::cpu ? cpu_parts(caps, p) : gpu_parts(caps, p);
+  TuningKey key = tuning_key(p);
+  key.body = "matmul_parts";
+  const Bindings chosen = tuned(caps, key, {{"PARTS", std::max<int64_t>(parts, 1)}});
+  return std::min(p.K, std::max({int64_t{1}, least, chosen.at("PARTS")}));
+}
+
+int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t columns) {
+  if (dtype != DType::f32 && dtype != DType::f16 && dtype != DType::bf16 && dtype != DType::i8) return 0;
+  // With two unit strides one dimension has length 1 (or they overlap): no run of 16 bytes.
+  if ((s.first == 1) == (s.second == 1)) return 0;
+  const int64_t run = 16 / static_cast<int64_t>(size_of(dtype));
+  const int64_t step = s.second == 1 ? s.first : s.second, length = s.second == 1 ? columns : rows;
+  for (const int64_t x : {s.offset, s.batch1, s.batch2, step, length}) {
+    if (x % run != 0) return 0;
+  }
+  return run;
+}
+
+Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
+  Row row = any_lanes;
+  // The other schedules hold their sums in f32, but for bytes on GPUs.
+  const bool gpu = caps.device_class != DeviceClass::cpu;
+  const bool plain = !p.prologue_a && !p.prologue_b;
+  const bool bytes = is_byte(p.a) && is_byte(p.b) && plain;
+  const bool signed_bytes = p.a == DType::i8 && p.b == DType::i8 && plain;
+  if (signed_bytes && gpu) {
+    row = pick_matmul_gpu(caps, p);
+  } else if (bytes && !gpu && caps.target == Target::opencl && p.M >= 2 && p.N >= 16) {
+    row = pick_cpu_bytes(p);
+  } else if (multiplies_f32(p.a, p.a_value, p.prologue_a) && multiplies_f32(p.b, p.b_value, p.prologue_b)) {
+    if (gpu) {
+      row = pick_matmul_gpu(caps, p);
+    } else if (caps.target == Target::opencl) {
+      row = pick_cpu(p);
+    } else {
+      row = pick_lavapipe(p);
+    }
+  }
+  row["A_M1"] = p.a_m1;
+  row["A_K1"] = p.a_k1;
+  row["B_K1"] = p.b_k1;
+  row["B_N1"] = p.b_n1;
+  add_matmul_facts(caps, p, row);
+  Bindings chosen = tuned(caps, tuning_key(p), row);
+  // An entry of a near shape may ask for what this one's facts do not allow.
+  return KernelFile::builtin("matmul").refusal(chosen).empty() ? chosen : row;
+}
+
+}  // namespace heddle
