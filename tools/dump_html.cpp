@@ -58,7 +58,7 @@ std::string cards(const PendingPlan& plan) {
     bytes += f.bytes();
     flops += f.flops;
   }
-  const StepLedger& l = plan.ledger;
+  const MemoryReport& l = plan.report;
   std::string text = "<div class=cards>\n" + card(std::to_string(plan.kernels.size()), "kernels") + card(bytes_text(bytes), "moved by them") + card(fmt::format("{:.1f}", flops * 1e-6), "million operations");
   text += card(bytes_text(static_cast<double>(l.arena)), "arena") + card(bytes_text(static_cast<double>(l.lower_bound)), "alive at once, at most") + card(bytes_text(static_cast<double>(l.all_values)), "all values together");
   return text + card(bytes_text(static_cast<double>(l.parameters)), "parameters") + card(bytes_text(static_cast<double>(l.peak())), "predicted peak") + "</div>\n";
@@ -173,7 +173,7 @@ std::string step_html(const PendingPlan& plan, const std::string& title) {
   std::string text = fmt::format("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for {} by heddle dump.</p>\n",
                                  escape_markup(title), style, escape_markup(title), escape_markup(plan.device));
   text += cards(plan) + arena(plan) + schedule(plan);
-  text += "<h2>Graph</h2>\n" + folded("As recorded", plan.recorded.str()) + folded("After the passes", plan.prepared.str()) + folded("Groups", plan.step.scheduled.str()) + folded("Memory plan", plan.step.plan.str()) + folded("Ledger", plan.ledger.str());
+  text += "<h2>Graph</h2>\n" + folded("As recorded", plan.recorded.str()) + folded("After the passes", plan.prepared.str()) + folded("Groups", plan.step.scheduled.str()) + folded("Memory plan", plan.step.plan.str()) + folded("Ledger", plan.report.str());
   return text + "</body></html>\n";
 }
 

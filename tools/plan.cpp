@@ -63,7 +63,7 @@ struct Measured {
   double seconds = 0;
 };
 
-Json to_json(const PlanOptions& o, const DeviceContext& device, const StepLedger& l, const Measured& measured) {
+Json to_json(const PlanOptions& o, const DeviceContext& device, const MemoryReport& l, const Measured& measured) {
   Json json{{"step", o.step}, {"device", device.id()}, {"parameters", l.parameters}, {"optimizer_state", l.optimizer_state}, {"inputs", l.inputs}, {"activations", l.activations}};
   json.update({{"gradients", l.gradients}, {"workspace", l.workspace}, {"lower_bound", l.lower_bound}, {"arena", l.arena}, {"all_values", l.all_values}, {"outputs", l.outputs}, {"offloaded", l.offloaded}});
   json.update({{"peak", l.peak()}, {"kernels", l.kernels}});
@@ -77,22 +77,22 @@ void run(const PlanOptions& o) {
   // The first step makes the optimizer's state; the second is the one that all later ones are.
   step.record();
   eval_pending();
-  StepLedger ledger;
+  MemoryReport report;
   device.synchronize();
   step_cache(device).clear();  // the first step had an arena without a budget
   set_memory_budget(device, o.budget);
   {
     const Tensor loss = step.record();
-    ledger = plan_pending();
+    report = plan_pending();
     eval_pending();
   }
   Measured measured;
   if (o.measure) measured = {measured_peak(device, step), measured_seconds(device, step)};
   device.synchronize();  // lavapipe may still compile for what was submitted, and crashes when the process ends under it
-  if (o.json) return print_json(to_json(o, device, ledger, measured));
-  fmt::print("{} on {}\n{}", o.step, device.id(), ledger.str());
+  if (o.json) return print_json(to_json(o, device, report, measured));
+  fmt::print("{} on {}\n{}", o.step, device.id(), report.str());
   if (o.measure) {
-    const double peak = static_cast<double>(measured.peak), predicted = static_cast<double>(ledger.peak());
+    const double peak = static_cast<double>(measured.peak), predicted = static_cast<double>(report.peak());
     fmt::print("peak, measured\n  {:<28}{:>12.3f} MB ({:+.1f} %)\n", "all together", peak * 1e-6, 100 * (peak - predicted) / predicted);
     fmt::print("step, measured\n  {:<28}{:>12.3f} ms\n", "wall time, median of 7 runs", measured.seconds * 1e3);
   }

@@ -83,7 +83,7 @@ class DeviceError : public Error {
 };
 
 // Who holds a device's memory when an allocation fails, in bytes.
-struct MemoryLedger {
+struct MemoryUse {
   uint64_t requested = 0;  // by the call that failed
   uint64_t live = 0;       // handed out to tensors and steps, the arena included
   uint64_t arena = 0;      // temporaries of compiled steps
@@ -94,12 +94,12 @@ struct MemoryLedger {
 // An allocation that did not fit: what was asked, what is live, and what was tried before giving up.
 class OutOfMemory : public DeviceError {
  public:
-  explicit OutOfMemory(const std::string& message, const MemoryLedger& ledger = {}) : DeviceError(message), ledger_(ledger) {}
+  explicit OutOfMemory(const std::string& message, const MemoryUse& use = {}) : DeviceError(message), use_(use) {}
   // Filled where the allocator threw; zeros where a driver did.
-  const MemoryLedger& ledger() const { return ledger_; }
+  const MemoryUse& memory_use() const { return use_; }
 
  private:
-  MemoryLedger ledger_;
+  MemoryUse use_;
 };
 
 // The device stopped working; names the call and the last commands. It stays dead until reopen_device() (core/device/context.h); values that

@@ -44,7 +44,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/memory/ledger.h"
+#include "core/memory/memory_report.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -83,7 +83,7 @@ class CompiledFunction {
   ~CompiledFunction();
   void call(Invocation& invocation);
   CompileStats stats() const;
-  StepLedger memory() const;
+  MemoryReport memory() const;
 
  private:
   struct State;
@@ -207,7 +207,7 @@ class Compiled {
   CompileStats stats() const { return shared_->function.stats(); }
   // What the step that ran last (recorded; on the last of several devices) needs, for what, and what its device held meanwhile. Before the first call,
   // record the work and ask plan_pending() (core/run/dump.h). ValueError when nothing has run that has a plan.
-  StepLedger memory() const { return shared_->function.memory(); }
+  MemoryReport memory() const { return shared_->function.memory(); }
 
  private:
   struct Shared {

@@ -13,7 +13,7 @@
 #include "core/graph/evaluate.h"
 #include "core/graph/number_guard.h"
 #include "core/memory/memory_budget.h"
-#include "core/compile/program.h"
+#include "core/compile/compiled_call.h"
 #include "core/run/step.h"
 #include "core/graph/autocast.h"
 #include "core/functions/shape/index_check.h"
@@ -28,7 +28,7 @@ constexpr int first_check = 8;
 
 struct Variant {
   std::vector<uint64_t> key;
-  std::unique_ptr<Program> program;
+  std::unique_ptr<CompiledCall> program;
   std::shared_ptr<const void> prototype;
   uint64_t epoch = 0;
   bool confirmed = false;  // two calls did the same
@@ -97,7 +97,7 @@ struct CompiledFunction::State {
     }
     if (invocation.changed_itself()) trace.refuse("it changes numbers of its own closure");
     const std::vector<std::vector<NodePtr>> lists = take_pending(roots);
-    std::unique_ptr<Program> program = evaluate_lists(lists, trace, invocation.arguments, handles);
+    std::unique_ptr<CompiledCall> program = evaluate_lists(lists, trace, invocation.arguments, handles);
     if (results.empty() && lists.empty() && !(program && program->has_effects())) {
       throw ValueError(fmt::format("[compile] {} returns no tensor and changes none: there is nothing to compute; return a result, or assign() to a tensor",
                                    options.name));
@@ -109,10 +109,10 @@ struct CompiledFunction::State {
   }
 
   // Computes everything; the program of it, or null with a refusal.
-  std::unique_ptr<Program> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace, const std::vector<const Tensor*>& arguments,
+  std::unique_ptr<CompiledCall> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace, const std::vector<const Tensor*>& arguments,
                                                  const std::vector<const Tensor*>& results) {
     if (lists.size() > 1) trace.refuse("it computes on several devices");
-    std::unique_ptr<Program> program;
+    std::unique_ptr<CompiledCall> program;
     size_t done = 0;
     try {
       if (lists.empty()) program = make_program(trace, Region{}, arguments, results);
@@ -130,11 +130,11 @@ struct CompiledFunction::State {
     return program;
   }
 
-  static std::unique_ptr<Program> make_program(Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments,
+  static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments,
                                                const std::vector<const Tensor*>& results) {
     if (!trace.refusal().empty()) return nullptr;
     try {
-      return std::make_unique<Program>(trace, region, arguments, results);
+      return std::make_unique<CompiledCall>(trace, region, arguments, results);
     } catch (const NotReplayable& why) {
       trace.refuse(why.why);
       return nullptr;
@@ -148,7 +148,7 @@ struct CompiledFunction::State {
     }
   }
 
-  void learn(std::unique_ptr<Program> program, std::vector<uint64_t> key, Invocation& invocation, std::vector<std::pair<size_t, build::IndexBound>> bounds,
+  void learn(std::unique_ptr<CompiledCall> program, std::vector<uint64_t> key, Invocation& invocation, std::vector<std::pair<size_t, build::IndexBound>> bounds,
              std::list<Variant>::iterator expected) {
     const auto same = !program ? variants.end() : std::find_if(variants.begin(), variants.end(), [&](const Variant& v) {
       return v.key == key && v.program->same_as(*program);
@@ -194,7 +194,7 @@ CompileStats CompiledFunction::stats() const {
   return stats;
 }
 
-StepLedger CompiledFunction::memory() const {
+MemoryReport CompiledFunction::memory() const {
   const std::lock_guard guard(state_->mutex);
   if (!state_->latest) throw ValueError(fmt::format("[memory] {} has not run a step that has a plan; call it first", state_->options.name));
   return state_->latest->memory();

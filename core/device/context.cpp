@@ -52,7 +52,7 @@ auto DeviceContext::with_memory(uint64_t requested, F&& take) {
   try {
     return take();
   } catch (const OutOfMemory& error) {
-    const MemoryLedger held = ledger(requested);
+    const MemoryUse held = memory_use(requested);
     throw OutOfMemory(fmt::format("{} [{}: {} bytes requested, {} live (of them {} in arenas of steps), {} cached{}; caches were given back before]",
                                   error.what(), id(), held.requested, held.live, held.arena, held.cached,
                                   held.device ? fmt::format(", {} in all", held.device) : std::string()),
@@ -75,7 +75,7 @@ auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
 
 }  // namespace
 
-MemoryLedger DeviceContext::ledger(uint64_t requested) const {
+MemoryUse DeviceContext::memory_use(uint64_t requested) const {
   const ending::Guard guard(mutex_);
   const AllocatorStats stats = allocator_.stats();
   return {requested, stats.live_bytes, cache_ ? cache_->arena_bytes() : 0, stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};

@@ -120,7 +120,7 @@ class DeviceContext {
 
   AllocatorStats memory() const;
   // Who holds the memory, as OutOfMemory says it.
-  MemoryLedger ledger(uint64_t requested = 0) const;
+  MemoryUse memory_use(uint64_t requested = 0) const;
   void reset_peak_memory();
   DeviceCounters counters() const;
 
@@ -140,7 +140,7 @@ class DeviceContext {
  private:
   friend class Storage;
   void release(const Allocation& allocation);
-  // take(), and once more after caches gave back what they hold; throws OutOfMemory with the ledger.
+  // take(), and once more after caches gave back what they hold; throws OutOfMemory with what is in use.
   template <class F>
   auto with_memory(uint64_t requested, F&& take);
   void give_back_caches();

@@ -11,7 +11,7 @@ namespace heddle {
 namespace {
 
 // A kind of generated kernel: name of the body in TuningKey, its tunables, and a rule over them (an expression as in `require`, empty: none).
-// core/tiles/generated_schedule.h says what the values mean.
+// core/tiles/generated_tiles.h says what the values mean.
 struct GeneratedSpace {
   std::string_view body;
   std::vector<KernelTunable> tunables;

@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 
 namespace heddle {
 namespace {

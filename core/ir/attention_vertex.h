@@ -8,7 +8,7 @@
 namespace heddle {
 
 AttentionProblem attention_problem(const Graph& graph, const IrNode& node);
-// With nominal sizes in place of those that vary (core/ir/varying.h).
+// With nominal sizes in place of those that vary (core/ir/dynamic_sizes.h).
 AttentionSizes nominal_sizes(const Graph& graph, const IrNode& node, AttentionSizes sizes);
 // Whether an operand is read as it lies.
 bool attention_accepts(const IrNode& node, size_t input, const View& view);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "core/ir/ir.h"
-#include "core/tiles/conv_schedule.h"
+#include "core/tiles/conv_tiles.h"
 
 namespace heddle {
 

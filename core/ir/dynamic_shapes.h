@@ -1,6 +1,6 @@
 // DynamicShapes: whether kernels may depend on the sizes they are planned for.
 //
-// Purpose: a loop over texts of different lengths should stop compiling kernels soon, a loop over batches of one size should have the fastest ones. How: core/ir/varying.h.
+// Purpose: a loop over texts of different lengths should stop compiling kernels soon, a loop over batches of one size should have the fastest ones. How: core/ir/dynamic_sizes.h.
 // Thread safety: the mode belongs to the process and may be set from any thread; plans made under another mode are not used.
 #pragma once
 

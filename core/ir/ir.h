@@ -30,8 +30,8 @@ struct IrNode {
   DType dtype = DType::f32;
   int leaf = -1;  // index into Graph::leaves
   Keep keep = Keep::plain;  // core/specialise/recompute.h
-  bool once = false;        // may be computed by the first run and kept: core/simplify/once.h
-  uint16_t varies = 0x8000; // which sizes of it vary: core/ir/varying.h
+  bool once = false;        // may be computed by the first run and kept: core/simplify/precomputed.h
+  uint16_t varies = 0x8000; // which sizes of it vary: core/ir/dynamic_sizes.h
   int origin = -1;          // index into Capture::order of the recorded node that this came from; -1: a pass made it for its own purpose
   std::shared_ptr<const IrLoop> loop;          // a loop as it was recorded
   std::shared_ptr<const PlannedLoop> planned;  // a loop whose body has its plan (core/memory/planned_loop.h)

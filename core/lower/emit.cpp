@@ -11,7 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
 #include "core/lower/emit_text.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/graph/excess_precision.h"
 #include "core/op/primitives.h"
 #include "core/functions/user/user_definition.h"

@@ -35,7 +35,7 @@ class Emitter final : public IndexPrinter {
   // between them becomes a local that is read from the segment's row, and every buffer starts at a base.
   Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented = false);
   bool segmented() const { return segmented_; }
-  // Whether the text must not depend on sizes (core/ir/varying.h): each place has a number of its own, also where it is 0 or 1.
+  // Whether the text must not depend on sizes (core/ir/dynamic_sizes.h): each place has a number of its own, also where it is 0 or 1.
   bool varying() const { return varying_; }
   // Whether a number became text because the constants were used up.
   bool overflowed() const { return overflowed_; }

@@ -5,7 +5,7 @@
 
 #include "core/base/error.h"
 #include "core/lower/emit_text.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

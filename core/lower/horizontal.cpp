@@ -9,7 +9,7 @@
 #include <stdexcept>
 
 #include "core/schedule/kernel_order.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 
 namespace heddle {
 namespace {

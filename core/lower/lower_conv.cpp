@@ -7,7 +7,7 @@
 #include "core/lower/body_lowering.h"
 #include "core/ir/conv_problem.h"
 #include "core/lower/operand.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/functions/nn/conv.h"
 #include "core/dialect/kernel_file.h"
 

@@ -4,7 +4,7 @@
 // is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/lower/lower_elementwise.h"
 #include "core/base/integers.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/functions/user/user_definition.h"
 
 #include <fmt/format.h>

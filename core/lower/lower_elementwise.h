@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/tiles/generated_schedule.h"
+#include "core/tiles/generated_tiles.h"
 #include "core/lower/lower.h"
 
 namespace heddle {

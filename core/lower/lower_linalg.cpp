@@ -6,7 +6,7 @@
 #include "core/lower/operand.h"
 #include "core/functions/linalg/linalg_rows.h"
 #include "core/dialect/kernel_file.h"
-#include "core/tiles/linalg_schedule.h"
+#include "core/tiles/linalg_tiles.h"
 
 namespace heddle {
 namespace {

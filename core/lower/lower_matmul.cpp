@@ -11,10 +11,10 @@
 #include "core/lower/lower.h"
 #include "core/ir/matmul_batch.h"
 #include "core/lower/operand.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 #include "core/dialect/kernel_file.h"
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 
 namespace heddle {
 namespace {
@@ -89,7 +89,7 @@ class MatmulLowering {
   // A dimension of size 1 is never stepped along: calling its stride 1 opens the fast paths.
   static int64_t stride(const Operand& operand, int axis) { return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)]; }
 
-  // ---- what varies (core/ir/varying.h)
+  // ---- what varies (core/ir/dynamic_sizes.h)
   const IrNode& input(size_t i) const { return in_.scheduled.graph.nodes[node_.inputs[i]]; }
   bool batch_varies() const {
     for (int d = 0; d < node_.shape.rank() - 2; ++d) {

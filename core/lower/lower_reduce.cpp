@@ -10,10 +10,10 @@
 #include <utility>
 
 #include "core/base/integers.h"
-#include "core/tiles/generated_schedule.h"
+#include "core/tiles/generated_tiles.h"
 #include "core/lower/lower.h"
 #include "core/lower/row_phases.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

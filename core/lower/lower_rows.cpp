@@ -6,10 +6,10 @@
 #include "core/lower/body_lowering.h"
 #include "core/lower/body_launch.h"
 #include "core/lower/operand.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 #include "core/dialect/kernel_file.h"
-#include "core/tiles/rows_schedule.h"
+#include "core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include "core/ir/bodies.h"
 #include "core/graph/number_guard.h"
 #include "core/graph/pending.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/functions/derived_scope.h"
 #include "core/graph/post_order.h"
 #include "core/op/primitives.h"
@@ -81,7 +81,7 @@ void append_topological(const NodePtr& root, Numbering& number, std::vector<Node
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
-// What is a size in the key, visit_sizes() of core/ir/varying.h knows.
+// What is a size in the key, visit_sizes() of core/ir/dynamic_sizes.h knows.
 class KeyWriter {
   static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
 

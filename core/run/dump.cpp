@@ -63,7 +63,7 @@ std::vector<NodePtr> roots_to_plan() {
 
 }  // namespace
 
-StepLedger plan_pending() { return plan_pending_in_full().ledger; }
+MemoryReport plan_pending() { return plan_pending_in_full().report; }
 
 PendingPlan plan_pending_in_full() {
   const std::vector<NodePtr> roots = roots_to_plan();
@@ -77,7 +77,7 @@ PendingPlan plan_pending_in_full() {
   for (size_t k = 0; k < plan.kernels.size(); ++k) {
     for (const Place& place : places[k]) plan.kernels[k].places.push_back(place.str());
   }
-  plan.ledger = make_ledger(captured, plan.step);
+  plan.report = make_memory_report(captured, plan.step);
   return plan;
 }
 

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/memory/ledger.h"
+#include "core/memory/memory_report.h"
 #include "core/run/planner.h"
 #include "core/inspect/traffic.h"
 
@@ -23,11 +23,11 @@ struct PendingPlan {
   Graph prepared;                    // what is scheduled
   PlannedStep step;
   std::vector<KernelFacts> kernels;  // with places; parallel to step.kernels
-  StepLedger ledger;
+  MemoryReport report;
 };
 PendingPlan plan_pending_in_full();
 
-// The memory ledger of the pending graph. ValueError unless all of it is on one device that takes kernels.
-StepLedger plan_pending();
+// The memory report of the pending graph. ValueError unless all of it is on one device that takes kernels.
+MemoryReport plan_pending();
 
 }  // namespace heddle

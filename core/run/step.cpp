@@ -12,7 +12,7 @@
 #include "core/run/debug.h"
 #include "core/memory/planned_loop.h"
 #include "core/lower/lower.h"
-#include "core/simplify/once.h"
+#include "core/simplify/precomputed.h"
 #include "core/ir/places.h"
 #include "core/run/planner.h"
 #include "core/inspect/profile.h"
@@ -147,14 +147,14 @@ class StepImpl {
   }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
   const std::vector<std::vector<Place>>& places() const { return places_; }
-  const StepLedger& memory() const { return ledger_; }
+  const MemoryReport& memory() const { return report_; }
 
  private:
   StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
     PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
-    ledger_ = make_ledger(captured, planned);
+    report_ = make_memory_report(captured, planned);
     auto& [scheduled, kernels, plan] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
@@ -175,7 +175,7 @@ class StepImpl {
     if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = step_cache(device_).host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
-    ledger_.measured = std::max(ledger_.measured, device_.memory().live_bytes);
+    report_.measured = std::max(report_.measured, device_.memory().live_bytes);
     StepResult result = collect(captured, own);
     result.own = std::move(own);
     for (const OutputPlan& output : scheduled_.outputs) {
@@ -184,7 +184,7 @@ class StepImpl {
     return result;
   }
 
-  // ---- what is computed once (core/simplify/once.h)
+  // ---- what is computed once (core/simplify/precomputed.h)
   struct Seen {
     std::weak_ptr<Storage> storage;  // weak: an owner more, and it would not be updated in place
     uint64_t version = 0, base = 0;
@@ -407,7 +407,7 @@ class StepImpl {
   std::vector<LoweredKernel> lowered_;
   Plan plan_;
   std::vector<std::vector<Place>> places_;  // by kernel
-  StepLedger ledger_;
+  MemoryReport report_;
   KernelTable kernels_;
   std::unordered_map<const LoweredKernel*, KernelFacts> kernel_facts_;  // made when a profiler asks
   StoragePtr host_;
@@ -427,14 +427,14 @@ StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<
   try {
     return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
   } catch (const OutOfMemory& error) {
-    throw OutOfMemory(error.what() + impl_->note_fullest(), error.ledger());
+    throw OutOfMemory(error.what() + impl_->note_fullest(), error.memory_use());
   }
 }
 void Step::forget_recordings() { impl_->forget_recordings(); }
 size_t Step::kernel_count() const { return impl_->kernel_count(); }
 uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
 const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
-const StepLedger& Step::memory() const { return impl_->memory(); }
+const MemoryReport& Step::memory() const { return impl_->memory(); }
 std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle

@@ -15,8 +15,8 @@
 #include "core/base/caller.h"
 #include "core/contract/device.h"
 #include "core/device/context.h"
-#include "core/memory/ledger.h"
-#include "core/ir/varying.h"
+#include "core/memory/memory_report.h"
+#include "core/ir/dynamic_sizes.h"
 
 namespace heddle {
 
@@ -28,7 +28,7 @@ struct StepResult;
 
 class Step {
  public:
-  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/ir/varying.h.
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/ir/dynamic_sizes.h.
   static std::shared_ptr<Step> compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies);
   ~Step();
   // Enqueues the step on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
@@ -40,7 +40,7 @@ class Step {
   // The user's lines that each kernel computes, by kernel; those of the graph that this step was compiled for (core/ir/places.h).
   const std::vector<std::vector<Place>>& places() const;
   // What it needs, for what, and what was held when it ran last.
-  const StepLedger& memory() const;
+  const MemoryReport& memory() const;
   // "; computes model.cpp:17": the places of the kernels that an error's text names, or "".
   std::string places_note(std::string_view text) const;
 

@@ -1,5 +1,5 @@
 #include "core/schedule/schedule.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 

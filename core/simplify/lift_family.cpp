@@ -3,7 +3,7 @@
 
 #include "core/simplify/join_parts.h"
 #include "core/simplify/make_vertices.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {
@@ -107,7 +107,7 @@ int FamilyLifter::lying(Family& family) {
   if (family.rows) leaf.view = *leaf.view.reshape(part.shape.with(0, parts_of(family) * part.shape[0]));
   IrNode node{&ops::leaf_op, {}, {}, leaf.view.shape, part.dtype, static_cast<int>(out_.leaves.size())};
   out_.leaves.push_back(leaf);
-  // Sizes that vary (core/ir/varying.h) move behind the parts, and with them the distance of the parts.
+  // Sizes that vary (core/ir/dynamic_sizes.h) move behind the parts, and with them the distance of the parts.
   const auto dimensions = static_cast<uint16_t>(part.varies & varies::dimensions);
   node.varies = family.rows ? part.varies : static_cast<uint16_t>((part.varies & ~varies::dimensions) | (dimensions << 1) | (dimensions != 0 ? varies::numbers : 0));
   return out_.add(std::move(node));

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "core/simplify/rules_patterns.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

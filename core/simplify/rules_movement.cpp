@@ -3,7 +3,7 @@
 
 #include "core/ir/access.h"
 #include "core/simplify/simplifier.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {
@@ -50,7 +50,7 @@ std::optional<int> concat_of_slices(Simplifier& graph, const IrNode& node) {
   return graph.make({&ops::slice_op, first.attrs, {first.inputs[0]}, node.shape, node.dtype});
 }
 
-// Whether the sizes of a vertex and its input can only be equal by chance: of other sizes it does something (core/ir/varying.h).
+// Whether the sizes of a vertex and its input can only be equal by chance: of other sizes it does something (core/ir/dynamic_sizes.h).
 bool resizes(const Simplifier& graph, const IrNode& node) { return ((node.varies ^ graph.at(node.inputs[0]).varies) & varies::dimensions) != 0; }
 
 bool is_whole_slice(const IrNode& node) {

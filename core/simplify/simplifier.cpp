@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "core/ir/access.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

@@ -6,7 +6,7 @@
 
 #include "core/ir/access.h"
 #include "core/specialise/rewrites.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

@@ -7,7 +7,7 @@
 #include "core/functions/nn/attention_kernel.h"
 #include "core/specialise/rewrites.h"
 #include "core/simplify/make_vertices.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

@@ -5,9 +5,9 @@
 
 #include "core/specialise/rewrites.h"
 #include "core/simplify/make_vertices.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include "core/base/integers.h"
 #include "core/specialise/rewrites.h"
 #include "core/simplify/make_vertices.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
 
 namespace heddle {

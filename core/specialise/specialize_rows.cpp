@@ -7,9 +7,9 @@
 #include "core/ir/bodies.h"
 #include "core/specialise/rewrites.h"
 #include "core/simplify/make_vertices.h"
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
-#include "core/tiles/rows_schedule.h"
+#include "core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {

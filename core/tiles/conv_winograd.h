@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "core/tiles/conv_schedule.h"
+#include "core/tiles/conv_tiles.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-// heddle plan: the ledger of a step, and how near the prediction comes to what a device measures.
+// heddle plan: the report of a step, and how near the prediction comes to what a device measures.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -15,7 +15,7 @@ using test::expect_user_error;
 using test::Finished;
 using test::run_heddle;
 
-TEST(Plan, LedgerOfTheMlp) {
+TEST(Plan, ReportOfTheMlp) {
   const Finished run = run_heddle({"plan", "mlp:32", "--device", "null:0", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json plan = Json::parse(run.out);

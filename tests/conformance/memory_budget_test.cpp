@@ -17,7 +17,7 @@ namespace {
 enum class Model { gpt, cnn };
 struct Trained {
   std::vector<double> losses;
-  StepLedger ledger;      // of the last step
+  MemoryReport report;      // of the last step
   uint64_t measured = 0;  // the most that was held during it
 };
 
@@ -50,10 +50,10 @@ Trained train(DeviceContext& d, Model which, double share, bool offload, int ste
     optimizer.update();
     optimizer.zero_grad();
     std::optional<MemoryBudget> budget;
-    run.ledger = plan_pending();
+    run.report = plan_pending();
     if (share < 1) {
-      budget.emplace(run.ledger.peak() - static_cast<uint64_t>((1 - share) * static_cast<double>(run.ledger.arena)));
-      run.ledger = plan_pending();
+      budget.emplace(run.report.peak() - static_cast<uint64_t>((1 - share) * static_cast<double>(run.report.arena)));
+      run.report = plan_pending();
     }
     if (i + 1 == steps) step_cache(d).clear();  // arenas of other steps
     d.reset_peak_memory();
@@ -75,24 +75,24 @@ TEST_P(BudgetTraining, LossesAreBitIdenticalAndMemoryFalls) {
   for (const Model model : {Model::gpt, Model::cnn}) {
     const Trained plain = train(device(), model, 1, false, 3), fitted = train(device(), model, 0.75, false, 3);
     expect_same(plain, fitted);
-    EXPECT_LE(static_cast<double>(fitted.ledger.arena), 0.75 * static_cast<double>(plain.ledger.arena) + 1);
-    EXPECT_GT(fitted.ledger.kernels, plain.ledger.kernels);
+    EXPECT_LE(static_cast<double>(fitted.report.arena), 0.75 * static_cast<double>(plain.report.arena) + 1);
+    EXPECT_GT(fitted.report.kernels, plain.report.kernels);
     // What was saved in the plan was saved on the device.
-    EXPECT_NEAR(static_cast<double>(plain.measured) - static_cast<double>(fitted.measured), static_cast<double>(plain.ledger.arena - fitted.ledger.arena),
-                0.1 * static_cast<double>(plain.ledger.arena));
+    EXPECT_NEAR(static_cast<double>(plain.measured) - static_cast<double>(fitted.measured), static_cast<double>(plain.report.arena - fitted.report.arena),
+                0.1 * static_cast<double>(plain.report.arena));
   }
 }
 
 TEST_P(BudgetTraining, OffloadedValuesComeBack) {
   const Trained plain = train(device(), Model::gpt, 1, false, 3), away = train(device(), Model::gpt, 1, true, 3);
   expect_same(plain, away);
-  EXPECT_GT(away.ledger.offloaded, 0u);
-  EXPECT_LT(static_cast<double>(away.ledger.arena), 0.8 * static_cast<double>(plain.ledger.arena));
+  EXPECT_GT(away.report.offloaded, 0u);
+  EXPECT_LT(static_cast<double>(away.report.arena), 0.8 * static_cast<double>(plain.report.arena));
   EXPECT_LT(away.measured, plain.measured);
   // Both together.
   const Trained both = train(device(), Model::gpt, 0.985, true, 3);
   EXPECT_TRUE(std::equal(both.losses.begin(), both.losses.end(), plain.losses.begin()));
-  EXPECT_LE(static_cast<double>(both.ledger.arena), 0.985 * static_cast<double>(away.ledger.arena) + 1);
+  EXPECT_LE(static_cast<double>(both.report.arena), 0.985 * static_cast<double>(away.report.arena) + 1);
 }
 
 TEST_P(BudgetTraining, CompiledFunctionsHaveABudgetOfTheirOwn) {

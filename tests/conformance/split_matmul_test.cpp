@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "core/functions/functions.h"
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 

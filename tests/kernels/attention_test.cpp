@@ -5,7 +5,7 @@
 #include <functional>
 
 #include "core/graph/philox.h"
-#include "core/tiles/attention_schedule.h"
+#include "core/tiles/attention_tiles.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

@@ -9,9 +9,9 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/tiles/conv_schedule.h"
+#include "core/tiles/conv_tiles.h"
 #include "core/dialect/kernel_file.h"
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/printer.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "backend_opencl/declarations.h"

@@ -1,7 +1,7 @@
 // conv.hk and conv_weight_grad.hk: every schedule against plain loops, at sizes that fit no tile, with strides, dilation, padding, groups, layouts and types.
 #include <functional>
 
-#include "core/tiles/conv_schedule.h"
+#include "core/tiles/conv_tiles.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/printer.h"
 #include "tests/kernels/matmul_case.h"
 

@@ -12,20 +12,20 @@
 namespace heddle {
 namespace {
 
-// The ledger of the second step.
-StepLedger planned(const char* text, const char* passes = "all") {
+// The report of the second step.
+MemoryReport planned(const char* text, const char* passes = "all") {
   const PassScope scope(passes);
   const bench::TrainingStep step = bench::make_training_step(text, device("null:0"));
   step.record();
   eval_pending();
   const Tensor loss = step.record();
-  const StepLedger ledger = plan_pending();
+  const MemoryReport report = plan_pending();
   eval_pending();
-  return ledger;
+  return report;
 }
 
 TEST(AccumulatedStep, OfASmallModelIsThatOfTheWholeBatch) {
-  const StepLedger whole = planned("mlp:32"), parts = planned("mlp:32/4"), apart = planned("mlp:32/4", "-parts");
+  const MemoryReport whole = planned("mlp:32"), parts = planned("mlp:32/4"), apart = planned("mlp:32/4", "-parts");
   EXPECT_LE(parts.kernels, whole.kernels + 2);
   EXPECT_LE(parts.arena, whole.arena * 11 / 10);
   EXPECT_GT(apart.kernels, 2 * whole.kernels);
@@ -34,7 +34,7 @@ TEST(AccumulatedStep, OfASmallModelIsThatOfTheWholeBatch) {
 
 TEST(AccumulatedStep, OfALargeModelKeepsOnePartInMemory) {
   for (const char* text : {"mlp:16384/4", "gpt:8x64x2x64/4", "char-gpt:12/4"}) {
-    const StepLedger parts = planned(text), apart = planned(text, "-parts");
+    const MemoryReport parts = planned(text), apart = planned(text, "-parts");
     EXPECT_EQ(parts.arena, apart.arena) << text;
     EXPECT_EQ(parts.kernels, apart.kernels) << text;
   }

@@ -20,7 +20,7 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-// The ledger of the second step, under a budget.
+// The report of the second step, under a budget.
 class Step {
  public:
   explicit Step(const char* text) : step_(bench::make_training_step(text, null_device())) {
@@ -29,7 +29,7 @@ class Step {
     loss_ = step_.record();
   }
   ~Step() { eval_pending(); }
-  StepLedger plan(uint64_t budget) const {
+  MemoryReport plan(uint64_t budget) const {
     const MemoryBudget scope(budget);
     return plan_pending();
   }
@@ -53,7 +53,7 @@ uint64_t least_of(const Step& step) {
 TEST(MemoryBudget, StepsFitWhatTheyAreGivenDownToAMinimumThatHolds) {
   for (const char* text : {"mlp:32", "cnn:16", "gpt:2x32x4x32"}) {
     const Step step(text);
-    const StepLedger free = step.plan(0);
+    const MemoryReport free = step.plan(0);
     const uint64_t least = least_of(step), fixed = free.peak() - free.arena;
     EXPECT_LE(least, free.peak()) << text;
     for (const uint64_t percent : {100, 90, 75, 60, 50, 40, 35, 25}) {
@@ -62,7 +62,7 @@ TEST(MemoryBudget, StepsFitWhatTheyAreGivenDownToAMinimumThatHolds) {
         EXPECT_THROW(step.plan(budget), BudgetError) << text << " " << percent;
         continue;
       }
-      const StepLedger planned = step.plan(budget);
+      const MemoryReport planned = step.plan(budget);
       EXPECT_LE(planned.peak(), budget) << text << " " << percent;
       EXPECT_GE(planned.kernels, free.kernels) << text;
       EXPECT_TRUE(percent < 100 || planned.kernels == free.kernels) << text;

@@ -1,4 +1,4 @@
-// Which lines of this file the kernels of a step name, through the passes; and the ledger of a compiled function.
+// Which lines of this file the kernels of a step name, through the passes; and the report of a compiled function.
 #include "core/ir/places.h"
 
 #include <gtest/gtest.h>
@@ -132,7 +132,7 @@ TEST(Places, NotesNameTheKernelsOfAText) {
   EXPECT_EQ(places_note("nothing known", kernels, places, true), "; computes " + first.str() + ", " + second.str());
 }
 
-TEST(Places, TheLedgerOfACompiledFunction) {
+TEST(Places, TheReportOfACompiledFunction) {
   Tensor w = given({256});
   eval({w});
   auto f = compile([&](const Tensor& x) {
@@ -141,11 +141,11 @@ TEST(Places, TheLedgerOfACompiledFunction) {
   });
   EXPECT_THROW(f.memory(), ValueError);
   f(given({256}));
-  const StepLedger ledger = f.memory();
-  EXPECT_EQ(ledger.inputs + ledger.optimizer_state + ledger.parameters, 2u * 1024);
-  EXPECT_GE(ledger.kernels, 1u);
-  EXPECT_GE(ledger.measured, 2u * 1024);
-  EXPECT_NE(ledger.str().find("held when it ran"), std::string::npos);
+  const MemoryReport report = f.memory();
+  EXPECT_EQ(report.inputs + report.optimizer_state + report.parameters, 2u * 1024);
+  EXPECT_GE(report.kernels, 1u);
+  EXPECT_GE(report.measured, 2u * 1024);
+  EXPECT_NE(report.str().find("held when it ran"), std::string::npos);
   const Tensor y = w * 3;
   EXPECT_EQ(plan_pending().measured, 0u);
   EXPECT_GE(plan_pending().outputs, 1024u);

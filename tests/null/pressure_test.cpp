@@ -38,12 +38,12 @@ void run_step_with_arena(DeviceContext& d) {
 TEST(Pressure, CachesAreGivenBackBeforeAnybodyFails) {
   const auto d = context_of(100 * megabyte);
   run_step_with_arena(*d);
-  const MemoryLedger before = d->ledger();
+  const MemoryUse before = d->memory_use();
   EXPECT_GE(before.arena, 16 * megabyte);
   EXPECT_EQ(step_cache(*d).size(), 1u);
   StoragePtr large;
   EXPECT_NO_THROW(large = d->allocate(90 * megabyte)) << "fits once the arena is gone";
-  EXPECT_EQ(d->ledger().arena, 0u);
+  EXPECT_EQ(d->memory_use().arena, 0u);
   large.reset();
   EXPECT_NO_THROW(run_step_with_arena(*d)) << "planned again";
 }
@@ -56,11 +56,11 @@ TEST(Pressure, OutOfMemorySaysWhoHoldsIt) {
     d->allocate(50 * megabyte);
     FAIL() << "no OutOfMemory";
   } catch (const OutOfMemory& error) {
-    EXPECT_EQ(error.ledger().requested, 50 * megabyte);
-    EXPECT_EQ(error.ledger().live, 60 * megabyte + 1024);
-    EXPECT_EQ(error.ledger().arena, 0u);
-    EXPECT_EQ(error.ledger().cached, d->memory().reserved_bytes - d->memory().live_bytes);
-    EXPECT_EQ(error.ledger().device, 100 * megabyte);
+    EXPECT_EQ(error.memory_use().requested, 50 * megabyte);
+    EXPECT_EQ(error.memory_use().live, 60 * megabyte + 1024);
+    EXPECT_EQ(error.memory_use().arena, 0u);
+    EXPECT_EQ(error.memory_use().cached, d->memory().reserved_bytes - d->memory().live_bytes);
+    EXPECT_EQ(error.memory_use().device, 100 * megabyte);
     for (const char* part : {"null:small", "smaller batch", "in arenas of steps", "cached", "given back"}) EXPECT_TRUE(test::contains(error.what(), part));
   }
   EXPECT_NO_THROW(d->allocate(30 * megabyte));
@@ -100,7 +100,7 @@ TEST(Pressure, FourThreadsShareADevice) {
         EXPECT_EQ(future.bytes().size(), static_cast<size_t>(n) * 4);
         d.event().wait();
         EXPECT_GT(d.memory().live_bytes, 0u);
-        static_cast<void>(d.ledger());
+        static_cast<void>(d.memory_use());
       }
     });
   }

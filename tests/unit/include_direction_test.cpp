@@ -11,6 +11,7 @@
 #include <regex>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace heddle {
@@ -61,9 +62,14 @@ constexpr std::array rooms = {
     "schedule",   // which vertices become one kernel
     "lower",      // a group becomes a kernel
     "memory",     // the arena
-    "inspect",    // dumps and profiles
+    "inspect",    // profiles, traffic, saved launches
     "run",        // plans, launches, caches
     "compile",    // compile(f)
+};
+
+// The last room that a folder outside of core/ may include; others may include all.
+constexpr std::pair<const char*, const char*> last_rooms[] = {
+    {"backend_vulkan", "device"}, {"backend_opencl", "device"}, {"backend_cuda", "device"}, {"io", "graph"}, {"data", "functions"},
 };
 
 // The number of a room by a path such as core/base/shape.h; that of none is the last.
@@ -159,6 +165,20 @@ TEST(IncludeDirection, TheRoomsOfCoreKeepTheirOrder) {
     int lines = 0;
     for (std::string line; std::getline(readme, line); ++lines) {}
     EXPECT_TRUE(lines > 0 && lines <= 10) << "core/" << room << "/README.md: " << lines << " lines";
+  }
+}
+
+TEST(IncludeDirection, FoldersStopAtTheirLastRoom) {
+  for (const auto& [folder, last] : last_rooms) {
+    const size_t limit = room_of(fmt::format("core/{}/", last));
+    for (const fs::path& path : sources(folder)) {
+      std::ifstream in(path);
+      for (std::string line; std::getline(in, line);) {
+        const std::string target = included(line);
+        if (target.rfind("core/", 0) != 0) continue;
+        EXPECT_LE(room_of(target), limit) << path.string() << ": " << line;
+      }
+    }
   }
 }
 

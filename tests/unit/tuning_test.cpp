@@ -9,7 +9,7 @@
 
 #include "core/base/error.h"
 #include "core/dialect/builtin_files.h"
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/tunable_space.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/temporary_folder.h"

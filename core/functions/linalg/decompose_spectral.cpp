@@ -8,7 +8,7 @@
 #include "core/functions/build.h"
 #include "core/functions/linalg/linalg_rows.h"
 #include "core/op/primitives.h"
-#include "core/tiles/linalg_schedule.h"
+#include "core/tiles/linalg_tiles.h"
 
 namespace heddle::linalg {
 namespace {

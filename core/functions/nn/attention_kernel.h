@@ -5,7 +5,7 @@
 #pragma once
 
 #include "core/functions/nn/attention_problem.h"
-#include "core/tiles/attention_schedule.h"
+#include "core/tiles/attention_tiles.h"
 
 namespace heddle {
 

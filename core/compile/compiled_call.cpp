@@ -1,4 +1,4 @@
-#include "core/compile/program.h"
+#include "core/compile/compiled_call.h"
 
 #include <fmt/format.h>
 
@@ -10,14 +10,14 @@ namespace heddle {
 
 // ---- running
 
-const Tensor* Program::resolve(const Place& place, const std::vector<const Tensor*>& arguments,
+const Tensor* CompiledCall::resolve(const Place& place, const std::vector<const Tensor*>& arguments,
                                const std::vector<std::shared_ptr<TensorImpl>>& impls) const {
   if (place.kind == Place::Kind::argument) return arguments[static_cast<size_t>(place.index)];
   if (place.kind == Place::Kind::handle) return place.handle;
   return &impls[static_cast<size_t>(place.index)]->grad;
 }
 
-bool Program::fits_group(size_t g, const std::vector<const Tensor*>& arguments) {
+bool CompiledCall::fits_group(size_t g, const std::vector<const Tensor*>& arguments) {
   const Group& group = groups_[g];
   const std::shared_ptr<TensorImpl>& impl = resolve(group.place, arguments, found_)->impl();
   if (!impl || !impl->node) return false;
@@ -30,7 +30,7 @@ bool Program::fits_group(size_t g, const std::vector<const Tensor*>& arguments) 
   return true;
 }
 
-bool Program::fits_leaves() {
+bool CompiledCall::fits_leaves() {
   storages_.assign(written_slots_.size(), nullptr);
   for (const Leaf& leaf : leaves_) {
     if (leaf.slot < 0) continue;
@@ -47,7 +47,7 @@ bool Program::fits_leaves() {
   return true;
 }
 
-bool Program::fits(const std::vector<const Tensor*>& arguments) {
+bool CompiledCall::fits(const std::vector<const Tensor*>& arguments) {
   release();
   if (!valid_->load(std::memory_order_acquire)) return false;
   bool all = true;
@@ -61,12 +61,12 @@ bool Program::fits(const std::vector<const Tensor*>& arguments) {
   return false;
 }
 
-void Program::release() {
+void CompiledCall::release() {
   found_.clear();
   storages_.clear();
 }
 
-void Program::update(const Update& update, const StepOutput& output) {
+void CompiledCall::update(const Update& update, const StepOutput& output) {
   TensorImpl& impl = *found_[static_cast<size_t>(update.group)];
   const NodePtr& old = impl.node;
   // Nobody else knows the old node: it may stand for the new value.
@@ -83,7 +83,7 @@ void Program::update(const Update& update, const StepOutput& output) {
   impl.set_node(std::move(next));
 }
 
-void Program::run(const std::vector<Tensor*>& results) {
+void CompiledCall::run(const std::vector<Tensor*>& results) {
   Capture bound;
   bound.storages = std::move(storages_);
   bound.bases = bases_;
@@ -118,7 +118,7 @@ void Program::run(const std::vector<Tensor*>& results) {
 }
 
 // Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after the next one.
-const ResultSet* Program::make_results(StepResult& result) {
+const ResultSet* CompiledCall::make_results(StepResult& result) {
   constexpr size_t most_sets = 3;
   constexpr uint64_t most_bytes = 256 << 10;
   uint64_t bytes = 0;
@@ -145,7 +145,7 @@ const ResultSet* Program::make_results(StepResult& result) {
   return &set;
 }
 
-const ResultSet* Program::reusable() const {
+const ResultSet* CompiledCall::reusable() const {
   const auto free = [](const Tensor& t) {
     const std::shared_ptr<TensorImpl>& impl = t.impl();
     return impl.use_count() == 1 && impl->node.use_count() == 1 && !impl->requires_grad && !impl->node->tracks && !impl->grad.impl() && impl->hooks.empty();
@@ -161,7 +161,7 @@ const ResultSet* Program::reusable() const {
 
 // ---- comparing and watching
 
-std::string_view Program::difference(const Program& other) const {
+std::string_view CompiledCall::difference(const CompiledCall& other) const {
   if (device_ != other.device_) return "the device";
   if (groups_ != other.groups_ || aliases_ != other.aliases_) return "the tensors that it reads";
   if (leaves_ != other.leaves_) return "how the tensors that it reads lie in memory";
@@ -172,7 +172,7 @@ std::string_view Program::difference(const Program& other) const {
   return made_ != other.made_ || results_ != other.results_ ? "the results" : "";
 }
 
-void Program::watch() {
+void CompiledCall::watch() {
   const auto add = [this](const Place& place) {
     if (place.kind != Place::Kind::handle) return;
     trace::watch(*place.handle, valid_);
@@ -183,15 +183,15 @@ void Program::watch() {
   for (const Rebind& rebind : rebinds_) add(rebind.place);
 }
 
-Program::~Program() {
+CompiledCall::~CompiledCall() {
   for (const Tensor* handle : watched_) trace::unwatch(handle, valid_);
 }
 
 // ---- making
 
-class Program::Builder {
+class CompiledCall::Builder {
  public:
-  Builder(Program& program, const Trace& trace, const Region& region) : p_(program), trace_(trace), region_(region) {}
+  Builder(CompiledCall& program, const Trace& trace, const Region& region) : p_(program), trace_(trace), region_(region) {}
 
   void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
     p_.device_ = region_.device;
@@ -378,7 +378,7 @@ class Program::Builder {
     return -1;
   }
 
-  Program& p_;
+  CompiledCall& p_;
   const Trace& trace_;
   const Region& region_;
   std::vector<const Tensor*> survivors_;
@@ -386,7 +386,7 @@ class Program::Builder {
   std::unordered_map<const Node*, int> group_of_node_, output_of_;
 };
 
-Program::Program(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
+CompiledCall::CompiledCall(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
   Builder(*this, trace, region).run(arguments, results);
 }
 

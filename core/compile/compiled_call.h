@@ -1,4 +1,4 @@
-// Program: a traced call of a function as something that can run again without the function.
+// CompiledCall: a traced call of a function as something that can run again without the function.
 //
 // Purpose: which tensors of the caller the recorded step reads (and must still look the same), where host numbers come from, and which tensors
 // the results are put into. Made from a Trace and the Region that the call recorded; core/compile/compiled.cpp decides when it may be used.
@@ -29,21 +29,21 @@ struct ResultSet {
   std::vector<Tensor> made;
 };
 
-class Program {
+class CompiledCall {
  public:
   // `arguments` and `results` are the caller's handles, in order. The trace has ended, the region was prepared and not run. Throws NotReplayable.
-  Program(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
-  ~Program();
-  Program(const Program&) = delete;
-  Program& operator=(const Program&) = delete;
+  CompiledCall(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  ~CompiledCall();
+  CompiledCall(const CompiledCall&) = delete;
+  CompiledCall& operator=(const CompiledCall&) = delete;
 
   // Where they differ; empty: both do the same with the same tensors.
-  std::string_view difference(const Program& other) const;
-  bool same_as(const Program& other) const { return difference(other).empty(); }
+  std::string_view difference(const CompiledCall& other) const;
+  bool same_as(const CompiledCall& other) const { return difference(other).empty(); }
   // From now on reports when a handle that it reads or writes is gone.
   void watch();
   // Takes the closures of a later call of the same program.
-  void renew(Program& later) { actions_ = std::move(later.actions_); }
+  void renew(CompiledCall& later) { actions_ = std::move(later.actions_); }
 
   // Whether every tensor still is what the recorded step was planned for, and which.
   bool fits(const std::vector<const Tensor*>& arguments);

@@ -1,4 +1,4 @@
-#include "core/ir/varying.h"
+#include "core/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-#include "core/tiles/conv_schedule.h"
+#include "core/tiles/conv_tiles.h"
 
 #include <fmt/format.h>
 

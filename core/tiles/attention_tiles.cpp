@@ -1,4 +1,4 @@
-#include "core/tiles/attention_schedule.h"
+#include "core/tiles/attention_tiles.h"
 
 #include <fmt/format.h>
 

@@ -1,4 +1,4 @@
-// The memory ledger of a step: who needs how many bytes, before anything runs.
+// The memory report of a step: who needs how many bytes, before anything runs.
 //
 // Purpose: `heddle plan`, plan_pending() (core/run/dump.h: before anything runs) and Compiled::memory(). What is held before the step is told apart by what the step does with it; temporaries by where they
 // came from, at the moment when most of them are alive. Invariants: arena >= lower_bound; activations + gradients + workspace = lower_bound.
@@ -14,7 +14,7 @@ namespace heddle {
 struct Capture;
 struct PlannedStep;
 
-struct StepLedger {
+struct MemoryReport {
   // Held before the step, in bytes.
   uint64_t parameters = 0;       // leaves that gradients flow into
   uint64_t optimizer_state = 0;  // other leaves that the step updates
@@ -35,6 +35,6 @@ struct StepLedger {
   std::string str() const;
 };
 
-StepLedger make_ledger(const Capture& captured, const PlannedStep& step);
+MemoryReport make_memory_report(const Capture& captured, const PlannedStep& step);
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include "core/tiles/matmul_schedule.h"
+#include "core/tiles/matmul_tiles.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <string>
 
 #include "core/base/integers.h"
-#include "core/tiles/matmul_gpu_schedule.h"
+#include "core/tiles/matmul_gpu_tiles.h"
 
 #include "core/tiles/tuning.h"
 

@@ -1,4 +1,4 @@
-#include "core/tiles/matmul_gpu_schedule.h"
+#include "core/tiles/matmul_gpu_tiles.h"
 
 #include <string_view>
 #include <vector>

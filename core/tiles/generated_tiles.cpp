@@ -1,4 +1,4 @@
-#include "core/tiles/generated_schedule.h"
+#include "core/tiles/generated_tiles.h"
 
 #include <fmt/format.h>
 

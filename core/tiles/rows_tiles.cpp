@@ -1,4 +1,4 @@
-#include "core/tiles/rows_schedule.h"
+#include "core/tiles/rows_tiles.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/tiles/linalg_schedule.h"
+#include "core/tiles/linalg_tiles.h"
 
 #include <algorithm>
 #include <string>

@@ -1,4 +1,4 @@
-#include "core/simplify/once.h"
+#include "core/simplify/precomputed.h"
 
 #include <algorithm>
 #include <set>
