@@ -23,7 +23,7 @@ bool differentiable(const Tensor& x) { return x.defined() && is_float(x.dtype())
 
 }  // namespace
 
-Recording::Recording(std::string who, std::span<Tensor* const> places) : who_(std::move(who)), outer_mode_(grad_mode()) {
+Linearization::Linearization(std::string who, std::span<Tensor* const> places) : who_(std::move(who)), outer_mode_(grad_mode()) {
   for (size_t i = 0; i < places.size(); ++i) {
     Tensor& place = *places[i];
     if (differentiable(place)) place = autograd::stand_in(place);
@@ -31,13 +31,13 @@ Recording::Recording(std::string who, std::span<Tensor* const> places) : who_(st
   }
 }
 
-bool Recording::tracked(std::span<const Tensor> others) const {
+bool Linearization::tracked(std::span<const Tensor> others) const {
   bool any = outside_;
   for (const Tensor& other : others) any = any || (other.defined() && other.requires_grad());
   return any;
 }
 
-void Recording::finish(std::span<Tensor* const> places) {
+void Linearization::finish(std::span<Tensor* const> places) {
   std::vector<Tensor> stand_ins;
   for (const Tensor& input : inputs_) {
     if (differentiable(input)) stand_ins.push_back(input);
@@ -50,7 +50,7 @@ void Recording::finish(std::span<Tensor* const> places) {
   }
 }
 
-std::vector<Tensor> Recording::pull(std::span<const Tensor> cotangents) const {
+std::vector<Tensor> Linearization::pull(std::span<const Tensor> cotangents) const {
   if (cotangents.size() != outputs_.size()) {
     throw GradError(fmt::format("[{}] the function gave {} tensors, but there are {} cotangents", who_, outputs_.size(), cotangents.size()));
   }
@@ -82,7 +82,7 @@ std::vector<Tensor> Recording::pull(std::span<const Tensor> cotangents) const {
   return result;
 }
 
-std::vector<Tensor> Recording::push(std::span<const Tensor> tangents) const {
+std::vector<Tensor> Linearization::push(std::span<const Tensor> tangents) const {
   if (tangents.size() != inputs_.size()) {
     throw GradError(fmt::format("[{}] the function takes {} tensors, but there are {} tangents", who_, inputs_.size(), tangents.size()));
   }
@@ -111,7 +111,7 @@ std::vector<Tensor> Recording::push(std::span<const Tensor> tangents) const {
   return result;
 }
 
-std::vector<Tensor> Recording::gradient() const {
+std::vector<Tensor> Linearization::gradient() const {
   if (outputs_.empty() || !differentiable(outputs_[0]) || outputs_[0].numel() != 1) {
     throw GradError(fmt::format("[{}] the function must give a floating tensor with one element (first, if it gives several), not {}; reduce it (sum, mean), or "
                                 "use vjp, jacrev or jacfwd",
@@ -145,7 +145,7 @@ Shape joined(const Tensor& output, const Tensor& input) {
 
 }  // namespace
 
-std::vector<std::vector<Tensor>> Recording::jacobian(bool forward) const {
+std::vector<std::vector<Tensor>> Linearization::jacobian(bool forward) const {
   const auto check = [&](const std::vector<Tensor>& all, const char* what) {
     for (size_t i = 0; i < all.size(); ++i) {
       if (!differentiable(all[i])) throw GradError(fmt::format("[{}] {} {} is {}: only floating tensors have Jacobians", who_, what, i, all[i].defined() ? show(all[i]) : "an empty handle"));

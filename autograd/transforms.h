@@ -35,10 +35,10 @@ namespace heddle {
 namespace detail {
 
 // One recorded run of a function, and what follows from it.
-class Recording {
+class Linearization {
  public:
   // Puts fresh stand-ins into `places`, which are the tensors to differentiate by.
-  Recording(std::string who, std::span<Tensor* const> places);
+  Linearization(std::string who, std::span<Tensor* const> places);
   // Calls run() with gradients recorded.
   template <class Run>
   auto run(const Run& run) {
@@ -93,15 +93,15 @@ std::vector<Tensor*> chosen_places(Tuple& arguments) {
 }
 
 // f recorded over `arguments` with stand-ins for those with the numbers I...; gives the result.
-// f recorded over `given` with stand-ins for the arguments with the numbers I...: {result, recording}.
+// f recorded over `given` with stand-ins for the arguments with the numbers I...: {result, linearization}.
 template <size_t... I, class F, class Tuple>
 auto record(std::string who, F& f, const Tuple& given) {
   Tuple arguments = given;
   const std::vector<Tensor*> places = chosen_places<I...>(arguments);
-  auto recording = std::make_shared<Recording>(std::move(who), places);
-  auto result = recording->run([&] { return std::apply(f, std::as_const(arguments)); });
-  recording->finish(tree::places(result));
-  return std::pair(std::move(result), std::move(recording));
+  auto linearization = std::make_shared<Linearization>(std::move(who), places);
+  auto result = linearization->run([&] { return std::apply(f, std::as_const(arguments)); });
+  linearization->finish(tree::places(result));
+  return std::pair(std::move(result), std::move(linearization));
 }
 
 template <class T>
@@ -136,17 +136,17 @@ template <size_t... I, class F>
 auto value_and_grad(Numbers<I...>, std::string who, F f) {
   return [f = std::make_shared<F>(std::move(f)), who = std::move(who)]<class... Args>(const Args&... args) {
     const std::tuple<std::decay_t<Args>...> given(args...);
-    auto [result, recording] = record<I...>(who, *f, given);
-    return std::pair(std::move(result), tree::with(chosen<I...>(given), recording->gradient()));
+    auto [result, linearization] = record<I...>(who, *f, given);
+    return std::pair(std::move(result), tree::with(chosen<I...>(given), linearization->gradient()));
   };
 }
 template <size_t... I, class F>
 auto jacobian(Numbers<I...>, std::string who, bool forward, F f) {
   return [f = std::make_shared<F>(std::move(f)), who = std::move(who), forward]<class... Args>(const Args&... args) {
     const std::tuple<std::decay_t<Args>...> given(args...);
-    auto [result, recording] = record<I...>(who, *f, given);
+    auto [result, linearization] = record<I...>(who, *f, given);
     const auto like = chosen<I...>(given);
-    const std::vector<std::vector<Tensor>> rows = recording->jacobian(forward);
+    const std::vector<std::vector<Tensor>> rows = linearization->jacobian(forward);
     size_t next = 0;
     using Result = std::decay_t<decltype(result)>;
     return tree::Nested<Result, std::decay_t<decltype(like)>>::make(result, [&] { return tree::with(like, rows[next++]); });
@@ -173,10 +173,10 @@ template <class F, class... Args>
   requires std::invocable<F&, const Args&...>
 auto vjp(F f, const Args&... args) {
   const std::tuple<std::decay_t<Args>...> given(args...);
-  auto [result, recording] = detail::record_all("vjp", f, given);
+  auto [result, linearization] = detail::record_all("vjp", f, given);
   using Result = std::decay_t<decltype(result)>;
-  auto pull = [recording = recording, given](const Result& cotangent) {
-    auto all = tree::with(given, recording->pull(tree::tensors(cotangent)));
+  auto pull = [linearization = linearization, given](const Result& cotangent) {
+    auto all = tree::with(given, linearization->pull(tree::tensors(cotangent)));
     if constexpr (sizeof...(Args) == 1) return std::get<0>(std::move(all));
     else return all;
   };
@@ -187,16 +187,16 @@ auto vjp(F f, const Args&... args) {
 // tangent: theirs come back undefined.
 template <class F, class T>
 auto jvp(F f, const T& primal, const T& tangent) {
-  auto [result, recording] = detail::record_all("jvp", f, primal);
-  auto pushed = tree::with(result, recording->push(tree::tensors(tangent)));
+  auto [result, linearization] = detail::record_all("jvp", f, primal);
+  auto pushed = tree::with(result, linearization->push(tree::tensors(tangent)));
   return std::pair(std::move(result), std::move(pushed));
 }
 
 // {f(primal), push}: push(tangent) is jvp without calling f again; several arguments as in jvp.
 template <class F, class T>
 auto linearize(F f, const T& primal) {
-  auto [result, recording] = detail::record_all("linearize", f, primal);
-  auto push = [recording = recording, result = result](const T& tangent) { return tree::with(result, recording->push(tree::tensors(tangent))); };
+  auto [result, linearization] = detail::record_all("linearize", f, primal);
+  auto push = [linearization = linearization, result = result](const T& tangent) { return tree::with(result, linearization->push(tree::tensors(tangent))); };
   return std::pair(std::move(result), std::move(push));
 }
 

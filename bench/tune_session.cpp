@@ -8,7 +8,7 @@
 
 #include "core/base/error.h"
 #include "core/base/text_stream.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 
 namespace heddle::bench {
 namespace {
@@ -93,7 +93,7 @@ Trial TuneSession::trial(const TuningKey& key, const Bindings& values, bool care
     failed(Trial::Status::launch, error);
   }
   device_.synchronize();
-  step_cache(device_).clear();  // a candidate's plan is not needed again
+  graph_cache(device_).clear();  // a candidate's plan is not needed again
   return trial;
 }
 

@@ -73,7 +73,7 @@ void Module::note_call(const Module& part) const {
     return named.second.requires_grad() && std::none_of(own.begin(), own.end(), same);
   };
   if (std::none_of(parameters.begin(), parameters.end(), forgotten)) return;
-  const std::string place = current_place().str();
+  const std::string place = current_line().str();
   print_error("heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, as in fc1 = add(\"fc1\", nn::Linear(784, 128))\n", kind(), part.kind(),
              place.empty() ? "" : " (" + place + ")");
 }

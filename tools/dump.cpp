@@ -40,11 +40,11 @@ DumpWhat parse_what(const std::string& name) {
 
 std::string render(const DumpOptions& o, DumpWhat what, const DeviceContext& device) {
   if (o.format == "text") return dump_pending(what);
-  const PendingPlan plan = plan_pending_in_full();
+  const FullPlan full = plan_pending_in_full();
   const std::string title = fmt::format("{} on {}", o.step, device.id());
   if (o.format == "html") return step_html(plan, title);
-  if (what == DumpWhat::graph) return graph_dot(plan.recorded, title);
-  if (what == DumpWhat::simplified) return graph_dot(plan.prepared, title);
+  if (what == DumpWhat::graph) return graph_dot(full.recorded, title);
+  if (what == DumpWhat::simplified) return graph_dot(full.prepared, title);
   return kernels_dot(plan, title);
 }
 

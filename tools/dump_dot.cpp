@@ -62,20 +62,20 @@ std::string graph_dot(const Graph& graph, const std::string& title) {
   return text + "}\n";
 }
 
-std::string kernels_dot(const PendingPlan& plan, const std::string& title) {
-  const Graph& graph = plan.step.scheduled.graph;
+std::string kernels_dot(const FullPlan& full, const std::string& title) {
+  const Graph& graph = full.plan.scheduled.graph;
   std::string text = head(title);
   std::map<int, size_t> writer;  // vertex -> kernel
-  for (size_t k = 0; k < plan.step.kernels.size(); ++k) {
-    const KernelFacts& f = plan.kernels[k];
+  for (size_t k = 0; k < full.plan.kernels.size(); ++k) {
+    const KernelFacts& f = full.kernels[k];
     const std::string ops = f.ops.size() > 60 ? f.ops.substr(0, 58) + ".." : f.ops;
-    text += fmt::format("  k{} [label={}];\n", k, lines({fmt::format("{} {}", k, f.name), ops, fmt::format("{} moved", bytes_text(f.bytes())), f.places.empty() ? "" : f.places[0]}));
-    for (const int vertex : plan.step.kernels[k].writes) writer[vertex] = k;
+    text += fmt::format("  k{} [label={}];\n", k, lines({fmt::format("{} {}", k, f.name), ops, fmt::format("{} moved", bytes_text(f.bytes())), f.lines.empty() ? "" : f.lines[0]}));
+    for (const int vertex : full.plan.kernels[k].writes) writer[vertex] = k;
   }
   std::set<int> inputs;
-  for (size_t k = 0; k < plan.step.kernels.size(); ++k) {
+  for (size_t k = 0; k < full.plan.kernels.size(); ++k) {
     std::set<std::pair<int, int>> drawn;
-    plan.step.kernels[k].for_each_binding([&](const SlotRef& slot, Access access) {
+    full.plan.kernels[k].for_each_binding([&](const SlotRef& slot, Access access) {
       if (access == Access::write || !drawn.insert({static_cast<int>(slot.kind), slot.index}).second) return;
       if (slot.kind == SlotRef::Kind::input) {
         if (inputs.insert(slot.index).second) text += fmt::format("  i{} [label=\"input {}\", fillcolor=\"#dff0dc\"];\n", slot.index, slot.index);

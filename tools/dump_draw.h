@@ -12,10 +12,10 @@
 namespace heddle::tools {
 
 // Kernels as boxes, the values between them as arrows with their bytes.
-std::string kernels_dot(const PendingPlan& plan, const std::string& title);
+std::string kernels_dot(const FullPlan& full, const std::string& title);
 // Vertices as boxes.
 std::string graph_dot(const Graph& graph, const std::string& title);
-std::string step_html(const PendingPlan& plan, const std::string& title);
+std::string step_html(const FullPlan& full, const std::string& title);
 
 // "%12 = matmul (32, 128) f32".
 std::string vertex_text(const Graph& graph, int id);

@@ -52,14 +52,14 @@ size_t kind_of(const IrNode& node) {
 
 std::string card(const std::string& value, const char* name) { return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape_markup(value), name); }
 
-std::string cards(const PendingPlan& plan) {
+std::string cards(const FullPlan& full) {
   double bytes = 0, flops = 0;
-  for (const KernelFacts& f : plan.kernels) {
+  for (const KernelFacts& f : full.kernels) {
     bytes += f.bytes();
     flops += f.flops;
   }
-  const MemoryReport& l = plan.report;
-  std::string text = "<div class=cards>\n" + card(std::to_string(plan.kernels.size()), "kernels") + card(bytes_text(bytes), "moved by them") + card(fmt::format("{:.1f}", flops * 1e-6), "million operations");
+  const MemoryReport& l = full.report;
+  std::string text = "<div class=cards>\n" + card(std::to_string(full.kernels.size()), "kernels") + card(bytes_text(bytes), "moved by them") + card(fmt::format("{:.1f}", flops * 1e-6), "million operations");
   text += card(bytes_text(static_cast<double>(l.arena)), "arena") + card(bytes_text(static_cast<double>(l.lower_bound)), "alive at once, at most") + card(bytes_text(static_cast<double>(l.all_values)), "all values together");
   return text + card(bytes_text(static_cast<double>(l.parameters)), "parameters") + card(bytes_text(static_cast<double>(l.peak())), "predicted peak") + "</div>\n";
 }
@@ -67,11 +67,11 @@ std::string cards(const PendingPlan& plan) {
 // Time runs to the right, one column per kernel; addresses run up, blocks of the arena one above the other.
 class ArenaMap {
  public:
-  explicit ArenaMap(const PendingPlan& plan) : plan_(plan), graph_(plan.step.scheduled.graph) {
-    for (const Lifetime& life : plan.step.plan.lifetimes) last_ = std::max(last_, life.last);
-    last_ = std::max(last_, static_cast<int>(plan.kernels.size()) - 1);
+  explicit ArenaMap(const FullPlan& full) : full_(full), graph_(full.plan.scheduled.graph) {
+    for (const Lifetime& life : full.plan.memory.lifetimes) last_ = std::max(last_, life.last);
+    last_ = std::max(last_, static_cast<int>(full.kernels.size()) - 1);
     double start = 0;
-    for (const uint64_t bytes : plan.step.plan.arena.block_bytes) {
+    for (const uint64_t bytes : full.plan.memory.arena.block_bytes) {
       block_start_.push_back(start);
       start += static_cast<double>(bytes);
     }
@@ -85,7 +85,7 @@ class ArenaMap {
     const double least = std::min(width, std::max(700.0, left + 3.0 * (last_ + 1) + 16));
     std::string text = fmt::format("<svg style=\"width:{0:.0f}px;min-width:{2:.0f}px\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=img aria-label=\"arena map\">\n", width, height, least);
     text += axes();
-    for (size_t i = 0; i < plan_.step.plan.lifetimes.size(); ++i) text += rectangle(i);
+    for (size_t i = 0; i < full_.plan.memory.lifetimes.size(); ++i) text += rectangle(i);
     return text + live() + "</svg>\n";
   }
 
@@ -106,11 +106,11 @@ class ArenaMap {
     return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=middle>kernel</text>\n", left + column_ * (last_ + 1) / 2, top + plot + 31);
   }
 
-  std::string kernel_name(int k) const { return k < static_cast<int>(plan_.kernels.size()) ? fmt::format("{} {}", k, plan_.kernels[static_cast<size_t>(k)].name) : "the end"; }
+  std::string kernel_name(int k) const { return k < static_cast<int>(full_.kernels.size()) ? fmt::format("{} {}", k, full_.kernels[static_cast<size_t>(k)].name) : "the end"; }
 
   std::string rectangle(size_t i) const {
-    const Lifetime& life = plan_.step.plan.lifetimes[i];
-    const Placement& place = plan_.step.plan.arena.placements[i];
+    const Lifetime& life = full_.plan.memory.lifetimes[i];
+    const Placement& place = full_.plan.memory.arena.placements[i];
     const double address = block_start_.at(static_cast<size_t>(place.block)) + static_cast<double>(place.offset), bytes = static_cast<double>(life.bytes);
     const IrNode& node = graph_.nodes[static_cast<size_t>(life.vertex)];
     const std::string tip = fmt::format("{}\n{} at {}:{}\nwritten by kernel {}\nlast read by kernel {}", vertex_text(graph_, life.vertex), bytes_text(bytes), place.block, place.offset, kernel_name(life.first), kernel_name(life.last));
@@ -124,22 +124,22 @@ class ArenaMap {
     std::string points;
     for (int k = 0; k <= last_; ++k) {
       double bytes = 0;
-      for (const Lifetime& life : plan_.step.plan.lifetimes) bytes += life.first <= k && k <= life.last ? static_cast<double>(life.bytes) : 0;
+      for (const Lifetime& life : full_.plan.memory.lifetimes) bytes += life.first <= k && k <= life.last ? static_cast<double>(life.bytes) : 0;
       points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x(k), y(bytes), x(k + 1), y(bytes));
     }
     return fmt::format("<polyline class=live points=\"{}\"/>\n", points);
   }
 
-  const PendingPlan& plan_;
+  const FullPlan& full_;
   const Graph& graph_;
   int last_ = 0;
   double total_ = 1, column_ = 1;
   std::vector<double> block_start_;
 };
 
-std::string arena(const PendingPlan& plan) {
+std::string arena(const FullPlan& full) {
   std::string text = "<h2>Arena</h2>\n";
-  if (plan.step.plan.lifetimes.empty()) return text + "<p>This step has no temporaries.</p>\n";
+  if (full.plan.memory.lifetimes.empty()) return text + "<p>This step has no temporaries.</p>\n";
   text += "<p>Each rectangle is a temporary value: from the kernel that writes it to the last that reads it, and the addresses that it has. The dashed line is what is alive at once; rest the pointer on a rectangle to see what it is.</p>\n<div class=legend>";
   for (const Kind& kind : kinds) text += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kind.color, kind.name);
   return text + "</div>\n<div class=scroll>" + ArenaMap(plan).svg() + "</div>\n";
@@ -151,14 +151,14 @@ std::string launch_text(const LoweredKernel& kernel) {
   return fmt::format("{} x {} x {} groups of {}", kernel.groups[0], kernel.groups[1], kernel.groups[2], static_cast<uint64_t>(lanes[0]) * lanes[1] * lanes[2]);
 }
 
-std::string schedule(const PendingPlan& plan) {
+std::string schedule(const FullPlan& full) {
   std::string text = "<h2>Schedule</h2>\n<p>Kernels in the order in which they run; open one to read its source. Bytes: what it must read and write at least once.</p>\n<div class=scroll><table>\n";
   text += "<tr><th class=n>#<th>kernel<th>computes<th class=n>moved<th class=n>M operations<th>launch<th>where</tr>\n";
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    const KernelFacts& f = plan.kernels[k];
-    const LoweredKernel& kernel = plan.step.kernels[k];
+  for (size_t k = 0; k < full.kernels.size(); ++k) {
+    const KernelFacts& f = full.kernels[k];
+    const LoweredKernel& kernel = full.plan.kernels[k];
     text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td class=wide>{}<td class=wide>{}</tr>\n", k, escape_markup(f.name),
-                        escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.places, ", "))));
+                        escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.lines, ", "))));
   }
   return text + "</table></div>\n";
 }
@@ -169,11 +169,11 @@ std::string folded(const char* name, const std::string& content) {
 
 }  // namespace
 
-std::string step_html(const PendingPlan& plan, const std::string& title) {
+std::string step_html(const FullPlan& full, const std::string& title) {
   std::string text = fmt::format("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for {} by heddle dump.</p>\n",
-                                 escape_markup(title), style, escape_markup(title), escape_markup(plan.device));
+                                 escape_markup(title), style, escape_markup(title), escape_markup(full.device));
   text += cards(plan) + arena(plan) + schedule(plan);
-  text += "<h2>Graph</h2>\n" + folded("As recorded", plan.recorded.str()) + folded("After the passes", plan.prepared.str()) + folded("Groups", plan.step.scheduled.str()) + folded("Memory plan", plan.step.plan.str()) + folded("Ledger", plan.report.str());
+  text += "<h2>Graph</h2>\n" + folded("As recorded", full.recorded.str()) + folded("After the passes", full.prepared.str()) + folded("Groups", full.plan.scheduled.str()) + folded("Memory plan", full.plan.memory.str()) + folded("Ledger", full.report.str());
   return text + "</body></html>\n";
 }
 

@@ -13,7 +13,7 @@
 #include "core/base/seconds_since.h"
 #include "core/run/dump.h"
 #include "core/memory/memory_budget.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -79,7 +79,7 @@ void run(const PlanOptions& o) {
   eval_pending();
   MemoryReport report;
   device.synchronize();
-  step_cache(device).clear();  // the first step had an arena without a budget
+  graph_cache(device).clear();  // the first step had an arena without a budget
   set_memory_budget(device, o.budget);
   {
     const Tensor loss = step.record();

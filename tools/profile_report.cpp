@@ -64,8 +64,8 @@ class Roofs {
 std::string cut(const std::string& text, size_t width) { return text.size() <= width ? text : text.substr(0, width - 2) + ".."; }
 
 std::string places_of(const KernelFacts& facts) {
-  if (facts.places.empty()) return "";
-  return facts.places.size() == 1 ? facts.places[0] : fmt::format("{} +{}", facts.places[0], facts.places.size() - 1);
+  if (facts.lines.empty()) return "";
+  return facts.lines.size() == 1 ? facts.lines[0] : fmt::format("{} +{}", facts.lines[0], facts.lines.size() - 1);
 }
 
 double per_second(double amount, double seconds) { return seconds > 0 ? amount / seconds * 1e-9 : 0; }
@@ -114,7 +114,7 @@ Json json_of(const KernelRow& row, const BoundOf& bound) {
   const KernelFacts& f = row.facts;
   Json json{{"device", row.device}, {"kernel", f.name}, {"computes", f.ops}, {"count", row.count}, {"total_seconds", row.total}, {"median_seconds", row.median}};
   json.update({{"bytes", f.bytes()}, {"read_bytes", f.read_bytes}, {"written_bytes", f.written_bytes}, {"flops", f.flops}});
-  json.update({{"gbytes", per_second(f.bytes(), row.median)}, {"gflops", per_second(f.flops, row.median)}, {"where", f.places}});
+  json.update({{"gbytes", per_second(f.bytes(), row.median)}, {"gflops", per_second(f.flops, row.median)}, {"where", f.lines}});
   if (!f.launch.empty()) json["repeat"] = repeat_command(f.launch, row.device);
   json["bound"] = bound.name.empty() ? Json(nullptr) : Json(bound.name);
   json["fraction"] = bound.name.empty() ? Json(nullptr) : Json(bound.fraction);

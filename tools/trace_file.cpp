@@ -32,7 +32,7 @@ Event event(const std::string& name, const char* category, int process, int thre
 Json arguments_of(const KernelFacts& facts, double seconds) {
   Json json{{"computes", facts.ops}, {"bytes", facts.bytes()}, {"flops", facts.flops}};
   if (seconds > 0) json.update({{"GB/s", facts.bytes() / seconds * 1e-9}, {"GFLOP/s", facts.flops / seconds * 1e-9}});
-  if (!facts.places.empty()) json["where"] = facts.places;
+  if (!facts.lines.empty()) json["where"] = facts.lines;
   return json;
 }
 

@@ -71,7 +71,7 @@ struct Reader {
 
 }  // namespace
 
-Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place) {
+Checkpoint checkpoint_of(const RunState& state, const Config& config, const SourceLine& place) {
   TensorMap tensors;
   add_with_prefix(tensors, model_prefix, state.task.model().state_dict());
   add_with_prefix(tensors, optimizer_prefix, state.optimizers.state_dict());
@@ -95,10 +95,10 @@ Checkpoint checkpoint_of(const RunState& state, const Config& config, const Plac
   return {std::move(tensors), std::move(metadata)};
 }
 
-Place restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
+SourceLine restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
   const Reader reader{path, file.metadata};
   for (const auto& [key, value] : identity(state, config)) reader.require_equal(key, value);
-  Place place{reader.number<int64_t>("step")};
+  SourceLine place{reader.number<int64_t>("step")};
   if (state.task.training().stream) place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
   const nn::Plateau::State plateau = state.plateau != nullptr ? reader.plateau() : nn::Plateau::State();

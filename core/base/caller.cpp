@@ -44,11 +44,11 @@ Owner owner_of(const Caller& caller) noexcept {
   return entry.owner;
 }
 
-thread_local Place present;
+thread_local SourceLine present;
 
-// The places of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was recorded earlier, not who calls now.
+// The lines of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was recorded earlier, not who calls now.
 struct Call {
-  Place place;
+  SourceLine line;
   bool recorded;
 };
 struct Calls {
@@ -57,14 +57,14 @@ struct Calls {
 };
 thread_local Calls user_calls;
 
-// Scopes that stand there put back the place of a recorded operation (PlaceScope, which makes its scope inside of std::optional; the judges of watched values).
-bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/places.h") || file.ends_with("core/graph/watched.cpp"); }
+// Scopes that stand there put back the line of a recorded operation (LineScope, which makes its scope inside of std::optional; the judges of watched values).
+bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/source_lines.h") || file.ends_with("core/graph/watched.cpp"); }
 
 // ", called from train.cpp:40": the outermost of the calls under way, where that is another line.
 std::string called_from() {
   const auto noted = std::span(user_calls.list).first(std::min(user_calls.depth, user_calls.list.size()));
-  if (noted.size() < 2 || noted.front().place == present || std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; })) return {};
-  return ", called from " + noted.front().place.str();
+  if (noted.size() < 2 || noted.front().line == present || std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; })) return {};
+  return ", called from " + noted.front().line.str();
 }
 thread_local const CallerScope* innermost = nullptr;
 
@@ -78,29 +78,29 @@ std::string with_function(const std::string& message) {
 
 }  // namespace
 
-std::string Place::str() const {
-  const std::string text = place_of(caller);
+std::string SourceLine::str() const {
+  const std::string text = line_of(caller);
   return text.empty() || !backward ? text : text + " (backward)";
 }
 
-bool Place::operator==(const Place& other) const {
+bool SourceLine::operator==(const SourceLine& other) const {
   return backward == other.backward && caller.line() == other.caller.line() &&
          (caller.file_name() == other.caller.file_name() || std::string_view(caller.file_name()) == other.caller.file_name());
 }
 
-Place current_place() noexcept { return present; }
+SourceLine current_line() noexcept { return present; }
 
-std::string place_of(const Caller& caller) {
+std::string line_of(const Caller& caller) {
   if (caller.line() == 0) return {};
   const std::string_view path = caller.file_name();
   const size_t slash = path.find_last_of('/');
   return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)) + ":" + std::to_string(caller.line());
 }
 
-std::string list_places(std::span<const Place> places, size_t most) {
+std::string list_lines(std::span<const SourceLine> lines, size_t most) {
   std::vector<std::string> users, others;
-  for (const Place& place : places) {
-    if (place.known()) (owner_of(place.caller) == Owner::user ? users : others).push_back(place.str());
+  for (const SourceLine& line : lines) {
+    if (line.known()) (owner_of(line.caller) == Owner::user ? users : others).push_back(line.str());
   }
   const std::vector<std::string>& shown = users.empty() ? others : users;
   std::string text;
@@ -109,7 +109,7 @@ std::string list_places(std::span<const Place> places, size_t most) {
   return text;
 }
 
-std::string with_place(const std::string& thrown) {
+std::string with_line(const std::string& thrown) {
   const std::string message = with_function(thrown);
   if (!present.known() || owner_of(present.caller) != Owner::user) return message;
   const std::string suffix = " (" + present.str() + called_from() + ")";
@@ -150,7 +150,7 @@ std::string_view CallerScope::public_function() {
   return name.starts_with("operator") ? std::string_view() : name;
 }
 
-BackwardScope::BackwardScope(const Place& forward) noexcept : before_(present) {
+BackwardScope::BackwardScope(const SourceLine& forward) noexcept : before_(present) {
   if (forward.known()) present.caller = forward.caller;
   present.backward = true;
 }

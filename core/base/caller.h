@@ -1,16 +1,16 @@
-// Caller, Place: where in the user's program an operation was recorded.
+// Caller, SourceLine: where in the user's program an operation was recorded.
 //
 // Purpose: errors, logs and profiles name the line of the user's own code that is nearest to an operation. A public function that records ends with a
 // parameter `Caller caller = Caller::current()` and opens with `const CallerScope scope(caller);`. Functions of tensors alone, and operators, take their
-// first operand as a TensorArg (core/graph/tensor.h) instead: it notes the place and they stay values that can be called with tensors.
-// A place in the library never replaces one that is there, so what a function composes itself of, or a module's forward(), is its caller's; a place in
+// first operand as a TensorArg (core/graph/tensor.h) instead: it notes the line and they stay values that can be called with tensors.
+// A line in the library never replaces one that is there, so what a function composes itself of, or a module's forward(), is its caller's; a line in
 // any other file does, so a user's module or checkpointed function names its own lines. Files of the library are those below core/, autograd/, nn/, io/ and
-// data/ of its sources, but for nn/models/, which are programs written with it; a place in the C++ standard library (a std::function that calls one)
+// data/ of its sources, but for nn/models/, which are programs written with it; a line in the C++ standard library (a std::function that calls one)
 // counts for nothing.
 // A scope also knows in which function it stands. Where a public function is composed of others, what these refuse carries its name all the same: a message
 // "[index_add] bool has no addition" that is thrown inside fold() becomes "[fold] index_add: bool has no addition".
-// Invariants: functions written in headers pass their caller's place on. Outside of any scope there is no place (line() == 0).
-// Thread safety: the present place belongs to the thread.
+// Invariants: functions written in headers pass their caller's line on. Outside of any scope there is no line (line() == 0).
+// Thread safety: the present line belongs to the thread.
 #pragma once
 
 #include <source_location>
@@ -22,27 +22,27 @@ namespace heddle {
 
 using Caller = std::source_location;
 
-// Where a node was recorded. backward: by a gradient rule, for the operation at that place.
-struct Place {
+// Where a node was recorded. backward: by a gradient rule, for the operation at that line.
+struct SourceLine {
   Caller caller;
   bool backward = false;
 
   bool known() const { return caller.line() != 0; }
-  // "train.cpp:42" or "train.cpp:42 (backward)" (the file without its folders); "" for an unknown place.
+  // "train.cpp:42" or "train.cpp:42 (backward)" (the file without its folders); "" for an unknown line.
   std::string str() const;
-  bool operator==(const Place& other) const;  // one line of one file
+  bool operator==(const SourceLine& other) const;  // one line of one file
 };
 
-// The nearest place of the user's code that this thread is in a public call of.
-Place current_place() noexcept;
-inline Caller current_caller() noexcept { return current_place().caller; }
-// "train.cpp:42", or "" for an unknown place.
-std::string place_of(const Caller& caller);
-// "train.cpp:42, train.cpp:43 (backward) and 3 more"; places of the library itself only where there are no others.
-std::string list_places(std::span<const Place> places, size_t most = 4);
+// The nearest line of the user's code that this thread is in a public call of.
+SourceLine current_line() noexcept;
+inline Caller current_caller() noexcept { return current_line().caller; }
+// "train.cpp:42", or "" for an unknown line.
+std::string line_of(const Caller& caller);
+// "train.cpp:42, train.cpp:43 (backward) and 3 more"; lines of the library itself only where there are no others.
+std::string list_lines(std::span<const SourceLine> lines, size_t most = 4);
 // The message as the caller reads it: with the name of the function called, and " (train.cpp:42)" behind it where a public call is under way; as it is where
-// that place is the library's own or stands there already.
-std::string with_place(const std::string& message);
+// that line is the library's own or stands there already.
+std::string with_line(const std::string& message);
 
 class CallerScope {
  public:
@@ -58,23 +58,23 @@ class CallerScope {
  private:
   bool in_functions() const;
 
-  Place before_;
+  SourceLine before_;
   const CallerScope* outer_;
   const char* function_;
   const char* file_;
   bool by_user_;  // the call stands in the user's code
 };
 
-// What a gradient rule records for the node of that place is marked with it; an unknown place leaves the present one.
+// What a gradient rule records for the node of that line is marked with it; an unknown line leaves the present one.
 class BackwardScope {
  public:
-  explicit BackwardScope(const Place& forward) noexcept;
+  explicit BackwardScope(const SourceLine& forward) noexcept;
   ~BackwardScope();
   BackwardScope(const BackwardScope&) = delete;
   BackwardScope& operator=(const BackwardScope&) = delete;
 
  private:
-  Place before_;
+  SourceLine before_;
 };
 
 }  // namespace heddle

@@ -26,7 +26,7 @@ class Error : public std::runtime_error {
 // the message (core/base/caller.h).
 class UserError : public Error {
  public:
-  explicit UserError(const std::string& message) : Error(with_place(message)) {}
+  explicit UserError(const std::string& message) : Error(with_line(message)) {}
 };
 
 // Shapes that do not fit an op.

@@ -1,4 +1,4 @@
-// compile(f): a callable that does what f does, but from its third call on submits the recorded step instead of running f.
+// compile(f): a callable that does what f does, but from its third call on submits the recorded graph instead of running f.
 //
 //   auto step = compile([&](const Tensor& x, const Tensor& y) {
 //     const Tensor loss = cross_entropy(model(x), y);
@@ -11,7 +11,7 @@
 // state (assigns, optimizer steps). Results carry no gradient history: take gradients inside. With an argument that tracks gradients, f simply
 // runs. Inside another compiled function, and under EagerScope, f simply runs as well.
 //
-// Recorded steps are kept per number and structure of the arguments, values of numbers, shapes, dtypes, devices, layouts in memory and requires_grad
+// Recorded graphs are kept per number and structure of the arguments, values of numbers, shapes, dtypes, devices, layouts in memory and requires_grad
 // flags, grad mode and tuning; the latest 64. f runs twice for each: only what two calls did alike is replayed.
 // What is looked at before every replay, so that it is never stale:
 //   - every Tensor that f read through a handle of its closure, a module or an optimizer is read again through that handle: rebinding it
@@ -25,7 +25,7 @@
 //   - looking at a value inside, numbers put in through host_scalar(float), uploads, several devices: f runs at every call.
 // What C++ does not show: a plain number, flag or pointer of the closure that f reads. Such a change is met by the two calls in the beginning, by f
 // changing its own captures, or at the latest when f runs again for comparison, after 8, 16, 32 and then every 64 replays (CompileOptions::check_every): then
-// the recorded step is thrown away and a line on stderr says so. Hold such numbers in Watched<T>, pass them as arguments, or say check_every = 1.
+// the recorded graph is thrown away and a line on stderr says so. Hold such numbers in Watched<T>, pass them as arguments, or say check_every = 1.
 // f must not count on side effects other than on tensors: it is not called in a replay.
 //
 // Errors: ValueError when f returns no tensor and changes none. An exception of f leaves everything as in a plain loop.
@@ -58,8 +58,8 @@ struct CompileOptions {
 struct CompileStats {
   uint64_t recorded = 0;    // calls that ran f
   uint64_t replayed = 0;    // calls that did not
-  uint64_t stale = 0;       // recorded steps that a comparison threw away though nothing watched had changed
-  size_t programs = 0;      // recorded steps kept
+  uint64_t stale = 0;       // recorded graphs that a comparison threw away though nothing watched had changed
+  size_t programs = 0;      // recorded graphs kept
   std::string refusal;      // why the latest call of f cannot be replayed; empty when it can
 };
 
@@ -190,7 +190,7 @@ struct InvocationOf final : Invocation {
 
 }  // namespace detail
 
-// What compile() gives. Copies share the function and its recorded steps.
+// What compile() gives. Copies share the function and its recorded graphs.
 template <class F>
 class Compiled {
  public:
@@ -205,7 +205,7 @@ class Compiled {
     if constexpr (!std::is_void_v<R>) return std::move(*invocation.result);
   }
   CompileStats stats() const { return shared_->function.stats(); }
-  // What the step that ran last (recorded; on the last of several devices) needs, for what, and what its device held meanwhile. Before the first call,
+  // What the graph that ran last (recorded; on the last of several devices) needs, for what, and what its device held meanwhile. Before the first call,
   // record the work and ask plan_pending() (core/run/dump.h). ValueError when nothing has run that has a plan.
   MemoryReport memory() const { return shared_->function.memory(); }
 

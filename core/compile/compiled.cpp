@@ -14,7 +14,7 @@
 #include "core/graph/number_guard.h"
 #include "core/memory/memory_budget.h"
 #include "core/compile/compiled_call.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/graph/autocast.h"
 #include "core/functions/shape/index_check.h"
 #include "core/graph/transform.h"
@@ -62,9 +62,9 @@ struct CompiledFunction::State {
   mutable std::mutex mutex;
   std::list<Variant> variants;  // latest use first
   CompileStats stats;
-  std::shared_ptr<const Step> latest;  // of the calls that ran f
+  std::shared_ptr<const CompiledGraph> latest;  // of the calls that ran f
 
-  // A confirmed recorded step for this call, or the end.
+  // A confirmed recorded graph for this call, or the end.
   std::list<Variant>::iterator find(const std::vector<uint64_t>& key, const std::vector<const Tensor*>& arguments) {
     return std::find_if(variants.begin(), variants.end(), [&](Variant& v) { return v.confirmed && v.key == key && v.program->fits(arguments); });
   }
@@ -79,7 +79,7 @@ struct CompiledFunction::State {
     ++stats.replayed;
   }
 
-  // Runs f as a plain loop would, and learns from it. `expected`: the step that a replay would have run, or the end.
+  // Runs f as a plain loop would, and learns from it. `expected`: the graph that a replay would have run, or the end.
   void record(Invocation& invocation, std::vector<uint64_t> key, std::list<Variant>::iterator expected) {
     build::take_index_bounds();
     Trace trace;
@@ -115,13 +115,13 @@ struct CompiledFunction::State {
     std::unique_ptr<CompiledCall> program;
     size_t done = 0;
     try {
-      if (lists.empty()) program = make_program(trace, Region{}, arguments, results);
+      if (lists.empty()) program = make_program(trace, Evaluation{}, arguments, results);
       for (; done < lists.size(); ++done) {
-        Region region = prepare_region(*lists[done].front()->device, lists[done]);
-        if (!region.step) trace.refuse(fmt::format("{} takes no kernels", region.device->id()));
-        program = make_program(trace, region, arguments, results);
-        run_region(region);
-        if (region.step) latest = region.step;
+        Evaluation evaluation = prepare_evaluation(*lists[done].front()->device, lists[done]);
+        if (!evaluation.step) trace.refuse(fmt::format("{} takes no kernels", evaluation.device->id()));
+        program = make_program(trace, evaluation, arguments, results);
+        run_evaluation(evaluation);
+        if (evaluation.step) latest = evaluation.step;
       }
     } catch (...) {
       put_back(std::span(lists).subspan(done));
@@ -130,11 +130,11 @@ struct CompiledFunction::State {
     return program;
   }
 
-  static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments,
+  static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments,
                                                const std::vector<const Tensor*>& results) {
     if (!trace.refusal().empty()) return nullptr;
     try {
-      return std::make_unique<CompiledCall>(trace, region, arguments, results);
+      return std::make_unique<CompiledCall>(trace, evaluation, arguments, results);
     } catch (const NotReplayable& why) {
       trace.refuse(why.why);
       return nullptr;
@@ -225,7 +225,7 @@ void CompiledFunction::call(Invocation& invocation) {
     state.replay(*found, invocation);
   } else {
     if (found != state.variants.end()) found->program->release();
-    state.record(invocation, std::move(key), checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded step
+    state.record(invocation, std::move(key), checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded graph
   }
 }
 

@@ -10,16 +10,16 @@ namespace heddle {
 
 // ---- running
 
-const Tensor* CompiledCall::resolve(const Place& place, const std::vector<const Tensor*>& arguments,
+const Tensor* CompiledCall::resolve(const Origin& origin, const std::vector<const Tensor*>& arguments,
                                const std::vector<std::shared_ptr<TensorImpl>>& impls) const {
-  if (place.kind == Place::Kind::argument) return arguments[static_cast<size_t>(place.index)];
-  if (place.kind == Place::Kind::handle) return place.handle;
-  return &impls[static_cast<size_t>(place.index)]->grad;
+  if (origin.kind == Origin::Kind::argument) return arguments[static_cast<size_t>(origin.index)];
+  if (origin.kind == Origin::Kind::handle) return origin.handle;
+  return &impls[static_cast<size_t>(origin.index)]->grad;
 }
 
 bool CompiledCall::fits_group(size_t g, const std::vector<const Tensor*>& arguments) {
   const Group& group = groups_[g];
-  const std::shared_ptr<TensorImpl>& impl = resolve(group.place, arguments, found_)->impl();
+  const std::shared_ptr<TensorImpl>& impl = resolve(group.origin, arguments, found_)->impl();
   if (!impl || !impl->node) return false;
   const Node& node = *impl->node;
   if (!node.has_value() || node.overwritten || node.device != group.device || node.dtype != group.dtype || node.tracks != group.tracks) return false;
@@ -53,7 +53,7 @@ bool CompiledCall::fits(const std::vector<const Tensor*>& arguments) {
   bool all = true;
   for (size_t g = 0; g < groups_.size() && all; ++g) all = fits_group(g, arguments);
   for (size_t a = 0; a < aliases_.size() && all; ++a) {
-    const std::shared_ptr<TensorImpl>& impl = resolve(aliases_[a].place, arguments, found_)->impl();
+    const std::shared_ptr<TensorImpl>& impl = resolve(aliases_[a].origin, arguments, found_)->impl();
     all = aliases_[a].group < 0 ? impl == nullptr : impl == found_[static_cast<size_t>(aliases_[a].group)];
   }
   if (all && fits_leaves()) return true;
@@ -66,7 +66,7 @@ void CompiledCall::release() {
   storages_.clear();
 }
 
-void CompiledCall::update(const Update& update, const StepOutput& output) {
+void CompiledCall::update(const Update& update, const GraphOutput& output) {
   TensorImpl& impl = *found_[static_cast<size_t>(update.group)];
   const NodePtr& old = impl.node;
   // Nobody else knows the old node: it may stand for the new value.
@@ -97,11 +97,11 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
     bound.host_values.push_back(leaf.action >= 0 ? drawn[static_cast<size_t>(leaf.action)] : *found_[static_cast<size_t>(leaf.group)]->node->host);
   }
   const ResultSet* known = reusable();
-  StepResult result;
+  GraphResult result;
   if (device_) {
     auto locked = device_->lock();
     locked.counters.compiled_replays++;
-    result = run_step(*device_, *step_, bound, known ? &known->own : nullptr);
+    result = run_graph(*device_, *step_, bound, known ? &known->own : nullptr);
   }
   bound.storages.clear();
   if (known == nullptr) known = make_results(result);
@@ -111,14 +111,14 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
     if (value.kind == Value::Kind::nothing) return Tensor();
     return value.kind == Value::Kind::group ? Tensor(found_[static_cast<size_t>(value.index)]) : made[static_cast<size_t>(value.index)];
   };
-  for (const Rebind& rebind : rebinds_) const_cast<Tensor&>(*resolve(rebind.place, {}, found_)) = value_of(rebind.value);
+  for (const Rebind& rebind : rebinds_) const_cast<Tensor&>(*resolve(rebind.origin, {}, found_)) = value_of(rebind.value);
   for (size_t r = 0; r < results.size(); ++r) *results[r] = value_of(results_[r]);
   if (!keeps_sets_) sets_.clear();
   found_.clear();
 }
 
 // Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after the next one.
-const ResultSet* CompiledCall::make_results(StepResult& result) {
+const ResultSet* CompiledCall::make_results(GraphResult& result) {
   constexpr size_t most_sets = 3;
   constexpr uint64_t most_bytes = 256 << 10;
   uint64_t bytes = 0;
@@ -134,7 +134,7 @@ const ResultSet* CompiledCall::make_results(StepResult& result) {
       set.made.emplace_back(node.host ? make_host_leaf(*node.device, *node.host, node.shape, node.dtype) : make_leaf(node.storage, node.view, node.dtype));
       continue;
     }
-    const StepOutput& output = result.outputs[static_cast<size_t>(m.output)];
+    const GraphOutput& output = result.outputs[static_cast<size_t>(m.output)];
     set.made.emplace_back(make_leaf(output.storage, output.view, output_dtypes_[static_cast<size_t>(m.output)]));
   }
   set.own = std::move(result.own);
@@ -173,14 +173,14 @@ std::string_view CompiledCall::difference(const CompiledCall& other) const {
 }
 
 void CompiledCall::watch() {
-  const auto add = [this](const Place& place) {
-    if (place.kind != Place::Kind::handle) return;
-    trace::watch(*place.handle, valid_);
-    watched_.push_back(place.handle);
+  const auto add = [this](const Origin& origin) {
+    if (origin.kind != Origin::Kind::handle) return;
+    trace::watch(*origin.handle, valid_);
+    watched_.push_back(origin.handle);
   };
-  for (const Group& group : groups_) add(group.place);
-  for (const Alias& alias : aliases_) add(alias.place);
-  for (const Rebind& rebind : rebinds_) add(rebind.place);
+  for (const Group& group : groups_) add(group.origin);
+  for (const Alias& alias : aliases_) add(alias.origin);
+  for (const Rebind& rebind : rebinds_) add(rebind.origin);
 }
 
 CompiledCall::~CompiledCall() {
@@ -191,19 +191,19 @@ CompiledCall::~CompiledCall() {
 
 class CompiledCall::Builder {
  public:
-  Builder(CompiledCall& program, const Trace& trace, const Region& region) : p_(program), trace_(trace), region_(region) {}
+  Builder(CompiledCall& program, const Trace& trace, const Evaluation& evaluation) : p_(program), trace_(trace), evaluation_(evaluation) {}
 
   void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
-    p_.device_ = region_.device;
-    p_.step_ = region_.step;
-    p_.key_ = region_.captured.key;
+    p_.device_ = evaluation_.device;
+    p_.step_ = evaluation_.step;
+    p_.key_ = evaluation_.captured.key;
     p_.actions_ = trace_.actions;
     for (const Trace::Action& action : trace_.actions) p_.action_kinds_.push_back(action.source ? 1 : 0);
     add_groups(arguments, results);
     add_leaves();
-    for (size_t i = 0; i < region_.captured.outputs.size(); ++i) {
-      output_of_[region_.captured.outputs[i].get()] = static_cast<int>(i);
-      p_.output_dtypes_.push_back(region_.captured.outputs[i]->dtype);
+    for (size_t i = 0; i < evaluation_.captured.outputs.size(); ++i) {
+      output_of_[evaluation_.captured.outputs[i].get()] = static_cast<int>(i);
+      p_.output_dtypes_.push_back(evaluation_.captured.outputs[i]->dtype);
     }
     for (const Tensor* result : results) p_.results_.push_back(value_of(result->impl(), true));
     add_rebinds();
@@ -225,20 +225,20 @@ class CompiledCall::Builder {
     return all;
   }
 
-  // The place of a handle that may be the gradient of a state; groups must stand before those that hang on them.
-  Place place_of_handle(const Tensor* handle) const {
+  // The origin of a handle that may be the gradient of a state; groups must stand before those that hang on them.
+  Origin origin_of_handle(const Tensor* handle) const {
     for (const auto& [impl, group] : group_of_) {
-      if (&impl->grad == handle) return {Place::Kind::gradient, group, nullptr};
+      if (&impl->grad == handle) return {Origin::Kind::gradient, group, nullptr};
     }
-    return {Place::Kind::handle, -1, handle};
+    return {Origin::Kind::handle, -1, handle};
   }
 
-  void add_group(const TensorImpl* impl, const Place& place) {
+  void add_group(const TensorImpl* impl, const Origin& origin) {
     const auto at = trace_.state_of.find(impl);
     if (at == trace_.state_of.end()) return;
     const Trace::State& state = trace_.states[at->second];
     if (!state.node->has_value() && !state.node->overwritten) refuse("a tensor that it reads had no value when it began");
-    Group group{place, state.node->shape, state.node->dtype, state.node->device, state.tracks, state.requires_grad, state.node->host != nullptr, state.hooks, -1};
+    Group group{origin, state.node->shape, state.node->dtype, state.node->device, state.tracks, state.requires_grad, state.node->host != nullptr, state.hooks, -1};
     const int id = static_cast<int>(p_.groups_.size());
     const auto [known, fresh] = group_of_node_.try_emplace(state.node.get(), id);
     if (!fresh) group.same_node_as = known->second;
@@ -253,19 +253,19 @@ class CompiledCall::Builder {
   void add_handle(const Tensor* handle) {
     const TensorImpl* before = trace_.handles.at(handle).before.get();
     if (trace_.handles.at(handle).fresh) return;
-    const Place place = place_of_handle(handle);
-    if (before == nullptr) p_.aliases_.push_back({place, -1});
-    else if (const auto known = group_of_.find(before); known != group_of_.end()) p_.aliases_.push_back({place, known->second});
-    else add_group(before, place);
+    const Origin origin = origin_of_handle(handle);
+    if (before == nullptr) p_.aliases_.push_back({origin, -1});
+    else if (const auto known = group_of_.find(before); known != group_of_.end()) p_.aliases_.push_back({origin, known->second});
+    else add_group(before, origin);
   }
 
   void add_groups(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
     for (size_t a = 0; a < arguments.size(); ++a) {
       const TensorImpl* impl = arguments[a]->impl().get();
-      const Place place{Place::Kind::argument, static_cast<int>(a), nullptr};
-      if (impl == nullptr) p_.aliases_.push_back({place, -1});
-      else if (const auto known = group_of_.find(impl); known != group_of_.end()) p_.aliases_.push_back({place, known->second});
-      else add_group(impl, place);
+      const Origin origin{Origin::Kind::argument, static_cast<int>(a), nullptr};
+      if (impl == nullptr) p_.aliases_.push_back({origin, -1});
+      else if (const auto known = group_of_.find(impl); known != group_of_.end()) p_.aliases_.push_back({origin, known->second});
+      else add_group(impl, origin);
     }
     survivors_ = survivors(arguments, results);
     // Gradients hang on the states that hold them.
@@ -285,7 +285,7 @@ class CompiledCall::Builder {
   }
 
   void add_leaves() {
-    const Capture& captured = region_.captured;
+    const Capture& captured = evaluation_.captured;
     p_.written_slots_.assign(captured.storages.size(), false);
     p_.bases_ = captured.bases;
     for (const int slot : captured.assign_slots) {
@@ -330,7 +330,7 @@ class CompiledCall::Builder {
     for (const Tensor* handle : survivors_) {
       const std::shared_ptr<TensorImpl>& now = handle->impl();
       if (now == trace_.handles.at(handle).before) continue;
-      p_.rebinds_.push_back({place_of_handle(handle), value_of(now, false)});
+      p_.rebinds_.push_back({origin_of_handle(handle), value_of(now, false)});
     }
   }
 
@@ -345,7 +345,7 @@ class CompiledCall::Builder {
       if (group == group_of_.end()) refuse("it changes a tensor whose handle it also destroyed");
       const auto output = output_of_.find(state.impl->node.get());
       if (output == output_of_.end() || state.impl->node->op != &ops::assign_op) refuse("it replaces the value of a tensor by other means than assign()");
-      p_.updates_.push_back({group->second, output->second, region_.captured.assign_slots[static_cast<size_t>(output->second)] >= 0});
+      p_.updates_.push_back({group->second, output->second, evaluation_.captured.assign_slots[static_cast<size_t>(output->second)] >= 0});
     }
   }
 
@@ -361,7 +361,7 @@ class CompiledCall::Builder {
       if (counted == handles.end() || counted->second != use_count(impl, results)) refuse(kept_elsewhere(*impl->node));
     }
     for (const Trace::State& state : trace_.states) ++holders[state.impl->node.get()];
-    for (const NodePtr& output : region_.captured.outputs) {
+    for (const NodePtr& output : evaluation_.captured.outputs) {
       if (output->handles.load(std::memory_order_relaxed) != holders[output.get()]) refuse(kept_elsewhere(*output));
     }
   }
@@ -380,14 +380,14 @@ class CompiledCall::Builder {
 
   CompiledCall& p_;
   const Trace& trace_;
-  const Region& region_;
+  const Evaluation& evaluation_;
   std::vector<const Tensor*> survivors_;
   std::unordered_map<const TensorImpl*, int> group_of_, made_of_;
   std::unordered_map<const Node*, int> group_of_node_, output_of_;
 };
 
-CompiledCall::CompiledCall(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
-  Builder(*this, trace, region).run(arguments, results);
+CompiledCall::CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
+  Builder(*this, trace, evaluation).run(arguments, results);
 }
 
 }  // namespace heddle

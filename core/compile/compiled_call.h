@@ -1,7 +1,7 @@
 // CompiledCall: a traced call of a function as something that can run again without the function.
 //
-// Purpose: which tensors of the caller the recorded step reads (and must still look the same), where host numbers come from, and which tensors
-// the results are put into. Made from a Trace and the Region that the call recorded; core/compile/compiled.cpp decides when it may be used.
+// Purpose: which tensors of the caller the recorded graph reads (and must still look the same), where host numbers come from, and which tensors
+// the results are put into. Made from a Trace and the Evaluation that the call recorded; core/compile/compiled.cpp decides when it may be used.
 // Invariants: equal programs of two calls mean that the second call did what a run of the first one's program would have done.
 // Thread safety: none; the compiled function that owns it locks.
 #pragma once
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/run/region.h"
+#include "core/run/evaluation.h"
 #include "core/graph/tensor.h"
 
 namespace heddle {
@@ -31,8 +31,8 @@ struct ResultSet {
 
 class CompiledCall {
  public:
-  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the region was prepared and not run. Throws NotReplayable.
-  CompiledCall(const Trace& trace, const Region& region, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the evaluation was prepared and not run. Throws NotReplayable.
+  CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
   ~CompiledCall();
   CompiledCall(const CompiledCall&) = delete;
   CompiledCall& operator=(const CompiledCall&) = delete;
@@ -45,9 +45,9 @@ class CompiledCall {
   // Takes the closures of a later call of the same program.
   void renew(CompiledCall& later) { actions_ = std::move(later.actions_); }
 
-  // Whether every tensor still is what the recorded step was planned for, and which.
+  // Whether every tensor still is what the recorded graph was planned for, and which.
   bool fits(const std::vector<const Tensor*>& arguments);
-  // Lets go of what the last fits() found: while it is held, no update is in place.
+  // Lets go of what the last fits() found: while it is held, no update is in origin.
   void release();
   // Runs on what the last fits() found; `results` receive values without history.
   void run(const std::vector<Tensor*>& results);
@@ -57,15 +57,15 @@ class CompiledCall {
 
  private:
   // Where a tensor of the caller is found: an argument, a handle, or the gradient of a group.
-  struct Place {
+  struct Origin {
     enum class Kind : uint8_t { argument, handle, gradient } kind = Kind::handle;
     int index = -1;                  // argument or group
     const Tensor* handle = nullptr;
-    bool operator==(const Place&) const = default;
+    bool operator==(const Origin&) const = default;
   };
   // A tensor of the caller (one TensorImpl), and what it must look like.
   struct Group {
-    Place place;
+    Origin origin;
     Shape shape;
     DType dtype = DType::f32;
     DeviceContext* device = nullptr;
@@ -76,11 +76,11 @@ class CompiledCall {
   };
   // A further handle: refers to a group, or to nothing.
   struct Alias {
-    Place place;
+    Origin origin;
     int group = -1;
     bool operator==(const Alias&) const = default;
   };
-  // A value that the step reads: storage slots and host slots in the order of the capture.
+  // A value that the graph reads: storage slots and host slots in the order of the capture.
   struct Leaf {
     int group = -1;   // -1: a host number with a source
     int action = -1;  // that source
@@ -94,14 +94,14 @@ class CompiledCall {
     int index = -1;
     bool operator==(const Value&) const = default;
   };
-  // A tensor state that the call made: an output of the step, or another handle's value.
+  // A tensor state that the call made: an output of the graph, or another handle's value.
   struct Made {
     int output = -1;
     int group = -1;
     bool operator==(const Made&) const = default;
   };
   struct Rebind {
-    Place place;
+    Origin origin;
     Value value;
     bool operator==(const Rebind&) const = default;
   };
@@ -114,21 +114,21 @@ class CompiledCall {
   };
 
   class Builder;
-  const Tensor* resolve(const Place& place, const std::vector<const Tensor*>& arguments, const std::vector<std::shared_ptr<TensorImpl>>& impls) const;
+  const Tensor* resolve(const Origin& origin, const std::vector<const Tensor*>& arguments, const std::vector<std::shared_ptr<TensorImpl>>& impls) const;
   bool fits_group(size_t g, const std::vector<const Tensor*>& arguments);
   bool fits_leaves();
-  void update(const Update& update, const StepOutput& output);
+  void update(const Update& update, const GraphOutput& output);
   // A set of results of an earlier run that nobody holds any more, or null.
   const ResultSet* reusable() const;
-  const ResultSet* make_results(StepResult& result);
+  const ResultSet* make_results(GraphResult& result);
 
   DeviceContext* device_ = nullptr;
-  std::shared_ptr<Step> step_;
+  std::shared_ptr<CompiledGraph> step_;
   std::vector<uint64_t> key_;
   std::vector<Group> groups_;
   std::vector<Alias> aliases_;
   std::vector<Leaf> leaves_;
-  std::vector<bool> written_slots_;  // in place
+  std::vector<bool> written_slots_;  // in origin
   std::vector<uint64_t> bases_;      // by slot: Capture::bases
   std::vector<Trace::Action> actions_;
   std::vector<size_t> action_kinds_;  // 0 effect, 1 source: compared

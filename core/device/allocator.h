@@ -1,4 +1,4 @@
-// CachingAllocator: sub-allocates large device blocks, so that a step never calls the driver for memory.
+// CachingAllocator: sub-allocates large device blocks, so that a graph never calls the driver for memory.
 //
 // Purpose: size classes, split and merge of free ranges over blocks from Device::alloc. Because a device has one in-order
 // queue, a freed range may be handed out again at once: the commands that still use it run before those of the new owner.

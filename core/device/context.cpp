@@ -34,7 +34,7 @@ DeviceContext::~DeviceContext() {
   for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
 }
 
-// Compiled steps keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking before anybody fails.
+// Compiled graphs keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking before anybody fails.
 void DeviceContext::give_back_caches() {
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
   if (cache_) cache_->clear();
@@ -70,7 +70,7 @@ template <class F>
 auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
   std::optional<CompileNotice> notice;
   if (cold.exchange(false)) notice.emplace(id, 0);
-  return with_note(wait, [&](std::string_view text) { return cache ? cache->places_note(text) : std::string(); });
+  return with_note(wait, [&](std::string_view text) { return cache ? cache->lines_note(text) : std::string(); });
 }
 
 }  // namespace

@@ -61,7 +61,7 @@ struct DeviceCounters {
   uint64_t bytes_read = 0;         // from the device to the host
 };
 
-// What the rooms above keep for a device (core/run/step.h): compiled steps and their memory. All of it is called under the device's lock.
+// What the rooms above keep for a device (core/run/compiled_graph.h): compiled graphs and their memory. All of it is called under the device's lock.
 class DeviceCache {
  public:
   virtual ~DeviceCache() = default;
@@ -70,7 +70,7 @@ class DeviceCache {
   // Bytes of the arenas that it holds.
   virtual uint64_t arena_bytes() const = 0;
   // "; computes model.cpp:17": the user's lines behind the kernels that an error's text names, or "".
-  virtual std::string places_note(std::string_view text) const = 0;
+  virtual std::string lines_note(std::string_view text) const = 0;
 };
 
 class DeviceContext {
@@ -87,7 +87,7 @@ class DeviceContext {
   // Storages that lie side by side, in as few stretches as bindings allow, so that one kernel can reach many of them through one binding
   // (core/lower/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
   std::vector<StoragePtr> allocate_adjacent(const std::vector<uint64_t>& bytes);
-  // The same for the results of one step, where it costs no memory: else one by one.
+  // The same for the results of one graph, where it costs no memory: else one by one.
   std::vector<StoragePtr> allocate_results(const std::vector<uint64_t>& bytes);
   // Copies whole storages of equal size on the device, in queue order; returns when done.
   void copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to);
@@ -114,7 +114,7 @@ class DeviceContext {
   // The same of several, those that are new compiled together.
   std::vector<KernelId> kernels(const std::vector<const KernelSource*>& sources);
 
-  // Bytes that a planned step may hold on this device, see core/memory/memory_budget.h; 0: no limit.
+  // Bytes that a planned graph may hold on this device, see core/memory/memory_budget.h; 0: no limit.
   void set_memory_budget(uint64_t bytes);
   uint64_t memory_budget() const { return memory_budget_.load(std::memory_order_relaxed); }
 

@@ -42,7 +42,7 @@ Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::sha
   node->shape = value.shape();
   node->dtype = value.dtype();
   node->device = &value.device();
-  node->where = current_place();
+  node->where = current_line();
   node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   for (size_t i = 1; i <= rule->arguments && grad_mode(); ++i) node->tracks = node->tracks || node->inputs[i]->tracks;
   {

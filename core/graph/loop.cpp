@@ -97,7 +97,7 @@ NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, s
     node->tracks = node->tracks || (input->tracks && is_float(input->dtype));
   }
   node->tracks = node->tracks && grad_mode();
-  node->where = current_place();
+  node->where = current_line();
   node->keep = RecomputeScope::mark();
   node->inputs = std::move(inputs);
   node->body = std::move(body);

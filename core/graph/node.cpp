@@ -23,7 +23,7 @@ NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DTy
   node->shape = shape;
   node->dtype = dtype;
   node->device = &device;
-  node->where = current_place();
+  node->where = current_line();
   node->keep = RecomputeScope::mark();
   return node;
 }

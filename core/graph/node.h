@@ -51,7 +51,7 @@ struct Node {
   std::unique_ptr<HostValue> host;  // leaf with a host value instead of storage (shape.numel() <= 4; f32 or i32)
   bool overwritten = false;         // its storage was updated in place since: the old value is gone
 
-  Place where;  // the user's call that recorded this. Never part of a structure: a step that is found again shows the places of its first recording
+  SourceLine where;  // the user's call that recorded this. Never part of a structure: a step that is found again shows the lines of its first recording
 
   std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
   std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates

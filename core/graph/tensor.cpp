@@ -28,7 +28,7 @@ bool& eager_flag() {
 }
 
 std::string at_line(const Caller& caller) {
-  const std::string place = place_of(caller);
+  const std::string place = line_of(caller);
   return place.empty() ? "" : " at " + place;
 }
 

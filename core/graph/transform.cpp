@@ -30,7 +30,7 @@ NodePtr make_example(const Node& whole, const Shape& shape) {
   node->dtype = whole.dtype;
   node->device = whole.device;
   node->tracks = whole.tracks && grad_mode();
-  node->where = current_place();
+  node->where = current_line();
   return node;
 }
 

@@ -6,7 +6,7 @@
 //     const Profile& profile = profiler.stop();
 //     for (const KernelRow& row : profile.rows()) ...
 // Method: steps are recorded anew with a time stamp around every command, and submitted as always; times are fetched later, so the host runs ahead of
-// the device as it does otherwise. On Vulkan and CUDA such a recording runs its kernels one after the other, which changes a step that has independent
+// the device as it does otherwise. On Vulkan and CUDA such a recording runs its kernels one after the other, which changes a graph that has independent
 // kernels, and CUDA launches it as a list and not as a graph; OpenCL devices run in order anyway. Device clocks are not the host's: each device's times are
 // shifted by one number, the smallest that lets no submission start before it was submitted.
 // Steps submitted by a Replay (benchmarks) are not seen. Kernels of the reference device: there are none.

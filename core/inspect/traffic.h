@@ -1,4 +1,4 @@
-// What a kernel of a planned step does: which ops it computes, how many bytes it must move, how many operations it takes.
+// What a kernel of a planned graph does: which ops it computes, how many bytes it must move, how many operations it takes.
 //
 // Purpose: profiles put these beside measured times. Counted from the graph, not from the text: bytes are what is read and written at least once (each
 // distinct element that a kernel reads, once, and each element that it stores), so a kernel that reads an operand several times through a cache is
@@ -21,12 +21,12 @@ struct KernelFacts {
   uint64_t source = 0;              // hash of the source; 0: none
   double read_bytes = 0, written_bytes = 0;
   double flops = 0;
-  std::vector<std::string> places;  // the user's lines that it came from: "train.cpp:42"
+  std::vector<std::string> lines;  // the user's lines that it came from: "train.cpp:42"
   std::string launch;               // id of the launch (core/inspect/saved_launch.h); the first of several that do the same
   double bytes() const { return read_bytes + written_bytes; }
   // Do the same; which launch it is does not matter.
   bool same_as(const KernelFacts& o) const {
-    return source == o.source && name == o.name && read_bytes == o.read_bytes && written_bytes == o.written_bytes && flops == o.flops && ops == o.ops && places == o.places;
+    return source == o.source && name == o.name && read_bytes == o.read_bytes && written_bytes == o.written_bytes && flops == o.flops && ops == o.ops && lines == o.lines;
   }
 };
 

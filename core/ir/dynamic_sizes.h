@@ -1,7 +1,7 @@
-// Varying sizes: which dimensions of a step have been seen with several values, and what that means for its kernels.
+// Varying sizes: which dimensions of a graph have been seen with several values, and what that means for its kernels.
 //
 // Purpose: sizes are numbers of the launch, but schedules, facts (a length that whole vectors cover) and numbers that happen to be equal make other text of
-// another size. A step whose structure was evaluated with two sets of sizes gets, from the third on, kernels that do not depend on those that differed:
+// another size. A graph whose structure was evaluated with two sets of sizes gets, from the third on, kernels that do not depend on those that differed:
 // schedules are picked for a nominal size, edges are guarded, every number has a name of its own. What does not vary stays as it was. So batch and sequence
 // length may vary without compilation from the fourth set on.
 // Invariants: the marks only choose kernels; results are right whatever they say. They follow from structure and position, never from a value.

@@ -14,8 +14,8 @@ namespace heddle {
 
 // Where a value lies when a kernel starts.
 struct LeafInfo {
-  int slot = -1;        // storage of the step's inputs; leaves over the same storage share it. -1: host value
-  int host_slot = -1;   // index among the step's host values
+  int slot = -1;        // storage of the graph's inputs; leaves over the same storage share it. -1: host value
+  int host_slot = -1;   // index among the graph's host values
   View view;            // in elements of the node's dtype
 };
 

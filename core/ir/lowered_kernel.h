@@ -16,7 +16,7 @@ namespace heddle {
 
 struct PlannedLoop;
 
-// Where a kernel's buffer comes from when a step runs.
+// Where a kernel's buffer comes from when a graph runs.
 struct SlotRef {
   enum class Kind : uint8_t { input, vertex, host };
   Kind kind = Kind::input;
@@ -31,33 +31,33 @@ struct LoweredKernel {
   std::vector<SlotRef> bindings;      // parallel to source.buffers
   std::vector<uint32_t> constants;    // parallel to source.constants
   std::vector<int> writes;            // vertices it stores; of a kernel that the planner repeats, those that the original stores
-  std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/ir/places.h)
+  std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/ir/source_lines.h)
   int64_t loop_iterations = 0;        // of the work item with the most, all loops together
   bool sized = false;                 // sizes vary, and one of them is in the text
   bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/lower/horizontal.h may join it with others
 
-  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the step's host memory (core/memory/offload.h).
+  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the graph's host memory (core/memory/offload.h).
   static constexpr uint64_t no_transfer = ~uint64_t{0};
   uint64_t host_offset = no_transfer;
   bool is_transfer() const { return host_offset != no_transfer; }
 
-  // A launch over many segments (core/lower/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
-  struct Segment {
+  // A launch over many joined rows (core/lower/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
+  struct JoinedRow {
     std::vector<SlotRef> bindings;    // parallel to source.buffers, but for the table
     std::vector<uint32_t> constants;  // the numbers of its row
     int64_t groups = 0;
   };
-  std::vector<Segment> segments;
+  std::vector<JoinedRow> joined;
 
   // A loop (core/memory/planned_loop.h): no kernel of its own; `bindings` are its operands and results, and the source names their access.
   std::shared_ptr<const PlannedLoop> loop;
 
-  // Calls visit(slot, access) for every binding, of all segments.
+  // Calls visit(slot, access) for every binding, of all joined rows.
   template <class F>
   void for_each_binding(const F& visit) const {
     for (size_t b = 0; b < bindings.size(); ++b) visit(bindings[b], source.buffers[b].access);
-    for (const Segment& segment : segments) {
-      for (size_t b = 0; b < segment.bindings.size(); ++b) visit(segment.bindings[b], source.buffers[b].access);
+    for (const JoinedRow& row : joined) {
+      for (size_t b = 0; b < row.bindings.size(); ++b) visit(row.bindings[b], source.buffers[b].access);
     }
   }
 };

@@ -18,9 +18,9 @@
 
 namespace heddle {
 
-Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), segmented_(segmented),
-      varying_(!segmented && group_varies(scheduled, group)), rounds_(!excess_precision()), moves_bits_(only_moves_halves()) {
+Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined)
+    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), joined_(joined),
+      varying_(!joined && group_varies(scheduled, group)), rounds_(!excess_precision()), moves_bits_(only_moves_halves()) {
 }
 
 void Emitter::start_over() {
@@ -68,7 +68,7 @@ std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>
 }  // namespace
 
 std::string Emitter::constant(int64_t value) {
-  if (segmented_) {  // a name for each place: two numbers that are equal in one segment may differ in the next
+  if (joined_) {  // a name for each place: two numbers that are equal in one joined row may differ in the next
     constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
     return fmt::format("t_c{}", constant_values_.size() - 1);
   }
@@ -218,7 +218,7 @@ std::string Emitter::load(int id, const Path& path) {
   }
   std::string index;
   const bool moves = node.leaf >= 0 && (node.varies & varies::offset) != 0;
-  if (segmented_ || moves) {  // the offset has a name also where it is 0: in another segment, or at another place, it may not be
+  if (joined_ || moves) {  // the offset has a name also where it is 0: in another joined row, or at another place, it may not be
     const std::string offset = constant(at.constant);
     Index rest = at;
     rest.constant = 0;
@@ -233,14 +233,14 @@ std::string Emitter::load(int id, const Path& path) {
 bool Emitter::can_stream(int id) const {
   const DType dtype = graph().nodes[id].dtype;
   const SlotRef slot = location(id);
-  return dtype != DType::boolean && !segmented_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
+  return dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
 }
 
 bool Emitter::only_read(SlotRef slot) const {
   return std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::read; });
 }
 
-std::string Emitter::based(size_t buffer, const std::string& index) const { return segmented_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
+std::string Emitter::based(size_t buffer, const std::string& index) const { return joined_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const DType dtype = graph().nodes[id].dtype;
@@ -333,9 +333,9 @@ std::string Emitter::compute_constant(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
   if (node.op == &ops::full_op) {
     const bool number_varies = varying_ && (node.varies & varies::numbers) != 0;
-    const bool wanted = node.dtype == DType::f32 && (number_varies || (!segmented_ && is_long_number(node.attrs.real)));
+    const bool wanted = node.dtype == DType::f32 && (number_varies || (!joined_ && is_long_number(node.attrs.real)));
     if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64)) return fmt::format("CAST({}, {})", dialect_type(node.dtype), named(static_cast<int64_t>(node.attrs.real)));
-    if (segmented_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0) {
+    if (joined_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0) {
       return fmt::format("AS_FLOAT(CAST(uint, {}))", constant(std::bit_cast<int32_t>(static_cast<float>(node.attrs.real))));
     }
     overflowed_ = overflowed_ || (number_varies && constant_params_.size() >= constant_limit_);
@@ -423,7 +423,7 @@ std::string Emitter::compute_user(int id, const UserRow& user, const std::vector
 
 std::string Emitter::hidden_zero(bool negative) {
   const char* sign = negative ? "-" : "";
-  if (segmented_ || varying_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
+  if (joined_ || varying_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
   const auto known = constants_.find(0);
   if (known == constants_.end() && constants_.size() >= constant_limit_) return fmt::format("({}0.0f)", sign);
   std::string name = known == constants_.end() ? fmt::format("t_c{}", constants_.size()) : known->second;

@@ -31,16 +31,16 @@ struct LoadSite {
 
 class Emitter final : public IndexPrinter {
  public:
-  // `reserved_constants`: constants the skeleton adds itself later. `segmented`: for a launch over many segments; every number that may differ
-  // between them becomes a local that is read from the segment's row, and every buffer starts at a base.
-  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool segmented = false);
-  bool segmented() const { return segmented_; }
+  // `reserved_constants`: constants the skeleton adds itself later. `joined`: for a launch over many joined rows; every number that may differ
+  // between them becomes a local that is read from the joined row's row, and every buffer starts at a base.
+  Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined = false);
+  bool joined() const { return joined_; }
   // Whether the text must not depend on sizes (core/ir/dynamic_sizes.h): each place has a number of its own, also where it is 0 or 1.
   bool varying() const { return varying_; }
   // Whether a number became text because the constants were used up.
   bool overflowed() const { return overflowed_; }
-  // The number of this work group (of its segment), as an int expression.
-  std::string group_index() const { return segmented_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
+  // The number of this work group (of its joined row), as an int expression.
+  std::string group_index() const { return joined_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
 
   // ---- text
   void line(const std::string& text) { *out_ += text + "\n"; }
@@ -159,7 +159,7 @@ class Emitter final : public IndexPrinter {
   const ScheduledGraph& scheduled_;
   const Group& group_;
   size_t constant_limit_;
-  bool segmented_;
+  bool joined_;
   std::string text_;
   std::string* out_ = &text_;
   std::vector<Scope> scopes_{Scope{}};

@@ -22,7 +22,7 @@ class HorizontalFusion {
   HorizontalFusion(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels, const std::vector<const Group*>& groups, const Caps& caps,
                    const LowerOptions& options)
       : varies_(anything_varies(scheduled.graph)), scheduled_(scheduled), kernels_(std::move(kernels)), groups_(groups), caps_(caps), options_(options) {
-    options_.segmented = true;
+    options_.joined = true;
   }
 
   std::vector<LoweredKernel> run() {
@@ -35,7 +35,7 @@ class HorizontalFusion {
  private:
   size_t count() const { return kernels_.size(); }
 
-  // ---- classes: kernels whose segmented form has one text
+  // ---- classes: kernels whose joined form has one text
   void find_classes() {
     class_of_.assign(count(), -1);
     std::map<std::string, std::vector<size_t>> alike;
@@ -43,13 +43,13 @@ class HorizontalFusion {
       if (may_join(k)) alike[fingerprint(kernels_[k])].push_back(k);
     }
     std::map<std::string, std::vector<size_t>> by_text;
-    segmented_.resize(count());
+    joined_.resize(count());
     for (const auto& [print, members] : alike) {
       if (members.size() < 2) continue;
       for (size_t k : members) {
-        segmented_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
-        const KernelSource& source = segmented_[k].source;
-        if (source.buffers.size() > caps_.max_bindings || segmented_[k].segments[0].constants.size() > most_segment_numbers) continue;
+        joined_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
+        const KernelSource& source = joined_[k].source;
+        if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers) continue;
         by_text[source.str()].push_back(k);
       }
     }
@@ -82,7 +82,7 @@ class HorizontalFusion {
     return written <= most_temporary_bytes;
   }
 
-  // What the step's temporaries need anyway decides how much waiting may cost.
+  // What the graph's temporaries need anyway decides how much waiting may cost.
   int64_t waiting_budget(const TemporaryBytes& temporaries) const {
     std::vector<size_t> given(count());
     std::iota(given.begin(), given.end(), size_t{0});
@@ -131,7 +131,7 @@ class HorizontalFusion {
       }
     }
     size_t emitted = 0;
-    for (const LoweredKernel& kernel : out_) emitted += std::max<size_t>(1, kernel.segments.size());
+    for (const LoweredKernel& kernel : out_) emitted += std::max<size_t>(1, kernel.joined.size());
     if (emitted != count()) throw std::logic_error("[lower] kernels depend on each other in a circle");
   }
 
@@ -148,10 +148,10 @@ class HorizontalFusion {
   }
 
   LoweredKernel joined(const std::vector<size_t>& batch) {
-    LoweredKernel kernel = std::move(segmented_[batch[0]]);
+    LoweredKernel kernel = std::move(joined_[batch[0]]);
     for (size_t i = 1; i < batch.size(); ++i) {
-      LoweredKernel& other = segmented_[batch[i]];
-      kernel.segments.push_back(std::move(other.segments[0]));
+      LoweredKernel& other = joined_[batch[i]];
+      kernel.joined.push_back(std::move(other.joined[0]));
       kernel.writes.insert(kernel.writes.end(), other.writes.begin(), other.writes.end());
       kernel.vertices.insert(kernel.vertices.end(), other.vertices.begin(), other.vertices.end());
       kernel.loop_iterations = std::max(kernel.loop_iterations, other.loop_iterations);
@@ -165,7 +165,7 @@ class HorizontalFusion {
   const std::vector<const Group*>& groups_;
   const Caps& caps_;
   LowerOptions options_;
-  std::vector<LoweredKernel> segmented_;  // by kernel; empty where there was no reason to lower it again
+  std::vector<LoweredKernel> joined_;  // by kernel; empty where there was no reason to lower it again
   std::vector<int> class_of_;             // by kernel; -1: none
   std::vector<size_t> class_sizes_;
   std::vector<LoweredKernel> out_;
@@ -178,14 +178,14 @@ std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, st
   return HorizontalFusion(scheduled, std::move(kernels), groups, caps, options).run();
 }
 
-void make_segmented(KernelSource& source, size_t constants) {
+void make_joined(KernelSource& source, size_t constants) {
   std::string text = "int t_place = CAST(int, GROUP_LINEAR);\nif (t_place < t_total) {\nint t_seg = LOAD(t_table, t_place);\n";
   text += "int t_group = t_place - LOAD(t_table, t_seg);\n";
   size_t at = 1;
   for (size_t b = 0; b < source.buffers.size(); ++b) text += fmt::format("int t_o{} = LOAD(t_table, t_seg + {});\n", b, at++);
   for (size_t c = 0; c < constants; ++c) text += fmt::format("int t_c{} = LOAD(t_table, t_seg + {});\n", c, at++);
   source.body = text + source.body + "}\n";
-  // The ranges bound are those of whole blocks: they overlap, the segments inside do not.
+  // The ranges bound are those of whole blocks: they overlap, the joined rows inside do not.
   for (BufferParam& buffer : source.buffers) buffer.may_alias = buffer.scattered = true;
   source.buffers.push_back({"t_table", DType::i32, Access::read});
   source.constants = {{"t_total", ConstParam::Type::i32}};

@@ -11,7 +11,7 @@
 #include "core/lower/body_lowering.h"
 #include "core/lower/horizontal.h"
 #include "core/schedule/kernel_order.h"
-#include "core/ir/places.h"
+#include "core/ir/source_lines.h"
 #include "core/op/primitives.h"
 #include "core/dialect/printer.h"
 
@@ -79,9 +79,9 @@ LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t
   kernel.source.helpers = emitter.helpers();
   if (emitter.moves_bits()) kernel.source.defines.emplace_back(half_bits_define, "1");
   kernel.source.body = emitter.take_text();
-  if (emitter.segmented()) {
-    kernel.segments.push_back({emitter.slots(), emitter.constant_values(), groups});
-    make_segmented(kernel.source, emitter.constant_values().size());
+  if (emitter.joined()) {
+    kernel.joined.push_back({emitter.slots(), emitter.constant_values(), groups});
+    make_joined(kernel.source, emitter.constant_values().size());
     return kernel;
   }
   kernel.bindings = emitter.slots();
@@ -145,12 +145,12 @@ LoweredKernel lower_by_kind(const LowerInput& in) {
   return kernel;
 }
 
-// A table holds more numbers than the constants of a launch: a kernel of one segment.
+// A table holds more numbers than the constants of a launch: a kernel of one joined row.
 LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) {
   LowerOptions options = in.options;
-  options.segmented = true;
+  options.joined = true;
   LoweredKernel other = lower_by_kind({in.scheduled, in.group, in.caps, options});
-  if (other.source.buffers.size() > in.caps.max_bindings || other.segments[0].constants.size() > most_segment_numbers) return kernel;
+  if (other.source.buffers.size() > in.caps.max_bindings || other.joined[0].constants.size() > most_joined_numbers) return kernel;
   other.parallel = false;
   return other;
 }
@@ -181,11 +181,11 @@ LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group,
   try {
     return lowered();
   } catch (const Error&) {  // again, to say where: the place is only looked for when something is wrong
-    const PlaceScope scope(group_place(scheduled.graph, group));
+    const LineScope scope(group_line(scheduled.graph, group));
     try {
       return lowered();
     } catch (const LimitError& error) {
-      throw LimitError(with_place(error.what()));
+      throw LimitError(with_line(error.what()));
     }
   }
 }

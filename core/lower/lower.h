@@ -18,8 +18,8 @@ struct LowerOptions {
   bool horizontal = true;
   // Kernels in the order that needs least memory (core/schedule/kernel_order.h); else as they were scheduled.
   bool order = true;
-  // Lower a group as one of many segments; set by fuse_horizontally().
-  bool segmented = false;
+  // Lower a group as one of many joined rows; set by fuse_horizontally().
+  bool joined = false;
 };
 LowerOptions lower_options(const Caps& caps);
 
@@ -51,7 +51,7 @@ std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, co
 // "int t_i1 = flat % c; ..." for all axes, from a flat index.
 void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat);
 int64_t extent(const std::vector<Axis>& axes);
-// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A segmented emitter gives a kernel of one segment.
+// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A joined emitter gives a kernel of one joined row.
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups);
 // Folds `groups` over the grid's first two dimensions.
 std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps);

@@ -41,10 +41,10 @@ constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
-  // A segment's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
-  const bool cpu = in.caps.device_class == DeviceClass::cpu, segmented = e.segmented();
-  const int64_t lanes = std::clamp<int64_t>(segmented ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
-  const int64_t per_lane = segmented ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
+  // A joined row's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
+  const bool cpu = in.caps.device_class == DeviceClass::cpu, joined = e.joined();
+  const int64_t lanes = std::clamp<int64_t>(joined ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
+  const int64_t per_lane = joined ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
   const int64_t total = extent(axes), block = lanes * per_lane;
   if (per_lane == 1) {
     e.line(fmt::format("int t_flat = {} * CAST(int, GROUP_SIZE(0)) + CAST(int, LOCAL_ID(0));", e.group_index()));
@@ -127,7 +127,7 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   e.close();
   e.close();
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
-  // A segment need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
+  // A joined row need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
   kernel.parallel = kernel.parallel && total < (1 << 16);
   kernel.loop_iterations = 5 * quads;
   return kernel;
@@ -171,14 +171,14 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   const Axis inner = axes.empty() ? Axis{0, 1} : axes.back();
   if (!axes.empty()) axes.pop_back();
   const int64_t rows = extent(axes);
-  const int64_t wanted = e.segmented() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
+  const int64_t wanted = e.joined() ? 16384 : std::max<int64_t>(256, tunables["CHUNK"] / 256 * 256);
   const int64_t stretch = inner.size <= 2 * wanted ? inner.size : wanted;
   const int64_t stretches = ceil_div(inner.size, stretch);
   const int64_t block = stretches > 1 ? 1 : std::max<int64_t>(1, wanted / std::max<int64_t>(1, inner.size));
   const int64_t units = ceil_div(rows, block) * stretches;
   const bool aligned_rows = inner.size % line == 0;
   const int64_t streamed = aligned_rows ? std::min<int64_t>(inner.size, 256) : 256;  // elements at a time
-  const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.segmented();
+  const bool stream = tunables["STREAM"] != 0 && inner.size >= (aligned_rows ? line : 512) && !e.joined();
   e.line(fmt::format("int t_unit = {};", e.group_index()));
   e.open(fmt::format("if (t_unit < {})", e.constant(units)));
   const std::string per_row = e.constant(stretches), rows_name = e.constant(rows), size = e.constant(inner.size);
@@ -193,14 +193,14 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (stream) {
     stream_row(e, i, streamed, aligned_rows);
   } else {
-    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.segmented() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.joined() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
     e.close();
   }
   e.close();
   e.close();
   LoweredKernel kernel = finish(e, in, {1, 1, 1}, units);
-  kernel.parallel = kernel.parallel && !stream;  // a segment is written through the caches, and a launch saved is nothing beside 16 MB
+  kernel.parallel = kernel.parallel && !stream;  // a joined row is written through the caches, and a launch saved is nothing beside 16 MB
   return kernel;
 }
 
@@ -232,7 +232,7 @@ ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std:
 }  // namespace
 
 LoweredKernel lower_elementwise(const LowerInput& in) {
-  Emitter e(in.scheduled, in.group, 12, in.options.segmented);
+  Emitter e(in.scheduled, in.group, 12, in.options.joined);
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");
   emit_elementwise(e);  // to learn the indices
   const std::vector<Axis> axes = merge_axes(e, in.group.domain, 0, "t_x");
@@ -243,11 +243,11 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
     tunables["PER_LANE"] = 1;
     LoweredKernel kernel = lanes_as_items(e, in, axes, tunables);
     kernel.loop_iterations += loops;
-    kernel.parallel = false;  // a segment's lane has many elements
+    kernel.parallel = false;  // a joined row's lane has many elements
     return kernel;
   }
-  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.segmented() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
-  if (turn && tunables["TILE"] != 0 && !e.segmented()) {
+  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.joined() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
+  if (turn && tunables["TILE"] != 0 && !e.joined()) {
     return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
   }
   if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);

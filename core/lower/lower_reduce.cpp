@@ -22,7 +22,7 @@ namespace {
 class ReduceLowering {
  public:
   explicit ReduceLowering(const LowerInput& in)
-      : in_(in), e_(in.scheduled, in.group, 12, in.options.segmented), rows_of_(in.scheduled, in.group) {
+      : in_(in), e_(in.scheduled, in.group, 12, in.options.joined), rows_of_(in.scheduled, in.group) {
     e_.names.assign(static_cast<size_t>(2 * Shape::max_rank), "t_d");
     e_.learn_every_path();  // passes over the row do not share values, so each may read them through its own path
     learn_indices();
@@ -143,8 +143,8 @@ class ReduceLowering {
     return kernel;
   }
 
-  // A segment that is one row: its lanes do not depend on its length, so that all such segments have one text.
-  bool whole_segment() const { return in_.options.segmented && outer_.empty(); }
+  // A joined row that is one row: its lanes do not depend on its length, so that all such joined rows have one text.
+  bool whole_joined_row() const { return in_.options.joined && outer_.empty(); }
 
   // Times each row is walked.
   int64_t passes() const { return static_cast<int64_t>(rows_of_.phases().size()) + stores_at(Level::full); }
@@ -175,7 +175,7 @@ class ReduceLowering {
     exchange_ = tunables["SUBGROUPS"] != 0;
     uint32_t lanes = 1;
     const uint32_t most = std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), in_.caps.max_group_lanes);
-    while (2 * lanes <= most && (lanes < picked_length_ || whole_segment())) lanes *= 2;
+    while (2 * lanes <= most && (lanes < picked_length_ || whole_joined_row())) lanes *= 2;
     std::vector<SharedParam> shared;
     e_.line(fmt::format("int t_row = {};", e_.group_index()));
     e_.line("int t_lane = CAST(int, LOCAL_ID(0));");
@@ -307,7 +307,7 @@ class ReduceLowering {
   }
 
   void choose_row_loops() {
-    RowsProblem p{true, picked_rows_, picked_length_, whole_segment() ? INT32_MAX : length_varies_ ? nominal_size : last()};
+    RowsProblem p{true, picked_rows_, picked_length_, whole_joined_row() ? INT32_MAX : length_varies_ ? nominal_size : last()};
     for (const auto& phase : rows_of_.phases()) {
       int64_t registers = 0;
       for (const Reducer& r : phase) registers += r.registers();
@@ -319,9 +319,9 @@ class ReduceLowering {
     Bindings tunables = pick_rows(in_.caps, p);
     width_ = tunables["WIDTH"];
     block_ = std::clamp<int64_t>(e_.varying() ? rows_of_unit() : tunables["BLOCK"], 1, std::max<int64_t>(1, rows_));
-    prefetch_ = tunables["PREFETCH"] != 0 && inner_.size() == 1 && !outer_.empty() && !e_.segmented();
+    prefetch_ = tunables["PREFETCH"] != 0 && inner_.size() == 1 && !outer_.empty() && !e_.joined();
     // Lines begin where blocks of 64 elements do.
-    stream_ = tunables["STREAM"] != 0 && width_ == 64 && length_ % 64 == 0 && last() % 64 == 0 && !e_.segmented();
+    stream_ = tunables["STREAM"] != 0 && width_ == 64 && length_ % 64 == 0 && last() % 64 == 0 && !e_.joined();
   }
 
   // A number of the launch: that of the real sizes.
@@ -330,7 +330,7 @@ class ReduceLowering {
   int64_t last() const { return inner_.empty() ? 1 : inner_.back().size; }
   std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
   // Do whole vectors leave something of the row over? A length in a table is not known.
-  bool leaves_rest() const { return width_ > 1 && (in_.options.segmented || length_varies_ || last() % width_ != 0); }
+  bool leaves_rest() const { return width_ > 1 && (in_.options.joined || length_varies_ || last() % width_ != 0); }
   // The word before a loop over `count` lanes.
   static std::string lane_word(int64_t count) { return count >= 16 ? fmt::format("VLOOP_OF({})", count) : "UNROLL"; }
 
@@ -382,7 +382,7 @@ class ReduceLowering {
     const std::vector<Reducer>& phase = rows_of_.phases()[pass];
     std::vector<std::pair<int, std::string>> kept;  // vertex, array
     for (const KeptValue& value : rows_of_.kept()) {
-      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || length_varies_ || in_.options.segmented) continue;
+      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || length_varies_ || in_.options.joined) continue;
       kept.push_back({value.node, fmt::format("t_k{}_{}", pass, kept.size())});
       const uint64_t room = std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)));
       e_.line(fmt::format("ARRAY({}, {}, {});", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));

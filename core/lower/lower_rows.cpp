@@ -1,4 +1,4 @@
-// Sorts, scans and sums of segments: bodies over dense operands (the materializer made them so).
+// Sorts, scans and sums of joined rows: bodies over dense operands (the materializer made them so).
 #include <algorithm>
 
 #include "core/base/integers.h"

@@ -24,7 +24,7 @@ uint64_t lowest_free(const std::vector<std::pair<uint64_t, uint64_t>>& taken, ui
 }
 
 // Sets lower_bound and fullest.
-void find_fullest(Plan& plan, uint64_t alignment) {
+void find_fullest(ArenaPlan& plan, uint64_t alignment) {
   std::map<int, int64_t> change;
   for (const Lifetime& life : plan.lifetimes) {
     const int64_t bytes = static_cast<int64_t>(round_up(life.bytes, alignment));
@@ -76,8 +76,8 @@ ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes, uint64_t alignment,
   return plan;
 }
 
-Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps) {
-  Plan plan;
+ArenaPlan plan_arena(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps) {
+  ArenaPlan plan;
   for (const OutputPlan& output : scheduled.outputs) {
     const IrNode& base = scheduled.graph.nodes[output.base];
     if (base.leaf >= 0 || output.assign_slot >= 0) continue;
@@ -111,7 +111,7 @@ Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>
   return plan;
 }
 
-std::string Plan::str() const {
+std::string ArenaPlan::str() const {
   std::string text = fmt::format("  arena {} bytes in {} blocks, lower bound {}; outputs {} bytes\n", arena.total(), arena.block_bytes.size(), lower_bound,
                                  std::accumulate(own_bytes.begin(), own_bytes.end(), uint64_t{0}));
   for (size_t i = 0; i < lifetimes.size(); ++i) {

@@ -1,6 +1,6 @@
 // The memory planner: which bytes each stored vertex gets, for as long as it is needed.
 //
-// Purpose: temporaries of one step share an arena: two whose lifetimes do not overlap may get the same bytes. Values that outlive the step
+// Purpose: temporaries of one graph share an arena: two whose lifetimes do not overlap may get the same bytes. Values that outlive the graph
 // get storage of their own. Invariants: every read has an earlier writer; ranges of overlapping lifetimes never overlap; offsets are multiples
 // of the alignment; no block is larger than the limit. Thread safety: pure functions.
 #pragma once
@@ -37,8 +37,8 @@ struct ArenaPlan {
 // Largest first, each at the lowest offset that is free for its whole life.
 ArenaPlan plan_arena(const std::vector<Lifetime>& lifetimes, uint64_t alignment, uint64_t largest_block);
 
-// Everything a Step needs besides kernels: where each vertex lies.
-struct Plan {
+// Everything a CompiledGraph needs besides kernels: where each vertex lies.
+struct ArenaPlan {
   std::vector<Lifetime> lifetimes;
   ArenaPlan arena;
   std::map<int, size_t> temporaries;   // vertex -> index into lifetimes
@@ -51,6 +51,6 @@ struct Plan {
 };
 
 // Throws std::logic_error when a kernel reads what nobody wrote.
-Plan make_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
+ArenaPlan plan_arena(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
 
 }  // namespace heddle

@@ -31,10 +31,10 @@ SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<
   };
   for (size_t k = 0; k < kernels.size(); ++k) {
     const LoweredKernel& kernel = kernels[k];
-    const int segments = static_cast<int>(kernel.segments.size());
-    for (int s = segments == 0 ? -1 : 0; s < std::max(segments, 0); ++s) {
+    const int joined = static_cast<int>(kernel.joined.size());
+    for (int s = joined == 0 ? -1 : 0; s < std::max(joined, 0); ++s) {
       Unit unit{k, s, {}, {}, {}, 0, !kernel.is_transfer() && !kernel.loop};
-      const std::vector<SlotRef>& slots = s < 0 ? kernel.bindings : kernel.segments[static_cast<size_t>(s)].bindings;
+      const std::vector<SlotRef>& slots = s < 0 ? kernel.bindings : kernel.joined[static_cast<size_t>(s)].bindings;
       double bytes = 0, computed = 0;
       for (size_t b = 0; b < slots.size(); ++b) {
         const Access access = kernel.source.buffers[b].access;
@@ -172,8 +172,8 @@ std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const Sequence
   std::vector<LoweredKernel> list;
   for (const Launch& launch : sequence.launches) {
     LoweredKernel kernel = kernels[launch.repeated() ? facts.units[static_cast<size_t>(launch.unit)].kernel : static_cast<size_t>(launch.kernel)];
-    if (launch.repeated() && facts.units[static_cast<size_t>(launch.unit)].segment >= 0) {
-      kernel.segments = {kernel.segments[static_cast<size_t>(facts.units[static_cast<size_t>(launch.unit)].segment)]};
+    if (launch.repeated() && facts.units[static_cast<size_t>(launch.unit)].row >= 0) {
+      kernel.joined = {kernel.joined[static_cast<size_t>(facts.units[static_cast<size_t>(launch.unit)].row)]};
     }
     std::map<int, int> read, written;  // vertex of the base -> of the version
     for (int v : launch.reads) read[facts.bases[static_cast<size_t>(sequence.base[static_cast<size_t>(v)])].vertex] = vertex(v);
@@ -186,7 +186,7 @@ std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const Sequence
       }
     };
     bind(kernel.bindings);
-    for (LoweredKernel::Segment& segment : kernel.segments) bind(segment.bindings);
+    for (LoweredKernel::JoinedRow& row : kernel.joined) bind(row.bindings);
     // Names of what it computes (profiles, places): those of the originals.
     std::erase_if(kernel.writes, [&](int v) { return launch.repeated() && !written.contains(v); });
     list.push_back(std::move(kernel));

@@ -1,4 +1,4 @@
-// The kernels of a step as a sequence of launches over versions of temporaries: what rematerialization and offloading rewrite.
+// The kernels of a graph as a sequence of launches over versions of temporaries: what rematerialization and offloading rewrite.
 //
 // Purpose: a launch may be repeated; then each value it makes has a further version, a vertex of its own. Invariants: a version is written before it is read,
 // by one launch (a join's by several). Thread safety: plain value.
@@ -18,19 +18,19 @@ namespace heddle {
 struct SequenceFacts {
   SequenceFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps);
 
-  // A temporary of the step. `unit` makes it; -1 when nothing can make it again.
+  // A temporary of the graph. `unit` makes it; -1 when nothing can make it again.
   struct Base {
     int vertex = -1;
     int64_t bytes = 0;     // aligned
     int unit = -1;
     bool at_end = false;   // copied into an input after the last kernel
   };
-  // A kernel, or a segment of one that was joined: what can be launched again by itself.
+  // A kernel, or a joined row of one that was joined: what can be launched again by itself.
   struct Unit {
     size_t kernel = 0;
-    int segment = -1;
+    int row = -1;
     std::vector<int> reads, writes;  // bases, each once
-    std::vector<int> inputs;         // slots of the step's inputs that it reads
+    std::vector<int> inputs;         // slots of the graph's inputs that it reads
     double cost = 0;
     bool repeatable = true;
   };
@@ -42,7 +42,7 @@ struct SequenceFacts {
 };
 
 struct Launch {
-  int kernel = -1;              // of the step: runs all its units
+  int kernel = -1;              // of the graph: runs all its units
   int unit = -1;                // or a repetition of one unit
   std::vector<int> reads, writes;  // versions
   bool repeated() const { return unit >= 0; }

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "core/base/integers.h"
-#include "core/memory/planned_step.h"
+#include "core/memory/plan.h"
 #include "core/memory/rematerialize.h"
 
 namespace heddle {
@@ -22,18 +22,18 @@ std::string text_of(uint64_t bytes) {
 }
 
 struct Fitting {
-  PlannedStep step;
+  Plan plan;
   Rematerialized made;
 };
 
-// The step with its temporaries below `bytes` where that works, else with as little as can be.
-Fitting fit(const PlannedStep& step, const Caps& caps, int64_t bytes) {
-  Fitting fitting{step, rematerialize(step.scheduled, step.kernels, caps, bytes)};
-  fitting.step.kernels = std::move(fitting.made.kernels);
-  fitting.step.scheduled.graph = std::move(fitting.made.graph);
-  fitting.step.scheduled.free_nodes.resize(fitting.step.scheduled.graph.nodes.size(), false);
-  fitting.step.plan = make_plan(fitting.step.scheduled, fitting.step.kernels, caps);
-  fitting.step.plan.host_bytes = step.plan.host_bytes;
+// The graph with its temporaries below `bytes` where that works, else with as little as can be.
+Fitting fit(const Plan& plan, const Caps& caps, int64_t bytes) {
+  Fitting fitting{plan, rematerialize(plan.scheduled, plan.kernels, caps, bytes)};
+  fitting.plan.kernels = std::move(fitting.made.kernels);
+  fitting.plan.scheduled.graph = std::move(fitting.made.graph);
+  fitting.plan.scheduled.free_nodes.resize(fitting.plan.scheduled.graph.nodes.size(), false);
+  fitting.plan.memory = plan_arena(fitting.plan.scheduled, fitting.plan.kernels, caps);
+  fitting.plan.memory.host_bytes = plan.memory.host_bytes;
   return fitting;
 }
 
@@ -47,42 +47,42 @@ void set_memory_budget(DeviceContext& device, uint64_t bytes) { device.set_memor
 
 uint64_t memory_budget(const DeviceContext& device) { return scoped ? *scoped : device.memory_budget(); }
 
-StepBudget step_budget(const DeviceContext& device, const Capture& captured) {
-  StepBudget budget{memory_budget(device), 0};
+Budget graph_budget(const DeviceContext& device, const Capture& captured) {
+  Budget budget{memory_budget(device), 0};
   if (budget.bytes > 0) {
     for (const StoragePtr& storage : captured.storages) budget.held += storage->bytes();
   }
   return budget;
 }
 
-void fit_budget(PlannedStep& step, const StepBudget& budget, const Caps& caps) {
+void fit_budget(Plan& plan, const Budget& budget, const Caps& caps) {
   if (budget.bytes == 0) return;
-  const uint64_t outputs = std::accumulate(step.plan.own_bytes.begin(), step.plan.own_bytes.end(), uint64_t{0}), fixed = budget.held + outputs;
-  if (fixed + step.plan.arena.total() <= budget.bytes) return;
+  const uint64_t outputs = std::accumulate(plan.memory.own_bytes.begin(), plan.memory.own_bytes.end(), uint64_t{0}), fixed = budget.held + outputs;
+  if (fixed + plan.memory.arena.total() <= budget.bytes) return;
   if (budget.bytes > fixed) {
     // The arena is a little larger than what is alive at once, where ranges do not fit together: then the aim is lowered by as much.
     constexpr int attempts = 6;
     int64_t aim = static_cast<int64_t>(budget.bytes - fixed);
     for (int attempt = 0; attempt < attempts && aim > 0; ++attempt) {
-      Fitting fitting = fit(step, caps, aim);
-      const uint64_t arena = fitting.step.plan.arena.total();
+      Fitting fitting = fit(plan, caps, aim);
+      const uint64_t arena = fitting.plan.memory.arena.total();
       if (fixed + arena <= budget.bytes) {
-        step = std::move(fitting.step);
+        plan = std::move(fitting.plan);
         return;
       }
       if (!fitting.made.fits) break;
       aim = std::min(aim, fitting.made.peak) - static_cast<int64_t>(fixed + arena - budget.bytes);
     }
   }
-  Fitting smallest = fit(step, caps, 0);
-  const uint64_t least = std::min(step.plan.arena.total(), smallest.step.plan.arena.total());
+  Fitting smallest = fit(plan, caps, 0);
+  const uint64_t least = std::min(plan.memory.arena.total(), smallest.plan.memory.arena.total());
   if (fixed + least <= budget.bytes) {
-    step = std::move(smallest.step);
+    plan = std::move(smallest.plan);
     return;
   }
   throw BudgetError(fmt::format("[memory budget] a budget of {} cannot be met: this step needs at least {} (it reads and updates {}, its results are {}, its temporaries {} of "
                                 "which recomputation leaves {}); a smaller batch, accumulation, 16-bit values or offload() need less",
-                                text_of(budget.bytes), text_of(fixed + least), text_of(budget.held), text_of(outputs), text_of(step.plan.arena.total()), text_of(least)),
+                                text_of(budget.bytes), text_of(fixed + least), text_of(budget.held), text_of(outputs), text_of(plan.memory.arena.total()), text_of(least)),
                     fixed + least);
 }
 

@@ -7,7 +7,7 @@
 #include <set>
 
 #include "core/memory/planned_loop.h"
-#include "core/memory/planned_step.h"
+#include "core/memory/plan.h"
 
 namespace heddle {
 namespace {
@@ -26,8 +26,8 @@ void count_leaves(const Capture& captured, MemoryReport& report) {
 
 }  // namespace
 
-MemoryReport make_memory_report(const Capture& captured, const PlannedStep& step) {
-  const auto& [scheduled, kernels, plan] = step;
+MemoryReport make_memory_report(const Capture& captured, const Plan& planned) {
+  const auto& [scheduled, kernels, plan] = planned;
   MemoryReport report;
   count_leaves(captured, report);
   for (const Lifetime& life : plan.lifetimes) {

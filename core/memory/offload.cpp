@@ -70,7 +70,7 @@ uint64_t add_transfers(ScheduledGraph& scheduled, std::vector<LoweredKernel>& ke
     };
     for (size_t k = static_cast<size_t>(next); k < kernels.size(); ++k) {
       rename(kernels[k].bindings);
-      for (LoweredKernel::Segment& segment : kernels[k].segments) rename(segment.bindings);
+      for (LoweredKernel::JoinedRow& row : kernels[k].joined) rename(row.bindings);
     }
   }
   std::vector<LoweredKernel> list;

@@ -33,10 +33,10 @@ std::vector<Binding> PlannedLoop::bind(const std::vector<SlotRef>& refs, int64_t
     } else if (ref.kind == SlotRef::Kind::input) {
       bindings.push_back(locate(ref.index, iteration, outer));
     } else {
-      const size_t life = body.plan.temporaries.at(ref.index);
-      const Placement& place = body.plan.arena.placements[life];
+      const size_t life = body.memory.temporaries.at(ref.index);
+      const Placement& place = body.memory.arena.placements[life];
       const Binding& all = outer[static_cast<size_t>(workspace)];
-      bindings.push_back({all.buffer, all.offset + block_places[static_cast<size_t>(place.block)] + place.offset, body.plan.lifetimes[life].bytes});
+      bindings.push_back({all.buffer, all.offset + block_places[static_cast<size_t>(place.block)] + place.offset, body.memory.lifetimes[life].bytes});
     }
   }
   return bindings;

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "core/contract/device.h"
-#include "core/memory/planned_step.h"
+#include "core/memory/plan.h"
 
 namespace heddle {
 
@@ -38,7 +38,7 @@ struct PlannedLoop {
 
   int64_t length = 0;
   bool reverse = false;
-  PlannedStep body;
+  Plan body;
   std::vector<Slot> slots;            // by storage slot of the body: arguments, then outputs
   std::vector<Fill> fills;
   std::vector<uint64_t> block_places; // of the blocks of the body's arena in the workspace

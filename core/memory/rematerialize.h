@@ -1,6 +1,6 @@
 // Rematerialization: launches that are repeated so that their results need not be kept meanwhile.
 //
-// Purpose: the automatic mode of checkpointing (core/memory/memory_budget.h). It works on the final list of kernels: at the fullest moment of the step it
+// Purpose: the automatic mode of checkpointing (core/memory/memory_budget.h). It works on the final list of kernels: at the fullest moment of the graph it
 // takes the value whose memory comes cheapest, lets go of it after its last use before that moment, and launches again, before its next use, the
 // kernel that made it, with those that made what this one reads and is gone. Again and again, until the temporaries fit.
 // Invariants: same bits: what is repeated is the same kernel on the same values. Only kernels that write nothing but temporaries of their own are

@@ -9,7 +9,7 @@
 #include "core/base/integers.h"
 #include "core/memory/planned_loop.h"
 #include "core/lower/lower.h"
-#include "core/lower/segments.h"
+#include "core/lower/joined_launch.h"
 
 namespace heddle {
 namespace {
@@ -45,7 +45,7 @@ KernelTable compile_kernels(DeviceContext& device, const std::vector<LoweredKern
 void CommandBuilder::check(const std::vector<Binding>& bindings, const LoweredKernel& kernel) const {
   for (const Binding& binding : bindings) {
     if (binding.size <= device_.caps().max_binding_bytes) continue;
-    throw LimitError(with_place(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
+    throw LimitError(with_line(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
                                  binding.size, device_.id(), device_.caps().max_binding_bytes)));
   }
 }
@@ -60,7 +60,7 @@ void CommandBuilder::push(Dispatch dispatch, const LoweredKernel& kernel) {
 
 void CommandBuilder::add(const LoweredKernel& kernel, const Binding& host, const Bind& bind) {
   if (kernel.loop) return add_loop(kernel, host, bind(kernel.bindings));
-  if (!kernel.segments.empty()) return add_segments(kernel, bind);
+  if (!kernel.joined.empty()) return add_joined(kernel, bind);
   Dispatch dispatch;
   std::copy(std::begin(kernel.groups), std::end(kernel.groups), dispatch.groups);
   dispatch.bindings = bind(kernel.bindings);
@@ -69,17 +69,17 @@ void CommandBuilder::add(const LoweredKernel& kernel, const Binding& host, const
   push(std::move(dispatch), kernel);
 }
 
-// The launches over the kernel's segments; their tables are appended to bound_.rows, where the dispatches' last bindings say.
-void CommandBuilder::add_segments(const LoweredKernel& kernel, const Bind& bind) {
+// The launches over the kernel's joined rows; their tables are appended to bound_.rows, where the dispatches' last bindings say.
+void CommandBuilder::add_joined(const LoweredKernel& kernel, const Bind& bind) {
   std::vector<std::vector<Binding>> bound;
-  for (const LoweredKernel::Segment& segment : kernel.segments) {
-    bound.push_back(bind(segment.bindings));
+  for (const LoweredKernel::JoinedRow& row : kernel.joined) {
+    bound.push_back(bind(row.bindings));
     check(bound.back(), kernel);
   }
   const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
-  for (const SegmentLaunch& launch : cover_segments(kernel, bound, device_.caps())) {
+  for (const JoinedLaunch& launch : cover_joined(kernel, bound, device_.caps())) {
     bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
-    const std::vector<int32_t> rows = segment_table(kernel, bound, launch);
+    const std::vector<int32_t> rows = joined_table(kernel, bound, launch);
     Dispatch dispatch;
     const auto groups = fold_groups(launch.groups, device_.caps());
     std::copy(groups.begin(), groups.end(), dispatch.groups);

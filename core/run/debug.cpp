@@ -27,17 +27,17 @@ void debug_graph(const Graph& before, const Graph& after, const Caps& caps) {
   print_error("heddle: graph as recorded\n{}heddle: graph simplified\n{}heddle: passes\n{}", before.str(), after.str(), describe_passes(before, caps));
 }
 
-void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Plan& plan) {
+void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const ArenaPlan& plan) {
   if (debug_level() < 2) return;
   print_error("heddle: {} groups\n{}heddle: memory\n{}", scheduled.groups.size(), scheduled.str(), plan.str());
   if (debug_level() < 4) return;
   for (const LoweredKernel& kernel : kernels) {
     if (kernel.loop) {
       print_error("heddle: {} times\n", kernel.loop->length);
-      debug_plan(kernel.loop->body.scheduled, kernel.loop->body.kernels, kernel.loop->body.plan);
+      debug_plan(kernel.loop->body.scheduled, kernel.loop->body.kernels, kernel.loop->body.memory);
       continue;
     }
-    const std::string size = kernel.segments.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} segments", kernel.segments.size());
+    const std::string size = kernel.joined.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} joined rows", kernel.joined.size());
     print_error("heddle: kernel, {}\n{}\n", size, kernel.source.str());
   }
 }
@@ -50,8 +50,8 @@ void debug_times(const std::string& id, Device& device, Ticket ticket, const std
   for (size_t k = 0; k < kernels.size() && k < seconds.size(); ++k) {
     const KernelFacts& f = kernels[k];
     const double rate = seconds[k] > 0 ? f.bytes() / seconds[k] * 1e-9 : 0;
-    print_error("  {:9.1f} us {:8.3f} MB {:6.1f} GB/s  {}{}{}{}  {}\n", 1e6 * seconds[k], f.bytes() * 1e-6, rate, f.name, f.places.empty() ? "" : "  (",
-               fmt::join(f.places, ", "), f.places.empty() ? "" : ")", f.source == 0 ? "" : repeat_command(f.launch, id));
+    print_error("  {:9.1f} us {:8.3f} MB {:6.1f} GB/s  {}{}{}{}  {}\n", 1e6 * seconds[k], f.bytes() * 1e-6, rate, f.name, f.lines.empty() ? "" : "  (",
+               fmt::join(f.lines, ", "), f.lines.empty() ? "" : ")", f.source == 0 ? "" : repeat_command(f.launch, id));
   }
 }
 

@@ -31,7 +31,7 @@ std::string lines_of(const Graph& graph) {
 std::string lines_of(const std::vector<LoweredKernel>& kernels) {
   std::string text;
   for (const LoweredKernel& kernel : kernels) {
-    const std::string sizes = kernel.segments.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} segments", kernel.segments.size());
+    const std::string sizes = kernel.joined.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} joined rows", kernel.joined.size());
     text += fmt::format("kernel = {}, {}\n", kernel.source.name, sizes);
   }
   return text;
@@ -116,14 +116,14 @@ std::string describe_passes(const Graph& imported, const Caps& caps, PassSet pas
     show(info, graph.nodes.size(), "vertices", lines_of(graph));
   }
   if (caps.target == Target::none) return text;
-  std::vector<LoweredKernel> kernels = plan_step(graph, caps, true, on).kernels;
+  std::vector<LoweredKernel> kernels = make_plan(graph, caps, true, on).kernels;
   before = lines_of(kernels);
   count = kernels.size();
   text += fmt::format("one vertex a kernel: {} kernels\n", count);
   for (const PassInfo& info : all_passes()) {
     if (info.stage != PassStage::kernels || !passes.has(info.pass)) continue;
     on = on.with(info.pass);
-    kernels = plan_step(graph, caps, true, on).kernels;
+    kernels = make_plan(graph, caps, true, on).kernels;
     show(info, kernels.size(), "kernels", lines_of(kernels));
   }
   return text + fmt::format("in all: {} vertices, {} kernels\n", graph.nodes.size(), kernels.size());

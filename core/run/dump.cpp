@@ -6,7 +6,7 @@
 #include "core/memory/planned_loop.h"
 #include "core/run/describe.h"
 #include "core/graph/pending.h"
-#include "core/ir/places.h"
+#include "core/ir/source_lines.h"
 #include "core/record/capture.h"
 #include "core/run/planner.h"
 #include "core/simplify/simplifier.h"
@@ -25,10 +25,10 @@ std::string sources(const std::vector<LoweredKernel>& kernels) {
   return text;
 }
 
-// The groups or plan of the step and of the bodies of its loops.
-std::string with_bodies(const PlannedStep& step, DumpWhat what) {
-  std::string text = what == DumpWhat::groups ? step.scheduled.str() : step.plan.str();
-  for (const LoweredKernel& kernel : step.kernels) {
+// The groups or plan of the graph and of the bodies of its loops.
+std::string with_bodies(const Plan& plan, DumpWhat what) {
+  std::string text = what == DumpWhat::groups ? plan.scheduled.str() : plan.memory.str();
+  for (const LoweredKernel& kernel : plan.kernels) {
     if (kernel.loop) text += fmt::format("body of a loop of {} iterations\n{}", kernel.loop->length, with_bodies(kernel.loop->body, what));
   }
   return text;
@@ -40,9 +40,9 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const PlannedStep step = plan_step(prepare(imported, device.caps()), device.caps(), true, active_passes(), step_budget(device, captured));
-  if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(step, what);
-  return sources(step.kernels);
+  const Plan plan = make_plan(prepare(imported, device.caps()), device.caps(), true, active_passes(), graph_budget(device, captured));
+  if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(plan, what);
+  return sources(plan.kernels);
 }
 
 }  // namespace
@@ -65,19 +65,19 @@ std::vector<NodePtr> roots_to_plan() {
 
 MemoryReport plan_pending() { return plan_pending_in_full().report; }
 
-PendingPlan plan_pending_in_full() {
+FullPlan plan_pending_in_full() {
   const std::vector<NodePtr> roots = roots_to_plan();
   const DeviceContext& device = *roots[0]->device;
   const Capture captured = capture(roots);
-  PendingPlan plan{.device = device.id(), .recorded = import_graph(captured)};
-  plan.prepared = prepare(plan.recorded, device.caps());
-  plan.step = plan_step(plan.prepared, device.caps(), true, active_passes(), step_budget(device, captured));
-  plan.kernels = kernel_facts(plan.step.scheduled, plan.step.kernels);
-  const std::vector<std::vector<Place>> places = kernel_places(plan.step.scheduled, plan.step.kernels, captured);
-  for (size_t k = 0; k < plan.kernels.size(); ++k) {
-    for (const Place& place : places[k]) plan.kernels[k].places.push_back(place.str());
+  FullPlan full{.device = device.id(), .recorded = import_graph(captured)};
+  full.prepared = prepare(full.recorded, device.caps());
+  full.plan = make_plan(full.prepared, device.caps(), true, active_passes(), graph_budget(device, captured));
+  full.kernels = kernel_facts(full.plan.scheduled, full.plan.kernels);
+  const std::vector<std::vector<SourceLine>> lines = kernel_lines(full.plan.scheduled, full.plan.kernels, captured);
+  for (size_t k = 0; k < full.kernels.size(); ++k) {
+    for (const SourceLine& line : lines[k]) full.kernels[k].lines.push_back(line.str());
   }
-  plan.report = make_memory_report(captured, plan.step);
+  full.report = make_memory_report(captured, full.plan);
   return plan;
 }
 

@@ -17,15 +17,15 @@ enum class DumpWhat { graph, simplified, groups, source, plan, passes };
 std::string dump_pending(DumpWhat what);
 
 // The pending graph all the way to its kernels and their memory, for who draws it (tools/dump_html.h). Errors as plan_pending().
-struct PendingPlan {
+struct FullPlan {
   std::string device;
   Graph recorded;
   Graph prepared;                    // what is scheduled
-  PlannedStep step;
-  std::vector<KernelFacts> kernels;  // with places; parallel to step.kernels
+  Plan plan;
+  std::vector<KernelFacts> kernels;  // with lines; parallel to step.kernels
   MemoryReport report;
 };
-PendingPlan plan_pending_in_full();
+FullPlan plan_pending_in_full();
 
 // The memory report of the pending graph. ValueError unless all of it is on one device that takes kernels.
 MemoryReport plan_pending();

@@ -19,7 +19,7 @@
 #include "core/simplify/passes.h"
 #include "core/graph/pending.h"
 #include "core/inspect/profile.h"
-#include "core/run/region.h"
+#include "core/run/evaluation.h"
 #include "core/record/repeats.h"
 #include "core/graph/excess_precision.h"
 #include "core/graph/loop.h"
@@ -54,21 +54,21 @@ void give_value(Node& node, StoragePtr storage, const View& view) {
 }
 
 std::string at_line() {
-  const std::string place = current_place().str();
+  const std::string place = current_line().str();
   return place.empty() ? "" : " at " + place;
 }
 
-// A region ends because somebody asked: counted, and shown from HEDDLE_DEBUG=1 on.
-void note_break(DeviceContext& device, const Region& region, const char* why) {
+// An evaluation ends because somebody asked: counted, and shown from HEDDLE_DEBUG=1 on.
+void note_break(DeviceContext& device, const Evaluation& evaluation, const char* why) {
   device.lock().counters.region_breaks++;
   if (debug_level() < 1) return;
-  print_error("heddle: region of {} operations on {} ends{}: {}\n", region.captured.order.size(), device.id(), at_line(), why);
+  print_error("heddle: evaluation of {} operations on {} ends{}: {}\n", evaluation.captured.order.size(), device.id(), at_line(), why);
 }
 
-std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& captured) {
+std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& captured) {
   device.lock().counters.host_evaluations += captured.order.size();
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
-  std::vector<StepOutput> outputs;
+  std::vector<GraphOutput> outputs;
   for (const HostArray& value : values) {
     const std::vector<uint8_t> bytes = host_array_to_bytes(value);
     StoragePtr storage = device.allocate(bytes.size());
@@ -80,42 +80,42 @@ std::vector<StepOutput> run_reference(DeviceContext& device, const Capture& capt
 
 }  // namespace
 
-Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots) {
+Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots) {
   const HostSpan span("capture");
-  Region region{&device, capture(roots), nullptr};
-  if (region.captured.outputs.empty() || device.caps().target == Target::none) return region;
+  Evaluation evaluation{&device, capture(roots), nullptr};
+  if (evaluation.captured.outputs.empty() || device.caps().target == Target::none) return evaluation;
   const bool fuse = !eager_mode();
   // Whoever forces schedules means those sizes.
   const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
   const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
-  region.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
-  region.captured.key.push_back(tuning_state());
-  region.captured.key.push_back(memory_budget(device));
-  region.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
+  evaluation.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
+  evaluation.captured.key.push_back(tuning_state());
+  evaluation.captured.key.push_back(memory_budget(device));
+  evaluation.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
   auto locked = device.lock();
-  region.step = step_cache(device).find(region.captured.key);
-  if (region.step) {
+  evaluation.step = graph_cache(device).find(evaluation.captured.key);
+  if (evaluation.step) {
     locked.counters.step_hits++;
   } else {
-    const std::vector<uint16_t> varies = step_cache(device).families().note(region.captured, mode);
-    region.step = Step::compile(device, region.captured, fuse, varies);
-    step_cache(device).insert(region.captured.key, region.step);
+    const std::vector<uint16_t> varies = graph_cache(device).families().note(evaluation.captured, mode);
+    evaluation.step = CompiledGraph::compile(device, evaluation.captured, fuse, varies);
+    graph_cache(device).insert(evaluation.captured.key, evaluation.step);
     locked.counters.steps_compiled++;
   }
-  return region;
+  return evaluation;
 }
 
-StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own) {
+GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound, const std::vector<StoragePtr>* own) {
   auto locked = device.lock();
   return step.run(device, bound, own);
 }
 
-void run_region(Region& region) {
-  Capture& captured = region.captured;
+void run_evaluation(Evaluation& evaluation) {
+  Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
-  std::vector<StepOutput> outputs = region.step ? run_step(*region.device, *region.step, captured).outputs : run_reference(*region.device, captured);
-  if (number_guard()) check_numbers(region, outputs);
-  if (region.step) {
+  std::vector<GraphOutput> outputs = evaluation.step ? run_graph(*evaluation.device, *evaluation.step, captured).outputs : run_reference(*evaluation.device, captured);
+  if (number_guard()) check_numbers(evaluation, outputs);
+  if (evaluation.step) {
     for (Node* node : captured.overwritten) {
       node->overwritten = true;
       node->storage.reset();
@@ -170,8 +170,8 @@ std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<con
   }
   if (!lost && !asked.empty() && asked.size() < list.size()) {
     try {
-      Region region = prepare_region(device, asked);
-      run_region(region);
+      Evaluation evaluation = prepare_evaluation(device, asked);
+      run_evaluation(evaluation);
       failure = nullptr;
     } catch (...) {  // the first failure says more
     }
@@ -190,9 +190,9 @@ void evaluate(std::span<const NodePtr> roots, const char* why) {
   std::exception_ptr failure;
   for (const std::vector<NodePtr>& list : take_pending(roots)) {
     try {
-      Region region = prepare_region(*list.front()->device, list);
-      run_region(region);
-      if (why != nullptr) note_break(*region.device, region, why);
+      Evaluation evaluation = prepare_evaluation(*list.front()->device, list);
+      run_evaluation(evaluation);
+      if (why != nullptr) note_break(*evaluation.device, evaluation, why);
     } catch (const NumericError&) {  // the values are at fault, and stay so
       if (!failure) failure = std::current_exception();
     } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when somebody looks

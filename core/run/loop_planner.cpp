@@ -149,7 +149,7 @@ class LoopPlanner {
     prepared.outputs.clear();
     for (size_t o = 0; o < outputs_.size(); ++o) prepared.outputs.push_back({outputs_[o].vertex, output_slot(o)});
     for (const Output& output : outputs_) values_.push_back(prepared.nodes[static_cast<size_t>(output.vertex)]);
-    planned_->body = plan_step(std::move(prepared), caps_, fuse_, passes_);
+    planned_->body = make_plan(std::move(prepared), caps_, fuse_, passes_);
     for (const OutputPlan& output : planned_->body.scheduled.outputs) {
       if (output.copy_back || !output.view.is_dense()) throw std::logic_error("[plan] an output of a loop's body is not where it belongs");
     }
@@ -214,7 +214,7 @@ class LoopPlanner {
     loop_ = loop;
     const uint64_t align = std::max<uint64_t>(256, alignment());
     uint64_t workspace = 0;
-    for (uint64_t bytes : planned_->body.plan.arena.block_bytes) {
+    for (uint64_t bytes : planned_->body.memory.arena.block_bytes) {
       planned_->block_places.push_back(workspace);
       workspace = round_up(workspace + bytes, align);
     }

@@ -13,7 +13,7 @@
 #include "core/base/unravel.h"
 #include "core/graph/number_guard.h"
 #include "core/graph/pending.h"
-#include "core/run/region.h"
+#include "core/run/evaluation.h"
 #include "core/functions/functions.h"
 #include "core/op/primitives.h"
 #include "core/graph/read_value.h"
@@ -59,10 +59,10 @@ std::string how_many(const Numbers& n) {
   return n.nan == 0 ? fmt::format("{} infinite", n.inf) : fmt::format("{} NaN and {} infinite", n.nan, n.inf);
 }
 
-// Computes the operations of a region again, one by one, each from the values of the others.
+// Computes the operations of an evaluation again, one by one, each from the values of the others.
 class Search {
  public:
-  Search(const Region& region, std::vector<const Node*> bad) : region_(region), bad_(std::move(bad)) {}
+  Search(const Evaluation& evaluation, std::vector<const Node*> bad) : evaluation_(evaluation), bad_(std::move(bad)) {}
 
   [[noreturn]] void report(const Node* culprit) const {
     const Numbers& n = numbers_.at(culprit);
@@ -105,8 +105,8 @@ class Search {
     std::unordered_map<const Node*, bool> wanted;
     for (const Node* node : bad_) wanted[node] = true;
     std::vector<const Node*> order;
-    for (size_t i = region_.captured.order.size(); i-- > 0;) {
-      const Node* node = region_.captured.order[i].get();
+    for (size_t i = evaluation_.captured.order.size(); i-- > 0;) {
+      const Node* node = evaluation_.captured.order[i].get();
       if (!wanted[node]) continue;
       order.push_back(node);
       if (node->has_value()) continue;
@@ -135,8 +135,8 @@ class Search {
       value->dtype = node.dtype;
       value->device = node.device;
       for (const NodePtr& input : node.inputs) value->inputs.push_back(value_of(input));
-      Region single = prepare_region(*node.device, {&value, 1});
-      run_region(single);
+      Evaluation single = prepare_evaluation(*node.device, {&value, 1});
+      run_evaluation(single);
     }
     numbers_[&node] = is_float(node.dtype) ? look_at(read_value(*value)) : Numbers{};
     values_[&node] = std::move(value);
@@ -174,7 +174,7 @@ class Search {
     return made ? made : came_in;
   }
 
-  const Region& region_;
+  const Evaluation& evaluation_;
   std::vector<const Node*> bad_;
   std::unordered_map<const Node*, int> uses_;
   std::unordered_map<const Node*, NodePtr> values_;
@@ -182,11 +182,11 @@ class Search {
 };
 
 // The floating results that hold a NaN or an infinity, found on the device: one byte a result comes to the host.
-std::vector<const Node*> bad_outputs(const Region& region, std::span<const StepOutput> outputs) {
+std::vector<const Node*> bad_outputs(const Evaluation& evaluation, std::span<const GraphOutput> outputs) {
   std::vector<const Node*> looked_at, bad;
   std::vector<Tensor> flags;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    const Node& node = *region.captured.outputs[i];
+    const Node& node = *evaluation.captured.outputs[i];
     if (!is_float(node.dtype) || node.shape.numel() == 0) continue;
     const Tensor value(make_leaf(outputs[i].storage, outputs[i].view, node.dtype));
     flags.push_back(reshape(max(logical_or(isnan(value), isinf(value))), Shape{1}));
@@ -195,8 +195,8 @@ std::vector<const Node*> bad_outputs(const Region& region, std::span<const StepO
   if (flags.empty()) return {};
   const NodePtr all = concat(flags, 0).node();
   flags.clear();
-  Region check = prepare_region(*region.device, {&all, 1});
-  run_region(check);
+  Evaluation check = prepare_evaluation(*evaluation.device, {&all, 1});
+  run_evaluation(check);
   const std::vector<uint8_t> bytes = read_bytes(*all);
   for (size_t i = 0; i < looked_at.size(); ++i) {
     if (bytes[i] != 0) bad.push_back(looked_at[i]);
@@ -206,13 +206,13 @@ std::vector<const Node*> bad_outputs(const Region& region, std::span<const StepO
 
 }  // namespace
 
-void check_numbers(const Region& region, std::span<const StepOutput> outputs) {
+void check_numbers(const Evaluation& evaluation, std::span<const GraphOutput> outputs) {
   const NumberGuardScope off(false);
   const PendingPause pause;
   const NoGradScope no_grad;
-  std::vector<const Node*> bad = bad_outputs(region, outputs);
+  std::vector<const Node*> bad = bad_outputs(evaluation, outputs);
   if (bad.empty()) return;
-  Search search(region, std::move(bad));
+  Search search(evaluation, std::move(bad));
   if (const Node* culprit = search.run()) search.report(culprit);
   if (!search.reproduced()) search.report_unknown();
 }

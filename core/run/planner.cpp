@@ -39,23 +39,23 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
   return graph;
 }
 
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const StepBudget& budget) {
-  PlannedStep step;
+Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const Budget& budget) {
+  Plan plan;
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
                               .fuse = fuse && passes.has(Pass::fuse),
                               .siblings = passes.has(Pass::siblings),
                               .cheap = passes.has(Pass::cheap),
                               .counted_loops = caps.max_loop_iterations < UINT64_MAX};
-  step.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), limits);
+  plan.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), limits);
   LowerOptions options = lower_options(caps);
   options.order = passes.has(Pass::order);
   options.horizontal = passes.has(Pass::horizontal);
-  step.kernels = lower(step.scheduled, caps, options);
-  const uint64_t host_bytes = fuse ? add_transfers(step.scheduled, step.kernels, caps) : 0;
-  step.plan = make_plan(step.scheduled, step.kernels, caps);
-  step.plan.host_bytes = host_bytes;
-  if (fuse) fit_budget(step, budget, caps);
-  return step;
+  plan.kernels = lower(plan.scheduled, caps, options);
+  const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;
+  plan.memory = plan_arena(plan.scheduled, plan.kernels, caps);
+  plan.memory.host_bytes = host_bytes;
+  if (fuse) fit_budget(plan, budget, caps);
+  return plan;
 }
 
 }  // namespace heddle

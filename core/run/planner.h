@@ -7,7 +7,7 @@
 
 #include "core/contract/device.h"
 #include "core/memory/memory_budget.h"
-#include "core/memory/planned_step.h"
+#include "core/memory/plan.h"
 #include "core/simplify/passes.h"
 
 namespace heddle {
@@ -16,6 +16,6 @@ namespace heddle {
 // must have otherwise.
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 // Throws BudgetError when it cannot be made to fit.
-PlannedStep plan_step(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(), const StepBudget& budget = {});
+Plan make_plan(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(), const Budget& budget = {});
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
 // Replay: submits again what an evaluation submitted, without recording the graph anew.
 //
-// Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a step costs when its plan and memory are known.
-// Invariants: the memory of the submissions is kept, so every run reads and writes the same addresses; a step that updates values in place goes on
+// Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a graph costs when its plan and memory are known.
+// Invariants: the memory of the submissions is kept, so every run reads and writes the same addresses; a graph that updates values in place goes on
 // updating them. Thread safety: capture() belongs to the calling thread; run() locks the device.
 #pragma once
 

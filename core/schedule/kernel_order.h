@@ -18,7 +18,7 @@ struct KernelDependencies {
   std::vector<int> waiting;                // by kernel: how many it waits for
 };
 
-// The temporaries of a step and who reads them.
+// The temporaries of a graph and who reads them.
 class TemporaryBytes {
  public:
   TemporaryBytes(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels);

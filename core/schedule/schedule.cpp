@@ -350,7 +350,7 @@ class Scheduler {
   }
 
   // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only where all that is then
-  // stored outlives the step: everything else would have to wait for the later of the two.
+  // stored outlives the graph: everything else would have to wait for the later of the two.
   void merge_siblings() {
     for (const auto& [slot, readers] : readers_) {
       int first = -1;
@@ -379,7 +379,7 @@ class Scheduler {
     return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return leaves.contains(use.node); });
   }
 
-  // What one of two merged groups stored for the other alone is not stored any more. False when something is that does not outlive the step.
+  // What one of two merged groups stored for the other alone is not stored any more. False when something is that does not outlive the graph.
   bool keep_outputs_only(Group& group) const {
     for (Member& member : group.members) {
       if (!member.stored || is_output_.contains(member.node)) continue;

@@ -1,6 +1,6 @@
 // Inference: scales and shifts of channels behind a convolution, or of columns behind a product, become part of its weights and a bias:
 //   (conv(x, w) - mean) * rsqrt(var + eps) * gamma + beta  ->  conv(x, w s) + t.
-// The new weights and bias are marked to be computed once (core/simplify/precomputed.h): a step that repeats does not fold again.
+// The new weights and bias are marked to be computed once (core/simplify/precomputed.h): a graph that repeats does not fold again.
 #include <algorithm>
 
 #include "core/simplify/patterns.h"

@@ -13,8 +13,8 @@
 namespace heddle {
 namespace {
 
-constexpr int64_t small_bytes = 4 << 20;  // of joined values, whatever the step reads
-constexpr int64_t most_share = 16;        // of what the step reads: one part of so many
+constexpr int64_t small_bytes = 4 << 20;  // of joined values, whatever the graph reads
+constexpr int64_t most_share = 16;        // of what the graph reads: one part of so many
 
 class PartJoiner {
  public:

@@ -1,10 +1,10 @@
 // Sums over parts: what is computed of each of several equal parts of a tensor, and then added up, is computed once, of all parts together.
 //
 // Purpose: a gradient that is accumulated over parts of a batch (nn/accumulate.h) is such a sum. Of a small model the kernels of one part last a few
-// microseconds; joined, the step is that of the whole batch: sum_i a_i^T b_i is one product, its inner dimension that of all parts. Vertices are joined
+// microseconds; joined, the graph is that of the whole batch: sum_i a_i^T b_i is one product, its inner dimension that of all parts. Vertices are joined
 // only where all parts compute the same function of slices of one value, or of leaves that lie at equal distances in one storage, so whatever
 // a part keeps for itself (the statistics of a batch norm) stays its own. Joined values hold all parts at once, which is what accumulation avoids:
-// where they come to more than a sixteenth of what the step reads, and to more than 4 MiB, the graph stays as it is.
+// where they come to more than a sixteenth of what the graph reads, and to more than 4 MiB, the graph stays as it is.
 // Invariants: same outputs, up to the order of the sum. Thread safety: pure functions.
 #pragma once
 

@@ -9,7 +9,7 @@
 namespace heddle {
 namespace {
 
-// By vertex: does it depend on stored values alone, which this step does not overwrite?
+// By vertex: does it depend on stored values alone, which this graph does not overwrite?
 std::vector<bool> stable_vertices(const Graph& graph) {
   std::set<int> written;
   for (const IrOutput& output : graph.outputs) written.insert(output.assign_slot);

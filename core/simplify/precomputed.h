@@ -1,8 +1,8 @@
-// Values that depend on nothing a step changes: computed by the first run, kept for the next ones.
+// Values that depend on nothing a graph changes: computed by the first run, kept for the next ones.
 //
 // Purpose: weights into which a normalisation was folded (core/simplify/fold_batch_norm.cpp) cost nothing when an inference step repeats.
-// Invariants: what is computed once depends on stored values alone, none of which the step itself overwrites; the step compares owners and versions of
-// these storages before each run (core/run/step.cpp) and computes anew when one has changed. Thread safety: pure function.
+// Invariants: what is computed once depends on stored values alone, none of which the graph itself overwrites; the graph compares owners and versions of
+// these storages before each run (core/run/compiled_graph.cpp) and computes anew when one has changed. Thread safety: pure function.
 #pragma once
 
 #include <optional>

@@ -73,7 +73,7 @@ class Recomputer {
     return read <= bytes(id) + bytes(id) / 8 ? sources : std::vector<int>{};
   }
 
-  // Whether no leaf that a leaf or free vertex is computed from is overwritten during the step.
+  // Whether no leaf that a leaf or free vertex is computed from is overwritten during the graph.
   bool lasts(int id) const {
     std::vector<int> stack{id};
     std::set<int> seen;

@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "core/ir/ir.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 #include "core/record/capture.h"
 #include "tests/support/device_test.h"
@@ -201,7 +201,7 @@ TEST_P(Attention, MemoryIsLinear) {
     o.causal = true;
     const Tensor g = grad(sum(square(scaled_dot_product_attention(piece(0), piece(1), piece(2), o))), x);
     const std::vector<NodePtr> roots{g.node()};
-    return static_cast<double>(Step::compile(device(), capture(roots), true, {})->arena_bytes());
+    return static_cast<double>(CompiledGraph::compile(device(), capture(roots), true, {})->arena_bytes());
   };
   const double once = peak(length), twice = peak(2 * length);
   EXPECT_GT(once, 0);

@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "heddle.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -85,7 +85,7 @@ TEST_P(DynamicShapesTest, FourThreads) {
       for (int i = 0; i < 20; ++i) {
         if (t == 3 && i % 5 == 0) {
           auto locked = d.lock();
-          step_cache(d).clear();
+          graph_cache(d).clear();
         }
         const int64_t n = 10 + (i + static_cast<int>(t)) % 6;
         const Tensor y = Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 3.0f), {n}, &d);

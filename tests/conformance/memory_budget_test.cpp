@@ -7,7 +7,7 @@
 
 #include "core/run/dump.h"
 #include "core/memory/memory_budget.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "heddle.h"
 #include "tests/support/device_test.h"
 
@@ -55,7 +55,7 @@ Trained train(DeviceContext& d, Model which, double share, bool offload, int ste
       budget.emplace(run.report.peak() - static_cast<uint64_t>((1 - share) * static_cast<double>(run.report.arena)));
       run.report = plan_pending();
     }
-    if (i + 1 == steps) step_cache(d).clear();  // arenas of other steps
+    if (i + 1 == steps) graph_cache(d).clear();  // arenas of other steps
     d.reset_peak_memory();
     eval_pending();
     run.measured = d.memory().peak_bytes;

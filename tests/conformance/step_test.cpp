@@ -5,7 +5,7 @@
 
 #include "autograd/autograd.h"
 #include "core/run/replay.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/devices.h"
@@ -69,7 +69,7 @@ TEST_P(StepTest, AReplayComputesAgainFromWhatItsMemoryHolds) {
   replay.run();
   EXPECT_EQ(y.to_doubles()[5], 22);
   // It goes on working when the plan is forgotten.
-  step_cache(dev()).clear();
+  graph_cache(dev()).clear();
   replay.run();
   EXPECT_EQ(y.to_doubles()[63], 22);
 }

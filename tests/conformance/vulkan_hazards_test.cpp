@@ -70,17 +70,17 @@ TEST(VulkanHazards, AgreesWithBytes) {
 // Ranges of the kernels' buffers: inputs and results lie apart, temporaries where the plan put them.
 uint32_t barriers_of_pending() {
   const Caps caps = device("null:0").caps();
-  const PlannedStep step = plan_step(prepare(import_graph(capture(held_pending())), caps), caps);
+  const Plan plan = make_plan(prepare(import_graph(capture(held_pending())), caps), caps);
   const auto range = [&](SlotRef slot) -> Binding {
     constexpr uint64_t apart = uint64_t{1} << 20;
     if (slot.kind != SlotRef::Kind::vertex) return {BufferId{slot.kind == SlotRef::Kind::input ? 1u : 2u}, static_cast<uint64_t>(slot.index) * apart, apart};
-    const auto temporary = step.plan.temporaries.find(slot.index);
-    if (temporary == step.plan.temporaries.end()) return {BufferId{3}, static_cast<uint64_t>(slot.index) * apart, apart};
-    return {BufferId{4}, step.plan.arena.placements[temporary->second].offset, step.plan.lifetimes[temporary->second].bytes};
+    const auto temporary = plan.memory.temporaries.find(slot.index);
+    if (temporary == plan.memory.temporaries.end()) return {BufferId{3}, static_cast<uint64_t>(slot.index) * apart, apart};
+    return {BufferId{4}, plan.memory.arena.placements[temporary->second].offset, plan.memory.lifetimes[temporary->second].bytes};
   };
   Hazards hazards;
   uint32_t barriers = 0;
-  for (const LoweredKernel& kernel : step.kernels) {
+  for (const LoweredKernel& kernel : plan.kernels) {
     std::vector<Touch> touches;
     kernel.for_each_binding([&](SlotRef slot, Access access) { touches.push_back({range(slot), access != Access::write, access != Access::read}); });
     if (hazards.conflict(touches)) {

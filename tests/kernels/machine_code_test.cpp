@@ -147,7 +147,7 @@ class MachineCode : public testing::Test {
     EXPECT_EQ(status, CL_SUCCESS);
     opencl::ProgramBuilder builder(context, found);
     std::vector<std::vector<Instruction>> all;
-    for (const LoweredKernel& kernel : plan_pending_in_full().step.kernels) {
+    for (const LoweredKernel& kernel : plan_pending_in_full().plan.kernels) {
       const std::string text = print(kernel.source, Target::opencl, print_options(device_->caps()));
       cl_program program = builder.build(text, kernel.source.name);
       for (auto& object : disassemble(binary_of(program))) all.push_back(std::move(object));

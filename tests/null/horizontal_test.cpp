@@ -1,4 +1,4 @@
-// Horizontal fusion: which kernels are joined, in which order, and how their segments are bound. Needs no device.
+// Horizontal fusion: which kernels are joined, in which order, and how their joined rows are bound. Needs no device.
 #include "core/lower/horizontal.h"
 
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/lower/segments.h"
+#include "core/lower/joined_launch.h"
 #include "core/functions/functions.h"
 #include "tests/support/planned.h"
 
@@ -30,10 +30,10 @@ TEST(Horizontal, EqualTextsAreOneLaunch) {
     results.push_back(exp(leaf(Shape{40})) + 2.0);     // another
     const auto kernels = lower_pending(loop_lanes);
     ASSERT_EQ(kernels.size(), 2u);
-    const size_t many = kernels[0].segments.empty() ? 1 : 0;
-    EXPECT_EQ(kernels[many].segments.size(), 5u);
+    const size_t many = kernels[0].joined.empty() ? 1 : 0;
+    EXPECT_EQ(kernels[many].joined.size(), 5u);
     EXPECT_EQ(kernels[many].writes.size(), 5u);
-    EXPECT_TRUE(kernels[1 - many].segments.empty());
+    EXPECT_TRUE(kernels[1 - many].joined.empty());
     eval_pending();  // the null device checks bounds
   }
 }
@@ -47,7 +47,7 @@ TEST(Horizontal, WhatDependsIsNotJoined) {
     kept.push_back(x);
     x = sum(matmul(unsqueeze(x, 0), leaf(Shape{30, 30})), {0});
   }
-  for (const LoweredKernel& kernel : lower_pending()) EXPECT_LE(kernel.segments.size(), 1u);
+  for (const LoweredKernel& kernel : lower_pending()) EXPECT_LE(kernel.joined.size(), 1u);
   eval_pending();
 }
 
@@ -60,7 +60,7 @@ TEST(Horizontal, SmallResultsWait) {
     sums.push_back(sum(exp(x), {1}));
   }
   size_t many = 0;
-  for (const LoweredKernel& kernel : lower_pending()) many = std::max(many, kernel.segments.size());
+  for (const LoweredKernel& kernel : lower_pending()) many = std::max(many, kernel.joined.size());
   EXPECT_EQ(many, 4u);
   eval_pending();
 }
@@ -75,7 +75,7 @@ TEST(Horizontal, UpdatesWaitForReaders) {
   std::map<SlotRef, size_t> written;
   size_t joined = 0;
   for (const LoweredKernel& kernel : lower_pending()) {
-    joined = std::max(joined, kernel.segments.size());
+    joined = std::max(joined, kernel.joined.size());
     kernel.for_each_binding([&](SlotRef slot, Access access) {
       EXPECT_FALSE(slot.kind == SlotRef::Kind::input && access == Access::read && written.contains(slot)) << "input " << slot.index;
     });
@@ -95,7 +95,7 @@ TEST(Horizontal, LargeTemporariesAreNotJoined) {
     results.push_back(sum(matmul(wide, wide)));
   }
   for (const LoweredKernel& kernel : lower_pending()) {
-    EXPECT_TRUE(!kernel.source.name.starts_with("ew_exp") || kernel.segments.empty());
+    EXPECT_TRUE(!kernel.source.name.starts_with("ew_exp") || kernel.joined.empty());
   }
   eval_pending();
 }
@@ -119,7 +119,7 @@ TEST(Horizontal, SiblingsReadOnce) {
   eval_pending();
 }
 
-// Gradients that are slices of one tensor: its readers are no siblings, but segments.
+// Gradients that are slices of one tensor: its readers are no siblings, but joined rows.
 TEST(Horizontal, SlicesOfOneStorageStayApart) {
   std::vector<Tensor> parameters;
   const Tensor flat = leaf(Shape{120});
@@ -129,7 +129,7 @@ TEST(Horizontal, SlicesOfOneStorageStayApart) {
   }
   const auto kernels = lower_pending();
   ASSERT_EQ(kernels.size(), 1u);
-  EXPECT_EQ(kernels[0].segments.size(), 4u);
+  EXPECT_EQ(kernels[0].joined.size(), 4u);
   eval_pending();
 }
 
@@ -141,16 +141,16 @@ TEST(Horizontal, ManyPartsAreWrittenInPlace) {
   parts.clear();
   const auto kernels = lower_pending();
   ASSERT_EQ(kernels.size(), 1u);
-  EXPECT_EQ(kernels[0].segments.size(), 60u);
+  EXPECT_EQ(kernels[0].joined.size(), 60u);
   eval_pending();
 }
 
-// ---- segments and memory
+// ---- joined rows and memory
 
-LoweredKernel two_buffers(size_t segments) {
+LoweredKernel two_buffers(size_t joined) {
   LoweredKernel kernel;
   kernel.source.buffers = {{"t_b0", DType::f32, Access::read}, {"t_b1", DType::f16, Access::write}, {"t_table", DType::i32, Access::read}};
-  for (size_t s = 0; s < segments; ++s) kernel.segments.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
+  for (size_t s = 0; s < joined; ++s) kernel.joined.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
   return kernel;
 }
 
@@ -159,15 +159,15 @@ TEST(Segments, LaunchesFollowTheBuffers) {
   const BufferId a{1}, b{2};
   const std::vector<std::vector<Binding>> bound = {{{a, 512, 100}, {b, 0, 50}}, {{a, 0, 100}, {b, 1024, 50}}, {{b, 0, 100}, {b, 2048, 50}}, {{a, 4096, 64}, {b, 256, 32}}};
   Caps caps;
-  const auto launches = cover_segments(kernel, bound, caps);
+  const auto launches = cover_joined(kernel, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
-  EXPECT_EQ(launches[0].segments, (std::vector<size_t>{0, 1, 3}));
+  EXPECT_EQ(launches[0].joined, (std::vector<size_t>{0, 1, 3}));
   EXPECT_EQ(launches[0].covers[0], (Binding{a, 0, 4160}));
   EXPECT_EQ(launches[0].covers[1], (Binding{b, 0, 1074}));
   EXPECT_EQ(launches[0].groups, 1 + 2 + 4);
-  EXPECT_EQ(launches[1].segments, (std::vector<size_t>{2}));
+  EXPECT_EQ(launches[1].joined, (std::vector<size_t>{2}));
   // Seven groups, then rows: first group, bases in elements, numbers.
-  const std::vector<int32_t> table = segment_table(kernel, bound, launches[0]);
+  const std::vector<int32_t> table = joined_table(kernel, bound, launches[0]);
   EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17, 17, 17, 17, 0, 128, 0, 100, 7, 1, 0, 512, 101, 7, 3, 1024, 128, 103, 7}));
 }
 
@@ -177,11 +177,11 @@ TEST(Segments, ABindingHasALimit) {
   const std::vector<std::vector<Binding>> bound = {{{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
   Caps caps;
   caps.max_binding_bytes = 1000;
-  const auto launches = cover_segments(kernel, bound, caps);
+  const auto launches = cover_joined(kernel, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
-  EXPECT_EQ(launches[0].segments, (std::vector<size_t>{0, 2}));
+  EXPECT_EQ(launches[0].joined, (std::vector<size_t>{0, 2}));
   caps.max_binding_bytes = 500;
-  EXPECT_THROW(cover_segments(kernel, bound, caps), LimitError);
+  EXPECT_THROW(cover_joined(kernel, bound, caps), LimitError);
 }
 
 // ---- storages side by side

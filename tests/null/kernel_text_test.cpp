@@ -89,10 +89,10 @@ TEST(KernelText, TheZeroOfASegmentIsZero) {
   for (const int64_t n : {5, 700, 64}) results.push_back(exp(flip(leaf(Shape{n}), {0}) * 0.0));
   const std::vector<LoweredKernel> kernels = lower_pending(true);
   ASSERT_EQ(kernels.size(), 1u);
-  ASSERT_EQ(kernels[0].segments.size(), 3u);
+  ASSERT_EQ(kernels[0].joined.size(), 3u);
   const std::string text = kernels[0].source.body;
   const size_t at = std::stoull(found(text, "CAST\\(float, t_c(\\d+)\\)")[1]);
-  for (const LoweredKernel::Segment& segment : kernels[0].segments) EXPECT_EQ(segment.constants.at(at), 0u) << text;
+  for (const LoweredKernel::JoinedRow& row : kernels[0].joined) EXPECT_EQ(row.constants.at(at), 0u) << text;
   eval_pending();
 }
 
@@ -164,7 +164,7 @@ TEST(KernelLaunch, PartsOfAProduct) {
   const ScopedTuning forced({"matmul_parts", "", {}}, {{"PARTS", 3}});
   for (const auto& [k, products] : {std::pair<int64_t, size_t>{768, 1}, {767, 2}}) {
     const Tensor y = matmul(leaf({5, k}), leaf({k, 7}));
-    const PlannedStep planned = test::planned_pending(null_device().caps());
+    const Plan planned = test::planned_pending(null_device().caps());
     std::vector<std::string> shapes;
     for (const IrNode& node : planned.scheduled.graph.nodes) {
       if (node.op == &ops::matmul_op) shapes.push_back(node.shape.str());

@@ -76,9 +76,9 @@ TEST(MemoryBudget, StepsFitWhatTheyAreGivenDownToAMinimumThatHolds) {
 TEST(MemoryBudget, ABudgetIsMetInFewWalksOverTheStep) {
   const Step step("gpt:4x128x12x128");
   const Caps& caps = null_device().caps();
-  const PlannedStep plain = plan_step(prepare(import_graph(capture(held_pending())), caps), caps);
+  const Plan plain = make_plan(prepare(import_graph(capture(held_pending())), caps), caps);
   for (const int64_t percent : {75, 35}) {
-    const int64_t bytes = static_cast<int64_t>(plain.plan.arena.total()) * percent / 100;
+    const int64_t bytes = static_cast<int64_t>(plain.memory.arena.total()) * percent / 100;
     const Rematerialized made = rematerialize(plain.scheduled, plain.kernels, caps, bytes);
     EXPECT_TRUE(made.fits) << percent;
     EXPECT_GT(made.repeated, 0u) << percent;
@@ -92,14 +92,14 @@ TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
     const Step step(text);
     const Capture captured = capture(held_pending());
     const Caps& caps = null_device().caps();
-    const PlannedStep plain = plan_step(prepare(import_graph(captured), caps), caps);
+    const Plan plain = make_plan(prepare(import_graph(captured), caps), caps);
     const Rematerialized least = rematerialize(plain.scheduled, plain.kernels, caps, 0);
     EXPECT_FALSE(least.fits);
     EXPECT_GT(least.repeated, 0u) << text;
-    // make_plan() throws where a read has no writer. Original vertex of each vertex of the new graph: equal op and inputs, so follow names.
+    // plan_arena() throws where a read has no writer. Original vertex of each vertex of the new graph: equal op and inputs, so follow names.
     ScheduledGraph scheduled = plain.scheduled;
     scheduled.graph = least.graph;
-    EXPECT_LT(make_plan(scheduled, least.kernels, caps).arena.total(), plain.plan.arena.total()) << text;
+    EXPECT_LT(plan_arena(scheduled, least.kernels, caps).arena.total(), plain.memory.arena.total()) << text;
     std::map<SlotRef, uint64_t> value;  // what a slot holds, as a number that depends on all that went into it
     const auto run = [](const std::vector<LoweredKernel>& kernels, std::map<SlotRef, uint64_t>& memory) {
       std::map<int, uint64_t> inputs;
@@ -118,8 +118,8 @@ TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
             if (kernel.source.buffers[b].access != Access::read) memory[slots[b]] = hash + b;
           }
         };
-        if (kernel.segments.empty()) unit(kernel.bindings, kernel.constants);
-        for (const LoweredKernel::Segment& segment : kernel.segments) unit(segment.bindings, segment.constants);
+        if (kernel.joined.empty()) unit(kernel.bindings, kernel.constants);
+        for (const LoweredKernel::JoinedRow& row : kernel.joined) unit(row.bindings, row.constants);
       }
     };
     std::map<SlotRef, uint64_t> before, after;

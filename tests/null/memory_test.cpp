@@ -26,13 +26,13 @@ uint64_t all_bytes(const Graph& graph) {
   return sum;
 }
 
-PlannedStep plan_pending() { return test::planned_pending(null_device().caps()); }
+Plan plan_pending() { return test::planned_pending(null_device().caps()); }
 
 // The second step: the first has made the optimizer's state.
 template <class Loss>
-PlannedStep plan_training(nn::Module& model, const Loss& loss) {
+Plan plan_training(nn::Module& model, const Loss& loss) {
   nn::AdamW optimizer(model.parameters(), 1e-3);
-  PlannedStep planned;
+  Plan planned;
   for (int step = 0; step < 2; ++step) {
     const Tensor value = loss();
     backward(value);
@@ -46,7 +46,7 @@ PlannedStep plan_training(nn::Module& model, const Loss& loss) {
 
 nn::GptOptions small_gpt(bool checkpoint) { return {.vocabulary = 256, .context = 64, .layers = 12, .heads = 4, .width = 64, .dropout = 0.1, .checkpoint = checkpoint}; }
 
-PlannedStep plan_gpt(bool checkpoint) {
+Plan plan_gpt(bool checkpoint) {
   manual_seed(1);
   nn::Gpt model(small_gpt(checkpoint), &null_device());
   const Tensor tokens = reshape(labels(4 * 64), {4, 64}), next = labels(4 * 64);
@@ -60,7 +60,7 @@ size_t forward_groups() {
   return plan_pending().scheduled.groups.size();
 }
 
-void expect_small_arena(const PlannedStep& p, const char* what) {
+void expect_small_arena(const Plan& p, const char* what) {
   EXPECT_LE(static_cast<double>(p.plan.arena.total()), 1.15 * static_cast<double>(p.plan.lower_bound)) << what;
   EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(all_bytes(p.scheduled.graph))) << what;
 }
@@ -75,7 +75,7 @@ TEST(StepMemory, ArenaIsNearItsLowerBound) {
 }
 
 TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
-  const PlannedStep kept = plan_gpt(false), again = plan_gpt(true);
+  const Plan kept = plan_gpt(false), again = plan_gpt(true);
   EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
   // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into one launch depends on the memory
   // that is left.
@@ -124,9 +124,9 @@ TEST(KernelOrder, WhatFreesMemoryRunsFirst) {
   for (int i = 0; i < 6; ++i) made.push_back(matmul(leaf({64, 64}), leaf({64, 64})));
   for (const Tensor& y : made) sums.push_back(sum(exp(y)));
   made.clear();
-  const PlannedStep step = test::planned_pending(null_device().caps(), true, PassSet::all().without(Pass::horizontal));
-  const TemporaryBytes temporaries(step.scheduled, step.kernels);
-  std::vector<size_t> given(step.kernels.size());
+  const Plan plan = test::planned_pending(null_device().caps(), true, PassSet::all().without(Pass::horizontal));
+  const TemporaryBytes temporaries(plan.scheduled, plan.kernels);
+  std::vector<size_t> given(plan.kernels.size());
   std::iota(given.begin(), given.end(), size_t{0});
   EXPECT_EQ(temporaries.peak(given), 64 * 64 * 4);
 }
@@ -146,7 +146,7 @@ TEST(KernelOrder, IsAPermutationThatRespectsDependencies) {
       for (size_t later : dependencies.after[k]) EXPECT_LT(place[k], place[later]);
     }
   };
-  const PlannedStep gpt = plan_gpt(true);
+  const Plan gpt = plan_gpt(true);
   check(gpt.kernels, order_for_memory(gpt.scheduled, gpt.kernels));
 }
 

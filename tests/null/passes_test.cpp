@@ -200,10 +200,10 @@ TEST(Passes, RandomProgramsVerifyWithEachPassOff) {
       if (info.required) continue;
       SCOPED_TRACE(std::string(info.name) + " off, seed " + std::to_string(seed));
       const PassSet passes = PassSet::all().without(info.pass);
-      plan_step(prepare(imported, null_device().caps(), true, passes), null_device().caps(), true, passes);
+      make_plan(prepare(imported, null_device().caps(), true, passes), null_device().caps(), true, passes);
     }
     const PassSet none = PassSet::required();
-    plan_step(prepare(imported, null_device().caps(), true, none), null_device().caps(), true, none);
+    make_plan(prepare(imported, null_device().caps(), true, none), null_device().caps(), true, none);
     eval_pending();
   }
 }

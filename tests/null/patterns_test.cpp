@@ -31,13 +31,13 @@ struct Planned {
 };
 Planned plan(PassSet passes = PassSet::all()) {
   const Caps caps = null_device().caps();
-  const PlannedStep step = test::planned_pending(caps, true, passes);
+  const Plan plan = test::planned_pending(caps, true, passes);
   Planned planned;
-  for (const LoweredKernel& kernel : step.kernels) {
+  for (const LoweredKernel& kernel : plan.kernels) {
     planned.names.push_back(kernel.source.name);
     planned.texts.push_back(kernel.source.str());
   }
-  planned.arena = step.plan.arena.total();
+  planned.arena = plan.memory.arena.total();
   return planned;
 }
 

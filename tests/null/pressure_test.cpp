@@ -9,7 +9,7 @@
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/device/null_device.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 #include "core/graph/future.h"
 #include "tests/support/temporary_folder.h"
@@ -40,7 +40,7 @@ TEST(Pressure, CachesAreGivenBackBeforeAnybodyFails) {
   run_step_with_arena(*d);
   const MemoryUse before = d->memory_use();
   EXPECT_GE(before.arena, 16 * megabyte);
-  EXPECT_EQ(step_cache(*d).size(), 1u);
+  EXPECT_EQ(graph_cache(*d).size(), 1u);
   StoragePtr large;
   EXPECT_NO_THROW(large = d->allocate(90 * megabyte)) << "fits once the arena is gone";
   EXPECT_EQ(d->memory_use().arena, 0u);

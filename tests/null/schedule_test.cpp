@@ -18,14 +18,14 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-PlannedStep plan_pending(bool fuse = true, bool loop_lanes = false) {
+Plan plan_pending(bool fuse = true, bool loop_lanes = false) {
   const Caps& caps = null_device().caps();
   return test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps, fuse);
 }
 
 bool overlaps(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-void expect_sound_plan(const Plan& plan, const Caps& caps) {
+void expect_sound_plan(const ArenaPlan& plan, const Caps& caps) {
   for (size_t i = 0; i < plan.lifetimes.size(); ++i) {
     const Placement& p = plan.arena.placements[i];
     EXPECT_EQ(p.offset % caps.buffer_alignment, 0u);
@@ -45,7 +45,7 @@ void expect_sound_plan(const Plan& plan, const Caps& caps) {
 }
 
 // The bound that the plan states, and the kernel during which it is met, counted one kernel after the other.
-void expect_lower_bound(const Plan& plan, const Caps& caps) {
+void expect_lower_bound(const ArenaPlan& plan, const Caps& caps) {
   const uint64_t alignment = std::max<uint64_t>(256, caps.buffer_alignment);
   std::map<int, uint64_t> alive;
   for (const Lifetime& life : plan.lifetimes) {
@@ -61,12 +61,12 @@ void expect_lower_bound(const Plan& plan, const Caps& caps) {
 
 // Every vertex a kernel reads was written by an earlier kernel; every vertex but a join is written once; old values of inputs are not read after they
 // were overwritten, except by the writing kernel itself.
-void expect_sound_order(const PlannedStep& c) {
+void expect_sound_order(const Plan& c) {
   std::set<int> written_vertices, written_inputs;
   for (const LoweredKernel& kernel : c.kernels) {
-    ASSERT_EQ(kernel.bindings.size(), kernel.segments.empty() ? kernel.source.buffers.size() : 0);
-    ASSERT_EQ(kernel.constants.size(), kernel.segments.empty() ? kernel.source.constants.size() : 0);
-    for (const LoweredKernel::Segment& segment : kernel.segments) ASSERT_EQ(segment.bindings.size() + 1, kernel.source.buffers.size());
+    ASSERT_EQ(kernel.bindings.size(), kernel.joined.empty() ? kernel.source.buffers.size() : 0);
+    ASSERT_EQ(kernel.constants.size(), kernel.joined.empty() ? kernel.source.constants.size() : 0);
+    for (const LoweredKernel::JoinedRow& row : kernel.joined) ASSERT_EQ(row.bindings.size() + 1, kernel.source.buffers.size());
     EXPECT_LE(kernel.constants.size(), KernelSource::max_constants);
     std::set<int> now_vertices, now_inputs;
     kernel.for_each_binding([&](SlotRef slot, Access access) {
@@ -97,7 +97,7 @@ TEST(ScheduleProperties, RandomProgramsAreSound) {
   for (uint64_t seed = 1; seed <= 150; ++seed) {
     const test::RandomProgram program = test::random_program(null_device(), seed, 10 + static_cast<int>(seed % 40));
     for (const bool fuse : {true, false}) {
-      const PlannedStep c = plan_pending(fuse, seed % 2 == 0);
+      const Plan c = plan_pending(fuse, seed % 2 == 0);
       SCOPED_TRACE("seed " + std::to_string(seed));
       expect_sound_order(c);
       expect_sound_plan(c.plan, null_device().caps());
@@ -116,7 +116,7 @@ TEST(ArenaPlan, RandomLifetimesNeverOverlap) {
       const int first = static_cast<int>(random() % 30);
       lives.push_back({i, 1 + random() % 5000, first, first + static_cast<int>(random() % 10)});
     }
-    Plan plan;
+    ArenaPlan plan;
     plan.lifetimes = lives;
     plan.arena = plan_arena(lives, 256, 8192);
     Caps caps;
@@ -218,8 +218,8 @@ TEST(CheapValues, AreComputedAgainByTheirReaders) {
   const auto arena_and_kernels = [&](bool recompute) {
     const Caps caps = null_device().caps();
     const PassSet passes = recompute ? PassSet::all() : PassSet::all().without(Pass::cheap);
-    const PlannedStep step = test::planned_pending(caps, true, passes);
-    return std::pair(step.plan.arena.total(), step.kernels.size());
+    const Plan plan = test::planned_pending(caps, true, passes);
+    return std::pair(plan.memory.arena.total(), plan.kernels.size());
   };
   {
     const auto make = [&] { const Tensor y = relu(x); return std::pair(sum(y, {0}), sum(y, {1})); };
@@ -245,7 +245,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
   const auto make = [&] { const Tensor y = p * 2.0; return std::pair(sum(y, {0}), sum(y, {1})); };
   const auto both = make();
   p.assign(p + 1.0);
-  const PlannedStep c = plan_pending();
+  const Plan c = plan_pending();
   expect_sound_order(c);
   EXPECT_GE(c.plan.arena.total(), 64u * 48 * 4);
 }
@@ -255,7 +255,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
 TEST(Assign, UpdateIsWrittenInPlaceBySameKernel) {
   Tensor p = leaf({33});
   p.assign(p - leaf({33}) * 0.1);
-  const PlannedStep c = plan_pending();
+  const Plan c = plan_pending();
   ASSERT_EQ(c.kernels.size(), 1u);
   EXPECT_EQ(c.scheduled.outputs[0].assign_slot >= 0, true);
   EXPECT_FALSE(c.scheduled.outputs[0].copy_back);
@@ -266,7 +266,7 @@ TEST(Assign, SwapGoesThroughCopies) {
   const Tensor old = p + 0.5;
   p.assign(q * 2.0);
   q.assign(old);
-  const PlannedStep c = plan_pending();
+  const Plan c = plan_pending();
   expect_sound_order(c);
   bool copied = false;
   for (const OutputPlan& output : c.scheduled.outputs) copied = copied || output.copy_back;
@@ -278,7 +278,7 @@ TEST(Assign, ReadersOfTheOldValueRunFirst) {
   const Tensor x = leaf({8, 12});
   const Tensor y = matmul(x, w);          // reads the old w
   w.assign(w * 0.5 + 1.0);
-  const PlannedStep c = plan_pending();
+  const Plan c = plan_pending();
   ASSERT_EQ(c.kernels.size(), 2u);
   EXPECT_EQ(c.scheduled.groups[0].kind, GroupKind::matmul);
 }

@@ -6,7 +6,7 @@
 
 #include "core/compile/compile.h"
 #include "core/ir/dynamic_shapes.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 
 namespace heddle {
@@ -58,7 +58,7 @@ TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
     for (int i = 0; i < 40; ++i) {
       if (t == 0 && i % 4 == 0) {
         auto locked = null_device().lock();
-        step_cache(null_device()).clear();
+        graph_cache(null_device()).clear();
       }
       if (t == 1 && i % 8 == 0) set_dynamic_shapes(i % 16 == 0 ? DynamicShapes::always : DynamicShapes::automatic);
       if (t < 2) sum(exp(leaf(100 + i % 7)) * 0.5).to_bytes();

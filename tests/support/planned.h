@@ -15,8 +15,8 @@ inline Graph prepared_pending(const Caps& caps, bool fuse = true, PassSet passes
   return prepare(imported_pending(), caps, fuse, passes);
 }
 
-inline PlannedStep planned_pending(const Caps& caps, bool fuse = true, PassSet passes = PassSet::all()) {
-  return plan_step(prepared_pending(caps, fuse, passes), caps, fuse, passes);
+inline Plan planned_pending(const Caps& caps, bool fuse = true, PassSet passes = PassSet::all()) {
+  return make_plan(prepared_pending(caps, fuse, passes), caps, fuse, passes);
 }
 
 // The same device as a CPU's OpenCL driver, where lanes are iterations of loops.

@@ -140,7 +140,7 @@ TEST(Place, GradientsAreMarkedWithTheLineTheyAreTheGradientOf) {
   const std::vector<std::string> all = places_below(g);
   EXPECT_NE(std::find(all.begin(), all.end(), here(__LINE__ - 4) + " (backward)"), all.end());
   EXPECT_NE(std::find(all.begin(), all.end(), here(__LINE__ - 4) + " (backward)"), all.end());
-  EXPECT_EQ(current_place().str(), "");
+  EXPECT_EQ(current_line().str(), "");
 }
 
 TEST(Place, HooksNameTheirOwnLine) {
@@ -181,12 +181,12 @@ TEST(Place, ErrorsEndWithIt) {
 }
 
 TEST(Place, ListsShowTheUsersPlacesFirstAndCountTheRest) {
-  std::vector<Place> places(6);
-  EXPECT_EQ(list_places(places), "");
+  std::vector<SourceLine> places(6);
+  EXPECT_EQ(list_lines(places), "");
   places[2].caller = Caller::current();
   places[4] = {Caller::current(), true};
-  EXPECT_EQ(list_places(places), here(__LINE__ - 2) + ", " + here(__LINE__ - 1) + " (backward)");
-  EXPECT_EQ(list_places(places, 1), here(__LINE__ - 3) + " and 1 more");
+  EXPECT_EQ(list_lines(places), here(__LINE__ - 2) + ", " + here(__LINE__ - 1) + " (backward)");
+  EXPECT_EQ(list_lines(places, 1), here(__LINE__ - 3) + " and 1 more");
 }
 
 }  // namespace

@@ -90,7 +90,7 @@ namespace build {
 
 void watch_indices(const char* op, const Tensor& indices, const IndexRule& rule) {
   const IndexGuard mode = index_guard_mode();
-  if (mode == IndexGuard::off || indices.numel() == 0 || current_place().backward || CallerScope::public_function() != op) return;
+  if (mode == IndexGuard::off || indices.numel() == 0 || current_line().backward || CallerScope::public_function() != op) return;
   if (mode == IndexGuard::automatic && (checked_on_host(op, indices, rule) || !looked_at_there(indices))) return;
   const IndexGuardScope off(false);
   const NoGradScope no_grad;

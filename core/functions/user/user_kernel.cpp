@@ -143,7 +143,7 @@ void compile_user_text(DeviceContext& device, const UserDefinition& definition, 
   } catch (const CompileError& error) {
     const std::string log = UserText::with_own_names(error.log());
     const int line = UserText::line_in(log, definition.name);
-    throw UserKernelError(with_place(fmt::format("[{}] {}its text does not compile on {}: {}", definition.name, line > 0 ? fmt::format("line {} of ", line) : "", device.id(),
+    throw UserKernelError(with_line(fmt::format("[{}] {}its text does not compile on {}: {}", definition.name, line > 0 ? fmt::format("line {} of ", line) : "", device.id(),
                                                  first_error(log, definition.name))),
                           log, line);
   }

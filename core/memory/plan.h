@@ -1,4 +1,4 @@
-// PlannedStep: a graph with everything that is decided about it.
+// Plan: a graph with everything that is decided about it.
 // Thread safety: plain value.
 #pragma once
 
@@ -11,10 +11,10 @@
 namespace heddle {
 
 // A graph as specialize() leaves it, all the way: scheduled, lowered, placed.
-struct PlannedStep {
+struct Plan {
   ScheduledGraph scheduled;
   std::vector<LoweredKernel> kernels;
-  Plan plan;
+  ArenaPlan memory;
 };
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
-// A region: what one evaluation computes on one device, from capture to values.
+// An evaluation: what one evaluation computes on one device, from capture to values.
 //
-// Purpose: evaluate() runs regions; compile() (core/compile/compile.h) looks at one between its capture and its run, and replays it with other
+// Purpose: evaluate() runs evaluations; compile() (core/compile/compile.h) looks at one between its capture and its run, and replays it with other
 // storages. Invariants: prepare, then run, with nothing recorded between. Thread safety: as evaluate().
 #pragma once
 
@@ -9,15 +9,15 @@
 #include <vector>
 
 #include "core/ir/ir.h"
-#include "core/run/step.h"
-#include "core/run/step_result.h"
+#include "core/run/compiled_graph.h"
+#include "core/run/graph_result.h"
 
 namespace heddle {
 
-struct Region {
+struct Evaluation {
   DeviceContext* device = nullptr;
   Capture captured;
-  std::shared_ptr<Step> step;  // null on a device that takes no kernels, and when there is nothing to compute
+  std::shared_ptr<CompiledGraph> step;  // null on a device that takes no kernels, and when there is nothing to compute
 };
 
 // What this thread holds pending, and `roots`, by device in order of first appearance. Forgets what is pending.
@@ -27,10 +27,10 @@ void put_back(std::span<const std::vector<NodePtr>> lists);
 // Whether this thread has recorded anything since its last evaluation.
 bool anything_pending();
 
-Region prepare_region(DeviceContext& device, std::span<const NodePtr> roots);
+Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots);
 // Gives the outputs of the capture their values.
-void run_region(Region& region);
-// One run of a step on storages and host values: enqueues it.
-StepResult run_step(DeviceContext& device, Step& step, const Capture& bound, const std::vector<StoragePtr>* own = nullptr);
+void run_evaluation(Evaluation& evaluation);
+// One run of a graph on storages and host values: enqueues it.
+GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound, const std::vector<StoragePtr>* own = nullptr);
 
 }  // namespace heddle

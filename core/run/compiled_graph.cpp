@@ -1,4 +1,4 @@
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 
 #include <fmt/format.h>
 
@@ -13,27 +13,27 @@
 #include "core/memory/planned_loop.h"
 #include "core/lower/lower.h"
 #include "core/simplify/precomputed.h"
-#include "core/ir/places.h"
+#include "core/ir/source_lines.h"
 #include "core/run/planner.h"
 #include "core/inspect/profile.h"
 #include "core/run/replay.h"
 #include "core/inspect/saved_launch.h"
 #include "core/record/capture.h"
-#include "core/run/step_result.h"
+#include "core/run/graph_result.h"
 
 namespace heddle {
-// ---- StepCache
+// ---- GraphCache
 
-StepCache& step_cache(DeviceContext& device) {
+GraphCache& graph_cache(DeviceContext& device) {
   const auto locked = device.lock();
-  if (!device.cache()) device.keep(std::make_unique<StepCache>());
-  return static_cast<StepCache&>(*device.cache());  // nobody else keeps anything
+  if (!device.cache()) device.keep(std::make_unique<GraphCache>());
+  return static_cast<GraphCache&>(*device.cache());  // nobody else keeps anything
 }
 
-StepCache::StepCache() = default;
-StepCache::~StepCache() = default;
+GraphCache::GraphCache() = default;
+GraphCache::~GraphCache() = default;
 
-std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) {
+std::shared_ptr<CompiledGraph> GraphCache::find(const std::vector<uint64_t>& key) {
   const auto [begin, end] = by_hash_.equal_range(hash_words(key));
   for (auto at = begin; at != end; ++at) {
     if (at->second->key != key) continue;
@@ -43,7 +43,7 @@ std::shared_ptr<Step> StepCache::find(const std::vector<uint64_t>& key) {
   return nullptr;
 }
 
-void StepCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> step) {
+void GraphCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<CompiledGraph> step) {
   if (entries_.size() >= max_steps) {
     const auto [begin, end] = by_hash_.equal_range(entries_.back().hash);
     by_hash_.erase(std::find_if(begin, end, [&](const auto& at) { return at.second == std::prev(entries_.end()); }));
@@ -53,16 +53,16 @@ void StepCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Step> s
   by_hash_.emplace(entries_.front().hash, entries_.begin());
 }
 
-void StepCache::clear() {
+void GraphCache::clear() {
   by_hash_.clear();
   entries_.clear();
   arena_.clear();
   host_block_.reset();
 }
 
-size_t StepCache::size() const { return entries_.size(); }
+size_t GraphCache::size() const { return entries_.size(); }
 
-std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
+std::shared_ptr<Storage> GraphCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
   if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
   if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
     arena_[block].reset();
@@ -73,7 +73,7 @@ std::shared_ptr<Storage> StepCache::arena(DeviceContext& device, size_t block, u
   return arena_[block] = std::move(made);
 }
 
-std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t bytes) {
+std::shared_ptr<HostBlock> GraphCache::host_block(DeviceContext& device, uint64_t bytes) {
   if (!host_block_ || host_block_->bytes() < bytes) {
     host_block_.reset();
     host_block_ = std::make_shared<HostBlock>(device, bytes);
@@ -81,24 +81,24 @@ std::shared_ptr<HostBlock> StepCache::host_block(DeviceContext& device, uint64_t
   return host_block_;
 }
 
-uint64_t StepCache::arena_bytes() const {
+uint64_t GraphCache::arena_bytes() const {
   uint64_t sum = 0;
   for (const auto& block : arena_) sum += block ? block->bytes() : 0;
   return sum;
 }
 
-std::string StepCache::places_note(std::string_view text) const {
+std::string GraphCache::lines_note(std::string_view text) const {
   for (const Entry& entry : entries_) {
-    if (std::string note = entry.step->places_note(text); !note.empty()) return note;
+    if (std::string note = entry.step->lines_note(text); !note.empty()) return note;
   }
   return {};
 }
 
-// ---- Step
+// ---- CompiledGraph
 
-class StepImpl {
+class CompiledGraphImpl {
  public:
-  StepImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
+  CompiledGraphImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
     const Caps& caps = device.caps();
     const LoweringScope lowering(captured);
     const HostSpan span("plan");
@@ -106,14 +106,14 @@ class StepImpl {
     Graph graph = prepare(imported, caps, fuse);
     debug_graph(imported, graph, caps);
     if (std::optional<OnceSplit> split = fuse ? split_once(graph) : std::nullopt) {
-      once_.reset(new StepImpl(device, std::move(split->once), captured));
+      once_.reset(new CompiledGraphImpl(device, std::move(split->once), captured));
       once_slots_ = std::move(split->slots);
       graph = std::move(split->rest);
     }
     build(std::move(graph), captured, fuse);
   }
 
-  StepResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
+  GraphResult run(const Capture& captured, const std::vector<StoragePtr>* given) {
     if (!once_) return run_bound(captured, given);
     Capture bound;  // all that a run looks at
     bound.storages = captured.storages;
@@ -125,12 +125,12 @@ class StepImpl {
     return run_bound(bound, given);
   }
 
-  // Where the kernels that an error names were recorded (or all): core/ir/places.h.
-  std::string note(std::string_view text, bool all) const { return places_note(text, lowered_, places_, all); }
-  // The same for what makes the step large.
+  // Where the kernels that an error names were recorded (or all): core/ir/source_lines.h.
+  std::string note(std::string_view text, bool all) const { return lines_note(text, lowered_, lines_, all); }
+  // The same for what makes the graph large.
   std::string note_fullest() const {
     const auto k = static_cast<size_t>(plan_.fullest);
-    const std::string list = k < places_.size() ? list_places(places_[k]) : "";
+    const std::string list = k < lines_.size() ? list_lines(lines_[k]) : "";
     return list.empty() ? "" : "; this step needs most while it computes " + list;
   }
 
@@ -146,37 +146,37 @@ class StepImpl {
     return launches;
   }
   uint64_t arena_bytes() const { return plan_.arena.total(); }
-  const std::vector<std::vector<Place>>& places() const { return places_; }
+  const std::vector<std::vector<SourceLine>>& lines() const { return lines_; }
   const MemoryReport& memory() const { return report_; }
 
  private:
-  StepImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
+  CompiledGraphImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
-    PlannedStep planned = plan_step(std::move(graph), device_.caps(), fuse, active_passes(), step_budget(device_, captured));
+    Plan planned = make_plan(std::move(graph), device_.caps(), fuse, active_passes(), graph_budget(device_, captured));
     report_ = make_memory_report(captured, planned);
-    auto& [scheduled, kernels, plan] = planned;
+    auto& [scheduled, kernels, memory] = planned;
     scheduled_ = std::move(scheduled);
     lowered_ = std::move(kernels);
-    plan_ = std::move(plan);
-    places_ = kernel_places(scheduled_, lowered_, captured);
+    plan_ = std::move(memory);
+    lines_ = kernel_lines(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
     kernels_ = with_note([&] { return compile_kernels(device_, lowered_); }, [this](std::string_view text) { return note(text, true); });
   }
 
-  StepResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
+  GraphResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
-    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(step_cache(device_).arena(device_, b, plan_.arena.block_bytes[b]));
+    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(graph_cache(device_).arena(device_, b, plan_.arena.block_bytes[b]));
     if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
       recordings_.clear();
       arena_ = arena;
     }
-    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = step_cache(device_).host_block(device_, plan_.host_bytes);
+    if (plan_.host_bytes > 0 && !offloaded_) offloaded_ = graph_cache(device_).host_block(device_, plan_.host_bytes);
     write_host_values(captured);
     submit(captured, own, arena);
     report_.measured = std::max(report_.measured, device_.memory().live_bytes);
-    StepResult result = collect(captured, own);
+    GraphResult result = collect(captured, own);
     result.own = std::move(own);
     for (const OutputPlan& output : scheduled_.outputs) {
       if (output.assign_slot >= 0) captured.storages[static_cast<size_t>(output.assign_slot)]->version++;
@@ -220,7 +220,7 @@ class StepImpl {
   };
   static constexpr size_t max_recordings = 8;
 
-  // All host values of the step in one small write.
+  // All host values of the graph in one small write.
   void write_host_values(const Capture& captured) {
     if (captured.host_values.empty()) return;
     const uint64_t bytes = captured.host_values.size() * sizeof(HostValue);
@@ -264,7 +264,7 @@ class StepImpl {
     const Binding host = host_ ? host_->binding() : Binding{};
     for (size_t k = 0; k < lowered_.size(); ++k) {
       const LoweredKernel& kernel = lowered_[k];
-      const PlaceScope scope(places_[k].empty() ? Place() : places_[k].front());
+      const LineScope scope(lines_[k].empty() ? SourceLine() : lines_[k].front());
       if (kernel.is_transfer()) {
         builder.transfer(transfer(kernel, bind(kernel.bindings[0], memory)));
         continue;
@@ -282,26 +282,26 @@ class StepImpl {
     return builder.take();
   }
 
-  // Of the kernels of a plan and of the bodies of its loops, which have the places of the loop.
-  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const std::function<std::vector<std::string>(size_t)>& places) {
+  // Of the kernels of a plan and of the bodies of its loops, which have the lines of the loop.
+  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const std::function<std::vector<std::string>(size_t)>& lines) {
     const std::vector<KernelFacts> facts = kernel_facts(scheduled, kernels);
     for (size_t k = 0; k < kernels.size(); ++k) {
       if (kernels[k].loop) {
-        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels, [&, here = places(k)](size_t) { return here; });
+        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels, [&, here = lines(k)](size_t) { return here; });
         continue;
       }
       KernelFacts& known = kernel_facts_[&kernels[k]] = facts[k];
-      known.places = places(k);
+      known.lines = lines(k);
     }
   }
 
-  // One entry per command. What a kernel over segments does is shared out to its launches by their work groups.
+  // One entry per command. What a kernel over joined rows does is shared out to its launches by their work groups.
   std::shared_ptr<const std::vector<KernelFacts>> facts_of(const Bound& bound) {
     if (kernel_facts_.empty()) {
       add_facts(scheduled_, lowered_, [&](size_t k) {
-        std::vector<std::string> places;
-        for (const Place& place : places_[k]) places.push_back(place.str());
-        return places;
+        std::vector<std::string> lines;
+        for (const SourceLine& line : lines_[k]) lines.push_back(line.str());
+        return lines;
       });
     }
     auto facts = std::make_shared<std::vector<KernelFacts>>();
@@ -314,7 +314,7 @@ class StepImpl {
       const LoweredKernel& kernel = *bound.kernels[i];
       const auto& dispatch = std::get<Dispatch>(bound.list[i]);
       facts->push_back(kernel_facts_.at(&kernel));
-      if (!kernel.segments.empty()) take_share(kernel, dispatch, facts->back());
+      if (!kernel.joined.empty()) take_share(kernel, dispatch, facts->back());
       facts->back().launch = save_launch(kernel.source, dispatch, table_of(bound, dispatch, kernel), facts->back());
     }
     return facts;
@@ -322,16 +322,16 @@ class StepImpl {
 
   static void take_share(const LoweredKernel& kernel, const Dispatch& dispatch, KernelFacts& facts) {
     double groups = 0;
-    for (const LoweredKernel::Segment& segment : kernel.segments) groups += static_cast<double>(segment.groups);
+    for (const LoweredKernel::JoinedRow& row : kernel.joined) groups += static_cast<double>(row.groups);
     const double share = dispatch.constants.at(0) / groups;
     facts.read_bytes *= share;
     facts.written_bytes *= share;
     facts.flops *= share;
   }
 
-  // The rows that a launch over segments reads, its last binding; none for others.
+  // The rows that a launch over joined rows reads, its last binding; none for others.
   static std::span<const int32_t> table_of(const Bound& bound, const Dispatch& dispatch, const LoweredKernel& kernel) {
-    if (kernel.segments.empty()) return {};
+    if (kernel.joined.empty()) return {};
     const Binding& binding = dispatch.bindings.back();
     return std::span(bound.rows).subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
   }
@@ -372,8 +372,8 @@ class StepImpl {
     }
   }
 
-  StepResult collect(const Capture& captured, const std::vector<StoragePtr>& own) const {
-    StepResult result;
+  GraphResult collect(const Capture& captured, const std::vector<StoragePtr>& own) const {
+    GraphResult result;
     for (const OutputPlan& output : scheduled_.outputs) {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
@@ -399,14 +399,14 @@ class StepImpl {
   }
 
   DeviceContext& device_;
-  std::unique_ptr<StepImpl> once_;
+  std::unique_ptr<CompiledGraphImpl> once_;
   std::vector<int> once_slots_;  // that it reads
   std::vector<Seen> once_seen_;  // by once_slots_, when it ran
   std::vector<StoragePtr> once_values_;
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
-  Plan plan_;
-  std::vector<std::vector<Place>> places_;  // by kernel
+  ArenaPlan plan_;
+  std::vector<std::vector<SourceLine>> lines_;  // by kernel
   MemoryReport report_;
   KernelTable kernels_;
   std::unordered_map<const LoweredKernel*, KernelFacts> kernel_facts_;  // made when a profiler asks
@@ -416,25 +416,25 @@ class StepImpl {
   std::vector<StoragePtr> arena_;  // of the recordings
 };
 
-Step::Step(std::unique_ptr<StepImpl> impl) : impl_(std::move(impl)) {}
-Step::~Step() = default;
+CompiledGraph::CompiledGraph(std::unique_ptr<CompiledGraphImpl> impl) : impl_(std::move(impl)) {}
+CompiledGraph::~CompiledGraph() = default;
 
-std::shared_ptr<Step> Step::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
-  return std::shared_ptr<Step>(new Step(std::make_unique<StepImpl>(device, captured, fuse, varies)));
+std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<CompiledGraph>(new CompiledGraph(std::make_unique<CompiledGraphImpl>(device, captured, fuse, varies)));
 }
 
-StepResult Step::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
+GraphResult CompiledGraph::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
   try {
     return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.what() + impl_->note_fullest(), error.memory_use());
   }
 }
-void Step::forget_recordings() { impl_->forget_recordings(); }
-size_t Step::kernel_count() const { return impl_->kernel_count(); }
-uint64_t Step::arena_bytes() const { return impl_->arena_bytes(); }
-const std::vector<std::vector<Place>>& Step::places() const { return impl_->places(); }
-const MemoryReport& Step::memory() const { return impl_->memory(); }
-std::string Step::places_note(std::string_view text) const { return impl_->note(text, false); }
+void CompiledGraph::forget_recordings() { impl_->forget_recordings(); }
+size_t CompiledGraph::kernel_count() const { return impl_->kernel_count(); }
+uint64_t CompiledGraph::arena_bytes() const { return impl_->arena_bytes(); }
+const std::vector<std::vector<SourceLine>>& CompiledGraph::lines() const { return impl_->lines(); }
+const MemoryReport& CompiledGraph::memory() const { return impl_->memory(); }
+std::string CompiledGraph::lines_note(std::string_view text) const { return impl_->note(text, false); }
 
 }  // namespace heddle

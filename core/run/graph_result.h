@@ -1,4 +1,4 @@
-// What one run of a step gives. Thread safety: plain value.
+// What one run of a graph gives. Thread safety: plain value.
 #pragma once
 
 #include <vector>
@@ -8,13 +8,13 @@
 
 namespace heddle {
 
-struct StepOutput {
+struct GraphOutput {
   StoragePtr storage;
   View view;
 };
 
-struct StepResult {
-  std::vector<StepOutput> outputs;  // per output of the capture
+struct GraphResult {
+  std::vector<GraphOutput> outputs;  // per output of the capture
   std::vector<StoragePtr> own;      // what was made (or given) for this run; outputs share it
 };
 

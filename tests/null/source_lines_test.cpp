@@ -1,5 +1,5 @@
 // Which lines of this file the kernels of a step name, through the passes; and the report of a compiled function.
-#include "core/ir/places.h"
+#include "core/ir/source_lines.h"
 
 #include <gtest/gtest.h>
 
@@ -12,7 +12,7 @@
 #include "core/run/dump.h"
 #include "core/graph/pending.h"
 #include "core/run/planner.h"
-#include "core/run/step.h"
+#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 #include "core/record/capture.h"
 #include "nn/nn.h"
@@ -27,15 +27,15 @@ Tensor given(const Shape& shape) {
 }
 std::string line(unsigned number) { return "places_test.cpp:" + std::to_string(number); }
 
-// The places of each kernel of what is pending, as texts.
-std::vector<std::vector<std::string>> pending_places() {
+// The lines of each kernel of what is pending, as texts.
+std::vector<std::vector<std::string>> pending_lines() {
   const std::vector<NodePtr> roots = held_pending();
   const Capture captured = capture(roots);
-  const PlannedStep step = plan_step(prepare(import_graph(captured), null().caps()), null().caps());
+  const Plan plan = make_plan(prepare(import_graph(captured), null().caps()), null().caps());
   std::vector<std::vector<std::string>> all;
-  for (const std::vector<Place>& places : kernel_places(step.scheduled, step.kernels, captured)) {
+  for (const std::vector<SourceLine>& lines : kernel_lines(plan.scheduled, plan.kernels, captured)) {
     all.emplace_back();
-    for (const Place& place : places) all.back().push_back(place.str());
+    for (const SourceLine& line : lines) all.back().push_back(line.str());
   }
   return all;
 }
@@ -44,10 +44,10 @@ TEST(Places, AFusedKernelNamesAllItsLines) {
   const Tensor x = given({4, 8});
   const Tensor a = exp(x) * 2;
   const Tensor y = softmax(a);
-  const auto places = pending_places();
-  ASSERT_FALSE(places.empty());
+  const auto lines = pending_lines();
+  ASSERT_FALSE(lines.empty());
   std::vector<std::string> all;
-  for (const auto& kernel : places) all.insert(all.end(), kernel.begin(), kernel.end());
+  for (const auto& kernel : lines) all.insert(all.end(), kernel.begin(), kernel.end());
   EXPECT_NE(std::find(all.begin(), all.end(), line(__LINE__ - 6)), all.end());
   EXPECT_NE(std::find(all.begin(), all.end(), line(__LINE__ - 6)), all.end());
   eval_pending();
@@ -57,9 +57,9 @@ TEST(Places, KernelsThatPassesMakeForThemselvesNameWhomTheyServe) {
   const Tensor x = given({1 << 20});
   const Tensor s = sum(x * x);  // in two stages
   const unsigned at = __LINE__ - 1;
-  const auto places = pending_places();
-  EXPECT_GE(places.size(), 2u);
-  for (const auto& kernel : places) EXPECT_EQ(kernel, std::vector<std::string>{line(at)});
+  const auto lines = pending_lines();
+  EXPECT_GE(lines.size(), 2u);
+  for (const auto& kernel : lines) EXPECT_EQ(kernel, std::vector<std::string>{line(at)});
   eval_pending();
 }
 
@@ -81,11 +81,11 @@ TEST(Places, EveryKernelOfATrainingStepHasOne) {
   eval_pending();
   const unsigned forward = step();
   bool backwards = false;
-  for (const auto& kernel : pending_places()) {
+  for (const auto& kernel : pending_lines()) {
     EXPECT_FALSE(kernel.empty());
-    for (const std::string& place : kernel) {
-      EXPECT_TRUE(place.starts_with("places_test.cpp:")) << place;
-      backwards = backwards || place == line(forward) + " (backward)";
+    for (const std::string& line : kernel) {
+      EXPECT_TRUE(line.starts_with("places_test.cpp:")) << line;
+      backwards = backwards || line == line(forward) + " (backward)";
     }
   }
   EXPECT_TRUE(backwards);
@@ -123,13 +123,13 @@ TEST(Places, NotesNameTheKernelsOfAText) {
   std::vector<LoweredKernel> kernels(2);
   kernels[0].source.name = "add";
   kernels[1].source.name = "add_many";
-  const Place first{Caller::current(), false};
-  const Place second{Caller::current(), true};
-  const std::vector<std::vector<Place>> places{{first}, {second}};
-  EXPECT_EQ(places_note("last commands: add_many, x", kernels, places, true), "; computes " + second.str());
-  EXPECT_EQ(places_note("last commands: add", kernels, places, false), "; computes " + first.str());
-  EXPECT_EQ(places_note("nothing known", kernels, places, false), "");
-  EXPECT_EQ(places_note("nothing known", kernels, places, true), "; computes " + first.str() + ", " + second.str());
+  const SourceLine first{Caller::current(), false};
+  const SourceLine second{Caller::current(), true};
+  const std::vector<std::vector<SourceLine>> lines{{first}, {second}};
+  EXPECT_EQ(lines_note("last commands: add_many, x", kernels, lines, true), "; computes " + second.str());
+  EXPECT_EQ(lines_note("last commands: add", kernels, lines, false), "; computes " + first.str());
+  EXPECT_EQ(lines_note("nothing known", kernels, lines, false), "");
+  EXPECT_EQ(lines_note("nothing known", kernels, lines, true), "; computes " + first.str() + ", " + second.str());
 }
 
 TEST(Places, TheReportOfACompiledFunction) {
