@@ -9,15 +9,15 @@
 
 #include "autograd/rules.h"
 #include "autograd/written_rows.h"
-#include "core/simplify/passes.h"
-#include "core/functions/nn/attention_pattern.h"
-#include "core/functions/nn/attention_problem.h"
 #include "core/functions/derived_scope.h"
 #include "core/functions/functions.h"
+#include "core/functions/nn/attention_pattern.h"
+#include "core/functions/nn/attention_problem.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/op/primitives.h"
 #include "core/op/user_row.h"
+#include "core/simplify/passes.h"
 
 namespace heddle {
 namespace {
@@ -26,7 +26,8 @@ using autograd::find_gradient;
 using autograd::GradientRow;
 using autograd::RuleCall;
 
-// A leaf, an argument of a loop's body, and a value written by assign begin a history; nothing is asked of what is behind them.
+// A leaf, an argument of a loop's body, and a value written by assign begin a history; nothing is asked of what is
+// behind them.
 bool begins_history(const Node& node) { return node.op->kind == OpKind::leaf || node.op == &ops::assign_op; }
 
 // Can a cotangent pass from this node to its inputs?
@@ -45,10 +46,13 @@ bool passes(const Node& node) {
 std::vector<NodePtr> topological(std::span<const Tensor> outputs, const std::unordered_set<const Node*>& stops) {
   std::vector<NodePtr> order;
   std::unordered_set<const Node*> seen;
-  const auto enter = [&](const NodePtr& input) { return input->tracks && is_float(input->dtype) && seen.insert(input.get()).second; };
+  const auto enter = [&](const NodePtr& input) {
+    return input->tracks && is_float(input->dtype) && seen.insert(input.get()).second;
+  };
   const auto opens = [&](const Node& node) { return !stops.contains(&node) && passes(node); };
   for (const Tensor& output : outputs) {
-    if (seen.insert(output.node().get()).second) post_order(output.node(), enter, opens, [&](const NodePtr& node) { order.push_back(node); });
+    if (seen.insert(output.node().get()).second)
+      post_order(output.node(), enter, opens, [&](const NodePtr& node) { order.push_back(node); });
   }
   return order;
 }
@@ -61,8 +65,12 @@ void check_cotangent(const Node& node, const Tensor& cotangent, std::string_view
   }
 }
 
-// Whether the rule of that node is several operations, which for f16 and bf16 compute in f32 and round once, as the row itself does.
-bool computes_wide(const Node& node) { return node.op->kind == OpKind::elementwise && node.op->cost >= 4 && is_half(node.dtype) && as_user(*node.op) == nullptr; }
+// Whether the rule of that node is several operations, which for f16 and bf16 compute in f32 and round once, as the row
+// itself does.
+bool computes_wide(const Node& node) {
+  return node.op->kind == OpKind::elementwise && node.op->cost >= 4 && is_half(node.dtype) &&
+         as_user(*node.op) == nullptr;
+}
 
 // The walk of one vjp: cotangents by node, complete when the node's turn comes.
 class Walk {
@@ -98,8 +106,10 @@ class Walk {
       const Tensor g = run_hooks(*node, found->second);
       cotangents_.erase(found);
       if (wanted.contains(node.get())) reached(node, g);
-      if (node->op == &ops::loop_result_op) parts_[node->inputs[0].get()].emplace_back(node, g);
-      else if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g)) apply_rule(node, g);
+      if (node->op == &ops::loop_result_op)
+        parts_[node->inputs[0].get()].emplace_back(node, g);
+      else if (passes(*node) && !apply_as_attention(node, g) && !apply_as_row(node, g))
+        apply_rule(node, g);
     }
   }
 
@@ -126,8 +136,8 @@ class Walk {
     return g;
   }
 
-  // A product that ends an attention which the user wrote out gets the gradient of the fused row, and so no cotangent reaches its scores; the planner
-  // computes the row itself from then on. False when it is none.
+  // A product that ends an attention which the user wrote out gets the gradient of the fused row, and so no cotangent
+  // reaches its scores; the planner computes the row itself from then on. False when it is none.
   bool apply_as_attention(const NodePtr& node, const Tensor& g) {
     if (node->op != &ops::matmul_op || !active_passes().has(Pass::attention)) return false;
     const std::optional<RecognisedAttention> found = recognise_attention(node);
@@ -135,12 +145,18 @@ class Walk {
     const AttentionProblem p = attention_problem(*found->packed.node());
     // The row's result is (B, T, H, E), then logarithms that nobody sees.
     const Tensor result = permute(reshape(g, Shape{p.batch, p.heads, p.queries, p.value_size}), {0, 2, 1, 3});
-    RuleCall call{*found->packed.node(), found->packed, pad(reshape(result, Shape{p.results()}), {{0, p.logarithms()}}), {}, {}, {}};
+    RuleCall call{*found->packed.node(),
+                  found->packed,
+                  pad(reshape(result, Shape{p.results()}), {{0, p.logarithms()}}),
+                  {},
+                  {},
+                  {}};
     for (const NodePtr& in : found->packed.node()->inputs) call.in.emplace_back(in);
     call.wanted.assign(call.in.size(), false);
     call.result.resize(call.in.size());
     const std::array<const NodePtr*, 4> inputs{&found->queries, &found->keys, &found->values, &found->added};
-    for (size_t i = 0; i < std::min(inputs.size(), call.in.size()); ++i) call.wanted[i] = *inputs[i] && needs(**inputs[i]);
+    for (size_t i = 0; i < std::min(inputs.size(), call.in.size()); ++i)
+      call.wanted[i] = *inputs[i] && needs(**inputs[i]);
     find_gradient(ops::attention_op)->rule(call);
     for (size_t i = 0; i < std::min(inputs.size(), call.in.size()); ++i) {
       if (!call.wanted[i] || !call.result[i].defined()) continue;

@@ -1,7 +1,7 @@
 #include "autograd/batching.h"
 
-#include "core/graph/custom.h"
 #include "core/functions/functions.h"
+#include "core/graph/custom.h"
 #include "core/graph/loop.h"
 #include "core/op/primitives.h"
 #include "core/op/user_row.h"
@@ -27,7 +27,9 @@ Tensor over_axes(const BatchCall& call) { return call.record({call.in[0]}, shift
 Tensor cross_entropy_rows(const BatchCall& call) {
   const Shape& logits = call.example(0);
   const int64_t rows = call.size * logits[0];
-  const Tensor all = call.record({reshape(call.lifted(0), Shape{rows, logits[1]}), reshape(call.lifted(1), Shape{rows})}, call.attrs(), Shape{rows});
+  const Tensor all =
+      call.record({reshape(call.lifted(0), Shape{rows, logits[1]}), reshape(call.lifted(1), Shape{rows})}, call.attrs(),
+                  Shape{rows});
   return reshape(all, call.shape());
 }
 
@@ -56,7 +58,8 @@ BatchTable make_table() {
   add_custom_batching(table);
   for (const OpDef* op : {&ops::leaf_op, &ops::full_op, &ops::iota_op}) table[op].reason = "it depends on no example";
   table[&ops::loop_arg_op].reason = "it is a carry or slice of a loop around vmap";
-  for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op}) table[op].reason = "yes: vmap makes one loop over all examples (autograd/vmap.cpp)";
+  for (const OpDef* op : {&ops::loop_op, &ops::loop_result_op})
+    table[op].reason = "yes: vmap makes one loop over all examples (autograd/vmap.cpp)";
   table[&ops::while_result_op].reason = "the lengths of unbounded loops would differ between examples";
   table[&ops::assign_op].reason = "every example would write another value";
   return table;

@@ -1,9 +1,9 @@
 // Batching rules: what a row does when some of its inputs have a mapped axis more.
 //
-// Purpose: vmap (autograd/vmap.h) asks a rule at each node that depends on an example. Rules stand in batching_*.cpp; elementwise rows and reductions have one for
-// all of the kind, rows with a decomposition fall back on it.
-// Invariants: the mapped axis is always the first; a rule gives a tensor whose first axis is mapped and whose others are the node's shape.
-// Thread safety: the table is made on first use and then only read.
+// Purpose: vmap (autograd/vmap.h) asks a rule at each node that depends on an example. Rules stand in batching_*.cpp;
+// elementwise rows and reductions have one for all of the kind, rows with a decomposition fall back on it. Invariants:
+// the mapped axis is always the first; a rule gives a tensor whose first axis is mapped and whose others are the node's
+// shape. Thread safety: the table is made on first use and then only read.
 #pragma once
 
 #include <string>
@@ -19,9 +19,9 @@ namespace heddle::autograd {
 
 struct BatchCall {
   const Node& node;
-  int64_t size = 0;           // of the mapped axis
+  int64_t size = 0;  // of the mapped axis
   Randomness randomness = Randomness::different;
-  std::vector<Tensor> in;     // mapped ones with their axis in front
+  std::vector<Tensor> in;  // mapped ones with their axis in front
   std::vector<bool> mapped;
 
   const Attrs& attrs() const { return node.attrs; }

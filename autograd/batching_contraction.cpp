@@ -1,7 +1,8 @@
-// Batching rules of matrix products, convolutions and attention: the mapped axis becomes a part of an axis that the kernels have.
+// Batching rules of matrix products, convolutions and attention: the mapped axis becomes a part of an axis that the
+// kernels have.
 #include "autograd/batching.h"
-#include "core/functions/nn/attention_problem.h"
 #include "core/functions/functions.h"
+#include "core/functions/nn/attention_problem.h"
 #include "core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -13,16 +14,19 @@ Tensor product(const BatchCall& call) {
   const Tensor &a = call.in[0], &b = call.in[1];
   const int rank = call.node.shape.rank();
   const int64_t m = call.node.shape[rank - 2], n = call.node.shape[rank - 1], k = call.example(0)[rank - 1];
-  if (k == 1) return expand(call.lifted(0), call.shape()) * expand(call.lifted(1), call.shape());  // outer products, which fuse
+  if (k == 1)
+    return expand(call.lifted(0), call.shape()) * expand(call.lifted(1), call.shape());  // outer products, which fuse
   const bool plain = rank == 2;
   if (plain && !call.mapped[1]) return reshape(matmul(reshape(a, Shape{call.size * m, k}), b), call.shape());
-  if (plain && !call.mapped[0] && n == 1) return reshape(matmul(reshape(b, Shape{call.size, k}), transpose(a)), call.shape());
+  if (plain && !call.mapped[0] && n == 1)
+    return reshape(matmul(reshape(b, Shape{call.size, k}), transpose(a)), call.shape());
   return call.record({call.lifted(0), call.lifted(1)}, {}, call.shape());
 }
 
 // ---- convolutions
 
-// Axis 0 becomes the outer part of axis `axis` (counted without it), or, with groups, stands between the groups and what is in them.
+// Axis 0 becomes the outer part of axis `axis` (counted without it), or, with groups, stands between the groups and
+// what is in them.
 Tensor into_axis(const Tensor& x, int axis, int64_t groups) {
   const Shape one = x.shape().without(0);
   Shape split = x.shape();  // (B, ..., groups, c / groups, ...)
@@ -52,7 +56,8 @@ Tensor fold_images(const Tensor& x) {
 }
 
 struct Layout {
-  explicit Layout(const BatchCall& call) : groups(call.attrs().ints[1]), channels(call.attrs().ints[0] != 0 ? call.node.shape.rank() - 1 : 1) {}
+  explicit Layout(const BatchCall& call)
+      : groups(call.attrs().ints[1]), channels(call.attrs().ints[0] != 0 ? call.node.shape.rank() - 1 : 1) {}
   int64_t groups;
   int channels;  // axis of images
 };
@@ -70,12 +75,16 @@ Shape scaled(const Shape& shape, int axis, int64_t by) { return shape.with(axis,
 Tensor images_by_weights(const BatchCall& call) {
   const Layout l(call);
   const Shape& shape = call.node.shape;
-  if (!call.mapped[1]) return reshape(call.record({fold_images(call.in[0]), call.in[1]}, call.attrs(), scaled(shape, 0, call.size)), call.shape());
+  if (!call.mapped[1])
+    return reshape(call.record({fold_images(call.in[0]), call.in[1]}, call.attrs(), scaled(shape, 0, call.size)),
+                   call.shape());
   if (!call.mapped[0] && call.node.op == &ops::conv_op) {  // more output channels in each group
-    const Tensor all = call.record({call.in[0], into_axis(call.in[1], 0, l.groups)}, call.attrs(), scaled(shape, l.channels, call.size));
+    const Tensor all = call.record({call.in[0], into_axis(call.in[1], 0, l.groups)}, call.attrs(),
+                                   scaled(shape, l.channels, call.size));
     return out_of_axis(all, l.channels, l.groups, call.size);
   }
-  const Tensor all = call.record({into_axis(call.lifted(0), l.channels, 1), fold_images(call.in[1])}, by_example(call), scaled(shape, l.channels, call.size));
+  const Tensor all = call.record({into_axis(call.lifted(0), l.channels, 1), fold_images(call.in[1])}, by_example(call),
+                                 scaled(shape, l.channels, call.size));
   return out_of_axis(all, l.channels, 1, call.size);
 }
 
@@ -83,22 +92,28 @@ Tensor images_by_weights(const BatchCall& call) {
 Tensor images_by_images(const BatchCall& call) {
   const Layout l(call);
   const Shape shape = scaled(call.node.shape, 0, call.size);
-  if (!call.mapped[0]) return out_of_axis(call.record({call.in[0], into_axis(call.in[1], l.channels, l.groups)}, call.attrs(), shape), 0, l.groups, call.size);
-  const Tensor all = call.record({into_axis(call.in[0], l.channels, 1), into_axis(call.lifted(1), l.channels, 1)}, by_example(call), shape);
+  if (!call.mapped[0])
+    return out_of_axis(call.record({call.in[0], into_axis(call.in[1], l.channels, l.groups)}, call.attrs(), shape), 0,
+                       l.groups, call.size);
+  const Tensor all = call.record({into_axis(call.in[0], l.channels, 1), into_axis(call.lifted(1), l.channels, 1)},
+                                 by_example(call), shape);
   return reshape(all, call.shape());
 }
 
 // ---- attention
 
-// (V, B, ...) -> (V B, ...); a bias of one batch serves all, unless it has one for each example or its gradient is asked for.
+// (V, B, ...) -> (V B, ...); a bias of one batch serves all, unless it has one for each example or its gradient is
+// asked for.
 std::vector<Tensor> fold_attention(const BatchCall& call, const AttentionProblem& p) {
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < call.in.size(); ++i) {
     const int at = static_cast<int>(i);
     Tensor x = at == p.key ? call.in[i] : call.lifted(i);
     if (at == p.bias) {
-      if (!call.mapped[i] && call.example(i)[0] == 1 && call.node.op != &ops::attention_bias_gradient_op) x = call.in[i];
-      else x = fold_images(expand(x, x.shape().with(1, p.batch)));
+      if (!call.mapped[i] && call.example(i)[0] == 1 && call.node.op != &ops::attention_bias_gradient_op)
+        x = call.in[i];
+      else
+        x = fold_images(expand(x, x.shape().with(1, p.batch)));
     } else if (at != p.key) {
       x = fold_images(x);
     }
@@ -115,7 +130,9 @@ Tensor by_example(const Tensor& flat, int64_t first, int64_t second, int64_t siz
 }
 
 // Under Randomness::same the kernel's draws, which count batches, would differ: the decomposition draws once for all.
-bool draws_once(const BatchCall& call, const AttentionProblem& p) { return p.key >= 0 && call.randomness == Randomness::same; }
+bool draws_once(const BatchCall& call, const AttentionProblem& p) {
+  return p.key >= 0 && call.randomness == Randomness::same;
+}
 
 Tensor attended(const BatchCall& call) {
   const AttentionProblem p = attention_problem(call.node);
@@ -127,7 +144,8 @@ Tensor attended(const BatchCall& call) {
 Tensor query_gradient(const BatchCall& call) {
   const AttentionProblem p = attention_problem(call.node);
   if (draws_once(call, p)) return {};
-  return reshape(call.record(fold_attention(call, p), call.attrs(), scaled(call.node.shape, 0, call.size)), call.shape());
+  return reshape(call.record(fold_attention(call, p), call.attrs(), scaled(call.node.shape, 0, call.size)),
+                 call.shape());
 }
 
 Tensor key_gradient(const BatchCall& call) {
@@ -142,7 +160,8 @@ Tensor bias_gradient(const BatchCall& call) {
   const AttentionProblem p = attention_problem(call.node);
   if (draws_once(call, p)) return {};
   const Shape one = call.node.shape.with(0, p.batch);
-  const Tensor all = reshape(call.record(fold_attention(call, p), call.attrs(), scaled(one, 0, call.size)), call.with_axis(one));
+  const Tensor all =
+      reshape(call.record(fold_attention(call, p), call.attrs(), scaled(one, 0, call.size)), call.with_axis(one));
   return call.node.shape[0] == p.batch ? all : sum(all, {1}, true);
 }
 

@@ -1,4 +1,5 @@
-// Batching rules of linear algebra: the mapped axis is one more batch axis. A matrix that all examples share takes their right sides as more columns.
+// Batching rules of linear algebra: the mapped axis is one more batch axis. A matrix that all examples share takes
+// their right sides as more columns.
 #include "autograd/batching.h"
 #include "core/functions/functions.h"
 #include "core/functions/linalg/linalg_rows.h"
@@ -28,7 +29,8 @@ Tensor more_columns(const BatchCall& call) {
 }  // namespace
 
 void add_linalg_batching(BatchTable& table) {
-  for (const OpDef* op : {&ops::cholesky_op, &ops::lu_op, &ops::det_op, &ops::qr_op, &ops::eigh_op, &ops::svd_op}) table[op].rule = one_more_axis;
+  for (const OpDef* op : {&ops::cholesky_op, &ops::lu_op, &ops::det_op, &ops::qr_op, &ops::eigh_op, &ops::svd_op})
+    table[op].rule = one_more_axis;
   for (const OpDef* op : {&ops::solve_triangular_op, &ops::linear_solve_op}) table[op].rule = more_columns;
 }
 

@@ -75,8 +75,8 @@ Tensor folded(const Tensor& x) {
   return reshape(x, shape);
 }
 
-// Each example reads its own slices: all of them become one axis, into which the indices of an example are moved. Before that they must be what take() makes
-// of them: negative ones count from the end, then they are clamped.
+// Each example reads its own slices: all of them become one axis, into which the indices of an example are moved.
+// Before that they must be what take() makes of them: negative ones count from the end, then they are clamped.
 Tensor taken_by_example(const BatchCall& call, int axis) {
   const Tensor &x = call.in[0], &indices = call.in[1];  // (B, pre, n, post), (B, I)
   if (indices.numel() == 0 || x.numel() == 0) return zeros(call.shape(), x.dtype(), &x.device());
@@ -86,7 +86,8 @@ Tensor taken_by_example(const BatchCall& call, int axis) {
   const Tensor inside = minimum(maximum(where(indices < 0, indices + size, indices), 0), size - 1);
   const Tensor found = take(rows, inside + example_numbers(indices) * size, 0);  // (B, I, pre, post)
   const int after = 1 + index_rank;
-  return permute(found, joined({{0}, range(after, after + pre), range(1, after), range(after + pre, after + pre + post)}));
+  return permute(found,
+                 joined({{0}, range(after, after + pre), range(1, after), range(after + pre, after + pre + post)}));
 }
 
 Tensor taken(const BatchCall& call) {

@@ -34,19 +34,26 @@ constexpr std::array<Column, 15> columns{{
 
 // Rows that core/functions/math/whole_numbers.h takes further than their dtype rule.
 TypeRule rule_of(std::string_view name, DTypeRule rule) {
-  const auto among = [&](std::initializer_list<std::string_view> names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  const auto among = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
   if (among({"add", "mul", "minimum", "maximum", "abs", "floor", "ceil", "round", "trunc"})) return TypeRule::any;
   if (among({"sub", "neg"})) return TypeRule::additive;
   if (name == "pow") return TypeRule::numeric;
   if (name.starts_with("bitwise_")) return TypeRule::bits;
   switch (rule) {
-    case DTypeRule::floating: return TypeRule::floating;
-    case DTypeRule::numeric: return TypeRule::numeric;
-    case DTypeRule::whole: return TypeRule::whole;
+    case DTypeRule::floating:
+      return TypeRule::floating;
+    case DTypeRule::numeric:
+      return TypeRule::numeric;
+    case DTypeRule::whole:
+      return TypeRule::whole;
     case DTypeRule::compare:
     case DTypeRule::logical:
-    case DTypeRule::test: return TypeRule::truth;
-    case DTypeRule::any: break;
+    case DTypeRule::test:
+      return TypeRule::truth;
+    case DTypeRule::any:
+      break;
   }
   return TypeRule::any;
 }
@@ -75,7 +82,8 @@ class Builder {
 #define HEDDLE_ROW(name, types, inputs) of_row(#name, #name, TypeRule::types, inputs, op(#name).doc);
 #define HEDDLE_FUNCTION(name, types, inputs, meaning) add(#name, TypeRule::types, inputs, meaning);
 #define HEDDLE_RECORDS(row, name, types, inputs, meaning) of_row(#row, #name, TypeRule::types, inputs, meaning);
-#define HEDDLE_FLAT(name, types, inputs, meaning) add(#name, TypeRule::types, inputs, meaning).derivative = Derivative::zero;
+#define HEDDLE_FLAT(name, types, inputs, meaning) \
+  add(#name, TypeRule::types, inputs, meaning).derivative = Derivative::zero;
 #define HEDDLE_NO_GRADIENT(name, types, why, meaning) no_gradient(add(#name, TypeRule::types, "", meaning), why);
 #define HEDDLE_NO_VMAP(name, why) at(#name).no_vmap = why;
 #define HEDDLE_NO_JVP(name, why) at(#name).no_jvp = why;
@@ -102,7 +110,8 @@ class Builder {
     f.why = why;
   }
 
-  PublicFunction& of_row(std::string_view row, std::string_view name, TypeRule types, std::string_view inputs, std::string_view meaning) {
+  PublicFunction& of_row(std::string_view row, std::string_view name, TypeRule types, std::string_view inputs,
+                         std::string_view meaning) {
     PublicFunction& f = add(name, types, inputs, meaning);
     f.row = &op(row);
     f.autocast = f.row->autocast;
@@ -142,9 +151,12 @@ std::string_view describe(TypeRule rule) { return columns[static_cast<size_t>(ru
 
 std::string_view name_of(Made made) {
   switch (made) {
-    case Made::row: return "row";
-    case Made::fused: return "fused";
-    case Made::composed: return "composed";
+    case Made::row:
+      return "row";
+    case Made::fused:
+      return "fused";
+    case Made::composed:
+      return "composed";
   }
   return "?";
 }
@@ -153,21 +165,33 @@ std::optional<DType> result_type(TypeRule rule, DType t) {
   const bool floats = is_float(t), boolean = t == DType::boolean;
   const auto some = [](bool taken, DType result) { return taken ? std::optional(result) : std::nullopt; };
   switch (rule) {
-    case TypeRule::any: return t;
-    case TypeRule::numeric: return boolean ? DType::i32 : t;
-    case TypeRule::additive: return some(!boolean, t);
-    case TypeRule::whole: return some(!floats, boolean ? DType::i32 : t);
-    case TypeRule::bits: return some(!floats, t);
-    case TypeRule::floating: return floats ? t : DType::f32;
-    case TypeRule::floats: return some(floats, t);
-    case TypeRule::widened: return t == DType::f64 ? t : DType::f32;
-    case TypeRule::total: return floats ? t : DType::i64;
-    case TypeRule::truth: return DType::boolean;
-    case TypeRule::index: return DType::i64;
+    case TypeRule::any:
+      return t;
+    case TypeRule::numeric:
+      return boolean ? DType::i32 : t;
+    case TypeRule::additive:
+      return some(!boolean, t);
+    case TypeRule::whole:
+      return some(!floats, boolean ? DType::i32 : t);
+    case TypeRule::bits:
+      return some(!floats, t);
+    case TypeRule::floating:
+      return floats ? t : DType::f32;
+    case TypeRule::floats:
+      return some(floats, t);
+    case TypeRule::widened:
+      return t == DType::f64 ? t : DType::f32;
+    case TypeRule::total:
+      return floats ? t : DType::i64;
+    case TypeRule::truth:
+      return DType::boolean;
+    case TypeRule::index:
+      return DType::i64;
     case TypeRule::counts:
     case TypeRule::asked:
     case TypeRule::f32:
-    case TypeRule::i64: break;
+    case TypeRule::i64:
+      break;
   }
   return std::nullopt;
 }
@@ -177,7 +201,8 @@ std::vector<DType> types_of(TypeRule rule) {
   if (rule == TypeRule::f32 || rule == TypeRule::i64) return result;
   for (int i = 0; i < dtype_count; ++i) {
     const DType t = static_cast<DType>(i);
-    const bool taken = rule == TypeRule::asked || (rule == TypeRule::counts ? !is_float(t) : result_type(rule, t).has_value());
+    const bool taken =
+        rule == TypeRule::asked || (rule == TypeRule::counts ? !is_float(t) : result_type(rule, t).has_value());
     if (taken) result.push_back(t);
   }
   return result;

@@ -1,8 +1,10 @@
 // The catalogue: every public function on tensors, with what a reader asks of it before using it.
 //
-// Purpose: one list for `heddle ops`, docs/ops.md and the tests that call every function. The lines stand in catalogue.inc; what the op table and the gradient rules know
-// is taken from there. Invariants: the lines are those functions that headers of core/functions declare and that take or give tensors, each once, and their columns are true:
-// tests/reference/catalogue_test.cpp compares both with headers and behaviour. Thread safety: built on first use and then only read.
+// Purpose: one list for `heddle ops`, docs/ops.md and the tests that call every function. The lines stand in
+// catalogue.inc; what the op table and the gradient rules know is taken from there. Invariants: the lines are those
+// functions that headers of core/functions declare and that take or give tensors, each once, and their columns are
+// true: tests/reference/catalogue_test.cpp compares both with headers and behaviour. Thread safety: built on first use
+// and then only read.
 #pragma once
 
 #include <optional>
@@ -16,7 +18,8 @@
 
 namespace heddle {
 
-// Which element types the values (not indices, masks, lengths) of a function may have, and that of the first result. Values of different types promote first.
+// Which element types the values (not indices, masks, lengths) of a function may have, and that of the first result.
+// Values of different types promote first.
 enum class TypeRule : uint8_t {
   any,       // all: the same
   numeric,   // all: the same; bool counts as i32. A fractional number beside integers makes f32 (docs/types.md)
@@ -37,15 +40,16 @@ enum class TypeRule : uint8_t {
 std::string_view name_of(TypeRule rule);
 // One sentence for the reader: "floats; integers and bool as f32".
 std::string_view describe(TypeRule rule);
-// The type of the first result for values of type t, or nothing where they are refused. `asked`, `f32`, `i64`, `counts`: nothing for all.
+// The type of the first result for values of type t, or nothing where they are refused. `asked`, `f32`, `i64`,
+// `counts`: nothing for all.
 std::optional<DType> result_type(TypeRule rule, DType t);
 // The types that the values may have.
 std::vector<DType> types_of(TypeRule rule);
 
 enum class Made : uint8_t {
-  row,       // one row of the op table, and views
-  fused,     // one row that has a decomposition
-  composed   // several rows
+  row,      // one row of the op table, and views
+  fused,    // one row that has a decomposition
+  composed  // several rows
 };
 std::string_view name_of(Made made);
 
@@ -71,7 +75,8 @@ struct PublicFunction {
 std::span<const PublicFunction> catalogue();
 // Null for an unknown name.
 const PublicFunction* find_function(std::string_view name);
-// Names of the catalogue that are nearest to an unknown one, at most three, the nearest first; none when nothing is near.
+// Names of the catalogue that are nearest to an unknown one, at most three, the nearest first; none when nothing is
+// near.
 std::vector<std::string_view> similar_functions(std::string_view name);
 
 }  // namespace heddle

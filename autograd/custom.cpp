@@ -43,13 +43,14 @@ std::vector<Tensor> for_floating(const std::vector<Tensor>& given, const Leaves&
       if (arguments.kinds[i] == 1) found.push_back(given[i]);
     }
   } else {
-    throw GradError(fmt::format("[{}] the rule gave {} tensors, but there are {} floating ones to give something for", who, given.size(), like.size()));
+    throw GradError(fmt::format("[{}] the rule gave {} tensors, but there are {} floating ones to give something for",
+                                who, given.size(), like.size()));
   }
   for (size_t i = 0; i < found.size(); ++i) {
     const Tensor& x = found[i];
     if (!x.defined() || (x.shape() == like[i].shape && x.dtype() == like[i].dtype)) continue;
-    throw GradError(fmt::format("[{}] the rule gave {} {} for tensor {}, which is {} {}; both must be the same", who, x.shape().str(), name_of(x.dtype()), i, like[i].shape.str(),
-                                name_of(like[i].dtype)));
+    throw GradError(fmt::format("[{}] the rule gave {} {} for tensor {}, which is {} {}; both must be the same", who,
+                                x.shape().str(), name_of(x.dtype()), i, like[i].shape.str(), name_of(like[i].dtype)));
   }
   return found;
 }
@@ -66,7 +67,8 @@ std::vector<Tensor> zeros_but(const Leaves& results, size_t number, const Tensor
 
 namespace {
 
-void wrap(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others, const std::function<void(CustomRule&, size_t)>& fill) {
+void wrap(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
+          const std::function<void(CustomRule&, size_t)>& fill) {
   std::vector<Tensor> inputs(arguments.begin(), arguments.end());
   inputs.insert(inputs.end(), others.begin(), others.end());
   size_t number = 0;
@@ -81,15 +83,19 @@ void wrap(std::span<Tensor* const> results, std::span<const Tensor> arguments, s
 
 }  // namespace
 
-void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others, const CustomVjp& vjp) {
+void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
+              const CustomVjp& vjp) {
   const size_t skipped = 1 + arguments.size();
   wrap(results, arguments, others, [&](CustomRule& rule, size_t number) {
     rule.name = "custom_vjp";
-    rule.vjp = [vjp, number, skipped](std::span<const Tensor> inputs, const Tensor& g) { return vjp(inputs.subspan(skipped), number, g); };
+    rule.vjp = [vjp, number, skipped](std::span<const Tensor> inputs, const Tensor& g) {
+      return vjp(inputs.subspan(skipped), number, g);
+    };
   });
 }
 
-void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others, const CustomJvp& jvp) {
+void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
+              const CustomJvp& jvp) {
   const size_t count = arguments.size();
   wrap(results, arguments, others, [&](CustomRule& rule, size_t number) {
     rule.name = "custom_jvp";
@@ -106,7 +112,9 @@ namespace {
 
 std::shared_ptr<const CustomRule> rule_of(const Node& node) {
   if (std::shared_ptr<const CustomRule> rule = find_custom_rule(node)) return rule;
-  throw GradError("[custom] the rule of this function was lost where its operations were recorded anew (the body of a scan); its gradient cannot be taken there");
+  throw GradError(
+      "[custom] the rule of this function was lost where its operations were recorded anew (the body of a scan); its "
+      "gradient cannot be taken there");
 }
 
 // A forward rule transposed: tangents that stand for any, pulled back.
@@ -134,7 +142,8 @@ void custom_gradient(RuleCall& call) {
 // ---- vmap: the rule mapped over what is mapped
 
 // run(examples) with `given` mapped where `mapped` says so.
-std::vector<Tensor> map_over(int64_t size, std::vector<Tensor> given, const std::vector<bool>& mapped, const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& run) {
+std::vector<Tensor> map_over(int64_t size, std::vector<Tensor> given, const std::vector<bool>& mapped,
+                             const std::function<std::vector<Tensor>(const std::vector<Tensor>&)>& run) {
   std::vector<std::vector<Tensor*>> places;
   InAxes axes;
   for (size_t i = 0; i < given.size(); ++i) {

@@ -1,17 +1,19 @@
 // Functions with derivatives given by hand: custom_vjp, custom_jvp, straight_through.
 //
 //   auto clip = custom_vjp([](const Tensor& x) { return x; },                                       // the value
-//                          [](const Tensor& x) { return std::pair(x, x); },                         // value, and what backward wants to see
+//                          [](const Tensor& x) { return std::pair(x, x); },                         // value, and what
+//                          backward wants to see
 //                          [](const Tensor& x, const Tensor& g) { return where(abs(x) < 1, g, 0); });
 //   auto soft = custom_jvp([](const Tensor& x) { return log1p(exp(x)); },
 //                          [](const Tensor& x, const Tensor& t) { return sigmoid(x) * t; });
 //   auto hard = straight_through([](const Tensor& x) { return round(x); });                         // gradient of x
 //
-// The rules are recorded code: they are differentiated in turn for higher orders, and mapped by vmap. From either of a reverse and a forward rule the other
-// follows by transposition: a rule must be linear in its cotangents or tangents.
-// Arguments and results are trees (autograd/tree.h); floating tensors of the arguments are differentiated. What a function closes over has no gradient.
-// Errors: GradError when a rule gives another number of tensors, another shape or dtype than it should. Inside the body of a scan the rule is lost: GradError.
-// Thread safety: recording is per thread; f and its rules may be called by several threads where they could be otherwise.
+// The rules are recorded code: they are differentiated in turn for higher orders, and mapped by vmap. From either of a
+// reverse and a forward rule the other follows by transposition: a rule must be linear in its cotangents or tangents.
+// Arguments and results are trees (autograd/tree.h); floating tensors of the arguments are differentiated. What a
+// function closes over has no gradient. Errors: GradError when a rule gives another number of tensors, another shape or
+// dtype than it should. Inside the body of a scan the rule is lost: GradError. Thread safety: recording is per thread;
+// f and its rules may be called by several threads where they could be otherwise.
 #pragma once
 
 #include <functional>
@@ -48,7 +50,9 @@ class Skeleton {
     for (Tensor* place : tree::places(tree_)) *place = Tensor();
   }
   // Takes the tensors out.
-  std::pair<std::vector<Tensor>, std::vector<Tensor>> take() { return {std::exchange(leaves_.floating, {}), std::exchange(leaves_.others, {})}; }
+  std::pair<std::vector<Tensor>, std::vector<Tensor>> take() {
+    return {std::exchange(leaves_.floating, {}), std::exchange(leaves_.others, {})};
+  }
   const Leaves& leaves() const { return leaves_; }
   // The tree with these; a shorter list leaves handles empty.
   T fill(std::span<const Tensor> floats, std::span<const Tensor> rest) const {
@@ -68,16 +72,23 @@ std::vector<Tensor> for_floating(const std::vector<Tensor>& given, const Leaves&
 // One for each floating result: zeros but for `number`.
 std::vector<Tensor> zeros_but(const Leaves& results, size_t number, const Tensor& g);
 
-// Puts each floating result into a node with that rule; `others` is what the rule sees of the node's inputs behind the `arguments`.
-using CustomVjp = std::function<std::vector<Tensor>(std::span<const Tensor> others, size_t result, const Tensor& cotangent)>;
-using CustomJvp = std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::span<const Tensor> others, std::span<const Tensor> tangents)>;
-void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others, const CustomVjp& vjp);
-void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others, const CustomJvp& jvp);
+// Puts each floating result into a node with that rule; `others` is what the rule sees of the node's inputs behind the
+// `arguments`.
+using CustomVjp =
+    std::function<std::vector<Tensor>(std::span<const Tensor> others, size_t result, const Tensor& cotangent)>;
+using CustomJvp = std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::span<const Tensor> others,
+                                                    std::span<const Tensor> tangents)>;
+void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
+              const CustomVjp& vjp);
+void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
+              const CustomJvp& jvp);
 
 template <class T>
 decltype(auto) only(const T& arguments) {
-  if constexpr (std::tuple_size_v<T> == 1) return std::get<0>(arguments);
-  else return (arguments);
+  if constexpr (std::tuple_size_v<T> == 1)
+    return std::get<0>(arguments);
+  else
+    return (arguments);
 }
 inline std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -86,8 +97,9 @@ inline std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tenso
 
 }  // namespace detail
 
-// forward(arguments) gives {value, residuals}; backward(residuals, cotangent of the value) gives the cotangent of the argument, or a tuple of those of all
-// arguments (undefined: zero, and for tensors that are not floating). f itself is called where no gradient is recorded.
+// forward(arguments) gives {value, residuals}; backward(residuals, cotangent of the value) gives the cotangent of the
+// argument, or a tuple of those of all arguments (undefined: zero, and for tensors that are not floating). f itself is
+// called where no gradient is recorded.
 template <class F, class Forward, class Backward>
 auto custom_vjp(F f, Forward forward, Backward backward) {
   struct Functions {
@@ -95,7 +107,8 @@ auto custom_vjp(F f, Forward forward, Backward backward) {
     Forward forward;
     Backward backward;
   };
-  return [shared = std::make_shared<Functions>(Functions{std::move(f), std::move(forward), std::move(backward)})]<class... Args>(const Args&... args) {
+  return [shared = std::make_shared<Functions>(
+              Functions{std::move(f), std::move(forward), std::move(backward)})]<class... Args>(const Args&... args) {
     using Result = std::decay_t<decltype(shared->f(args...))>;
     detail::Skeleton given(std::tuple<std::decay_t<Args>...>(args...));
     const std::vector<Tensor> arguments = given.take().first;
@@ -107,9 +120,11 @@ auto custom_vjp(F f, Forward forward, Backward backward) {
     detail::Skeleton residuals(std::move(kept));
     const auto [floats, rest] = residuals.take();
     const size_t count = floats.size();
-    const auto vjp = [shared, given, cotangents, residuals, count](std::span<const Tensor> others, size_t number, const Tensor& g) {
+    const auto vjp = [shared, given, cotangents, residuals, count](std::span<const Tensor> others, size_t number,
+                                                                   const Tensor& g) {
       const std::vector<Tensor> all = detail::zeros_but(cotangents.leaves(), number, g);
-      const auto back = shared->backward(residuals.fill(others.first(count), others.subspan(count)), cotangents.fill(all, {}));
+      const auto back =
+          shared->backward(residuals.fill(others.first(count), others.subspan(count)), cotangents.fill(all, {}));
       return detail::for_floating(tree::tensors(back), given.leaves(), "custom_vjp");
     };
     detail::wrap_vjp(tree::places(result), arguments, detail::joined(floats, rest), vjp);
@@ -117,14 +132,16 @@ auto custom_vjp(F f, Forward forward, Backward backward) {
   };
 }
 
-// rule(primal, tangent) gives the tangent of f's value; with several arguments it gets two tuples. Tensors that are not floating have an empty tangent.
+// rule(primal, tangent) gives the tangent of f's value; with several arguments it gets two tuples. Tensors that are not
+// floating have an empty tangent.
 template <class F, class Rule>
 auto custom_jvp(F f, Rule rule) {
   struct Functions {
     F f;
     Rule rule;
   };
-  return [shared = std::make_shared<Functions>(Functions{std::move(f), std::move(rule)})]<class... Args>(const Args&... args) {
+  return [shared = std::make_shared<Functions>(Functions{std::move(f), std::move(rule)})]<class... Args>(
+             const Args&... args) {
     using Result = std::decay_t<decltype(shared->f(args...))>;
     detail::Skeleton given(std::tuple<std::decay_t<Args>...>(args...));
     const auto [arguments, others] = given.take();
@@ -132,7 +149,8 @@ auto custom_jvp(F f, Rule rule) {
     if (!detail::any_tracks(arguments)) return result;
     detail::Skeleton values(result);
     values.take();
-    const auto jvp = [shared, given, values](std::span<const Tensor> primals, std::span<const Tensor> rest, std::span<const Tensor> tangents) {
+    const auto jvp = [shared, given, values](std::span<const Tensor> primals, std::span<const Tensor> rest,
+                                             std::span<const Tensor> tangents) {
       const auto pushed = shared->rule(detail::only(given.fill(primals, rest)), detail::only(given.fill(tangents, {})));
       return detail::for_floating(tree::tensors(pushed), values.leaves(), "custom_jvp");
     };

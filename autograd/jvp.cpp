@@ -4,9 +4,9 @@
 #include "autograd/loop_iteration.h"
 #include "autograd/record.h"
 #include "autograd/rules.h"
-#include "core/graph/custom.h"
 #include "core/functions/derived_scope.h"
 #include "core/functions/functions.h"
+#include "core/graph/custom.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/op/primitives.h"
@@ -34,7 +34,8 @@ bool linear_in(const OpDef& op, size_t input) {
 }
 
 bool bilinear(const OpDef& op) {
-  return &op == &ops::matmul_op || &op == &ops::conv_op || &op == &ops::conv_input_grad_op || &op == &ops::conv_weight_grad_op;
+  return &op == &ops::matmul_op || &op == &ops::conv_op || &op == &ops::conv_input_grad_op ||
+         &op == &ops::conv_weight_grad_op;
 }
 
 Tensor remake(const Node& node, std::vector<NodePtr> inputs, Attrs attrs) {
@@ -48,8 +49,10 @@ class Push {
   Tensor of(const NodePtr& root) {
     for (const NodePtr& node : order(root)) {
       Tensor tangent;
-      if (node->op == &ops::loop_op) apply_to_loop(node);
-      else if (carries(*node)) tangent = apply(node);
+      if (node->op == &ops::loop_op)
+        apply_to_loop(node);
+      else if (carries(*node))
+        tangent = apply(node);
       tangents_.emplace(node.get(), tangent);
     }
     return tangents_.at(root.get());
@@ -61,8 +64,12 @@ class Push {
     std::vector<NodePtr> result;
     std::unordered_set<const Node*> seen{root.get()};
     if (tangents_.contains(root.get())) return result;
-    const auto enter = [&](const NodePtr& input) { return tracked_float(*input) && !tangents_.contains(input.get()) && seen.insert(input.get()).second; };
-    post_order(root, enter, [&](const Node& node) { return carries(node); }, [&](const NodePtr& node) { result.push_back(node); });
+    const auto enter = [&](const NodePtr& input) {
+      return tracked_float(*input) && !tangents_.contains(input.get()) && seen.insert(input.get()).second;
+    };
+    post_order(
+        root, enter, [&](const Node& node) { return carries(node); },
+        [&](const NodePtr& node) { result.push_back(node); });
     return result;
   }
 
@@ -96,8 +103,8 @@ class Push {
     const CallerScope scope(node->where.caller);
     const Tensor result = forward(node, in, t);
     if (result.defined() && (result.shape() != node->shape || result.dtype() != node->dtype)) {
-      throw Error(fmt::format("[jvp] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node->op->name, result.shape().str(),
-                              name_of(result.dtype()), node->shape.str(), name_of(node->dtype)));
+      throw Error(fmt::format("[jvp] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node->op->name,
+                              result.shape().str(), name_of(result.dtype()), node->shape.str(), name_of(node->dtype)));
     }
     return result;
   }
@@ -157,7 +164,9 @@ class Push {
   static Tensor linear(const Node& node, std::span<const Tensor> in, std::span<const Tensor> t) {
     std::vector<NodePtr> inputs;
     for (size_t i = 0; i < in.size(); ++i) {
-      inputs.push_back(!linear_in(*node.op, i) ? in[i].node() : t[i].defined() ? t[i].node() : zeros_like(in[i]).node());
+      inputs.push_back(!linear_in(*node.op, i) ? in[i].node()
+                       : t[i].defined()        ? t[i].node()
+                                               : zeros_like(in[i]).node());
     }
     return remake(node, std::move(inputs), node.attrs);
   }
@@ -224,9 +233,12 @@ std::vector<Tensor> push_forward(std::span<const Tensor> outputs, Tangents tange
   return result;
 }
 
-Tensor transposed_rule(const Node& node, const Tensor& value, std::span<const Tensor> inputs, std::span<const Tensor> tangents) {
+Tensor transposed_rule(const Node& node, const Tensor& value, std::span<const Tensor> inputs,
+                       std::span<const Tensor> tangents) {
   const GradientRow* row = find_gradient(*node.op);
-  if (row == nullptr || row->rule == nullptr) throw GradError(fmt::format("[jvp] op '{}' has no derivative{}", node.op->name, row ? fmt::format(": {}", row->reason) : ""));
+  if (row == nullptr || row->rule == nullptr)
+    throw GradError(
+        fmt::format("[jvp] op '{}' has no derivative{}", node.op->name, row ? fmt::format(": {}", row->reason) : ""));
   RuleCall call{node, value, {}, {inputs.begin(), inputs.end()}, {}, {}};
   for (size_t i = 0; i < inputs.size(); ++i) call.wanted.push_back(i < tangents.size() && tangents[i].defined());
   call.result.resize(inputs.size());

@@ -1,7 +1,8 @@
 // Forward mode through a loop: a loop the same way, whose body is the forward derivative of the body.
 //
-// Its carries are the tangents of the floating carries; its slices are the tangents of slices and what they read of the forward iteration, which the forward loop stacks. Tangents of tensors
-// from outside are read as they are. It is an ordinary loop, so it is differentiated and mapped in turn.
+// Its carries are the tangents of the floating carries; its slices are the tangents of slices and what they read of the
+// forward iteration, which the forward loop stacks. Tangents of tensors from outside are read as they are. It is an
+// ordinary loop, so it is differentiated and mapped in turn.
 #include "autograd/loop_iteration.h"
 #include "autograd/record.h"
 #include "core/functions/functions.h"
@@ -56,7 +57,8 @@ class LoopTangent : LoopIteration {
     return made;
   }
 
-  // The next tangents of carries, then those of all values of the body that have one: somebody may ask the loop for any, and what nobody asks for costs nothing.
+  // The next tangents of carries, then those of all values of the body that have one: somebody may ask the loop for
+  // any, and what nobody asks for costs nothing.
   std::vector<NodePtr> differentiate(Tangents tangents) {
     std::vector<Tensor> outputs;
     for (const auto& node : forward_) outputs.emplace_back(node);
@@ -92,12 +94,14 @@ class LoopTangent : LoopIteration {
 
   PushedLoop loop_of(const BodyTrace::Closed& closed) {
     for (const NodePtr& stack : residual_stacks()) slices_.push_back(stack);
-    const LoopShape shape{shape_.length, static_cast<int>(inits_.size()), static_cast<int>(slices_.size()), shape_.reverse, shape_.checkpoint};
+    const LoopShape shape{shape_.length, static_cast<int>(inits_.size()), static_cast<int>(slices_.size()),
+                          shape_.reverse, shape_.checkpoint};
     std::vector<NodePtr> inputs = inits_;
     inputs.insert(inputs.end(), slices_.begin(), slices_.end());
     inputs.insert(inputs.end(), closed.captured.begin(), closed.captured.end());
     pushed_.loop = make_loop(device_, closed.body, std::move(inputs), shape);
-    for (size_t k = 0; k < values_.size(); ++k) pushed_.values.emplace(values_[k], closed.body->index.at(closed.body->results[inits_.size() + k].get()));
+    for (size_t k = 0; k < values_.size(); ++k)
+      pushed_.values.emplace(values_[k], closed.body->index.at(closed.body->results[inits_.size() + k].get()));
     for (const auto& [carry, number] : pushed_.carries) pushed_.values.emplace(carry, number);
     return std::move(pushed_);
   }
@@ -110,7 +114,9 @@ class LoopTangent : LoopIteration {
 
 }  // namespace
 
-PushedLoop push_loop(const NodePtr& loop, std::vector<Tensor> tangents) { return LoopTangent(loop, std::move(tangents)).run(); }
+PushedLoop push_loop(const NodePtr& loop, std::vector<Tensor> tangents) {
+  return LoopTangent(loop, std::move(tangents)).run();
+}
 
 Tensor pushed_part(const PushedLoop& pushed, const Node& result) {
   const bool carry = result.attrs.ints[0] == 0;

@@ -1,8 +1,10 @@
-// What derivatives of a loop share: one forward iteration recorded anew inside the body of the derivative's loop, and the values of it that are read from stacks. Internal to autograd.
+// What derivatives of a loop share: one forward iteration recorded anew inside the body of the derivative's loop, and
+// the values of it that are read from stacks. Internal to autograd.
 //
-// Purpose: rules_loop.cpp (a loop the other way, for cotangents) and loop_forward.cpp (one the same way, for tangents) compute with values of the forward iteration. The forward loop is asked
-// to stack those; with checkpoint_body the carries alone, from which the body is computed again.
-// Invariants: used within one BodyTrace of the caller's. Thread safety: recording is per thread.
+// Purpose: rules_loop.cpp (a loop the other way, for cotangents) and loop_forward.cpp (one the same way, for tangents)
+// compute with values of the forward iteration. The forward loop is asked to stack those; with checkpoint_body the
+// carries alone, from which the body is computed again. Invariants: used within one BodyTrace of the caller's. Thread
+// safety: recording is per thread.
 #pragma once
 
 #include <unordered_map>
@@ -14,14 +16,20 @@ namespace heddle::autograd {
 
 class LoopIteration {
  protected:
-  explicit LoopIteration(NodePtr loop) : self_(std::move(loop)), loop_(as_loop(*self_)), body_(*loop_.body), shape_(LoopShape::of(loop_)), device_(*loop_.device) {}
+  explicit LoopIteration(NodePtr loop)
+      : self_(std::move(loop)),
+        loop_(as_loop(*self_)),
+        body_(*loop_.body),
+        shape_(LoopShape::of(loop_)),
+        device_(*loop_.device) {}
 
   size_t carries() const { return static_cast<size_t>(shape_.carries); }
   size_t outer() const { return static_cast<size_t>(shape_.carries + shape_.slices); }  // first input from outside
 
   // The forward iteration, over stand-ins for its arguments.
   void call_forward();
-  // Which values of the forward iteration `results` read: from now on `replaced_` says by what, an argument of the trace each, whose stacks residual_stacks() gives.
+  // Which values of the forward iteration `results` read: from now on `replaced_` says by what, an argument of the
+  // trace each, whose stacks residual_stacks() gives.
   void find_replacements(const std::vector<NodePtr>& results, BodyTrace& trace);
   // One for each argument that find_replacements() added. Recorded outside of the trace.
   std::vector<NodePtr> residual_stacks() const;
@@ -42,7 +50,7 @@ class LoopIteration {
 
 // The tangent of a loop: a loop the same way over tangents.
 struct PushedLoop {
-  NodePtr loop;                         // null: no tangent arrives anywhere
+  NodePtr loop;                          // null: no tangent arrives anywhere
   std::unordered_map<int, int> carries;  // by carry of the forward loop: of this one
   std::unordered_map<int, int> values;   // by position in the forward body's order: in this one's
 };

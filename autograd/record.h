@@ -1,7 +1,7 @@
 // What the transforms share: stand-ins for arguments, grad mode, and the forward-mode walk. Internal to autograd.
 //
-// Invariants: a stand-in is a node of its own that means its tensor and tracks whatever the tensor does, so that what leads to it is told apart from
-// what leads to the tensor by another way. Thread safety: recording is per thread.
+// Invariants: a stand-in is a node of its own that means its tensor and tracks whatever the tensor does, so that what
+// leads to it is told apart from what leads to the tensor by another way. Thread safety: recording is per thread.
 #pragma once
 
 #include <span>
@@ -27,16 +27,19 @@ class GradMode {
 
 Tensor stand_in(const Tensor& x);
 
-// Whether `outputs` depend on anything that tracks other than through `stand_ins`: then what a transform makes of them must track as well.
+// Whether `outputs` depend on anything that tracks other than through `stand_ins`: then what a transform makes of them
+// must track as well.
 bool tracks_outside(std::span<const Tensor> outputs, std::span<const Tensor> stand_ins);
 
 using Tangents = std::unordered_map<const Node*, Tensor>;
-// Forward mode: the tangents of `outputs` from those of some nodes; undefined means zero. Nothing is asked of what is behind nodes in `tangents`.
-// The rows are applied directly where they are elementwise, linear or bilinear; for others the gradient rule is
-// transposed, as it is linear in its cotangent.
+// Forward mode: the tangents of `outputs` from those of some nodes; undefined means zero. Nothing is asked of what is
+// behind nodes in `tangents`. The rows are applied directly where they are elementwise, linear or bilinear; for others
+// the gradient rule is transposed, as it is linear in its cotangent.
 std::vector<Tensor> push_forward(std::span<const Tensor> outputs, Tangents tangents);
 
-// sum over i of rule_i(t_i)^T: what the transposed rule of `node` gives for tangents of its inputs, undefined ones being zero.
-Tensor transposed_rule(const Node& node, const Tensor& value, std::span<const Tensor> inputs, std::span<const Tensor> tangents);
+// sum over i of rule_i(t_i)^T: what the transposed rule of `node` gives for tangents of its inputs, undefined ones
+// being zero.
+Tensor transposed_rule(const Node& node, const Tensor& value, std::span<const Tensor> inputs,
+                       std::span<const Tensor> tangents);
 
 }  // namespace heddle::autograd

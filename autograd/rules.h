@@ -48,8 +48,8 @@ const GradientRow* find_gradient(const OpDef& op);
 const GradientRow& user_gradient_row();
 
 // vjp() that asks nothing of what is behind the nodes `stops`, which may be among the inputs.
-std::vector<Tensor> vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs, std::span<const Tensor> cotangents,
-                              std::unordered_set<const Node*> stops);
+std::vector<Tensor> vjp_until(std::span<const Tensor> outputs, std::span<const Tensor> inputs,
+                              std::span<const Tensor> cotangents, std::unordered_set<const Node*> stops);
 
 // Each adds its rows; called once.
 void add_elementwise_rules(RuleTable& table);

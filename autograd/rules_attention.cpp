@@ -1,8 +1,8 @@
 // Gradients of attention: the fused rows for the first order, their decomposition for higher ones.
 #include "autograd/autograd.h"
 #include "autograd/rules.h"
-#include "core/functions/nn/attention_problem.h"
 #include "core/functions/functions.h"
+#include "core/functions/nn/attention_problem.h"
 #include "core/op/primitives.h"
 
 namespace heddle::autograd {
@@ -17,11 +17,12 @@ struct Split {
 
 // A value of the attention row's shape (the row itself, or its cotangent) in its two parts.
 Split unpack(const Tensor& flat, const AttentionProblem& p) {
-  return {reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}), slice(flat, 0, {p.results(), p.results() + p.logarithms()})};
+  return {reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}),
+          slice(flat, 0, {p.results(), p.results() + p.logarithms()})};
 }
 
-// The cotangent of each logarithm, (B, T, H): with the result L packed in parts, dL is that of the first part times its slope; the
-// others hold what rounding lost of it and cancel.
+// The cotangent of each logarithm, (B, T, H): with the result L packed in parts, dL is that of the first part times its
+// slope; the others hold what rounding lost of it and cancel.
 Tensor logarithm_cotangent(const Tensor& flat, const AttentionProblem& p) {
   const Tensor parts = reshape(flat, Shape{p.batch, p.heads, p.queries, p.parts});
   const Tensor first = permute(reshape(slice(parts, 3, {0, 1}), Shape{p.batch, p.heads, p.queries}), {0, 2, 1});
@@ -36,7 +37,9 @@ class Rows {
     for (const Tensor& x : {permute(g.result, {0, 2, 1, 3}), out.logarithms, delta}) inputs_.push_back(x.node());
   }
 
-  Tensor row(const OpDef& op, const Shape& shape, DType dtype) const { return Tensor(make_node(op, inputs_, call_.node.attrs, shape, dtype)); }
+  Tensor row(const OpDef& op, const Shape& shape, DType dtype) const {
+    return Tensor(make_node(op, inputs_, call_.node.attrs, shape, dtype));
+  }
 
  private:
   RuleCall& call_;
@@ -87,8 +90,8 @@ Tensor recorded(const F& make) {
   return make();
 }
 
-// The same function of aliases of its inputs is differentiated in their place: no path leads from one alias to another through what
-// the inputs have in common.
+// The same function of aliases of its inputs is differentiated in their place: no path leads from one alias to another
+// through what the inputs have in common.
 void gradient_rule(RuleCall& call) {
   Node twin;
   twin.op = call.node.op;
@@ -106,7 +109,8 @@ void gradient_rule(RuleCall& call) {
       twin.inputs.push_back(call.node.inputs[i]);
       continue;
     }
-    const Tensor alias = recorded([&] { return Tensor(make_node(ops::reshape_op, {x.node()}, {}, x.shape(), x.dtype())); });
+    const Tensor alias =
+        recorded([&] { return Tensor(make_node(ops::reshape_op, {x.node()}, {}, x.shape(), x.dtype())); });
     twin.inputs.push_back(alias.node());
     aliases.push_back(alias);
     positions.push_back(i);
@@ -121,7 +125,8 @@ void gradient_rule(RuleCall& call) {
 
 void add_attention_rules(RuleTable& table) {
   table[&ops::attention_op].rule = attention_rule;
-  for (const OpDef* op : {&ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op}) {
+  for (const OpDef* op :
+       {&ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op}) {
     table[op].rule = gradient_rule;
   }
 }

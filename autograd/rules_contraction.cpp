@@ -11,7 +11,8 @@ void add_contraction_rules(RuleTable& table) {
     if (call.wants(0)) call.result[0] = matmul(call.g, transpose(call.in[1]));
     if (call.wants(1)) call.result[1] = matmul(transpose(call.in[0]), call.g);
   };
-  // y = conv(x, w) is linear in both, and so are its two gradients: the three are each other's gradients, in every order.
+  // y = conv(x, w) is linear in both, and so are its two gradients: the three are each other's gradients, in every
+  // order.
   table[&ops::conv_op].rule = [](RuleCall& call) {
     const Attrs& attrs = call.node.attrs;
     if (call.wants(0)) call.result[0] = conv::input_grad(call.g, call.in[1], attrs, call.in[0].shape());

@@ -20,7 +20,8 @@ void softmax_rule(RuleCall& call) {
 // g - softmax(x) sum(g).
 void log_softmax_rule(RuleCall& call) { call.result[0] = call.g - exp(call.out) * sum(call.g, {axis_of(call)}, true); }
 
-// g softmax(x), with softmax(x) = exp(x - out). Where all x are -infinity there is no softmax: the gradient is 0, so that masked rows leave others alone.
+// g softmax(x), with softmax(x) = exp(x - out). Where all x are -infinity there is no softmax: the gradient is 0, so
+// that masked rows leave others alone.
 void logsumexp_rule(RuleCall& call) {
   const Tensor& x = call.in[0];
   const int axis = axis_of(call);

@@ -75,9 +75,11 @@ void copied(RuleCall& call) {
   if (!call.wants(2)) return;
   const Tensor number = arange(0, static_cast<double>(count), 1, DType::i32, &x.device());
   const Tensor last = index_copy(full(Shape{size}, -1, DType::i32, &x.device()), 0, indices, number);  // written there
-  const Tensor counts = indices >= 0 && indices < static_cast<double>(size) && take(last, clamped(indices, size), 0) == number;
+  const Tensor counts =
+      indices >= 0 && indices < static_cast<double>(size) && take(last, clamped(indices, size), 0) == number;
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
-  call.result[2] = where(expand(reshape(counts, aligned.with(axis, count)), source.shape()), take(call.g, clamped(indices, size), axis), 0);
+  call.result[2] = where(expand(reshape(counts, aligned.with(axis, count)), source.shape()),
+                         take(call.g, clamped(indices, size), axis), 0);
 }
 
 }  // namespace

@@ -1,8 +1,9 @@
 // Gradients of factorizations and systems.
 //
-// Sources: M. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic differentiation", 2008 (systems, inverse,
-// determinant); I. Murray, "Differentiation of the Cholesky decomposition", 2016; S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra
-// functions with application in optimum experimental design", 2010 (LU). Written with the rows themselves, so any order follows.
+// Sources: M. Giles, "An extended collection of matrix derivative results for forward and reverse mode algorithmic
+// differentiation", 2008 (systems, inverse, determinant); I. Murray, "Differentiation of the Cholesky decomposition",
+// 2016; S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
+// experimental design", 2010 (LU). Written with the rows themselves, so any order follows.
 #include "autograd/rules.h"
 #include "core/functions/functions.h"
 #include "core/functions/linalg/linalg_rows.h"
@@ -28,8 +29,8 @@ void cholesky_rule(RuleCall& call) {
   call.result[0] = (s + transpose(s)) * 0.5;
 }
 
-// P^T of: L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, for the square that L and U share. What stands below it is L2 = A2 U^-1, what stands beside it
-// U2 = L^-1 A2: each takes its own gradient and adds to that of the square's factor.
+// P^T of: L^-T (tril(L^T gL, -1) + triu(gU U^T)) U^-T, for the square that L and U share. What stands below it is L2 =
+// A2 U^-1, what stands beside it U2 = L^-1 A2: each takes its own gradient and adds to that of the square's factor.
 void lu_rule(RuleCall& call) {
   const int64_t m = call.in[0].dim(-2), n = call.in[0].dim(-1), k = m < n ? m : n;
   const Tensor factors = lu_factors(call.out, m, n), g = part(call.g, 0, {m, n});
@@ -66,11 +67,12 @@ void linear_solve_rule(RuleCall& call) {
   const bool transposed = call.node.attrs.ints[0] != 0;
   const Tensor gb = linear_solve(call.in[0], call.in[1], call.g, !transposed);
   if (call.wants(2)) call.result[2] = gb;
-  if (call.wants(0)) call.result[0] = neg(transposed ? matmul(call.out, transpose(gb)) : matmul(gb, transpose(call.out)));
+  if (call.wants(0))
+    call.result[0] = neg(transposed ? matmul(call.out, transpose(gb)) : matmul(gb, transpose(call.out)));
 }
 
-// g det(A) A^-T. A pivot that is 0 is replaced by a rounding error of the largest: det is smooth there, and the product of the small determinant with the
-// large inverse is its gradient but for that error.
+// g det(A) A^-T. A pivot that is 0 is replaced by a rounding error of the largest: det is smooth there, and the product
+// of the small determinant with the large inverse is its gradient but for that error.
 void det_rule(RuleCall& call) {
   const Tensor &a = call.in[0], &pack = call.in[1];
   const int64_t n = a.dim(-1);

@@ -1,8 +1,9 @@
 // The gradient of a loop is a loop the other way, whose body is the gradient of the body.
 //
-// Its carries are the cotangents of the carries, and the sums of the cotangents of tensors from outside; its slices are the cotangents of stacked results and
-// what the gradient reads of the forward iteration: values that the forward loop is asked to stack as well (with checkpoint_body the carries alone, from which
-// the body is computed again). It stacks the cotangents of the slices. It is an ordinary loop, so it has a gradient in turn.
+// Its carries are the cotangents of the carries, and the sums of the cotangents of tensors from outside; its slices are
+// the cotangents of stacked results and what the gradient reads of the forward iteration: values that the forward loop
+// is asked to stack as well (with checkpoint_body the carries alone, from which the body is computed again). It stacks
+// the cotangents of the slices. It is an ordinary loop, so it has a gradient in turn.
 #include <map>
 #include <stdexcept>
 
@@ -42,7 +43,8 @@ class LoopGradient : LoopIteration {
     }
   }
 
-  // Carries: a cotangent for each floating carry, a sum for each wanted tensor from outside. Slices: the cotangents of stacked values.
+  // Carries: a cotangent for each floating carry, a sum for each wanted tensor from outside. Slices: the cotangents of
+  // stacked values.
   void add_arguments(BodyTrace& trace) {
     for (size_t c = 0; c < carries(); ++c) {
       const Node& carry = *body_.args[c];
@@ -69,7 +71,8 @@ class LoopGradient : LoopIteration {
   // The next carries and the stacked values of the new loop's body.
   std::vector<NodePtr> differentiate() {
     std::vector<Tensor> outputs;
-    for (int c : outputs_) outputs.emplace_back(forward_[static_cast<size_t>(body_.index.at(body_.results[static_cast<size_t>(c)].get()))]);
+    for (int c : outputs_)
+      outputs.emplace_back(forward_[static_cast<size_t>(body_.index.at(body_.results[static_cast<size_t>(c)].get()))]);
     for (const auto& [index, g] : stacked_) outputs.emplace_back(forward_[static_cast<size_t>(index)]);
     std::vector<size_t> asked;
     for (int c : outputs_) asked.push_back(static_cast<size_t>(c));
@@ -95,7 +98,8 @@ class LoopGradient : LoopIteration {
 
   void give_results(const BodyTrace::Closed& closed) {
     for (const NodePtr& stack : residual_stacks()) slices_.push_back(stack);
-    LoopShape shape{shape_.length, static_cast<int>(inits_.size()), static_cast<int>(slices_.size()), !shape_.reverse, shape_.checkpoint};
+    LoopShape shape{shape_.length, static_cast<int>(inits_.size()), static_cast<int>(slices_.size()), !shape_.reverse,
+                    shape_.checkpoint};
     std::vector<NodePtr> inputs = inits_;
     inputs.insert(inputs.end(), slices_.begin(), slices_.end());
     inputs.insert(inputs.end(), closed.captured.begin(), closed.captured.end());
@@ -115,11 +119,11 @@ class LoopGradient : LoopIteration {
   }
 
   RuleCall& call_;
-  std::map<int, Tensor> last_, stacked_;        // cotangents: of carries after the last iteration, of stacked values
-  std::vector<int> outputs_;                    // floating carries
-  std::vector<size_t> sums_;                    // wanted inputs from outside
-  std::vector<Tensor> cotangents_, sum_args_;   // arguments of the new body
-  std::vector<NodePtr> inits_, slices_;         // inputs of the new loop
+  std::map<int, Tensor> last_, stacked_;       // cotangents: of carries after the last iteration, of stacked values
+  std::vector<int> outputs_;                   // floating carries
+  std::vector<size_t> sums_;                   // wanted inputs from outside
+  std::vector<Tensor> cotangents_, sum_args_;  // arguments of the new body
+  std::vector<NodePtr> inits_, slices_;        // inputs of the new loop
 };
 
 void loop_gradient(RuleCall& call) { LoopGradient(call).run(); }
@@ -128,7 +132,9 @@ void loop_gradient(RuleCall& call) { LoopGradient(call).run(); }
 void passed_on(RuleCall&) { throw std::logic_error("[grad] the gradient of a loop's result belongs to its loop"); }
 
 void refuse(RuleCall& call) {
-  throw GradError("[while_loop] the gradient of a " + call.node.shape.str() + " tensor is asked for, but a loop of unknown length keeps nothing for it; set WhileOptions::max_iterations");
+  throw GradError(
+      "[while_loop] the gradient of a " + call.node.shape.str() +
+      " tensor is asked for, but a loop of unknown length keeps nothing for it; set WhileOptions::max_iterations");
 }
 
 }  // namespace

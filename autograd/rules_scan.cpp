@@ -36,8 +36,9 @@ Tensor moved(const Tensor& x, const Direction& d, int64_t k, double border) {
   return slice(pad(x, around, border), d.axis, {start, start + n, 1});
 }
 
-// dL/dx_i is the product of what stands before i, times s_i: the sum over j >= i of g_j and the product of what stands between i and j. s is the recurrence
-// s_i = g_i + x_{i+1} s_{i+1}, solved by doubling. No division, so that zeros are right, and so are their higher derivatives.
+// dL/dx_i is the product of what stands before i, times s_i: the sum over j >= i of g_j and the product of what stands
+// between i and j. s is the recurrence s_i = g_i + x_{i+1} s_{i+1}, solved by doubling. No division, so that zeros are
+// right, and so are their higher derivatives.
 void running_product(RuleCall& call) {
   const Direction d = direction_of(call);
   const bool half = call.node.dtype == DType::f16 || call.node.dtype == DType::bf16;
@@ -53,8 +54,9 @@ void running_product(RuleCall& call) {
   call.result[0] = cast(before * s, call.node.dtype);
 }
 
-// dL/dx_i is the sum over j >= i of g_j e^(x_i - y_j), that is e^(x_i - y_i) t_i with t_i = g_i + e^(y_i - y_{i+1}) t_{i+1}: no exponent is above 0, whatever the
-// values. Solved by doubling, as above. Where all so far is -infinity there is no gradient.
+// dL/dx_i is the sum over j >= i of g_j e^(x_i - y_j), that is e^(x_i - y_i) t_i with t_i = g_i + e^(y_i - y_{i+1})
+// t_{i+1}: no exponent is above 0, whatever the values. Solved by doubling, as above. Where all so far is -infinity
+// there is no gradient.
 void running_log_sum(RuleCall& call) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   const Direction d = direction_of(call);

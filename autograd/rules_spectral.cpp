@@ -1,10 +1,11 @@
 // Gradients of QR, symmetric eigenvalues and singular values.
 //
-// Sources: S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum experimental design", 2010 (QR, eigh);
-// D. Roberts and L. Roberts, "QR and LQ decomposition matrix backpropagation algorithms", 2020 (more columns than rows); M. Giles, "An extended collection of
-// matrix derivative results", 2008 (eigh, svd); J. Townsend, "Differentiating the singular value decomposition", 2016.
-// Vectors of equal eigenvalues or singular values are arbitrary among themselves, and what a function makes of them must not depend on that choice: its
-// gradient has no part along them, so 1 / 0 counts as 0.
+// Sources: S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in
+// optimum experimental design", 2010 (QR, eigh); D. Roberts and L. Roberts, "QR and LQ decomposition matrix
+// backpropagation algorithms", 2020 (more columns than rows); M. Giles, "An extended collection of matrix derivative
+// results", 2008 (eigh, svd); J. Townsend, "Differentiating the singular value decomposition", 2016. Vectors of equal
+// eigenvalues or singular values are arbitrary among themselves, and what a function makes of them must not depend on
+// that choice: its gradient has no part along them, so 1 / 0 counts as 0.
 #include "autograd/rules.h"
 #include "core/functions/functions.h"
 #include "core/functions/linalg/linalg_rows.h"
@@ -30,7 +31,9 @@ Tensor tall_gradient(const Tensor& q, const Tensor& r, const Tensor& gq, const T
 // More columns than rows: a = [x, y], r = [u, v]; x = q u has the square's gradient, y = q v adds y gv^T to that of q.
 void qr_rule(RuleCall& call) {
   const int64_t m = call.in[0].dim(-2), n = call.in[0].dim(-1), k = m < n ? m : n;
-  if (call.node.attrs.ints[0] != 0 && m > n) throw GradError("[qr] the columns that complete q are arbitrary, so that they have no gradient; use the reduced mode");
+  if (call.node.attrs.ints[0] != 0 && m > n)
+    throw GradError(
+        "[qr] the columns that complete q are arbitrary, so that they have no gradient; use the reduced mode");
   const Tensor q = part(call.out, 0, {m, k}), r = part(call.out, m * k, {k, n});
   const Tensor gq = part(call.g, 0, {m, k}), gr = triu(part(call.g, m * k, {k, n}));
   if (m >= n) {
@@ -52,14 +55,16 @@ void eigh_rule(RuleCall& call) {
   call.result[0] = (g + transpose(g)) * 0.5;
 }
 
-// U (F * skew(U^T gU) S + S F * skew(V^T gV) + diag(gs)) V^T, F_ij = 1 / (s_j^2 - s_i^2), and what gU and gV have outside of the spans of U and V.
+// U (F * skew(U^T gU) S + S F * skew(V^T gV) + diag(gs)) V^T, F_ij = 1 / (s_j^2 - s_i^2), and what gU and gV have
+// outside of the spans of U and V.
 void svd_rule(RuleCall& call) {
   const int64_t m = call.in[0].dim(-2), n = call.in[0].dim(-1), k = m < n ? m : n;
   const Tensor u = part(call.out, 0, {m, k}), s = part(call.out, m * k, {k}), vt = part(call.out, m * k + k, {k, n});
   const Tensor gu = part(call.g, 0, {m, k}), gs = part(call.g, m * k, {k}), gvt = part(call.g, m * k + k, {k, n});
   const Tensor uu = matmul(transpose(u), gu), vv = matmul(vt, transpose(gvt));
   const Tensor f = reciprocal_or_zero((as_row(s) - as_column(s)) * (as_row(s) + as_column(s)));
-  const Tensor inner = f * (uu - transpose(uu)) * as_row(s) + as_column(s) * (f * (vv - transpose(vv))) + diag_embed(gs);
+  const Tensor inner =
+      f * (uu - transpose(uu)) * as_row(s) + as_column(s) * (f * (vv - transpose(vv))) + diag_embed(gs);
   Tensor g = matmul(matmul(u, inner), vt);
   const Tensor inverse_of = reciprocal_or_zero(s);
   if (m > k) g = g + matmul((gu - matmul(u, uu)) * as_row(inverse_of), vt);

@@ -19,14 +19,18 @@ Tensors zeros_for(std::span<const Tensor> like) {
 }
 
 // What a rule gave, checked against what it belongs to.
-void check(const UserDefinition& definition, const char* which, const Tensors& given, std::span<const Tensor> like, const char* of) {
+void check(const UserDefinition& definition, const char* which, const Tensors& given, std::span<const Tensor> like,
+           const char* of) {
   if (given.size() != like.size()) {
-    throw GradError(fmt::format("[{}] its {} gave {} tensors; it must give one for each of the {} {}s (an undefined one is zero)", definition.name, which, given.size(), like.size(), of));
+    throw GradError(
+        fmt::format("[{}] its {} gave {} tensors; it must give one for each of the {} {}s (an undefined one is zero)",
+                    definition.name, which, given.size(), like.size(), of));
   }
   for (size_t i = 0; i < given.size(); ++i) {
     if (!given[i].defined() || !is_float(like[i].dtype())) continue;
     if (given[i].shape() == like[i].shape() && given[i].dtype() == like[i].dtype()) continue;
-    throw GradError(fmt::format("[{}] its {} gave {} {} for {} {}, which is {} {}; both must be the same", definition.name, which, given[i].shape().str(), name_of(given[i].dtype()), of, i,
+    throw GradError(fmt::format("[{}] its {} gave {} {} for {} {}, which is {} {}; both must be the same",
+                                definition.name, which, given[i].shape().str(), name_of(given[i].dtype()), of, i,
                                 like[i].shape().str(), name_of(like[i].dtype())));
   }
 }
@@ -83,7 +87,8 @@ void transpose_body(RuleCall& call, const UserRow& user, UserCall made) {
   Tensors outputs;
   {
     const GradMode on(true);
-    for (const Tensor& x : made.inputs) made.tangents.push_back(is_float(x.dtype()) ? stand_in(zeros_like(x)) : zeros_like(x));
+    for (const Tensor& x : made.inputs)
+      made.tangents.push_back(is_float(x.dtype()) ? stand_in(zeros_like(x)) : zeros_like(x));
     outputs = run_jvp(*user.definition, made);
   }
   Tensors defined, cotangents;
@@ -107,10 +112,13 @@ void user_gradient(RuleCall& call) {
   const UserRow& user = *as_user(*call.node.op);
   const UserDefinition& definition = *user.definition;
   if (!definition.vjp && !definition.jvp) {
-    throw GradError(fmt::format("[{}] no gradient was given for this kernel: give a vjp or a jvp in its definition, or use stop_gradient()", definition.name));
+    throw GradError(fmt::format(
+        "[{}] no gradient was given for this kernel: give a vjp or a jvp in its definition, or use stop_gradient()",
+        definition.name));
   }
   const UserCall made = call_of(call, user);
-  if (!definition.vjp) return definition.is_body() ? transpose_body(call, user, made) : transpose_element(call, user, made);
+  if (!definition.vjp)
+    return definition.is_body() ? transpose_body(call, user, made) : transpose_element(call, user, made);
   const Tensors pulled = run_vjp(definition, made);
   for (size_t i = 0; i < pulled.size(); ++i) {
     if (call.wants(i)) call.result[i] = pulled[i];
@@ -127,7 +135,9 @@ const GradientRow& user_gradient_row() {
 Tensor user_body_batched(const BatchCall& call) {
   const UserDefinition& definition = *as_user(*call.node.op)->definition;
   if (!definition.body.vmap) {
-    throw ValueError(fmt::format("[vmap] the kernel '{}' has no batching rule: give one in its definition (vmap), or loop over the examples", definition.name));
+    throw ValueError(fmt::format(
+        "[vmap] the kernel '{}' has no batching rule: give one in its definition (vmap), or loop over the examples",
+        definition.name));
   }
   std::vector<TensorType> types;
   for (size_t i = 0; i < call.in.size(); ++i) types.push_back({call.example(i), call.in[i].dtype()});
@@ -137,7 +147,8 @@ Tensor user_body_batched(const BatchCall& call) {
   for (size_t i = 0; i < parts.size(); ++i) {
     const Shape wanted = call.with_axis(parts[i].shape);
     if (i >= given.size() || !given[i].defined() || given[i].shape() != wanted || given[i].dtype() != parts[i].dtype) {
-      throw ValueError(fmt::format("[vmap] the rule of '{}' must give {} {} as result {}", definition.name, wanted.str(), name_of(parts[i].dtype), i));
+      throw ValueError(fmt::format("[vmap] the rule of '{}' must give {} {} as result {}", definition.name,
+                                   wanted.str(), name_of(parts[i].dtype), i));
     }
     flat.push_back(reshape(given[i], {call.size, parts[i].shape.numel()}));
   }

@@ -16,14 +16,16 @@ std::string show(const Tensor& x) { return fmt::format("{} {}", x.shape().str(),
 
 void check_fits(const std::string& who, const char* what, size_t i, const Tensor& given, const Tensor& expected) {
   if (given.shape() == expected.shape() && given.dtype() == expected.dtype()) return;
-  throw GradError(fmt::format("[{}] {} {} is {}, but its tensor is {}; both must be the same", who, what, i, show(given), show(expected)));
+  throw GradError(fmt::format("[{}] {} {} is {}, but its tensor is {}; both must be the same", who, what, i,
+                              show(given), show(expected)));
 }
 
 bool differentiable(const Tensor& x) { return x.defined() && is_float(x.dtype()); }
 
 }  // namespace
 
-Linearization::Linearization(std::string who, std::span<Tensor* const> places) : who_(std::move(who)), outer_mode_(grad_mode()) {
+Linearization::Linearization(std::string who, std::span<Tensor* const> places)
+    : who_(std::move(who)), outer_mode_(grad_mode()) {
   for (size_t i = 0; i < places.size(); ++i) {
     Tensor& place = *places[i];
     if (differentiable(place)) place = autograd::stand_in(place);
@@ -52,7 +54,8 @@ void Linearization::finish(std::span<Tensor* const> places) {
 
 std::vector<Tensor> Linearization::pull(std::span<const Tensor> cotangents) const {
   if (cotangents.size() != outputs_.size()) {
-    throw GradError(fmt::format("[{}] the function gave {} tensors, but there are {} cotangents", who_, outputs_.size(), cotangents.size()));
+    throw GradError(fmt::format("[{}] the function gave {} tensors, but there are {} cotangents", who_, outputs_.size(),
+                                cotangents.size()));
   }
   std::vector<Tensor> outputs, seeds, inputs;
   for (size_t i = 0; i < outputs_.size(); ++i) {
@@ -84,7 +87,8 @@ std::vector<Tensor> Linearization::pull(std::span<const Tensor> cotangents) cons
 
 std::vector<Tensor> Linearization::push(std::span<const Tensor> tangents) const {
   if (tangents.size() != inputs_.size()) {
-    throw GradError(fmt::format("[{}] the function takes {} tensors, but there are {} tangents", who_, inputs_.size(), tangents.size()));
+    throw GradError(fmt::format("[{}] the function takes {} tensors, but there are {} tangents", who_, inputs_.size(),
+                                tangents.size()));
   }
   autograd::Tangents by_node;
   for (size_t i = 0; i < inputs_.size(); ++i) {
@@ -113,14 +117,21 @@ std::vector<Tensor> Linearization::push(std::span<const Tensor> tangents) const 
 
 std::vector<Tensor> Linearization::gradient() const {
   if (outputs_.empty() || !differentiable(outputs_[0]) || outputs_[0].numel() != 1) {
-    throw GradError(fmt::format("[{}] the function must give a floating tensor with one element (first, if it gives several), not {}; reduce it (sum, mean), or "
-                                "use vjp, jacrev or jacfwd",
-                                who_, outputs_.empty() ? "none" : outputs_[0].defined() ? show(outputs_[0]) : "an empty handle"));
+    throw GradError(
+        fmt::format("[{}] the function must give a floating tensor with one element (first, if it gives several), not "
+                    "{}; reduce it (sum, mean), or "
+                    "use vjp, jacrev or jacfwd",
+                    who_,
+                    outputs_.empty()        ? "none"
+                    : outputs_[0].defined() ? show(outputs_[0])
+                                            : "an empty handle"));
   }
   for (size_t i = 0; i < inputs_.size(); ++i) {
     if (differentiable(inputs_[i])) continue;
-    throw GradError(fmt::format("[{}] tensor {} of the differentiated arguments is {}: only floating tensors have gradients; say by which arguments, as in grad<1>(f)", who_, i,
-                                inputs_[i].defined() ? show(inputs_[i]) : "an empty handle"));
+    throw GradError(
+        fmt::format("[{}] tensor {} of the differentiated arguments is {}: only floating tensors have gradients; say "
+                    "by which arguments, as in grad<1>(f)",
+                    who_, i, inputs_[i].defined() ? show(inputs_[i]) : "an empty handle"));
   }
   if (inputs_.empty()) throw GradError(fmt::format("[{}] the differentiated arguments hold no tensor", who_));
   std::vector<Tensor> cotangents(outputs_.size());
@@ -134,7 +145,8 @@ namespace {
 Tensor basis(const Tensor& x) {
   Shape shape{x.numel()};
   for (const int64_t d : x.shape()) shape.push_back(d);
-  return reshape(x.numel() == 0 ? zeros(Shape{0, 0}, x.dtype(), &x.device()) : eye(x.numel(), -1, x.dtype(), &x.device()), shape);
+  return reshape(
+      x.numel() == 0 ? zeros(Shape{0, 0}, x.dtype(), &x.device()) : eye(x.numel(), -1, x.dtype(), &x.device()), shape);
 }
 
 Shape joined(const Tensor& output, const Tensor& input) {
@@ -148,7 +160,9 @@ Shape joined(const Tensor& output, const Tensor& input) {
 std::vector<std::vector<Tensor>> Linearization::jacobian(bool forward) const {
   const auto check = [&](const std::vector<Tensor>& all, const char* what) {
     for (size_t i = 0; i < all.size(); ++i) {
-      if (!differentiable(all[i])) throw GradError(fmt::format("[{}] {} {} is {}: only floating tensors have Jacobians", who_, what, i, all[i].defined() ? show(all[i]) : "an empty handle"));
+      if (!differentiable(all[i]))
+        throw GradError(fmt::format("[{}] {} {} is {}: only floating tensors have Jacobians", who_, what, i,
+                                    all[i].defined() ? show(all[i]) : "an empty handle"));
     }
   };
   check(inputs_, "tensor of the differentiated arguments");

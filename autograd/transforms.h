@@ -1,4 +1,5 @@
-// Transforms of functions: grad, value_and_grad, vjp, jvp, linearize, jacfwd, jacrev, hessian, hvp. vmap stands in autograd/vmap.h.
+// Transforms of functions: grad, value_and_grad, vjp, jvp, linearize, jacfwd, jacrev, hessian, hvp. vmap stands in
+// autograd/vmap.h.
 //
 //   auto f = [](const Tensor& x) { return sum(square(x) * sin(x)); };
 //   Tensor g = grad(f)(x);                               // a function of the same arguments
@@ -6,15 +7,16 @@
 //   auto [y, dy] = jvp(f, x, v);                         // forward mode
 //   Tensor each = vmap(grad(f))(batch);                  // per-example gradients
 //
-// Arguments and results are trees (autograd/tree.h): tensors, vectors, pairs, tuples and maps of them; numbers and other values are passed on. Template
-// arguments say which arguments are differentiated, the first unless said otherwise: grad<1>(f), grad<0, 2>(f). One argument gives a gradient of its type,
-// several give a tuple.
-// A function may close over tensors, which are constants of the transform; if they track gradients, so does what the transform gives, and the result of any
-// transform may be transformed or differentiated again: grad(grad(f)), backward() through grad(f)(x), vmap(jvp), jacfwd(jacrev(f)) = hessian(f).
-// Compiled functions (core/compile/compile.h) inside a transform run as what they are made of; a transformed function can be compiled.
-// Errors: GradError; the text names the transform and the argument.
-// Invariants: f is called once per call, with stand-ins of the differentiated arguments. What f does to tensors outside (assign, backward) stays done.
-// Thread safety: recording is per thread; f may be called by several threads where it could be otherwise.
+// Arguments and results are trees (autograd/tree.h): tensors, vectors, pairs, tuples and maps of them; numbers and
+// other values are passed on. Template arguments say which arguments are differentiated, the first unless said
+// otherwise: grad<1>(f), grad<0, 2>(f). One argument gives a gradient of its type, several give a tuple. A function may
+// close over tensors, which are constants of the transform; if they track gradients, so does what the transform gives,
+// and the result of any transform may be transformed or differentiated again: grad(grad(f)), backward() through
+// grad(f)(x), vmap(jvp), jacfwd(jacrev(f)) = hessian(f). Compiled functions (core/compile/compile.h) inside a transform
+// run as what they are made of; a transformed function can be compiled. Errors: GradError; the text names the transform
+// and the argument. Invariants: f is called once per call, with stand-ins of the differentiated arguments. What f does
+// to tensors outside (assign, backward) stays done. Thread safety: recording is per thread; f may be called by several
+// threads where it could be otherwise.
 #pragma once
 
 #include <concepts>
@@ -46,10 +48,12 @@ class Linearization {
     const Mode on(true);
     return run();
   }
-  // What run() gave. Replaces the tensors in `places` by what the caller may see: without history unless something outside tracks.
+  // What run() gave. Replaces the tensors in `places` by what the caller may see: without history unless something
+  // outside tracks.
   void finish(std::span<Tensor* const> places);
 
-  // Reverse mode: one cotangent for each result (undefined: zero); gives one for each input, zeros where there is no path, undefined where it is not floating.
+  // Reverse mode: one cotangent for each result (undefined: zero); gives one for each input, zeros where there is no
+  // path, undefined where it is not floating.
   std::vector<Tensor> pull(std::span<const Tensor> cotangents) const;
   // Forward mode: one tangent for each input; gives one for each floating result, undefined for others.
   std::vector<Tensor> push(std::span<const Tensor> tangents) const;
@@ -79,8 +83,10 @@ class Linearization {
 // Tuple of the arguments I... of a tuple, or the only one itself.
 template <size_t... I, class Tuple>
 auto chosen(const Tuple& arguments) {
-  if constexpr (sizeof...(I) == 1) return std::get<I...>(arguments);
-  else return std::make_tuple(std::get<I>(arguments)...);
+  if constexpr (sizeof...(I) == 1)
+    return std::get<I...>(arguments);
+  else
+    return std::make_tuple(std::get<I>(arguments)...);
 }
 template <size_t... I, class Tuple>
 std::vector<Tensor*> chosen_places(Tuple& arguments) {
@@ -110,15 +116,16 @@ template <class... Ts>
 struct IsTuple<std::tuple<Ts...>> : std::true_type {};
 template <class T>
 auto as_arguments(const T& value) {
-  if constexpr (IsTuple<T>::value) return value;
-  else return std::tuple<T>(value);
+  if constexpr (IsTuple<T>::value)
+    return value;
+  else
+    return std::tuple<T>(value);
 }
 template <class F, class T>
 auto record_all(std::string who, F& f, const T& primals) {
   auto arguments = as_arguments(primals);
-  return [&]<size_t... I>(std::index_sequence<I...>) {
-    return record<I...>(std::move(who), f, arguments);
-  }(std::make_index_sequence<std::tuple_size_v<decltype(arguments)>>());
+  return [&]<size_t... I>(std::index_sequence<I...>) { return record<I...>(std::move(who), f, arguments); }
+  (std::make_index_sequence<std::tuple_size_v<decltype(arguments)>>());
 }
 
 template <size_t... I>
@@ -149,42 +156,47 @@ auto jacobian(Numbers<I...>, std::string who, bool forward, F f) {
     const std::vector<std::vector<Tensor>> rows = linearization->jacobian(forward);
     size_t next = 0;
     using Result = std::decay_t<decltype(result)>;
-    return tree::Nested<Result, std::decay_t<decltype(like)>>::make(result, [&] { return tree::with(like, rows[next++]); });
+    return tree::Nested<Result, std::decay_t<decltype(like)>>::make(result,
+                                                                    [&] { return tree::with(like, rows[next++]); });
   };
 }
 
 }  // namespace detail
 
-// (arguments) -> {f(arguments), gradient}. f gives a floating tensor with one element, or a pair, tuple or vector that begins with it.
+// (arguments) -> {f(arguments), gradient}. f gives a floating tensor with one element, or a pair, tuple or vector that
+// begins with it.
 template <size_t... I, class F>
 auto value_and_grad(F f) {
   return detail::value_and_grad(typename detail::OrFirst<I...>::type(), "value_and_grad", std::move(f));
 }
 // (arguments) -> gradient.
 template <size_t... I, class F>
-  requires(!std::is_convertible_v<F, const Tensor&>)
-auto grad(F f) {
-  return [both = detail::value_and_grad(typename detail::OrFirst<I...>::type(), "grad", std::move(f))](const auto&... args) { return both(args...).second; };
+requires(!std::is_convertible_v<F, const Tensor&>) auto grad(F f) {
+  return [both = detail::value_and_grad(typename detail::OrFirst<I...>::type(), "grad", std::move(f))](
+             const auto&... args) { return both(args...).second; };
 }
 
-// {f(arguments), pull}: pull(cotangent, of the result's type) gives the cotangent of the argument, or a tuple of those of all arguments. It may be called
-// any number of times. Tensors that are not floating have no cotangent: theirs come back undefined.
+// {f(arguments), pull}: pull(cotangent, of the result's type) gives the cotangent of the argument, or a tuple of those
+// of all arguments. It may be called any number of times. Tensors that are not floating have no cotangent: theirs come
+// back undefined.
 template <class F, class... Args>
-  requires std::invocable<F&, const Args&...>
+requires std::invocable<F&, const Args&...>
 auto vjp(F f, const Args&... args) {
   const std::tuple<std::decay_t<Args>...> given(args...);
   auto [result, linearization] = detail::record_all("vjp", f, given);
   using Result = std::decay_t<decltype(result)>;
   auto pull = [linearization = linearization, given](const Result& cotangent) {
     auto all = tree::with(given, linearization->pull(tree::tensors(cotangent)));
-    if constexpr (sizeof...(Args) == 1) return std::get<0>(std::move(all));
-    else return all;
+    if constexpr (sizeof...(Args) == 1)
+      return std::get<0>(std::move(all));
+    else
+      return all;
   };
   return std::pair(std::move(result), std::move(pull));
 }
 
-// {f(primal), tangent of the result}. Several arguments are two tuples: jvp(f, std::tuple(x, y), std::tuple(dx, dy)). Results that are not floating have no
-// tangent: theirs come back undefined.
+// {f(primal), tangent of the result}. Several arguments are two tuples: jvp(f, std::tuple(x, y), std::tuple(dx, dy)).
+// Results that are not floating have no tangent: theirs come back undefined.
 template <class F, class T>
 auto jvp(F f, const T& primal, const T& tangent) {
   auto [result, linearization] = detail::record_all("jvp", f, primal);
@@ -196,12 +208,15 @@ auto jvp(F f, const T& primal, const T& tangent) {
 template <class F, class T>
 auto linearize(F f, const T& primal) {
   auto [result, linearization] = detail::record_all("linearize", f, primal);
-  auto push = [linearization = linearization, result = result](const T& tangent) { return tree::with(result, linearization->push(tree::tensors(tangent))); };
+  auto push = [linearization = linearization, result = result](const T& tangent) {
+    return tree::with(result, linearization->push(tree::tensors(tangent)));
+  };
   return std::pair(std::move(result), std::move(push));
 }
 
-// (arguments) -> Jacobian: a tensor of the result's shape followed by the argument's; for trees, the argument's tree in each place of the result's.
-// jacrev computes all rows at once (one pull of vmapped cotangents): for more inputs than outputs; jacfwd all columns.
+// (arguments) -> Jacobian: a tensor of the result's shape followed by the argument's; for trees, the argument's tree in
+// each place of the result's. jacrev computes all rows at once (one pull of vmapped cotangents): for more inputs than
+// outputs; jacfwd all columns.
 template <size_t... I, class F>
 auto jacrev(F f) {
   return detail::jacobian(typename detail::OrFirst<I...>::type(), "jacrev", false, std::move(f));

@@ -1,7 +1,7 @@
 // Trees: values that hold tensors, as arguments and results of transformed functions.
 //
-// Purpose: Tensor, vector, array, pair, tuple, map (by its values) and optional of trees. Anything else holds no tensor and is passed on as it is. Empty
-// handles count as tensors. Thread safety: pure functions.
+// Purpose: Tensor, vector, array, pair, tuple, map (by its values) and optional of trees. Anything else holds no tensor
+// and is passed on as it is. Empty handles count as tensors. Thread safety: pure functions.
 #pragma once
 
 #include <array>
@@ -111,7 +111,8 @@ T with(T value, const std::vector<Tensor>& tensors) {
 // The type of Outer with an Inner in each tensor's place.
 template <class Outer, class Inner>
 struct Nested {
-  static_assert(std::is_same_v<Outer, Tensor>, "a Jacobian needs a function of tensors, vectors, pairs and tuples of them");
+  static_assert(std::is_same_v<Outer, Tensor>,
+                "a Jacobian needs a function of tensors, vectors, pairs and tuples of them");
   using type = Inner;
   template <class Next>
   static Inner make(const Outer&, const Next& next) {

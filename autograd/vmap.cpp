@@ -9,9 +9,9 @@
 #include "autograd/batching.h"
 #include "autograd/record.h"
 #include "core/base/error.h"
-#include "core/graph/checkpoint.h"
 #include "core/functions/derived_scope.h"
 #include "core/functions/functions.h"
+#include "core/graph/checkpoint.h"
 #include "core/graph/loop.h"
 #include "core/graph/post_order.h"
 #include "core/op/primitives.h"
@@ -53,9 +53,13 @@ class Replay {
     kept_.push_back(root);  // addresses in values_ stay valid
     for (const NodePtr& node : order(root)) {
       Tensor value;
-      if (node->op == &ops::loop_op) map_loop(*node);
-      else if (const auto loop = node->op == &ops::loop_result_op ? loops_.find(node->inputs[0].get()) : loops_.end(); loop != loops_.end()) value = part_of(loop->second, *node);
-      else value = apply(*node);
+      if (node->op == &ops::loop_op)
+        map_loop(*node);
+      else if (const auto loop = node->op == &ops::loop_result_op ? loops_.find(node->inputs[0].get()) : loops_.end();
+               loop != loops_.end())
+        value = part_of(loop->second, *node);
+      else
+        value = apply(*node);
       values_.emplace(node.get(), value);
     }
     return values_.at(root.get());
@@ -67,16 +71,21 @@ class Replay {
     std::vector<NodePtr> result;
     std::unordered_set<const Node*> seen;
     if (values_.contains(root.get())) return result;
-    const auto enter = [&](const NodePtr& input) { return !values_.contains(input.get()) && seen.insert(input.get()).second; };
-    post_order(root, enter, [](const Node& node) { return !node.has_value(); }, [&](const NodePtr& node) { result.push_back(node); });
+    const auto enter = [&](const NodePtr& input) {
+      return !values_.contains(input.get()) && seen.insert(input.get()).second;
+    };
+    post_order(
+        root, enter, [](const Node& node) { return !node.has_value(); },
+        [&](const NodePtr& node) { result.push_back(node); });
     return result;
   }
 
-  // ---- loops: one over the same body with the mapped axis, in front of carries and behind the axis that slices are cut along
+  // ---- loops: one over the same body with the mapped axis, in front of carries and behind the axis that slices are
+  // cut along
 
   struct MappedLoop {
-    NodePtr loop;  // null where there are no examples
-    std::vector<bool> mapped;               // by position in the body's order
+    NodePtr loop;                            // null where there are no examples
+    std::vector<bool> mapped;                // by position in the body's order
     std::unordered_map<int, int> positions;  // in the new body's order, of values that are no arguments
   };
 
@@ -92,8 +101,11 @@ class Replay {
       std::vector<bool> mapped = args;
       for (size_t i = args.size(); i < body.order.size(); ++i) {
         const Node& node = *body.order[i];
-        const bool drawn = draw && (node.op->kind == OpKind::random || (node.op == &ops::loop_op && draws_inside(*as_loop(node).body)));
-        mapped.push_back(drawn || std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) { return mapped[static_cast<size_t>(body.index.at(input.get()))]; }));
+        const bool drawn = draw && (node.op->kind == OpKind::random ||
+                                    (node.op == &ops::loop_op && draws_inside(*as_loop(node).body)));
+        mapped.push_back(drawn || std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) {
+                           return mapped[static_cast<size_t>(body.index.at(input.get()))];
+                         }));
       }
       bool grew = false;
       for (size_t c = 0; c < static_cast<size_t>(shape.carries); ++c) {
@@ -126,7 +138,8 @@ class Replay {
     loops_.emplace(&node, std::move(made));
   }
 
-  // An input of the loop as its body wants it: carries and tensors from outside with the mapped axis in front, arrays that are cut with it second.
+  // An input of the loop as its body wants it: carries and tensors from outside with the mapped axis in front, arrays
+  // that are cut with it second.
   Tensor loop_input(const NodePtr& input, bool mapped, bool cut) const {
     const Tensor& whole = values_.at(input.get());
     if (!mapped) return Tensor(input);
@@ -134,10 +147,12 @@ class Replay {
     return cut ? transpose(whole, 0, 1) : whole;
   }
 
-  NodePtr batched_loop(const Node& node, const LoopBody& body, const LoopShape& shape, bool draw, MappedLoop& made) const {
+  NodePtr batched_loop(const Node& node, const LoopBody& body, const LoopShape& shape, bool draw,
+                       MappedLoop& made) const {
     const size_t carries = static_cast<size_t>(shape.carries), outer = carries + static_cast<size_t>(shape.slices);
     std::vector<Tensor> inputs;
-    for (size_t i = 0; i < node.inputs.size(); ++i) inputs.push_back(loop_input(node.inputs[i], made.mapped[i], i >= carries && i < outer));
+    for (size_t i = 0; i < node.inputs.size(); ++i)
+      inputs.push_back(loop_input(node.inputs[i], made.mapped[i], i >= carries && i < outer));
     BodyTrace trace(*node.device, shape.length);
     Replay inner(size_, randomness_, {});
     inner.draw_all_ = draw;
@@ -157,7 +172,8 @@ class Replay {
     std::vector<NodePtr> results;
     for (size_t c = 0; c < carries; ++c) {
       const size_t at = static_cast<size_t>(body.index.at(body.results[c].get()));
-      results.push_back(made.mapped[c] && !made.mapped[at] ? repeated(Tensor(forward[at]), size_).node() : value(at).node());
+      results.push_back(made.mapped[c] && !made.mapped[at] ? repeated(Tensor(forward[at]), size_).node()
+                                                           : value(at).node());
     }
     // Somebody may ask the loop for any value; what nobody asks for costs nothing.
     std::vector<int> values;
@@ -170,7 +186,8 @@ class Replay {
     std::vector<NodePtr> all;
     for (size_t i = 0; i < outer; ++i) all.push_back(inputs[i].node());
     all.insert(all.end(), closed.captured.begin(), closed.captured.end());
-    for (size_t k = 0; k < values.size(); ++k) made.positions.emplace(values[k], closed.body->index.at(closed.body->results[carries + k].get()));
+    for (size_t k = 0; k < values.size(); ++k)
+      made.positions.emplace(values[k], closed.body->index.at(closed.body->results[carries + k].get()));
     return make_loop(*node.device, closed.body, std::move(all), shape);
   }
 
@@ -192,7 +209,8 @@ class Replay {
   bool draws(const Node& node) const {
     if (draw_all_ && node.op->kind == OpKind::random) return true;
     return randomness_ == Randomness::different &&
-           std::any_of(node.inputs.begin(), node.inputs.end(), [&](const NodePtr& input) { return keys_.contains(input.get()); });
+           std::any_of(node.inputs.begin(), node.inputs.end(),
+                       [&](const NodePtr& input) { return keys_.contains(input.get()); });
   }
 
   Tensor apply(const Node& node) {
@@ -216,8 +234,8 @@ class Replay {
     marks.reset();
     if (node.keep == Keep::result) detail::keep(result);
     if (result.shape() != call.shape() || result.dtype() != node.dtype) {
-      throw Error(fmt::format("[vmap] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node.op->name, result.shape().str(), name_of(result.dtype()),
-                              call.shape().str(), name_of(node.dtype)));
+      throw Error(fmt::format("[vmap] the rule of '{}' gave {} {} for {} {}; a fault of the rule", node.op->name,
+                              result.shape().str(), name_of(result.dtype()), call.shape().str(), name_of(node.dtype)));
     }
     return result;
   }
@@ -239,7 +257,9 @@ class Replay {
       return result.defined() ? result : repeated(Tensor(simpler), size_);
     }
     throw ValueError(fmt::format("[vmap] op '{}' {} has no batching rule{}", op.name, call.node.shape.str(),
-                                 row != nullptr ? fmt::format(": {}", row->reason) : "; call it outside of the mapped function, or loop over the examples"));
+                                 row != nullptr
+                                     ? fmt::format(": {}", row->reason)
+                                     : "; call it outside of the mapped function, or loop over the examples"));
   }
 
   int64_t size_;
@@ -260,9 +280,13 @@ int checked_axis(int axis, int rank, const std::string& what) {
 
 namespace detail {
 
-Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<const std::vector<Tensor*>> places) : options_(options) {
+Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<const std::vector<Tensor*>> places)
+    : options_(options) {
   if (in_axes.size() != 1 && in_axes.size() != places.size()) {
-    throw ValueError(fmt::format("[vmap] in_axes has {} entries, but the function was called with {} arguments; give one for each, or one for all", in_axes.size(), places.size()));
+    throw ValueError(
+        fmt::format("[vmap] in_axes has {} entries, but the function was called with {} arguments; give one for each, "
+                    "or one for all",
+                    in_axes.size(), places.size()));
   }
   std::string sized;  // what gave the size
   if (options.axis_size) {
@@ -278,7 +302,8 @@ Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<co
       const int axis = checked_axis(*given, place->rank(), fmt::format("argument {}, {}", i, place->shape().str()));
       const int64_t size = place->dim(axis);
       const std::string here = fmt::format("argument {} {} has {} along axis {}", i, place->shape().str(), size, axis);
-      if (!sized.empty() && size != size_) throw ShapeError(fmt::format("[vmap] the mapped axes differ in size: {}, {}", sized, here));
+      if (!sized.empty() && size != size_)
+        throw ShapeError(fmt::format("[vmap] the mapped axes differ in size: {}, {}", sized, here));
       size_ = size;
       if (sized.empty()) sized = here;
       whole_.push_back(move_to_first(*place, axis));
@@ -286,15 +311,21 @@ Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<co
       *place = Tensor(examples_.back());
     }
   }
-  if (sized.empty()) throw ValueError("[vmap] no argument is mapped: in_axes names no axis of a tensor; give one, or VmapOptions::axis_size");
+  if (sized.empty())
+    throw ValueError(
+        "[vmap] no argument is mapped: in_axes names no axis of a tensor; give one, or VmapOptions::axis_size");
 }
 
 void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> places) {
   if (options_.randomness == Randomness::error && !keys_.empty()) {
-    throw ValueError("[vmap] the function draws random numbers and Randomness::error forbids it; choose Randomness::different (each example its own) or same");
+    throw ValueError(
+        "[vmap] the function draws random numbers and Randomness::error forbids it; choose Randomness::different (each "
+        "example its own) or same");
   }
   if (out_axes.size() != 1 && out_axes.size() != places.size()) {
-    throw ValueError(fmt::format("[vmap] out_axes has {} entries, but the function gave {} tensors; give one for each, or one for all", out_axes.size(), places.size()));
+    throw ValueError(fmt::format(
+        "[vmap] out_axes has {} entries, but the function gave {} tensors; give one for each, or one for all",
+        out_axes.size(), places.size()));
   }
   const DerivedScope derived;
   Replay replay(size_, options_.randomness, keys_);
@@ -302,7 +333,8 @@ void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> 
   for (size_t i = 0; i < places.size(); ++i) {
     Tensor& place = *places[i];
     if (!place.defined()) continue;
-    const int axis = checked_axis(out_axes[out_axes.size() == 1 ? 0 : i], place.rank() + 1, fmt::format("result {}, {} and the mapped axis", i, place.shape().str()));
+    const int axis = checked_axis(out_axes[out_axes.size() == 1 ? 0 : i], place.rank() + 1,
+                                  fmt::format("result {}, {} and the mapped axis", i, place.shape().str()));
     const Tensor value = replay.of(place.node());
     place = move_first_to(value.defined() ? value : repeated(place, size_), axis);
   }

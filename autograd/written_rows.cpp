@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/simplify/passes.h"
 #include "core/functions/functions.h"
 #include "core/op/primitives.h"
+#include "core/simplify/passes.h"
 
 namespace heddle::autograd {
 namespace {
@@ -29,7 +29,8 @@ class RowReader {
     if (!plain(at, ops::log_op)) return nullptr;
     NodePtr total = at->inputs[0], sum = total;
     while (sum->op == &ops::reshape_op && !sum->inputs.empty()) sum = pass(sum);
-    if (!plain(sum, ops::sum_op) || !plain(sum->inputs[0], ops::exp_op) || sum->inputs[0]->inputs[0] != z) return nullptr;
+    if (!plain(sum, ops::sum_op) || !plain(sum->inputs[0], ops::exp_op) || sum->inputs[0]->inputs[0] != z)
+      return nullptr;
     return aligned(node->inputs[1], sum, z->shape) ? source(z) : nullptr;
   }
 
@@ -39,7 +40,9 @@ class RowReader {
   // What has its value (an EagerScope gives it at once) may have lost its inputs.
   static bool plain(const NodePtr& node, const OpDef& op) { return node->op == &op && !node->inputs.empty(); }
   // A node without a value and without a holder but this graph.
-  bool free(const NodePtr& node) const { return !node->has_value() && node->handles.load(std::memory_order_relaxed) == 0; }
+  bool free(const NodePtr& node) const {
+    return !node->has_value() && node->handles.load(std::memory_order_relaxed) == 0;
+  }
   NodePtr pass(const NodePtr& node) {
     whole_ = whole_ && free(node);
     return node->inputs[0];
@@ -60,7 +63,9 @@ class RowReader {
 
   bool reduction(const NodePtr& spread, const OpDef& op, const NodePtr& of, const Shape& full) {
     NodePtr at = spread;
-    while ((at->op == &ops::expand_op || at->op == &ops::reshape_op || at->op == &ops::stop_gradient_op) && !at->inputs.empty()) at = pass(at);
+    while ((at->op == &ops::expand_op || at->op == &ops::reshape_op || at->op == &ops::stop_gradient_op) &&
+           !at->inputs.empty())
+      at = pass(at);
     return plain(at, op) && at->inputs[0] == of && free(at) && aligned(spread, at, full);
   }
 

@@ -24,7 +24,8 @@ uint32_t positive(CUdevice device, CUdevice_attribute what, int fallback) {
 
 Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   Caps caps;
-  caps.device_class = attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED) ? DeviceClass::integrated_gpu : DeviceClass::discrete_gpu;
+  caps.device_class =
+      attribute(device, CU_DEVICE_ATTRIBUTE_INTEGRATED) ? DeviceClass::integrated_gpu : DeviceClass::discrete_gpu;
   caps.target = Target::cuda;
   caps.vendor_id = nvidia_vendor;
   caps.compute_units = positive(device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, 1);

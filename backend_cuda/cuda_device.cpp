@@ -1,6 +1,5 @@
 // Errors, memory and kernels of CudaDevice; recordings and completion stand in recording.cpp.
 #include "backend_cuda/cuda_device.h"
-#include "backend_cuda/nvtx.h"
 
 #include <fmt/format.h>
 
@@ -8,6 +7,7 @@
 #include <cstring>
 
 #include "backend_cuda/nvrtc.h"
+#include "backend_cuda/nvtx.h"
 #include "core/base/error.h"
 #include "core/base/parallel.h"
 #include "core/dialect/printer.h"
@@ -20,12 +20,18 @@ constexpr uint64_t direct_write_bytes = 16ull << 20;  // above this a write wait
 constexpr size_t kept_staging = 16;
 
 template <class Id>
-uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+uint64_t raw(Id id) {
+  return static_cast<uint64_t>(id);
+}
 
 }  // namespace
 
 CudaDevice::CudaDevice(const Found& found)
-    : caps_(found.info.caps), id_(found.info.id), sm_(found.sm), device_(found.device), cache_("cuda", found.info.caps.driver_hash) {
+    : caps_(found.info.caps),
+      id_(found.info.id),
+      sm_(found.sm),
+      device_(found.device),
+      cache_("cuda", found.info.caps.driver_hash) {
   caps_.queues = wanted_queues(caps_.queues);
   nvtx::active();
   check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
@@ -70,14 +76,17 @@ CUstream CudaDevice::make_stream() {
 }
 
 void CudaDevice::release(const Buffer& buffer) {
-  if (buffer.host) cu().MemFreeHost(reinterpret_cast<void*>(static_cast<uintptr_t>(buffer.memory)));
-  else cu().MemFree(buffer.memory);
+  if (buffer.host)
+    cu().MemFreeHost(reinterpret_cast<void*>(static_cast<uintptr_t>(buffer.memory)));
+  else
+    cu().MemFree(buffer.memory);
 }
 
 // ---- errors ----
 
 void CudaDevice::check_alive() const {
-  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}; go on from a checkpoint in a new process", id_, dead_));
+  if (!dead_.empty())
+    throw DeviceLost(fmt::format("[{}] the device was lost: {}; go on from a checkpoint in a new process", id_, dead_));
 }
 
 // A context is current per thread, and consecutive calls may come from different threads.
@@ -87,9 +96,11 @@ void CudaDevice::activate() {
 }
 
 void CudaDevice::lost(CUresult result, const char* call) {
-  dead_ = fmt::format("{}: {}; last commands: {}", call, result_text(result), last_submitted_.empty() ? "none" : last_submitted_);
+  dead_ = fmt::format("{}: {}; last commands: {}", call, result_text(result),
+                      last_submitted_.empty() ? "none" : last_submitted_);
   if (result == CUDA_ERROR_LAUNCH_TIMEOUT) {
-    throw DeviceTimeout(fmt::format("[{}] the driver's watchdog ended a kernel: {}; a smaller batch makes shorter work", id_, dead_));
+    throw DeviceTimeout(
+        fmt::format("[{}] the driver's watchdog ended a kernel: {}; a smaller batch makes shorter work", id_, dead_));
   }
   check_alive();
   throw DeviceLost(dead_);
@@ -141,21 +152,23 @@ BufferId CudaDevice::alloc_host(uint64_t bytes) {
   check_allocation(bytes, caps_);
   void* memory = nullptr;
   const CUresult result = cu().MemHostAlloc(&memory, bytes, CU_MEMHOSTALLOC_PORTABLE);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) throw OutOfMemory(fmt::format("[{}] cuMemHostAlloc of {} bytes: {}", id_, bytes, result_text(result)));
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
+    throw OutOfMemory(fmt::format("[{}] cuMemHostAlloc of {} bytes: {}", id_, bytes, result_text(result)));
   expect(result, "cuMemHostAlloc");
   buffers_[++next_id_] = {reinterpret_cast<uintptr_t>(memory), bytes, true};
   return BufferId{next_id_};
 }
 
-// Waits until nothing uses what is about to be given back: rare, because core's allocator keeps its blocks. Never throws, as
-// free and release run in destructors; a device that turns out to be lost says so in the next call, and takes back what
-// it still can.
+// Waits until nothing uses what is about to be given back: rare, because core's allocator keeps its blocks. Never
+// throws, as free and release run in destructors; a device that turns out to be lost says so in the next call, and
+// takes back what it still can.
 void CudaDevice::drain() {
   CUresult result = cu().CtxSetCurrent(context_);
   if (!dead_.empty()) return;
   if (result == CUDA_SUCCESS) result = cu().StreamSynchronize(stream_);
   if (result == CUDA_SUCCESS && copy_stream_) result = cu().StreamSynchronize(copy_stream_);
-  if (result != CUDA_SUCCESS) dead_ = fmt::format("cuStreamSynchronize: {}; last commands: {}", result_text(result), last_submitted_);
+  if (result != CUDA_SUCCESS)
+    dead_ = fmt::format("cuStreamSynchronize: {}; last commands: {}", result_text(result), last_submitted_);
 }
 
 void CudaDevice::reclaim_staging() {
@@ -211,7 +224,8 @@ void CudaDevice::write(BufferId id, uint64_t offset, const void* source, uint64_
   upload(stream_, target.memory + offset, source, bytes, slot);
 }
 
-// On a stream of its own, which waits for the submission that still needed the old bytes; the main stream waits for it from here on.
+// On a stream of its own, which waits for the submission that still needed the old bytes; the main stream waits for it
+// from here on.
 void CudaDevice::write_beside(BufferId id, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
   activate();
   Buffer& target = buffer(id, "write");
@@ -220,7 +234,8 @@ void CudaDevice::write_beside(BufferId id, uint64_t offset, const void* source, 
   Staging slot;
   if (bytes > max_staged_bytes || !take_staging(bytes, slot)) return write(id, offset, source, bytes);
   if (!copy_stream_) copy_stream_ = make_stream();
-  if (const InFlight* earlier = in_flight_.find(after)) expect(cu().StreamWaitEvent(copy_stream_, earlier->done, 0), "cuStreamWaitEvent");
+  if (const InFlight* earlier = in_flight_.find(after))
+    expect(cu().StreamWaitEvent(copy_stream_, earlier->done, 0), "cuStreamWaitEvent");
   upload(copy_stream_, target.memory + offset, source, bytes, slot);
   expect(cu().StreamWaitEvent(stream_, staged_.back().done, 0), "cuStreamWaitEvent");
 }
@@ -269,14 +284,17 @@ void CudaDevice::load(const KernelSource& source, Kernel& kernel) {
   expect(cu().FuncGetAttribute(&lanes, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function), "cuFuncGetAttribute");
   const uint64_t wanted = uint64_t{source.group[0]} * source.group[1] * source.group[2];
   if (wanted > static_cast<uint64_t>(lanes)) {
-    throw LimitError(fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}", source.name,
-                                 wanted, lanes, id_));
+    throw LimitError(
+        fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}",
+                    source.name, wanted, lanes, id_));
   }
   const uint64_t shared = shared_bytes(source);
   if (shared <= static_shared_bytes) return;
   // The driver grants more than 48 KiB only to kernels that ask.
   kernel.shared = static_cast<unsigned>(shared);
-  expect(cu().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)), "cuFuncSetAttribute");
+  expect(
+      cu().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
+      "cuFuncSetAttribute");
 }
 
 KernelId CudaDevice::compile(const KernelSource& source) {

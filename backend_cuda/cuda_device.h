@@ -1,12 +1,13 @@
 // CudaDevice: the device contract on the CUDA driver API, with kernels compiled by NVRTC.
 //
-// Purpose: one stream in the device's primary context. A recording is captured into a CUDA graph, so that a submit is one
-// cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches. Independent commands are captured on further
-// streams (core/device/branches.h), so that the graph has branches; uploads of batches have a stream of their own (write_beside).
-// Invariants: the stream is in order, so commands need no barriers. The sources of writes are copied to page-locked memory
-// that is kept until the write has finished; what is in flight is bounded (max_in_flight, max_staged_bytes). Memory and modules
-// are given back only after the stream has drained.
-// Thread safety: none (see core/contract/device.h); calls may come from different threads, one after the other.
+// Purpose: one stream in the device's primary context. A recording is captured into a CUDA graph, so that a submit is
+// one cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches.
+// Independent commands are captured on further streams (core/device/branches.h), so that the graph has branches;
+// uploads of batches have a stream of their own (write_beside). Invariants: the stream is in order, so commands need no
+// barriers. The sources of writes are copied to page-locked memory that is kept until the write has finished; what is
+// in flight is bounded (max_in_flight, max_staged_bytes). Memory and modules are given back only after the stream has
+// drained. Thread safety: none (see core/contract/device.h); calls may come from different threads, one after the
+// other.
 #pragma once
 
 #include <deque>
@@ -18,8 +19,8 @@
 
 #include "backend_cuda/caps.h"
 #include "core/base/cache_dir.h"
-#include "core/device/branches.h"
 #include "core/contract/device.h"
+#include "core/device/branches.h"
 #include "core/device/in_flight.h"
 #include "core/device/validate.h"
 
@@ -69,7 +70,7 @@ class CudaDevice final : public Device {
     unsigned shared = 0;
     std::vector<CUdeviceptr> pointers;  // first byte of each binding
     std::vector<uint32_t> constants;
-    std::vector<void*> arguments;       // addresses of the elements of the two above
+    std::vector<void*> arguments;  // addresses of the elements of the two above
   };
   struct PreparedCopy {
     CUdeviceptr src, dst;
@@ -85,11 +86,11 @@ class CudaDevice final : public Device {
   struct Recording {
     std::vector<Prepared> commands;  // not resized once made: arguments point into its elements
     Branches branches;
-    CUgraphExec graph = nullptr;     // null: the list is launched
+    CUgraphExec graph = nullptr;  // null: the list is launched
     std::vector<BufferId> buffers;
-    uint64_t checked_at = 0;         // value of frees_ when all buffers were last known to be alive
+    uint64_t checked_at = 0;  // value of frees_ when all buffers were last known to be alive
     bool timed = false;
-    std::string text;                // its last commands, for errors
+    std::string text;  // its last commands, for errors
   };
   struct Staging {
     void* memory = nullptr;
@@ -151,8 +152,8 @@ class CudaDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<CudaDevice, InFlight> in_flight_{*this};
-  CUevent epoch_ = nullptr;  // before the first timed command; later times count from it
-  std::deque<Staging> staged_;                                  // in stream order
+  CUevent epoch_ = nullptr;     // before the first timed command; later times count from it
+  std::deque<Staging> staged_;  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;
   uint64_t staged_bytes_ = 0;

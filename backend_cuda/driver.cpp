@@ -40,9 +40,10 @@ Loaded load() {
     loaded.absent = "libcuda.so.1 not found";
     return loaded;
   }
-#define HEDDLE_CU_LOAD(member, symbol, ...)                                   \
+#define HEDDLE_CU_LOAD(member, symbol, ...)                                    \
   api.member = reinterpret_cast<decltype(api.member)>(dlsym(library, symbol)); \
-  if (!api.member && loaded.absent.empty()) loaded.absent = "libcuda.so.1 lacks " symbol " (the driver is older than 11.4)";
+  if (!api.member && loaded.absent.empty())                                    \
+    loaded.absent = "libcuda.so.1 lacks " symbol " (the driver is older than 11.4)";
   HEDDLE_CU_FUNCTIONS(HEDDLE_CU_LOAD)
 #undef HEDDLE_CU_LOAD
   if (!loaded.absent.empty()) return loaded;
@@ -90,8 +91,10 @@ bool means_lost(CUresult result) {
     case CUDA_ERROR_LAUNCH_FAILED:
     case CUDA_ERROR_SYSTEM_NOT_READY:
     case CUDA_ERROR_DEINITIALIZED:
-    case CUDA_ERROR_UNKNOWN: return true;
-    default: return false;
+    case CUDA_ERROR_UNKNOWN:
+      return true;
+    default:
+      return false;
   }
 }
 

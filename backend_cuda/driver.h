@@ -1,8 +1,8 @@
 // The CUDA driver API (libcuda.so.1), opened at run time.
 //
 // Purpose: no binary of Heddle links libcuda, so it starts on a machine without an NVIDIA driver and can say what is
-// missing. The table below fixes symbol names and signatures itself instead of using the header's macros, because a newer
-// header would otherwise ask an older driver for symbols that it does not have (cuEventElapsedTime_v2, ...).
+// missing. The table below fixes symbol names and signatures itself instead of using the header's macros, because a
+// newer header would otherwise ask an older driver for symbols that it does not have (cuEventElapsedTime_v2, ...).
 // Invariants: the library is opened and cuInit called once; every pointer is non-null when try_cu() gives the table.
 // Thread safety: all functions may be called from any thread.
 #pragma once

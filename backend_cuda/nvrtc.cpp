@@ -15,9 +15,11 @@
 namespace heddle::cuda {
 namespace {
 
-#define HEDDLE_NVRTC_FUNCTIONS(F)                                                                              \
+// clang-format off
+#define HEDDLE_NVRTC_FUNCTIONS(F) \
   F(GetErrorString) F(Version) F(GetNumSupportedArchs) F(GetSupportedArchs) F(CreateProgram) F(DestroyProgram) \
   F(CompileProgram) F(GetPTXSize) F(GetPTX) F(GetCUBINSize) F(GetCUBIN) F(GetProgramLogSize) F(GetProgramLog)
+// clang-format on
 
 struct NvrtcApi {
 #define HEDDLE_NVRTC_POINTER(name) decltype(&::nvrtc##name) name = nullptr;
@@ -34,9 +36,11 @@ struct Loaded {
 
 // Names to try, best first. A driver loads machine code of its own major version and older ones.
 std::vector<std::string> candidates() {
-  std::vector<std::pair<int, std::string>> known = {{13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
+  std::vector<std::pair<int, std::string>> known = {
+      {13, "libnvrtc.so.13"}, {12, "libnvrtc.so.12"}, {11, "libnvrtc.so.11.2"}};
   int driver = try_cu() ? cu().version / 1000 : 1000;
-  std::stable_sort(known.begin(), known.end(), [&](const auto& a, const auto& b) { return (a.first <= driver) > (b.first <= driver); });
+  std::stable_sort(known.begin(), known.end(),
+                   [&](const auto& a, const auto& b) { return (a.first <= driver) > (b.first <= driver); });
   std::vector<std::string> folders = {""};
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const char* folder = std::getenv(variable)) folders.push_back(std::string(folder) + "/lib64/");
@@ -78,8 +82,8 @@ Loaded load() {
     loaded.absent = "libnvrtc.so not found (version 13, 12 or 11.2; part of the CUDA toolkit)";
     return loaded;
   }
-#define HEDDLE_NVRTC_LOAD(name)                                                                        \
-  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(dlsym(library, "nvrtc" #name));        \
+#define HEDDLE_NVRTC_LOAD(name)                                                                 \
+  loaded.api.name = reinterpret_cast<decltype(loaded.api.name)>(dlsym(library, "nvrtc" #name)); \
   if (!loaded.api.name && loaded.absent.empty()) loaded.absent = "libnvrtc.so lacks nvrtc" #name;
   HEDDLE_NVRTC_FUNCTIONS(HEDDLE_NVRTC_LOAD)
 #undef HEDDLE_NVRTC_LOAD
@@ -106,7 +110,8 @@ void check_nvrtc(nvrtcResult result, const char* call) {
 class Program {
  public:
   Program(const std::string& text, const std::string& name) : name_(name) {
-    check_nvrtc(nvrtc().CreateProgram(&program_, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr), "nvrtcCreateProgram");
+    check_nvrtc(nvrtc().CreateProgram(&program_, text.c_str(), (name + ".cu").c_str(), 0, nullptr, nullptr),
+                "nvrtcCreateProgram");
   }
   ~Program() { nvrtc().DestroyProgram(&program_); }
   Program(const Program&) = delete;
@@ -120,7 +125,8 @@ class Program {
     if (result == NVRTC_SUCCESS) return;
     std::string text = log();
     throw CompileError(fmt::format("[compile] nvrtcCompileProgram of kernel {} for {}: {}: {}", name_, arch,
-                                   nvrtc().GetErrorString(result), headline(text)), text);
+                                   nvrtc().GetErrorString(result), headline(text)),
+                       text);
   }
 
   std::string log() {
@@ -178,7 +184,8 @@ std::string compile_ptx(const std::string& text, const std::string& name, int sm
 
 namespace {
 
-// The number in front of `unit` in the assembler's report: "Used 40 registers" -> 40; `absent` when the report lacks it.
+// The number in front of `unit` in the assembler's report: "Used 40 registers" -> 40; `absent` when the report lacks
+// it.
 int reported(const std::string& log, std::string_view unit, int absent) {
   const size_t at = log.find(unit);
   if (at == std::string::npos) return absent;
@@ -200,7 +207,8 @@ KernelResources kernel_resources(const std::string& text, const std::string& nam
   r.spill_stores = reported(log, " bytes spill stores", -1);
   r.spill_loads = reported(log, " bytes spill loads", -1);
   if (r.registers < 0 || r.stack_bytes < 0 || r.spill_stores < 0 || r.spill_loads < 0) {
-    throw DeviceError(fmt::format("[cuda] NVRTC {} reports no registers and spills of kernel {}: '{}'", nvrtc_version(), name, log));
+    throw DeviceError(
+        fmt::format("[cuda] NVRTC {} reports no registers and spills of kernel {}: '{}'", nvrtc_version(), name, log));
   }
   return r;
 }
@@ -209,8 +217,9 @@ std::string compile_module(const std::string& text, const std::string& name, int
   const std::vector<int>& archs = nvrtc().archs;
   auto above = std::upper_bound(archs.begin(), archs.end(), sm);
   if (above == archs.begin()) {
-    throw CompileError(fmt::format("[compile] kernel {}: NVRTC {} supports sm_{} and newer, the device is sm_{}", name, nvrtc_version(),
-                                   archs.front(), sm), "");
+    throw CompileError(fmt::format("[compile] kernel {}: NVRTC {} supports sm_{} and newer, the device is sm_{}", name,
+                                   nvrtc_version(), archs.front(), sm),
+                       "");
   }
   int arch = *std::prev(above);
   if (arch != sm) return compile_ptx(text, name, arch);

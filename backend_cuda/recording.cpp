@@ -12,7 +12,9 @@ namespace heddle::cuda {
 namespace {
 
 template <class Id>
-uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+uint64_t raw(Id id) {
+  return static_cast<uint64_t>(id);
+}
 
 }  // namespace
 
@@ -36,7 +38,8 @@ CudaDevice::PreparedDispatch CudaDevice::prepare(const Dispatch& d) {
 void CudaDevice::add(Recording& recording, const Command& command) {
   if (auto* c = std::get_if<Copy>(&command)) {
     const Buffer &src = buffers_.at(raw(c->src.buffer)), &dst = buffers_.at(raw(c->dst.buffer));
-    recording.commands.emplace_back(PreparedCopy{src.memory + c->src.offset, dst.memory + c->dst.offset, c->src.size, src.host || dst.host});
+    recording.commands.emplace_back(
+        PreparedCopy{src.memory + c->src.offset, dst.memory + c->dst.offset, c->src.size, src.host || dst.host});
   } else if (auto* f = std::get_if<Fill>(&command)) {
     recording.commands.emplace_back(
         PreparedFill{buffers_.at(raw(f->dst.buffer)).memory + f->dst.offset, f->dst.size / 4, f->pattern});
@@ -126,7 +129,8 @@ CUresult CudaDevice::capture_branches(const Recording& recording, const char*& c
 }
 
 void CudaDevice::destroy(Recording& recording) {
-  if (recording.graph) cu().GraphExecDestroy(recording.graph);  // a graph that still runs is destroyed once it has finished
+  if (recording.graph)
+    cu().GraphExecDestroy(recording.graph);  // a graph that still runs is destroyed once it has finished
 }
 
 void CudaDevice::release(RecordingId id) {
@@ -151,8 +155,8 @@ CUresult CudaDevice::launch(const Prepared& command, CUstream stream, const char
   const auto& d = std::get<PreparedDispatch>(command);
   call = "cuLaunchKernel";
   const nvtx::Range range(d.name.c_str());
-  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2], d.shared, stream,
-                           const_cast<void**>(d.arguments.data()), nullptr);
+  return cu().LaunchKernel(d.function, d.groups[0], d.groups[1], d.groups[2], d.lanes[0], d.lanes[1], d.lanes[2],
+                           d.shared, stream, const_cast<void**>(d.arguments.data()), nullptr);
 }
 
 // Untimed events come from a pool; they carry no time stamps, which makes them cheaper.
@@ -190,7 +194,8 @@ void CudaDevice::launch_list(const Recording& recording, InFlight& entry) {
 Ticket CudaDevice::submit(RecordingId id) {
   activate();
   auto found = recordings_.find(raw(id));
-  if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
+  if (found == recordings_.end())
+    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
   in_flight_.make_room();
@@ -222,7 +227,8 @@ bool CudaDevice::finished(CUevent event) {
   return true;
 }
 
-// The driver gives differences as floats of milliseconds: short ones are exact, so only the first one counts from the epoch.
+// The driver gives differences as floats of milliseconds: short ones are exact, so only the first one counts from the
+// epoch.
 std::vector<CommandTime> CudaDevice::times_of(const InFlight& entry) {
   const auto elapsed = [this](CUevent from, CUevent to) {
     float milliseconds = 0;
@@ -255,7 +261,10 @@ void CudaDevice::block(CUevent event) { expect(cu().EventSynchronize(event), "cu
 void CudaDevice::give_up(double limit) {
   given_up_ = true;
   dead_ = timeout_text(limit, last_submitted_);
-  throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in a new process", id_, dead_));
+  throw DeviceTimeout(
+      fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; go on from a checkpoint in "
+                  "a new process",
+                  id_, dead_));
 }
 
 bool CudaDevice::done(Ticket ticket) {
@@ -271,7 +280,8 @@ Ticket CudaDevice::read_later(BufferId id, uint64_t offset, void* target, uint64
   if (bytes == 0) return Ticket::none;
   in_flight_.make_room();
   InFlight entry;
-  if (!take_staging(bytes, entry.read)) throw OutOfMemory(fmt::format("[{}] no {} bytes of page-locked memory for a read", id_, bytes));
+  if (!take_staging(bytes, entry.read))
+    throw OutOfMemory(fmt::format("[{}] no {} bytes of page-locked memory for a read", id_, bytes));
   entry.done = take_event();
   CUresult result = cu().MemcpyDtoHAsync(entry.read.memory, source.memory + offset, bytes, stream_);
   if (result == CUDA_SUCCESS) result = cu().EventRecord(entry.done, stream_);

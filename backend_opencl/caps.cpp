@@ -62,7 +62,8 @@ uint32_t clamp32(uint64_t value) { return static_cast<uint32_t>(std::min<uint64_
 DeviceClass class_of(cl_device_id device) {
   auto type = number<cl_device_type>(device, CL_DEVICE_TYPE);
   if (type & CL_DEVICE_TYPE_CPU) return DeviceClass::cpu;
-  return number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) ? DeviceClass::integrated_gpu : DeviceClass::discrete_gpu;
+  return number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) ? DeviceClass::integrated_gpu
+                                                                : DeviceClass::discrete_gpu;
 }
 
 uint32_t subgroup_size(cl_device_id device, const std::string& extensions) {
@@ -73,7 +74,8 @@ uint32_t subgroup_size(cl_device_id device, const std::string& extensions) {
   if (has_extension(extensions, "cl_intel_required_subgroup_size")) {
     size_t sizes[16] = {};
     size_t bytes = 0;
-    if (cl().GetDeviceInfo(device, device_sub_group_sizes_intel, sizeof sizes, sizes, &bytes) == CL_SUCCESS && bytes > 0) {
+    if (cl().GetDeviceInfo(device, device_sub_group_sizes_intel, sizeof sizes, sizes, &bytes) == CL_SUCCESS &&
+        bytes > 0) {
       return static_cast<uint32_t>(sizes[0]);
     }
   }
@@ -109,7 +111,8 @@ Caps caps_of(cl_device_id device, const std::string& identity) {
   caps.subgroup_size = subgroup_size(device, extensions);
   caps.unified_memory = number<cl_bool>(device, CL_DEVICE_HOST_UNIFIED_MEMORY) != CL_FALSE;
   caps.f16_arithmetic = has_extension(extensions, "cl_khr_fp16");
-  caps.f64 = has_extension(extensions, "cl_khr_fp64") || number<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
+  caps.f64 =
+      has_extension(extensions, "cl_khr_fp64") || number<cl_device_fp_config>(device, CL_DEVICE_DOUBLE_FP_CONFIG) != 0;
   caps.f64_math = caps.f64;
   caps.i64 = true;  // part of the full profile
   caps.int8_dot = has_extension(extensions, "cl_khr_integer_dot_product");

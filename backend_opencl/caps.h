@@ -13,8 +13,8 @@ namespace heddle::opencl {
 struct Found {
   cl_platform_id platform = nullptr;
   cl_device_id device = nullptr;
-  int version = 120;     // device's OpenCL version, e.g. 300
-  int c_version = 120;   // OpenCL C version it compiles
+  int version = 120;    // device's OpenCL version, e.g. 300
+  int c_version = 120;  // OpenCL C version it compiles
   DeviceInfo info;
 };
 

@@ -1,6 +1,6 @@
-// Declarations: on PoCL a kernel is built with shaders/prelude.pocl in place of clang's header of all functions of OpenCL C (program.cpp).
-// A kernel that calls another function is built a second time with that header: this counts them, for tests.
-// Thread safety: any thread.
+// Declarations: on PoCL a kernel is built with shaders/prelude.pocl in place of clang's header of all functions of
+// OpenCL C (program.cpp). A kernel that calls another function is built a second time with that header: this counts
+// them, for tests. Thread safety: any thread.
 #pragma once
 
 #include <cstddef>

@@ -27,7 +27,8 @@ unsigned long long unloaded() {
 std::vector<std::string> loaded_kernels() {
   std::vector<std::string> paths;
   const auto each = [](dl_phdr_info* info, size_t, void* result) {
-    if (std::string_view(info->dlpi_name).ends_with("/heddle_kernel.so")) static_cast<std::vector<std::string>*>(result)->emplace_back(info->dlpi_name);
+    if (std::string_view(info->dlpi_name).ends_with("/heddle_kernel.so"))
+      static_cast<std::vector<std::string>*>(result)->emplace_back(info->dlpi_name);
     return 0;
   };
   ::dl_iterate_phdr(each, &paths);
@@ -46,7 +47,8 @@ void hold_loaded_kernels() {
   const std::lock_guard lock(mutex);
   seen = unloaded();
   for (const std::string& path : loaded_kernels()) {
-    // Outside of dl_iterate_phdr, which holds the loader's lock; one that is gone by now comes again. NODELETE makes the driver's dlclose() cheap as well.
+    // Outside of dl_iterate_phdr, which holds the loader's lock; one that is gone by now comes again. NODELETE makes
+    // the driver's dlclose() cheap as well.
     if (!held.contains(path) && ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE)) held.insert(path);
   }
 }

@@ -16,16 +16,19 @@
 namespace heddle::opencl {
 namespace {
 
-constexpr uint64_t max_staged_bytes = 64ull << 20;  // copies of written data that wait in the queue
+constexpr uint64_t max_staged_bytes = 64ull << 20;    // copies of written data that wait in the queue
 constexpr uint64_t direct_write_bytes = 16ull << 20;  // above this a write waits instead of being copied
 
 template <class Id>
-uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+uint64_t raw(Id id) {
+  return static_cast<uint64_t>(id);
+}
 
 }  // namespace
 
 OpenClDevice::OpenClDevice(const Found& found) : caps_(found.info.caps), id_(found.info.id), device_(found.device) {
-  cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found.platform), 0};
+  cl_context_properties properties[] = {CL_CONTEXT_PLATFORM, reinterpret_cast<cl_context_properties>(found.platform),
+                                        0};
   cl_int status = CL_SUCCESS;
   context_ = cl().CreateContext(properties, 1, &device_, nullptr, nullptr, &status);
   check(status, "clCreateContext");
@@ -72,7 +75,8 @@ OpenClDevice::~OpenClDevice() {
 
 cl_command_queue OpenClDevice::make_queue() {
   cl_int status = CL_SUCCESS;
-  cl_command_queue queue = cl().CreateCommandQueue(context_, device_, profiling_ ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
+  cl_command_queue queue =
+      cl().CreateCommandQueue(context_, device_, profiling_ ? CL_QUEUE_PROFILING_ENABLE : 0, &status);
   expect(status, "clCreateCommandQueue");
   return queue;
 }
@@ -80,11 +84,14 @@ cl_command_queue OpenClDevice::make_queue() {
 // ---- errors ----
 
 void OpenClDevice::check_alive() const {
-  if (!dead_.empty()) throw DeviceLost(fmt::format("[{}] the device was lost: {}; open it again and go on from a checkpoint", id_, dead_));
+  if (!dead_.empty())
+    throw DeviceLost(
+        fmt::format("[{}] the device was lost: {}; open it again and go on from a checkpoint", id_, dead_));
 }
 
 void OpenClDevice::lost(cl_int status, const char* call) {
-  dead_ = fmt::format("{}: {}; last commands: {}", call, status_text(status), last_submitted_.empty() ? "none" : last_submitted_);
+  dead_ = fmt::format("{}: {}; last commands: {}", call, status_text(status),
+                      last_submitted_.empty() ? "none" : last_submitted_);
   check_alive();
   throw DeviceLost(dead_);
 }
@@ -168,7 +175,8 @@ OpenClDevice::Staging::Staging(OpenClDevice& device, uint64_t bytes) : capacity(
     cl_int status = CL_SUCCESS;
     pinned = cl().CreateBuffer(device.context_, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR, bytes, nullptr, &status);
     if (status == CL_SUCCESS) {
-      memory = static_cast<char*>(cl().EnqueueMapBuffer(device.queue_, pinned, CL_TRUE, CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status));
+      memory = static_cast<char*>(
+          cl().EnqueueMapBuffer(device.queue_, pinned, CL_TRUE, CL_MAP_WRITE, 0, bytes, 0, nullptr, nullptr, &status));
       if (status == CL_SUCCESS) return;
       cl().ReleaseMemObject(std::exchange(pinned, nullptr));
     }
@@ -197,10 +205,13 @@ void OpenClDevice::write(BufferId id, uint64_t offset, const void* source, uint6
 }
 
 // Through staging memory, so that the host can go on.
-cl_event OpenClDevice::upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes, cl_event after) {
+cl_event OpenClDevice::upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source,
+                              uint64_t bytes, cl_event after) {
   std::unique_ptr<Staging> slot = take_staging(bytes);
   std::memcpy(slot->memory, source, bytes);
-  expect(cl().EnqueueWriteBuffer(queue, target, CL_FALSE, offset, bytes, slot->memory, after ? 1 : 0, after ? &after : nullptr, &slot->done), "clEnqueueWriteBuffer");
+  expect(cl().EnqueueWriteBuffer(queue, target, CL_FALSE, offset, bytes, slot->memory, after ? 1 : 0,
+                                 after ? &after : nullptr, &slot->done),
+         "clEnqueueWriteBuffer");
   staged_bytes_ += slot->capacity;
   staged_.push_back(std::move(slot));
   return staged_.back()->done;
@@ -224,9 +235,11 @@ void OpenClDevice::write_beside(BufferId id, uint64_t offset, const void* source
 // The main queue goes on when uploads on the other one have arrived; nothing is enqueued for those that have.
 void OpenClDevice::join_uploads() {
   std::vector<cl_event> waiting;
-  for (cl_event event : std::exchange(uploads_, {})) finished(event) ? void(cl().ReleaseEvent(event)) : waiting.push_back(event);
+  for (cl_event event : std::exchange(uploads_, {}))
+    finished(event) ? void(cl().ReleaseEvent(event)) : waiting.push_back(event);
   if (waiting.empty()) return;
-  const cl_int status = cl().EnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(waiting.size()), waiting.data(), nullptr);
+  const cl_int status =
+      cl().EnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(waiting.size()), waiting.data(), nullptr);
   for (cl_event event : waiting) cl().ReleaseEvent(event);
   expect(status, "clEnqueueMarkerWithWaitList");
 }
@@ -261,7 +274,8 @@ std::vector<KernelId> OpenClDevice::compile_all(std::span<const KernelSource* co
     parallel_each(sources.size(), [&](size_t i) {
       programs[i] = builder_->build(print(*sources[i], Target::opencl, print_options(caps_)), sources[i]->name);
     });
-    for (size_t i = 0; i < sources.size(); ++i) kernels.push_back(add(*sources[i], std::exchange(programs[i], nullptr)));
+    for (size_t i = 0; i < sources.size(); ++i)
+      kernels.push_back(add(*sources[i], std::exchange(programs[i], nullptr)));
   } catch (...) {
     for (cl_program program : programs) {
       if (program) cl().ReleaseProgram(program);
@@ -281,7 +295,8 @@ KernelId OpenClDevice::add(const KernelSource& source, cl_program program) {
   kernel.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
   size_t lanes = 0;
   if (status == CL_SUCCESS) {
-    status = cl().GetKernelWorkGroupInfo(kernel.kernel, device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof lanes, &lanes, nullptr);
+    status =
+        cl().GetKernelWorkGroupInfo(kernel.kernel, device_, CL_KERNEL_WORK_GROUP_SIZE, sizeof lanes, &lanes, nullptr);
     if (status != CL_SUCCESS) cl().ReleaseKernel(kernel.kernel);
   }
   if (status != CL_SUCCESS) cl().ReleaseProgram(kernel.program);
@@ -290,8 +305,9 @@ KernelId OpenClDevice::add(const KernelSource& source, cl_program program) {
   if (wanted > lanes) {
     cl().ReleaseKernel(kernel.kernel);
     cl().ReleaseProgram(kernel.program);
-    throw LimitError(fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's CL_KERNEL_WORK_GROUP_SIZE = {} on {}",
-                                 source.name, wanted, lanes, id_));
+    throw LimitError(
+        fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's CL_KERNEL_WORK_GROUP_SIZE = {} on {}",
+                    source.name, wanted, lanes, id_));
   }
   kernels_[++next_id_] = std::move(kernel);
   return KernelId{next_id_};

@@ -1,12 +1,12 @@
 // OpenClDevice: the device contract on an OpenCL 1.2+ driver.
 //
-// Purpose: one in-order command queue. A recording is a prepared list: every dispatch owns a cl_kernel whose arguments are
-// set once, so that a submit is one clEnqueueNDRangeKernel per dispatch and one flush. With Caps::queues above 1, independent commands of a recording run on further
-// in-order queues between a marker and another one on the main queue (core/device/branches.h). Uploads of batches have a queue of their own (write_beside).
-// Invariants: the queues are in order, so commands need no barriers and released objects live until the commands that
-// use them have finished (the API retains them). The sources of writes are copied to staging memory that is kept until the
-// write's event has completed; what is in flight is bounded (max_in_flight, max_staged_bytes).
-// Thread safety: none (see core/contract/device.h).
+// Purpose: one in-order command queue. A recording is a prepared list: every dispatch owns a cl_kernel whose arguments
+// are set once, so that a submit is one clEnqueueNDRangeKernel per dispatch and one flush. With Caps::queues above 1,
+// independent commands of a recording run on further in-order queues between a marker and another one on the main queue
+// (core/device/branches.h). Uploads of batches have a queue of their own (write_beside). Invariants: the queues are in
+// order, so commands need no barriers and released objects live until the commands that use them have finished (the API
+// retains them). The sources of writes are copied to staging memory that is kept until the write's event has completed;
+// what is in flight is bounded (max_in_flight, max_staged_bytes). Thread safety: none (see core/contract/device.h).
 #pragma once
 
 #include <deque>
@@ -15,10 +15,10 @@
 
 #include "backend_opencl/caps.h"
 #include "backend_opencl/program.h"
-#include "core/device/branches.h"
 #include "core/contract/device.h"
-#include "core/device/in_flight.h"
 #include "core/contract/slices.h"
+#include "core/device/branches.h"
+#include "core/device/in_flight.h"
 #include "core/device/validate.h"
 
 namespace heddle::opencl {
@@ -60,7 +60,7 @@ class OpenClDevice final : public Device {
     cl_kernel kernel;  // its own, arguments set
     size_t global[3];
     size_t local[3];
-    double seconds;    // a guess
+    double seconds;  // a guess
   };
   struct PreparedCopy {
     cl_mem src, dst;
@@ -74,19 +74,19 @@ class OpenClDevice final : public Device {
   using Prepared = std::variant<PreparedDispatch, PreparedCopy, PreparedFill>;
   struct Recording {
     std::vector<Prepared> commands;
-    std::vector<BufferId> buffers;   // all that it touches
-    uint64_t checked_at = 0;         // value of frees_ when they were last known to be alive
+    std::vector<BufferId> buffers;  // all that it touches
+    uint64_t checked_at = 0;        // value of frees_ when they were last known to be alive
     bool timed = false;
-    bool kernels_held = false;       // loaded_kernels.h
-    std::string text;                // its last commands, for errors
-    Branches branches;               // with one queue: the list as it is
+    bool kernels_held = false;  // loaded_kernels.h
+    std::string text;           // its last commands, for errors
+    Branches branches;          // with one queue: the list as it is
   };
   struct InFlight {
     uint64_t ticket;
     cl_event done;                   // of the last command
     std::vector<cl_event> commands;  // of all others, when timed
     bool timed;
-    bool begun;                      // at least one command was enqueued
+    bool begun;  // at least one command was enqueued
   };
   struct Staging {
     Staging(OpenClDevice& device, uint64_t bytes);
@@ -112,7 +112,8 @@ class OpenClDevice final : public Device {
   Prepared prepare(const Fill& f);
   BufferId create(uint64_t bytes, cl_mem_flags flags);
   cl_command_queue make_queue();
-  cl_event upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes, cl_event after);
+  cl_event upload(cl_command_queue queue, cl_mem target, uint64_t offset, const void* source, uint64_t bytes,
+                  cl_event after);
   void join_uploads();
   void enqueue(const Prepared& command, cl_command_queue queue, const std::vector<cl_event>& after, cl_event* event);
   void enqueue_all(const Recording& recording, InFlight& entry, bool hold);
@@ -144,8 +145,8 @@ class OpenClDevice final : public Device {
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
   InFlightList<OpenClDevice, InFlight> in_flight_{*this};
-  cl_ulong epoch_ = 0;  // of the device's clock: the first time stamp seen
-  std::deque<std::unique_ptr<Staging>> staged_;                 // in queue order
+  cl_ulong epoch_ = 0;                           // of the device's clock: the first time stamp seen
+  std::deque<std::unique_ptr<Staging>> staged_;  // in queue order
   std::vector<std::unique_ptr<Staging>> free_staging_;
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;

@@ -17,8 +17,8 @@ namespace heddle::opencl {
 namespace {
 
 // No -cl-fast-relaxed-math and no -cl-finite-math-only: NaN and infinity keep their meaning.
-// Subnormals are flushed, as GPUs do: on a CPU driver each one costs a microcode assist, and the moments of an optimizer decay into them
-// (MNIST with Adam, 2 cores, PoCL 3.1: median step 0.50 ms with subnormals, 0.34 ms without).
+// Subnormals are flushed, as GPUs do: on a CPU driver each one costs a microcode assist, and the moments of an
+// optimizer decay into them (MNIST with Adam, 2 cores, PoCL 3.1: median step 0.50 ms with subnormals, 0.34 ms without).
 // No warnings: PoCL counts them on the process's stderr ("1 warning generated."), and nobody sees what they say.
 std::string build_options(int c_version) {
   const std::string standard = c_version >= 300 ? "CL3.0" : c_version >= 200 ? "CL2.0" : "CL1.2";
@@ -27,7 +27,8 @@ std::string build_options(int c_version) {
 
 std::string build_log(cl_program program, cl_device_id device) {
   size_t bytes = 0;
-  if (cl().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0) return {};
+  if (cl().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, 0, nullptr, &bytes) != CL_SUCCESS || bytes == 0)
+    return {};
   std::string log(bytes, '\0');
   cl().GetProgramBuildInfo(program, device, CL_PROGRAM_BUILD_LOG, bytes, log.data(), nullptr);
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
@@ -43,8 +44,9 @@ std::string headline(const std::string& log) {
 
 std::atomic<size_t> whole_header_builds{0};
 
-// PoCL keeps a cache of its own, and its clGetProgramInfo compiles one more variant of the kernel: the MNIST step's nine kernels took 6.0 instead
-// of 3.5 s in the first process and 0.05 instead of 0.24 s in the next. So there the first run counts for more.
+// PoCL keeps a cache of its own, and its clGetProgramInfo compiles one more variant of the kernel: the MNIST step's
+// nine kernels took 6.0 instead of 3.5 s in the first process and 0.05 instead of 0.24 s in the next. So there the
+// first run counts for more.
 bool keeps_binaries(const Found& found) {
   if (const char* asked = std::getenv("HEDDLE_OPENCL_BINARIES")) return std::string_view(asked) != "0";
   return !is_pocl(found);
@@ -102,7 +104,8 @@ cl_program ProgramBuilder::from_source(const std::string& text, const std::strin
   }
   std::string log = build_log(attempt.program, device_);
   cl().ReleaseProgram(attempt.program);
-  throw CompileError(fmt::format("[compile] {}: clBuildProgram of kernel {}: {}: {}", id_, name, status_text(attempt.status), headline(log)),
+  throw CompileError(fmt::format("[compile] {}: clBuildProgram of kernel {}: {}: {}", id_, name,
+                                 status_text(attempt.status), headline(log)),
                      log);
 }
 
@@ -118,7 +121,8 @@ ProgramBuilder::Attempt ProgramBuilder::compile(const std::string& text, const s
 void ProgramBuilder::keep_binary(cl_program program, const std::string& identity, const std::string& name) {
   if (!keep_ || cache_.path(identity).empty()) return;
   size_t bytes = 0;
-  if (cl().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS || bytes == 0) return;
+  if (cl().GetProgramInfo(program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, nullptr) != CL_SUCCESS || bytes == 0)
+    return;
   std::vector<unsigned char> binary(bytes);
   unsigned char* target = binary.data();
   if (cl().GetProgramInfo(program, CL_PROGRAM_BINARIES, sizeof target, &target, nullptr) != CL_SUCCESS) return;

@@ -16,8 +16,8 @@ class ProgramBuilder {
   ProgramBuilder(cl_context context, const Found& found);
   // A built program; throws CompileError with the driver's log, in which `name` stands for the kernel.
   cl_program build(const std::string& text, const std::string& name);
-  // Whether several threads build faster than one. PoCL 3.1 holds one lock for all its compilers, also across contexts: nine kernels of the
-  // MNIST step took 1.59 s on two cores with one, two or three threads.
+  // Whether several threads build faster than one. PoCL 3.1 holds one lock for all its compilers, also across contexts:
+  // nine kernels of the MNIST step took 1.59 s on two cores with one, two or three threads.
   bool parallel() const { return parallel_; }
 
  private:
@@ -37,8 +37,9 @@ class ProgramBuilder {
   DiskCache cache_;
   bool keep_;
   bool parallel_;
-  // Whether programs come with the declarations of shaders/prelude.pocl instead of clang's header of all functions (_OPENCL_H_ is its guard).
-  // PoCL reads that header for every program: 100 ms of the 165 that building a small kernel takes, 20 of the 27 for one that its cache has.
+  // Whether programs come with the declarations of shaders/prelude.pocl instead of clang's header of all functions
+  // (_OPENCL_H_ is its guard). PoCL reads that header for every program: 100 ms of the 165 that building a small kernel
+  // takes, 20 of the 27 for one that its cache has.
   bool declares_;
 };
 

@@ -13,7 +13,9 @@ namespace heddle::opencl {
 namespace {
 
 template <class Id>
-uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+uint64_t raw(Id id) {
+  return static_cast<uint64_t>(id);
+}
 
 }  // namespace
 
@@ -42,15 +44,15 @@ OpenClDevice::Prepared OpenClDevice::prepare(const Dispatch& d) {
   for (const uint32_t& constant : d.constants) argument(sizeof constant, &constant);
   if (status != CL_SUCCESS) {
     cl().ReleaseKernel(out.kernel);
-    throw DeviceError(fmt::format("[record] {}: clSetKernelArg {} of kernel {}: {}", id_, index - 1, kernel.signature.name,
-                                  status_text(status)));
+    throw DeviceError(fmt::format("[record] {}: clSetKernelArg {} of kernel {}: {}", id_, index - 1,
+                                  kernel.signature.name, status_text(status)));
   }
   return out;
 }
 
 OpenClDevice::Prepared OpenClDevice::prepare(const Copy& c) {
-  return PreparedCopy{buffers_.at(raw(c.src.buffer)).memory, buffers_.at(raw(c.dst.buffer)).memory, c.src.offset, c.dst.offset,
-                      c.src.size};
+  return PreparedCopy{buffers_.at(raw(c.src.buffer)).memory, buffers_.at(raw(c.dst.buffer)).memory, c.src.offset,
+                      c.dst.offset, c.src.size};
 }
 
 OpenClDevice::Prepared OpenClDevice::prepare(const Fill& f) {
@@ -106,21 +108,26 @@ void OpenClDevice::release(RecordingId id) {
   recordings_.erase(found);
 }
 
-void OpenClDevice::enqueue(const Prepared& command, cl_command_queue queue, const std::vector<cl_event>& after, cl_event* event) {
+void OpenClDevice::enqueue(const Prepared& command, cl_command_queue queue, const std::vector<cl_event>& after,
+                           cl_event* event) {
   const auto count = static_cast<cl_uint>(after.size());
   const cl_event* list = after.empty() ? nullptr : after.data();
   if (auto* d = std::get_if<PreparedDispatch>(&command)) {
-    expect(cl().EnqueueNDRangeKernel(queue, d->kernel, 3, nullptr, d->global, d->local, count, list, event), "clEnqueueNDRangeKernel");
+    expect(cl().EnqueueNDRangeKernel(queue, d->kernel, 3, nullptr, d->global, d->local, count, list, event),
+           "clEnqueueNDRangeKernel");
   } else if (auto* c = std::get_if<PreparedCopy>(&command)) {
-    expect(cl().EnqueueCopyBuffer(queue, c->src, c->dst, c->src_offset, c->dst_offset, c->bytes, count, list, event), "clEnqueueCopyBuffer");
+    expect(cl().EnqueueCopyBuffer(queue, c->src, c->dst, c->src_offset, c->dst_offset, c->bytes, count, list, event),
+           "clEnqueueCopyBuffer");
   } else {
     const auto& f = std::get<PreparedFill>(command);
-    expect(cl().EnqueueFillBuffer(queue, f.dst, &f.pattern, sizeof f.pattern, f.offset, f.bytes, count, list, event), "clEnqueueFillBuffer");
+    expect(cl().EnqueueFillBuffer(queue, f.dst, &f.pattern, sizeof f.pattern, f.offset, f.bytes, count, list, event),
+           "clEnqueueFillBuffer");
   }
 }
 
-// Enqueues the commands; entry.done is the event of the last one, entry.commands those of the others when timed. Long lists are flushed in slices, so that no batch
-// that a driver makes of them keeps the device longer than its watchdog allows. `hold`: waits for a few at a time, to hold their kernels while all are loaded.
+// Enqueues the commands; entry.done is the event of the last one, entry.commands those of the others when timed. Long
+// lists are flushed in slices, so that no batch that a driver makes of them keeps the device longer than its watchdog
+// allows. `hold`: waits for a few at a time, to hold their kernels while all are loaded.
 void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry, bool hold) {
   if (recording.commands.empty()) {
     expect(cl().EnqueueMarkerWithWaitList(queue_, 0, nullptr, &entry.done), "clEnqueueMarkerWithWaitList");
@@ -148,7 +155,8 @@ void OpenClDevice::enqueue_all(const Recording& recording, InFlight& entry, bool
   }
 }
 
-// The side queues begin when the main one has come here, and it goes on when they have finished; in between, events where branches meet.
+// The side queues begin when the main one has come here, and it goes on when they have finished; in between, events
+// where branches meet.
 void OpenClDevice::enqueue_branches(const Recording& recording, InFlight& entry) {
   const Branches& branches = recording.branches;
   std::vector<cl_event> events(recording.commands.size(), nullptr);
@@ -170,7 +178,8 @@ void OpenClDevice::enqueue_branches(const Recording& recording, InFlight& entry)
       if (q > 0 && !begun[q]) after.push_back(fork);
       begun[q] = true;
       const bool ends = q > 0 && branches.last[q] == i + 1;
-      enqueue(recording.commands[i], q == 0 ? queue_ : side_queues_[q - 1], after, branches.awaited[i] || ends ? &events[i] : nullptr);
+      enqueue(recording.commands[i], q == 0 ? queue_ : side_queues_[q - 1], after,
+              branches.awaited[i] || ends ? &events[i] : nullptr);
       entry.begun = true;
       // Another queue may only wait for what was handed to the device.
       if (branches.awaited[i]) expect(cl().Flush(q == 0 ? queue_ : side_queues_[q - 1]), "clFlush");
@@ -181,7 +190,8 @@ void OpenClDevice::enqueue_branches(const Recording& recording, InFlight& entry)
       ends.push_back(events[branches.last[q] - 1]);
       expect(cl().Flush(side_queues_[q - 1]), "clFlush");
     }
-    expect(cl().EnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(ends.size()), ends.data(), &entry.done), "clEnqueueMarkerWithWaitList");
+    expect(cl().EnqueueMarkerWithWaitList(queue_, static_cast<cl_uint>(ends.size()), ends.data(), &entry.done),
+           "clEnqueueMarkerWithWaitList");
   } catch (...) {
     release();
     throw;
@@ -192,14 +202,16 @@ void OpenClDevice::enqueue_branches(const Recording& recording, InFlight& entry)
 Ticket OpenClDevice::submit(RecordingId id) {
   check_alive();
   auto found = recordings_.find(raw(id));
-  if (found == recordings_.end()) throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
+  if (found == recordings_.end())
+    throw DeviceError(fmt::format("[submit] {}: recording handle {} is not alive", id_, raw(id)));
   Recording& recording = found->second;
   check_recorded_buffers(recording, buffers_, frees_, id_);
   in_flight_.make_room();
   join_uploads();
   last_submitted_ = recording.text;
   InFlight entry{};
-  const bool one_queue = recording.branches.queues <= 1, may_unload = caps_.device_class == DeviceClass::cpu && kernels_.size() > kernels_kept_by_driver;
+  const bool one_queue = recording.branches.queues <= 1,
+             may_unload = caps_.device_class == DeviceClass::cpu && kernels_.size() > kernels_kept_by_driver;
   const bool hold = one_queue && may_unload && !recording.kernels_held && kernels_were_unloaded();
   try {
     enqueue_all(recording, entry, hold);
@@ -230,10 +242,13 @@ std::vector<CommandTime> OpenClDevice::times_of(const InFlight& entry) {
   std::vector<CommandTime> times;
   auto add = [&](cl_event event) {
     cl_ulong start = 0, end = 0;
-    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr), "clGetEventProfilingInfo");
-    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr), "clGetEventProfilingInfo");
+    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_START, sizeof start, &start, nullptr),
+           "clGetEventProfilingInfo");
+    expect(cl().GetEventProfilingInfo(event, CL_PROFILING_COMMAND_END, sizeof end, &end, nullptr),
+           "clGetEventProfilingInfo");
     if (epoch_ == 0) epoch_ = start;  // small numbers: a double keeps nanoseconds
-    times.push_back({static_cast<double>(static_cast<int64_t>(start - epoch_)) * 1e-9, static_cast<double>(static_cast<int64_t>(end - epoch_)) * 1e-9});
+    times.push_back({static_cast<double>(static_cast<int64_t>(start - epoch_)) * 1e-9,
+                     static_cast<double>(static_cast<int64_t>(end - epoch_)) * 1e-9});
   };
   for (cl_event event : entry.commands) add(event);
   add(entry.done);
@@ -251,7 +266,10 @@ void OpenClDevice::block(cl_event event) { expect(cl().WaitForEvents(1, &event),
 void OpenClDevice::give_up(double limit) {
   given_up_ = true;
   dead_ = timeout_text(limit, last_submitted_);
-  throw DeviceTimeout(fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a checkpoint", id_, dead_));
+  throw DeviceTimeout(
+      fmt::format("[{}] the device does not answer: {}; a smaller batch makes shorter work; open the device again and "
+                  "go on from a checkpoint",
+                  id_, dead_));
 }
 
 bool OpenClDevice::done(Ticket ticket) {
@@ -267,7 +285,8 @@ Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint
   in_flight_.make_room();
   join_uploads();
   InFlight entry{};
-  expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_FALSE, offset, bytes, target, 0, nullptr, &entry.done), "clEnqueueReadBuffer");
+  expect(cl().EnqueueReadBuffer(queue_, source.memory, CL_FALSE, offset, bytes, target, 0, nullptr, &entry.done),
+         "clEnqueueReadBuffer");
   const Ticket ticket = in_flight_.add(std::move(entry));
   expect(cl().Flush(queue_), "clFlush");
   return ticket;

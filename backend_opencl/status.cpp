@@ -10,7 +10,8 @@ namespace {
 const char* status_name(cl_int status) {
   switch (status) {
 #define HEDDLE_CL_CASE(code) \
-  case code: return #code;
+  case code:                 \
+    return #code;
     HEDDLE_CL_CASE(CL_DEVICE_NOT_FOUND)
     HEDDLE_CL_CASE(CL_DEVICE_NOT_AVAILABLE)
     HEDDLE_CL_CASE(CL_COMPILER_NOT_AVAILABLE)
@@ -59,8 +60,10 @@ const char* status_name(cl_int status) {
     HEDDLE_CL_CASE(CL_INVALID_PROPERTY)
     HEDDLE_CL_CASE(CL_INVALID_COMPILER_OPTIONS)
 #undef HEDDLE_CL_CASE
-    case -1001: return "CL_PLATFORM_NOT_FOUND_KHR";
-    default: return "unknown code";
+    case -1001:
+      return "CL_PLATFORM_NOT_FOUND_KHR";
+    default:
+      return "unknown code";
   }
 }
 

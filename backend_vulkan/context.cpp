@@ -58,8 +58,10 @@ void Context::timed_out(double seconds) {
   const std::string work = last_work_ ? fmt::format("; last work: {}", *last_work_) : std::string();
   given_up_ = true;
   set_lost(fmt::format("it finished nothing for {} s (HEDDLE_TIMEOUT){}", seconds, work));
-  throw DeviceTimeout(fmt::format("[{}] {} does not answer: {}; a smaller batch makes shorter work; open the device again and go on from a checkpoint",
-                                  physical_.info().id, physical_.info().name, lost_reason_));
+  throw DeviceTimeout(
+      fmt::format("[{}] {} does not answer: {}; a smaller batch makes shorter work; open the device again and go on "
+                  "from a checkpoint",
+                  physical_.info().id, physical_.info().name, lost_reason_));
 }
 
 void Context::guard() const {

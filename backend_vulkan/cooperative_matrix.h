@@ -1,5 +1,5 @@
-// VK_KHR_cooperative_matrix, which is younger than the oldest Vulkan headers that Heddle builds with: the part of its interface
-// that is used here, copied from the specification. Thread safety: plain types.
+// VK_KHR_cooperative_matrix, which is younger than the oldest Vulkan headers that Heddle builds with: the part of its
+// interface that is used here, copied from the specification. Thread safety: plain types.
 #pragma once
 
 #include "backend_vulkan/vk.h"
@@ -27,6 +27,7 @@ struct CooperativeMatrixPropertiesKHR {
   VkScopeNV scope;
 };
 
-using GetCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*, CooperativeMatrixPropertiesKHR*);
+using GetCooperativeMatrixPropertiesKHR = VkResult(VKAPI_PTR*)(VkPhysicalDevice, uint32_t*,
+                                                               CooperativeMatrixPropertiesKHR*);
 
 }  // namespace heddle::vulkan

@@ -122,7 +122,9 @@ void VulkanDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
 
 KernelId VulkanDevice::compile(const KernelSource& source) { return parts().kernels.compile(source); }
 
-std::vector<KernelId> VulkanDevice::compile_all(std::span<const KernelSource* const> sources) { return parts().kernels.compile_all(sources); }
+std::vector<KernelId> VulkanDevice::compile_all(std::span<const KernelSource* const> sources) {
+  return parts().kernels.compile_all(sources);
+}
 
 void VulkanDevice::release(KernelId kernel) {
   if (gone()) return;
@@ -207,7 +209,8 @@ Ticket VulkanDevice::read_later(BufferId buffer, uint64_t offset, void* target, 
 }
 
 void VulkanDevice::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) {
-  parts().transfers.upload_beside(buffer, offset, static_cast<const std::byte*>(source), bytes, static_cast<uint64_t>(after));
+  parts().transfers.upload_beside(buffer, offset, static_cast<const std::byte*>(source), bytes,
+                                  static_cast<uint64_t>(after));
 }
 
 BufferId VulkanDevice::alloc_host(uint64_t bytes) {

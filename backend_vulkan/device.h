@@ -74,7 +74,7 @@ class VulkanDevice final : public Device {
   std::unique_ptr<Parts> parts_;
   uint64_t next_recording_ = 1;
   std::map<uint64_t, std::weak_ptr<Recording>> timed_;  // ticket -> recording whose times were not read yet
-  std::map<uint64_t, std::vector<CommandTime>> times_;       // ticket -> times of finished submissions, the newest few
+  std::map<uint64_t, std::vector<CommandTime>> times_;  // ticket -> times of finished submissions, the newest few
 };
 
 }  // namespace heddle::vulkan

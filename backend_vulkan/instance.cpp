@@ -65,7 +65,9 @@ bool has_debug_utils() {
   if (vkEnumerateInstanceExtensionProperties(nullptr, &count, nullptr) < 0) return false;
   std::vector<VkExtensionProperties> extensions(count);
   if (vkEnumerateInstanceExtensionProperties(nullptr, &count, extensions.data()) < 0) return false;
-  return std::any_of(extensions.begin(), extensions.end(), [](const auto& e) { return std::strcmp(e.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0; });
+  return std::any_of(extensions.begin(), extensions.end(), [](const auto& e) {
+    return std::strcmp(e.extensionName, VK_EXT_DEBUG_UTILS_EXTENSION_NAME) == 0;
+  });
 }
 
 VkDebugUtilsMessengerCreateInfoEXT messenger_info() {

@@ -17,7 +17,7 @@ struct Instance {
   VkInstance handle = VK_NULL_HANDLE;
   std::string reason;  // e.g. "libvulkan.so.1 not found"
   bool validation = false;
-  bool debug_utils = false;  // VK_EXT_debug_utils is enabled
+  bool debug_utils = false;               // VK_EXT_debug_utils is enabled
   std::vector<VkPhysicalDevice> devices;  // in the loader's order
 };
 

@@ -130,7 +130,8 @@ void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, 
   info.stage.module = module;
   info.stage.pName = "main";
   // Kernels that exchange values in a subgroup count on its size.
-  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
+  VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{
+      VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
   lanes.requiredSubgroupSize = context_.caps().subgroup_size;
   if (context_.physical().fixed_subgroups() && text.find("GL_KHR_shader_subgroup") != std::string::npos) {
     info.stage.pNext = &lanes;

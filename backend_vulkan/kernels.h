@@ -1,8 +1,8 @@
 // Kernels: KernelSource -> GLSL -> SPIR-V -> compute pipeline, with both caches on disk.
 //
 // Invariants: a Kernel lives as long as a recording that uses it holds it; the driver's pipeline cache is loaded when
-// the device opens; when it closes, what came to it is joined with what other processes stored meanwhile. Thread safety: none; used by one
-// device.
+// the device opens; when it closes, what came to it is joined with what other processes stored meanwhile. Thread
+// safety: none; used by one device.
 #pragma once
 
 #include <memory>

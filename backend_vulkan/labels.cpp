@@ -5,7 +5,10 @@
 
 namespace heddle::vulkan {
 
-bool labels_available() { return instance().debug_utils && vkSetDebugUtilsObjectNameEXT && vkCmdBeginDebugUtilsLabelEXT && vkCmdEndDebugUtilsLabelEXT; }
+bool labels_available() {
+  return instance().debug_utils && vkSetDebugUtilsObjectNameEXT && vkCmdBeginDebugUtilsLabelEXT &&
+         vkCmdEndDebugUtilsLabelEXT;
+}
 
 // A name that could not be given is no fault of the work.
 void name_object(const Context& context, VkObjectType type, uint64_t handle, const std::string& name) {
@@ -17,7 +20,8 @@ void name_object(const Context& context, VkObjectType type, uint64_t handle, con
   static_cast<void>(vkSetDebugUtilsObjectNameEXT(context.device(), &info));
 }
 
-Label::Label(VkCommandBuffer commands, const std::string& name) : commands_(labels_available() ? commands : VK_NULL_HANDLE) {
+Label::Label(VkCommandBuffer commands, const std::string& name)
+    : commands_(labels_available() ? commands : VK_NULL_HANDLE) {
   if (!commands_) return;
   VkDebugUtilsLabelEXT info{VK_STRUCTURE_TYPE_DEBUG_UTILS_LABEL_EXT};
   info.pLabelName = name.c_str();

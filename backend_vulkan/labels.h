@@ -1,7 +1,8 @@
 // Labels: names for what a debugger or profiler of a vendor shows (RenderDoc, Nsight, RGP): VK_EXT_debug_utils.
 //
-// Purpose: a capture of a step shows kernels by their names. Commands are recorded once per step, so labels cost nothing when it runs again.
-// Where the loader has no VK_EXT_debug_utils (Instance::debug_utils) nothing happens. Thread safety: pure but for the objects named.
+// Purpose: a capture of a step shows kernels by their names. Commands are recorded once per step, so labels cost
+// nothing when it runs again. Where the loader has no VK_EXT_debug_utils (Instance::debug_utils) nothing happens.
+// Thread safety: pure but for the objects named.
 #pragma once
 
 #include <string>

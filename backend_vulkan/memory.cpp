@@ -72,7 +72,9 @@ Buffer Memory::make(uint64_t bytes, Residence residence) {
     vkFreeMemory(context_.device(), made.memory, nullptr);
     throw;
   }
-  if (labels_available()) name_object(context_, VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(made.handle), fmt::format("heddle, {} bytes", bytes));
+  if (labels_available())
+    name_object(context_, VK_OBJECT_TYPE_BUFFER, reinterpret_cast<uint64_t>(made.handle),
+                fmt::format("heddle, {} bytes", bytes));
   live_bytes_ += bytes;
   return made;
 }

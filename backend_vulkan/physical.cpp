@@ -135,7 +135,9 @@ void Physical::read_features() {
   if (offers(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3)) {
     chain(head, subgroup_control_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_FEATURES);
   }
-  const auto enabled = [&](std::string_view name) { return std::find(extensions_.begin(), extensions_.end(), name) != extensions_.end(); };
+  const auto enabled = [&](std::string_view name) {
+    return std::find(extensions_.begin(), extensions_.end(), name) != extensions_.end();
+  };
   if (enabled(cooperative_matrix_khr)) chain(head, matrix_khr_, cooperative_matrix_features_khr);
   if (enabled(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME)) {
     chain(head, matrix_, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_COOPERATIVE_MATRIX_FEATURES_NV);
@@ -167,7 +169,8 @@ void Physical::read_properties() {
   VkPhysicalDeviceShaderSMBuiltinsPropertiesNV multiprocessors{};
   VkPhysicalDeviceShaderCorePropertiesAMD cores{};
   VkPhysicalDeviceSubgroupSizeControlProperties control{};
-  if (subgroup_control_.subgroupSizeControl) chain(head, control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
+  if (subgroup_control_.subgroupSizeControl)
+    chain(head, control, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_SIZE_CONTROL_PROPERTIES);
   chain(head, subgroup, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_SUBGROUP_PROPERTIES);
   chain(head, maintenance3, VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_MAINTENANCE_3_PROPERTIES);
   const bool has_driver = api_ >= VK_API_VERSION_1_2 || has(VK_KHR_DRIVER_PROPERTIES_EXTENSION_NAME);
@@ -189,7 +192,8 @@ void Physical::read_properties() {
   read_limits(properties);
   Caps& caps = info_.caps;
   // 1 where lanes of a subgroup cannot exchange values: then it is of no use to kernels.
-  const bool shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 && (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
+  const bool shuffle = (subgroup.supportedStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
+                       (subgroup.supportedOperations & VK_SUBGROUP_FEATURE_SHUFFLE_BIT) != 0;
   caps.subgroup_size = shuffle ? std::max(1u, subgroup.subgroupSize) : 1;
   fixed_subgroups_ = (control.requiredSubgroupSizeStages & VK_SHADER_STAGE_COMPUTE_BIT) != 0 &&
                      control.minSubgroupSize <= caps.subgroup_size && caps.subgroup_size <= control.maxSubgroupSize;
@@ -218,17 +222,19 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   std::copy_n(limits.maxComputeWorkGroupCount, 3, caps.max_groups);
   // Drivers with descriptors in memory name a million; a kernel of more than the other backends allow is of no use.
   constexpr uint32_t most_bindings = 64;
-  caps.max_bindings = std::min(
-      {limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers, limits.maxPerStageResources, most_bindings});
+  caps.max_bindings = std::min({limits.maxPerStageDescriptorStorageBuffers, limits.maxDescriptorSetStorageBuffers,
+                                limits.maxPerStageResources, most_bindings});
   // Sixteen at least, so that a four-wide vector access is aligned whatever the driver says.
   caps.buffer_alignment = clamp_to_u32(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 16));
   caps.max_binding_bytes = limits.maxStorageBufferRange;
   caps.f16_arithmetic = narrow_.shaderFloat16 == VK_TRUE;
   caps.f64 = wanted_.features.shaderFloat64 == VK_TRUE;
-  // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS) and leaves them when it reaches this.
+  // Mesa's gallivm counts the iterations of all loops of an invocation (LP_MAX_TGSI_LOOP_ITERATIONS) and leaves them
+  // when it reaches this.
   const bool llvmpipe = info_.driver.find("llvmpipe") != std::string::npos;
   if (llvmpipe) caps.max_loop_iterations = 65535;
-  // A texel fetch of all lanes is a handful of vector instructions there, a load from a storage buffer a loop over the lanes with a bounds check each.
+  // A texel fetch of all lanes is a handful of vector instructions there, a load from a storage buffer a loop over the
+  // lanes with a bounds check each.
   if (llvmpipe) texels_ = choose_texels(limits);
   caps.texel_loads = texels_ != Texels::none;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
@@ -246,7 +252,9 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
 
 Texels Physical::choose_texels(const VkPhysicalDeviceLimits& limits) const {
   const uint32_t most = 2 * info_.caps.max_bindings;  // one of elements and one of quads for each buffer
-  if (limits.maxTexelBufferElements < limits.maxStorageBufferRange || limits.minTexelBufferOffsetAlignment > info_.caps.buffer_alignment) return Texels::none;
+  if (limits.maxTexelBufferElements < limits.maxStorageBufferRange ||
+      limits.minTexelBufferOffsetAlignment > info_.caps.buffer_alignment)
+    return Texels::none;
   const bool uniform = limits.maxPerStageDescriptorSampledImages >= most;
   const bool storage = limits.maxPerStageDescriptorStorageImages >= most && loads_storage_texels();
   const char* forced = std::getenv("HEDDLE_TEXELS");
@@ -261,7 +269,8 @@ Texels Physical::choose_texels(const VkPhysicalDeviceLimits& limits) const {
 
 bool Physical::loads_storage_texels() const {
   if (!wanted_.features.shaderStorageImageExtendedFormats) return false;
-  constexpr VkFormat formats[] = {VK_FORMAT_R32_SFLOAT, VK_FORMAT_R32_SINT, VK_FORMAT_R16_UINT, VK_FORMAT_R8_SINT, VK_FORMAT_R8_UINT, VK_FORMAT_R32G32B32A32_UINT};
+  constexpr VkFormat formats[] = {VK_FORMAT_R32_SFLOAT, VK_FORMAT_R32_SINT, VK_FORMAT_R16_UINT,
+                                  VK_FORMAT_R8_SINT,    VK_FORMAT_R8_UINT,  VK_FORMAT_R32G32B32A32_UINT};
   return std::all_of(std::begin(formats), std::end(formats), [&](VkFormat format) {
     VkFormatProperties properties;
     vkGetPhysicalDeviceFormatProperties(handle_, format, &properties);
@@ -301,7 +310,8 @@ void Physical::read_matrix_units_khr() {
   std::vector<CooperativeMatrixPropertiesKHR> shapes(count, empty);
   if (get(handle_, &count, shapes.data()) < 0) return;
   for (const auto& s : shapes) {
-    if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.ResultType || s.saturatingAccumulation) continue;
+    if (s.scope != VK_SCOPE_SUBGROUP_NV || s.AType != s.BType || s.CType != s.ResultType || s.saturatingAccumulation)
+      continue;
     add_shape(info_.caps.matrix_units, "KHR", known_shape(s.MSize, s.NSize, s.KSize, s.AType, s.ResultType));
   }
 }

@@ -14,9 +14,10 @@
 
 namespace heddle::vulkan {
 
-// Through which descriptors kernels read what they do not write (Caps::texel_loads says that there are such): uniform texel buffers, whose fetches
-// llvmpipe compiled into the kernel until Mesa 23.3; storage texel buffers, whose loads give their four values in registers where descriptors carry
-// functions of the driver, and fetches give theirs in memory. HEDDLE_TEXELS (none, uniform, storage) forces one of them, for tests and measurements.
+// Through which descriptors kernels read what they do not write (Caps::texel_loads says that there are such): uniform
+// texel buffers, whose fetches llvmpipe compiled into the kernel until Mesa 23.3; storage texel buffers, whose loads
+// give their four values in registers where descriptors carry functions of the driver, and fetches give theirs in
+// memory. HEDDLE_TEXELS (none, uniform, storage) forces one of them, for tests and measurements.
 enum class Texels : uint8_t { none, uniform, storage };
 
 class Physical {

@@ -12,12 +12,17 @@ namespace {
 VkFormat texel_format(DType dtype, Descriptor::Kind kind) {
   if (kind == Descriptor::Kind::quads) return VK_FORMAT_R32G32B32A32_UINT;
   switch (dtype) {
-    case DType::f32: return VK_FORMAT_R32_SFLOAT;
-    case DType::i32: return VK_FORMAT_R32_SINT;
+    case DType::f32:
+      return VK_FORMAT_R32_SFLOAT;
+    case DType::i32:
+      return VK_FORMAT_R32_SINT;
     case DType::f16:
-    case DType::bf16: return VK_FORMAT_R16_UINT;
-    case DType::i8: return VK_FORMAT_R8_SINT;
-    default: return VK_FORMAT_R8_UINT;
+    case DType::bf16:
+      return VK_FORMAT_R16_UINT;
+    case DType::i8:
+      return VK_FORMAT_R8_SINT;
+    default:
+      return VK_FORMAT_R8_UINT;
   }
 }
 
@@ -59,7 +64,8 @@ Recording::Recording(Context& context, const Memory& memory, const Kernels& kern
 Recording::~Recording() { destroy(); }
 
 void Recording::destroy() {
-  if (!slices_.empty()) vkFreeCommandBuffers(context_.device(), command_pool_, static_cast<uint32_t>(slices_.size()), slices_.data());
+  if (!slices_.empty())
+    vkFreeCommandBuffers(context_.device(), command_pool_, static_cast<uint32_t>(slices_.size()), slices_.data());
   vkDestroyDescriptorPool(context_.device(), sets_, nullptr);
   for (const View& view : views_) vkDestroyBufferView(context_.device(), view.handle, nullptr);
   vkDestroyQueryPool(context_.device(), queries_, nullptr);
@@ -75,7 +81,8 @@ void Recording::make_pool(std::span<const Command> commands) {
     ++sets;
     for (const Descriptor& d : table_.find(dispatch->kernel)->descriptors) {
       const VkDescriptorType type = descriptor_type(d);
-      const auto same = std::find_if(sizes.begin(), sizes.end(), [&](const VkDescriptorPoolSize& size) { return size.type == type; });
+      const auto same =
+          std::find_if(sizes.begin(), sizes.end(), [&](const VkDescriptorPoolSize& size) { return size.type == type; });
       same == sizes.end() ? void(sizes.push_back({type, 1})) : void(++same->descriptorCount);
     }
   }

@@ -165,8 +165,10 @@ uint64_t Transfers::download_later(BufferId id, uint64_t offset, std::byte* targ
   const uint64_t ticket = submit(VK_NULL_HANDLE);
   queue_.when_done(ticket, [this, slot, target, bytes] {
     std::memcpy(target, slot.mapped, bytes);
-    if (later_.size() < kept_slots && slot.bytes <= chunk_bytes) later_.push_back(slot);
-    else memory_.destroy(slot);
+    if (later_.size() < kept_slots && slot.bytes <= chunk_bytes)
+      later_.push_back(slot);
+    else
+      memory_.destroy(slot);
   });
   return ticket;
 }

@@ -24,8 +24,8 @@ class Transfers {
   ~Transfers();
 
   void upload(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes);
-  // As upload(); nothing enqueued after ticket `after` touches the bytes. Where memory is mapped and that submission has finished they are written in place, while
-  // later ones run. Else they ride in front of the next submission.
+  // As upload(); nothing enqueued after ticket `after` touches the bytes. Where memory is mapped and that submission
+  // has finished they are written in place, while later ones run. Else they ride in front of the next submission.
   void upload_beside(BufferId id, uint64_t offset, const std::byte* source, uint64_t bytes, uint64_t after);
   // Waits for everything enqueued before.
   void download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
@@ -62,7 +62,7 @@ class Transfers {
   uint64_t open_bytes_ = 0;
   Hazards open_hazards_;
   std::optional<Buffer> ring_, readback_;
-  std::vector<Buffer> later_;  // readback buffers of finished download_later() calls, to be used again
+  std::vector<Buffer> later_;     // readback buffers of finished download_later() calls, to be used again
   uint64_t head_ = 0, tail_ = 0;  // bytes ever reserved and released; the ring holds what lies between
   std::deque<RingMark> marks_;
 };

@@ -17,7 +17,8 @@ namespace heddle {
 bool vulkan_validation_active();
 // The messages (warnings and errors) so far, oldest first; at most the first 1000 are kept.
 std::vector<std::string> vulkan_validation_messages();
-// True when commands and objects carry names for the tools of vendors (VK_EXT_debug_utils): where the loader has the extension.
+// True when commands and objects carry names for the tools of vendors (VK_EXT_debug_utils): where the loader has the
+// extension.
 bool vulkan_labels_active();
 // Forgets the messages; for a test that provokes one.
 void clear_vulkan_validation_messages();

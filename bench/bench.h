@@ -1,17 +1,19 @@
 // Benchmarks: Heddle's kernels as a step replays them, beside peers and the machine's bounds, measured in the same run.
 //
-// Vocabulary. A *family* (matmul, softmax, ...) reads the text of a case ("1024x512x64") and knows its standard cases, dtypes and peers: one file
-// bench/cases_<family>.cpp with one function `Family <name>_family()`, listed in bench/families.cpp. A *case* knows its flops and bytes and makes a
-// *workload*: random inputs on a device, a function that records Heddle's expression, the peers' prepared calls, and optionally its own check.
-// bench/run.h measures a case and gives a *row*; suites and tools/bench.cpp print rows.
+// Vocabulary. A *family* (matmul, softmax, ...) reads the text of a case ("1024x512x64") and knows its standard cases,
+// dtypes and peers: one file bench/cases_<family>.cpp with one function `Family <name>_family()`, listed in
+// bench/families.cpp. A *case* knows its flops and bytes and makes a *workload*: random inputs on a device, a function
+// that records Heddle's expression, the peers' prepared calls, and optionally its own check. bench/run.h measures a
+// case and gives a *row*; suites and tools/bench.cpp print rows.
 //
-// Method: random data; Heddle's expression is evaluated once and checked (against the peers' results, else against the reference evaluator where that is
-// quick, else by the case's own check): a wrong result is an error, not a figure. Then Heddle's recorded step is replayed, as peers call a primitive that
-// was created once. Warm-up; at least ten repetitions; a repetition repeats the call until it has run for a few milliseconds and ends when the device has
-// finished; Heddle, peers and the kernel that measures the bound take turns, repetition by repetition, in rotating order, each after a short rest so that
-// no thread pool of the others still spins. Medians and quartiles are reported; a ratio is the median over repetitions of peer seconds / Heddle seconds:
-// above 1, Heddle is faster.
-// Thread safety: none.
+// Method: random data; Heddle's expression is evaluated once and checked (against the peers' results, else against the
+// reference evaluator where that is quick, else by the case's own check): a wrong result is an error, not a figure.
+// Then Heddle's recorded step is replayed, as peers call a primitive that was created once. Warm-up; at least ten
+// repetitions; a repetition repeats the call until it has run for a few milliseconds and ends when the device has
+// finished; Heddle, peers and the kernel that measures the bound take turns, repetition by repetition, in rotating
+// order, each after a short rest so that no thread pool of the others still spins. Medians and quartiles are reported;
+// a ratio is the median over repetitions of peer seconds / Heddle seconds: above 1, Heddle is faster. Thread safety:
+// none.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,8 @@
 
 namespace heddle::bench {
 
-// What limits a case: `compute` floating-point peak, `copy` bandwidth of reading and writing, `read` of reading only, `none` nothing that is measured.
+// What limits a case: `compute` floating-point peak, `copy` bandwidth of reading and writing, `read` of reading only,
+// `none` nothing that is measured.
 enum class Bound : uint8_t { compute, copy, read, none };
 std::string_view name_of(Bound bound);
 
@@ -34,12 +37,14 @@ std::string_view name_of(Bound bound);
 struct PeerCall {
   std::string peer;
   std::function<void()> call;
-  std::function<std::vector<float>()> result;  // of the latest call: what Heddle's first result should be; empty: not compared
-  double settle_seconds = 4e-3;                // how long its threads spin after a call
+  std::function<std::vector<float>()>
+      result;                    // of the latest call: what Heddle's first result should be; empty: not compared
+  double settle_seconds = 4e-3;  // how long its threads spin after a call
 };
 
 struct Workload {
-  // Records Heddle's side and returns the tensors to evaluate (none when it evaluated by itself, as an optimizer's step does). Called several times.
+  // Records Heddle's side and returns the tensors to evaluate (none when it evaluated by itself, as an optimizer's step
+  // does). Called several times.
   std::function<std::vector<Tensor>()> run;
   std::vector<PeerCall> peers;
   // Own check of the first evaluation's results (row-major, as floats): empty text when right. Optional.
@@ -56,20 +61,24 @@ struct Environment {
 struct Case {
   std::string family, name;
   DType dtype = DType::f32;
-  double flops = 0;  // the algorithm's, not the kernel's: 2 M N K
-  double bytes = 0;  // least traffic: every input read once, every output written once
+  double flops = 0;           // the algorithm's, not the kernel's: 2 M N K
+  double bytes = 0;           // least traffic: every input read once, every output written once
   double largest_bytes = 0;   // of one tensor
   double resident_bytes = 0;  // of all tensors, with room for the checks on the host
   Bound bound = Bound::compute;
   double tolerance = 1e-5;  // largest error of a result / largest magnitude of the expected result
-  bool stateful = false;    // running it changes what it computes (an optimizer): results are only checked after the first run
+  bool stateful =
+      false;  // running it changes what it computes (an optimizer): results are only checked after the first run
   std::function<Workload(const Environment&)> make;
-  // Instead of a workload: a figure of the host, in seconds, one sample a repetition or more. Such a case also runs on null:0.
+  // Instead of a workload: a figure of the host, in seconds, one sample a repetition or more. Such a case also runs on
+  // null:0.
   std::function<std::vector<double>(DeviceContext&, int repetitions)> host;
 
   // Adds a tensor to largest_bytes, resident_bytes and, `passes` times, to bytes.
   Case& tensor(std::span<const int64_t> shape, DType type, double passes = 1);
-  Case& tensor(std::initializer_list<int64_t> shape, DType type, double passes = 1) { return tensor(std::span(shape.begin(), shape.size()), type, passes); }
+  Case& tensor(std::initializer_list<int64_t> shape, DType type, double passes = 1) {
+    return tensor(std::span(shape.begin(), shape.size()), type, passes);
+  }
 };
 
 struct Family {
@@ -93,7 +102,8 @@ std::vector<std::string> known_peers();
 void check_peers(std::span<const std::string> names);
 
 // ---- inputs.cpp: for families
-// "1024x512x64" -> {1024, 512, 64}; ValueError "[bench] case 'x' is not of the form MxNxK". Every size is at least 1 and below 2^31.
+// "1024x512x64" -> {1024, 512, 64}; ValueError "[bench] case 'x' is not of the form MxNxK". Every size is at least 1
+// and below 2^31.
 std::vector<int64_t> parse_sizes(std::string_view family, const std::string& text, size_t count, std::string_view form);
 // Values in [-0.5, 0.5), the same for every device and peer.
 std::vector<float> random_floats(int64_t count, uint32_t stream);

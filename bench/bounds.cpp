@@ -12,8 +12,8 @@
 #include <thread>
 
 #include "core/base/error.h"
-#include "core/run/replay.h"
 #include "core/dialect/kernel_file.h"
+#include "core/run/replay.h"
 
 namespace heddle::bench {
 namespace {
@@ -138,21 +138,32 @@ std::vector<Candidate> candidates(const Caps& caps, std::string_view kind) {
   const bool loops = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl;
   const bool cpu = caps.device_class == DeviceClass::cpu;
   if (kind == "peak") {
-    if (loops) return {{{{"VW", 16}, {"ACC", 12}}, "12 float16"}, {{{"VW", 16}, {"ACC", 24}}, "24 float16"}, {{{"VW", 8}, {"ACC", 12}}, "12 float8"}};
-    if (cpu) return {{{{"LANES", 8}, {"ACC", 8}}, "8 lanes of 8"}, {{{"LANES", 8}, {"VW", 4}, {"ACC", 4}}, "8 lanes of 4 vec4"}};
+    if (loops)
+      return {{{{"VW", 16}, {"ACC", 12}}, "12 float16"},
+              {{{"VW", 16}, {"ACC", 24}}, "24 float16"},
+              {{{"VW", 8}, {"ACC", 12}}, "12 float8"}};
+    if (cpu)
+      return {{{{"LANES", 8}, {"ACC", 8}}, "8 lanes of 8"},
+              {{{"LANES", 8}, {"VW", 4}, {"ACC", 4}}, "8 lanes of 4 vec4"}};
     return {{{{"LANES", 256}, {"ACC", 8}}, "256 lanes of 8"}, {{{"LANES", 256}, {"ACC", 16}}, "256 lanes of 16"}};
   }
   const int64_t per = kind == "copy" ? 1024 : 256;
-  if (loops && kind == "copy") return {{{{"VW", 16}, {"PER", per}}, "kernel, float16"}, {{{"VW", 16}, {"PER", per}, {"LINES", 1}}, "kernel, streaming stores"}};
+  if (loops && kind == "copy")
+    return {{{{"VW", 16}, {"PER", per}}, "kernel, float16"},
+            {{{"VW", 16}, {"PER", per}, {"LINES", 1}}, "kernel, streaming stores"}};
   if (loops) return {{{{"VW", 16}, {"PER", per}}, "kernel, float16"}};
   const int64_t few = 4;
-  if (cpu) return {{{{"LANES", 8}, {"VW", 4}, {"PER", per}}, "kernel, 8 lanes of vec4"}, {{{"LANES", 64}, {"VW", 4}, {"PER", few}}, "kernel, 64 lanes of vec4"}};
-  return {{{{"LANES", 256}, {"VW", 4}, {"PER", few}}, "kernel, 256 lanes of vec4"}, {{{"LANES", 256}, {"PER", few}}, "kernel, 256 lanes"}};
+  if (cpu)
+    return {{{{"LANES", 8}, {"VW", 4}, {"PER", per}}, "kernel, 8 lanes of vec4"},
+            {{{"LANES", 64}, {"VW", 4}, {"PER", few}}, "kernel, 64 lanes of vec4"}};
+  return {{{{"LANES", 256}, {"VW", 4}, {"PER", few}}, "kernel, 256 lanes of vec4"},
+          {{{"LANES", 256}, {"PER", few}}, "kernel, 256 lanes"}};
 }
 
 // A launch of a probe kernel on its own buffers: src and dst of `floats` floats.
-Side launch(DeviceContext& device, const KernelFile& file, const Bindings& tunables, const std::vector<StoragePtr>& buffers,
-            const std::vector<uint32_t>& constants, std::array<uint32_t, 3> groups) {
+Side launch(DeviceContext& device, const KernelFile& file, const Bindings& tunables,
+            const std::vector<StoragePtr>& buffers, const std::vector<uint32_t>& constants,
+            std::array<uint32_t, 3> groups) {
   KernelFile::Options options;
   options.tunables = tunables;
   Dispatch dispatch;
@@ -185,8 +196,10 @@ Side host_copy(std::shared_ptr<std::vector<float>> src, std::shared_ptr<std::vec
             const size_t part = (src->size() + threads - 1) / threads;
             const auto copy = [&](size_t t) {
               const size_t begin = std::min(src->size(), t * part), end = std::min(src->size(), begin + part);
-              if (stream) stream_copy(dst->data() + begin, src->data() + begin, end - begin);
-              else std::memcpy(dst->data() + begin, src->data() + begin, (end - begin) * sizeof(float));
+              if (stream)
+                stream_copy(dst->data() + begin, src->data() + begin, end - begin);
+              else
+                std::memcpy(dst->data() + begin, src->data() + begin, (end - begin) * sizeof(float));
             };
             std::vector<std::thread> others;
             for (size_t t = 1; t < threads; ++t) others.emplace_back(copy, t);
@@ -228,21 +241,25 @@ Probe Bounds::make_compute() {
 }
 
 Probe Bounds::make_bandwidth(Bound bound, uint64_t floats) {
-  static const KernelFile copy_file = KernelFile::parse(copy_text, "bench/copy"), read_file = KernelFile::parse(read_text, "bench/read");
+  static const KernelFile copy_file = KernelFile::parse(copy_text, "bench/copy"),
+                          read_file = KernelFile::parse(read_text, "bench/read");
   const bool copy = bound == Bound::copy;
   const KernelFile& file = copy ? copy_file : read_file;
   const Caps& caps = device_.caps();
   const double bytes = static_cast<double>(floats) * (copy ? 8 : 4);
-  const StoragePtr src = device_.allocate(floats * 4), dst = device_.allocate(copy ? floats * 4 : std::max<uint64_t>(floats / 4, 1024));
+  const StoragePtr src = device_.allocate(floats * 4),
+                   dst = device_.allocate(copy ? floats * 4 : std::max<uint64_t>(floats / 4, 1024));
   const std::vector<float> values(floats, 0.5f);
   device_.write(*src, 0, values.data(), floats * 4);
   Probe best;
   double least = INFINITY;
   for (const Candidate& c : candidates(caps, copy ? "copy" : "read")) {
     const auto groups = file.groups(c.tunables, {{"COUNT", static_cast<int64_t>(floats)}});
-    offer(best, least, {launch(device_, file, c.tunables, {src, dst}, {static_cast<uint32_t>(floats)}, groups), bytes, c.how});
+    offer(best, least,
+          {launch(device_, file, c.tunables, {src, dst}, {static_cast<uint32_t>(floats)}, groups), bytes, c.how});
   }
-  if (copy) offer(best, least, {side_of(device_, Copy{src->binding(), dst->binding()}, {src, dst}), bytes, "copy command"});
+  if (copy)
+    offer(best, least, {side_of(device_, Copy{src->binding(), dst->binding()}, {src, dst}), bytes, "copy command"});
   if (copy && caps.device_class == DeviceClass::cpu) {
     const auto from = std::make_shared<std::vector<float>>(values), to = std::make_shared<std::vector<float>>(floats);
     offer(best, least, {host_copy(from, to, false), bytes, "memcpy on all cores"});
@@ -275,7 +292,8 @@ double Bounds::rate(Bound bound, const Timing& timing) {
   if (!measurable()) return 0;
   // Bandwidth of memory, not of a cache: at least 64 MiB of traffic.
   constexpr double large = 64 << 20;
-  const auto found = std::find_if(rates_.rbegin(), rates_.rend(), [&](const auto& r) { return r.first.first == bound; });
+  const auto found =
+      std::find_if(rates_.rbegin(), rates_.rend(), [&](const auto& r) { return r.first.first == bound; });
   if (found == rates_.rend() || (bound != Bound::compute && found->first.second < large)) {
     const Probe* p = probe(bound, 2 * large);
     add(bound, p->amount, measure({p->side}, timing)[0]);

@@ -1,8 +1,9 @@
 // What a device can do at best, measured beside the cases: floating-point peak, copy and read bandwidth.
 //
-// Purpose: the roof of the roofline. Each probe is the best of several candidates, chosen when it is first asked for: kernels of multiply-adds in registers
-// with different numbers and widths of accumulators; the device's copy command, copy kernels and, where the device is the CPU, memcpy on all cores; kernels
-// that add up what they read. Invariants: a probe's bytes count what is read and what is written once each. Thread safety: none.
+// Purpose: the roof of the roofline. Each probe is the best of several candidates, chosen when it is first asked for:
+// kernels of multiply-adds in registers with different numbers and widths of accumulators; the device's copy command,
+// copy kernels and, where the device is the CPU, memcpy on all cores; kernels that add up what they read. Invariants: a
+// probe's bytes count what is read and what is written once each. Thread safety: none.
 #pragma once
 
 #include <map>
@@ -26,9 +27,11 @@ class Bounds {
   ~Bounds();
   // False for devices that take no kernels.
   bool measurable() const;
-  // Null when there is none. Bandwidth is probed with about `bytes` bytes of traffic, so that what fits a cache is compared with what fits a cache.
+  // Null when there is none. Bandwidth is probed with about `bytes` bytes of traffic, so that what fits a cache is
+  // compared with what fits a cache.
   const Probe* probe(Bound bound, double bytes);
-  // Every figure measured so far (flops/s or bytes/s), by the size it was measured with; add() is called after each case.
+  // Every figure measured so far (flops/s or bytes/s), by the size it was measured with; add() is called after each
+  // case.
   void add(Bound bound, double amount, const std::vector<double>& seconds);
   // Median of the figures of the largest size; measures when there is none.
   double rate(Bound bound, const Timing& timing);

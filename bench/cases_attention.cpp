@@ -35,7 +35,8 @@ Tensor fused(const Inputs& in) {
 // One query sees all keys; those of a group of heads are rows of one product.
 Tensor decoded(const Inputs& in) {
   const Shape stacked{in[0].dim(0), in[1].dim(1), in[0].dim(1) / in[1].dim(1), in[0].dim(3)};
-  const Tensor scores = matmul(reshape(in[0], stacked), transpose(in[1])) * (1 / std::sqrt(static_cast<double>(in[0].dim(3))));
+  const Tensor scores =
+      matmul(reshape(in[0], stacked), transpose(in[1])) * (1 / std::sqrt(static_cast<double>(in[0].dim(3))));
   return reshape(matmul(softmax(scores), in[2]), in[0].shape());
 }
 
@@ -78,7 +79,8 @@ constexpr std::string_view form = "BxHxTxD, grad:BxHxTxD or decode:BxHxJxTxD";
 Case parse_decode(const std::string& name, DType dtype) {
   const std::vector<int64_t> size = parse_sizes("attention", name.substr(7), 5, form);
   const int64_t b = size[0], h = size[1], j = size[2], t = size[3], d = size[4];
-  if (j == 0 || h % j != 0) throw ValueError(fmt::format("[bench] {} query heads are no multiple of {} key heads", h, j));
+  if (j == 0 || h % j != 0)
+    throw ValueError(fmt::format("[bench] {} query heads are no multiple of {} key heads", h, j));
   Case c;
   c.tensor({b, h, 1, d}, dtype, 2).tensor({b, j, t, d}, dtype);
   c.flops = 4.0 * static_cast<double>(b * h * t * d);
@@ -88,7 +90,8 @@ Case parse_decode(const std::string& name, DType dtype) {
   c.make = [=](const Environment& env) {
     std::vector<Tensor> x;
     const Shape shapes[] = {{b, h, 1, d}, {b, j, t, d}, {b, j, t, d}};
-    for (const Shape& shape : shapes) x.push_back(random_tensor(shape, dtype, static_cast<uint32_t>(x.size() + 1), env.device));
+    for (const Shape& shape : shapes)
+      x.push_back(random_tensor(shape, dtype, static_cast<uint32_t>(x.size() + 1), env.device));
     Workload w;
     w.run = [=] { return std::vector<Tensor>{fused(cache(x))}; };
     add_unfused(env, w, [=] { return std::vector<Tensor>{unfused(cache(x))}; });
@@ -105,7 +108,8 @@ Case parse(const std::string& name, DType dtype) {
   Case c;
   c.tensor({b, t, 3, h, d}, dtype, gradient ? 2 : 1).tensor({b, h, t, d}, dtype);
   // Two products forward and five more for the gradient, half of each hidden.
-  c.flops = (gradient ? 7.0 : 2.0) * static_cast<double>(b * h) * static_cast<double>(t) * static_cast<double>(t) * static_cast<double>(d);
+  c.flops = (gradient ? 7.0 : 2.0) * static_cast<double>(b * h) * static_cast<double>(t) * static_cast<double>(t) *
+            static_cast<double>(d);
   c.bound = Bound::compute;
   c.tolerance = tolerance_of(dtype);
   c.make = [=](const Environment& env) {
@@ -123,9 +127,13 @@ Case parse(const std::string& name, DType dtype) {
 }  // namespace
 
 Family attention_family() {
-  return {"attention", "BxHxTxD (causal, forward), grad:BxHxTxD (forward and backward) or decode:BxHxJxTxD (one query of H heads over T keys of J)",
+  return {"attention",
+          "BxHxTxD (causal, forward), grad:BxHxTxD (forward and backward) or decode:BxHxJxTxD (one query of H heads "
+          "over T keys of J)",
           {"4x8x1024x64", "grad:4x8x1024x64", "1x8x333x80", "decode:1x8x8x8192x64", "decode:1x8x1x8192x64"},
-          {DType::f32, DType::f16, DType::bf16}, {"unfused"}, parse};
+          {DType::f32, DType::f16, DType::bf16},
+          {"unfused"},
+          parse};
 }
 
 }  // namespace heddle::bench

@@ -1,5 +1,6 @@
-// dispatch: what a launch costs: N tiny kernels, each of which needs the one before, one submission each. Replayed it is the cost of submission and launch;
-// with --loop, recording and lookup are added. record_per_op and replay_per_step are host time (host_time.cpp); on null:0 there is nothing else to measure.
+// dispatch: what a launch costs: N tiny kernels, each of which needs the one before, one submission each. Replayed it
+// is the cost of submission and launch; with --loop, recording and lookup are added. record_per_op and replay_per_step
+// are host time (host_time.cpp); on null:0 there is nothing else to measure.
 #include "bench/bench.h"
 #include "core/base/error.h"
 #include "core/functions/functions.h"
@@ -41,6 +42,13 @@ Case parse(const std::string& name, DType dtype) {
 
 }  // namespace
 
-Family dispatch_family() { return {"dispatch", "KERNELS, record_per_op or replay_per_step", {"record_per_op", "replay_per_step", "1", "64"}, {DType::f32}, {}, parse}; }
+Family dispatch_family() {
+  return {"dispatch",
+          "KERNELS, record_per_op or replay_per_step",
+          {"record_per_op", "replay_per_step", "1", "64"},
+          {DType::f32},
+          {},
+          parse};
+}
 
 }  // namespace heddle::bench

@@ -1,5 +1,6 @@
-// generate: seconds for a token of a GPT with a cache, as a program meets them: the step on the device, the host's part, and reading each token. Greedy, random weights, behind a
-// prompt of one token; the figure is the time of LENGTH tokens / LENGTH.
+// generate: seconds for a token of a GPT with a cache, as a program meets them: the step on the device, the host's
+// part, and reading each token. Greedy, random weights, behind a prompt of one token; the figure is the time of LENGTH
+// tokens / LENGTH.
 #include <chrono>
 #include <memory>
 
@@ -11,7 +12,8 @@
 namespace heddle::bench {
 namespace {
 
-std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype, DeviceContext& device, int repetitions) {
+std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype, DeviceContext& device,
+                                      int repetitions) {
   Generator generator{.seed = 1};
   nn::Gpt model(options, &device, &generator);
   model.eval();
@@ -29,20 +31,33 @@ std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype
 
 Case parse(const std::string& name, DType dtype) {
   const std::vector<int64_t> sizes = parse_sizes("generate", name, 5, "LENGTHxLAYERSxWIDTHxHEADSxVOCABULARY");
-  const nn::GptOptions options{.vocabulary = sizes[4], .context = sizes[0], .layers = sizes[1], .heads = sizes[3], .width = sizes[2], .dropout = 0};
-  if (options.width % options.heads != 0) throw ValueError("[bench] generate case '" + name + "': the heads do not divide the width");
+  const nn::GptOptions options{.vocabulary = sizes[4],
+                               .context = sizes[0],
+                               .layers = sizes[1],
+                               .heads = sizes[3],
+                               .width = sizes[2],
+                               .dropout = 0};
+  if (options.width % options.heads != 0)
+    throw ValueError("[bench] generate case '" + name + "': the heads do not divide the width");
   Case c;
   c.tensor({options.vocabulary, options.width}, dtype);
   c.tensor({options.layers, 12 * options.width, options.width}, dtype);
   c.bound = Bound::none;
-  c.host = [=](DeviceContext& device, int repetitions) { return seconds_per_token(options, dtype, device, repetitions); };
+  c.host = [=](DeviceContext& device, int repetitions) {
+    return seconds_per_token(options, dtype, device, repetitions);
+  };
   return c;
 }
 
 }  // namespace
 
 Family generate_family() {
-  return {"generate", "LENGTHxLAYERSxWIDTHxHEADSxVOCABULARY", {"256x4x128x4x65", "512x6x384x6x65", "64x12x768x12x50257"}, {DType::f32, DType::f16, DType::bf16}, {}, parse};
+  return {"generate",
+          "LENGTHxLAYERSxWIDTHxHEADSxVOCABULARY",
+          {"256x4x128x4x65", "512x6x384x6x65", "64x12x768x12x50257"},
+          {DType::f32, DType::f16, DType::bf16},
+          {},
+          parse};
 }
 
 }  // namespace heddle::bench

@@ -5,8 +5,8 @@
 
 #include "bench/bench.h"
 #include "core/base/error.h"
-#include "core/run/replay.h"
 #include "core/inspect/saved_launch.h"
+#include "core/run/replay.h"
 
 namespace heddle::bench {
 namespace {
@@ -17,8 +17,11 @@ constexpr double much_computing = 16;
 Case parse(const std::string& name, DType) {
   const std::optional<SavedLaunch> found = load_launch(name);
   if (!found) {
-    throw ValueError(fmt::format("[bench] no launch '{}' is kept; ids come from lines of HEDDLE_DEBUG=1, `heddle bench --verbose` and `heddle profile --json`, and last as long "
-                                 "as the disk cache of this version of Heddle (heddle cache)", name));
+    throw ValueError(
+        fmt::format("[bench] no launch '{}' is kept; ids come from lines of HEDDLE_DEBUG=1, `heddle bench --verbose` "
+                    "and `heddle profile --json`, and last as long "
+                    "as the disk cache of this version of Heddle (heddle cache)",
+                    name));
   }
   const auto saved = std::make_shared<SavedLaunch>(*found);
   Case c;

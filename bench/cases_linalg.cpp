@@ -13,7 +13,8 @@ namespace {
 
 constexpr const char* form = "cholesky:BATCHxN, solve:..., qr:..., eigh:... or svd:...";
 
-// Operations of the leading order for an n x n matrix (Golub and Van Loan); of the iterative ones those of reduction and accumulation, as LAPACK counts them.
+// Operations of the leading order for an n x n matrix (Golub and Van Loan); of the iterative ones those of reduction
+// and accumulation, as LAPACK counts them.
 double operations(const std::string& kind, double n) {
   const double cube = n * n * n;
   if (kind == "cholesky") return cube / 3;
@@ -89,7 +90,9 @@ Case parse_fft(const std::string& name, DType dtype) {
     const Tensor x = random_tensor({size[0], size[1], 2}, dtype, 1, env.device);
     Workload w;
     w.run = [=] { return std::vector<Tensor>{fft(x)}; };
-    w.check = [=](const std::vector<std::vector<float>>& results) { return difference(floats_of(ifft(Tensor::from_vector(results[0], x.shape(), &x.device()))), floats_of(x), 1e-5); };
+    w.check = [=](const std::vector<std::vector<float>>& results) {
+      return difference(floats_of(ifft(Tensor::from_vector(results[0], x.shape(), &x.device()))), floats_of(x), 1e-5);
+    };
     return w;
   };
   return c;
@@ -104,6 +107,8 @@ Family linalg_family() {
   }
   return {"linalg", form, standard, {DType::f32}, {}, parse_linalg};
 }
-Family fft_family() { return {"fft", "ROWSxLENGTH", {"64x4096", "512x256", "64x1000", "8x65536"}, {DType::f32}, {}, parse_fft}; }
+Family fft_family() {
+  return {"fft", "ROWSxLENGTH", {"64x4096", "512x256", "64x1000", "8x65536"}, {DType::f32}, {}, parse_fft};
+}
 
 }  // namespace heddle::bench

@@ -22,7 +22,8 @@ MatmulShape parse_shape(const std::string& text, DType dtype) {
   }
   if (const size_t colon = rest.find(':'); colon != std::string::npos) {
     const std::string layout = rest.substr(0, colon);
-    if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt") throw ValueError(fmt::format("[bench] matmul case '{}' is not of the form {}", text, form));
+    if (layout != "nn" && layout != "nt" && layout != "tn" && layout != "tt")
+      throw ValueError(fmt::format("[bench] matmul case '{}' is not of the form {}", text, form));
     s.transpose_a = layout[0] == 't';
     s.transpose_b = layout[1] == 't';
     rest = rest.substr(colon + 1);
@@ -35,7 +36,8 @@ MatmulShape parse_shape(const std::string& text, DType dtype) {
 }
 
 // Some rows of the result in double precision, from the rounded inputs.
-std::string check_rows(const MatmulShape& s, const std::vector<float>& a, const std::vector<float>& b, const std::vector<float>& c, double tolerance) {
+std::string check_rows(const MatmulShape& s, const std::vector<float>& a, const std::vector<float>& b,
+                       const std::vector<float>& c, double tolerance) {
   const int64_t rows[] = {0, s.m / 2, s.m - 1};
   for (const int64_t batch : {int64_t{0}, s.batch - 1}) {
     for (const int64_t m : rows) {
@@ -47,7 +49,8 @@ std::string check_rows(const MatmulShape& s, const std::vector<float>& a, const 
           sum += static_cast<double>(a[static_cast<size_t>(at_a)]) * b[static_cast<size_t>(at_b)];
         }
         const float got = c[static_cast<size_t>((batch * s.m + m) * s.n + n)];
-        if (!(std::abs(got - sum) <= tolerance * std::sqrt(static_cast<double>(s.k)))) return fmt::format("({}, {}, {}) is {}, expected {}", batch, m, n, got, sum);
+        if (!(std::abs(got - sum) <= tolerance * std::sqrt(static_cast<double>(s.k))))
+          return fmt::format("({}, {}, {}) is {}, expected {}", batch, m, n, got, sum);
       }
     }
   }
@@ -92,8 +95,11 @@ Workload make_workload(const MatmulShape& s, double tolerance, const Environment
 Case parse(const std::string& name, DType dtype) {
   const MatmulShape s = parse_shape(name, dtype);
   Case c;
-  c.flops = 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) * static_cast<double>(s.k);
-  c.tensor({s.batch, s.m, s.k}, dtype).tensor({s.batch, s.k, s.n}, dtype).tensor({s.batch, s.m, s.n}, dtype == DType::i8 ? DType::i32 : dtype);
+  c.flops = 2.0 * static_cast<double>(s.batch) * static_cast<double>(s.m) * static_cast<double>(s.n) *
+            static_cast<double>(s.k);
+  c.tensor({s.batch, s.m, s.k}, dtype)
+      .tensor({s.batch, s.k, s.n}, dtype)
+      .tensor({s.batch, s.m, s.n}, dtype == DType::i8 ? DType::i32 : dtype);
   // A product of a matrix and a vector reads more than it computes; one over a short inner dimension writes more.
   c.bound = s.k < 8 ? Bound::copy : std::min(s.m, s.n) < 8 ? Bound::read : Bound::compute;
   // Of values below 0.25: sums of K products have magnitude sqrt(K), rounded to the dtype.

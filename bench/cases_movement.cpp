@@ -13,10 +13,12 @@ Case parse_transpose(const std::string& name, DType dtype) {
   constexpr std::string_view form = "[BATCH*]ROWSxCOLUMNS";
   const size_t star = name.find('*');
   const int64_t batch = star == std::string::npos ? 1 : parse_sizes("transpose", name.substr(0, star), 1, form)[0];
-  const std::vector<int64_t> size = parse_sizes("transpose", star == std::string::npos ? name : name.substr(star + 1), 2, form);
+  const std::vector<int64_t> size =
+      parse_sizes("transpose", star == std::string::npos ? name : name.substr(star + 1), 2, form);
   Case c;
   c.tensor({batch, size[0], size[1]}, dtype, 2);
-  c.flops = static_cast<double>(batch * size[0]) * static_cast<double>(size[1]);  // an element moved counts as an operation
+  c.flops =
+      static_cast<double>(batch * size[0]) * static_cast<double>(size[1]);  // an element moved counts as an operation
   c.bound = Bound::copy;
   c.tolerance = 0;
   c.make = [=](const Environment& env) {
@@ -33,7 +35,8 @@ Case parse_transpose(const std::string& name, DType dtype) {
 Case parse_gather(const std::string& name, DType dtype) {
   constexpr std::string_view form = "INDICESxWIDTH@ROWS";
   const size_t at = name.find('@');
-  if (at == std::string::npos) throw ValueError("[bench] gather case '" + name + "' is not of the form " + std::string(form));
+  if (at == std::string::npos)
+    throw ValueError("[bench] gather case '" + name + "' is not of the form " + std::string(form));
   const std::vector<int64_t> size = parse_sizes("gather", name.substr(0, at), 2, form);
   const int64_t rows = parse_sizes("gather", name.substr(at + 1), 1, form)[0];
   Case c;
@@ -61,7 +64,8 @@ Case parse_movement(const std::string& name, DType dtype) {
   }
   const std::vector<int64_t> size = parse_sizes("movement", name.substr(colon + 1), 2, form);
   const int64_t rows = size[0], columns = size[1];
-  if (op == "slice" && columns < 3) throw ValueError("[bench] movement case '" + name + "': a slice leaves out the first and the last column");
+  if (op == "slice" && columns < 3)
+    throw ValueError("[bench] movement case '" + name + "': a slice leaves out the first and the last column");
   Case c;
   if (op == "concat") {
     c.tensor({2, rows, columns}, dtype).tensor({rows, 2 * columns}, dtype);
@@ -74,7 +78,8 @@ Case parse_movement(const std::string& name, DType dtype) {
   c.bound = Bound::copy;
   c.tolerance = 0;
   c.make = [=](const Environment& env) {
-    const Tensor x = random_tensor({rows, columns}, dtype, 1, env.device), y = op == "concat" ? random_tensor({rows, columns}, dtype, 2, env.device) : x;
+    const Tensor x = random_tensor({rows, columns}, dtype, 1, env.device),
+                 y = op == "concat" ? random_tensor({rows, columns}, dtype, 2, env.device) : x;
     Workload w;
     w.run = [=]() -> std::vector<Tensor> {
       if (op == "concat") return {concat({x, y}, 1)};
@@ -105,10 +110,24 @@ Case parse_copy(const std::string& name, DType dtype) {
 
 }  // namespace
 
-Family transpose_family() { return {"transpose", "[BATCH*]ROWSxCOLUMNS", {"4096x4096", "1000x1003", "4099x4093", "48*512x64", "16*64x3136", "16*3136x64"}, types, {}, parse_transpose}; }
-Family gather_family() { return {"gather", "INDICESxWIDTH@ROWS", {"16384x256@50000", "65536x64@32000"}, types, {}, parse_gather}; }
+Family transpose_family() {
+  return {"transpose",
+          "[BATCH*]ROWSxCOLUMNS",
+          {"4096x4096", "1000x1003", "4099x4093", "48*512x64", "16*64x3136", "16*3136x64"},
+          types,
+          {},
+          parse_transpose};
+}
+Family gather_family() {
+  return {"gather", "INDICESxWIDTH@ROWS", {"16384x256@50000", "65536x64@32000"}, types, {}, parse_gather};
+}
 Family movement_family() {
-  return {"movement", "concat|pad|slice|flip:ROWSxCOLUMNS", {"concat:4096x2048", "concat:4096x1001", "pad:4096x4096", "slice:4096x4096", "flip:4096x4096"}, types, {}, parse_movement};
+  return {"movement",
+          "concat|pad|slice|flip:ROWSxCOLUMNS",
+          {"concat:4096x2048", "concat:4096x1001", "pad:4096x4096", "slice:4096x4096", "flip:4096x4096"},
+          types,
+          {},
+          parse_movement};
 }
 Family copy_family() { return {"copy", "N (y = -x)", {"16777216", "65536"}, types, {}, parse_copy}; }
 

@@ -1,5 +1,5 @@
-// optimizer: one step of an optimizer over many tensors, as one submission. adamw:TENSORSxELEMENTS; clip-adamw:... with the global norm and the
-// clip at it. Gradients are tensors of their own, made by one step, as backward() leaves them.
+// optimizer: one step of an optimizer over many tensors, as one submission. adamw:TENSORSxELEMENTS; clip-adamw:... with
+// the global norm and the clip at it. Gradients are tensors of their own, made by one step, as backward() leaves them.
 #include <algorithm>
 #include <memory>
 
@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::string_view form = "adamw:TENSORSxELEMENTS, adam:..., lion:... or sgd:..., each also as clip-...";
 
-// Passes over the parameters: read gradient, parameter and states, write parameter and states; clipping reads the gradients once more.
+// Passes over the parameters: read gradient, parameter and states, write parameter and states; clipping reads the
+// gradients once more.
 struct Kind {
   std::string_view name;
   double passes, flops;
@@ -70,6 +71,14 @@ Case parse(const std::string& name, DType dtype) {
 
 }  // namespace
 
-Family optimizer_family() { return {"optimizer", std::string(form), {"adamw:200x50000", "clip-adamw:200x50000", "lion:200x50000", "sgd:200x50000", "clip-sgd:200x50000", "adamw:6x18000"}, {DType::f32}, {}, parse}; }
+Family optimizer_family() {
+  return {"optimizer",
+          std::string(form),
+          {"adamw:200x50000", "clip-adamw:200x50000", "lion:200x50000", "sgd:200x50000", "clip-sgd:200x50000",
+           "adamw:6x18000"},
+          {DType::f32},
+          {},
+          parse};
+}
 
 }  // namespace heddle::bench

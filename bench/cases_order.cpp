@@ -61,6 +61,8 @@ Case parse_embedding(const std::string& name, DType dtype) {
 
 Family sort_family() { return {"sort", "ROWSxCOLUMNS", {"1x1048576", "256x4096"}, f32_only, {}, parse_sort}; }
 Family scan_family() { return {"scan", "ROWSxCOLUMNS", {"1x16777216", "4096x1024"}, f32_only, {}, parse_scan}; }
-Family embedding_family() { return {"embedding", "ROWSxWIDTHxINDICES", {"50000x512x8192"}, f32_only, {}, parse_embedding}; }
+Family embedding_family() {
+  return {"embedding", "ROWSxWIDTHxINDICES", {"50000x512x8192"}, f32_only, {}, parse_embedding};
+}
 
 }  // namespace heddle::bench

@@ -52,16 +52,17 @@ Case parse_layernorm(const std::string& name, DType dtype) {
   c.tolerance *= 4;
   c.make = [=](const Environment& env) {
     constexpr float eps = 1e-5f;
-    const Bytes x = random_bytes(size[0] * size[1], dtype, 1), scale = random_bytes(size[1], DType::f32, 2), shift = random_bytes(size[1], DType::f32, 3);
-    const Tensor tx = from(x, {size[0], size[1]}, dtype, env.device), ts = from(scale, {size[1]}, DType::f32, env.device),
+    const Bytes x = random_bytes(size[0] * size[1], dtype, 1), scale = random_bytes(size[1], DType::f32, 2),
+                shift = random_bytes(size[1], DType::f32, 3);
+    const Tensor tx = from(x, {size[0], size[1]}, dtype, env.device),
+                 ts = from(scale, {size[1]}, DType::f32, env.device),
                  tb = from(shift, {size[1]}, DType::f32, env.device);
     Workload w;
-    w.run = [=] {
-      return std::vector<Tensor>{layer_norm(tx, {size[1]}, ts, tb, eps)};
-    };
+    w.run = [=] { return std::vector<Tensor>{layer_norm(tx, {size[1]}, ts, tb, eps)}; };
 #ifdef HEDDLE_PEER_ONEDNN
     if (env.wants("onednn")) {
-      if (auto peer = onednn::layernorm(size[0], size[1], dtype, x, scale, shift, eps)) w.peers.push_back(std::move(*peer));
+      if (auto peer = onednn::layernorm(size[0], size[1], dtype, x, scale, shift, eps))
+        w.peers.push_back(std::move(*peer));
     }
 #endif
     return w;
@@ -97,10 +98,19 @@ Case parse_reduce(const std::string& name, DType dtype) {
 
 }  // namespace
 
-Family softmax_family() { return {"softmax", "ROWSxCOLUMNS", {"4096x1024", "32x10", "512x32000"}, floats, {"onednn"}, parse_softmax}; }
-Family layernorm_family() { return {"layernorm", "ROWSxCOLUMNS", {"4096x1024", "512x128", "32x8192"}, floats, {"onednn"}, parse_layernorm}; }
+Family softmax_family() {
+  return {"softmax", "ROWSxCOLUMNS", {"4096x1024", "32x10", "512x32000"}, floats, {"onednn"}, parse_softmax};
+}
+Family layernorm_family() {
+  return {"layernorm", "ROWSxCOLUMNS", {"4096x1024", "512x128", "32x8192"}, floats, {"onednn"}, parse_layernorm};
+}
 Family reduce_family() {
-  return {"reduce", "N (all), ROWSxCOLUMNS (each row) or cols:ROWSxCOLUMNS", {"67108864", "4096x1024", "cols:4096x1024"}, floats, {}, parse_reduce};
+  return {"reduce",
+          "N (all), ROWSxCOLUMNS (each row) or cols:ROWSxCOLUMNS",
+          {"67108864", "4096x1024", "cols:4096x1024"},
+          floats,
+          {},
+          parse_reduce};
 }
 
 }  // namespace heddle::bench

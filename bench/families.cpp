@@ -56,10 +56,12 @@ const std::vector<std::string>& peer_names() {
 }  // namespace
 
 const std::vector<Family>& families() {
-  static const std::vector<Family> table = {matmul_family(),    conv_family(),      attention_family(), softmax_family(),  layernorm_family(), reduce_family(),
-                                            sort_family(),      scan_family(),      embedding_family(), linalg_family(),    fft_family(),       elementwise_family(), chain_family(),
-                                            transpose_family(), gather_family(),    movement_family(),  optimizer_family(), dispatch_family(), copy_family(),      step_family(),
-                                            generate_family(),  kernel_family()};
+  static const std::vector<Family> table = {
+      matmul_family(),   conv_family(),        attention_family(), softmax_family(),   layernorm_family(),
+      reduce_family(),   sort_family(),        scan_family(),      embedding_family(), linalg_family(),
+      fft_family(),      elementwise_family(), chain_family(),     transpose_family(), gather_family(),
+      movement_family(), optimizer_family(),   dispatch_family(),  copy_family(),      step_family(),
+      generate_family(), kernel_family()};
   return table;
 }
 
@@ -76,7 +78,8 @@ Case make_case(const Family& family, const std::string& name, DType dtype) {
   if (std::find(family.dtypes.begin(), family.dtypes.end(), dtype) == family.dtypes.end()) {
     std::vector<std::string_view> known;
     for (const DType t : family.dtypes) known.push_back(heddle::name_of(t));
-    throw ValueError(fmt::format("[bench] {} has no dtype {}; it has: {}", family.name, heddle::name_of(dtype), fmt::join(known, ", ")));
+    throw ValueError(fmt::format("[bench] {} has no dtype {}; it has: {}", family.name, heddle::name_of(dtype),
+                                 fmt::join(known, ", ")));
   }
   Case c = family.parse(name, dtype);
   c.family = family.name;
@@ -84,7 +87,8 @@ Case make_case(const Family& family, const std::string& name, DType dtype) {
   c.dtype = dtype;
   // Indices are 32-bit in kernels (docs/design.md).
   if (c.largest_bytes / static_cast<double>(size_of(dtype)) > 2147483647.0) {
-    throw ValueError(fmt::format("[bench] {} {}: a tensor of {:.3g} elements; at most 2^31 - 1", family.name, name, c.largest_bytes / static_cast<double>(size_of(dtype))));
+    throw ValueError(fmt::format("[bench] {} {}: a tensor of {:.3g} elements; at most 2^31 - 1", family.name, name,
+                                 c.largest_bytes / static_cast<double>(size_of(dtype))));
   }
   return c;
 }
@@ -95,7 +99,8 @@ void check_peers(std::span<const std::string> names) {
   const std::vector<std::string>& known = peer_names();
   for (const std::string& name : names) {
     if (std::find(known.begin(), known.end(), name) != known.end()) continue;
-    throw ValueError(fmt::format("[bench] unknown peer '{}'; this build has: {}", name, known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
+    throw ValueError(fmt::format("[bench] unknown peer '{}'; this build has: {}", name,
+                                 known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", "))));
   }
 }
 

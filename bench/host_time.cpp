@@ -1,7 +1,7 @@
 // Host time: what a thousand small operations cost the thread that writes them, recorded anew and replayed.
 //
-// The graph: two hundred chains of five operations over tensors of different lengths, no two chains of the same operations: nothing fuses across chains
-// and no two kernels have one text, so it stays two hundred kernels (checked).
+// The graph: two hundred chains of five operations over tensors of different lengths, no two chains of the same
+// operations: nothing fuses across chains and no two kernels have one text, so it stays two hundred kernels (checked).
 #include <chrono>
 
 #include "bench/bench.h"
@@ -17,11 +17,16 @@ constexpr double operations = chains * length;
 
 Tensor operation(int which, const Tensor& x, const Tensor& y) {
   switch (which) {
-    case 0: return x + y;
-    case 1: return x - y;
-    case 2: return x * y;
-    case 3: return maximum(x, y);
-    default: return minimum(x, y);
+    case 0:
+      return x + y;
+    case 1:
+      return x - y;
+    case 2:
+      return x * y;
+    case 3:
+      return maximum(x, y);
+    default:
+      return minimum(x, y);
   }
 }
 
@@ -59,7 +64,9 @@ std::vector<double> times(DeviceContext& device, int repetitions, const Call& ca
 }
 
 void check_kernels(uint64_t kernels) {
-  if (kernels < chains) throw DeviceError("[bench] the graph of the host-time cases fused to " + std::to_string(kernels) + " kernels; it is made for 200");
+  if (kernels < chains)
+    throw DeviceError("[bench] the graph of the host-time cases fused to " + std::to_string(kernels) +
+                      " kernels; it is made for 200");
 }
 
 }  // namespace
@@ -89,7 +96,8 @@ std::vector<double> replay_per_step(DeviceContext& device, int repetitions) {
   const uint64_t before = device.counters().kernels;
   y = step(x);
   check_kernels(device.counters().kernels - before);
-  if (step.stats().replayed == 0) throw DeviceError("[bench] the step of the host-time cases is not replayed: " + step.stats().refusal);
+  if (step.stats().replayed == 0)
+    throw DeviceError("[bench] the step of the host-time cases is not replayed: " + step.stats().refusal);
   return times(device, repetitions, [&] { y = step(x); });
 }
 

@@ -26,7 +26,9 @@ std::string_view name_of(Bound bound) {
   return "none";
 }
 
-bool Environment::wants(std::string_view peer) const { return std::find(peers.begin(), peers.end(), peer) != peers.end(); }
+bool Environment::wants(std::string_view peer) const {
+  return std::find(peers.begin(), peers.end(), peer) != peers.end();
+}
 
 Case& Case::tensor(std::span<const int64_t> shape, DType type, double passes) {
   double size = static_cast<double>(size_of(type));
@@ -37,8 +39,11 @@ Case& Case::tensor(std::span<const int64_t> shape, DType type, double passes) {
   return *this;
 }
 
-std::vector<int64_t> parse_sizes(std::string_view family, const std::string& text, size_t count, std::string_view form) {
-  const auto fail = [&](std::string_view why) { throw ValueError(fmt::format("[bench] {} case '{}' is not of the form {}{}", family, text, form, why)); };
+std::vector<int64_t> parse_sizes(std::string_view family, const std::string& text, size_t count,
+                                 std::string_view form) {
+  const auto fail = [&](std::string_view why) {
+    throw ValueError(fmt::format("[bench] {} case '{}' is not of the form {}{}", family, text, form, why));
+  };
   std::vector<int64_t> sizes;
   const char* at = text.data();
   const char* const end = text.data() + text.size();
@@ -60,7 +65,8 @@ std::vector<float> random_floats(int64_t count, uint32_t stream) {
   std::vector<float> values(static_cast<size_t>(count));
   for (size_t i = 0; i < values.size(); i += 4) {
     const auto bits = philox({static_cast<uint32_t>(i / 4), static_cast<uint32_t>(i / 4 >> 32), stream, 4}, {1, 2});
-    for (size_t j = 0; j < 4 && i + j < values.size(); ++j) values[i + j] = static_cast<float>(bits[j] >> 8) * 0x1p-24f - 0.5f;
+    for (size_t j = 0; j < 4 && i + j < values.size(); ++j)
+      values[i + j] = static_cast<float>(bits[j] >> 8) * 0x1p-24f - 0.5f;
   }
   return values;
 }
@@ -79,7 +85,8 @@ std::vector<float> floats_of(const Tensor& tensor) {
   if (tensor.dtype() == DType::f32) {
     std::memcpy(values.data(), bytes.data(), bytes.size());
   } else {
-    for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(load_element(bytes.data(), tensor.dtype(), i));
+    for (size_t i = 0; i < values.size(); ++i)
+      values[i] = static_cast<float>(load_element(bytes.data(), tensor.dtype(), i));
   }
   return values;
 }
@@ -88,7 +95,8 @@ std::vector<int32_t> random_indices(int64_t count, int64_t below, uint32_t strea
   const std::vector<float> values = random_floats(count, stream);
   std::vector<int32_t> indices(values.size());
   for (size_t i = 0; i < values.size(); ++i) {
-    indices[i] = static_cast<int32_t>(std::min<int64_t>(below - 1, static_cast<int64_t>((values[i] + 0.5) * static_cast<double>(below))));
+    indices[i] = static_cast<int32_t>(
+        std::min<int64_t>(below - 1, static_cast<int64_t>((values[i] + 0.5) * static_cast<double>(below))));
   }
   return indices;
 }
@@ -99,7 +107,8 @@ std::string difference(std::span<const float> ours, std::span<const float> expec
   for (const float x : expected) largest = std::max(largest, std::abs(x));
   const float limit = static_cast<float>(tolerance) * largest;
   for (size_t i = 0; i < ours.size(); ++i) {
-    if (!(std::abs(ours[i] - expected[i]) <= limit)) return fmt::format("element {} is {}, expected {} +- {:.2g}", i, ours[i], expected[i], limit);
+    if (!(std::abs(ours[i] - expected[i]) <= limit))
+      return fmt::format("element {} is {}, expected {} +- {:.2g}", i, ours[i], expected[i], limit);
   }
   return "";
 }

@@ -21,7 +21,8 @@ double time_calls(const Side& side, int calls) {
 int calibrate(const Side& side, const Timing& timing) {
   double seconds = 0;
   double spent = 0;
-  for (int i = 0; i < timing.warm_up && (timing.most_seconds <= 0 || spent <= timing.most_seconds); ++i) spent += seconds = time_calls(side, 1);
+  for (int i = 0; i < timing.warm_up && (timing.most_seconds <= 0 || spent <= timing.most_seconds); ++i)
+    spent += seconds = time_calls(side, 1);
   return std::clamp(static_cast<int>(std::ceil(timing.repetition_seconds / std::max(seconds, 1e-7))), 1, 5000);
 }
 
@@ -56,7 +57,7 @@ std::vector<std::vector<double>> measure(const std::vector<Side>& sides, const T
     if (timing.most_seconds > 0 && r >= least_repetitions && spent > timing.most_seconds) break;
     for (size_t turn = 0; turn < sides.size(); ++turn) {
       const size_t s = (turn + static_cast<size_t>(r)) % sides.size();  // nobody always goes first
-      if (calls[s] > 1) time_calls(sides[s], 1);  // wakes the thread pool
+      if (calls[s] > 1) time_calls(sides[s], 1);                        // wakes the thread pool
       seconds[s].push_back(time_calls(sides[s], calls[s]));
       std::this_thread::sleep_for(std::chrono::duration<double>(sides[s].settle_seconds));
     }
@@ -71,7 +72,9 @@ double quick_seconds(const Side& side, int calls) {
   return best;
 }
 
-Spread spread(const std::vector<double>& values) { return {median(values), quantile(values, 0.25), quantile(values, 0.75)}; }
+Spread spread(const std::vector<double>& values) {
+  return {median(values), quantile(values, 0.25), quantile(values, 0.75)};
+}
 
 Spread ratio_spread(const std::vector<double>& values, const std::vector<double>& base) {
   std::vector<double> ratios;

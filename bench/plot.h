@@ -1,7 +1,8 @@
 // The roofline as a picture: every measured kernel under the roofs that were measured with it.
 //
-// Purpose: `heddle bench --plot FILE.svg`. Horizontal: operations per byte of least traffic; vertical: operations per second; both logarithmic. Rows without
-// operations are left out. Invariants: the SVG needs nothing else: no fonts, scripts or images from outside. Thread safety: pure function.
+// Purpose: `heddle bench --plot FILE.svg`. Horizontal: operations per byte of least traffic; vertical: operations per
+// second; both logarithmic. Rows without operations are left out. Invariants: the SVG needs nothing else: no fonts,
+// scripts or images from outside. Thread safety: pure function.
 #pragma once
 
 #include <string>

@@ -19,8 +19,10 @@ constexpr double reference_flops = 4e7, reference_bytes = 3e7;
 
 std::vector<Tensor> evaluate(const Workload& workload) {
   std::vector<Tensor> results = workload.run();
-  if (!results.empty()) eval(std::span<const Tensor>(results));
-  else eval_pending();
+  if (!results.empty())
+    eval(std::span<const Tensor>(results));
+  else
+    eval_pending();
   return results;
 }
 
@@ -31,14 +33,16 @@ std::vector<std::vector<float>> values_of(const std::vector<Tensor>& tensors) {
 }
 
 [[noreturn]] void wrong(const Case& c, const DeviceContext& device, std::string_view against, const std::string& what) {
-  throw DeviceError(fmt::format("[bench] {} {} {} on {} is wrong against {}: {}", c.family, c.name, heddle::name_of(c.dtype), device.id(), against, what));
+  throw DeviceError(fmt::format("[bench] {} {} {} on {} is wrong against {}: {}", c.family, c.name,
+                                heddle::name_of(c.dtype), device.id(), against, what));
 }
 
 // True when tuned() answers some kernel of this workload with other values than the defaults.
 bool tuned_differs(const Workload& workload) {
   const TuningRecorder recorder;
   evaluate(workload);
-  return std::any_of(recorder.uses().begin(), recorder.uses().end(), [](const TuningUse& use) { return use.values != use.fallback; });
+  return std::any_of(recorder.uses().begin(), recorder.uses().end(),
+                     [](const TuningUse& use) { return use.values != use.fallback; });
 }
 
 double available_bytes() {
@@ -52,17 +56,19 @@ void check_room(const Case& c, const DeviceContext& device) {
   const auto gib = [](double bytes) { return bytes / (1 << 30); };
   const double memory = available_bytes();
   if (c.resident_bytes > 0.8 * memory) {
-    throw ValueError(fmt::format("[bench] {} {} needs about {:.3g} GiB; this machine has {:.3g}", c.family, c.name, gib(c.resident_bytes), gib(memory)));
+    throw ValueError(fmt::format("[bench] {} {} needs about {:.3g} GiB; this machine has {:.3g}", c.family, c.name,
+                                 gib(c.resident_bytes), gib(memory)));
   }
   const Caps& caps = device.caps();
   const double most = static_cast<double>(std::min(caps.max_binding_bytes, caps.max_allocation_bytes));
   if (caps.target != Target::none && c.largest_bytes > most) {
-    throw ValueError(fmt::format("[bench] {} {}: a tensor of {:.3g} GiB; {} takes at most {:.3g} in one binding", c.family, c.name, gib(c.largest_bytes),
-                                 device.id(), gib(most)));
+    throw ValueError(fmt::format("[bench] {} {}: a tensor of {:.3g} GiB; {} takes at most {:.3g} in one binding",
+                                 c.family, c.name, gib(c.largest_bytes), device.id(), gib(most)));
   }
 }
 
-std::string check_workload(const Case& c, const Workload& workload, DeviceContext& device, std::vector<std::vector<float>>* results) {
+std::string check_workload(const Case& c, const Workload& workload, DeviceContext& device,
+                           std::vector<std::vector<float>>* results) {
   const std::vector<std::vector<float>> ours = values_of(evaluate(workload));
   if (results != nullptr) *results = ours;
   std::string checked;
@@ -106,7 +112,8 @@ Side heddle_side(const Workload& workload, DeviceContext& device, bool loop, siz
 
 namespace {
 
-// After a first evaluation: what one takes now, a call takes. A long one is repeated: a step that finds its optimizer's state may have compiled other kernels.
+// After a first evaluation: what one takes now, a call takes. A long one is repeated: a step that finds its optimizer's
+// state may have compiled other kernels.
 void check_duration(const Case& c, const Workload& workload, DeviceContext& device, const Options& options) {
   if (options.longest_call <= 0) return;
   double seconds = 0;
@@ -118,7 +125,8 @@ void check_duration(const Case& c, const Workload& workload, DeviceContext& devi
     seconds = seconds_since(start);
     if (seconds <= options.longest_call) return;
   }
-  throw TooSlow(fmt::format("[bench] {} {} takes {:.3g} s a call on {}; left out", c.family, c.name, seconds, device.id()));
+  throw TooSlow(
+      fmt::format("[bench] {} {} takes {:.3g} s a call on {}; left out", c.family, c.name, seconds, device.id()));
 }
 
 }  // namespace
@@ -185,8 +193,10 @@ Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Opt
     ++at;
   }
   row.tuned_same = options.compare_tuning && !compared;
-  if (compared) row.tuned_over_default = ratio_spread(seconds[at], seconds[0]);
-  else if (options.compare_tuning) row.tuned_over_default = Spread{1, 1, 1};
+  if (compared)
+    row.tuned_over_default = ratio_spread(seconds[at], seconds[0]);
+  else if (options.compare_tuning)
+    row.tuned_over_default = Spread{1, 1, 1};
   return row;
 }
 

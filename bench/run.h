@@ -25,15 +25,16 @@ struct Row {
   Spread seconds;  // of one call
   double flops = 0, bytes = 0;
   size_t launches = 0;  // kernels of one call
-  uint64_t extra_bytes = 0;  // most device memory of an evaluation beyond what was there before it: results and temporaries
+  uint64_t extra_bytes =
+      0;  // most device memory of an evaluation beyond what was there before it: results and temporaries
   Bound bound = Bound::none;
   double bound_rate = 0;  // flops/s or bytes/s of the bound, median of this case's repetitions
   Spread fraction;        // of the bound: time that the bound's rate would need / time; 0 when there is no bound
   std::vector<PeerFigure> peers;
-  std::string bound_how;  // what measured the bound
+  std::string bound_how;                     // what measured the bound
   std::optional<Spread> tuned_over_default;  // seconds of the defaults / seconds with tuned values
   bool tuned_same = false;                   // no tuned value differs from the defaults: the ratio is 1, not measured
-  bool host = false;   // host time of a case without kernels to compare
+  bool host = false;                         // host time of a case without kernels to compare
   std::string checked;                       // "peer", "reference", "case" or "" (nothing to compare with)
 
   double gflops() const { return seconds.median > 0 ? flops / seconds.median * 1e-9 : 0; }
@@ -54,11 +55,13 @@ class TooSlow : public ValueError {
   using ValueError::ValueError;
 };
 
-// ValueError when the case cannot run on this machine (memory, limits of the device); DeviceError when the result is wrong.
+// ValueError when the case cannot run on this machine (memory, limits of the device); DeviceError when the result is
+// wrong.
 Row measure_case(const Case& c, DeviceContext& device, Bounds& bounds, const Options& options);
 
 // Evaluates once and checks; throws DeviceError with the first wrong element. Returns how it was checked.
-std::string check_workload(const Case& c, const Workload& workload, DeviceContext& device, std::vector<std::vector<float>>* results = nullptr);
+std::string check_workload(const Case& c, const Workload& workload, DeviceContext& device,
+                           std::vector<std::vector<float>>* results = nullptr);
 // ValueError when memory or limits do not suffice.
 void check_room(const Case& c, const DeviceContext& device);
 // Heddle's side of a workload: replayed, or as a loop.

@@ -56,7 +56,8 @@ class Searcher {
  private:
   bool done() const { return result_.counts.tried >= in_.most || in_.stop(); }
 
-  // What may be searched and makes a difference, or has to replace a value of the default; without facts that the start carries.
+  // What may be searched and makes a difference, or has to replace a value of the default; without facts that the start
+  // carries.
   Bindings searched(const Bindings& values) const {
     Bindings mine;
     for (const KernelTunable& t : in_.space.tunables) {
@@ -82,7 +83,8 @@ class Searcher {
     ++counts.tried;
     counts.wrong += trial.status == Trial::Status::wrong;
     counts.hung += trial.status == Trial::Status::hang;
-    counts.failed += trial.status == Trial::Status::compile || trial.status == Trial::Status::launch || trial.status == Trial::Status::crash;
+    counts.failed += trial.status == Trial::Status::compile || trial.status == Trial::Status::launch ||
+                     trial.status == Trial::Status::crash;
     if (trial.status != Trial::Status::ok || trial.ratio < result_.trial.ratio * least_gain) return false;
     current_ = values;
     result_.best = searched(values);

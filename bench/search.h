@@ -1,7 +1,7 @@
 // Search over tunables: coordinate descent from a known-good start, then random points; bounded by a predicate.
 //
-// Invariants: every point that is evaluated satisfies the space's rules, differs from every earlier one in a tunable that matters, and differs from the
-// start. The order depends on the seed only. Thread safety: none.
+// Invariants: every point that is evaluated satisfies the space's rules, differs from every earlier one in a tunable
+// that matters, and differs from the start. The order depends on the seed only. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,8 @@
 
 namespace heddle::bench {
 
-// One candidate's fate. `ratio` is seconds of the default / seconds of the candidate, measured together: above 1, the candidate is faster.
+// One candidate's fate. `ratio` is seconds of the default / seconds of the candidate, measured together: above 1, the
+// candidate is faster.
 struct Trial {
   enum class Status : uint8_t { ok, wrong, compile, launch, hang, crash };
   Status status = Status::ok;
@@ -29,7 +30,7 @@ struct SearchCounts {
 
 struct SearchResult {
   Bindings best;  // of what may be searched: all that make a difference, and all that the start named
-  Trial trial;       // of best; ratio 1 when nothing beat the start
+  Trial trial;    // of best; ratio 1 when nothing beat the start
   SearchCounts counts;
 };
 
@@ -39,9 +40,9 @@ struct SearchInput {
   Bindings start;               // the default: every tunable that the body's pick_ function named
   std::vector<Bindings> seeds;  // promising points, e.g. winners of other shapes; refused ones are left out
   std::function<Trial(const Bindings&)> evaluate;
-  std::function<bool()> stop;   // asked before each evaluation
+  std::function<bool()> stop;  // asked before each evaluation
   uint32_t seed = 1;
-  int most = 400;               // evaluations
+  int most = 400;  // evaluations
 };
 
 SearchResult search(const SearchInput& input);

@@ -16,12 +16,15 @@ namespace {
 constexpr int64_t vocabulary = 256, head_width = 32;
 
 void check(const ShapesRequest& r) {
-  if (r.model != "gpt" && r.model != "gpt-forward") throw ValueError(fmt::format("[shapes] unknown model '{}'; expected gpt or gpt-forward", r.model));
+  if (r.model != "gpt" && r.model != "gpt-forward")
+    throw ValueError(fmt::format("[shapes] unknown model '{}'; expected gpt or gpt-forward", r.model));
   if (r.lengths < 1 || r.shortest < 1 || r.longest < r.shortest) {
-    throw ValueError(fmt::format("[shapes] {} lengths from {} to {}: expected at least one, and none below 1", r.lengths, r.shortest, r.longest));
+    throw ValueError(fmt::format("[shapes] {} lengths from {} to {}: expected at least one, and none below 1",
+                                 r.lengths, r.shortest, r.longest));
   }
   if (r.batch < 1 || r.layers < 1 || r.width < head_width || r.width % head_width != 0) {
-    throw ValueError(fmt::format("[shapes] batch {}, {} layers, width {}: the width is a multiple of {}", r.batch, r.layers, r.width, head_width));
+    throw ValueError(fmt::format("[shapes] batch {}, {} layers, width {}: the width is a multiple of {}", r.batch,
+                                 r.layers, r.width, head_width));
   }
 }
 
@@ -31,14 +34,23 @@ Tensor random_tokens(std::mt19937& random, const Shape& shape, DeviceContext& de
   return Tensor::from_vector(values, shape, &device);
 }
 
-double since(std::chrono::steady_clock::time_point start) { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(); }
+double since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+}
 
 }  // namespace
 
-std::vector<ShapeStep> run_shapes(const ShapesRequest& r, DeviceContext& device, const std::function<void(const ShapeStep&)>& report) {
+std::vector<ShapeStep> run_shapes(const ShapesRequest& r, DeviceContext& device,
+                                  const std::function<void(const ShapeStep&)>& report) {
   check(r);
   manual_seed(1);
-  nn::Gpt model({.vocabulary = vocabulary, .context = r.longest, .layers = r.layers, .heads = r.width / head_width, .width = r.width, .dropout = 0}, &device);
+  nn::Gpt model({.vocabulary = vocabulary,
+                 .context = r.longest,
+                 .layers = r.layers,
+                 .heads = r.width / head_width,
+                 .width = r.width,
+                 .dropout = 0},
+                &device);
   nn::AdamW optimizer(model.parameters(), 1e-3);
   std::mt19937 random(7);
   std::vector<ShapeStep> steps;
@@ -46,7 +58,8 @@ std::vector<ShapeStep> run_shapes(const ShapesRequest& r, DeviceContext& device,
     ShapeStep step;
     step.number = i;
     step.length = r.shortest + static_cast<int64_t>(random() % static_cast<uint64_t>(r.longest - r.shortest + 1));
-    const Tensor tokens = random_tokens(random, {r.batch, step.length}, device), next = random_tokens(random, {r.batch * step.length}, device);
+    const Tensor tokens = random_tokens(random, {r.batch, step.length}, device),
+                 next = random_tokens(random, {r.batch * step.length}, device);
     const DeviceCounters before = device.counters();
     const auto start = std::chrono::steady_clock::now();
     Tensor result = cross_entropy(reshape(model(tokens), {-1, vocabulary}), next);

@@ -1,7 +1,7 @@
 // One model over random sequence lengths: what `heddle bench shapes` prints and a conformance test holds it to.
 //
-// Purpose: kernels compiled, plans made, time and memory of each length, in the order in which they came. Lengths and data are the same on every device.
-// Thread safety: none.
+// Purpose: kernels compiled, plans made, time and memory of each length, in the order in which they came. Lengths and
+// data are the same on every device. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +31,7 @@ struct ShapeStep {
 };
 
 // ValueError for another model and for sizes that make none. `report` hears of each length as it ends.
-std::vector<ShapeStep> run_shapes(const ShapesRequest& request, DeviceContext& device, const std::function<void(const ShapeStep&)>& report = {});
+std::vector<ShapeStep> run_shapes(const ShapesRequest& request, DeviceContext& device,
+                                  const std::function<void(const ShapeStep&)>& report = {});
 
 }  // namespace heddle::bench

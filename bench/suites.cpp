@@ -21,12 +21,14 @@ Names named(const std::string& family, std::initializer_list<const char*> cases)
 }
 
 Names squares() {
-  return named("matmul", {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "1536x1536x1536", "2048x2048x2048"});
+  return named("matmul",
+               {"256x256x256", "512x512x512", "768x768x768", "1024x1024x1024", "1536x1536x1536", "2048x2048x2048"});
 }
-// 4096x4096x1 in the order of the others (MxNxK) is an outer product; the matrix-vector product of that size is measured beside it.
+// 4096x4096x1 in the order of the others (MxNxK) is an outer product; the matrix-vector product of that size is
+// measured beside it.
 Names training() {
-  return named("matmul", {"768x384x128", "768x128x384", "768x512x128", "768x128x512", "32x128x784", "tn:784x128x32", "tn:128x784x32", "48*64x64x32",
-                          "1000x1001x1003", "4096x4096x1", "4096x1x4096"});
+  return named("matmul", {"768x384x128", "768x128x384", "768x512x128", "768x128x512", "32x128x784", "tn:784x128x32",
+                          "tn:128x784x32", "48*64x64x32", "1000x1001x1003", "4096x4096x1", "4096x1x4096"});
 }
 Names lavapipe_matmul() { return named("matmul", {"512x512x512", "1024x1024x1024", "768x384x128"}); }
 
@@ -34,7 +36,8 @@ Names lavapipe_matmul() { return named("matmul", {"512x512x512", "1024x1024x1024
 Names resnet18() {
   Names names;
   for (const Family& family : families()) {
-    for (const std::string& c : family.name == "conv" ? family.standard : std::vector<std::string>{}) names.emplace_back(family.name, c);
+    for (const std::string& c : family.name == "conv" ? family.standard : std::vector<std::string>{})
+      names.emplace_back(family.name, c);
   }
   return names;
 }
@@ -44,24 +47,38 @@ using Over = Goal::Over;
 
 const std::vector<Goal>& issue3() {
   static const std::vector<Goal> goals = {
-      {"matmul f32 squares, geometric mean to oneDNN", "opencl", squares(), Value::peer_ratio, Over::geometric_mean, 1.0},
+      {"matmul f32 squares, geometric mean to oneDNN", "opencl", squares(), Value::peer_ratio, Over::geometric_mean,
+       1.0},
       {"matmul f32 squares, worst to oneDNN", "opencl", squares(), Value::peer_ratio, Over::worst, 0.9},
-      {"matmul f32 training shapes, geometric mean to oneDNN", "opencl", training(), Value::peer_ratio, Over::geometric_mean, 0.95},
-      {"matmul f32 512, 1024, 768x384x128, worst to oneDNN", "vulkan", lavapipe_matmul(), Value::peer_ratio, Over::worst, 0.07},
-      {"y = 2a + b, 16 M: fraction of copy bandwidth", "opencl", named("elementwise", {"16777216"}), Value::fraction, Over::worst, 0.95},
-      {"chain of ten, 16 M: fraction of copy bandwidth", "opencl", named("chain", {"16777216"}), Value::fraction, Over::worst, 0.85},
-      {"chain of ten, 16 M: fused over unfused", "opencl", named("chain", {"16777216", "unfused:16777216"}), Value::speedup, Over::worst, 4},
+      {"matmul f32 training shapes, geometric mean to oneDNN", "opencl", training(), Value::peer_ratio,
+       Over::geometric_mean, 0.95},
+      {"matmul f32 512, 1024, 768x384x128, worst to oneDNN", "vulkan", lavapipe_matmul(), Value::peer_ratio,
+       Over::worst, 0.07},
+      {"y = 2a + b, 16 M: fraction of copy bandwidth", "opencl", named("elementwise", {"16777216"}), Value::fraction,
+       Over::worst, 0.95},
+      {"chain of ten, 16 M: fraction of copy bandwidth", "opencl", named("chain", {"16777216"}), Value::fraction,
+       Over::worst, 0.85},
+      {"chain of ten, 16 M: fused over unfused", "opencl", named("chain", {"16777216", "unfused:16777216"}),
+       Value::speedup, Over::worst, 4},
       {"softmax 4096x1024 to oneDNN", "opencl", named("softmax", {"4096x1024"}), Value::peer_ratio, Over::worst, 1.0},
-      {"softmax 4096x1024: fraction of copy bandwidth", "opencl", named("softmax", {"4096x1024"}), Value::fraction, Over::worst, 0.7},
-      {"layernorm 4096x1024 to oneDNN", "opencl", named("layernorm", {"4096x1024"}), Value::peer_ratio, Over::worst, 1.0},
-      {"layernorm 4096x1024: fraction of copy bandwidth", "opencl", named("layernorm", {"4096x1024"}), Value::fraction, Over::worst, 0.7},
-      {"conv2d of ResNet-18, three passes, geometric mean to oneDNN", "opencl", resnet18(), Value::peer_ratio, Over::geometric_mean, 0.85},
-      {"attention forward and backward, unfused over fused, worst", "opencl", named("attention", {"4x8x1024x64", "grad:4x8x1024x64"}), Value::peer_ratio,
-       Over::worst, 2},
-      {"attention T = 8192 forward and backward: memory in GiB", "opencl", named("attention", {"grad:1x8x8192x64"}), Value::memory, Over::worst, 1.5},
-      {"AdamW, 10 M parameters in 200 tensors: launches", "opencl", named("optimizer", {"adamw:200x50000"}), Value::launches, Over::worst, 4},
-      {"AdamW, 10 M parameters in 200 tensors: fraction of copy bandwidth", "opencl", named("optimizer", {"adamw:200x50000"}), Value::fraction, Over::worst, 0.8},
-      {"sum of 64 M: fraction of read bandwidth", "opencl", named("reduce", {"67108864"}), Value::fraction, Over::worst, 0.9},
+      {"softmax 4096x1024: fraction of copy bandwidth", "opencl", named("softmax", {"4096x1024"}), Value::fraction,
+       Over::worst, 0.7},
+      {"layernorm 4096x1024 to oneDNN", "opencl", named("layernorm", {"4096x1024"}), Value::peer_ratio, Over::worst,
+       1.0},
+      {"layernorm 4096x1024: fraction of copy bandwidth", "opencl", named("layernorm", {"4096x1024"}), Value::fraction,
+       Over::worst, 0.7},
+      {"conv2d of ResNet-18, three passes, geometric mean to oneDNN", "opencl", resnet18(), Value::peer_ratio,
+       Over::geometric_mean, 0.85},
+      {"attention forward and backward, unfused over fused, worst", "opencl",
+       named("attention", {"4x8x1024x64", "grad:4x8x1024x64"}), Value::peer_ratio, Over::worst, 2},
+      {"attention T = 8192 forward and backward: memory in GiB", "opencl", named("attention", {"grad:1x8x8192x64"}),
+       Value::memory, Over::worst, 1.5},
+      {"AdamW, 10 M parameters in 200 tensors: launches", "opencl", named("optimizer", {"adamw:200x50000"}),
+       Value::launches, Over::worst, 4},
+      {"AdamW, 10 M parameters in 200 tensors: fraction of copy bandwidth", "opencl",
+       named("optimizer", {"adamw:200x50000"}), Value::fraction, Over::worst, 0.8},
+      {"sum of 64 M: fraction of read bandwidth", "opencl", named("reduce", {"67108864"}), Value::fraction, Over::worst,
+       0.9},
   };
   return goals;
 }
@@ -83,7 +100,8 @@ const std::vector<Goal>& goals_of(std::string_view suite) {
   static const std::vector<Goal> none;
   if (suite == everything) return none;
   const auto found = suites().find(suite);
-  if (found == suites().end()) throw ValueError(fmt::format("[bench] unknown suite '{}'; known: {}", suite, fmt::join(suite_names(), ", ")));
+  if (found == suites().end())
+    throw ValueError(fmt::format("[bench] unknown suite '{}'; known: {}", suite, fmt::join(suite_names(), ", ")));
   return found->second;
 }
 
@@ -126,7 +144,9 @@ std::vector<Case> suite_cases(std::string_view suite) {
   for (const Goal& goal : goals_of(suite)) {
     for (const auto& [family, name] : goal.cases) {
       if (!known(family)) continue;
-      if (std::any_of(cases.begin(), cases.end(), [&, f = family, n = name](const Case& c) { return c.family == f && c.name == n; })) continue;
+      if (std::any_of(cases.begin(), cases.end(),
+                      [&, f = family, n = name](const Case& c) { return c.family == f && c.name == n; }))
+        continue;
       cases.push_back(make_case(find_family(family), name, DType::f32));
     }
   }
@@ -135,7 +155,8 @@ std::vector<Case> suite_cases(std::string_view suite) {
 
 bool suits(std::string_view suite, const Case& c, const DeviceContext& device, bool all) {
   constexpr double slow_flops = 3e9;
-  if (device.caps().device_class == DeviceClass::cpu && device.caps().target == Target::glsl && c.flops > slow_flops) return false;
+  if (device.caps().device_class == DeviceClass::cpu && device.caps().target == Target::glsl && c.flops > slow_flops)
+    return false;
   if (all) return true;
   const std::string backend = device.id().substr(0, device.id().find(':'));
   bool elsewhere = false;
@@ -154,15 +175,20 @@ std::vector<Verdict> judge(std::string_view suite, const std::vector<Row>& rows)
     std::vector<double> values;
     for (const auto& [family, name] : goal.cases) {
       for (const Row& row : rows) {
-        if (row.family != family || row.name != name || row.device.substr(0, row.device.find(':')) != goal.device) continue;
+        if (row.family != family || row.name != name || row.device.substr(0, row.device.find(':')) != goal.device)
+          continue;
         if (const auto value = value_of(goal, row)) values.push_back(*value);
       }
     }
     if (values.empty()) continue;
     Verdict v{&goal, 0, false, static_cast<int>(values.size())};
-    if (goal.value == Value::speedup) v.value = values.back() / values.front();
-    else if (goal.over == Over::geometric_mean) v.value = geometric_mean(values);
-    else v.value = goal.at_most() ? *std::max_element(values.begin(), values.end()) : *std::min_element(values.begin(), values.end());
+    if (goal.value == Value::speedup)
+      v.value = values.back() / values.front();
+    else if (goal.over == Over::geometric_mean)
+      v.value = geometric_mean(values);
+    else
+      v.value = goal.at_most() ? *std::max_element(values.begin(), values.end())
+                               : *std::min_element(values.begin(), values.end());
     v.met = goal.at_most() ? v.value <= goal.limit : v.value >= goal.limit;
     verdicts.push_back(v);
   }

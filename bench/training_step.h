@@ -1,8 +1,11 @@
-// Training steps of whole models on random data: what `heddle plan`, `heddle dump`, `heddle profile step`, `heddle bench step` and tests look at.
+// Training steps of whole models on random data: what `heddle plan`, `heddle dump`, `heddle profile step`, `heddle
+// bench step` and tests look at.
 //
-// Purpose: one text names model and sizes: mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH, gpt-checkpoint:... (each block computed again
-// for its gradient), resnet18:BATCHxWIDTH on 32x32 images, its first stage so wide, and what `heddle train` trains unless told otherwise, with the recipe's batch or another: mnist-mlp[:BATCH] (the
-// same as mlp), mnist-cnn[:BATCH], vae[:BATCH], and of 65 characters, 64 of them in context, with gradients clipped to norm 1, char-lstm[:BATCH] and char-gpt[:BATCH], nanoGPT's configuration for a CPU.
+// Purpose: one text names model and sizes: mlp:BATCH, cnn:BATCH, gpt:BATCHxLENGTHxLAYERSxWIDTH, gpt-checkpoint:...
+// (each block computed again for its gradient), resnet18:BATCHxWIDTH on 32x32 images, its first stage so wide, and what
+// `heddle train` trains unless told otherwise, with the recipe's batch or another: mnist-mlp[:BATCH] (the same as mlp),
+// mnist-cnn[:BATCH], vae[:BATCH], and of 65 characters, 64 of them in context, with gradients clipped to norm 1,
+// char-lstm[:BATCH] and char-gpt[:BATCH], nanoGPT's configuration for a CPU.
 // "/PARTS" behind it accumulates the gradient of that many parts of the batch: mlp:32/4 is four parts of 8.
 // Thread safety: none.
 #pragma once
@@ -16,7 +19,10 @@
 
 namespace heddle::bench {
 
-inline constexpr std::string_view training_step_form = "mnist-mlp[:BATCH], mnist-cnn[:BATCH], vae[:BATCH], char-lstm[:BATCH], char-gpt[:BATCH], mlp:BATCH, cnn:BATCH, resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...; /PARTS behind it accumulates";
+inline constexpr std::string_view training_step_form =
+    "mnist-mlp[:BATCH], mnist-cnn[:BATCH], vae[:BATCH], char-lstm[:BATCH], char-gpt[:BATCH], mlp:BATCH, cnn:BATCH, "
+    "resnet18:BATCHxWIDTH, gpt:BATCHxLENGTHxLAYERSxWIDTH or gpt-checkpoint:BATCHxLENGTHxLAYERSxWIDTH, gpt-offload:...; "
+    "/PARTS behind it accumulates";
 
 struct TrainingStep {
   std::shared_ptr<nn::Module> model;

@@ -22,8 +22,10 @@ struct WrongResult : Error {
 
 std::vector<std::vector<float>> results_of(const Workload& workload) {
   std::vector<Tensor> tensors = workload.run();
-  if (tensors.empty()) eval_pending();
-  else eval(std::span<const Tensor>(tensors));
+  if (tensors.empty())
+    eval_pending();
+  else
+    eval(std::span<const Tensor>(tensors));
   std::vector<std::vector<float>> values;
   for (const Tensor& t : tensors) values.push_back(floats_of(t));
   return values;
@@ -45,13 +47,16 @@ std::vector<Fault> parse_faults(const std::string& text) {
   TextInput in(text);
   for (std::string part; std::getline(in, part, ',');) {
     const size_t equals = part.find('='), colon = part.find(':');
-    if (equals == std::string::npos || colon == std::string::npos || colon < equals) throw ValueError(fmt::format("[tune] fault '{}' is not NAME=VALUE:KIND", part));
-    faults.push_back({part.substr(0, equals), std::strtoll(part.c_str() + equals + 1, nullptr, 10), part.substr(colon + 1)});
+    if (equals == std::string::npos || colon == std::string::npos || colon < equals)
+      throw ValueError(fmt::format("[tune] fault '{}' is not NAME=VALUE:KIND", part));
+    faults.push_back(
+        {part.substr(0, equals), std::strtoll(part.c_str() + equals + 1, nullptr, 10), part.substr(colon + 1)});
   }
   return faults;
 }
 
-TuneSession::TuneSession(const Case& c, DeviceContext& device, std::vector<Fault> faults) : case_(c), device_(device), faults_(std::move(faults)) {
+TuneSession::TuneSession(const Case& c, DeviceContext& device, std::vector<Fault> faults)
+    : case_(c), device_(device), faults_(std::move(faults)) {
   check_room(c, device);
   workload_ = c.make({device, {}});
   const TuningOff defaults;

@@ -1,8 +1,9 @@
 // TuneSession: one case on one device, its default, and trials of other values.
 //
-// Purpose: what runs inside the tuner's worker process (tools/tune_worker.cpp). Invariants: a trial's results are compared with those of the default,
-// which were checked as a benchmark checks them; times of default and candidate are taken in turns. Faults of a candidate are Trials, not exceptions;
-// what a candidate does to the process (crash, hang) is for the parent to see. Thread safety: none.
+// Purpose: what runs inside the tuner's worker process (tools/tune_worker.cpp). Invariants: a trial's results are
+// compared with those of the default, which were checked as a benchmark checks them; times of default and candidate are
+// taken in turns. Faults of a candidate are Trials, not exceptions; what a candidate does to the process (crash, hang)
+// is for the parent to see. Thread safety: none.
 #pragma once
 
 #include <memory>
@@ -14,7 +15,8 @@
 
 namespace heddle::bench {
 
-// A fault on purpose, for tests of the tuner: candidates whose tunable has that value do this. From $HEDDLE_TUNE_FAULT, e.g. "MR=6:hang,NV=1:wrong".
+// A fault on purpose, for tests of the tuner: candidates whose tunable has that value do this. From $HEDDLE_TUNE_FAULT,
+// e.g. "MR=6:hang,NV=1:wrong".
 struct Fault {
   std::string tunable;
   int64_t value = 0;

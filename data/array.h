@@ -1,7 +1,7 @@
 // Array: a dense array on the host, as examples and batches are made of.
 //
-// Invariants: bytes.size() is shape.numel() * size_of(dtype); row-major. The members are open, so whoever reads an array by its shape asks require_whole() first. Errors: ShapeError.
-// Thread safety: a value.
+// Invariants: bytes.size() is shape.numel() * size_of(dtype); row-major. The members are open, so whoever reads an
+// array by its shape asks require_whole() first. Errors: ShapeError. Thread safety: a value.
 #pragma once
 
 #include <cstdint>

@@ -50,9 +50,11 @@ Batcher::Batcher(const ImageSet& set, const BatcherOptions& options) : set_(set)
   if (options.batch < 1)
     throw ValueError(fmt::format("[batcher] the batch size is {}, expected at least 1", options.batch));
   int64_t pixels = 0;
-  const bool fits = set.rows >= 0 && set.columns >= 0 && !__builtin_mul_overflow(set.rows, set.columns, &pixels) && !__builtin_mul_overflow(pixels, set.size(), &pixels);
+  const bool fits = set.rows >= 0 && set.columns >= 0 && !__builtin_mul_overflow(set.rows, set.columns, &pixels) &&
+                    !__builtin_mul_overflow(pixels, set.size(), &pixels);
   if (!fits || static_cast<int64_t>(set.pixels.size()) != pixels) {
-    throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels are not the {} bytes that the set has", set.size(), set.rows, set.columns, set.pixels.size()));
+    throw ShapeError(fmt::format("[batcher] {} images of {} x {} pixels are not the {} bytes that the set has",
+                                 set.size(), set.rows, set.columns, set.pixels.size()));
   }
   batches_ = options.drop_last ? set.size() / options.batch : ceil_div(set.size(), options.batch);
   if (batches_ == 0 && options.drop_last) {

@@ -16,9 +16,12 @@ namespace {
 
 constexpr int32_t none = -1;
 
-uint64_t pair_key(int32_t left, int32_t right) { return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right); }
+uint64_t pair_key(int32_t left, int32_t right) {
+  return uint64_t{static_cast<uint32_t>(left)} << 32 | static_cast<uint32_t>(right);
+}
 
-// The special tokens of a text from left to right, of several at one place the longest. Each is looked for once over the whole text, however often others occur.
+// The special tokens of a text from left to right, of several at one place the longest. Each is looked for once over
+// the whole text, however often others occur.
 class SpecialWalk {
  public:
   struct Next {
@@ -35,7 +38,8 @@ class SpecialWalk {
     for (Next& next : all_) {
       if (next.at < from) next.at = text_.find(next.name, from);
       if (next.at == std::string_view::npos) continue;
-      if (best == nullptr || next.at < best->at || (next.at == best->at && next.name.size() > best->name.size())) best = &next;
+      if (best == nullptr || next.at < best->at || (next.at == best->at && next.name.size() > best->name.size()))
+        best = &next;
     }
     return best;
   }
@@ -47,37 +51,45 @@ class SpecialWalk {
 
 }  // namespace
 
-BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special)
+BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges,
+                           std::map<std::string, int32_t> special)
     : tokens_(std::move(tokens)), merges_(std::move(merges)), special_(std::move(special)), token_of_byte_(256, none) {
   const auto fail = [](const std::string& what) { throw ValueError("[BpeTokenizer] " + what); };
   if (tokens_.size() > static_cast<size_t>(std::numeric_limits<int32_t>::max())) fail("there are too many tokens");
   std::unordered_set<std::string_view> different;
   for (const std::string& t : tokens_) {
-    if (t.empty() || !different.insert(t).second) fail(fmt::format("the token '{}' is {}", t, t.empty() ? "empty" : "there twice"));
+    if (t.empty() || !different.insert(t).second)
+      fail(fmt::format("the token '{}' is {}", t, t.empty() ? "empty" : "there twice"));
   }
   const auto known = [&](int32_t token) { return token >= 0 && token < size(); };
   for (const auto& [name, token] : special_) {
-    if (!known(token) || name.empty() || text_of(token) != name) fail(fmt::format("special token '{}' is not token {}", name, token));
+    if (!known(token) || name.empty() || text_of(token) != name)
+      fail(fmt::format("special token '{}' is not token {}", name, token));
   }
   for (size_t i = 0; i < tokens_.size(); ++i) {
     const std::string& t = tokens_[i];
     if (t.size() == 1 && special_.count(t) == 0) token_of_byte_[static_cast<uint8_t>(t[0])] = static_cast<int32_t>(i);
   }
   const auto missing = std::find(token_of_byte_.begin(), token_of_byte_.end(), none);
-  if (missing != token_of_byte_.end()) fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each", missing - token_of_byte_.begin()));
+  if (missing != token_of_byte_.end())
+    fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each",
+                     missing - token_of_byte_.begin()));
   for (size_t i = 0; i < merges_.size(); ++i) {
     const auto [left, right, result] = merges_[i];
-    if (!known(left) || !known(right) || !known(result) || text_of(result) != text_of(left) + text_of(right)) fail(fmt::format("merge {} does not join two tokens to a third", i));
+    if (!known(left) || !known(right) || !known(result) || text_of(result) != text_of(left) + text_of(right))
+      fail(fmt::format("merge {} does not join two tokens to a third", i));
     ranks_.try_emplace(pair_key(left, right), Ranked{static_cast<int32_t>(i), result});
   }
 }
 
 const std::string& BpeTokenizer::text_of(int32_t token) const {
-  if (token < 0 || token >= size()) throw ValueError(fmt::format("[BpeTokenizer] there is no token {} among {}", token, size()));
+  if (token < 0 || token >= size())
+    throw ValueError(fmt::format("[BpeTokenizer] there is no token {} among {}", token, size()));
   return tokens_[static_cast<size_t>(token)];
 }
 
-// Merges within one word: a list of tokens in which the pair of the lowest rank, of equal ones the leftmost, is joined until no pair has a rank.
+// Merges within one word: a list of tokens in which the pair of the lowest rank, of equal ones the leftmost, is joined
+// until no pair has a rank.
 class BpeTokenizer::WordEncoder {
  public:
   explicit WordEncoder(const BpeTokenizer& of) : of_(of) {}
@@ -85,7 +97,8 @@ class BpeTokenizer::WordEncoder {
   void append(std::string_view word, std::vector<int32_t>& out) {
     parts_.clear();
     for (size_t i = 0; i < word.size(); ++i) {
-      parts_.push_back({of_.token_of_byte_[static_cast<uint8_t>(word[i])], i == 0 ? nowhere : i - 1, i + 1 == word.size() ? nowhere : i + 1});
+      parts_.push_back({of_.token_of_byte_[static_cast<uint8_t>(word[i])], i == 0 ? nowhere : i - 1,
+                        i + 1 == word.size() ? nowhere : i + 1});
     }
     for (size_t i = 0; i + 1 < parts_.size(); ++i) offer(i);
     while (!candidates_.empty()) {

@@ -18,7 +18,9 @@ namespace heddle::data {
 namespace detail {
 namespace {
 
-bool stands_for_itself(int byte) { return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE; }
+bool stands_for_itself(int byte) {
+  return (byte >= '!' && byte <= '~') || (byte >= 0xA1 && byte <= 0xAC) || byte >= 0xAE;
+}
 
 }  // namespace
 
@@ -76,8 +78,10 @@ class Reader {
   Reader(const nlohmann::json& vocab, std::string_view where) : where_(where), names_(vocab.size()) {
     if (!vocab.is_object() || vocab.empty()) fail("the vocabulary is not a JSON object of tokens and numbers");
     for (const auto& [name, number] : vocab.items()) {
-      if (!number.is_number_unsigned() || number.get<uint64_t>() >= names_.size() || !names_[number.get<size_t>()].empty() || name.empty()) {
-        fail(fmt::format("token '{}' has the number {}; {} tokens must have the numbers 0 to {}, each once", shortened(name), shortened(number.dump()), names_.size(), names_.size() - 1));
+      if (!number.is_number_unsigned() || number.get<uint64_t>() >= names_.size() ||
+          !names_[number.get<size_t>()].empty() || name.empty()) {
+        fail(fmt::format("token '{}' has the number {}; {} tokens must have the numbers 0 to {}, each once",
+                         shortened(name), shortened(number.dump()), names_.size(), names_.size() - 1));
       }
       names_[number.get<size_t>()] = name;
       token_of_.emplace(name, number.get<int32_t>());
@@ -87,13 +91,17 @@ class Reader {
   // `where`: of this merge, in errors.
   void add_merge(const std::string& line, const std::string& where) {
     const size_t space = line.find(' ');
-    if (space == 0 || space == std::string::npos || space + 1 == line.size() || line.find(' ', space + 1) != std::string::npos) {
-      throw IoError(fmt::format("[bpe] {}: '{}' is not two tokens with one space between them", where, shortened(line)));
+    if (space == 0 || space == std::string::npos || space + 1 == line.size() ||
+        line.find(' ', space + 1) != std::string::npos) {
+      throw IoError(
+          fmt::format("[bpe] {}: '{}' is not two tokens with one space between them", where, shortened(line)));
     }
     const std::string left = line.substr(0, space), right = line.substr(space + 1);
     const auto number = [&](const std::string& name) {
       const auto found = token_of_.find(name);
-      if (found == token_of_.end()) throw IoError(fmt::format("[bpe] {}: token '{}' is not in the vocabulary {}; do the two files belong together?", where, shortened(name), where_));
+      if (found == token_of_.end())
+        throw IoError(fmt::format("[bpe] {}: token '{}' is not in the vocabulary {}; do the two files belong together?",
+                                  where, shortened(name), where_));
       return found->second;
     };
     merges_.push_back({number(left), number(right), number(left + right)});
@@ -118,7 +126,9 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[bpe] {}: {}", where_, shortened(what))); }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw IoError(fmt::format("[bpe] {}: {}", where_, shortened(what)));
+  }
 
   std::string where_;
   std::vector<std::string> names_;
@@ -139,7 +149,8 @@ Json vocabulary_json(const BpeTokenizer& tokenizer) {
 
 std::vector<std::string> merge_lines(const BpeTokenizer& tokenizer) {
   std::vector<std::string> lines;
-  for (const Merge& merge : tokenizer.merges()) lines.push_back(printable(tokenizer.text_of(merge.left)) + " " + printable(tokenizer.text_of(merge.right)));
+  for (const Merge& merge : tokenizer.merges())
+    lines.push_back(printable(tokenizer.text_of(merge.left)) + " " + printable(tokenizer.text_of(merge.right)));
   return lines;
 }
 
@@ -148,7 +159,8 @@ std::vector<std::string> merge_lines(const BpeTokenizer& tokenizer) {
 std::shared_ptr<const BpeTokenizer> detail::bpe_from_json(const nlohmann::json& json, std::string_view where) {
   Reader reader(json.at("vocab"), where);
   size_t number = 0;
-  for (const nlohmann::json& line : json.at("merges")) reader.add_merge(line.get<std::string>(), fmt::format("{}: merge {}", where, number++));
+  for (const nlohmann::json& line : json.at("merges"))
+    reader.add_merge(line.get<std::string>(), fmt::format("{}: merge {}", where, number++));
   return reader.finish();
 }
 
@@ -173,6 +185,8 @@ void BpeTokenizer::save(const std::string& folder) const {
   write_file_atomically((in / "merges.txt").string(), merges);
 }
 
-std::string BpeTokenizer::str() const { return Json{{"type", "bpe"}, {"vocab", vocabulary_json(*this)}, {"merges", merge_lines(*this)}}.dump(); }
+std::string BpeTokenizer::str() const {
+  return Json{{"type", "bpe"}, {"vocab", vocabulary_json(*this)}, {"merges", merge_lines(*this)}}.dump();
+}
 
 }  // namespace heddle::data

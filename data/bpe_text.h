@@ -12,7 +12,8 @@ namespace heddle::data::detail {
 // {"type": "bpe", "vocab": {token: number}, "merges": ["left right"]}; IoError with `where`, and JSON's own exceptions.
 std::shared_ptr<const BpeTokenizer> bpe_from_json(const nlohmann::json& json, std::string_view where);
 
-// The printable characters that stand for bytes: a byte that is printable Latin-1 for itself, the others, in order, for U+0100 and on. By byte.
+// The printable characters that stand for bytes: a byte that is printable Latin-1 for itself, the others, in order, for
+// U+0100 and on. By byte.
 const std::vector<int32_t>& code_of_byte();
 // The order in which GPT-2 numbers bytes: that of those characters.
 std::vector<uint8_t> bytes_in_order();

@@ -1,4 +1,5 @@
-// Training of byte pairs: counts of pairs are kept up to date, and only words that hold the merged pair are looked at again.
+// Training of byte pairs: counts of pairs are kept up to date, and only words that hold the merged pair are looked at
+// again.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,7 +16,10 @@ namespace {
 using Pair = std::pair<int32_t, int32_t>;
 
 struct PairHash {
-  size_t operator()(const Pair& p) const { return std::hash<uint64_t>()((uint64_t{static_cast<uint32_t>(p.first)} << 32 | static_cast<uint32_t>(p.second)) * 0x9E3779B97F4A7C15u); }
+  size_t operator()(const Pair& p) const {
+    return std::hash<uint64_t>()((uint64_t{static_cast<uint32_t>(p.first)} << 32 | static_cast<uint32_t>(p.second)) *
+                                 0x9E3779B97F4A7C15u);
+  }
 };
 
 class BpeTrainer {
@@ -34,7 +38,7 @@ class BpeTrainer {
       const Candidate best = queue_.top();
       queue_.pop();
       const auto found = uses_.find(best.pair);
-      if (found == uses_.end()) continue;  // merged, and offered twice
+      if (found == uses_.end()) continue;       // merged, and offered twice
       if (found->second.count != best.count) {  // it has become rarer since
         offer(best.pair, found->second);
         continue;
@@ -62,7 +66,9 @@ class BpeTrainer {
   struct Candidate {
     int64_t count;
     Pair pair;
-    bool operator<(const Candidate& other) const { return count != other.count ? count < other.count : pair > other.pair; }
+    bool operator<(const Candidate& other) const {
+      return count != other.count ? count < other.count : pair > other.pair;
+    }
   };
 
   int32_t add_token(const std::string& text) {
@@ -88,7 +94,8 @@ class BpeTrainer {
   }
 
   void merge(const Pair& pair) {
-    const int32_t result = add_token(tokens_[static_cast<size_t>(pair.first)] + tokens_[static_cast<size_t>(pair.second)]);
+    const int32_t result =
+        add_token(tokens_[static_cast<size_t>(pair.first)] + tokens_[static_cast<size_t>(pair.second)]);
     merges_.push_back({pair.first, pair.second, result});
     const std::vector<uint32_t> numbers = std::move(uses_[pair].words);
     for (const uint32_t number : numbers) {
@@ -137,7 +144,9 @@ class BpeTrainer {
 std::shared_ptr<const BpeTokenizer> BpeTokenizer::train(std::string_view text, const BpeTraining& options) {
   const int64_t special = static_cast<int64_t>(options.special.size());
   if (options.vocabulary < 256 + special || options.vocabulary > 1 << 24) {
-    throw ValueError(fmt::format("[BpeTokenizer] a vocabulary of {} is not between {} (the bytes and {} special tokens) and {}", options.vocabulary, 256 + special, special, 1 << 24));
+    throw ValueError(
+        fmt::format("[BpeTokenizer] a vocabulary of {} is not between {} (the bytes and {} special tokens) and {}",
+                    options.vocabulary, 256 + special, special, 1 << 24));
   }
   BpeTrainer trainer(text);
   while (trainer.tokens() < options.vocabulary - special && trainer.merge_next(options.least_count)) {
@@ -145,7 +154,8 @@ std::shared_ptr<const BpeTokenizer> BpeTokenizer::train(std::string_view text, c
   std::vector<std::string> tokens = trainer.take_tokens();
   std::map<std::string, int32_t> names;
   for (const std::string& name : options.special) {
-    if (!names.emplace(name, static_cast<int32_t>(tokens.size())).second) throw ValueError(fmt::format("[BpeTokenizer] the special token '{}' is given twice", name));
+    if (!names.emplace(name, static_cast<int32_t>(tokens.size())).second)
+      throw ValueError(fmt::format("[BpeTokenizer] the special token '{}' is given twice", name));
     tokens.push_back(name);
   }
   return std::make_shared<BpeTokenizer>(std::move(tokens), trainer.take_merges(), std::move(names));

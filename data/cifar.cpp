@@ -22,7 +22,8 @@ std::vector<std::string> class_names(const std::string& path, int64_t classes) {
     for (std::string line; std::getline(lines, line);) {
       if (!line.empty()) names.push_back(line);
     }
-    if (static_cast<int64_t>(names.size()) != classes) throw IoError(fmt::format("[cifar] {}: {} names, expected {}", path, names.size(), classes));
+    if (static_cast<int64_t>(names.size()) != classes)
+      throw IoError(fmt::format("[cifar] {}: {} names, expected {}", path, names.size(), classes));
   } else {
     for (int64_t i = 0; i < classes; ++i) names.push_back(std::to_string(i));
   }
@@ -38,10 +39,15 @@ DatasetPtr read_cifar(const std::vector<std::string>& paths, Cifar kind) {
   std::vector<int32_t> labels;
   for (const std::string& path : paths) {
     const std::vector<uint8_t> file = read_file(path, "cifar");
-    if (file.size() % record != 0) throw IoError(fmt::format("[cifar] {}: {} bytes are no whole number of records of {}; is it truncated, or not CIFAR-{}?", path, file.size(), record, classes));
+    if (file.size() % record != 0)
+      throw IoError(
+          fmt::format("[cifar] {}: {} bytes are no whole number of records of {}; is it truncated, or not CIFAR-{}?",
+                      path, file.size(), record, classes));
     for (size_t at = 0; at < file.size(); at += record) {
       const uint8_t label = file[at + label_bytes - 1];
-      if (label >= classes) throw IoError(fmt::format("[cifar] {}: label {} of record {} is not between 0 and {}", path, label, at / record, classes - 1));
+      if (label >= classes)
+        throw IoError(fmt::format("[cifar] {}: label {} of record {} is not between 0 and {}", path, label, at / record,
+                                  classes - 1));
       labels.push_back(label);
       const auto image = file.begin() + static_cast<std::ptrdiff_t>(at + label_bytes);
       images.insert(images.end(), image, image + pixels);
@@ -54,12 +60,16 @@ DatasetPtr read_cifar(const std::vector<std::string>& paths, Cifar kind) {
 ImageClasses read_cifar_folder(const std::string& folder) {
   const auto file = [&](const std::string& name) { return (fs::path(folder) / name).string(); };
   if (fs::exists(file("train.bin"))) {
-    return {read_cifar({file("train.bin")}, Cifar::hundred), read_cifar({file("test.bin")}, Cifar::hundred), class_names(file("fine_label_names.txt"), 100)};
+    return {read_cifar({file("train.bin")}, Cifar::hundred), read_cifar({file("test.bin")}, Cifar::hundred),
+            class_names(file("fine_label_names.txt"), 100)};
   }
-  if (!fs::exists(file("data_batch_1.bin"))) throw IoError(fmt::format("[cifar] {}: neither data_batch_1.bin (CIFAR-10) nor train.bin (CIFAR-100) is there", folder));
+  if (!fs::exists(file("data_batch_1.bin")))
+    throw IoError(
+        fmt::format("[cifar] {}: neither data_batch_1.bin (CIFAR-10) nor train.bin (CIFAR-100) is there", folder));
   std::vector<std::string> batches;
   for (int i = 1; i <= 5; ++i) batches.push_back(file(fmt::format("data_batch_{}.bin", i)));
-  return {read_cifar(batches, Cifar::ten), read_cifar({file("test_batch.bin")}, Cifar::ten), class_names(file("batches.meta.txt"), 10)};
+  return {read_cifar(batches, Cifar::ten), read_cifar({file("test_batch.bin")}, Cifar::ten),
+          class_names(file("batches.meta.txt"), 10)};
 }
 
 }  // namespace heddle::data

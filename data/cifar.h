@@ -1,7 +1,7 @@
 // CIFAR-10 and CIFAR-100 in their binary form: cs.toronto.edu/~kriz/cifar.html.
 //
-// A record is the label (CIFAR-100: coarse, then fine) and 3 x 32 x 32 bytes. Errors: IoError with the file for a size that is no whole number of records and labels out of range.
-// Thread safety: pure functions.
+// A record is the label (CIFAR-100: coarse, then fine) and 3 x 32 x 32 bytes. Errors: IoError with the file for a size
+// that is no whole number of records and labels out of range. Thread safety: pure functions.
 #pragma once
 
 #include <string>

@@ -25,13 +25,20 @@ void fill(Array& array, double value) {
 void fill_with(Array& array, double value) {
   if (value == 0) return;  // as made
   switch (array.dtype) {
-    case DType::f32: return fill<float>(array, value);
-    case DType::f64: return fill<double>(array, value);
-    case DType::i8: return fill<int8_t>(array, value);
-    case DType::u8: return fill<uint8_t>(array, value);
-    case DType::i32: return fill<int32_t>(array, value);
-    case DType::i64: return fill<int64_t>(array, value);
-    default: throw DTypeError(fmt::format("[padded] {} can only be padded with 0", name_of(array.dtype)));
+    case DType::f32:
+      return fill<float>(array, value);
+    case DType::f64:
+      return fill<double>(array, value);
+    case DType::i8:
+      return fill<int8_t>(array, value);
+    case DType::u8:
+      return fill<uint8_t>(array, value);
+    case DType::i32:
+      return fill<int32_t>(array, value);
+    case DType::i64:
+      return fill<int64_t>(array, value);
+    default:
+      throw DTypeError(fmt::format("[padded] {} can only be padded with 0", name_of(array.dtype)));
   }
 }
 
@@ -44,7 +51,8 @@ Array lengthened(const Array& array, int64_t length, double value) {
   Array longer{array.dtype, Shape(dims), {}};
   longer.bytes.resize(static_cast<size_t>(longer.shape.numel()) * size_of(array.dtype));
   fill_with(longer, value);
-  std::copy_n(array.bytes.begin(), static_cast<size_t>(per_row * shape[0]) * size_of(array.dtype), longer.bytes.begin());
+  std::copy_n(array.bytes.begin(), static_cast<size_t>(per_row * shape[0]) * size_of(array.dtype),
+              longer.bytes.begin());
   return longer;
 }
 
@@ -59,19 +67,23 @@ Sample pad(std::span<const Sample> samples, const PadOptions& options) {
   std::vector<Sample> equal(samples.begin(), samples.end());
   std::vector<int32_t> lengths;
   for (const Sample& sample : samples) {
-    if (sample.size() != samples[0].size() || sample.empty() || sample[0].shape.rank() == 0) throw ShapeError("[padded] examples must be of as many arrays, the first one a sequence");
+    if (sample.size() != samples[0].size() || sample.empty() || sample[0].shape.rank() == 0)
+      throw ShapeError("[padded] examples must be of as many arrays, the first one a sequence");
     for (const Array& array : sample) {
       array.require_whole("padded");
-      if (array.shape.rank() > 0 && array.shape[0] > most_length) throw ShapeError(fmt::format("[padded] a sequence of {} is too long", array.shape.str()));
+      if (array.shape.rank() > 0 && array.shape[0] > most_length)
+        throw ShapeError(fmt::format("[padded] a sequence of {} is too long", array.shape.str()));
     }
     lengths.push_back(static_cast<int32_t>(sample[0].shape[0]));
   }
   for (size_t k = 0; k < samples[0].size(); ++k) {
     const auto is_scalar = [&](const Sample& sample) { return sample[k].shape.rank() == 0; };
     if (std::ranges::all_of(samples, is_scalar)) continue;
-    if (std::ranges::any_of(samples, is_scalar)) throw ShapeError(fmt::format("[padded] array {} is a scalar in some examples", k));
+    if (std::ranges::any_of(samples, is_scalar))
+      throw ShapeError(fmt::format("[padded] array {} is a scalar in some examples", k));
     const int64_t length = common_length(samples, k, options);
-    for (Sample& sample : equal) sample[k] = lengthened(sample[k], length, k < options.values.size() ? options.values[k] : 0);
+    for (Sample& sample : equal)
+      sample[k] = lengthened(sample[k], length, k < options.values.size() ? options.values[k] : 0);
   }
   Sample batch = stack(equal);
   batch.push_back(Array::of(lengths, Shape{static_cast<int64_t>(lengths.size())}));
@@ -87,7 +99,9 @@ std::vector<std::vector<size_t>> rows_of(std::span<const Sample> samples, int64_
   std::vector<std::vector<size_t>> rows;
   std::vector<int64_t> room;
   for (const size_t i : order) {
-    if (length(i) > block) throw ValueError(fmt::format("[packed] example {} of the batch has {} tokens, a row has {}", i, length(i), block));
+    if (length(i) > block)
+      throw ValueError(
+          fmt::format("[packed] example {} of the batch has {} tokens, a row has {}", i, length(i), block));
     const auto fits = std::ranges::find_if(room, [&](int64_t left) { return left >= length(i); });
     const auto row = static_cast<size_t>(fits - room.begin());
     if (fits == room.end()) {
@@ -102,7 +116,8 @@ std::vector<std::vector<size_t>> rows_of(std::span<const Sample> samples, int64_
 
 Sample pack_rows(std::span<const Sample> samples, int64_t block, int32_t pad) {
   for (const Sample& sample : samples) {
-    if (sample.size() != 1 || sample[0].dtype != DType::i32 || sample[0].shape.rank() != 1) throw ShapeError("[packed] examples must be one array of tokens, (length) i32");
+    if (sample.size() != 1 || sample[0].dtype != DType::i32 || sample[0].shape.rank() != 1)
+      throw ShapeError("[packed] examples must be one array of tokens, (length) i32");
     sample[0].require_whole("packed");
   }
   const auto rows = rows_of(samples, block);
@@ -130,7 +145,8 @@ double standard_normal(Random& random) {  // Box and Muller 1958
 
 // Marsaglia and Tsang 2000, "A simple method for generating gamma variables".
 double gamma_variate(double shape, Random& random) {
-  if (shape < 1) return gamma_variate(shape + 1, random) * std::pow(1 - static_cast<double>(random.uniform()), 1 / shape);
+  if (shape < 1)
+    return gamma_variate(shape + 1, random) * std::pow(1 - static_cast<double>(random.uniform()), 1 / shape);
   const double d = shape - 1.0 / 3, c = 1 / std::sqrt(9 * d);
   for (;;) {
     const double x = standard_normal(random), v = std::pow(1 + c * x, 3), u = 1 - static_cast<double>(random.uniform());
@@ -152,14 +168,16 @@ float beta_variate(double alpha, Random& random) {
 Tensor box_mask(const Mixture& m, int64_t height, int64_t width, DeviceContext& device) {
   const auto inside = [&](int64_t size, int32_t from, int32_t to) {
     const Tensor at = arange(0, static_cast<double>(size), 1, DType::f32, &device);
-    return logical_and(at >= Tensor::host_scalar(static_cast<float>(from), &device), at < Tensor::host_scalar(static_cast<float>(to), &device));
+    return logical_and(at >= Tensor::host_scalar(static_cast<float>(from), &device),
+                       at < Tensor::host_scalar(static_cast<float>(to), &device));
   };
   return logical_and(unsqueeze(inside(height, m.top, m.bottom), 1), unsqueeze(inside(width, m.left, m.right), 0));
 }
 
 void check_batch(const char* name, const Tensor& images, const Tensor& labels) {
   if (images.rank() != 4 || labels.rank() != 1 || labels.dim(0) != images.dim(0)) {
-    throw ShapeError(fmt::format("[{}] images {} and labels {}; expected (N, channels, height, width) and (N)", name, images.shape().str(), labels.shape().str()));
+    throw ShapeError(fmt::format("[{}] images {} and labels {}; expected (N, channels, height, width) and (N)", name,
+                                 images.shape().str(), labels.shape().str()));
   }
 }
 
@@ -169,12 +187,14 @@ Tensor blend(const Tensor& own, const Tensor& weight) { return own * weight + fl
 }  // namespace
 
 Collate padded(PadOptions options) {
-  if (options.multiple < 1 || options.least < 0 || options.multiple > most_length || options.least > most_length) throw ValueError(fmt::format("[padded] multiple {} and least {} cannot be meant", options.multiple, options.least));
+  if (options.multiple < 1 || options.least < 0 || options.multiple > most_length || options.least > most_length)
+    throw ValueError(fmt::format("[padded] multiple {} and least {} cannot be meant", options.multiple, options.least));
   return [options = std::move(options)](std::span<const Sample> samples) { return pad(samples, options); };
 }
 
 Collate packed(int64_t block, int32_t pad) {
-  if (block < 1 || block > most_length) throw ValueError(fmt::format("[packed] a row of {} tokens cannot be meant", block));
+  if (block < 1 || block > most_length)
+    throw ValueError(fmt::format("[packed] a row of {} tokens cannot be meant", block));
   return [=](std::span<const Sample> samples) { return pack_rows(samples, block, pad); };
 }
 
@@ -188,11 +208,13 @@ Mixture draw_cutmix(double alpha, int64_t height, int64_t width, Random& random)
   const auto span_of = [&](int64_t size) {
     const auto half = static_cast<int64_t>(side * static_cast<double>(size)) / 2;
     const int64_t centre = random.integer(size);
-    return std::pair{static_cast<int32_t>(std::max<int64_t>(centre - half, 0)), static_cast<int32_t>(std::min(centre + half, size))};
+    return std::pair{static_cast<int32_t>(std::max<int64_t>(centre - half, 0)),
+                     static_cast<int32_t>(std::min(centre + half, size))};
   };
   const auto [top, bottom] = span_of(height);
   const auto [left, right] = span_of(width);
-  const double replaced = static_cast<double>(bottom - top) * static_cast<double>(right - left) / (static_cast<double>(height) * static_cast<double>(width));
+  const double replaced = static_cast<double>(bottom - top) * static_cast<double>(right - left) /
+                          (static_cast<double>(height) * static_cast<double>(width));
   return {static_cast<float>(1 - replaced), top, bottom, left, right};
 }
 
@@ -202,14 +224,18 @@ Mixed mix(const Tensor& images, const Tensor& labels, int64_t classes, const Mix
   const Tensor share = Tensor::host_scalar(m.share, &device);
   const bool is_box = m.bottom > m.top && m.right > m.left;
   if (!is_box) return mixup(images, labels, classes, share);
-  return {where(box_mask(m, images.dim(2), images.dim(3), device), flip(images, {0}), images), blend(one_hot(labels, classes), share)};
+  return {where(box_mask(m, images.dim(2), images.dim(3), device), flip(images, {0}), images),
+          blend(one_hot(labels, classes), share)};
 }
 
 Mixed mixup(const Tensor& images, const Tensor& labels, int64_t classes, const Tensor& share) {
   check_batch("mixup", images, labels);
   const bool one_each = share.rank() == 1 && share.dim(0) == images.dim(0);
-  if (share.rank() != 0 && !one_each) throw ShapeError(fmt::format("[mixup] shares are {} for images {}; expected (N) or ()", share.shape().str(), images.shape().str()));
-  const Tensor of_images = one_each ? reshape(share, {-1, 1, 1, 1}) : share, of_targets = one_each ? unsqueeze(share, 1) : share;
+  if (share.rank() != 0 && !one_each)
+    throw ShapeError(fmt::format("[mixup] shares are {} for images {}; expected (N) or ()", share.shape().str(),
+                                 images.shape().str()));
+  const Tensor of_images = one_each ? reshape(share, {-1, 1, 1, 1}) : share,
+               of_targets = one_each ? unsqueeze(share, 1) : share;
   return {blend(images, cast(of_images, images.dtype())), blend(one_hot(labels, classes), of_targets)};
 }
 

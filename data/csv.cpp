@@ -18,7 +18,8 @@ namespace {
 // Reads one row after the other.
 class Scanner {
  public:
-  Scanner(const std::string& path, const std::string& text, char separator) : path_(path), text_(text), separator_(separator) {
+  Scanner(const std::string& path, const std::string& text, char separator)
+      : path_(path), text_(text), separator_(separator) {
     if (text_.compare(0, 3, "\xEF\xBB\xBF") == 0) at_ = 3;  // the mark that some programs put in front of UTF-8
   }
   bool at_end() const { return at_ == text_.size(); }
@@ -100,7 +101,8 @@ void CsvTable::parse(const std::string& text, char separator) {
     std::vector<std::string> fields = scanner.row();
     if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
     if (!rows_.empty() && fields.size() != rows_.front().fields.size()) {
-      throw IoError(fmt::format("[csv] {}:{}: the row has {} fields, the first one has {}", path_, line, fields.size(), rows_.front().fields.size()));
+      throw IoError(fmt::format("[csv] {}:{}: the row has {} fields, the first one has {}", path_, line, fields.size(),
+                                rows_.front().fields.size()));
     }
     rows_.push_back({std::move(fields), line});
   }
@@ -108,7 +110,9 @@ void CsvTable::parse(const std::string& text, char separator) {
 
 size_t CsvTable::column(const std::string& name) const {
   const auto found = std::find(columns_.begin(), columns_.end(), name);
-  if (found == columns_.end()) throw ValueError(fmt::format("[csv] {} has no column '{}'; there are: {}", path_, shortened(name), shortened(fmt::format("{}", fmt::join(columns_, ", ")), 1000)));
+  if (found == columns_.end())
+    throw ValueError(fmt::format("[csv] {} has no column '{}'; there are: {}", path_, shortened(name),
+                                 shortened(fmt::format("{}", fmt::join(columns_, ", ")), 1000)));
   return static_cast<size_t>(found - columns_.begin());
 }
 
@@ -119,16 +123,19 @@ const std::string& CsvTable::text(int64_t row, size_t column) const {
 }
 
 void CsvTable::check_column(size_t column) const {
-  if (column >= columns_.size()) throw ValueError(fmt::format("[csv] {} has no column {} among {}", path_, column, columns_.size()));
+  if (column >= columns_.size())
+    throw ValueError(fmt::format("[csv] {} has no column {} among {}", path_, column, columns_.size()));
 }
 
 double CsvTable::number(int64_t row, size_t column) const {
   const std::string& field = text(row, column);
   const size_t first = field.find_first_not_of(" \t"), last = field.find_last_not_of(" \t");
   const bool blank = first == std::string::npos;
-  const std::optional<double> value = blank ? std::nullopt : parse_number<double>(std::string_view(field).substr(first, last + 1 - first));
+  const std::optional<double> value =
+      blank ? std::nullopt : parse_number<double>(std::string_view(field).substr(first, last + 1 - first));
   if (value) return *value;
-  throw IoError(fmt::format("[csv] {}:{}: '{}' in column '{}' is not a number", path_, rows_[static_cast<size_t>(row)].line, shortened(field), shortened(columns_[column])));
+  throw IoError(fmt::format("[csv] {}:{}: '{}' in column '{}' is not a number", path_,
+                            rows_[static_cast<size_t>(row)].line, shortened(field), shortened(columns_[column])));
 }
 
 std::vector<std::string> CsvTable::classes(size_t column) const {
@@ -156,7 +163,9 @@ DatasetPtr csv_dataset(const CsvTable& table, const CsvExample& example) {
   for (int64_t row = 0; row < table.size(); ++row) {
     const auto found = std::find(classes.begin(), classes.end(), table.text(row, label));
     if (found == classes.end()) {
-      throw IoError(fmt::format("[csv] the label '{}' of row {} is none of the classes {}", shortened(table.text(row, label)), row + 1, shortened(fmt::format("{}", fmt::join(classes, ", ")), 1000)));
+      throw IoError(fmt::format("[csv] the label '{}' of row {} is none of the classes {}",
+                                shortened(table.text(row, label)), row + 1,
+                                shortened(fmt::format("{}", fmt::join(classes, ", ")), 1000)));
     }
     labels.push_back(static_cast<int32_t>(found - classes.begin()));
   }

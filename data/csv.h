@@ -1,10 +1,12 @@
 // CSV files: tables of text, and examples made of their columns.
 //
 //   const data::CsvTable table(path);
-//   const auto set = data::csv_dataset(table, {.numbers = {"height", "width"}, .label = "species"});   // ((2) f32, scalar i32)
+//   const auto set = data::csv_dataset(table, {.numbers = {"height", "width"}, .label = "species"});   // ((2) f32,
+//   scalar i32)
 //
-// The format is RFC 4180's: fields with separators, quotes (doubled) or line breaks stand in quotes; lines end with LF or CRLF. Errors: IoError with file and line for a row of another number of
-// fields, a quote that is not closed, a field that is no number; ValueError for a column or a row that there is not. Thread safety: immutable.
+// The format is RFC 4180's: fields with separators, quotes (doubled) or line breaks stand in quotes; lines end with LF
+// or CRLF. Errors: IoError with file and line for a row of another number of fields, a quote that is not closed, a
+// field that is no number; ValueError for a column or a row that there is not. Thread safety: immutable.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +53,8 @@ struct CsvExample {
   std::vector<std::string> classes;  // the label's class i is classes[i]; empty: CsvTable::classes()
 };
 
-// Examples are (numbers (columns) f32, label i32), the label only where there is one. All fields are read now. IoError for a label among none of the classes.
+// Examples are (numbers (columns) f32, label i32), the label only where there is one. All fields are read now. IoError
+// for a label among none of the classes.
 DatasetPtr csv_dataset(const CsvTable& table, const CsvExample& example);
 
 }  // namespace heddle::data

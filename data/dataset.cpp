@@ -13,12 +13,14 @@ namespace heddle::data {
 namespace {
 
 void check_index(const char* who, int64_t index, int64_t size) {
-  if (index < 0 || index >= size) throw ValueError(fmt::format("[{}] there is no example {} among {}", who, index, size));
+  if (index < 0 || index >= size)
+    throw ValueError(fmt::format("[{}] there is no example {} among {}", who, index, size));
 }
 
 class Transformed final : public Dataset {
  public:
-  Transformed(DatasetPtr of, std::vector<Transform> transforms) : of_(std::move(of)), transforms_(std::move(transforms)) {}
+  Transformed(DatasetPtr of, std::vector<Transform> transforms)
+      : of_(std::move(of)), transforms_(std::move(transforms)) {}
   int64_t size() const override { return of_->size(); }
   Sample get(int64_t index, Random& random) const override {
     Sample sample = of_->get(index, random);
@@ -66,7 +68,8 @@ class Concatenated final : public Dataset {
   explicit Concatenated(std::vector<DatasetPtr> parts) : parts_(std::move(parts)) {
     for (const DatasetPtr& part : parts_) {
       int64_t end = 0;
-      if (__builtin_add_overflow(size(), part->size(), &end)) throw ValueError("[concatenated] the number of examples does not fit 64 bits");
+      if (__builtin_add_overflow(size(), part->size(), &end))
+        throw ValueError("[concatenated] the number of examples does not fit 64 bits");
       ends_.push_back(end);
     }
   }
@@ -89,8 +92,11 @@ class FromArrays final : public Dataset {
     for (size_t k = 0; k < arrays_.size(); ++k) {
       const Shape& shape = arrays_[k].shape;
       arrays_[k].require_whole("from_arrays");
-      if (shape.rank() == 0) throw ShapeError(fmt::format("[from_arrays] array {} is a scalar; examples lie along the first dimension", k));
-      if (shape[0] != arrays_[0].shape[0]) throw ShapeError(fmt::format("[from_arrays] array {} has {} examples, the first has {}", k, shape[0], arrays_[0].shape[0]));
+      if (shape.rank() == 0)
+        throw ShapeError(fmt::format("[from_arrays] array {} is a scalar; examples lie along the first dimension", k));
+      if (shape[0] != arrays_[0].shape[0])
+        throw ShapeError(
+            fmt::format("[from_arrays] array {} has {} examples, the first has {}", k, shape[0], arrays_[0].shape[0]));
       shapes_.emplace_back();
       for (int d = 1; d < shape.rank(); ++d) shapes_.back().push_back(shape[d]);
     }
@@ -132,8 +138,12 @@ void SampleStream::skip(int64_t count) {
   while (count > 0 && next()) --count;
 }
 
-DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms) { return std::make_shared<Transformed>(std::move(of), std::move(transforms)); }
-DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices) { return std::make_shared<Subset>(std::move(of), std::move(indices)); }
+DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms) {
+  return std::make_shared<Transformed>(std::move(of), std::move(transforms));
+}
+DatasetPtr subset(DatasetPtr of, std::vector<int64_t> indices) {
+  return std::make_shared<Subset>(std::move(of), std::move(indices));
+}
 DatasetPtr first(DatasetPtr of, int64_t count) {
   if (count < 0) throw ValueError(fmt::format("[first] {} examples cannot be meant", count));
   if (count == 0 || count >= of->size()) return of;
@@ -155,15 +165,18 @@ std::vector<DatasetPtr> random_split(DatasetPtr of, const std::vector<double>& s
     total += share;
   }
   if (total > 1 + 1e-9) throw ValueError(fmt::format("[random_split] the shares add up to {}, more than 1", total));
-  if (of->size() > std::numeric_limits<uint32_t>::max()) throw ValueError(fmt::format("[random_split] {} examples are more than 2^32 - 1", of->size()));
+  if (of->size() > std::numeric_limits<uint32_t>::max())
+    throw ValueError(fmt::format("[random_split] {} examples are more than 2^32 - 1", of->size()));
   const std::vector<uint32_t> order = shuffled_order(of->size(), seed, 0);
   std::vector<DatasetPtr> parts;
   double until = 0;
   size_t at = 0;
   for (const double share : shares) {
     until += share;
-    const auto end = std::min(order.size(), static_cast<size_t>(std::llround(until * static_cast<double>(order.size()))));
-    parts.push_back(subset(of, {order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(end)}));
+    const auto end =
+        std::min(order.size(), static_cast<size_t>(std::llround(until * static_cast<double>(order.size()))));
+    parts.push_back(subset(
+        of, {order.begin() + static_cast<std::ptrdiff_t>(at), order.begin() + static_cast<std::ptrdiff_t>(end)}));
     at = end;
   }
   return parts;

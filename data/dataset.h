@@ -1,10 +1,11 @@
 // Datasets: where examples come from, by number or one after the other.
 //
-// Purpose: what data/loader.h reads. A map-style Dataset gives any example by its number; an IterableDataset gives a stream, for what can only be read
-// in order. Transforms make new datasets of old ones:
+// Purpose: what data/loader.h reads. A map-style Dataset gives any example by its number; an IterableDataset gives a
+// stream, for what can only be read in order. Transforms make new datasets of old ones:
 //   auto train = transformed(images, {resize(64, 64), random_flip(), normalise(mean, deviation)});
-// Invariants: an example is the same whichever thread asks for it: chance comes from the Random that is passed in, which belongs to its place in an epoch. Errors: IoError, ValueError,
-// which reach who asks the loader. Thread safety: get() and open() are called from several threads at once; a stream is read by one at a time.
+// Invariants: an example is the same whichever thread asks for it: chance comes from the Random that is passed in,
+// which belongs to its place in an epoch. Errors: IoError, ValueError, which reach who asks the loader. Thread safety:
+// get() and open() are called from several threads at once; a stream is read by one at a time.
 #pragma once
 
 #include <cstdint>

@@ -59,7 +59,8 @@ Header parse_header(const std::string& path, const Bytes& bytes, int rank) {
 }  // namespace
 
 IdxArray read_idx(const std::string& path, int rank) {
-  if (rank < 1 || rank > Shape::max_rank) throw ValueError(fmt::format("[idx] {} dimensions; expected 1 to {}", rank, Shape::max_rank));
+  if (rank < 1 || rank > Shape::max_rank)
+    throw ValueError(fmt::format("[idx] {} dimensions; expected 1 to {}", rank, Shape::max_rank));
   Bytes file = read_file(path, "idx");
   Header header;
   Bytes content;

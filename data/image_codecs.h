@@ -1,7 +1,9 @@
-// What decodes and encodes the bytes of one image file: libpng (data/image_png.cpp) and libjpeg-turbo (data/image_jpeg.cpp).
+// What decodes and encodes the bytes of one image file: libpng (data/image_png.cpp) and libjpeg-turbo
+// (data/image_jpeg.cpp).
 //
-// Invariants: pixels lie as (height, width, channels). A build without the library (cmake/codecs.cmake) has the function, which throws IoError and names what
-// is missing. Errors: as in data/image_file.h. Thread safety: may be called from any thread.
+// Invariants: pixels lie as (height, width, channels). A build without the library (cmake/codecs.cmake) has the
+// function, which throws IoError and names what is missing. Errors: as in data/image_file.h. Thread safety: may be
+// called from any thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +22,8 @@ struct Pixels {
 // `channels`: 1, 3, or 0 for what the file has. `path` is for messages.
 Pixels decode_png(const std::string& path, const std::vector<uint8_t>& file, int channels);
 Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, int channels);
-std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height, int channels);
+std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height,
+                       int channels);
 
 constexpr int64_t most_pixels = int64_t{1} << 27;
 // IoError: a header says more pixels than a file of so many bytes can hold.

@@ -22,7 +22,9 @@ using Bytes = std::vector<uint8_t>;
 
 constexpr std::array<uint8_t, 8> png_signature = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) { throw IoError(fmt::format("[image] {}: {}", path, why)); }
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw IoError(fmt::format("[image] {}: {}", path, why));
+}
 
 // (height, width, channels) to (channels, height, width).
 Array planes(Pixels decoded) {
@@ -66,9 +68,11 @@ void fail_not_held(const std::string& path, size_t file_bytes, int64_t width, in
 }
 
 Array read_image(const std::string& path, int channels) {
-  if (channels != 0 && channels != 1 && channels != 3) throw ValueError(fmt::format("[image] {} channels; expected 1, 3, or 0 for what the file has", channels));
+  if (channels != 0 && channels != 1 && channels != 3)
+    throw ValueError(fmt::format("[image] {} channels; expected 1, 3, or 0 for what the file has", channels));
   const Bytes file = read_file(path, "image");
-  if (file.size() >= 8 && std::equal(png_signature.begin(), png_signature.end(), file.begin())) return planes(decode_png(path, file, channels));
+  if (file.size() >= 8 && std::equal(png_signature.begin(), png_signature.end(), file.begin()))
+    return planes(decode_png(path, file, channels));
   if (file.size() >= 2 && file[0] == 0xff && file[1] == 0xd8) return planes(decode_jpeg(path, file, channels));
   fail(path, "neither a PNG nor a JPEG file");
 }
@@ -76,14 +80,17 @@ Array read_image(const std::string& path, int channels) {
 void write_png(const std::string& path, const Array& pixels) {
   const Shape& shape = pixels.shape;
   if (pixels.dtype != DType::u8 || shape.rank() != 3 || (shape[0] != 1 && shape[0] != 3)) {
-    throw ShapeError(fmt::format("[image] pixels are {} {}, expected u8 (1 or 3, height, width)", shape.str(), name_of(pixels.dtype)));
+    throw ShapeError(fmt::format("[image] pixels are {} {}, expected u8 (1 or 3, height, width)", shape.str(),
+                                 name_of(pixels.dtype)));
   }
   pixels.require_whole("image");
   check_image_size(path, shape[2], shape[1]);
   const int64_t channels = shape[0], count = shape[1] * shape[2];
   Bytes interleaved(pixels.bytes.size());
   for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t i = 0; i < count; ++i) interleaved[static_cast<size_t>(i * channels + c)] = static_cast<uint8_t>(pixels.bytes[static_cast<size_t>(c * count + i)]);
+    for (int64_t i = 0; i < count; ++i)
+      interleaved[static_cast<size_t>(i * channels + c)] =
+          static_cast<uint8_t>(pixels.bytes[static_cast<size_t>(c * count + i)]);
   }
   write_file_atomically(path, encode_png(path, interleaved, shape[2], shape[1], static_cast<int>(channels)));
 }
@@ -104,7 +111,8 @@ ImageFolder::ImageFolder(const std::string& folder, int channels) : channels_(ch
 }
 
 const ImageFolder::File& ImageFolder::file(int64_t index) const {
-  if (index < 0 || index >= size()) throw ValueError(fmt::format("[image] there is no image {} among {}", index, size()));
+  if (index < 0 || index >= size())
+    throw ValueError(fmt::format("[image] there is no image {} among {}", index, size()));
   return files_[static_cast<size_t>(index)];
 }
 

@@ -20,8 +20,8 @@ Array read_image(const std::string& path, int channels = 0);
 // 8-bit PNG of u8 pixels (1 or 3, height, width).
 void write_png(const std::string& path, const Array& pixels);
 
-// A folder with a folder of images for each class: (pixels, label i32), classes by name in ascending order. Names that end with neither .png, .jpg nor .jpeg
-// are left out. IoError for a folder without any.
+// A folder with a folder of images for each class: (pixels, label i32), classes by name in ascending order. Names that
+// end with neither .png, .jpg nor .jpeg are left out. IoError for a folder without any.
 class ImageFolder final : public Dataset {
  public:
   explicit ImageFolder(const std::string& folder, int channels = 3);

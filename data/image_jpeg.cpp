@@ -17,7 +17,9 @@ namespace heddle::data {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) { throw IoError(fmt::format("[image] {}: {}", path, why)); }
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw IoError(fmt::format("[image] {}: {}", path, why));
+}
 
 struct CloseJpeg {
   void operator()(void* handle) const { tjDestroy(handle); }
@@ -43,7 +45,8 @@ Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, in
   const std::unique_ptr<void, CloseJpeg> decoder(tjInitDecompress());
   if (!decoder) fail(path, "libjpeg-turbo could not be started");
   int width = 0, height = 0, sampling = 0, colours = 0;
-  if (tjDecompressHeader3(decoder.get(), file.data(), file.size(), &width, &height, &sampling, &colours) != 0) fail(path, tjGetErrorStr2(decoder.get()));
+  if (tjDecompressHeader3(decoder.get(), file.data(), file.size(), &width, &height, &sampling, &colours) != 0)
+    fail(path, tjGetErrorStr2(decoder.get()));
   check_image_size(path, width, height);
   if (int64_t{width} * height > most_jpeg_pixels(file)) fail_not_held(path, file.size(), width, height);
   if (channels == 0) channels = colours == TJCS_GRAY ? 1 : 3;
@@ -64,7 +67,10 @@ Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>& file, in
 #else
 
 Pixels decode_jpeg(const std::string& path, const std::vector<uint8_t>&, int) {
-  throw IoError(fmt::format("[image] {}: this build of Heddle has no libjpeg-turbo, so it reads no JPEG files; install libturbojpeg0-dev and build again", path));
+  throw IoError(
+      fmt::format("[image] {}: this build of Heddle has no libjpeg-turbo, so it reads no JPEG files; install "
+                  "libturbojpeg0-dev and build again",
+                  path));
 }
 
 #endif

@@ -21,7 +21,9 @@ namespace heddle::data {
 
 namespace {
 
-[[noreturn]] void fail(const std::string& path, const std::string& why) { throw IoError(fmt::format("[image] {}: {}", path, why)); }
+[[noreturn]] void fail(const std::string& path, const std::string& why) {
+  throw IoError(fmt::format("[image] {}: {}", path, why));
+}
 
 // libpng's state, freed with it.
 struct PngImage : png_image {
@@ -77,8 +79,7 @@ int64_t compressed_content(const Bytes& file, int64_t width, int64_t height) {
       file[interlaced_at] != 0 ? std::span<const Pass>(interlaced) : std::span<const Pass>(whole);
   int64_t bytes = 0;
   for (const Pass& pass : passes) {
-    const int64_t columns = ceil_div(width - pass.x, pass.across),
-                  rows = ceil_div(height - pass.y, pass.down);
+    const int64_t columns = ceil_div(width - pass.x, pass.across), rows = ceil_div(height - pass.y, pass.down);
     if (columns > 0 && rows > 0) bytes += rows * (1 + (columns * bits_per_pixel(file) + 7) / 8);
   }
   return bytes;
@@ -129,14 +130,16 @@ Pixels decode_png(const std::string& path, const Bytes& file, int channels) {
   return {std::move(pixels), image.height, image.width, channels};
 }
 
-std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height, int channels) {
+std::string encode_png(const std::string& path, const std::vector<uint8_t>& interleaved, int64_t width, int64_t height,
+                       int channels) {
   PngImage image;
   image.width = static_cast<uint32_t>(width);
   image.height = static_cast<uint32_t>(height);
   image.format = channels == 3 ? PNG_FORMAT_RGB : PNG_FORMAT_GRAY;
   std::string file(PNG_IMAGE_PNG_SIZE_MAX(image), '\0');
   png_alloc_size_t bytes = file.size();
-  if (png_image_write_to_memory(&image, file.data(), &bytes, 0, interleaved.data(), 0, nullptr) == 0) fail(path, image.message);
+  if (png_image_write_to_memory(&image, file.data(), &bytes, 0, interleaved.data(), 0, nullptr) == 0)
+    fail(path, image.message);
   file.resize(bytes);
   return file;
 }
@@ -146,7 +149,10 @@ std::string encode_png(const std::string& path, const std::vector<uint8_t>& inte
 namespace {
 
 [[noreturn]] void lacks(const std::string& path) {
-  throw IoError(fmt::format("[image] {}: this build of Heddle has no libpng, so it neither reads nor writes PNG files; install libpng-dev and build again", path));
+  throw IoError(
+      fmt::format("[image] {}: this build of Heddle has no libpng, so it neither reads nor writes PNG files; install "
+                  "libpng-dev and build again",
+                  path));
 }
 
 }  // namespace

@@ -53,7 +53,8 @@ class Loader::Source {
     std::vector<Sample> samples;
     std::vector<Random> random;
     for (size_t i = 0; i < count; ++i) {
-      random.emplace_back(options_.seed, epoch, static_cast<uint64_t>(claim.batch) * static_cast<uint64_t>(options_.batch) + i);
+      random.emplace_back(options_.seed, epoch,
+                          static_cast<uint64_t>(claim.batch) * static_cast<uint64_t>(options_.batch) + i);
       samples.push_back(example(claim, i, random.back()));
       if (after_each) after_each();
     }
@@ -79,7 +80,8 @@ namespace {
 
 void check(const LoaderOptions& o) {
   if (o.batch < 1) throw ValueError(fmt::format("[loader] the batch size is {}, expected at least 1", o.batch));
-  if (o.workers < 0 || o.workers > 1024) throw ValueError(fmt::format("[loader] {} workers; expected 0 to 1024", o.workers));
+  if (o.workers < 0 || o.workers > 1024)
+    throw ValueError(fmt::format("[loader] {} workers; expected 0 to 1024", o.workers));
   if (o.prefetch < 0) throw ValueError(fmt::format("[loader] prefetch is {}, expected 0 or more batches", o.prefetch));
   if (!o.collate) throw ValueError("[loader] the collate function is empty");
 }
@@ -89,7 +91,12 @@ void check(const LoaderOptions& o) {
 // One epoch in the making: batches that are ready, and the workers that make them.
 class Loader::Epoch {
  public:
-  Epoch(Source& source, uint64_t epoch, int64_t first) : source_(source), epoch_(epoch), claimed_(first), taken_(first), end_(source.batches() < 0 ? unknown : source.batches()) {
+  Epoch(Source& source, uint64_t epoch, int64_t first)
+      : source_(source),
+        epoch_(epoch),
+        claimed_(first),
+        taken_(first),
+        end_(source.batches() < 0 ? unknown : source.batches()) {
     source_.begin(epoch, first);
     last_ = Clock::now();
     const LoaderOptions& o = source.options();
@@ -237,8 +244,8 @@ class Loader::Epoch {
   Source& source_;
   const uint64_t epoch_;
   int64_t ahead_ = 0;
-  std::mutex claiming_;        // held while a claim is made
-  mutable std::mutex mutex_;   // guards what follows
+  std::mutex claiming_;       // held while a claim is made
+  mutable std::mutex mutex_;  // guards what follows
   std::condition_variable ready_, room_;
   int64_t claimed_, taken_, end_;
   std::map<int64_t, Made> made_;
@@ -253,9 +260,11 @@ namespace {
 
 class Numbered final : public Loader::Source {
  public:
-  Numbered(DatasetPtr dataset, SamplerPtr sampler, LoaderOptions options) : Source(std::move(options)), dataset_(std::move(dataset)), sampler_(std::move(sampler)) {
+  Numbered(DatasetPtr dataset, SamplerPtr sampler, LoaderOptions options)
+      : Source(std::move(options)), dataset_(std::move(dataset)), sampler_(std::move(sampler)) {
     if (options_.drop_last && batches() == 0) {
-      throw ValueError(fmt::format("[loader] the batch size is {}, but an epoch has only {} examples", options_.batch, sampler_->size()));
+      throw ValueError(fmt::format("[loader] the batch size is {}, but an epoch has only {} examples", options_.batch,
+                                   sampler_->size()));
     }
   }
   int64_t batches() const override {
@@ -263,18 +272,27 @@ class Numbered final : public Loader::Source {
     return options_.drop_last ? examples / batch : ceil_div(examples, batch);
   }
   void begin(uint64_t epoch, int64_t first) override {
-    if (first < 0 || first > batches()) throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));
+    if (first < 0 || first > batches())
+      throw ValueError(fmt::format("[loader] batch {} of an epoch of {}", first, batches()));
     order_ = sampler_->order(epoch);
-    if (static_cast<int64_t>(order_.size()) != sampler_->size()) throw ValueError(fmt::format("[loader] the sampler gave {} examples, but said {}", order_.size(), sampler_->size()));
+    if (static_cast<int64_t>(order_.size()) != sampler_->size())
+      throw ValueError(
+          fmt::format("[loader] the sampler gave {} examples, but said {}", order_.size(), sampler_->size()));
     for (const int64_t index : order_) {
-      if (index < 0 || index >= dataset_->size()) throw ValueError(fmt::format("[loader] the sampler asks for example {} of {}", index, dataset_->size()));
+      if (index < 0 || index >= dataset_->size())
+        throw ValueError(fmt::format("[loader] the sampler asks for example {} of {}", index, dataset_->size()));
     }
   }
   std::optional<Claim> claim(int64_t batch) override {
-    const auto from = static_cast<size_t>(batch * options_.batch), to = std::min(order_.size(), from + static_cast<size_t>(options_.batch));
-    return Claim{batch, {order_.begin() + static_cast<std::ptrdiff_t>(from), order_.begin() + static_cast<std::ptrdiff_t>(to)}, {}};
+    const auto from = static_cast<size_t>(batch * options_.batch),
+               to = std::min(order_.size(), from + static_cast<size_t>(options_.batch));
+    return Claim{batch,
+                 {order_.begin() + static_cast<std::ptrdiff_t>(from), order_.begin() + static_cast<std::ptrdiff_t>(to)},
+                 {}};
   }
-  Sample example(Claim& claim, size_t i, Random& random) const override { return dataset_->get(claim.indices[i], random); }
+  Sample example(Claim& claim, size_t i, Random& random) const override {
+    return dataset_->get(claim.indices[i], random);
+  }
 
  private:
   DatasetPtr dataset_;
@@ -284,11 +302,13 @@ class Numbered final : public Loader::Source {
 
 class Streamed final : public Loader::Source {
  public:
-  Streamed(IterableDatasetPtr dataset, LoaderOptions options) : Source(std::move(options)), dataset_(std::move(dataset)) {}
+  Streamed(IterableDatasetPtr dataset, LoaderOptions options)
+      : Source(std::move(options)), dataset_(std::move(dataset)) {}
   int64_t batches() const override { return -1; }
   void begin(uint64_t epoch, int64_t first) override {
     int64_t passed = 0;
-    if (first < 0 || __builtin_mul_overflow(first, options_.batch, &passed)) throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
+    if (first < 0 || __builtin_mul_overflow(first, options_.batch, &passed))
+      throw ValueError(fmt::format("[loader] batch {} of an epoch", first));
     stream_ = dataset_->open(epoch);
     stream_->skip(passed);
   }
@@ -299,7 +319,8 @@ class Streamed final : public Loader::Source {
       if (!sample) break;
       claim.read.push_back(std::move(*sample));
     }
-    const bool enough = options_.drop_last ? static_cast<int64_t>(claim.read.size()) == options_.batch : !claim.read.empty();
+    const bool enough =
+        options_.drop_last ? static_cast<int64_t>(claim.read.size()) == options_.batch : !claim.read.empty();
     return enough ? std::optional(std::move(claim)) : std::nullopt;
   }
   Sample example(Claim& claim, size_t i, Random&) const override { return std::move(claim.read[i]); }
@@ -324,8 +345,10 @@ LoaderReport& LoaderReport::operator+=(const LoaderReport& more) {
 
 std::string LoaderReport::str() const {
   const double total = waiting + loop;
-  return fmt::format("{} examples in {} batches; fetch {:.3f} s, preprocess {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop waited for data {:.0f} % of the time", examples, batches, fetch,
-                     preprocess, collate, loop, total > 0 ? 100 * waiting / total : 0);
+  return fmt::format(
+      "{} examples in {} batches; fetch {:.3f} s, preprocess {:.3f} s, collate {:.3f} s, loop {:.3f} s; the loop "
+      "waited for data {:.0f} % of the time",
+      examples, batches, fetch, preprocess, collate, loop, total > 0 ? 100 * waiting / total : 0);
 }
 
 Loader::Loader(DatasetPtr dataset, SamplerPtr sampler, const LoaderOptions& options) {

@@ -7,12 +7,12 @@
 //     while (loader.next(batch)) { auto tensors = data::to_tensors(batch, device); ... }
 //   }
 //
-// Invariants: batches come in the sampler's order and hold the same bytes for any number of workers. At most `prefetch` batches are ready or in the
-// making ahead of the loop. position() after a batch, given to start_epoch() of a new loader, goes on with the next one; a dataset is asked for nothing
-// that was seen before (a stream passes over it, SampleStream::skip()).
-// Errors: ValueError for options that cannot be meant; what a dataset throws reaches next() at the batch it belongs to, and the loader goes on behind it; a
-// stream that throws ends there.
-// Thread safety: one thread drives a loader; its workers are its own and end with it.
+// Invariants: batches come in the sampler's order and hold the same bytes for any number of workers. At most `prefetch`
+// batches are ready or in the making ahead of the loop. position() after a batch, given to start_epoch() of a new
+// loader, goes on with the next one; a dataset is asked for nothing that was seen before (a stream passes over it,
+// SampleStream::skip()). Errors: ValueError for options that cannot be meant; what a dataset throws reaches next() at
+// the batch it belongs to, and the loader goes on behind it; a stream that throws ends there. Thread safety: one thread
+// drives a loader; its workers are its own and end with it.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,8 @@ struct LoaderOptions {
   std::vector<Transform> transforms = {};  // of each example, in the workers
 };
 
-// Where the time of an epoch went, in seconds. With workers, fetch, preprocess and collate pass beside the loop, several at once.
+// Where the time of an epoch went, in seconds. With workers, fetch, preprocess and collate pass beside the loop,
+// several at once.
 struct LoaderReport {
   double fetch = 0;       // datasets, with the transforms that are part of them
   double preprocess = 0;  // LoaderOptions::transforms
@@ -68,7 +69,8 @@ class Loader {
   int64_t batches() const;
   void start_epoch(uint64_t epoch, int64_t first_batch = 0);
   void start(const Position& position) { start_epoch(position.epoch, position.batch); }
-  // False at the end of the epoch. While this thread waits it calls `meanwhile` about every 0.2 ms; without workers after each example that it makes.
+  // False at the end of the epoch. While this thread waits it calls `meanwhile` about every 0.2 ms; without workers
+  // after each example that it makes.
   bool next(Sample& batch, const std::function<void()>& meanwhile = {});
   Position position() const;
   // Since start_epoch().

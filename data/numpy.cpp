@@ -27,8 +27,14 @@ struct DTypeName {
   std::string_view name;  // without the byte order
   DType dtype;
 };
-constexpr std::array<DTypeName, 8> dtypes = {
-    {{"f2", DType::f16}, {"f4", DType::f32}, {"f8", DType::f64}, {"i1", DType::i8}, {"u1", DType::u8}, {"i4", DType::i32}, {"i8", DType::i64}, {"b1", DType::boolean}}};
+constexpr std::array<DTypeName, 8> dtypes = {{{"f2", DType::f16},
+                                              {"f4", DType::f32},
+                                              {"f8", DType::f64},
+                                              {"i1", DType::i8},
+                                              {"u1", DType::u8},
+                                              {"i4", DType::i32},
+                                              {"i8", DType::i64},
+                                              {"b1", DType::boolean}}};
 
 struct Header {
   DType dtype = DType::f32;
@@ -48,7 +54,9 @@ class NpyReader {
     for (const int64_t d : header.shape) {
       if (__builtin_mul_overflow(bytes, static_cast<uint64_t>(d), &bytes)) fail("the shape overflows");
     }
-    if (bytes != file_.size()) fail(fmt::format("{} {} needs {} bytes, found {}", header.shape.str(), name_of(header.dtype), bytes, file_.size()));
+    if (bytes != file_.size())
+      fail(fmt::format("{} {} needs {} bytes, found {}", header.shape.str(), name_of(header.dtype), bytes,
+                       file_.size()));
     Array array{header.dtype, header.shape, std::vector<std::byte>(bytes)};
     std::copy(file_.begin(), file_.end(), reinterpret_cast<uint8_t*>(array.bytes.data()));
     if (header.swapped) swap_bytes(array);
@@ -59,7 +67,9 @@ class NpyReader {
   }
 
  private:
-  [[noreturn]] void fail(std::string_view what) const { throw IoError(fmt::format("[numpy] {}: {}", where_, shortened(what, 500))); }
+  [[noreturn]] void fail(std::string_view what) const {
+    throw IoError(fmt::format("[numpy] {}: {}", where_, shortened(what, 500)));
+  }
 
   Bytes take(size_t bytes) {
     if (bytes > file_.size()) fail("truncated header");
@@ -70,7 +80,9 @@ class NpyReader {
 
   std::string text() {
     const Bytes start = take(magic.size() + 2);
-    if (!std::equal(magic.begin(), magic.end(), start.begin(), [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; })) fail("not a .npy file");
+    if (!std::equal(magic.begin(), magic.end(), start.begin(),
+                    [](char a, uint8_t b) { return static_cast<uint8_t>(a) == b; }))
+      fail("not a .npy file");
     const int version = start[magic.size()];
     if (version < 1 || version > 3) fail(fmt::format("format version {} is not 1, 2 or 3", version));
     size_t length = 0;
@@ -85,9 +97,13 @@ class NpyReader {
     if (text.size() > 4096) fail("the header is too long");
     Header header;
     const std::string_view descr = quoted(value_of(text, "descr"));
-    if (descr.size() < 2 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos) fail("the header has no plain dtype; structured arrays are not read");
-    const auto row = std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.name == descr.substr(1); });
-    if (row == dtypes.end()) fail(fmt::format("the dtype '{}' is none of f2, f4, f8, i1, u1, i4, i8, b1; convert it with astype", shortened(descr)));
+    if (descr.size() < 2 || std::string_view("<>|=").find(descr[0]) == std::string_view::npos)
+      fail("the header has no plain dtype; structured arrays are not read");
+    const auto row =
+        std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.name == descr.substr(1); });
+    if (row == dtypes.end())
+      fail(fmt::format("the dtype '{}' is none of f2, f4, f8, i1, u1, i4, i8, b1; convert it with astype",
+                       shortened(descr)));
     header.dtype = row->dtype;
     header.swapped = descr[0] == '>';
     const std::string_view order = value_of(text, "fortran_order");
@@ -122,7 +138,8 @@ class NpyReader {
   Shape shape_of(std::string_view text) const {
     Shape shape;
     constexpr std::string_view between = "L, ";
-    for (size_t at = text.find_first_not_of(between); at != std::string_view::npos; at = text.find_first_not_of(between, at)) {
+    for (size_t at = text.find_first_not_of(between); at != std::string_view::npos;
+         at = text.find_first_not_of(between, at)) {
       const size_t end = std::min(text.find_first_of(between, at), text.size());
       const std::optional<int64_t> size = parse_number<int64_t>(text.substr(at, end - at));
       if (!size || *size < 0 || *size >= 1'000'000'000'000'000'000) fail("impossible dimension");
@@ -145,7 +162,8 @@ class NpyReader {
     for (size_t out = 0; out < to.bytes.size(); out += width) {
       int64_t in = 0;  // first dimension fastest
       for (int d = from.shape.rank(); d-- > 0;) in = in * from.shape[d] + at[static_cast<size_t>(d)];
-      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(in) * width), width, to.bytes.begin() + static_cast<std::ptrdiff_t>(out));
+      std::copy_n(from.bytes.begin() + static_cast<std::ptrdiff_t>(static_cast<size_t>(in) * width), width,
+                  to.bytes.begin() + static_cast<std::ptrdiff_t>(out));
       for (int d = from.shape.rank(); d-- > 0;) {
         if (++at[static_cast<size_t>(d)] < from.shape[d]) break;
         at[static_cast<size_t>(d)] = 0;
@@ -158,7 +176,9 @@ class NpyReader {
   std::string where_;
 };
 
-std::string without_ending(const std::string& name) { return name.size() > 4 && name.ends_with(".npy") ? name.substr(0, name.size() - 4) : name; }
+std::string without_ending(const std::string& name) {
+  return name.size() > 4 && name.ends_with(".npy") ? name.substr(0, name.size() - 4) : name;
+}
 
 }  // namespace
 
@@ -169,22 +189,28 @@ Array read_npy(const std::string& path) {
 
 NamedArrays read_npz(const std::string& path) {
   NamedArrays arrays;
-  for (const auto& [name, bytes] : read_zip(path, "numpy")) arrays.emplace(without_ending(name), NpyReader(bytes, fmt::format("{}: {}", path, shortened(name))).read());
+  for (const auto& [name, bytes] : read_zip(path, "numpy"))
+    arrays.emplace(without_ending(name), NpyReader(bytes, fmt::format("{}: {}", path, shortened(name))).read());
   return arrays;
 }
 
 void write_npy(const std::string& path, const Array& array) {
-  const auto row = std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.dtype == array.dtype; });
-  if (row == dtypes.end()) throw DTypeError(fmt::format("[numpy] {}: NumPy has no dtype {}", path, name_of(array.dtype)));
+  const auto row =
+      std::find_if(dtypes.begin(), dtypes.end(), [&](const DTypeName& d) { return d.dtype == array.dtype; });
+  if (row == dtypes.end())
+    throw DTypeError(fmt::format("[numpy] {}: NumPy has no dtype {}", path, name_of(array.dtype)));
   array.require_whole("numpy");
   std::string dims;
   for (const int64_t d : array.shape) dims += fmt::format("{}, ", d);
-  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}", size_of(array.dtype) == 1 ? '|' : '<', row->name, dims);
-  constexpr size_t before = 10;  // magic, version, length
+  std::string text = fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}), }}",
+                                 size_of(array.dtype) == 1 ? '|' : '<', row->name, dims);
+  constexpr size_t before = 10;                                              // magic, version, length
   text.resize((before + text.size() + 1 + 63) / 64 * 64 - before - 1, ' ');  // data begins at a multiple of 64
   text += '\n';
-  const std::string start = std::string(magic) + '\x01' + '\0' + static_cast<char>(text.size() & 0xFF) + static_cast<char>(text.size() >> 8);
-  const std::array<FilePart, 3> parts = {{{start.data(), start.size()}, {text.data(), text.size()}, {array.bytes.data(), array.bytes.size()}}};
+  const std::string start =
+      std::string(magic) + '\x01' + '\0' + static_cast<char>(text.size() & 0xFF) + static_cast<char>(text.size() >> 8);
+  const std::array<FilePart, 3> parts = {
+      {{start.data(), start.size()}, {text.data(), text.size()}, {array.bytes.data(), array.bytes.size()}}};
   write_file_atomically(path, parts);
 }
 
@@ -192,7 +218,8 @@ NamedArrays read_arrays(const std::string& path) {
   const std::string ending = std::filesystem::path(path).extension().string();
   if (ending == ".npy") return {{"data", read_npy(path)}};
   if (ending == ".npz") return read_npz(path);
-  if (ending != ".safetensors") throw ValueError(fmt::format("[read_arrays] {}: expected a file that ends with .npy, .npz or .safetensors", path));
+  if (ending != ".safetensors")
+    throw ValueError(fmt::format("[read_arrays] {}: expected a file that ends with .npy, .npz or .safetensors", path));
   NamedArrays arrays;
   for (const auto& [name, tensor] : load_safetensors(path, &device("reference:0")).tensors) {
     const std::vector<uint8_t> bytes = tensor.to_bytes();
@@ -210,7 +237,9 @@ DatasetPtr arrays_dataset(const std::string& path, const std::vector<std::string
   Sample chosen;
   for (const std::string& name : names.empty() ? known : names) {
     const auto found = arrays.find(name);
-    if (found == arrays.end()) throw ValueError(fmt::format("[arrays_dataset] {} has no array '{}'; there are: {}", path, name, fmt::join(known, ", ")));
+    if (found == arrays.end())
+      throw ValueError(
+          fmt::format("[arrays_dataset] {} has no array '{}'; there are: {}", path, name, fmt::join(known, ", ")));
     chosen.push_back(found->second);
   }
   return from_arrays(std::move(chosen));

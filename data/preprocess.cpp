@@ -8,7 +8,8 @@
 namespace heddle::data {
 
 std::string Preprocessing::str() const {
-  const nlohmann::ordered_json json = {{"transforms", transforms}, {"mean", statistics.mean}, {"deviation", statistics.deviation}, {"classes", classes}};
+  const nlohmann::ordered_json json = {
+      {"transforms", transforms}, {"mean", statistics.mean}, {"deviation", statistics.deviation}, {"classes", classes}};
   std::string text = json.dump();
   if (tokenizer) text.insert(text.size() - 1, ",\"tokenizer\":" + tokenizer->str());
   return text;
@@ -26,7 +27,8 @@ Preprocessing Preprocessing::parse(std::string_view text, std::string_view where
     p.make_transforms();  // as a check
     return p;
   } catch (const nlohmann::json::exception& error) {
-    throw IoError(fmt::format("[preprocessing] {}: not what preprocessing is stored as: {}", where, shortened(error.what())));
+    throw IoError(
+        fmt::format("[preprocessing] {}: not what preprocessing is stored as: {}", where, shortened(error.what())));
   } catch (const ValueError& error) {
     throw IoError(fmt::format("[preprocessing] {}: {}", where, shortened(error.what())));
   }
@@ -36,7 +38,8 @@ std::vector<Transform> Preprocessing::make_transforms() const {
   std::vector<Transform> made;
   for (const std::string& text : transforms) made.push_back(parse_transform(text));
   made.push_back(to_float());
-  if (!statistics.mean.empty() || !statistics.deviation.empty()) made.push_back(normalise(statistics.mean, statistics.deviation));
+  if (!statistics.mean.empty() || !statistics.deviation.empty())
+    made.push_back(normalise(statistics.mean, statistics.deviation));
   return made;
 }
 

@@ -17,10 +17,11 @@
 namespace heddle::data {
 
 struct Preprocessing {
-  std::vector<std::string> transforms;  // of every example, as parse_transform() takes them; chance belongs to training and is not here
-  Statistics statistics;                // behind them, per channel; empty: pixels are only divided by 255
-  std::vector<std::string> classes;     // names of the classes; empty: numbers
-  TokenizerPtr tokenizer;               // of text
+  std::vector<std::string>
+      transforms;  // of every example, as parse_transform() takes them; chance belongs to training and is not here
+  Statistics statistics;             // behind them, per channel; empty: pixels are only divided by 255
+  std::vector<std::string> classes;  // names of the classes; empty: numbers
+  TokenizerPtr tokenizer;            // of text
 
   // JSON.
   std::string str() const;

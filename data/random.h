@@ -1,7 +1,7 @@
 // Random numbers of the data pipeline: each example has a stream of its own.
 //
-// Invariants: the numbers depend only on (seed, epoch, index), so augmentation is the same whichever worker makes the example, on every platform.
-// Thread safety: values; one thread draws from one stream.
+// Invariants: the numbers depend only on (seed, epoch, index), so augmentation is the same whichever worker makes the
+// example, on every platform. Thread safety: values; one thread draws from one stream.
 #pragma once
 
 #include <array>
@@ -15,7 +15,9 @@ class Random {
  public:
   Random(uint64_t seed, uint64_t epoch, uint64_t index)
       : key_{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32)},
-        counter_{0, static_cast<uint32_t>(index), static_cast<uint32_t>(index >> 32) ^ static_cast<uint32_t>(epoch >> 32) << 16, static_cast<uint32_t>(epoch) ^ stream} {}
+        counter_{0, static_cast<uint32_t>(index),
+                 static_cast<uint32_t>(index >> 32) ^ static_cast<uint32_t>(epoch >> 32) << 16,
+                 static_cast<uint32_t>(epoch) ^ stream} {}
 
   uint32_t bits() {
     if (left_ == 0) {

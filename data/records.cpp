@@ -22,9 +22,12 @@ static_assert(std::endian::native == std::endian::little, "records are written a
 constexpr std::string_view magic = "HDLREC01";
 constexpr size_t entry_bytes = 20, end_bytes = 52;
 // By code in the file; never reordered.
-constexpr std::array dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+constexpr std::array dtypes = {DType::f32, DType::f16, DType::bf16, DType::f64,    DType::i8,
+                               DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
-uint32_t crc_of(const void* data, size_t bytes) { return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), bytes)); }
+uint32_t crc_of(const void* data, size_t bytes) {
+  return static_cast<uint32_t>(::crc32_z(0, static_cast<const Bytef*>(data), bytes));
+}
 
 template <class T>
 void put(std::vector<uint8_t>& out, T value) {
@@ -59,7 +62,8 @@ class Reader {
 };
 
 std::vector<uint8_t> encoded(const Sample& sample) {
-  if (sample.size() > 255) throw ValueError(fmt::format("[records] an example has {} arrays, at most 255 can be stored", sample.size()));
+  if (sample.size() > 255)
+    throw ValueError(fmt::format("[records] an example has {} arrays, at most 255 can be stored", sample.size()));
   std::vector<uint8_t> out;
   put(out, static_cast<uint8_t>(sample.size()));
   for (const Array& array : sample) {
@@ -83,7 +87,8 @@ Array decoded_array(Reader<Fail>& in, const Fail& fail) {
   uint64_t bytes = size_of(array.dtype);
   for (int d = 0; d < rank; ++d) {
     const auto size = in.template take<int64_t>();
-    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes)) fail("it has an impossible shape");
+    if (size < 0 || __builtin_mul_overflow(bytes, static_cast<uint64_t>(size), &bytes))
+      fail("it has an impossible shape");
     array.shape.push_back(size);
   }
   const auto* data = reinterpret_cast<const std::byte*>(in.take(bytes));
@@ -104,7 +109,10 @@ Sample decoded(const uint8_t* at, uint64_t bytes, const Fail& fail) {
 
 // ---- writing
 
-RecordWriter::RecordWriter(const std::string& path, std::string metadata) : path_(path), metadata_(std::move(metadata)), file_(path) { append(magic.data(), magic.size()); }
+RecordWriter::RecordWriter(const std::string& path, std::string metadata)
+    : path_(path), metadata_(std::move(metadata)), file_(path) {
+  append(magic.data(), magic.size());
+}
 
 void RecordWriter::append(const void* data, size_t bytes) {
   file_.write({data, bytes});
@@ -132,7 +140,8 @@ void RecordWriter::finish() {
   }
   append(index.data(), index.size());
   std::vector<uint8_t> end;
-  for (const uint64_t number : {metadata_at, uint64_t{metadata_.size()}, index_at, uint64_t{index.size()}}) put(end, number);
+  for (const uint64_t number : {metadata_at, uint64_t{metadata_.size()}, index_at, uint64_t{index.size()}})
+    put(end, number);
   put(end, crc_of(metadata_.data(), metadata_.size()));
   put(end, crc_of(index.data(), index.size()));
   put(end, crc_of(end.data(), end.size()));
@@ -161,24 +170,33 @@ std::vector<uint8_t> RecordFile::read(uint64_t at, uint64_t bytes) const {
     const ssize_t count = ::pread(file_.number(), out.data() + done, bytes - done, static_cast<off_t>(at + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw IoError(fmt::format("[records] {}: cannot read: {}", path_, std::strerror(errno)));
-    if (count == 0) throw IoError(fmt::format("[records] {}: it became shorter than the {} bytes that it had when it was opened", path_, size_));
+    if (count == 0)
+      throw IoError(fmt::format("[records] {}: it became shorter than the {} bytes that it had when it was opened",
+                                path_, size_));
     done += static_cast<uint64_t>(count);
   }
   return out;
 }
 
 void RecordFile::read_end() {
-  const auto fail = [&](const char* what) { throw IoError(fmt::format("[records] {}: truncated or corrupt: {}", path_, what)); };
-  const auto is_magic = [&](uint64_t at) { return std::memcmp(read(at, magic.size()).data(), magic.data(), magic.size()) == 0; };
-  if (size_ < magic.size() + end_bytes || !is_magic(0)) throw IoError(fmt::format("[records] {}: not a file of records; `heddle pack` makes one", path_));
+  const auto fail = [&](const char* what) {
+    throw IoError(fmt::format("[records] {}: truncated or corrupt: {}", path_, what));
+  };
+  const auto is_magic = [&](uint64_t at) {
+    return std::memcmp(read(at, magic.size()).data(), magic.data(), magic.size()) == 0;
+  };
+  if (size_ < magic.size() + end_bytes || !is_magic(0))
+    throw IoError(fmt::format("[records] {}: not a file of records; `heddle pack` makes one", path_));
   if (!is_magic(size_ - magic.size())) fail("its end is missing");
   const std::vector<uint8_t> end = read(size_ - end_bytes, end_bytes);
   Reader in(end.data(), end_bytes, fail);
-  const auto metadata_at = in.take<uint64_t>(), metadata_bytes = in.take<uint64_t>(), index_at = in.take<uint64_t>(), index_bytes = in.take<uint64_t>();
+  const auto metadata_at = in.take<uint64_t>(), metadata_bytes = in.take<uint64_t>(), index_at = in.take<uint64_t>(),
+             index_bytes = in.take<uint64_t>();
   const auto metadata_crc = in.take<uint32_t>(), index_crc = in.take<uint32_t>(), end_crc = in.take<uint32_t>();
   if (crc_of(end.data(), 40) != end_crc) fail("its end does not match its checksum");
   const uint64_t body = size_ - end_bytes;
-  if (metadata_at > body || metadata_bytes > body - metadata_at || index_at != metadata_at + metadata_bytes || index_bytes != body - index_at || index_bytes % entry_bytes != 0) {
+  if (metadata_at > body || metadata_bytes > body - metadata_at || index_at != metadata_at + metadata_bytes ||
+      index_bytes != body - index_at || index_bytes % entry_bytes != 0) {
     fail("its parts do not fit together");
   }
   const std::vector<uint8_t> entries = read(index_at, index_bytes), metadata = read(metadata_at, metadata_bytes);
@@ -194,9 +212,12 @@ void RecordFile::read_end() {
 }
 
 Sample RecordFile::get(int64_t index, Random&) const {
-  if (index < 0 || index >= size()) throw ValueError(fmt::format("[records] {}: there is no record {} among {}", path_, index, size()));
+  if (index < 0 || index >= size())
+    throw ValueError(fmt::format("[records] {}: there is no record {} among {}", path_, index, size()));
   const RecordWriter::Entry& entry = index_[static_cast<size_t>(index)];
-  const auto fail = [&](const char* what) { throw IoError(fmt::format("[records] {}: record {} is corrupt: {}", path_, index, what)); };
+  const auto fail = [&](const char* what) {
+    throw IoError(fmt::format("[records] {}: record {} is corrupt: {}", path_, index, what));
+  };
   const std::vector<uint8_t> bytes = read(entry.offset, entry.bytes);
   if (crc_of(bytes.data(), bytes.size()) != entry.crc) fail("it does not match its checksum");
   return decoded(bytes.data(), bytes.size(), fail);

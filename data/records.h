@@ -1,11 +1,13 @@
 // Records: examples packed into one file, read by number where they lie, for data larger than memory.
 //
-// Layout, little-endian: 8 bytes "HDLREC01"; the records, each the arrays of an example (count u8; for each: dtype u8, rank u8, rank x i64, the elements);
-// the metadata (text); the index, for each record its offset u64, bytes u64 and CRC-32 u32; and 52 bytes at the end: offset and bytes of the metadata and
-// of the index (4 x u64), CRC-32 of metadata, of index and of the end itself (3 x u32), "HDLREC01".
-// Invariants: a file has its name only when it is whole; every byte is under a checksum or compared; a record is checked whenever it is read. The file is read, not mapped: one that
+// Layout, little-endian: 8 bytes "HDLREC01"; the records, each the arrays of an example (count u8; for each: dtype u8,
+// rank u8, rank x i64, the elements); the metadata (text); the index, for each record its offset u64, bytes u64 and
+// CRC-32 u32; and 52 bytes at the end: offset and bytes of the metadata and of the index (4 x u64), CRC-32 of metadata,
+// of index and of the end itself (3 x u32), "HDLREC01". Invariants: a file has its name only when it is whole; every
+// byte is under a checksum or compared; a record is checked whenever it is read. The file is read, not mapped: one that
 // is cut or overwritten while it is open gives an error, where a map would end the process.
-// Errors: IoError with the path, and the record. Thread safety: RecordFile may be read by several threads; a writer is driven by one.
+// Errors: IoError with the path, and the record. Thread safety: RecordFile may be read by several threads; a writer is
+// driven by one.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +23,8 @@ namespace heddle::data {
 
 class RecordWriter {
  public:
-  // `metadata`: any text, JSON by custom: what training and inference have to agree on (means, vocabularies, class names).
+  // `metadata`: any text, JSON by custom: what training and inference have to agree on (means, vocabularies, class
+  // names).
   explicit RecordWriter(const std::string& path, std::string metadata = "");
   // ValueError for more than 255 arrays.
   void add(const Sample& sample);

@@ -282,7 +282,8 @@ ImageSet draw_set(uint64_t seed, uint32_t split, int64_t images) {
 Split stroke_digits(uint64_t seed, int64_t train_images, int64_t test_images) {
   constexpr int64_t most = int64_t{1} << 24;
   for (const int64_t images : {train_images, test_images}) {
-    if (images < 0 || images > most) throw ValueError(fmt::format("[stroke_digits] {} images; expected 0 to {}", images, most));
+    if (images < 0 || images > most)
+      throw ValueError(fmt::format("[stroke_digits] {} images; expected 0 to {}", images, most));
   }
   return {"stroke-digits", draw_set(seed, 0, train_images), draw_set(seed, 1, test_images)};
 }

@@ -19,7 +19,8 @@ std::string read_utf8(const std::string& path) {
   std::string text = read_text_file(path, "text");
   for (size_t at = 0; at < text.size();) {
     const Character c = character_at(text, at);
-    if (c.code < 0) throw IoError(fmt::format("[text] {}: byte {} (0x{:02X}) is no UTF-8", path, at, static_cast<uint8_t>(text[at])));
+    if (c.code < 0)
+      throw IoError(fmt::format("[text] {}: byte {} (0x{:02X}) is no UTF-8", path, at, static_cast<uint8_t>(text[at])));
     at += c.bytes;
   }
   return text;
@@ -32,17 +33,22 @@ std::vector<std::string> files_that_end(const std::string& folder, const std::ve
   std::erase_if(files, [&](const std::string& file) {
     return std::find(endings.begin(), endings.end(), fs::path(file).extension().string()) == endings.end();
   });
-  if (files.empty()) throw IoError(fmt::format("[text] {}: no file in this folder ends with {}", folder, fmt::join(endings, " or ")));
+  if (files.empty())
+    throw IoError(fmt::format("[text] {}: no file in this folder ends with {}", folder, fmt::join(endings, " or ")));
   return files;
 }
 
 void check_block(const char* who, const TokenStream& stream, int64_t block) {
   if (block < 1) throw ValueError(fmt::format("[{}] the block is {} tokens, expected at least 1", who, block));
-  if (stream.size() <= block) throw ValueError(fmt::format("[{}] a block of {} tokens needs {} to predict, but there are {}", who, block, static_cast<uint64_t>(block) + 1, stream.size()));
+  if (stream.size() <= block)
+    throw ValueError(fmt::format("[{}] a block of {} tokens needs {} to predict, but there are {}", who, block,
+                                 static_cast<uint64_t>(block) + 1, stream.size()));
 }
 
 Sample window(const TokenStream& stream, int64_t at, int64_t block) {
-  const auto cut = [&](int64_t from) { return Array::of(stream.tokens().subspan(static_cast<size_t>(from), static_cast<size_t>(block)), Shape{block}); };
+  const auto cut = [&](int64_t from) {
+    return Array::of(stream.tokens().subspan(static_cast<size_t>(from), static_cast<size_t>(block)), Shape{block});
+  };
   return {cut(at), cut(at + 1)};
 }
 
@@ -64,7 +70,8 @@ TokenStream token_stream(std::vector<int32_t> tokens) {
 }
 
 std::pair<TokenStream, TokenStream> split_stream(const TokenStream& stream, double share) {
-  if (!(share >= 0 && share <= 1)) throw ValueError(fmt::format("[split_stream] the share is {}, expected 0 to 1", share));
+  if (!(share >= 0 && share <= 1))
+    throw ValueError(fmt::format("[split_stream] the share is {}, expected 0 to 1", share));
   const size_t cut = stream.begin + static_cast<size_t>(share * static_cast<double>(stream.size()));
   return {{stream.all, stream.begin, cut}, {stream.all, cut, stream.end}};
 }
@@ -80,15 +87,18 @@ TokenStream join_documents(std::span<const std::vector<int32_t>> documents, std:
 
 DatasetPtr windows(const TokenStream& stream, int64_t block, int64_t stride) {
   check_block("windows", stream, block);
-  if (stride < 0) throw ValueError(fmt::format("[windows] the stride is {} tokens, expected at least 1, or 0 for the block", stride));
+  if (stride < 0)
+    throw ValueError(fmt::format("[windows] the stride is {} tokens, expected at least 1, or 0 for the block", stride));
   const int64_t step = stride == 0 ? block : stride;
-  return generated((stream.size() - block - 1) / step + 1, [=](int64_t index, Random&) { return window(stream, index * step, block); });
+  return generated((stream.size() - block - 1) / step + 1,
+                   [=](int64_t index, Random&) { return window(stream, index * step, block); });
 }
 
 DatasetPtr random_windows(const TokenStream& stream, int64_t block, int64_t count) {
   check_block("random_windows", stream, block);
   if (count < 0) throw ValueError(fmt::format("[random_windows] {} of them cannot be meant", count));
-  return generated(count, [=](int64_t, Random& random) { return window(stream, random.integer(stream.size() - block), block); });
+  return generated(
+      count, [=](int64_t, Random& random) { return window(stream, random.integer(stream.size() - block), block); });
 }
 
 }  // namespace heddle::data

@@ -21,11 +21,15 @@ std::string Tokenizer::decode(std::span<const int32_t> tokens) const {
 
 void check_vocabulary(const Tokenizer& tokenizer, int64_t model_vocabulary) {
   if (tokenizer.size() <= model_vocabulary) return;
-  throw ValueError(fmt::format("[tokenizer] it has {} tokens, but the model's vocabulary is {}; do the two belong together?", tokenizer.size(), model_vocabulary));
+  throw ValueError(
+      fmt::format("[tokenizer] it has {} tokens, but the model's vocabulary is {}; do the two belong together?",
+                  tokenizer.size(), model_vocabulary));
 }
 
 TokenizerPtr parse_tokenizer(std::string_view text, std::string_view where) {
-  const auto fail = [&](std::string_view what) { throw IoError(fmt::format("[tokenizer] {}: {}", where, shortened(what))); };
+  const auto fail = [&](std::string_view what) {
+    throw IoError(fmt::format("[tokenizer] {}: {}", where, shortened(what)));
+  };
   const nlohmann::json json = parse_json(text, fmt::format("[tokenizer] {}", where));
   try {
     const std::string type = json.at("type");
@@ -45,7 +49,9 @@ CharTokenizer::CharTokenizer(std::string_view text) {
   std::set<int32_t> codes;
   for (size_t at = 0; at < text.size();) {
     const Character c = character_at(text, at);
-    if (c.code < 0) throw ValueError(fmt::format("[CharTokenizer] the text is no UTF-8 at byte {}; a BpeTokenizer takes any bytes", at));
+    if (c.code < 0)
+      throw ValueError(
+          fmt::format("[CharTokenizer] the text is no UTF-8 at byte {}; a BpeTokenizer takes any bytes", at));
     codes.insert(c.code);
     at += c.bytes;
   }
@@ -62,7 +68,8 @@ std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
     const Character c = character_at(text, at);
     const auto found = token_of_.find(c.code);
     if (found == token_of_.end()) {
-      throw ValueError(fmt::format("[CharTokenizer] {} at byte {} is not among the {} characters of the vocabulary", describe_character(text, at), at, size()));
+      throw ValueError(fmt::format("[CharTokenizer] {} at byte {} is not among the {} characters of the vocabulary",
+                                   describe_character(text, at), at, size()));
     }
     tokens.push_back(found->second);
     at += c.bytes;
@@ -71,7 +78,8 @@ std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
 }
 
 const std::string& CharTokenizer::text_of(int32_t token) const {
-  if (token < 0 || token >= size()) throw ValueError(fmt::format("[CharTokenizer] there is no token {} among {}", token, size()));
+  if (token < 0 || token >= size())
+    throw ValueError(fmt::format("[CharTokenizer] there is no token {} among {}", token, size()));
   return characters_[static_cast<size_t>(token)];
 }
 

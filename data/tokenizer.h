@@ -5,10 +5,10 @@
 //   tokenizer->decode(tokens);                                               // "to be or not"
 //   save_safetensors(path, state, {{"tokenizer", tokenizer->str()}});        // and back: data::parse_tokenizer(text)
 //
-// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes, and decode(encode(x)) is x; what a special token (<|endoftext|>) looks like in a text is text, unless the call says
-// otherwise. CharTokenizer takes UTF-8 of the characters that it knows.
-// Errors: ValueError for characters and tokens that a vocabulary does not have, IoError with file (and line) for files that do not fit together.
-// Thread safety: immutable; may be used by several threads at once.
+// Invariants: tokens are 0 ... size() - 1. BpeTokenizer takes any bytes, and decode(encode(x)) is x; what a special
+// token (<|endoftext|>) looks like in a text is text, unless the call says otherwise. CharTokenizer takes UTF-8 of the
+// characters that it knows. Errors: ValueError for characters and tokens that a vocabulary does not have, IoError with
+// file (and line) for files that do not fit together. Thread safety: immutable; may be used by several threads at once.
 #pragma once
 
 #include <cstdint>
@@ -63,25 +63,28 @@ class CharTokenizer final : public Tokenizer {
 struct BpeTraining {
   int64_t vocabulary = 1024;  // tokens in all: 256 bytes, merges, special ones
   std::vector<std::string> special = {"<|endoftext|>"};
-  int64_t least_count = 2;    // a pair that is rarer is not merged
+  int64_t least_count = 2;  // a pair that is rarer is not merged
 };
 
 enum class SpecialTokens : uint8_t { as_text, recognised };
 
-// Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et al. 2016, "Neural machine translation of rare words with subword
-// units"; Radford et al. 2019.
+// Byte-level byte-pair encoding, GPT-2's: words (data/words.h), then the merges, each as early as its rank. Sennrich et
+// al. 2016, "Neural machine translation of rare words with subword units"; Radford et al. 2019.
 class BpeTokenizer final : public Tokenizer {
  public:
   struct Merge {
     int32_t left, right, result;
   };
-  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token, and every merge joins two to what both say.
+  // tokens: the bytes that each token stands for. ValueError unless each is there once, every single byte is a token,
+  // and every merge joins two to what both say.
   BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges, std::map<std::string, int32_t> special = {});
 
-  // Learns merges from a text: again and again the pair of tokens that is most frequent within words (of equally frequent ones that of the lowest tokens) becomes a token. Stops early when
-  // no pair is frequent enough. Tokens are in GPT-2's order: bytes, merges, special ones.
+  // Learns merges from a text: again and again the pair of tokens that is most frequent within words (of equally
+  // frequent ones that of the lowest tokens) becomes a token. Stops early when no pair is frequent enough. Tokens are
+  // in GPT-2's order: bytes, merges, special ones.
   static std::shared_ptr<const BpeTokenizer> train(std::string_view text, const BpeTraining& options = {});
-  // GPT-2's two files: a JSON object from token to number, and a line "left right" for each merge in order. Tokens of the first that no merge makes are special ones.
+  // GPT-2's two files: a JSON object from token to number, and a line "left right" for each merge in order. Tokens of
+  // the first that no merge makes are special ones.
   static std::shared_ptr<const BpeTokenizer> load(const std::string& vocab_json, const std::string& merges_txt);
   // vocab.json and merges.txt in that folder, which is made if it is missing.
   void save(const std::string& folder) const;

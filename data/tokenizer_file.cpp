@@ -11,7 +11,8 @@
 namespace heddle::data {
 
 TokenizerPtr tokenizer_of(const Metadata& metadata, const std::string& path) {
-  if (const auto found = metadata.find("tokenizer"); found != metadata.end()) return parse_tokenizer(found->second, path);
+  if (const auto found = metadata.find("tokenizer"); found != metadata.end())
+    return parse_tokenizer(found->second, path);
   if (const auto found = metadata.find("preprocessing"); found != metadata.end()) {
     if (auto tokenizer = Preprocessing::parse(found->second, path).tokenizer) return tokenizer;
   }
@@ -25,7 +26,8 @@ TokenizerPtr load_tokenizer(const std::string& path) {
     if (fs::exists(vocab)) return BpeTokenizer::load(vocab.string(), (folder / "merges.txt").string());
     return parse_tokenizer(read_text_file(json.string(), "tokenizer"), json.string());
   }
-  if (fs::path(path).extension() == ".safetensors") return tokenizer_of(load_safetensors(path, &device("reference:0")).metadata, path);
+  if (fs::path(path).extension() == ".safetensors")
+    return tokenizer_of(load_safetensors(path, &device("reference:0")).metadata, path);
   return parse_tokenizer(read_text_file(path, "tokenizer"), path);
 }
 

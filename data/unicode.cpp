@@ -31,10 +31,14 @@ CharacterClass category_class(int32_t code) {
 #ifdef HEDDLE_HAS_UTF8PROC
   const utf8proc_category_t category = utf8proc_category(code);
   if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO) return CharacterClass::letter;
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO ? CharacterClass::number : CharacterClass::other;
+  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO ? CharacterClass::number
+                                                                              : CharacterClass::other;
 #else
-  throw ValueError(fmt::format("[unicode] U+{:04X}: this build of Heddle has no utf8proc, whose tables say what is a letter beyond ASCII; install libutf8proc-dev "
-                               "and build again", code));
+  throw ValueError(
+      fmt::format("[unicode] U+{:04X}: this build of Heddle has no utf8proc, whose tables say what is a letter beyond "
+                  "ASCII; install libutf8proc-dev "
+                  "and build again",
+                  code));
 #endif
 }
 
@@ -76,8 +80,10 @@ std::string valid_utf8(std::string_view text) {
   std::string valid;
   for (size_t at = 0; at < text.size();) {
     const Character character = character_at(text, at);
-    if (character.code < 0) valid += utf8(0xFFFD);
-    else valid += text.substr(at, character.bytes);
+    if (character.code < 0)
+      valid += utf8(0xFFFD);
+    else
+      valid += text.substr(at, character.bytes);
     at += character.bytes;
   }
   return valid;

@@ -1,8 +1,10 @@
 // UTF-8 and the properties of characters that text is cut by.
 //
-// The tables are utf8proc's (general categories; Unicode 15.0 as Debian 12 packages it); white space is the property White_Space, which categories do not say.
-// A build without utf8proc (cmake/codecs.cmake) throws ValueError, which names it, when class_of is asked for a character beyond ASCII that is no space.
-// Invariants: bytes that are no UTF-8 are characters of their own, of one byte and class `other`, so that any bytes can be cut and joined. Thread safety: pure functions.
+// The tables are utf8proc's (general categories; Unicode 15.0 as Debian 12 packages it); white space is the property
+// White_Space, which categories do not say. A build without utf8proc (cmake/codecs.cmake) throws ValueError, which
+// names it, when class_of is asked for a character beyond ASCII that is no space. Invariants: bytes that are no UTF-8
+// are characters of their own, of one byte and class `other`, so that any bytes can be cut and joined. Thread safety:
+// pure functions.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16 (its end, in 64 and 32 bits) and 4.5.3 (64-bit sizes of an entry).
+// PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16 (its end, in 64 and
+// 32 bits) and 4.5.3 (64-bit sizes of an entry).
 #include "data/zip.h"
 
 #include <fmt/format.h>
@@ -17,10 +18,11 @@ namespace {
 
 using Bytes = std::span<const uint8_t>;
 
-constexpr uint32_t local_magic = 0x04034b50, central_magic = 0x02014b50, end_magic = 0x06054b50, end64_magic = 0x06064b50, locator_magic = 0x07064b50;
+constexpr uint32_t local_magic = 0x04034b50, central_magic = 0x02014b50, end_magic = 0x06054b50,
+                   end64_magic = 0x06064b50, locator_magic = 0x07064b50;
 constexpr size_t local_bytes = 30, central_bytes = 46, end_bytes = 22, locator_bytes = 20;
-constexpr uint16_t extra64 = 1;           // of an entry: what stands there in 64 bits
-constexpr uint32_t in_64 = 0xFFFFFFFF;    // in place of a number that does
+constexpr uint16_t extra64 = 1;            // of an entry: what stands there in 64 bits
+constexpr uint32_t in_64 = 0xFFFFFFFF;     // in place of a number that does
 constexpr uint64_t most_inflation = 1032;  // deflate cannot say more in a byte
 
 struct Entry {
@@ -60,16 +62,20 @@ class Archive {
     if (e.method == 0 && e.size == e.packed) {
       out.assign(packed.begin(), packed.end());
     } else if (e.method == 8 && e.size <= most_inflation * (e.packed + 1)) {
-      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, shortened(e.name))).fill(out, e.size + 1);
+      Inflater(packed, Inflater::Format::raw, who_, fmt::format("{}: {}", path_, shortened(e.name)))
+          .fill(out, e.size + 1);
     } else {
       fail(fmt::format("entry '{}' is neither stored nor deflated", e.name));
     }
-    if (out.size() != e.size || ::crc32_z(0, out.data(), out.size()) != e.crc) fail(fmt::format("entry '{}' does not match its size and checksum", e.name));
+    if (out.size() != e.size || ::crc32_z(0, out.data(), out.size()) != e.crc)
+      fail(fmt::format("entry '{}' does not match its size and checksum", e.name));
     return out;
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw IoError(fmt::format("[{}] {}: {}", who_, path_, shortened(what, 500))); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw IoError(fmt::format("[{}] {}: {}", who_, path_, shortened(what, 500)));
+  }
 
   Bytes part(uint64_t at, uint64_t bytes) const {
     if (at > file_.size() || bytes > file_.size() - at) fail("truncated archive");
@@ -86,7 +92,8 @@ class Archive {
   struct Directory {
     uint64_t count, offset;
   };
-  // The end stands behind everything but a comment of at most 65,535 bytes. Where it has no room for a number, what locates the 64-bit end stands right before it.
+  // The end stands behind everything but a comment of at most 65,535 bytes. Where it has no room for a number, what
+  // locates the 64-bit end stands right before it.
   Directory find_directory() const {
     const uint64_t end = find_end();
     const Directory directory{u16(end + 10), u32(end + 16)};
@@ -133,7 +140,8 @@ std::map<std::string, std::vector<uint8_t>> read_zip(const std::string& path, co
   const Archive archive(file, who, path);
   std::map<std::string, std::vector<uint8_t>> contents;
   for (const Entry& entry : archive.entries()) {
-    if (!contents.emplace(entry.name, archive.contents(entry)).second) throw IoError(fmt::format("[{}] {}: entry '{}' is there twice", who, path, shortened(entry.name)));
+    if (!contents.emplace(entry.name, archive.contents(entry)).second)
+      throw IoError(fmt::format("[{}] {}: entry '{}' is there twice", who, path, shortened(entry.name)));
   }
   return contents;
 }

@@ -8,7 +8,8 @@
 
 namespace heddle::data {
 
-// Contents by name: entries that are stored or deflated, each under its CRC-32, with 32-bit or 64-bit sizes (ZIP64). IoError "[who] path: ..." for anything else.
+// Contents by name: entries that are stored or deflated, each under its CRC-32, with 32-bit or 64-bit sizes (ZIP64).
+// IoError "[who] path: ..." for anything else.
 std::map<std::string, std::vector<uint8_t>> read_zip(const std::string& path, const std::string& who);
 
 }  // namespace heddle::data

@@ -5,11 +5,15 @@
 
 using namespace heddle;
 
-// x + gate * f(x): the gate starts at 0, so the block starts as the identity. Bachlechner et al. 2020, "ReZero is all you need".
+// x + gate * f(x): the gate starts at 0, so the block starts as the identity. Bachlechner et al. 2020, "ReZero is all
+// you need".
 class GatedBlock : public nn::Module {
  public:
   explicit GatedBlock(int64_t width)
-      : Module("GatedBlock"), grow_(add("grow", nn::Linear(width, 4 * width))), shrink_(add("shrink", nn::Linear(4 * width, width))), gate_(add_parameter("gate", zeros({}))) {}
+      : Module("GatedBlock"),
+        grow_(add("grow", nn::Linear(width, 4 * width))),
+        shrink_(add("shrink", nn::Linear(4 * width, width))),
+        gate_(add_parameter("gate", zeros({}))) {}
 
   Tensor forward(const Tensor& x) override { return x + gate_ * shrink_(gelu(grow_(x))); }
 
@@ -18,7 +22,9 @@ class GatedBlock : public nn::Module {
   Tensor gate_;
 };
 
-nn::Sequential make_network() { return nn::Sequential(nn::Linear(2, 32), GatedBlock(32), GatedBlock(32), nn::Linear(32, 1)); }
+nn::Sequential make_network() {
+  return nn::Sequential(nn::Linear(2, 32), GatedBlock(32), GatedBlock(32), nn::Linear(32, 1));
+}
 
 int main() {
   manual_seed(1);
@@ -42,5 +48,6 @@ int main() {
   save_safetensors("ring.safetensors", network.state_dict());
   nn::Sequential again = make_network();
   again.load_state_dict(load_safetensors("ring.safetensors").tensors);
-  std::cout << "loaded: " << (again(x).to_doubles() == network(x).to_doubles() ? "the same" : "another") << " network\n";
+  std::cout << "loaded: " << (again(x).to_doubles() == network(x).to_doubles() ? "the same" : "another")
+            << " network\n";
 }

@@ -1,5 +1,6 @@
-// A kernel of your own, written at run time: Lambert's W, the inverse of w e^w, which no library function gives. It is used like a built-in one: on every
-// device, fused with what stands around it, differentiated to any order, and trained through.
+// A kernel of your own, written at run time: Lambert's W, the inverse of w e^w, which no library function gives. It is
+// used like a built-in one: on every device, fused with what stands around it, differentiated to any order, and trained
+// through.
 #include <heddle.h>
 
 #include <cmath>
@@ -23,10 +24,11 @@ int main() {
         })",
       .iterations = 20,
       // For reference:0, which computes in double precision on the host.
-      .host = [](std::span<const double> x, std::span<double> w) {
-        w[0] = std::log1p(x[0]);
-        for (int i = 0; i < 100; ++i) w[0] -= (w[0] * std::exp(w[0]) - x[0]) / (std::exp(w[0]) * (w[0] + 1));
-      },
+      .host =
+          [](std::span<const double> x, std::span<double> w) {
+            w[0] = std::log1p(x[0]);
+            for (int i = 0; i < 100; ++i) w[0] -= (w[0] * std::exp(w[0]) - x[0]) / (std::exp(w[0]) * (w[0] + 1));
+          },
       // dW/dx = 1 / (e^W (1 + W)), as recorded code: so there are derivatives of every order.
       .vjp = [](const UserCall& c) { return std::vector{c.cotangents[0] / (exp(c.outputs[0]) * (1 + c.outputs[0]))}; },
   });

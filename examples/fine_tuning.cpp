@@ -1,4 +1,5 @@
-// Fine-tuning: a network that tells ten digits apart learns to tell odd from even ones by a new last layer; what it learned before stays as it is.
+// Fine-tuning: a network that tells ten digits apart learns to tell odd from even ones by a new last layer; what it
+// learned before stays as it is.
 #include <heddle.h>
 
 #include <functional>
@@ -40,6 +41,7 @@ int main() {
   std::cout << nn::summarize(model, zeros({1, 1, 28, 28})).str();
   train(model, digits.train, 100, [](int32_t digit) { return digit % 2; });
 
-  const Tensor before = teacher.state_dict().at("features.0.0.weight"), after = model.state_dict().at("features.0.0.weight");
+  const Tensor before = teacher.state_dict().at("features.0.0.weight"),
+               after = model.state_dict().at("features.0.0.weight");
   std::cout << "largest change of the first convolution: " << max(abs(after - before)).item() << '\n';
 }

@@ -19,5 +19,6 @@ int main() {
     optimizer.step();
     optimizer.zero_grad();
   }
-  std::cout << "weight " << line.weight.str() << "  bias " << line.bias.str() << "  loss " << mse_loss(line(x), y).item() << '\n';
+  std::cout << "weight " << line.weight.str() << "  bias " << line.bias.str() << "  loss "
+            << mse_loss(line(x), y).item() << '\n';
 }

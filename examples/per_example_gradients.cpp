@@ -1,4 +1,5 @@
-// Gradients of every example of a batch by themselves, as differential privacy or influence functions need them: one vmapped call beside a loop.
+// Gradients of every example of a batch by themselves, as differential privacy or influence functions need them: one
+// vmapped call beside a loop.
 #include <heddle.h>
 
 #include <algorithm>
@@ -27,8 +28,9 @@ void finish(const std::vector<Tensor>& gradients) {
 }
 
 template <class One, class All>
-void compare(const char* how, const std::vector<Tensor>& parameters, const One& one, const All& all, const std::vector<Tensor>& image, const std::vector<Tensor>& label,
-             const Tensor& images, const Tensor& labels) {
+void compare(const char* how, const std::vector<Tensor>& parameters, const One& one, const All& all,
+             const std::vector<Tensor>& image, const std::vector<Tensor>& label, const Tensor& images,
+             const Tensor& labels) {
   std::vector<std::vector<Tensor>> each(image.size());
   const auto loop = [&] {
     for (size_t i = 0; i < each.size(); ++i) {
@@ -51,7 +53,8 @@ void compare(const char* how, const std::vector<Tensor>& parameters, const One& 
     const std::vector<float> together = mapped[k].to_vector<float>();
     for (size_t i = 0; i < each.size(); ++i) {
       const std::vector<float> alone = each[i][k].to_vector<float>();
-      for (size_t j = 0; j < alone.size(); ++j) worst = std::max(worst, static_cast<double>(std::abs(alone[j] - together[i * alone.size() + j])));
+      for (size_t j = 0; j < alone.size(); ++j)
+        worst = std::max(worst, static_cast<double>(std::abs(alone[j] - together[i * alone.size() + j])));
     }
   }
   std::vector<double> loops, maps, ratios;
@@ -61,7 +64,8 @@ void compare(const char* how, const std::vector<Tensor>& parameters, const One& 
     ratios.push_back(loops.back() / maps.back());
   }
   for (std::vector<double>* times : {&loops, &maps, &ratios}) std::sort(times->begin(), times->end());
-  std::cout << how << ": loop " << loops[4] << " ms, vmap " << maps[4] << " ms, ratio " << ratios[4] << " (" << ratios[2] << " to " << ratios[6] << "); largest difference " << worst << '\n';
+  std::cout << how << ": loop " << loops[4] << " ms, vmap " << maps[4] << " ms, ratio " << ratios[4] << " ("
+            << ratios[2] << " to " << ratios[6] << "); largest difference " << worst << '\n';
 }
 
 }  // namespace
@@ -78,7 +82,8 @@ int main() {
   data::Batcher batches(digits.train, {.batch = count, .seed = 1});
   data::Batch batch;
   batches.next(batch);
-  const Tensor images = Tensor::from_vector(batch.images, {count, 784}), labels = Tensor::from_vector(batch.labels, {count});
+  const Tensor images = Tensor::from_vector(batch.images, {count, 784}),
+               labels = Tensor::from_vector(batch.labels, {count});
   std::vector<Tensor> image, label;
   for (size_t i = 0; i < static_cast<size_t>(count); ++i) {
     image.push_back(Tensor::from_host(std::span<const float>(batch.images).subspan(784 * i, 784), Shape{784}));
@@ -96,5 +101,6 @@ int main() {
     for (const Tensor& g : grad(loss)(p, x, y)) total = total.defined() ? total + sum(square(g)) : sum(square(g));
     return std::vector<Tensor>{sqrt(total)};
   };
-  compare("norms, compiled", parameters, compile(norm), compile(vmap(norm, {std::nullopt, 0, 0})), image, label, images, labels);
+  compare("norms, compiled", parameters, compile(norm), compile(vmap(norm, {std::nullopt, 0, 0})), image, label, images,
+          labels);
 }

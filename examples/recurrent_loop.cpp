@@ -1,4 +1,5 @@
-// A GRU over 64 steps as one recorded loop (nn::GRU, over scan) beside the same steps written out: time, launches, and the first call, which plans and compiles.
+// A GRU over 64 steps as one recorded loop (nn::GRU, over scan) beside the same steps written out: time, launches, and
+// the first call, which plans and compiles.
 #include <heddle.h>
 
 #include <algorithm>
@@ -19,8 +20,11 @@ Tensor written_out(const Tensor& x, const nn::GRU& gru, int64_t hidden) {
   std::vector<Tensor> all;
   for (int64_t t = 0; t < steps; ++t) {
     const Tensor a = squeeze(slice(gates, 0, {t, t + 1}), 0), b = matmul(h, transpose(w.weight_hh)) + w.bias_hh;
-    const auto part = [&](const Tensor& of, int64_t gate) { return slice(of, 1, {gate * hidden, (gate + 1) * hidden}); };
-    const Tensor r = sigmoid(part(a, 0) + part(b, 0)), z = sigmoid(part(a, 1) + part(b, 1)), n = tanh(part(a, 2) + r * part(b, 2));
+    const auto part = [&](const Tensor& of, int64_t gate) {
+      return slice(of, 1, {gate * hidden, (gate + 1) * hidden});
+    };
+    const Tensor r = sigmoid(part(a, 0) + part(b, 0)), z = sigmoid(part(a, 1) + part(b, 1)),
+                 n = tanh(part(a, 2) + r * part(b, 2));
     h = n + z * (h - n);
     all.push_back(h);
   }
@@ -64,9 +68,12 @@ void compare(DeviceContext& device, int64_t batch, int64_t in, int64_t hidden) {
       std::nth_element(times[k].begin(), times[k].begin() + 7, times[k].end());
       figures[k].median = times[k][7];
     }
-    std::printf("batch %d, %d -> %d, %s: loop %.2f ms, %llu kernels, first call %.0f ms; written out %.2f ms, %llu kernels, first call %.0f ms; ratio %.2f\n", static_cast<int>(batch), static_cast<int>(in),
-                static_cast<int>(hidden), gradient ? "gradient" : "forward", figures[0].median, figures[0].kernels, figures[0].first, figures[1].median, figures[1].kernels, figures[1].first,
-                figures[1].median / figures[0].median);
+    std::printf(
+        "batch %d, %d -> %d, %s: loop %.2f ms, %llu kernels, first call %.0f ms; written out %.2f ms, %llu kernels, "
+        "first call %.0f ms; ratio %.2f\n",
+        static_cast<int>(batch), static_cast<int>(in), static_cast<int>(hidden), gradient ? "gradient" : "forward",
+        figures[0].median, figures[0].kernels, figures[0].first, figures[1].median, figures[1].kernels,
+        figures[1].first, figures[1].median / figures[0].median);
   }
 }
 

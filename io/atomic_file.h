@@ -43,8 +43,8 @@ void write_file_atomically(const std::string& path, std::string_view text);
 // The name of the file that this unfinished one ("<name>.tmp-<process>-<number>") was to become; empty for any other.
 std::string_view finished_name(std::string_view name);
 
-// Removes what processes that were ended in the middle of writing left in a folder, of all files or of those whose names
-// are `mine`; nobody may be writing there.
+// Removes what processes that were ended in the middle of writing left in a folder, of all files or of those whose
+// names are `mine`; nobody may be writing there.
 void remove_unfinished(const std::string& folder, bool (*mine)(std::string_view name) = nullptr);
 
 // Creates the folder (and its parents) if missing, and makes sure that a file can be written in it.

@@ -87,7 +87,9 @@ std::string host_name() {
   return name.data();
 }
 
-double wall_time() { return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count(); }
+double wall_time() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 // Message Event: wall_time = 1, step = 2.
 Message event(int64_t step) {
@@ -97,7 +99,9 @@ Message event(int64_t step) {
 }
 
 // SummaryMetadata: plugin_data = 1 {plugin_name = 1}, data_class = 4 (2: tensor).
-std::string metadata(std::string_view plugin) { return Message().bytes(1, Message().bytes(1, plugin).str()).integer(4, 2).str(); }
+std::string metadata(std::string_view plugin) {
+  return Message().bytes(1, Message().bytes(1, plugin).str()).integer(4, 2).str();
+}
 
 // TensorShapeProto: dim = 2 {size = 1}.
 std::string shape_message(const std::vector<int64_t>& shape) {
@@ -120,10 +124,12 @@ std::string node_message(const GraphVertex& vertex) {
 EventFile::EventFile(const std::string& folder) {
   require_writable_folder(folder);
   for (int number = 0; descriptor_ < 0; ++number) {
-    const std::string name = fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(wall_time()), host_name(), ::getpid(), number);
+    const std::string name = fmt::format("events.out.tfevents.{}.{}.{}.{}", static_cast<int64_t>(wall_time()),
+                                         host_name(), ::getpid(), number);
     path_ = (std::filesystem::path(folder) / name).string();
     descriptor_ = open_file(path_, O_WRONLY | O_CREAT | O_EXCL | O_APPEND);
-    if (descriptor_ < 0 && errno != EEXIST) throw IoError(fmt::format("[events] {}: cannot create it: {}", path_, std::strerror(errno)));
+    if (descriptor_ < 0 && errno != EEXIST)
+      throw IoError(fmt::format("[events] {}: cannot create it: {}", path_, std::strerror(errno)));
   }
   append(Message().number(1, wall_time()).bytes(3, "brain.Event:2").str());  // file_version = 3
 }
@@ -139,16 +145,22 @@ void EventFile::append(std::string_view data) const {
   Message end;
   end.little_endian(masked_crc(data), 4);
   const std::string whole = text + end.str();
-  if (!append_whole(descriptor_, whole)) throw IoError(fmt::format("[events] {}: cannot append to it: {}", path_, std::strerror(errno)));
+  if (!append_whole(descriptor_, whole))
+    throw IoError(fmt::format("[events] {}: cannot append to it: {}", path_, std::strerror(errno)));
 }
 
 // Event: summary = 5; Summary: value = 1.
-void EventFile::summary(int64_t step, std::string_view value) const { append(event(step).bytes(5, Message().bytes(1, value).str()).str()); }
+void EventFile::summary(int64_t step, std::string_view value) const {
+  append(event(step).bytes(5, Message().bytes(1, value).str()).str());
+}
 
 // Summary.Value: tag = 1, simple_value = 2.
-void EventFile::scalar(std::string_view tag, int64_t step, double value) { summary(step, Message().bytes(1, tag).single(2, static_cast<float>(value)).str()); }
+void EventFile::scalar(std::string_view tag, int64_t step, double value) {
+  summary(step, Message().bytes(1, tag).single(2, static_cast<float>(value)).str());
+}
 
-// Value: histo = 5; HistogramProto: min, max, num, sum, sum_squares = 1 to 5, bucket_limit (upper ends) = 6, bucket = 7.
+// Value: histo = 5; HistogramProto: min, max, num, sum, sum_squares = 1 to 5, bucket_limit (upper ends) = 6, bucket
+// = 7.
 void EventFile::histogram(std::string_view tag, int64_t step, const HistogramSummary& h) {
   const double low = h.max > h.min ? h.min : h.min - 0.5, high = h.max > h.min ? h.max : h.max + 0.5;
   double count = 0;
@@ -158,7 +170,13 @@ void EventFile::histogram(std::string_view tag, int64_t step, const HistogramSum
     limits.push_back(low + (high - low) * static_cast<double>(i + 1) / static_cast<double>(h.counts.size()));
   }
   Message histogram;
-  histogram.number(1, h.min).number(2, h.max).number(3, count).number(4, h.sum).number(5, h.sum_squares).numbers(6, limits).numbers(7, h.counts);
+  histogram.number(1, h.min)
+      .number(2, h.max)
+      .number(3, count)
+      .number(4, h.sum)
+      .number(5, h.sum_squares)
+      .numbers(6, limits)
+      .numbers(7, h.counts);
   summary(step, Message().bytes(1, tag).bytes(5, histogram.str()).str());
 }
 
@@ -169,7 +187,8 @@ void EventFile::text(std::string_view tag, int64_t step, std::string_view text) 
 }
 
 // Value: image = 4; Image: height, width, colorspace, encoded_image_string = 1 to 4.
-void EventFile::image(std::string_view tag, int64_t step, int64_t height, int64_t width, int64_t channels, std::string_view png) {
+void EventFile::image(std::string_view tag, int64_t step, int64_t height, int64_t width, int64_t channels,
+                      std::string_view png) {
   const std::string image = Message().integer(1, height).integer(2, width).integer(3, channels).bytes(4, png).str();
   summary(step, Message().bytes(1, tag).bytes(4, image).str());
 }

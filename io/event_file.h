@@ -1,8 +1,10 @@
 // EventFile: a file that TensorBoard shows: scalars, histograms, texts, images, a graph.
 //
-// Format: records of length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data, all little-endian; the data are messages of TensorFlow's event.proto, summary.proto and
-// graph.proto in protobuf's wire format, of which the few fields that are needed are written here. Invariants: each call appends one whole record, which readers see at once; a record that
-// a killed process left unfinished fails its checksum and is passed over by readers. Tags name the charts; a '/' groups them. Errors: IoError. Thread safety: none.
+// Format: records of length (u64), masked CRC-32C of the length, data, masked CRC-32C of the data, all little-endian;
+// the data are messages of TensorFlow's event.proto, summary.proto and graph.proto in protobuf's wire format, of which
+// the few fields that are needed are written here. Invariants: each call appends one whole record, which readers see at
+// once; a record that a killed process left unfinished fails its checksum and is passed over by readers. Tags name the
+// charts; a '/' groups them. Errors: IoError. Thread safety: none.
 #pragma once
 
 #include <cstdint>

@@ -12,7 +12,11 @@
 namespace heddle {
 
 Inflater::Inflater(std::span<const uint8_t> in, Format format, std::string who, std::string path)
-    : stream_(std::make_unique<z_stream>()), in_(in), who_(std::move(who)), path_(std::move(path)), kind_(format == Format::gzip ? "gzip file" : "deflate stream") {
+    : stream_(std::make_unique<z_stream>()),
+      in_(in),
+      who_(std::move(who)),
+      path_(std::move(path)),
+      kind_(format == Format::gzip ? "gzip file" : "deflate stream") {
   constexpr std::array<int, 3> window_bits = {15 + 16, 15, -15};  // as zlib tells the formats apart
   if (inflateInit2(stream_.get(), window_bits[static_cast<size_t>(format)]) != Z_OK) fail("zlib could not be started");
 }
@@ -34,7 +38,8 @@ void Inflater::fill(std::vector<uint8_t>& out, size_t target) {
     out.resize(before + room - stream_->avail_out);
     check(code, out.size());
   }
-  if (done_ && used_ != in_.size()) fail(fmt::format("{} bytes of garbage after the end of the {}", in_.size() - used_, kind_));
+  if (done_ && used_ != in_.size())
+    fail(fmt::format("{} bytes of garbage after the end of the {}", in_.size() - used_, kind_));
 }
 
 void Inflater::check(int code, size_t out_bytes) {
@@ -43,9 +48,11 @@ void Inflater::check(int code, size_t out_bytes) {
     return;
   }
   if (code == Z_BUF_ERROR || (code == Z_OK && used_ == in_.size() && stream_->avail_out > 0)) {
-    fail(fmt::format("truncated {}: it ends after {} compressed bytes ({} decompressed)", kind_, in_.size(), out_bytes));
+    fail(
+        fmt::format("truncated {}: it ends after {} compressed bytes ({} decompressed)", kind_, in_.size(), out_bytes));
   }
-  if (code != Z_OK) fail(fmt::format("corrupt {} at compressed byte {}: {}", kind_, used_, stream_->msg ? stream_->msg : "bad data"));
+  if (code != Z_OK)
+    fail(fmt::format("corrupt {} at compressed byte {}: {}", kind_, used_, stream_->msg ? stream_->msg : "bad data"));
 }
 
 void Inflater::fail(const std::string& what) const { throw IoError(fmt::format("[{}] {}: {}", who_, path_, what)); }

@@ -1,7 +1,7 @@
 // Inflating what zlib's deflate wrote, piece by piece.
 //
-// Invariants: memory grows with what really comes out, never on the word of a header. Errors: IoError "[who] path: ..." for truncated or corrupt streams and bytes behind the end.
-// Thread safety: one thread drives an Inflater.
+// Invariants: memory grows with what really comes out, never on the word of a header. Errors: IoError "[who] path: ..."
+// for truncated or corrupt streams and bytes behind the end. Thread safety: one thread drives an Inflater.
 #pragma once
 
 #include <cstdint>

@@ -17,15 +17,19 @@ Content contents(const std::string& path, std::string_view who) {
   std::error_code code;
   const auto kind = std::filesystem::status(path, code).type();
   if (kind == std::filesystem::file_type::not_found) throw IoError(fmt::format("[{}] {}: no such file", who, path));
-  if (kind == std::filesystem::file_type::directory) throw IoError(fmt::format("[{}] {}: is a folder, expected a file", who, path));
+  if (kind == std::filesystem::file_type::directory)
+    throw IoError(fmt::format("[{}] {}: is a folder, expected a file", who, path));
   Content content;
-  if (!read_contents(path, content)) throw IoError(fmt::format("[{}] {}: cannot be read: {}", who, path, std::strerror(errno)));
+  if (!read_contents(path, content))
+    throw IoError(fmt::format("[{}] {}: cannot be read: {}", who, path, std::strerror(errno)));
   return content;
 }
 
 }  // namespace
 
-std::vector<uint8_t> read_file(const std::string& path, std::string_view who) { return contents<std::vector<uint8_t>>(path, who); }
+std::vector<uint8_t> read_file(const std::string& path, std::string_view who) {
+  return contents<std::vector<uint8_t>>(path, who);
+}
 
 std::string read_text_file(const std::string& path, std::string_view who) { return contents<std::string>(path, who); }
 

@@ -1,6 +1,7 @@
 // Whole files into memory.
 //
-// Errors: IoError "[who] path: reason" for what is missing, a folder, or cannot be read; `who` is the reader that asks. Thread safety: may be called from any thread.
+// Errors: IoError "[who] path: reason" for what is missing, a folder, or cannot be read; `who` is the reader that asks.
+// Thread safety: may be called from any thread.
 #pragma once
 
 #include <cstdint>

@@ -97,7 +97,8 @@ Shape shape_of(const Reader& reader, const std::string& name, const Json& list) 
   int64_t numel = 1;
   for (const Json& dim : list) {
     const std::optional<uint64_t> size = unsigned_of(dim);
-    if (!size || *size > uint64_t{1} << 62) reader.fail("tensor '{}': impossible dimension {}", name, shortened(dim.dump()));
+    if (!size || *size > uint64_t{1} << 62)
+      reader.fail("tensor '{}': impossible dimension {}", name, shortened(dim.dump()));
     dims.push_back(static_cast<int64_t>(*size));
     if (__builtin_mul_overflow(numel, dims.back(), &numel)) reader.fail("tensor '{}': the shape overflows", name);
   }
@@ -172,17 +173,21 @@ void write_safetensors(const std::string& path, const TensorBytesMap& tensors, c
   // Wider elements first keeps every tensor aligned to its element, whatever the mix.
   std::vector<const TensorBytesMap::value_type*> order;
   for (const auto& item : tensors) {
-    if (item.first == metadata_key) throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
+    if (item.first == metadata_key)
+      throw ValueError(fmt::format("[safetensors] '{}' cannot be the name of a tensor", item.first));
     order.push_back(&item);
   }
-  std::stable_sort(order.begin(), order.end(), [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
+  std::stable_sort(order.begin(), order.end(),
+                   [](const auto* a, const auto* b) { return size_of(a->second.dtype) > size_of(b->second.dtype); });
   Json header = Json::object();
   if (!metadata.empty()) header[std::string(metadata_key)] = metadata;
   uint64_t at = 0;
   for (const auto* item : order) {
     const TensorBytes& tensor = item->second;
-    if (static_cast<uint64_t>(tensor.shape.numel()) != tensor.bytes.size() / size_of(tensor.dtype) || tensor.bytes.size() % size_of(tensor.dtype) != 0) {
-      throw ValueError(fmt::format("[safetensors] tensor '{}' is {} {}, but has {} bytes", item->first, tensor.shape.str(), name_of(tensor.dtype), tensor.bytes.size()));
+    if (static_cast<uint64_t>(tensor.shape.numel()) != tensor.bytes.size() / size_of(tensor.dtype) ||
+        tensor.bytes.size() % size_of(tensor.dtype) != 0) {
+      throw ValueError(fmt::format("[safetensors] tensor '{}' is {} {}, but has {} bytes", item->first,
+                                   tensor.shape.str(), name_of(tensor.dtype), tensor.bytes.size()));
     }
     const auto dims = tensor.shape.dims();
     header[item->first] = {{"dtype", file_name_of(tensor.dtype)},
@@ -229,7 +234,9 @@ SafetensorsBytes read_safetensors(const std::string& path) {
   check_cover(reader, entries, data_bytes);
   uint8_t* data = bytes.data() + 8 + length;
   for (const Entry& entry : entries) {
-    if (entry.dtype == DType::boolean) std::transform(data + entry.begin, data + entry.end, data + entry.begin, [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
+    if (entry.dtype == DType::boolean)
+      std::transform(data + entry.begin, data + entry.end, data + entry.begin,
+                     [](uint8_t b) { return static_cast<uint8_t>(b != 0); });
     result.tensors.emplace(entry.name, TensorBytes{entry.dtype, entry.shape, {data + entry.begin, data + entry.end}});
   }
   return result;
@@ -238,7 +245,8 @@ SafetensorsBytes read_safetensors(const std::string& path) {
 TensorMap SafetensorsBytes::upload(DeviceContext* device) const {
   TensorMap result;
   for (const auto& [name, tensor] : tensors)
-    result.emplace(name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()), tensor.dtype, tensor.shape, device));
+    result.emplace(name, Tensor::from_bytes(tensor.bytes.data(), static_cast<size_t>(tensor.shape.numel()),
+                                            tensor.dtype, tensor.shape, device));
   return result;
 }
 

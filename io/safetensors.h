@@ -1,6 +1,7 @@
 // safetensors files: named tensors, the format that other frameworks read and write.
 //
-// Layout: 8 bytes little-endian length of the header, the header (a JSON object: name -> {dtype, shape, data_offsets}, and
+// Layout: 8 bytes little-endian length of the header, the header (a JSON object: name -> {dtype, shape, data_offsets},
+// and
 // "__metadata__" -> strings), then the data. Purpose: models and checkpoints. Invariants: a file is written whole or
 // not at all (io/atomic_file.h); a read checks the header against the file's size before any tensor is made: lengths,
 // offsets that overlap, leave gaps or lie outside, duplicate names, unknown dtypes, sizes that do not fit the shape.

@@ -1,6 +1,8 @@
-// Activations as modules: the elementwise functions of core/functions/math/math.h, one line each (ReLU, GELU, SiLU, Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
+// Activations as modules: the elementwise functions of core/functions/math/math.h, one line each (ReLU, GELU, SiLU,
+// Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
 //
-// Purpose: parts of a Sequential. Invariants: modules are handles (nn/module.h); numbers are fixed when a module is made. Thread safety: none.
+// Purpose: parts of a Sequential. Invariants: modules are handles (nn/module.h); numbers are fixed when a module is
+// made. Thread safety: none.
 #pragma once
 
 #include "core/functions/functions.h"
@@ -9,11 +11,11 @@
 
 namespace heddle::nn {
 
-#define HEDDLE_ACTIVATION(Class, f)                                        \
-  class Class : public Module {                                            \
-   public:                                                                 \
-    Class() : Module(#Class) {}                                            \
-    Tensor forward(const Tensor& x) override { return heddle::f(x); }      \
+#define HEDDLE_ACTIVATION(Class, f)                                   \
+  class Class : public Module {                                       \
+   public:                                                            \
+    Class() : Module(#Class) {}                                       \
+    Tensor forward(const Tensor& x) override { return heddle::f(x); } \
   };
 HEDDLE_ACTIVATION(Identity, Tensor)
 HEDDLE_ACTIVATION(ReLU6, relu6)
@@ -28,14 +30,14 @@ HEDDLE_ACTIVATION(Hardswish, hardswish)
 #undef HEDDLE_ACTIVATION
 
 // With one number: its type, its name and its usual value.
-#define HEDDLE_ACTIVATION_OF(Class, f, type, number, usual)                                \
-  class Class : public Module {                                                            \
-   public:                                                                                 \
-    explicit Class(type number = usual) : Module(#Class), number##_(number) {}             \
-    Tensor forward(const Tensor& x) override { return heddle::f(x, number##_); }           \
-                                                                                           \
-   private:                                                                                \
-    type number##_;                                                                        \
+#define HEDDLE_ACTIVATION_OF(Class, f, type, number, usual)                      \
+  class Class : public Module {                                                  \
+   public:                                                                       \
+    explicit Class(type number = usual) : Module(#Class), number##_(number) {}   \
+    Tensor forward(const Tensor& x) override { return heddle::f(x, number##_); } \
+                                                                                 \
+   private:                                                                      \
+    type number##_;                                                              \
   };
 HEDDLE_ACTIVATION_OF(LeakyReLU, leaky_relu, double, slope, 0.01)
 HEDDLE_ACTIVATION_OF(ELU, elu, double, alpha, 1)
@@ -71,7 +73,9 @@ class Threshold : public Module {
 // x where x > 0, else weight x; parameter "weight" of one number, or of one for each channel (axis 1).
 class PReLU : public Module {
  public:
-  explicit PReLU(int64_t channels = 1, double first = 0.25, DeviceContext* device = nullptr) : Module("PReLU") { weight = add_parameter("weight", full(Shape{channels}, first, DType::f32, device)); }
+  explicit PReLU(int64_t channels = 1, double first = 0.25, DeviceContext* device = nullptr) : Module("PReLU") {
+    weight = add_parameter("weight", full(Shape{channels}, first, DType::f32, device));
+  }
   Tensor forward(const Tensor& x) override { return prelu(x, weight); }
 
   Tensor weight;
@@ -80,7 +84,8 @@ class PReLU : public Module {
 // In training a slope for each element, drawn from [low, high]; else their mean.
 class RReLU : public Module {
  public:
-  explicit RReLU(double low = 0.125, double high = 1.0 / 3, Generator* generator = nullptr) : Module("RReLU"), low_(low), high_(high), generator_(generator) {}
+  explicit RReLU(double low = 0.125, double high = 1.0 / 3, Generator* generator = nullptr)
+      : Module("RReLU"), low_(low), high_(high), generator_(generator) {}
   Tensor forward(const Tensor& x) override { return rrelu(x, low_, high_, training(), generator_); }
 
  private:
@@ -88,16 +93,17 @@ class RReLU : public Module {
   Generator* generator_;
 };
 
-// Dropout of whole channels of (N, C, ...), PyTorch's Dropout1d to Dropout3d; and what keeps a SELU's mean and variance, of elements and of channels.
-#define HEDDLE_DROPOUT(Class, f)                                                                                                  \
-  class Class : public Module {                                                                                                   \
-   public:                                                                                                                        \
-    explicit Class(double p = 0.5, Generator* generator = nullptr) : Module(#Class), p_(p), generator_(generator) {}              \
-    Tensor forward(const Tensor& x) override { return f(x, p_, training(), generator_); }                                         \
-                                                                                                                                  \
-   private:                                                                                                                       \
-    double p_;                                                                                                                    \
-    Generator* generator_;                                                                                                        \
+// Dropout of whole channels of (N, C, ...), PyTorch's Dropout1d to Dropout3d; and what keeps a SELU's mean and
+// variance, of elements and of channels.
+#define HEDDLE_DROPOUT(Class, f)                                                                                     \
+  class Class : public Module {                                                                                      \
+   public:                                                                                                           \
+    explicit Class(double p = 0.5, Generator* generator = nullptr) : Module(#Class), p_(p), generator_(generator) {} \
+    Tensor forward(const Tensor& x) override { return f(x, p_, training(), generator_); }                            \
+                                                                                                                     \
+   private:                                                                                                          \
+    double p_;                                                                                                       \
+    Generator* generator_;                                                                                           \
   };
 HEDDLE_DROPOUT(FeatureDropout, feature_dropout)
 HEDDLE_DROPOUT(AlphaDropout, alpha_dropout)

@@ -27,11 +27,14 @@ Tensor copied(const Tensor& x, DType dtype) {
 
 }  // namespace
 
-ExponentialAverage::ExponentialAverage(std::vector<Tensor> parameters, double decay) : parameters_(std::move(parameters)), decay_(decay) {
-  if (!(decay >= 0 && decay < 1)) throw ValueError(fmt::format("[ExponentialAverage] the decay is {}; it must be in [0, 1)", decay));
+ExponentialAverage::ExponentialAverage(std::vector<Tensor> parameters, double decay)
+    : parameters_(std::move(parameters)), decay_(decay) {
+  if (!(decay >= 0 && decay < 1))
+    throw ValueError(fmt::format("[ExponentialAverage] the decay is {}; it must be in [0, 1)", decay));
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& p = parameters_[i];
-    if (!p.defined() || !p.is_leaf() || !is_float(p.dtype())) throw ValueError(fmt::format("[ExponentialAverage] parameter {} is not a floating leaf tensor", i));
+    if (!p.defined() || !p.is_leaf() || !is_float(p.dtype()))
+      throw ValueError(fmt::format("[ExponentialAverage] parameter {} is not a floating leaf tensor", i));
     averages_.push_back(copied(p, average_dtype(p)));
   }
 }
@@ -51,7 +54,8 @@ void ExponentialAverage::update(Caller caller) {
       return static_cast<float>(1 - std::min(decay_, (1 + n) / (10 + n)));
     };
     if (!take.defined()) take = Tensor::host_scalar(share, &average.device());
-    average.assign(average + expand(take, average.shape()).to(average.dtype()) * (parameters_[i].to(average.dtype()) - average));
+    average.assign(average +
+                   expand(take, average.shape()).to(average.dtype()) * (parameters_[i].to(average.dtype()) - average));
   }
 }
 
@@ -65,13 +69,18 @@ StateDict ExponentialAverage::state_dict() const {
 void ExponentialAverage::load_state_dict(const StateDict& state) {
   const auto updates = state.find("updates");
   if (updates == state.end() || state.size() != averages_.size() + 1) {
-    throw ValueError(fmt::format("[ExponentialAverage] the state has {} tensors, expected {} and 'updates'; likely saved from another model", state.size(), averages_.size()));
+    throw ValueError(fmt::format(
+        "[ExponentialAverage] the state has {} tensors, expected {} and 'updates'; likely saved from another model",
+        state.size(), averages_.size()));
   }
   for (size_t i = 0; i < averages_.size(); ++i) {
     const auto found = state.find(std::to_string(i));
-    if (found == state.end()) throw ValueError(fmt::format("[ExponentialAverage] the state has no tensor '{}'; likely saved from another model", i));
+    if (found == state.end())
+      throw ValueError(
+          fmt::format("[ExponentialAverage] the state has no tensor '{}'; likely saved from another model", i));
     if (found->second.shape() != averages_[i].shape()) {
-      throw ShapeError(fmt::format("[ExponentialAverage] state {} has shape {} but the parameter is {}", i, found->second.shape().str(), averages_[i].shape().str()));
+      throw ShapeError(fmt::format("[ExponentialAverage] state {} has shape {} but the parameter is {}", i,
+                                   found->second.shape().str(), averages_[i].shape().str()));
     }
   }
   updates_ = count_of_updates("ExponentialAverage", updates->second);

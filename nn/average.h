@@ -4,9 +4,10 @@
 //   ... optimizer.update(); average.update(); eval_pending();
 //   { const nn::ExponentialAverage::Scope in_place(average); evaluate(model); }
 //
-// Polyak and Juditsky 1992; the decay of the n-th update is min(decay, (1 + n) / (10 + n)), so that the first values do not linger.
-// Invariants: averages are f32 (f64 for f64 parameters), begin as the parameters, and are updated by recorded assigns like an optimizer's state: no
-// wait, and inside the one plan of a step. Errors: ValueError for a decay outside [0, 1) and for what is no floating leaf. Thread safety: none.
+// Polyak and Juditsky 1992; the decay of the n-th update is min(decay, (1 + n) / (10 + n)), so that the first values do
+// not linger. Invariants: averages are f32 (f64 for f64 parameters), begin as the parameters, and are updated by
+// recorded assigns like an optimizer's state: no wait, and inside the one plan of a step. Errors: ValueError for a
+// decay outside [0, 1) and for what is no floating leaf. Thread safety: none.
 #pragma once
 
 #include <cstdint>

@@ -19,16 +19,19 @@ struct Hypothesis {
 // One search: the device proposes, the host keeps the books.
 class Search {
  public:
-  Search(Decoder& decoder, const BeamOptions& options) : decoder_(decoder), options_(options), beams_(static_cast<size_t>(options.beams)) {
+  Search(Decoder& decoder, const BeamOptions& options)
+      : decoder_(decoder), options_(options), beams_(static_cast<size_t>(options.beams)) {
     // At first all beams are the prompt: only one of them counts.
     for (size_t b = 1; b < beams_.size(); ++b) beams_[b].score = impossible;
   }
 
   std::vector<Beam> run(std::span<const int32_t> prompt) {
-    const auto step = compile([this](const Tensor& tokens, const Tensor& order, const Tensor& scores) {
-      decoder_.reorder(order);
-      return propose(decoder_.step(tokens), scores);
-    }, {.name = "beam_search"});
+    const auto step = compile(
+        [this](const Tensor& tokens, const Tensor& order, const Tensor& scores) {
+          decoder_.reorder(order);
+          return propose(decoder_.step(tokens), scores);
+        },
+        {.name = "beam_search"});
     std::vector<int32_t> rows;
     for (size_t b = 0; b < beams_.size(); ++b) rows.insert(rows.end(), prompt.begin(), prompt.end());
     const Tensor tokens = upload<int32_t>(rows, {options_.beams, static_cast<int64_t>(prompt.size())});
@@ -36,7 +39,8 @@ class Search {
     for (int64_t made = 1;; ++made) {
       choose(proposed[0].to_vector<float>(), proposed[1].to_vector<int64_t>());
       if (made == options_.tokens || is_done()) break;
-      proposed = step(upload<int32_t>(last_, {options_.beams}), upload<int32_t>(order_, {options_.beams}), uploaded_scores());
+      proposed =
+          step(upload<int32_t>(last_, {options_.beams}), upload<int32_t>(order_, {options_.beams}), uploaded_scores());
     }
     for (const Hypothesis& h : beams_) finish(h);
     std::ranges::stable_sort(finished_, [](const Beam& a, const Beam& b) { return a.score > b.score; });
@@ -86,7 +90,9 @@ class Search {
     }
   }
 
-  double rank(float score, size_t length) const { return score / std::pow(static_cast<double>(std::max<size_t>(length, 1)), options_.length_penalty); }
+  double rank(float score, size_t length) const {
+    return score / std::pow(static_cast<double>(std::max<size_t>(length, 1)), options_.length_penalty);
+  }
 
   void finish(const Hypothesis& h) {
     if (h.score > impossible / 2) finished_.push_back({h.tokens, rank(h.score, h.tokens.size())});
@@ -118,7 +124,8 @@ std::vector<Beam> beam_search(Decoder& decoder, std::span<const int32_t> prompt,
   if (prompt.empty()) throw ValueError("[beam_search] the prompt is empty; a model goes on with at least one token");
   const int64_t length = static_cast<int64_t>(prompt.size()) + options.tokens;
   if (decoder.context() > 0 && length > decoder.context() + 1) {
-    throw ValueError(fmt::format("[beam_search] a prompt of {} tokens and {} more do not fit the model's context of {}", prompt.size(), options.tokens, decoder.context()));
+    throw ValueError(fmt::format("[beam_search] a prompt of {} tokens and {} more do not fit the model's context of {}",
+                                 prompt.size(), options.tokens, decoder.context()));
   }
   if (options.tokens == 0) return {Beam{}};
   return Search(decoder, options).run(prompt);

@@ -19,7 +19,9 @@ void check_order(double order) {
 
 Tensor measure(const Tensor& x, double order) { return order == 2 ? x * x : abs(x); }
 
-Tensor join(const Tensor& x, std::vector<int> axes, double order) { return std::isinf(order) ? max(x, std::move(axes)) : sum(x, std::move(axes)); }
+Tensor join(const Tensor& x, std::vector<int> axes, double order) {
+  return std::isinf(order) ? max(x, std::move(axes)) : sum(x, std::move(axes));
+}
 
 void add_partials(const Tensor& given, double order, std::vector<Tensor>& parts) {
   const int64_t n = given.numel();
@@ -52,8 +54,9 @@ Tensor global_norm(std::span<const Tensor> tensors, double order, Caller caller)
   std::vector<Tensor> parts;
   for (const Tensor& tensor : tensors) {
     if (&tensor.device() != &tensors[0].device()) {
-      throw ValueError(fmt::format("[global_norm] the tensors are on {} and {}; take the norm of each device's by itself", tensors[0].device().id(),
-                                   tensor.device().id()));
+      throw ValueError(
+          fmt::format("[global_norm] the tensors are on {} and {}; take the norm of each device's by itself",
+                      tensors[0].device().id(), tensor.device().id()));
     }
     add_partials(tensor, order, parts);
   }
@@ -62,13 +65,16 @@ Tensor global_norm(std::span<const Tensor> tensors, double order, Caller caller)
   return order == 2 ? sqrt(total) : total;
 }
 
-Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order, bool error_if_nonfinite, Caller caller) {
+Tensor clip_grad_norm(std::span<const Tensor> parameters, double max_norm, double order, bool error_if_nonfinite,
+                      Caller caller) {
   const CallerScope scope(caller);
-  if (!(max_norm >= 0)) throw ValueError(fmt::format("[clip_grad_norm] max_norm is {}; it must not be negative", max_norm));
+  if (!(max_norm >= 0))
+    throw ValueError(fmt::format("[clip_grad_norm] max_norm is {}; it must not be negative", max_norm));
   const NoGradScope no_grad;
   const Tensor norm = global_norm(gradients_of(parameters), order);
   if (error_if_nonfinite && !std::isfinite(norm.item()))
-    throw ValueError(fmt::format("[clip_grad_norm] the gradients' norm is {}; likely cause: the learning rate is too high", norm.item()));
+    throw ValueError(fmt::format(
+        "[clip_grad_norm] the gradients' norm is {}; likely cause: the learning rate is too high", norm.item()));
   const Tensor scale = clamp(max_norm / (norm + 1e-6), std::nullopt, 1.0);
   for (Tensor parameter : parameters) {
     const Tensor gradient = parameter.grad();

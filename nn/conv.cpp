@@ -9,15 +9,18 @@
 
 namespace heddle::nn {
 
-Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& o, bool with_bias, DeviceContext* device,
+Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out,
+                         std::vector<int64_t> kernel, const ConvOptions& o, bool with_bias, DeviceContext* device,
                          Generator* generator)
     : Module(name), options(o), rank_(rank), transposed_(transposed) {
   if (kernel.size() == 1) kernel.assign(static_cast<size_t>(rank), kernel[0]);
   if (kernel.size() != static_cast<size_t>(rank)) {
-    throw ValueError(fmt::format("[{}] the kernel has {} sizes ({}); expected one, or {}", name, kernel.size(), fmt::join(kernel, ", "), rank));
+    throw ValueError(fmt::format("[{}] the kernel has {} sizes ({}); expected one, or {}", name, kernel.size(),
+                                 fmt::join(kernel, ", "), rank));
   }
   if (in < 1 || out < 1 || o.groups < 1 || in % o.groups != 0 || out % o.groups != 0) {
-    throw ValueError(fmt::format("[{}] {} groups do not divide {} input and {} output channels", name, o.groups, in, out));
+    throw ValueError(
+        fmt::format("[{}] {} groups do not divide {} input and {} output channels", name, o.groups, in, out));
   }
   std::vector<int64_t> sizes{transposed ? in : out, (transposed ? out : in) / o.groups};
   for (int64_t k : kernel) {
@@ -37,7 +40,8 @@ Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in
 
 Tensor Convolution::forward(const Tensor& x) {
   using Function = Tensor (*)(const Tensor&, const Tensor&, const Tensor&, const ConvOptions&, Caller);
-  static constexpr Function forward[] = {&conv1d, &conv2d, &conv3d}, backward[] = {&conv_transpose1d, &conv_transpose2d, &conv_transpose3d};
+  static constexpr Function forward[] = {&conv1d, &conv2d, &conv3d},
+                            backward[] = {&conv_transpose1d, &conv_transpose2d, &conv_transpose3d};
   return (transposed_ ? backward : forward)[rank_ - 1](x, weight, bias, options, Caller::current());
 }
 

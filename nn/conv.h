@@ -1,9 +1,10 @@
 // Convolution layers.
 //
-// Purpose: conv1d .. conv_transpose3d (core/functions/nn/conv.h) with weights of their own. Invariants: weight is (out, in / groups, kernel...),
-// of transposed layers (in, out / groups, kernel...); first values as PyTorch's: weight by kaiming_uniform with slope sqrt(5), bias uniform in
-// +-1 / sqrt(fan in). A kernel of one entry counts for every spatial dimension. Errors: ValueError for sizes and groups that do not fit.
-// Thread safety: none.
+// Purpose: conv1d .. conv_transpose3d (core/functions/nn/conv.h) with weights of their own. Invariants: weight is (out,
+// in / groups, kernel...), of transposed layers (in, out / groups, kernel...); first values as PyTorch's: weight by
+// kaiming_uniform with slope sqrt(5), bias uniform in
+// +-1 / sqrt(fan in). A kernel of one entry counts for every spatial dimension. Errors: ValueError for sizes and groups
+// that do not fit. Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -22,20 +23,20 @@ class Convolution : public Module {
   ConvOptions options;
 
  protected:
-  Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& how, bool with_bias, DeviceContext* device,
-              Generator* generator);
+  Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel,
+              const ConvOptions& how, bool with_bias, DeviceContext* device, Generator* generator);
 
  private:
   int rank_;
   bool transposed_;
 };
 
-#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                                                               \
-  class Class : public Convolution {                                                                                              \
-   public:                                                                                                                        \
-    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& how = {}, bool with_bias = true,               \
-          DeviceContext* device = nullptr, Generator* generator = nullptr)                                                        \
-        : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how, with_bias, device, generator) {}             \
+#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                                                 \
+  class Class : public Convolution {                                                                                \
+   public:                                                                                                          \
+    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& how = {}, bool with_bias = true, \
+          DeviceContext* device = nullptr, Generator* generator = nullptr)                                          \
+        : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how, with_bias, device, generator) {}   \
   };
 HEDDLE_CONVOLUTION(Conv1d, 1, false)
 HEDDLE_CONVOLUTION(Conv2d, 2, false)

@@ -11,17 +11,23 @@ namespace heddle::nn {
 namespace {
 
 int64_t checked_batch(const Module& model, int64_t batch) {
-  if (model.training()) throw ValueError(fmt::format("[decoder] {} is in training mode, in which dropout is random; call eval()", model.kind()));
+  if (model.training())
+    throw ValueError(
+        fmt::format("[decoder] {} is in training mode, in which dropout is random; call eval()", model.kind()));
   return checked_size("decoder", "the batch", batch, most_rows);
 }
 
 void check_tokens(const Tensor& tokens, int64_t batch, int64_t context) {
   if (tokens.rank() != 2 || tokens.dim(0) != batch || tokens.dim(1) < 1 || (context > 0 && tokens.dim(1) > context)) {
-    throw ShapeError(fmt::format("[decoder] tokens are {}; expected ({}, length){}", tokens.shape().str(), batch, context > 0 ? fmt::format(" with a length of 1 to {}", context) : " with a length of at least 1"));
+    throw ShapeError(
+        fmt::format("[decoder] tokens are {}; expected ({}, length){}", tokens.shape().str(), batch,
+                    context > 0 ? fmt::format(" with a length of 1 to {}", context) : " with a length of at least 1"));
   }
 }
 
-Tensor at_last(const Tensor& x) { return squeeze(slice(x, 1, {.start = x.dim(1) - 1, .stop = x.dim(1)}), 1); }  // (B, T, V) -> (B, V)
+Tensor at_last(const Tensor& x) {
+  return squeeze(slice(x, 1, {.start = x.dim(1) - 1, .stop = x.dim(1)}), 1);
+}  // (B, T, V) -> (B, V)
 
 class GptDecoder final : public Decoder {
  public:
@@ -49,7 +55,8 @@ class RecurrentDecoder final : public Decoder {
     const RecurrentLmOptions& o = model_.options();
     const Shape shape{o.layers, checked_batch(model, batch), o.hidden};
     const size_t states = o.cell == RecurrentCellKind::lstm ? 2 : 1;
-    for (size_t i = 0; i < states; ++i) state_.push_back(zeros(shape, DType::f32, &model_.parameters().front().device()));
+    for (size_t i = 0; i < states; ++i)
+      state_.push_back(zeros(shape, DType::f32, &model_.parameters().front().device()));
   }
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return 0; }
@@ -77,7 +84,8 @@ class RecurrentDecoder final : public Decoder {
 
 class UncachedDecoder final : public Decoder {
  public:
-  UncachedDecoder(const Gpt& model, int64_t batch) : model_(model), rows_(static_cast<size_t>(checked_batch(model, batch))) {}
+  UncachedDecoder(const Gpt& model, int64_t batch)
+      : model_(model), rows_(static_cast<size_t>(checked_batch(model, batch))) {}
   int64_t vocabulary() const override { return model_.options().vocabulary; }
   int64_t context() const override { return model_.options().context; }
   DeviceContext& device() const override { return model_.parameters().front().device(); }
@@ -85,7 +93,9 @@ class UncachedDecoder final : public Decoder {
     check_tokens(tokens, static_cast<int64_t>(rows_.size()), context());
     const std::vector<double> all = tokens.to_doubles();
     const size_t length = all.size() / rows_.size();
-    for (size_t b = 0; b < rows_.size(); ++b) rows_[b].assign(all.begin() + static_cast<std::ptrdiff_t>(b * length), all.begin() + static_cast<std::ptrdiff_t>((b + 1) * length));
+    for (size_t b = 0; b < rows_.size(); ++b)
+      rows_[b].assign(all.begin() + static_cast<std::ptrdiff_t>(b * length),
+                      all.begin() + static_cast<std::ptrdiff_t>((b + 1) * length));
     return logits();
   }
   Tensor step(const Tensor& tokens) override {
@@ -123,7 +133,9 @@ class UncachedDecoder final : public Decoder {
 }  // namespace
 
 DecoderPtr cached_decoder(const Gpt& model, int64_t batch) { return std::make_unique<GptDecoder>(model, batch); }
-DecoderPtr cached_decoder(const RecurrentLm& model, int64_t batch) { return std::make_unique<RecurrentDecoder>(model, batch); }
+DecoderPtr cached_decoder(const RecurrentLm& model, int64_t batch) {
+  return std::make_unique<RecurrentDecoder>(model, batch);
+}
 DecoderPtr uncached_decoder(const Gpt& model, int64_t batch) { return std::make_unique<UncachedDecoder>(model, batch); }
 
 }  // namespace heddle::nn

@@ -4,10 +4,11 @@
 //   Tensor logits = decoder->read(prompt);           // (B, T) -> (B, vocabulary)
 //   logits = decoder->step(argmax(logits, -1));      // one more token, and so on
 //
-// Purpose: what nn/generate.h works on, whatever the model. A cached decoder keeps what it computed for earlier tokens in tensors of fixed shapes, updated in place: every step is the same program
-// (core/compile/compile.h), with no new kernels and no new plans per position.
-// Invariants: after read(x) and steps with a, b, ... the logits are the model's for [x, a, b, ...] at its last position, but for rounding. Values stay on the device.
-// Errors: ValueError for a model in training mode, ShapeError for tokens that do not fit. Thread safety: none.
+// Purpose: what nn/generate.h works on, whatever the model. A cached decoder keeps what it computed for earlier tokens
+// in tensors of fixed shapes, updated in place: every step is the same program (core/compile/compile.h), with no new
+// kernels and no new plans per position. Invariants: after read(x) and steps with a, b, ... the logits are the model's
+// for [x, a, b, ...] at its last position, but for rounding. Values stay on the device. Errors: ValueError for a model
+// in training mode, ShapeError for tokens that do not fit. Thread safety: none.
 #pragma once
 
 #include <memory>
@@ -21,7 +22,8 @@ class Decoder {
  public:
   virtual ~Decoder() = default;
   virtual int64_t vocabulary() const = 0;
-  // The longest sequence, 0: any. A step behind the last position is not looked at: read() has to begin again with fewer tokens.
+  // The longest sequence, 0: any. A step behind the last position is not looked at: read() has to begin again with
+  // fewer tokens.
   virtual int64_t context() const = 0;
   virtual DeviceContext& device() const = 0;
   // Forgets what was there and reads tokens (B, T), i32 or i64, T > 0: the logits (B, vocabulary) of the next one.
@@ -37,7 +39,8 @@ using DecoderPtr = std::unique_ptr<Decoder>;
 DecoderPtr cached_decoder(const Gpt& model, int64_t batch = 1);
 // The state of the layers is all there is to keep.
 DecoderPtr cached_decoder(const RecurrentLm& model, int64_t batch = 1);
-// Reads everything again for each token, in lengths rounded up to multiples of 64: for models without a cache, and to measure what one gains. step() looks at the tokens on the host.
+// Reads everything again for each token, in lengths rounded up to multiples of 64: for models without a cache, and to
+// measure what one gains. step() looks at the tokens on the host.
 DecoderPtr uncached_decoder(const Gpt& model, int64_t batch = 1);
 
 }  // namespace heddle::nn

@@ -8,9 +8,12 @@
 namespace heddle::nn {
 namespace {
 
-Tensor table(const char* who, int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device, Generator* generator) {
-  if (rows < 1 || width < 1) throw ValueError(fmt::format("[{}] {} rows of {}; both must be positive", who, rows, width));
-  if (padding && (*padding < 0 || *padding >= rows)) throw ValueError(fmt::format("[{}] padding is {}; it must be one of the {} rows", who, *padding, rows));
+Tensor table(const char* who, int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device,
+             Generator* generator) {
+  if (rows < 1 || width < 1)
+    throw ValueError(fmt::format("[{}] {} rows of {}; both must be positive", who, rows, width));
+  if (padding && (*padding < 0 || *padding >= rows))
+    throw ValueError(fmt::format("[{}] padding is {}; it must be one of the {} rows", who, *padding, rows));
   const Tensor drawn = normal(parameter_shape(who, {rows, width}), 0, 1, device, generator);
   if (!padding) return drawn;
   const DType dtype = rows <= most_size ? DType::i32 : DType::i64;
@@ -20,7 +23,9 @@ Tensor table(const char* who, int64_t rows, int64_t width, std::optional<int64_t
 
 }  // namespace
 
-Embedding::Embedding(int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device, Generator* generator) : Module("Embedding"), padding_(padding) {
+Embedding::Embedding(int64_t rows, int64_t width, std::optional<int64_t> padding, DeviceContext* device,
+                     Generator* generator)
+    : Module("Embedding"), padding_(padding) {
   weight = add_parameter("weight", table("Embedding", rows, width, padding, device, generator));
 }
 
@@ -30,12 +35,14 @@ Tensor Embedding::forward(const Tensor& indices) {
   return where(unsqueeze(indices == static_cast<double>(*padding_), -1), stop_gradient(rows), rows);
 }
 
-EmbeddingBag::EmbeddingBag(int64_t rows, int64_t width, BagMode mode, DeviceContext* device, Generator* generator) : Module("EmbeddingBag"), mode_(mode) {
+EmbeddingBag::EmbeddingBag(int64_t rows, int64_t width, BagMode mode, DeviceContext* device, Generator* generator)
+    : Module("EmbeddingBag"), mode_(mode) {
   weight = add_parameter("weight", table("EmbeddingBag", rows, width, {}, device, generator));
 }
 
 Tensor Pad::forward(const Tensor& x) {
-  if (static_cast<int>(amounts_.size()) > x.rank()) throw ShapeError(fmt::format("[{}] {} pairs of amounts for x {}", kind(), amounts_.size(), x.shape().str()));
+  if (static_cast<int>(amounts_.size()) > x.rank())
+    throw ShapeError(fmt::format("[{}] {} pairs of amounts for x {}", kind(), amounts_.size(), x.shape().str()));
   std::vector<std::pair<int64_t, int64_t>> all(static_cast<size_t>(x.rank()) - amounts_.size(), {0, 0});
   all.insert(all.end(), amounts_.begin(), amounts_.end());
   return mode_ == PadMode::constant ? pad(x, all, value_) : pad(x, all, mode_);

@@ -1,13 +1,16 @@
 // Modules as functions of their parameters, for transforms.
 //
 //   const std::vector<Tensor> parameters = detached(model.parameters());
-//   auto loss = [&](const std::vector<Tensor>& p, const Tensor& x, const Tensor& y) { return cross_entropy(nn::functional_call(model, p, x), y); };
-//   auto each = vmap(grad(loss), {std::nullopt, 0, 0})(parameters, xs, ys);          // per-example gradients
+//   auto loss = [&](const std::vector<Tensor>& p, const Tensor& x, const Tensor& y) { return
+//   cross_entropy(nn::functional_call(model, p, x), y); }; auto each = vmap(grad(loss), {std::nullopt, 0,
+//   0})(parameters, xs, ys);          // per-example gradients
 //
-// Purpose: functional_call(module, parameters, x...) gives what module(x...) would with other tensors in the place of its parameters. They are given as a list in the order
-// of parameters(), or by path as in state_dict() (buffers too); paths that are left out keep their tensor.
-// Invariants: the module is as before afterwards, also when its forward() throws; what forward() assigns to a tensor that was replaced is dropped.
-// Errors: ValueError for a wrong number or an unknown path, ShapeError and DTypeError for a tensor that does not fit. Thread safety: none; one thread runs a module.
+// Purpose: functional_call(module, parameters, x...) gives what module(x...) would with other tensors in the place of
+// its parameters. They are given as a list in the order of parameters(), or by path as in state_dict() (buffers too);
+// paths that are left out keep their tensor. Invariants: the module is as before afterwards, also when its forward()
+// throws; what forward() assigns to a tensor that was replaced is dropped. Errors: ValueError for a wrong number or an
+// unknown path, ShapeError and DTypeError for a tensor that does not fit. Thread safety: none; one thread runs a
+// module.
 #pragma once
 
 #include <memory>
@@ -38,8 +41,10 @@ class Replaced {
 
 template <class M, class... Args>
 auto call(M& module, const Args&... args) {
-  if constexpr (requires { module(args...); }) return module(args...);
-  else return module.forward(args...);
+  if constexpr (requires { module(args...); })
+    return module(args...);
+  else
+    return module.forward(args...);
 }
 }  // namespace detail
 

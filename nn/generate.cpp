@@ -29,9 +29,12 @@ Tensor keep_top_p(const Tensor& logits, double p) {
 }
 
 void check(const Sampling& how) {
-  if (!(how.temperature >= 0 && std::isfinite(how.temperature))) throw ValueError(fmt::format("[generate] the temperature is {}, expected a number from 0 on", how.temperature));
-  if (how.top_k < 0) throw ValueError(fmt::format("[generate] top_k is {}, expected at least 1, or 0 for all", how.top_k));
-  if (!(how.top_p > 0 && how.top_p <= 1)) throw ValueError(fmt::format("[generate] top_p is {}, expected more than 0 and at most 1", how.top_p));
+  if (!(how.temperature >= 0 && std::isfinite(how.temperature)))
+    throw ValueError(fmt::format("[generate] the temperature is {}, expected a number from 0 on", how.temperature));
+  if (how.top_k < 0)
+    throw ValueError(fmt::format("[generate] top_k is {}, expected at least 1, or 0 for all", how.top_k));
+  if (!(how.top_p > 0 && how.top_p <= 1))
+    throw ValueError(fmt::format("[generate] top_p is {}, expected more than 0 and at most 1", how.top_p));
 }
 
 void check_prompt(const Decoder& decoder, std::span<const int32_t> prompt, int64_t tokens) {
@@ -40,7 +43,10 @@ void check_prompt(const Decoder& decoder, std::span<const int32_t> prompt, int64
     throw ValueError(fmt::format("[generate] {} tokens cannot be generated; expected 0 to 2^31 - 1", tokens));
   }
   const auto bad = std::ranges::find_if(prompt, [&](int32_t t) { return t < 0 || t >= decoder.vocabulary(); });
-  if (bad != prompt.end()) throw ValueError(fmt::format("[generate] token {} of the prompt is not among the model's {}; is this the model's tokenizer?", *bad, decoder.vocabulary()));
+  if (bad != prompt.end())
+    throw ValueError(
+        fmt::format("[generate] token {} of the prompt is not among the model's {}; is this the model's tokenizer?",
+                    *bad, decoder.vocabulary()));
 }
 
 // The same tokens for every row.
@@ -67,7 +73,8 @@ std::span<const int32_t> readable(const Decoder& decoder, std::span<const int32_
   return longest > 0 && prompt.size() > longest ? prompt.last(longest) : prompt;
 }
 
-std::vector<int32_t> generate(Decoder& decoder, std::span<const int32_t> prompt, const GenerateOptions& options, const std::function<bool(int32_t)>& on_token) {
+std::vector<int32_t> generate(Decoder& decoder, std::span<const int32_t> prompt, const GenerateOptions& options,
+                              const std::function<bool(int32_t)>& on_token) {
   const NoGradScope no_grad;
   const Sampling how{options.temperature, options.top_k, options.top_p};
   check(how);
@@ -75,7 +82,9 @@ std::vector<int32_t> generate(Decoder& decoder, std::span<const int32_t> prompt,
   Generator generator{.seed = options.seed};
   const auto record = [&](const Tensor& token) { return sample(decoder.step(token), how, &generator); };
   const auto compiled = compile(record, {.name = "generate"});
-  const auto read = [&](std::span<const int32_t> tokens) { return sample(decoder.read(rows_of(tokens, 1, decoder.device())), how, &generator); };
+  const auto read = [&](std::span<const int32_t> tokens) {
+    return sample(decoder.read(rows_of(tokens, 1, decoder.device())), how, &generator);
+  };
 
   std::vector<int32_t> all(prompt.begin(), prompt.end());
   if (options.tokens == 0) return {};

@@ -30,8 +30,8 @@ enum class Fan { in, out };
 void kaiming_uniform(Tensor& x, double slope = 0, Fan fan = Fan::in, Generator* generator = nullptr);
 void kaiming_normal(Tensor& x, double slope = 0, Fan fan = Fan::in, Generator* generator = nullptr);
 
-// While alive, initialisers of this thread leave tensors as they are and draw nothing: for networks whose shapes alone are asked for (nn/summary.h), as
-// 1,557,611,200 numbers take a while.
+// While alive, initialisers of this thread leave tensors as they are and draw nothing: for networks whose shapes alone
+// are asked for (nn/summary.h), as 1,557,611,200 numbers take a while.
 class SkipScope {
  public:
   SkipScope();

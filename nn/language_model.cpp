@@ -14,7 +14,8 @@ using Json = nlohmann::ordered_json;
 int64_t size_in(const nlohmann::json& json, const char* key, int64_t most = int64_t{1} << 24) {
   const nlohmann::json& number = json.at(key);
   const int64_t value = number.is_number_integer() ? number.get<int64_t>() : 0;  // nlohmann casts 1e300 as it is
-  if (value < 1 || value > most) throw ValueError(fmt::format("[LanguageModel] {} is {}, expected 1 to {}", key, shortened(number.dump()), most));
+  if (value < 1 || value > most)
+    throw ValueError(fmt::format("[LanguageModel] {} is {}, expected 1 to {}", key, shortened(number.dump()), most));
   return value;
 }
 constexpr int64_t most_layers = 10'000;
@@ -37,7 +38,8 @@ RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
   o.hidden = size_in(json, "hidden");
   o.layers = size_in(json, "layers", most_layers);
   const std::string cell = json.at("cell");
-  if (cell != "lstm" && cell != "gru") throw ValueError(fmt::format("[LanguageModel] the cell is '{}'; known: lstm, gru", shortened(cell)));
+  if (cell != "lstm" && cell != "gru")
+    throw ValueError(fmt::format("[LanguageModel] the cell is '{}'; known: lstm, gru", shortened(cell)));
   o.cell = cell == "gru" ? RecurrentCellKind::gru : RecurrentCellKind::lstm;
   json.at("tied").get_to(o.tied);
   return o;
@@ -46,11 +48,16 @@ RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
 }  // namespace
 
 std::string describe(const GptOptions& o) {
-  return Json{{"type", "gpt"}, {"vocabulary", o.vocabulary}, {"context", o.context}, {"layers", o.layers}, {"heads", o.heads}, {"width", o.width}, {"tanh_gelu", o.tanh_gelu}}.dump();
+  return Json{{"type", "gpt"},    {"vocabulary", o.vocabulary}, {"context", o.context},    {"layers", o.layers},
+              {"heads", o.heads}, {"width", o.width},           {"tanh_gelu", o.tanh_gelu}}
+      .dump();
 }
 
 std::string describe(const RecurrentLmOptions& o) {
-  return Json{{"type", "recurrent"}, {"vocabulary", o.vocabulary}, {"width", o.width}, {"hidden", o.hidden}, {"layers", o.layers}, {"cell", o.cell == RecurrentCellKind::gru ? "gru" : "lstm"}, {"tied", o.tied}}
+  return Json{{"type", "recurrent"}, {"vocabulary", o.vocabulary},
+              {"width", o.width},    {"hidden", o.hidden},
+              {"layers", o.layers},  {"cell", o.cell == RecurrentCellKind::gru ? "gru" : "lstm"},
+              {"tied", o.tied}}
       .dump();
 }
 
@@ -59,9 +66,12 @@ LanguageModel::LanguageModel(const std::string& description, DeviceContext* devi
   const nlohmann::json json = parse_json(description, "[LanguageModel] the description");
   try {
     const std::string type = json.at("type");
-    if (type == "gpt") gpt_ = std::make_shared<Gpt>(gpt_options(json), device);
-    else if (type == "recurrent") recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), device);
-    else throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", shortened(type)));
+    if (type == "gpt")
+      gpt_ = std::make_shared<Gpt>(gpt_options(json), device);
+    else if (type == "recurrent")
+      recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), device);
+    else
+      throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", shortened(type)));
   } catch (const nlohmann::json::exception& error) {
     throw ValueError(fmt::format("[LanguageModel] not a description of a language model: {}", error.what()));
   }

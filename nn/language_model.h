@@ -1,7 +1,8 @@
-// Language models by description: what a model file has to say besides weights, so that it can be used without the program that trained it.
+// Language models by description: what a model file has to say besides weights, so that it can be used without the
+// program that trained it.
 //
-//   save_safetensors(path, gpt.state_dict(), {{"model", nn::describe(gpt.options())}, {"tokenizer", tokenizer->str()}});
-//   const nn::LanguageModel model(file.metadata.at("model"), &device);
+//   save_safetensors(path, gpt.state_dict(), {{"model", nn::describe(gpt.options())}, {"tokenizer",
+//   tokenizer->str()}}); const nn::LanguageModel model(file.metadata.at("model"), &device);
 //   model.module().load_state_dict(file.tensors);
 //   const auto decoder = model.decoder();
 //

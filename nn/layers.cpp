@@ -23,7 +23,8 @@ Linear::Linear(int64_t in, int64_t out, bool with_bias, DeviceContext* device, G
 
 Linear::Linear(const Tensor& shared, const Tensor& shift) : Module("Linear") {
   if (shared.rank() != 2 || (shift.defined() && shift.shape() != Shape{shared.dim(0)})) {
-    throw ShapeError(fmt::format("[Linear] the weight is {} and the bias {}; expected (out, in) and (out)", shared.shape().str(), shift.defined() ? shift.shape().str() : "undefined"));
+    throw ShapeError(fmt::format("[Linear] the weight is {} and the bias {}; expected (out, in) and (out)",
+                                 shared.shape().str(), shift.defined() ? shift.shape().str() : "undefined"));
   }
   weight = add_parameter("weight", shared);
   if (shift.defined()) bias = add_parameter("bias", shift);

@@ -19,7 +19,8 @@ namespace heddle::nn {
 class Linear : public Module {
  public:
   Linear(int64_t in, int64_t out, bool bias = true, DeviceContext* device = nullptr, Generator* generator = nullptr);
-  // Over a weight (out, in) that is there, such as an embedding's, and an undefined bias or one (out): parameters of several modules are shared, not copied.
+  // Over a weight (out, in) that is there, such as an embedding's, and an undefined bias or one (out): parameters of
+  // several modules are shared, not copied.
   explicit Linear(const Tensor& weight, const Tensor& bias = {});
   Tensor forward(const Tensor& x) override;
 
@@ -49,11 +50,11 @@ class Flatten : public Module {
 };
 
 // The elementwise functions of core as modules.
-#define HEDDLE_ACTIVATION(Class)               \
-  class Class : public Module {                \
-   public:                                     \
-    Class() : Module(#Class) {}                \
-    Tensor forward(const Tensor& x) override;  \
+#define HEDDLE_ACTIVATION(Class)              \
+  class Class : public Module {               \
+   public:                                    \
+    Class() : Module(#Class) {}               \
+    Tensor forward(const Tensor& x) override; \
   };
 HEDDLE_ACTIVATION(ReLU)
 HEDDLE_ACTIVATION(GELU)

@@ -13,7 +13,8 @@ namespace {
 
 const LossScaleOptions& checked(const LossScaleOptions& o) {
   const auto check = [](const char* name, double value, bool good, const char* rule) {
-    if (!good || !std::isfinite(value)) throw ValueError(fmt::format("[LossScale] {} is {}; it must be {}", name, value, rule));
+    if (!good || !std::isfinite(value))
+      throw ValueError(fmt::format("[LossScale] {} is {}; it must be {}", name, value, rule));
   };
   check("start", o.start, o.start > 0, "positive and finite");
   check("growth", o.growth, o.growth >= 1, "at least 1 and finite");
@@ -30,7 +31,11 @@ Tensor scalar(T value, DeviceContext* device) {
 }  // namespace
 
 LossScale::LossScale(const LossScaleOptions& options, DeviceContext* device)
-    : options_(checked(options)), value_(scalar(static_cast<float>(options.start), device)), good_(scalar(0, device)), skipped_(scalar(0, device)), grown_(scalar(0, device)) {}
+    : options_(checked(options)),
+      value_(scalar(static_cast<float>(options.start), device)),
+      good_(scalar(0, device)),
+      skipped_(scalar(0, device)),
+      grown_(scalar(0, device)) {}
 
 Tensor LossScale::scale(const Tensor& loss, Caller caller) const {
   const CallerScope scope(caller);
@@ -51,18 +56,26 @@ void LossScale::update(const Tensor& finite) {
   value_.assign(value);
 }
 
-StateDict LossScale::state_dict() const { return {{"value", value_}, {"good", good_}, {"skipped", skipped_}, {"grown", grown_}}; }
+StateDict LossScale::state_dict() const {
+  return {{"value", value_}, {"good", good_}, {"skipped", skipped_}, {"grown", grown_}};
+}
 
 void LossScale::load_state_dict(const StateDict& state) {
   StateDict own = state_dict();
   for (const auto& [name, tensor] : state) {
     const auto found = own.find(name);
-    if (found == own.end()) throw ValueError(fmt::format("[LossScale] the state has an entry '{}'; it must have good, grown, skipped and value", name));
-    if (tensor.numel() != 1) throw ShapeError(fmt::format("[LossScale] state '{}' is {}; it must be one number", name, tensor.shape().str()));
+    if (found == own.end())
+      throw ValueError(
+          fmt::format("[LossScale] the state has an entry '{}'; it must have good, grown, skipped and value", name));
+    if (tensor.numel() != 1)
+      throw ShapeError(fmt::format("[LossScale] state '{}' is {}; it must be one number", name, tensor.shape().str()));
   }
-  if (state.size() != own.size()) throw ValueError(fmt::format("[LossScale] the state has {} entries; it must have good, grown, skipped and value", state.size()));
+  if (state.size() != own.size())
+    throw ValueError(
+        fmt::format("[LossScale] the state has {} entries; it must have good, grown, skipped and value", state.size()));
   const double scale = state.at("value").item();
-  if (!(scale > 0) || std::isinf(scale)) throw ValueError(fmt::format("[LossScale] the state's value is {}; it must be positive and finite", scale));
+  if (!(scale > 0) || std::isinf(scale))
+    throw ValueError(fmt::format("[LossScale] the state's value is {}; it must be positive and finite", scale));
   for (auto& [name, tensor] : own) {
     const Tensor& given = state.at(name);
     tensor.assign(reshape(given.detach().to(tensor.device()), Shape{}).to(tensor.dtype()));

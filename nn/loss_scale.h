@@ -6,11 +6,12 @@
 //   { const AutocastScope precision(DType::f16); loss = cross_entropy(model(x), y); }
 //   backward(scaling.scale(loss));  optimizer.update();  optimizer.zero_grad();  eval_pending();
 //
-// Purpose: f16 has no numbers below 6e-8, and gradients have. The loss is multiplied by the scale, so all gradients are; the optimizer's update divides them by
-// it again. When a gradient is infinite or NaN the update leaves parameters and state as they are and the scale is halved; after 2000 good updates in a
-// row it is doubled. This is what torch.amp.GradScaler does, but decided on the device: nothing is read in a step, and one recording serves every step of
-// compile(). bf16 has the range of f32 and needs no scale.
-// Invariants: copies are handles of the same scale. Parameters' grad() keep the scale; Optimizer::last_norm() does not. Several backward() between two updates
+// Purpose: f16 has no numbers below 6e-8, and gradients have. The loss is multiplied by the scale, so all gradients
+// are; the optimizer's update divides them by it again. When a gradient is infinite or NaN the update leaves parameters
+// and state as they are and the scale is halved; after 2000 good updates in a row it is doubled. This is what
+// torch.amp.GradScaler does, but decided on the device: nothing is read in a step, and one recording serves every step
+// of compile(). bf16 has the range of f32 and needs no scale. Invariants: copies are handles of the same scale.
+// Parameters' grad() keep the scale; Optimizer::last_norm() does not. Several backward() between two updates
 // (accumulation) see one scale. A skipped update counts as a step of the optimizer, as the host does not know of it.
 // Errors: ValueError for impossible options and states. Thread safety: none.
 // Micikevicius et al. 2018, "Mixed precision training", section 3.2.
@@ -24,8 +25,8 @@ namespace heddle::nn {
 
 struct LossScaleOptions {
   double start = 32768;
-  double growth = 2;        // after `interval` good updates in a row; at least 1
-  double backoff = 0.5;     // after one with infinite or NaN gradients; in (0, 1]
+  double growth = 2;     // after `interval` good updates in a row; at least 1
+  double backoff = 0.5;  // after one with infinite or NaN gradients; in (0, 1]
   int64_t interval = 2000;
 };
 
@@ -37,7 +38,8 @@ class LossScale {
   Tensor scale(const Tensor& loss, Caller caller = Caller::current()) const;
   // 1 / scale, rank 0: what an unscaled gradient is multiplied by.
   Tensor inverse() const;
-  // Records what follows from an update whose gradients were all `finite` (bool, rank 0), or not. Optimizer::update() calls it.
+  // Records what follows from an update whose gradients were all `finite` (bool, rank 0), or not. Optimizer::update()
+  // calls it.
   void update(const Tensor& finite);
 
   // The live values, rank 0: f32 the first, i32 the others. item() reads one, and waits for the device.

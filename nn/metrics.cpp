@@ -16,13 +16,18 @@ constexpr int64_t most_open = 256;
 constexpr double none = std::numeric_limits<double>::quiet_NaN();
 
 // Uploaded rather than recorded zeros, so that every add() has one structure.
-Tensor counter(int64_t count, DeviceContext* device) { return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count)), Shape{count}, device); }
-
-void check_labels(const char* who, const Tensor& labels) {
-  if (!is_integer(labels.dtype())) throw DTypeError(fmt::format("[{}] labels are {}, expected integers", who, name_of(labels.dtype())));
+Tensor counter(int64_t count, DeviceContext* device) {
+  return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count)), Shape{count}, device);
 }
 
-double share(int64_t part, int64_t whole) { return whole == 0 ? none : static_cast<double>(part) / static_cast<double>(whole); }
+void check_labels(const char* who, const Tensor& labels) {
+  if (!is_integer(labels.dtype()))
+    throw DTypeError(fmt::format("[{}] labels are {}, expected integers", who, name_of(labels.dtype())));
+}
+
+double share(int64_t part, int64_t whole) {
+  return whole == 0 ? none : static_cast<double>(part) / static_cast<double>(whole);
+}
 
 }  // namespace
 
@@ -31,10 +36,14 @@ double share(int64_t part, int64_t whole) { return whole == 0 ? none : static_ca
 Mean::Mean(DeviceContext* device) : sum_(Tensor::from_vector(std::vector<float>{0}, Shape{}, device)) {}
 
 void Mean::add(const Tensor& value, double weight) {
-  if (value.rank() != 0) throw ShapeError(fmt::format("[Mean] the value is {}, expected a scalar; did you mean mean(x)?", value.shape().str()));
-  if (!(weight >= 0) || std::isinf(weight)) throw ValueError(fmt::format("[Mean] the weight is {}; it must be finite and not negative", weight));
+  if (value.rank() != 0)
+    throw ShapeError(
+        fmt::format("[Mean] the value is {}, expected a scalar; did you mean mean(x)?", value.shape().str()));
+  if (!(weight >= 0) || std::isinf(weight))
+    throw ValueError(fmt::format("[Mean] the weight is {}; it must be finite and not negative", weight));
   const NoGradScope no_grad;
-  sum_.assign(sum_ + value.to(sum_.device()).to(DType::f32) * Tensor::host_scalar(static_cast<float>(weight), &sum_.device()));
+  sum_.assign(sum_ +
+              value.to(sum_.device()).to(DType::f32) * Tensor::host_scalar(static_cast<float>(weight), &sum_.device()));
   weight_ += weight;
   if (++open_ == most_open) fold();
 }
@@ -60,7 +69,8 @@ void Mean::reset() {
 // ---- ConfusionMatrix
 
 ConfusionMatrix::ConfusionMatrix(int64_t classes, DeviceContext* device) : classes_(classes) {
-  if (classes < 1 || classes > 32768) throw ValueError(fmt::format("[ConfusionMatrix] classes is {}; it must be in [1, 32768]", classes));
+  if (classes < 1 || classes > 32768)
+    throw ValueError(fmt::format("[ConfusionMatrix] classes is {}; it must be in [1, 32768]", classes));
   counts_ = counter(classes * classes, device);
 }
 
@@ -68,7 +78,8 @@ void ConfusionMatrix::add(const Tensor& predicted, const Tensor& labels) {
   check_labels("ConfusionMatrix", labels);
   check_labels("ConfusionMatrix", predicted);
   if (predicted.shape() != labels.shape()) {
-    throw ShapeError(fmt::format("[ConfusionMatrix] predictions are {}, labels {}; did you mean argmax(scores, 1)?", predicted.shape().str(), labels.shape().str()));
+    throw ShapeError(fmt::format("[ConfusionMatrix] predictions are {}, labels {}; did you mean argmax(scores, 1)?",
+                                 predicted.shape().str(), labels.shape().str()));
   }
   const NoGradScope no_grad;
   const Tensor p = build::narrowed(flatten(predicted), classes_), l = build::narrowed(flatten(labels), classes_);
@@ -83,7 +94,9 @@ std::vector<std::vector<int64_t>> ConfusionMatrix::counts() const {
   const std::vector<int32_t> flat = counts_.to_vector<int32_t>();
   const auto n = static_cast<size_t>(classes_);
   std::vector<std::vector<int64_t>> all(n);
-  for (size_t i = 0; i < n; ++i) all[i].assign(flat.begin() + static_cast<std::ptrdiff_t>(i * n), flat.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
+  for (size_t i = 0; i < n; ++i)
+    all[i].assign(flat.begin() + static_cast<std::ptrdiff_t>(i * n),
+                  flat.begin() + static_cast<std::ptrdiff_t>((i + 1) * n));
   return all;
 }
 
@@ -162,7 +175,8 @@ TopK::TopK(int64_t k, DeviceContext* device) : k_(k), right_(counter(1, device))
 void TopK::add(const Tensor& scores, const Tensor& labels) {
   check_labels("TopK", labels);
   if (scores.rank() != 2 || labels.rank() != 1 || labels.shape()[0] != scores.shape()[0]) {
-    throw ShapeError(fmt::format("[TopK] scores are {}, labels {}; expected (N, classes) and (N)", scores.shape().str(), labels.shape().str()));
+    throw ShapeError(fmt::format("[TopK] scores are {}, labels {}; expected (N, classes) and (N)", scores.shape().str(),
+                                 labels.shape().str()));
   }
   if (k_ > scores.shape()[1]) throw ValueError(fmt::format("[TopK] k is {}, of {} classes", k_, scores.shape()[1]));
   const NoGradScope no_grad;

@@ -1,9 +1,9 @@
 // Metrics of classification and language models, counted on the device.
 //
-// Purpose: add() records counts into tensors whose place never changes, like an optimizer's state: nothing waits until a result is asked for.
-// Invariants: counts are exact to 2^31; Mean adds up to 256 batches in f32 and then, with one wait, in double. Labels and predictions outside [0, classes) are
-// not counted.
-// Errors: ShapeError and DTypeError for arguments that do not fit. A metric of nothing is NaN. Thread safety: none.
+// Purpose: add() records counts into tensors whose place never changes, like an optimizer's state: nothing waits until
+// a result is asked for. Invariants: counts are exact to 2^31; Mean adds up to 256 batches in f32 and then, with one
+// wait, in double. Labels and predictions outside [0, classes) are not counted. Errors: ShapeError and DTypeError for
+// arguments that do not fit. A metric of nothing is NaN. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,8 @@ class ConfusionMatrix {
   // counts()[label][prediction].
   std::vector<std::vector<int64_t>> counts() const;
   double accuracy() const;
-  // Of each class: right among those predicted, right among those of the class, and 2 P R / (P + R); NaN for a class without any.
+  // Of each class: right among those predicted, right among those of the class, and 2 P R / (P + R); NaN for a class
+  // without any.
   std::vector<double> precision() const;
   std::vector<double> recall() const;
   std::vector<double> f1() const;

@@ -30,7 +30,8 @@ void replace_in_place(Tensor& tensor, const std::function<Tensor(const Tensor&)>
 std::string listed(const std::vector<std::string>& names) {
   constexpr size_t most = 5;
   const auto shown = std::span(names).first(std::min(names.size(), most));
-  return fmt::format("{}{}", fmt::join(shown, ", "), names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
+  return fmt::format("{}{}", fmt::join(shown, ", "),
+                     names.size() > most ? fmt::format(" and {} more", names.size() - most) : "");
 }
 
 // What makes a state fit whose names are not the module's.
@@ -39,11 +40,16 @@ std::string cure_for(const std::vector<std::string>& missing, const std::vector<
   if (missing.empty() && any([](const std::string& name) { return name.ends_with(".num_batches_tracked"); })) {
     return "it looks like torchvision's: load_state_dict(nn::from_torchvision(state))";
   }
-  if (any([](const std::string& name) { return name.starts_with("transformer.") || name.ends_with(".attn.bias") || name.ends_with(".attn.masked_bias") || name == "lm_head.weight"; })) {
+  if (any([](const std::string& name) {
+        return name.starts_with("transformer.") || name.ends_with(".attn.bias") ||
+               name.ends_with(".attn.masked_bias") || name == "lm_head.weight";
+      })) {
     return "it looks like a GPT-2 of Hugging Face or nanoGPT: load_state_dict(nn::from_gpt2(state))";
   }
-  if (any([](const std::string& name) { return name.starts_with("module."); })) return "its names begin with \"module.\", as PyTorch's DataParallel saves them: strip that";
-  return "likely saved from another model; nn::load_matching(model, state) loads what fits and says what does not (nn/weights.h)";
+  if (any([](const std::string& name) { return name.starts_with("module."); }))
+    return "its names begin with \"module.\", as PyTorch's DataParallel saves them: strip that";
+  return "likely saved from another model; nn::load_matching(model, state) loads what fits and says what does not "
+         "(nn/weights.h)";
 }
 
 }  // namespace
@@ -61,7 +67,8 @@ Module::CallScope::CallScope(const Module& module) : outer_(under_way) {
 Module::CallScope::~CallScope() { under_way = outer_; }
 
 bool Module::holds(const Module& part) const {
-  return std::any_of(state_->children.begin(), state_->children.end(), [&](const auto& child) { return child.second.state_ == part.state_ || child.second.holds(part); });
+  return std::any_of(state_->children.begin(), state_->children.end(),
+                     [&](const auto& child) { return child.second.state_ == part.state_ || child.second.holds(part); });
 }
 
 void Module::note_call(const Module& part) const {
@@ -74,8 +81,10 @@ void Module::note_call(const Module& part) const {
   };
   if (std::none_of(parameters.begin(), parameters.end(), forgotten)) return;
   const std::string place = current_line().str();
-  print_error("heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, as in fc1 = add(\"fc1\", nn::Linear(784, 128))\n", kind(), part.kind(),
-             place.empty() ? "" : " (" + place + ")");
+  print_error(
+      "heddle: {} calls a {} that is none of its parts{}: it is neither trained, saved nor moved with it; register it, "
+      "as in fc1 = add(\"fc1\", nn::Linear(784, 128))\n",
+      kind(), part.kind(), place.empty() ? "" : " (" + place + ")");
 }
 
 Tensor Module::forward(const Tensor&) {
@@ -97,7 +106,9 @@ Tensor Module::with_hooks(const Tensor& given) {
   auto rule = std::make_shared<CustomRule>();
   rule->name = "backward hook";
   rule->arguments = 1;
-  rule->vjp = [module = Module(state_)](std::span<const Tensor>, const Tensor& cotangent) { return std::vector<Tensor>{module.run_backward_hooks(cotangent)}; };
+  rule->vjp = [module = Module(state_)](std::span<const Tensor>, const Tensor& cotangent) {
+    return std::vector<Tensor>{module.run_backward_hooks(cotangent)};
+  };
   rule->jvp = [](std::span<const Tensor>, std::span<const Tensor> tangents) { return tangents[0]; };
   return make_custom(y, std::span(&y, 1), std::move(rule));
 }
@@ -109,8 +120,9 @@ Tensor Module::run_backward_hooks(const Tensor& cotangent) const {
     const Tensor other = hook(handle, g);
     if (!other.defined()) continue;
     if (other.shape() != g.shape() || other.dtype() != g.dtype()) {
-      throw GradError(fmt::format("[hook] a backward hook of {} gave {} {} for a gradient of {} {}; both must be the same", kind(), other.shape().str(), name_of(other.dtype()),
-                                  g.shape().str(), name_of(g.dtype())));
+      throw GradError(
+          fmt::format("[hook] a backward hook of {} gave {} {} for a gradient of {} {}; both must be the same", kind(),
+                      other.shape().str(), name_of(other.dtype()), g.shape().str(), name_of(g.dtype())));
     }
     g = other;
   }
@@ -138,7 +150,8 @@ size_t Module::register_backward_hook(BackwardHook hook) {
 void Module::remove_hook(size_t number) {
   trace::host_state_changed();
   if (state_->before.erase(number) + state_->after.erase(number) + state_->backward.erase(number) != 1) {
-    throw ValueError(fmt::format("[module] {} has no hook with the number {}; was it removed already?", state_->kind, number));
+    throw ValueError(
+        fmt::format("[module] {} has no hook with the number {}; was it removed already?", state_->kind, number));
   }
 }
 
@@ -237,9 +250,12 @@ void Module::to(DeviceContext& device) {
 void Module::to(std::string_view device_id) { to(heddle::device(device_id)); }
 
 void Module::to(DType dtype) {
-  if (!is_float(dtype)) throw DTypeError(fmt::format("[Module::to] {} is no floating dtype; expected f32, f16, bf16 or f64", name_of(dtype)));
+  if (!is_float(dtype))
+    throw DTypeError(
+        fmt::format("[Module::to] {} is no floating dtype; expected f32, f16, bf16 or f64", name_of(dtype)));
   for (auto& [name, tensor] : state_dict()) {
-    if (is_float(tensor.dtype()) && tensor.dtype() != dtype) replace_in_place(tensor, [&](const Tensor& x) { return cast(x, dtype); });
+    if (is_float(tensor.dtype()) && tensor.dtype() != dtype)
+      replace_in_place(tensor, [&](const Tensor& x) { return cast(x, dtype); });
   }
 }
 
@@ -267,15 +283,22 @@ void Module::load_state_dict(const StateDict& state) {
     if (!own.contains(name)) unexpected.push_back(name);
   }
   if (!missing.empty() || !unexpected.empty()) {
-    throw ValueError(fmt::format("[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; {}", state_->kind, listed(missing), listed(unexpected), cure_for(missing, unexpected)));
+    throw ValueError(fmt::format("[load_state_dict] the state does not fit {}: missing [{}], unexpected [{}]; {}",
+                                 state_->kind, listed(missing), listed(unexpected), cure_for(missing, unexpected)));
   }
   std::vector<std::string> shapes, dtypes;
   for (const auto& [name, tensor] : own) {
     const Tensor& value = state.at(name);
-    if (value.shape() != tensor.shape()) shapes.push_back(fmt::format("{} has shape {} but the state has {}", name, tensor.shape().str(), value.shape().str()));
-    if (value.dtype() != tensor.dtype()) dtypes.push_back(fmt::format("{} is {} but the state has {}", name, name_of(tensor.dtype()), name_of(value.dtype())));
+    if (value.shape() != tensor.shape())
+      shapes.push_back(
+          fmt::format("{} has shape {} but the state has {}", name, tensor.shape().str(), value.shape().str()));
+    if (value.dtype() != tensor.dtype())
+      dtypes.push_back(
+          fmt::format("{} is {} but the state has {}", name, name_of(tensor.dtype()), name_of(value.dtype())));
   }
-  if (!shapes.empty()) throw ShapeError(fmt::format("[load_state_dict] {}; likely saved from a model of another size", fmt::join(shapes, "; ")));
+  if (!shapes.empty())
+    throw ShapeError(
+        fmt::format("[load_state_dict] {}; likely saved from a model of another size", fmt::join(shapes, "; ")));
   if (!dtypes.empty()) throw DTypeError(fmt::format("[load_state_dict] {}", fmt::join(dtypes, "; ")));
   const NoGradScope no_grad;
   for (const auto& [name, tensor] : own) {

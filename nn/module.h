@@ -8,9 +8,9 @@
 //   };
 //
 // Invariants: a Module is a handle: copies share parameters, children and flags. Names are unique within a module and
-// hold no dot; a path joins them with dots ("fc1.weight"). Order is the order of registration. A module with parameters to train that another one's forward calls without
-// having added it is named on stderr, once: it would be neither trained, saved nor moved.
-// Thread safety: none; one thread builds and runs a module.
+// hold no dot; a path joins them with dots ("fc1.weight"). Order is the order of registration. A module with parameters
+// to train that another one's forward calls without having added it is named on stderr, once: it would be neither
+// trained, saved nor moved. Thread safety: none; one thread builds and runs a module.
 #pragma once
 
 #include <functional>
@@ -41,18 +41,21 @@ class Module {
 
   // Networks with one input override this; others declare the calls that they need.
   virtual Tensor forward(const Tensor& x);
-  // forward(), with the hooks around it. Notes where the call stands; forward() called by itself does not, and a layer of the library then gives a place in the library.
+  // forward(), with the hooks around it. Notes where the call stands; forward() called by itself does not, and a layer
+  // of the library then gives a place in the library.
   Tensor operator()(const Tensor& x, Caller caller = Caller::current()) {
     const CallerScope scope(caller);
     const CallScope call(*this);
     return hooked() ? with_hooks(x) : forward(x);
   }
 
-  // Hooks run when this module is called as module(x), in the order of registration; what one returns (a defined tensor) goes on instead. `module` is a
-  // handle without its class. Each registration gives a number for remove_hook().
-  using PreHook = std::function<Tensor(Module& module, const Tensor& x)>;                    // before forward
+  // Hooks run when this module is called as module(x), in the order of registration; what one returns (a defined
+  // tensor) goes on instead. `module` is a handle without its class. Each registration gives a number for
+  // remove_hook().
+  using PreHook = std::function<Tensor(Module& module, const Tensor& x)>;                       // before forward
   using ForwardHook = std::function<Tensor(Module& module, const Tensor& x, const Tensor& y)>;  // after it
-  using BackwardHook = std::function<Tensor(Module& module, const Tensor& gradient)>;        // with the gradient of the result, in each backward pass
+  using BackwardHook = std::function<Tensor(
+      Module& module, const Tensor& gradient)>;  // with the gradient of the result, in each backward pass
   size_t register_forward_pre_hook(PreHook hook);
   size_t register_forward_hook(ForwardHook hook);
   size_t register_backward_hook(BackwardHook hook);
@@ -81,7 +84,8 @@ class Module {
   // Gradients are dropped. An optimizer's state follows with its next update.
   void to(DeviceContext& device);
   void to(std::string_view device_id);
-  // Casts floating parameters and buffers, for inference in 16 bits; handles follow, gradients are dropped. DTypeError for a dtype that is no float.
+  // Casts floating parameters and buffers, for inference in 16 bits; handles follow, gradients are dropped. DTypeError
+  // for a dtype that is no float.
   void to(DType dtype);
   // Calls f(path, module) for this module (path "") and everything below, children first. The Module is a handle
   // without its class.
@@ -89,8 +93,9 @@ class Module {
 
   // Parameters and buffers by path; the tensors are shared, not copied.
   StateDict state_dict() const;
-  // Copies values in. Strict: ValueError that lists missing and unexpected names, ShapeError / DTypeError that lists those that
-  // do not fit (nn/weights.h loads what fits). Nothing is changed when it throws. Values are moved to the parameter's device.
+  // Copies values in. Strict: ValueError that lists missing and unexpected names, ShapeError / DTypeError that lists
+  // those that do not fit (nn/weights.h loads what fits). Nothing is changed when it throws. Values are moved to the
+  // parameter's device.
   void load_state_dict(const StateDict& state);
 
  protected:
@@ -112,7 +117,7 @@ class Module {
     NamedTensors parameters;
     NamedTensors buffers;
     std::vector<std::pair<std::string, Module>> children;
-    size_t hooks = 0;  // registered so far
+    size_t hooks = 0;                         // registered so far
     std::unordered_set<const State*> called;  // by its forward, and looked for among its parts
     std::map<size_t, PreHook> before;
     std::map<size_t, ForwardHook> after;

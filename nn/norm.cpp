@@ -4,7 +4,8 @@
 
 namespace heddle::nn {
 
-LayerNorm::LayerNorm(const Shape& shape, double eps, bool affine, DeviceContext* device) : Module("LayerNorm"), shape_(shape), eps_(eps) {
+LayerNorm::LayerNorm(const Shape& shape, double eps, bool affine, DeviceContext* device)
+    : Module("LayerNorm"), shape_(shape), eps_(eps) {
   if (!affine) return;
   parameter_shape("LayerNorm", shape.dims());
   weight = add_parameter("weight", heddle::ones(shape, DType::f32, device));
@@ -19,7 +20,8 @@ RMSNorm::RMSNorm(int64_t size, double eps, DeviceContext* device) : Module("RMSN
 
 Tensor RMSNorm::forward(const Tensor& x) { return rms_norm(x, weight, eps_); }
 
-GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, DeviceContext* device) : Module("GroupNorm"), groups_(groups), eps_(eps) {
+GroupNorm::GroupNorm(int64_t groups, int64_t channels, double eps, bool affine, DeviceContext* device)
+    : Module("GroupNorm"), groups_(groups), eps_(eps) {
   if (!affine) return;
   weight = add_parameter("weight", heddle::ones(parameter_shape("GroupNorm", {channels}), DType::f32, device));
   bias = add_parameter("bias", heddle::zeros(parameter_shape("GroupNorm", {channels}), DType::f32, device));
@@ -38,6 +40,8 @@ BatchNorm::BatchNorm(int64_t channels, double eps, double momentum, bool affine,
   running_var = add_buffer("running_var", heddle::ones(shape, DType::f32, device));
 }
 
-Tensor BatchNorm::forward(const Tensor& x) { return batch_norm(x, running_mean, running_var, weight, bias, training(), momentum_, eps_); }
+Tensor BatchNorm::forward(const Tensor& x) {
+  return batch_norm(x, running_mean, running_var, weight, bias, training(), momentum_, eps_);
+}
 
 }  // namespace heddle::nn

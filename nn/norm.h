@@ -1,7 +1,7 @@
 // Normalisation layers: LayerNorm, RMSNorm, GroupNorm, BatchNorm.
 //
-// Purpose: core/functions/nn/norms.h with parameters: weight starts as 1, bias as 0. Invariants: modules are handles (nn/module.h).
-// Thread safety: none.
+// Purpose: core/functions/nn/norms.h with parameters: weight starts as 1, bias as 0. Invariants: modules are handles
+// (nn/module.h). Thread safety: none.
 #pragma once
 
 #include "core/functions/nn/norms.h"
@@ -49,10 +49,12 @@ class GroupNorm : public Module {
   double eps_;
 };
 
-// x (N, C, ...) over each channel; buffers "running_mean" and "running_var" follow the batches in training and are used in eval().
+// x (N, C, ...) over each channel; buffers "running_mean" and "running_var" follow the batches in training and are used
+// in eval().
 class BatchNorm : public Module {
  public:
-  explicit BatchNorm(int64_t channels, double eps = 1e-5, double momentum = 0.1, bool affine = true, DeviceContext* device = nullptr);
+  explicit BatchNorm(int64_t channels, double eps = 1e-5, double momentum = 0.1, bool affine = true,
+                     DeviceContext* device = nullptr);
   Tensor forward(const Tensor& x) override;
 
   Tensor weight, bias, running_mean, running_var;

@@ -37,7 +37,8 @@ void SGD::update_slot(Slot& slot, const Tensor& gradient) {
     Tensor& buffer = state(slot, "momentum");
     // The first step takes the gradient whole, as PyTorch does; without dampening the general form says the same.
     const bool whole = slot.steps == 1 || options_.dampening == 0;
-    const Tensor moved = write(buffer, times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d)));
+    const Tensor moved =
+        write(buffer, times(options_.momentum, buffer) + (whole ? d : times(1 - options_.dampening, d)));
     d = options_.nesterov ? d + times(options_.momentum, moved) : moved;
   }
   write(p, p - rate(slot) * d);
@@ -70,14 +71,19 @@ void Adam::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor v_next = write(v, number(options_.beta2, v) * v + number(1 - options_.beta2, v) * (g * g));
   const Tensor start = decayed != 0 && decoupled_ ? keep(slot, options_.weight_decay) * p : p;
   const auto steps = [](const Slot& s) { return static_cast<double>(s.steps); };
-  const Tensor& step_size = varying(slot, "step_size", [this, steps](const Slot& s) { return lr_of(s) / (1 - std::pow(options_.beta1, steps(s))); }, p);
-  const Tensor& inverse_root = varying(slot, "inverse_root", [this, steps](const Slot& s) { return 1 / std::sqrt(1 - std::pow(options_.beta2, steps(s))); }, p);
+  const Tensor& step_size = varying(
+      slot, "step_size", [this, steps](const Slot& s) { return lr_of(s) / (1 - std::pow(options_.beta1, steps(s))); },
+      p);
+  const Tensor& inverse_root = varying(
+      slot, "inverse_root",
+      [this, steps](const Slot& s) { return 1 / std::sqrt(1 - std::pow(options_.beta2, steps(s))); }, p);
   write(p, start - step_size * (m_next / (sqrt(v_next) * inverse_root + number(options_.eps, v))));
 }
 
 // ---- Lion
 
-Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options) : Optimizer(std::move(parameters), options.lr, "Lion"), options_(options) {
+Lion::Lion(std::vector<Tensor> parameters, const LionOptions& options)
+    : Optimizer(std::move(parameters), options.lr, "Lion"), options_(options) {
   check_beta(options.beta1, "Lion", "beta1");
   check_beta(options.beta2, "Lion", "beta2");
   check_not_negative(options.weight_decay, "Lion", "weight_decay");

@@ -1,8 +1,8 @@
-// Optimizers: SGD, RMSprop, Adagrad, Adam, AdamW, Adafactor and Muon by PyTorch's formulas, Lion and LAMB by their papers'.
+// Optimizers: SGD, RMSprop, Adagrad, Adam, AdamW, Adafactor and Muon by PyTorch's formulas, Lion and LAMB by their
+// papers'.
 //
-// Each documents what it computes; p parameter, g gradient, t the update from 1. Invariants, state, clipping and groups: nn/optimizer.h.
-// Errors: ValueError for impossible hyperparameters.
-// Thread safety: none.
+// Each documents what it computes; p parameter, g gradient, t the update from 1. Invariants, state, clipping and
+// groups: nn/optimizer.h. Errors: ValueError for impossible hyperparameters. Thread safety: none.
 #pragma once
 
 #include <optional>
@@ -96,8 +96,8 @@ struct RmsPropOptions {
   bool centered = false;
 };
 
-// v = alpha v + (1 - alpha) g^2;  p = p - lr g / (sqrt(v) + eps). Centered: by the variance, v less the square of the mean gradient. weight_decay adds
-// decay * parameter to the gradient.
+// v = alpha v + (1 - alpha) g^2;  p = p - lr g / (sqrt(v) + eps). Centered: by the variance, v less the square of the
+// mean gradient. weight_decay adds decay * parameter to the gradient.
 class RMSprop : public Optimizer {
  public:
   explicit RMSprop(std::vector<Tensor> parameters, const RmsPropOptions& options = {});
@@ -119,7 +119,8 @@ struct AdagradOptions {
   double initial_sum = 0;
 };
 
-// s = s + g^2;  p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps). weight_decay adds decay * parameter to the gradient.
+// s = s + g^2;  p = p - lr / (1 + (t - 1) lr_decay) * g / (sqrt(s) + eps). weight_decay adds decay * parameter to the
+// gradient.
 class Adagrad : public Optimizer {
  public:
   explicit Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options = {});
@@ -134,7 +135,7 @@ class Adagrad : public Optimizer {
 };
 
 struct AdafactorOptions {
-  double lr = 1e-2;                 // the largest relative step
+  double lr = 1e-2;  // the largest relative step
   double beta2_decay = -0.8;
   std::optional<double> eps1 = {};  // none: the parameter's machine epsilon
   double eps2 = 1e-3;               // smallest scale of a parameter
@@ -142,8 +143,8 @@ struct AdafactorOptions {
   double weight_decay = 0;
 };
 
-// Shazeer and Stern 2018, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost": of matrices only the means of g^2 over rows and columns are kept.
-// Matrices are the last two dimensions.
+// Shazeer and Stern 2018, "Adafactor: Adaptive Learning Rates with Sublinear Memory Cost": of matrices only the means
+// of g^2 over rows and columns are kept. Matrices are the last two dimensions.
 class Adafactor : public Optimizer {
  public:
   explicit Adafactor(std::vector<Tensor> parameters, const AdafactorOptions& options = {});
@@ -167,8 +168,8 @@ struct LambOptions {
   double weight_decay = 1e-2;
 };
 
-// You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", algorithm 2: Adam's direction and the decay, scaled for each parameter
-// by |p| / |direction| (1 where either is 0).
+// You et al. 2020, "Large Batch Optimization for Deep Learning: Training BERT in 76 minutes", algorithm 2: Adam's
+// direction and the decay, scaled for each parameter by |p| / |direction| (1 where either is 0).
 class LAMB : public Optimizer {
  public:
   explicit LAMB(std::vector<Tensor> parameters, const LambOptions& options = {});
@@ -187,12 +188,14 @@ struct MuonOptions {
   double momentum = 0.95;
   double weight_decay = 0.1;
   bool nesterov = true;
-  int iterations = 5;       // of Newton and Schulz
-  bool match_adam = false;  // lr * 0.2 sqrt(max(rows, columns)), which suits AdamW's rates; else lr * sqrt(max(1, rows / columns))
+  int iterations = 5;  // of Newton and Schulz
+  bool match_adam =
+      false;  // lr * 0.2 sqrt(max(rows, columns)), which suits AdamW's rates; else lr * sqrt(max(1, rows / columns))
 };
 
-// Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks": the momentum of a matrix, made nearly orthogonal by five steps of an odd polynomial of degree 5. Products
-// are computed in the state's dtype (PyTorch: bf16). For the matrices between the first and the last layer; ValueError for parameters that are no matrices.
+// Jordan et al. 2024, "Muon: An optimizer for hidden layers in neural networks": the momentum of a matrix, made nearly
+// orthogonal by five steps of an odd polynomial of degree 5. Products are computed in the state's dtype (PyTorch:
+// bf16). For the matrices between the first and the last layer; ValueError for parameters that are no matrices.
 class Muon : public Optimizer {
  public:
   explicit Muon(std::vector<Tensor> parameters, const MuonOptions& options = {});

@@ -13,7 +13,8 @@ namespace heddle::nn {
 
 // ---- RMSprop
 
-RMSprop::RMSprop(std::vector<Tensor> parameters, const RmsPropOptions& options) : Optimizer(std::move(parameters), options.lr, "RMSprop"), options_(options) {
+RMSprop::RMSprop(std::vector<Tensor> parameters, const RmsPropOptions& options)
+    : Optimizer(std::move(parameters), options.lr, "RMSprop"), options_(options) {
   check_beta(options.alpha, "RMSprop", "alpha");
   check_not_negative(options.eps, "RMSprop", "eps");
   check_not_negative(options.weight_decay, "RMSprop", "weight_decay");
@@ -49,14 +50,17 @@ void RMSprop::update_slot(Slot& slot, const Tensor& gradient) {
 
 // ---- Adagrad
 
-Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options) : Optimizer(std::move(parameters), options.lr, "Adagrad"), options_(options) {
+Adagrad::Adagrad(std::vector<Tensor> parameters, const AdagradOptions& options)
+    : Optimizer(std::move(parameters), options.lr, "Adagrad"), options_(options) {
   check_not_negative(options.lr_decay, "Adagrad", "lr_decay");
   check_not_negative(options.eps, "Adagrad", "eps");
   check_not_negative(options.weight_decay, "Adagrad", "weight_decay");
   check_not_negative(options.initial_sum, "Adagrad", "initial_sum");
 }
 
-std::vector<Optimizer::State> Adagrad::states_of(const Tensor& parameter) const { return {{"sum", parameter.shape(), options_.initial_sum}}; }
+std::vector<Optimizer::State> Adagrad::states_of(const Tensor& parameter) const {
+  return {{"sum", parameter.shape(), options_.initial_sum}};
+}
 
 void Adagrad::update_slot(Slot& slot, const Tensor& gradient) {
   Tensor& p = slot.parameter;
@@ -64,19 +68,24 @@ void Adagrad::update_slot(Slot& slot, const Tensor& gradient) {
   const Tensor g = decayed != 0 ? gradient + number(decayed, p) * p : gradient;
   Tensor& sum = state(slot, "sum");
   const Tensor size = write(sum, sum + g * g);
-  const auto falling = [this](const Slot& s) { return lr_of(s) / (1 + static_cast<double>(s.steps - 1) * options_.lr_decay); };
+  const auto falling = [this](const Slot& s) {
+    return lr_of(s) / (1 + static_cast<double>(s.steps - 1) * options_.lr_decay);
+  };
   write(p, p - varying(slot, "falling", falling, p) * (g / (sqrt(size) + number(options_.eps, sum))));
 }
 
 // ---- Adafactor
 
-Adafactor::Adafactor(std::vector<Tensor> parameters, const AdafactorOptions& options) : Optimizer(std::move(parameters), options.lr, "Adafactor"), options_(options) {
+Adafactor::Adafactor(std::vector<Tensor> parameters, const AdafactorOptions& options)
+    : Optimizer(std::move(parameters), options.lr, "Adafactor"), options_(options) {
   if (!(options.beta2_decay <= 0) || std::isinf(options.beta2_decay)) {
-    throw ValueError(fmt::format("[Adafactor] beta2_decay is {}; it must be finite and not positive", options.beta2_decay));
+    throw ValueError(
+        fmt::format("[Adafactor] beta2_decay is {}; it must be finite and not positive", options.beta2_decay));
   }
   if (options.eps1) check_not_negative(*options.eps1, "Adafactor", "eps1");
   check_not_negative(options.eps2, "Adafactor", "eps2");
-  if (!(options.clip >= 1)) throw ValueError(fmt::format("[Adafactor] clip is {}; it must be at least 1", options.clip));
+  if (!(options.clip >= 1))
+    throw ValueError(fmt::format("[Adafactor] clip is {}; it must be at least 1", options.clip));
   check_not_negative(options.weight_decay, "Adafactor", "weight_decay");
 }
 
@@ -95,10 +104,14 @@ namespace {
 
 double machine_epsilon(DType dtype) {
   switch (dtype) {
-    case DType::f64: return std::numeric_limits<double>::epsilon();
-    case DType::f16: return 0x1p-10;
-    case DType::bf16: return 0x1p-7;
-    default: return std::numeric_limits<float>::epsilon();
+    case DType::f64:
+      return std::numeric_limits<double>::epsilon();
+    case DType::f16:
+      return 0x1p-10;
+    case DType::bf16:
+      return 0x1p-7;
+    default:
+      return std::numeric_limits<float>::epsilon();
   }
 }
 
@@ -119,7 +132,8 @@ Tensor Adafactor::mean_square(Slot& slot, const Tensor& gradient) {
   if (slot.parameter.rank() < 2) {
     v = moved("v", squares);
   } else {
-    const Tensor rows = moved("v_rows", mean(squares, {-1}, true)), columns = moved("v_columns", mean(squares, {-2}, true));
+    const Tensor rows = moved("v_rows", mean(squares, {-1}, true)),
+                 columns = moved("v_columns", mean(squares, {-2}, true));
     v = rows * columns / clamp(mean(rows, {-2}, true), eps1, std::nullopt);
   }
   return clamp(v, eps1 * eps1, std::nullopt);
@@ -131,8 +145,11 @@ void Adafactor::update_slot(Slot& slot, const Tensor& gradient) {
   const double count = root_of_count(p);
   const auto length = [](const Tensor& x) { return sqrt(sum(x * x)); };
   const Tensor wide = p.to(gradient.dtype());
-  const Tensor scale = clamp(length(wide) / count, options_.eps2, std::nullopt) / clamp(length(direction) / (count * options_.clip), 1.0, std::nullopt);
-  const auto relative = [this](const Slot& s) { return std::min(lr_of(s), 1 / std::sqrt(static_cast<double>(s.steps))); };
+  const Tensor scale = clamp(length(wide) / count, options_.eps2, std::nullopt) /
+                       clamp(length(direction) / (count * options_.clip), 1.0, std::nullopt);
+  const auto relative = [this](const Slot& s) {
+    return std::min(lr_of(s), 1 / std::sqrt(static_cast<double>(s.steps)));
+  };
   const Tensor start = decay(slot, options_.weight_decay) != 0 ? keep(slot, options_.weight_decay) * p : p;
   write(p, start - varying(slot, "relative", relative, p) * (expand(scale, p.shape()) * direction));
 }

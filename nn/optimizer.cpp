@@ -23,7 +23,10 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
     : parameters_(std::move(parameters)), lr_(0), name_(name) {
   set_lr(lr);
   if (parameters_.empty()) {
-    throw ValueError(fmt::format("[{}] there are no parameters to train; a module registers its own by add_parameter(\"weight\", ...) and its parts by add(\"fc1\", nn::Linear(...))", name));
+    throw ValueError(
+        fmt::format("[{}] there are no parameters to train; a module registers its own by add_parameter(\"weight\", "
+                    "...) and its parts by add(\"fc1\", nn::Linear(...))",
+                    name));
   }
   for (size_t i = 0; i < parameters_.size(); ++i) {
     const Tensor& parameter = parameters_[i];
@@ -41,7 +44,8 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
 Optimizer::~Optimizer() { trace::host_state_changed(); }  // compiled functions that stepped it look again
 
 double Optimizer::checked_lr(double lr) const {
-  if (!(lr >= 0) || std::isinf(lr)) throw ValueError(fmt::format("[{}] the learning rate is {}; it must be finite and not negative", name_, lr));
+  if (!(lr >= 0) || std::isinf(lr))
+    throw ValueError(fmt::format("[{}] the learning rate is {}; it must be finite and not negative", name_, lr));
   return lr;
 }
 
@@ -81,21 +85,28 @@ std::vector<Optimizer::State> Optimizer::like(const Tensor& parameter, std::init
 
 void Optimizer::set_group(const std::vector<Tensor>& of, const GroupOptions& options) {
   const auto usable = [](double value) { return value >= 0 && !std::isinf(value); };
-  if (!usable(options.lr_scale)) throw ValueError(fmt::format("[{}] lr_scale is {}; it must be finite and not negative", name_, options.lr_scale));
+  if (!usable(options.lr_scale))
+    throw ValueError(fmt::format("[{}] lr_scale is {}; it must be finite and not negative", name_, options.lr_scale));
   if (options.weight_decay && !usable(*options.weight_decay)) {
-    throw ValueError(fmt::format("[{}] the group's weight_decay is {}; it must be finite and not negative", name_, *options.weight_decay));
+    throw ValueError(fmt::format("[{}] the group's weight_decay is {}; it must be finite and not negative", name_,
+                                 *options.weight_decay));
   }
   std::vector<Slot*> found;
   for (const Tensor& tensor : of) {
-    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) { return tensor.defined() && s.parameter.impl() == tensor.impl(); });
-    if (slot == slots_.end()) throw ValueError(fmt::format("[{}] tensor {} of the group is no parameter of this optimizer", name_, found.size()));
+    const auto slot = std::find_if(slots_.begin(), slots_.end(), [&](const Slot& s) {
+      return tensor.defined() && s.parameter.impl() == tensor.impl();
+    });
+    if (slot == slots_.end())
+      throw ValueError(
+          fmt::format("[{}] tensor {} of the group is no parameter of this optimizer", name_, found.size()));
     found.push_back(&*slot);
   }
   for (Slot* slot : found) slot->group = options;
   trace::host_state_changed();
 }
 
-// State of a parameter that has moved to another device follows it. Uploaded numbers rather than recorded constants: the first step then has the structure of all later ones, and one plan serves them.
+// State of a parameter that has moved to another device follows it. Uploaded numbers rather than recorded constants:
+// the first step then has the structure of all later ones, and one plan serves them.
 void Optimizer::make_states(std::vector<Slot*> slots) const {
   struct Missing {
     Slot* slot;
@@ -120,7 +131,8 @@ void Optimizer::make_states(std::vector<Slot*> slots) const {
     for (size_t i = 0; i < here.size(); ++i) {
       // Nothing is entered before it is written: a device that fails in between leaves a state that can be made again.
       const auto known = here[i].slot->tensors.find(name);
-      const std::vector<uint8_t> value = known != here[i].slot->tensors.end() ? known->second.to_bytes() : filled(here[i].state, here[i].dtype);
+      const std::vector<uint8_t> value =
+          known != here[i].slot->tensors.end() ? known->second.to_bytes() : filled(here[i].state, here[i].dtype);
       device->write(*storages[i], 0, value.data(), value.size());
       here[i].slot->tensors[name] = Tensor(make_leaf(storages[i], View::dense(here[i].state.shape), here[i].dtype));
     }
@@ -132,8 +144,10 @@ std::vector<uint8_t> Optimizer::filled(const State& state, DType dtype) {
   std::vector<uint8_t> bytes(count * size_of(dtype));
   if (state.start == 0) return bytes;
   for (size_t i = 0; i < count; ++i) {
-    if (dtype == DType::f64) std::memcpy(&bytes[8 * i], &state.start, 8);
-    else if (const float narrow = static_cast<float>(state.start); true) std::memcpy(&bytes[4 * i], &narrow, 4);
+    if (dtype == DType::f64)
+      std::memcpy(&bytes[8 * i], &state.start, 8);
+    else if (const float narrow = static_cast<float>(state.start); true)
+      std::memcpy(&bytes[4 * i], &narrow, 4);
   }
   return bytes;
 }
@@ -147,7 +161,8 @@ void Optimizer::update(Caller caller) {
     if (slot.parameter.grad().defined()) slots.push_back(&slot);
   }
   // Later a single update may well have none: several optimizers take turns.
-  if (slots.empty() && std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.steps > 0; })) throw_without_gradients();
+  if (slots.empty() && std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.steps > 0; }))
+    throw_without_gradients();
   place_parameters();
   make_states(slots);
   measure_gradients(slots);
@@ -163,11 +178,14 @@ void Optimizer::update(Caller caller) {
 }
 
 void Optimizer::throw_without_gradients() const {
-  const bool frozen = std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.parameter.requires_grad(); });
+  const bool frozen =
+      std::none_of(slots_.begin(), slots_.end(), [](const Slot& slot) { return slot.parameter.requires_grad(); });
   throw GradError(fmt::format("[{}] none of the {} parameters has a gradient{}", name_, slots_.size(),
-                              frozen ? ": all are frozen; requires_grad(true) or unfreeze() those that are to be trained"
-                                     : "; call backward(loss) before the update and zero_grad() after it. If that is so, the loss does not depend on them: it was computed in a NoGradScope, from "
-                                       "detached values, or by another model than these parameters belong to"));
+                              frozen
+                                  ? ": all are frozen; requires_grad(true) or unfreeze() those that are to be trained"
+                                  : "; call backward(loss) before the update and zero_grad() after it. If that is so, "
+                                    "the loss does not depend on them: it was computed in a NoGradScope, from "
+                                    "detached values, or by another model than these parameters belong to"));
 }
 
 // In a replay of compile() only this is done again, and the host scalars are asked for anew.
@@ -187,7 +205,8 @@ void Optimizer::set_schedule(std::function<double(int64_t)> schedule) {
 }
 
 void Optimizer::set_clip_norm(std::optional<double> max_norm) {
-  if (max_norm && !(*max_norm > 0)) throw ValueError(fmt::format("[{}] the norm to clip at is {}; it must be positive", name_, *max_norm));
+  if (max_norm && !(*max_norm > 0))
+    throw ValueError(fmt::format("[{}] the norm to clip at is {}; it must be positive", name_, *max_norm));
   if (clip_norm_.has_value() != max_norm.has_value()) trace::host_state_changed();
   clip_norm_ = max_norm;
 }
@@ -219,18 +238,25 @@ Tensor Optimizer::write(Tensor& target, const Tensor& value) {
 }
 
 // Slots live as long as the optimizer, or until load_state_dict() or set_group() makes compiled functions look again.
-const Tensor& Optimizer::varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value, const Tensor& like) {
-  Tensor& scalar = varying_[{&like.device(), slot.group.lr_scale, slot.group.weight_decay.value_or(-1), slot.steps, key}];
-  if (!scalar.defined()) scalar = Tensor::host_scalar([value = std::move(value), &slot] { return static_cast<float>(value(slot)); }, &like.device());
+const Tensor& Optimizer::varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value,
+                                 const Tensor& like) {
+  Tensor& scalar =
+      varying_[{&like.device(), slot.group.lr_scale, slot.group.weight_decay.value_or(-1), slot.steps, key}];
+  if (!scalar.defined())
+    scalar = Tensor::host_scalar([value = std::move(value), &slot] { return static_cast<float>(value(slot)); },
+                                 &like.device());
   return spread(scalar, like);
 }
 
 const Tensor& Optimizer::rate(const Slot& slot) {
-  return varying(slot, "rate", [this](const Slot& s) { return lr_of(s); }, slot.parameter);
+  return varying(
+      slot, "rate", [this](const Slot& s) { return lr_of(s); }, slot.parameter);
 }
 
 const Tensor& Optimizer::keep(const Slot& slot, double weight_decay) {
-  return varying(slot, "keep", [this, weight_decay](const Slot& s) { return 1 - lr_of(s) * decay(s, weight_decay); }, slot.parameter);
+  return varying(
+      slot, "keep", [this, weight_decay](const Slot& s) { return 1 - lr_of(s) * decay(s, weight_decay); },
+      slot.parameter);
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {
@@ -285,10 +311,12 @@ void Optimizer::load_state_dict(const StateDict& given) {
         continue;
       }
       if (found.mapped().shape() != state.shape) {
-        throw ShapeError(fmt::format("[{}] state {} has shape {}, expected {} for a parameter {}; likely saved from another model", name_, found.key(),
-                                     found.mapped().shape().str(), state.shape.str(), slot.parameter.shape().str()));
+        throw ShapeError(fmt::format(
+            "[{}] state {} has shape {}, expected {} for a parameter {}; likely saved from another model", name_,
+            found.key(), found.mapped().shape().str(), state.shape.str(), slot.parameter.shape().str()));
       }
-      slot.tensors[state.name] = found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
+      slot.tensors[state.name] =
+          found.mapped().detach().to(slot.parameter.device()).to(state_dtype(slot.parameter.dtype()));
     }
   }
   for (const auto& [name, tensor] : left) unexpected.push_back(name);

@@ -5,8 +5,8 @@
 //   Tensor loss = cross_entropy(model(x), y);  backward(loss);  optimizer.update();  optimizer.zero_grad();
 //   eval_pending();
 //
-// All parameters are updated in few launches: parameters and state are put side by side in memory, and the scheduler joins updates of equal form
-// (core/lower/horizontal.h); those of a matmul's weight may also become its epilogue.
+// All parameters are updated in few launches: parameters and state are put side by side in memory, and the scheduler
+// joins updates of equal form (core/lower/horizontal.h); those of a matmul's weight may also become its epilogue.
 // Invariants: numbers that change from step to step (learning rate, bias corrections) are computed in double on the
 // host and enter the graph as host scalars, so every step has the same structure. Parameters without a gradient are
 // skipped and their step count stands still. State is made with a parameter's first gradient; it is f32 for f16 and
@@ -14,8 +14,8 @@
 //
 // Parameters that need other numbers than the rest are a group:
 //   optimizer.set_group({norm.weight, norm.bias}, {.weight_decay = 0});
-// Errors: ValueError for impossible hyperparameters and for no parameters at all; GradError for an update when no parameter has, or ever had, a gradient.
-// Thread safety: none.
+// Errors: ValueError for impossible hyperparameters and for no parameters at all; GradError for an update when no
+// parameter has, or ever had, a gradient. Thread safety: none.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@
 namespace heddle::nn {
 
 struct GroupOptions {
-  double lr_scale = 1;                         // times the optimizer's learning rate, whatever the schedule says
-  std::optional<double> weight_decay = {};     // instead of the optimizer's
+  double lr_scale = 1;                      // times the optimizer's learning rate, whatever the schedule says
+  std::optional<double> weight_decay = {};  // instead of the optimizer's
 };
 
 class Optimizer {
@@ -54,26 +54,30 @@ class Optimizer {
 
   double lr() const { return lr_; }
   void set_lr(double lr);
-  // From the next update on, the learning rate of an update is schedule(n) for the n-th step of its parameters (from 1; saved with the state); an empty function: what set_lr() says.
-  // A schedule keeps its pace inside compile(), where set_lr() would make the function run at every call.
+  // From the next update on, the learning rate of an update is schedule(n) for the n-th step of its parameters (from 1;
+  // saved with the state); an empty function: what set_lr() says. A schedule keeps its pace inside compile(), where
+  // set_lr() would make the function run at every call.
   void set_schedule(std::function<double(int64_t update)> schedule);
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
-  // From the next update on, these parameters have numbers of their own; a parameter is in the group that named it last. ValueError for a tensor
-  // that is no parameter of this optimizer, and for a negative or infinite number.
+  // From the next update on, these parameters have numbers of their own; a parameter is in the group that named it
+  // last. ValueError for a tensor that is no parameter of this optimizer, and for a negative or infinite number.
   void set_group(const std::vector<Tensor>& of, const GroupOptions& options);
 
-  // From the next update on, gradients are scaled so that their global norm (order 2, over all parameters that have one) is at most max_norm; none:
-  // no limit. The scale is applied inside the update: it costs the norm's read of the gradients and nothing else; the gradients themselves keep
-  // their values. An update whose norm is infinite or NaN leaves parameters and state as they are; its step count advances, as the host does not
-  // know. ValueError for a limit that is not positive, and at the update for parameters on several devices.
+  // From the next update on, gradients are scaled so that their global norm (order 2, over all parameters that have
+  // one) is at most max_norm; none: no limit. The scale is applied inside the update: it costs the norm's read of the
+  // gradients and nothing else; the gradients themselves keep their values. An update whose norm is infinite or NaN
+  // leaves parameters and state as they are; its step count advances, as the host does not know. ValueError for a limit
+  // that is not positive, and at the update for parameters on several devices.
   void set_clip_norm(std::optional<double> max_norm);
   std::optional<double> clip_norm() const { return clip_norm_; }
-  // From the next update on, gradients are divided by that scale (nn/loss_scale.h), and the scale follows each update; none: they are as they are. The norm
-  // to clip at means the divided ones. An update with an infinite or NaN gradient leaves parameters and state as they are, as above.
+  // From the next update on, gradients are divided by that scale (nn/loss_scale.h), and the scale follows each update;
+  // none: they are as they are. The norm to clip at means the divided ones. An update with an infinite or NaN gradient
+  // leaves parameters and state as they are, as above.
   void set_loss_scale(std::optional<LossScale> scale);
   const std::optional<LossScale>& loss_scale() const { return loss_scale_; }
-  // The norm of the last update's gradients before clipping, without the loss's scale, rank 0; undefined when that update neither clipped nor scaled.
+  // The norm of the last update's gradients before clipping, without the loss's scale, rank 0; undefined when that
+  // update neither clipped nor scaled.
   Tensor last_norm() const { return norm_; }
 
   // The live state tensors (shared, not copied) by "<parameter index>.<name>" ("0.m", "0.v", "0.step"); step counts are
@@ -100,7 +104,8 @@ class Optimizer {
     const DeviceContext* placed = nullptr;  // where place_parameters() last saw the parameter
     std::map<std::string, Tensor> tensors;
   };
-  // Records the update of one parameter; slot.steps is the count including this one. The gradient is in the state's dtype, and clipped.
+  // Records the update of one parameter; slot.steps is the count including this one. The gradient is in the state's
+  // dtype, and clipped.
   virtual void update_slot(Slot& slot, const Tensor& gradient) = 0;
   virtual std::vector<State> states_of(const Tensor& parameter) const = 0;
   // States of the parameter's shape that begin as zeros.
@@ -111,16 +116,18 @@ class Optimizer {
   static double decay(const Slot& slot, double otherwise) { return slot.group.weight_decay.value_or(otherwise); }
   // The learning rate of the slot's group.
   double lr_of(const Slot& slot) const { return lr_ * slot.group.lr_scale; }
-  // Assigns value, cast to the target's dtype, unless the norm is not finite; returns what the target then holds. What is computed from that
-  // rather than from `value` shares its kernel.
+  // Assigns value, cast to the target's dtype, unless the norm is not finite; returns what the target then holds. What
+  // is computed from that rather than from `value` shares its kernel.
   Tensor write(Tensor& target, const Tensor& value);
-  // A number that changes from step to step, as a host scalar in the shape of `like`; slots of one device, group and step count share it, by `key` (a
-  // literal). It is asked for again at each replay of a compiled step.
-  const Tensor& varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value, const Tensor& like);
+  // A number that changes from step to step, as a host scalar in the shape of `like`; slots of one device, group and
+  // step count share it, by `key` (a literal). It is asked for again at each replay of a compiled step.
+  const Tensor& varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value,
+                        const Tensor& like);
   // varying(), of the group's learning rate, and of 1 - lr * decay.
   const Tensor& rate(const Slot& slot);
   const Tensor& keep(const Slot& slot, double weight_decay);
-  // A scalar, or a number, in the shape of `like`; parameters of one shape share it, so that an update over many records few nodes.
+  // A scalar, or a number, in the shape of `like`; parameters of one shape share it, so that an update over many
+  // records few nodes.
   const Tensor& spread(const Tensor& scalar, const Tensor& like);
   const Tensor& number(double value, const Tensor& like);
 

@@ -1,10 +1,11 @@
 // Recurrent layers: RNN, GRU and LSTM over time, of several layers and both directions, and their cells.
 //
-// Purpose: each direction of a layer is one scan (core/functions/control/control.h): the step is recorded once, the product of all inputs with the input weights is one matrix product before it, so
-// a step of time takes the same few launches whatever the length. Parameters, their names, layout and first values are PyTorch's: weight_ih_l0 (gates * hidden, in), weight_hh_l0 (gates *
-// hidden, hidden), bias_ih_l0, bias_hh_l0, weight_hr_l0 (projection, hidden), with "_reverse" behind those of the other direction, uniform in +-1/sqrt(hidden); gates in the order r, z, n (GRU)
-// and i, f, g, o (LSTM).
-// Invariants: modules are handles (nn/module.h). Thread safety: none.
+// Purpose: each direction of a layer is one scan (core/functions/control/control.h): the step is recorded once, the
+// product of all inputs with the input weights is one matrix product before it, so a step of time takes the same few
+// launches whatever the length. Parameters, their names, layout and first values are PyTorch's: weight_ih_l0 (gates *
+// hidden, in), weight_hh_l0 (gates * hidden, hidden), bias_ih_l0, bias_hh_l0, weight_hr_l0 (projection, hidden), with
+// "_reverse" behind those of the other direction, uniform in +-1/sqrt(hidden); gates in the order r, z, n (GRU) and i,
+// f, g, o (LSTM). Invariants: modules are handles (nn/module.h). Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -22,8 +23,8 @@ struct RecurrentOptions {
   double dropout = 0;          // of what goes from layer to layer, while training
   bool batch_first = false;    // x and the states are (N, T, ...)
   bool bias = true;
-  int64_t projection = 0;      // LSTM: the states h are weight_hr h, so many wide (Sak et al. 2014); 0: none
-  bool checkpoint = false;     // the gradient computes the gates again instead of keeping them
+  int64_t projection = 0;   // LSTM: the states h are weight_hr h, so many wide (Sak et al. 2014); 0: none
+  bool checkpoint = false;  // the gradient computes the gates again instead of keeping them
   DeviceContext* device = nullptr;
   Generator* generator = nullptr;
 };
@@ -37,15 +38,18 @@ struct RecurrentWeights {
 
 class Recurrent : public Module {
  public:
-  // states: after each step (T, N, directions * width), width being the projection or hidden. last: those after each sequence's last step, h, and of an LSTM c, each (layers * directions, N,
-  // width), layers outside; of a sequence without batch (layers * directions, width).
+  // states: after each step (T, N, directions * width), width being the projection or hidden. last: those after each
+  // sequence's last step, h, and of an LSTM c, each (layers * directions, N, width), layers outside; of a sequence
+  // without batch (layers * directions, width).
   struct Result {
     Tensor states;
     std::vector<Tensor> last;
   };
-  // x (T, N, in), or (N, T, in) with batch_first, or (T, in). initial: as Result::last; empty: zeros. lengths: how long each sequence is, (N) i32 or i64 in any order, or undefined: what lies behind
-  // a sequence's end is not read, its states are 0, and the other direction begins at its end, as with PyTorch's packed sequences. ShapeError, DTypeError and ValueError for what does not fit;
-  // values of `lengths` are not looked at: below 0 is as 0 (the initial states), above T as T.
+  // x (T, N, in), or (N, T, in) with batch_first, or (T, in). initial: as Result::last; empty: zeros. lengths: how long
+  // each sequence is, (N) i32 or i64 in any order, or undefined: what lies behind a sequence's end is not read, its
+  // states are 0, and the other direction begins at its end, as with PyTorch's packed sequences. ShapeError, DTypeError
+  // and ValueError for what does not fit; values of `lengths` are not looked at: below 0 is as 0 (the initial states),
+  // above T as T.
   Result run(const Tensor& x, std::vector<Tensor> initial = {}, const Tensor& lengths = {}) const;
   // The same with lengths of the host; ValueError unless each is 0 to T.
   Result run(const Tensor& x, std::vector<Tensor> initial, const std::vector<int64_t>& lengths) const;
@@ -53,7 +57,9 @@ class Recurrent : public Module {
   Tensor forward(const Tensor& x) override { return run(x).states; }
 
   int64_t directions() const { return options_.bidirectional ? 2 : 1; }
-  const detail::RecurrentWeights& weights(int64_t layer, bool reverse = false) const { return weights_[static_cast<size_t>(layer * directions() + (reverse ? 1 : 0))]; }
+  const detail::RecurrentWeights& weights(int64_t layer, bool reverse = false) const {
+    return weights_[static_cast<size_t>(layer * directions() + (reverse ? 1 : 0))];
+  }
 
  protected:
   Recurrent(const char* kind, detail::RecurrentKind type, int64_t in, int64_t hidden, const RecurrentOptions& options);
@@ -71,26 +77,33 @@ class Recurrent : public Module {
 class RNN : public Recurrent {
  public:
   RNN(int64_t in, int64_t hidden, const RecurrentOptions& options = {}, Nonlinearity nonlinearity = Nonlinearity::tanh)
-      : Recurrent("RNN", nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in, hidden, options) {}
+      : Recurrent(
+            "RNN",
+            nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in,
+            hidden, options) {}
 };
 
 // r = sigmoid(W x + b + U h + c), z likewise, n = tanh(W x + b + r (U h + c)), h' = (1 - z) n + z h.
 // Cho et al. 2014, "Learning phrase representations using RNN encoder-decoder".
 class GRU : public Recurrent {
  public:
-  GRU(int64_t in, int64_t hidden, const RecurrentOptions& options = {}) : Recurrent("GRU", detail::RecurrentKind::gru, in, hidden, options) {}
+  GRU(int64_t in, int64_t hidden, const RecurrentOptions& options = {})
+      : Recurrent("GRU", detail::RecurrentKind::gru, in, hidden, options) {}
 };
 
-// i, f, o = sigmoid(...), g = tanh(...), c' = f c + i g, h' = o tanh(c'). Hochreiter and Schmidhuber 1997, "Long short-term memory".
+// i, f, o = sigmoid(...), g = tanh(...), c' = f c + i g, h' = o tanh(c'). Hochreiter and Schmidhuber 1997, "Long
+// short-term memory".
 class LSTM : public Recurrent {
  public:
-  LSTM(int64_t in, int64_t hidden, const RecurrentOptions& options = {}) : Recurrent("LSTM", detail::RecurrentKind::lstm, in, hidden, options) {}
+  LSTM(int64_t in, int64_t hidden, const RecurrentOptions& options = {})
+      : Recurrent("LSTM", detail::RecurrentKind::lstm, in, hidden, options) {}
 };
 
 // One step of a layer: parameters weight_ih, weight_hh, bias_ih, bias_hh.
 class RecurrentCell : public Module {
  public:
-  // x (N, in) or (in); state: h, and of an LSTM c, (N, hidden) or (hidden), empty: zeros. The next state. ShapeError and ValueError for what does not fit.
+  // x (N, in) or (in); state: h, and of an LSTM c, (N, hidden) or (hidden), empty: zeros. The next state. ShapeError
+  // and ValueError for what does not fit.
   std::vector<Tensor> step(const Tensor& x, const std::vector<Tensor>& state = {}) const;
   // The next h.
   Tensor forward(const Tensor& x) override { return step(x)[0]; }
@@ -101,7 +114,8 @@ class RecurrentCell : public Module {
   using Module::operator();
 
  protected:
-  RecurrentCell(const char* kind, detail::RecurrentKind type, int64_t in, int64_t hidden, bool bias, DeviceContext* device, Generator* generator);
+  RecurrentCell(const char* kind, detail::RecurrentKind type, int64_t in, int64_t hidden, bool bias,
+                DeviceContext* device, Generator* generator);
 
  private:
   detail::RecurrentKind type_;
@@ -111,8 +125,12 @@ class RecurrentCell : public Module {
 
 class RNNCell : public RecurrentCell {
  public:
-  RNNCell(int64_t in, int64_t hidden, bool bias = true, Nonlinearity nonlinearity = Nonlinearity::tanh, DeviceContext* device = nullptr, Generator* generator = nullptr)
-      : RecurrentCell("RNNCell", nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in, hidden, bias, device, generator) {}
+  RNNCell(int64_t in, int64_t hidden, bool bias = true, Nonlinearity nonlinearity = Nonlinearity::tanh,
+          DeviceContext* device = nullptr, Generator* generator = nullptr)
+      : RecurrentCell(
+            "RNNCell",
+            nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in,
+            hidden, bias, device, generator) {}
 };
 class GRUCell : public RecurrentCell {
  public:
@@ -122,7 +140,8 @@ class GRUCell : public RecurrentCell {
 // step(x, {h, c}) gives {h', c'}.
 class LSTMCell : public RecurrentCell {
  public:
-  LSTMCell(int64_t in, int64_t hidden, bool bias = true, DeviceContext* device = nullptr, Generator* generator = nullptr)
+  LSTMCell(int64_t in, int64_t hidden, bool bias = true, DeviceContext* device = nullptr,
+           Generator* generator = nullptr)
       : RecurrentCell("LSTMCell", detail::RecurrentKind::lstm, in, hidden, bias, device, generator) {}
 };
 

@@ -13,10 +13,12 @@ namespace heddle::nn {
 namespace {
 
 void check_rate(const char* name, const char* what, double value) {
-  if (!(value >= 0) || std::isinf(value)) throw ValueError(fmt::format("[schedule::{}] {} is {}; it must be finite and not negative", name, what, value));
+  if (!(value >= 0) || std::isinf(value))
+    throw ValueError(fmt::format("[schedule::{}] {} is {}; it must be finite and not negative", name, what, value));
 }
 void check_count(const char* name, const char* what, int64_t value, int64_t least = 1) {
-  if (value < least) throw ValueError(fmt::format("[schedule::{}] {} is {}; it must be at least {}", name, what, value, least));
+  if (value < least)
+    throw ValueError(fmt::format("[schedule::{}] {} is {}; it must be at least {}", name, what, value, least));
 }
 
 // The updates before the n-th; updates count from 1.
@@ -26,7 +28,9 @@ double share(int64_t update, int64_t updates) {
   return std::clamp(static_cast<double>(before(update)) / static_cast<double>(updates), 0.0, 1.0);
 }
 
-double along_cosine(double from, double to, double share) { return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share)); }
+double along_cosine(double from, double to, double share) {
+  return to + (from - to) * 0.5 * (1 + std::cos(std::numbers::pi * share));
+}
 double along_line(double from, double to, double share) { return from + (to - from) * share; }
 
 }  // namespace
@@ -48,7 +52,8 @@ Schedule step(double lr, int64_t every, double gamma) {
 Schedule multi_step(double lr, std::vector<int64_t> milestones, double gamma) {
   check_rate("multi_step", "lr", lr);
   check_rate("multi_step", "gamma", gamma);
-  if (!std::is_sorted(milestones.begin(), milestones.end())) throw ValueError("[schedule::multi_step] the milestones are not ascending");
+  if (!std::is_sorted(milestones.begin(), milestones.end()))
+    throw ValueError("[schedule::multi_step] the milestones are not ascending");
   return [=, milestones = std::move(milestones)](int64_t n) {
     const auto passed = std::upper_bound(milestones.begin(), milestones.end(), before(n)) - milestones.begin();
     return lr * std::pow(gamma, static_cast<double>(passed));
@@ -104,7 +109,8 @@ Schedule one_cycle(double highest, int64_t updates, const OneCycle& options) {
   check_rate("one_cycle", "start", options.start);
   check_rate("one_cycle", "end", options.end);
   check_count("one_cycle", "updates", updates, 2);
-  if (!(options.rising > 0 && options.rising < 1)) throw ValueError(fmt::format("[schedule::one_cycle] rising is {}; it must be between 0 and 1", options.rising));
+  if (!(options.rising > 0 && options.rising < 1))
+    throw ValueError(fmt::format("[schedule::one_cycle] rising is {}; it must be between 0 and 1", options.rising));
   const double top = options.rising * static_cast<double>(updates) - 1, last = static_cast<double>(updates) - 1;
   const double first = highest * options.start, end = first * options.end;
   const auto along = options.cosine ? along_cosine : along_line;
@@ -123,7 +129,8 @@ Schedule cyclical(double lowest, double highest, int64_t up, int64_t down, doubl
   const uint64_t rise = static_cast<uint64_t>(up), length = rise + static_cast<uint64_t>(down == 0 ? up : down);
   return [=](int64_t n) {
     const uint64_t passed = static_cast<uint64_t>(before(n)), cycle = passed / length, at = passed % length;
-    const double height = at <= rise ? static_cast<double>(at) / static_cast<double>(rise) : static_cast<double>(length - at) / static_cast<double>(length - rise);
+    const double height = at <= rise ? static_cast<double>(at) / static_cast<double>(rise)
+                                     : static_cast<double>(length - at) / static_cast<double>(length - rise);
     return lowest + (highest - lowest) * height * std::pow(shrink, static_cast<double>(cycle));
   };
 }
@@ -155,14 +162,19 @@ Schedule product(Schedule a, Schedule b) {
 
 Plateau::Plateau(double lr, const PlateauOptions& options)
     : options_(options), lr_(lr), best_((options.larger_is_better ? -1 : 1) * std::numeric_limits<double>::infinity()) {
-  if (!(lr >= 0) || std::isinf(lr)) throw ValueError(fmt::format("[Plateau] lr is {}; it must be finite and not negative", lr));
-  if (!(options.factor >= 0 && options.factor < 1)) throw ValueError(fmt::format("[Plateau] factor is {}; it must be in [0, 1)", options.factor));
-  if (options.patience < 0 || options.cooldown < 0) throw ValueError("[Plateau] patience and cooldown must not be negative");
+  if (!(lr >= 0) || std::isinf(lr))
+    throw ValueError(fmt::format("[Plateau] lr is {}; it must be finite and not negative", lr));
+  if (!(options.factor >= 0 && options.factor < 1))
+    throw ValueError(fmt::format("[Plateau] factor is {}; it must be in [0, 1)", options.factor));
+  if (options.patience < 0 || options.cooldown < 0)
+    throw ValueError("[Plateau] patience and cooldown must not be negative");
 }
 
 double Plateau::observe(double metric) {
   const double margin = options_.threshold * std::abs(best_);
-  const bool better = std::isinf(best_) ? !std::isnan(metric) : options_.larger_is_better ? metric > best_ + margin : metric < best_ - margin;
+  const bool better = std::isinf(best_)           ? !std::isnan(metric)
+                      : options_.larger_is_better ? metric > best_ + margin
+                                                  : metric < best_ - margin;
   if (better) best_ = metric;
   bad_ = better ? 0 : std::min(bad_, std::numeric_limits<int64_t>::max() - 1) + 1;
   if (cooling_ > 0) {
@@ -179,7 +191,8 @@ double Plateau::observe(double metric) {
 
 void Plateau::set_state(const State& state) {
   if (state.bad < 0 || state.cooling < 0) {
-    throw ValueError(fmt::format("[Plateau] the state counts {} observations and {} of a cooldown; neither is negative", state.bad, state.cooling));
+    throw ValueError(fmt::format("[Plateau] the state counts {} observations and {} of a cooldown; neither is negative",
+                                 state.bad, state.cooling));
   }
   lr_ = state.lr;
   best_ = state.best;

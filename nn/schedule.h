@@ -2,9 +2,9 @@
 //
 //   optimizer.set_schedule(schedule::warmup(100, schedule::cosine(3e-4, 4900, 3e-5)));
 //
-// Invariants: updates count from 1, as Optimizer::set_schedule() does, so the first update of a schedule has what PyTorch's scheduler of that kind
-// has before its first step(). A schedule that has ended stays where it is. Errors: ValueError when one is made from what cannot be meant.
-// Thread safety: schedules are pure; Plateau has none.
+// Invariants: updates count from 1, as Optimizer::set_schedule() does, so the first update of a schedule has what
+// PyTorch's scheduler of that kind has before its first step(). A schedule that has ended stays where it is. Errors:
+// ValueError when one is made from what cannot be meant. Thread safety: schedules are pure; Plateau has none.
 #pragma once
 
 #include <cstdint>
@@ -30,24 +30,26 @@ Schedule exponential(double lr, double gamma);
 Schedule linear(double lr, int64_t updates, double from, double to = 1);
 // lr * (1 - (n - 1) / updates)^power.
 Schedule polynomial(double lr, int64_t updates, double power = 1);
-// From lr to `least` along half a cosine over `updates`: Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent with Warm Restarts", equation 5.
+// From lr to `least` along half a cosine over `updates`: Loshchilov and Hutter 2017, "SGDR: Stochastic Gradient Descent
+// with Warm Restarts", equation 5.
 Schedule cosine(double lr, int64_t updates, double least = 0);
 // The same again and again; each cycle is `growth` times as long as the one before.
 Schedule cosine_restarts(double lr, int64_t first_cycle, int64_t growth = 1, double least = 0);
 
 struct OneCycle {
-  double rising = 0.3;     // share of the updates
-  double start = 1.0 / 25; // of the highest rate
-  double end = 1e-4;       // of the start
-  bool cosine = true;      // else linear
+  double rising = 0.3;      // share of the updates
+  double start = 1.0 / 25;  // of the highest rate
+  double end = 1e-4;        // of the start
+  bool cosine = true;       // else linear
 };
 // Up to `highest` and down again: Smith and Topin 2018, "Super-Convergence".
 Schedule one_cycle(double highest, int64_t updates, const OneCycle& options = {});
-// Between two rates, linearly: `up` updates up, `down` down (0: as many as up). Each cycle's height is `shrink` times that of the one before.
-// Smith 2017, "Cyclical Learning Rates for Training Neural Networks".
+// Between two rates, linearly: `up` updates up, `down` down (0: as many as up). Each cycle's height is `shrink` times
+// that of the one before. Smith 2017, "Cyclical Learning Rates for Training Neural Networks".
 Schedule cyclical(double lowest, double highest, int64_t up, int64_t down = 0, double shrink = 1);
 
-// `then`, from its own first update on, behind a line over `updates` from `from` times its first rate to the whole of it.
+// `then`, from its own first update on, behind a line over `updates` from `from` times its first rate to the whole of
+// it.
 Schedule warmup(int64_t updates, Schedule then, double from = 0);
 // One after the other: each part for its number of updates, counted from 1 in each; the last one goes on.
 Schedule sequence(std::vector<std::pair<Schedule, int64_t>> parts);

@@ -27,7 +27,9 @@ Shape parameter_shape(const char* who, std::span<const int64_t> sizes) {
     if (size < 0) throw ValueError(fmt::format("[{}] a size of ({}) is negative", who, fmt::join(sizes, ", ")));
     fits = fits && !__builtin_mul_overflow(elements, size, &elements) && elements <= most_elements;
   }
-  if (!fits) throw ValueError(fmt::format("[{}] a parameter ({}) would have more than 2^40 elements", who, fmt::join(sizes, ", ")));
+  if (!fits)
+    throw ValueError(
+        fmt::format("[{}] a parameter ({}) would have more than 2^40 elements", who, fmt::join(sizes, ", ")));
   return Shape(sizes);
 }
 

@@ -12,10 +12,10 @@
 
 namespace heddle::nn {
 
-constexpr int64_t most_size = (int64_t{1} << 31) - 1;    // of one size
-constexpr int64_t most_elements = int64_t{1} << 40;      // of one parameter
-constexpr int64_t most_layers = 10'000;                  // and blocks, of one model
-constexpr int64_t most_rows = int64_t{1} << 20;          // of a batch that a list on the host has an entry for each of
+constexpr int64_t most_size = (int64_t{1} << 31) - 1;  // of one size
+constexpr int64_t most_elements = int64_t{1} << 40;    // of one parameter
+constexpr int64_t most_layers = 10'000;                // and blocks, of one model
+constexpr int64_t most_rows = int64_t{1} << 20;        // of a batch that a list on the host has an entry for each of
 
 // `value` unless it is outside of [least, most]: "[Vit] width is -1; expected 1 to 2147483647".
 int64_t checked_size(const char* who, const char* what, int64_t value, int64_t most = most_size, int64_t least = 1);

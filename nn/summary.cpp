@@ -54,7 +54,8 @@ double backward_flops_of_body(const Node& loop, const Tracks& tracks) {
   const auto pass = [&] {
     for (size_t i = body.args.size(); i < body.order.size(); ++i) {
       const Node& node = *body.order[i];
-      flows[i] = is_float(node.dtype) && std::ranges::any_of(node.inputs, [&](const NodePtr& input) { return flows[at(input)]; });
+      flows[i] = is_float(node.dtype) &&
+                 std::ranges::any_of(node.inputs, [&](const NodePtr& input) { return flows[at(input)]; });
     }
   };
   const auto carries = static_cast<size_t>(LoopShape::of(loop).carries);
@@ -72,7 +73,8 @@ double backward_flops_of_body(const Node& loop, const Tracks& tracks) {
 }
 
 double backward_flops_of(const Node& node, const Tracks& tracks) {
-  if (node.op == &ops::loop_op) return backward_flops_of_body(node, tracks) * static_cast<double>(LoopShape::of(node).length);
+  if (node.op == &ops::loop_op)
+    return backward_flops_of_body(node, tracks) * static_cast<double>(LoopShape::of(node).length);
   const double forward = flops_of(node);
   if (forward == 0) return 0;
   if (node.op != &ops::attention_op) return forward * (tracks(0) + tracks(1));
@@ -86,7 +88,8 @@ uint64_t bytes_of(const Node& node) { return static_cast<uint64_t>(node.shape.nu
 // What a view shows.
 const NodePtr& base_of(const NodePtr& node) {
   const NodePtr* base = &node;
-  while ((*base)->inputs.size() == 1 && (*base)->op->kind == OpKind::movement && (*base)->op != &ops::pad_op) base = &(*base)->inputs[0];
+  while ((*base)->inputs.size() == 1 && (*base)->op->kind == OpKind::movement && (*base)->op != &ops::pad_op)
+    base = &(*base)->inputs[0];
   return *base;
 }
 
@@ -113,7 +116,9 @@ class Recorder {
       row->backward_flops += backward_flops_of(*node, [&](size_t input) { return node->inputs[input]->tracks; });
       return true;
     };
-    if (claims(root)) post_order(root, claims, [](const Node&) { return true; }, [&](const NodePtr& node) { alive_.push_back(node); });
+    if (claims(root))
+      post_order(
+          root, claims, [](const Node&) { return true; }, [&](const NodePtr& node) { alive_.push_back(node); });
   }
 
   bool knows(const NodePtr& node) const { return owners_.contains(node.get()); }
@@ -122,8 +127,10 @@ class Recorder {
  private:
   void listen(const std::string& path, Module& module) {
     SummaryRow& row = rows[path];
-    hooks_.emplace_back(module, module.register_forward_pre_hook([this, &row](Module&, const Tensor& x) { return enter(row, x); }));
-    hooks_.emplace_back(module, module.register_forward_hook([this, &row](Module&, const Tensor&, const Tensor& y) { return leave(row, y); }));
+    hooks_.emplace_back(
+        module, module.register_forward_pre_hook([this, &row](Module&, const Tensor& x) { return enter(row, x); }));
+    hooks_.emplace_back(module, module.register_forward_hook(
+                                    [this, &row](Module&, const Tensor&, const Tensor& y) { return leave(row, y); }));
   }
   Tensor enter(SummaryRow& row, const Tensor& x) {
     claim(x.node(), calls_.empty() ? nullptr : calls_.back());
@@ -136,7 +143,8 @@ class Recorder {
     ++row.calls;
     row.output = y.shape();
     const NodePtr& base = base_of(y.node());
-    if (owner(base) == &row && base->op->kind != OpKind::leaf && base->op->kind != OpKind::constant) row.output_bytes += bytes_of(*base);
+    if (owner(base) == &row && base->op->kind != OpKind::leaf && base->op->kind != OpKind::constant)
+      row.output_bytes += bytes_of(*base);
     return {};
   }
 
@@ -154,7 +162,8 @@ void count_kept(const Recorder& recorder, const Tensor& result, const std::vecto
   const auto keep = [&](const NodePtr& node) {
     const NodePtr& base = base_of(node);
     SummaryRow* row = recorder.knows(base) ? recorder.owner(base) : nullptr;
-    if (row == nullptr || base->has_value() || base->op->kind == OpKind::constant || base->op->kind == OpKind::leaf) return;
+    if (row == nullptr || base->has_value() || base->op->kind == OpKind::constant || base->op->kind == OpKind::leaf)
+      return;
     if (kept.insert(base.get()).second) row->kept_bytes += bytes_of(*base);
   };
   const auto enter = [&](const NodePtr& node) {
@@ -164,10 +173,13 @@ void count_kept(const Recorder& recorder, const Tensor& result, const std::vecto
   // A loop's gradient asks the loop itself for what it stacks.
   const auto leave = [&](const NodePtr& node) {
     if (node->op != &ops::loop_result_op || !recorder.knows(node->inputs[0])) return;
-    if (SummaryRow* row = recorder.owner(node->inputs[0]); row != nullptr && kept.insert(node.get()).second) row->kept_bytes += bytes_of(*node);
+    if (SummaryRow* row = recorder.owner(node->inputs[0]); row != nullptr && kept.insert(node.get()).second)
+      row->kept_bytes += bytes_of(*node);
   };
   for (const Tensor& gradient : gradients) {
-    if (gradient.defined() && enter(gradient.node())) post_order(gradient.node(), enter, [](const Node&) { return true; }, leave);
+    if (gradient.defined() && enter(gradient.node()))
+      post_order(
+          gradient.node(), enter, [](const Node&) { return true; }, leave);
   }
 }
 
@@ -203,7 +215,8 @@ class Rows {
   int64_t own_parameters(const Module& module) {
     int64_t count = 0;
     for (const auto& [name, parameter] : module.named_parameters()) {
-      if (name.find('.') == std::string::npos && seen_.insert(parameter.impl().get()).second) count += parameter.numel();
+      if (name.find('.') == std::string::npos && seen_.insert(parameter.impl().get()).second)
+        count += parameter.numel();
     }
     return count;
   }
@@ -217,12 +230,16 @@ std::string amount(double value, const char* unit) {
   static constexpr const char* prefixes[] = {"", "k", "M", "G", "T"};
   size_t at = 0;
   for (; value >= 1000 && at + 1 < std::size(prefixes); ++at) value /= 1000;
-  return value == 0 ? "" : at == 0 ? fmt::format("{:.0f} {}", value, unit) : fmt::format("{:.4g} {}{}", value, prefixes[at], unit);
+  return value == 0 ? ""
+         : at == 0  ? fmt::format("{:.0f} {}", value, unit)
+                    : fmt::format("{:.4g} {}{}", value, prefixes[at], unit);
 }
 
 std::string line(size_t width, const SummaryRow& row, const std::string& output) {
-  return fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", row.path, width, row.kind, output, row.parameters == 0 ? "" : fmt::format("{}", row.parameters), amount(row.flops, "flop"),
-                     amount(row.backward_flops, "flop"), amount(static_cast<double>(row.output_bytes), "B"), amount(static_cast<double>(row.kept_bytes), "B"));
+  return fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", row.path, width, row.kind, output,
+                     row.parameters == 0 ? "" : fmt::format("{}", row.parameters), amount(row.flops, "flop"),
+                     amount(row.backward_flops, "flop"), amount(static_cast<double>(row.output_bytes), "B"),
+                     amount(static_cast<double>(row.kept_bytes), "B"));
 }
 
 }  // namespace
@@ -259,18 +276,28 @@ std::unique_ptr<DeviceContext> blank_device() {
   Caps caps = NullDevice::null_caps();
   caps.memory_bytes = 0;
   caps.max_binding_bytes = caps.max_allocation_bytes = uint64_t{1} << 62;
-  return std::make_unique<DeviceContext>(std::make_unique<NullDevice>(caps), DeviceInfo{.id = "null:0", .backend = "null", .available = true, .caps = caps});
+  return std::make_unique<DeviceContext>(
+      std::make_unique<NullDevice>(caps),
+      DeviceInfo{.id = "null:0", .backend = "null", .available = true, .caps = caps});
 }
 
 std::string Summary::str() const {
   size_t width = 5;
   for (const SummaryRow& row : rows) width = std::max(width, row.path.size());
-  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind", "output", "parameters", "forward", "backward", "bytes", "kept");
+  std::string text = fmt::format("{:<{}}  {:<14}  {:<20}{:>14}{:>14}{:>14}{:>12}{:>12}\n", "layer", width, "kind",
+                                 "output", "parameters", "forward", "backward", "bytes", "kept");
   for (const SummaryRow& row : rows) {
     if (row.parameters == 0 && row.flops == 0 && row.output_bytes == 0 && row.kept_bytes == 0) continue;
     text += line(width, row, row.calls == 0 ? "" : row.output.str());
   }
-  text += line(width, {.path = "total", .parameters = parameters, .flops = flops, .backward_flops = backward_flops, .output_bytes = output_bytes, .kept_bytes = kept_bytes}, "");
+  text += line(width,
+               {.path = "total",
+                .parameters = parameters,
+                .flops = flops,
+                .backward_flops = backward_flops,
+                .output_bytes = output_bytes,
+                .kept_bytes = kept_bytes},
+               "");
   if (trained != parameters) text += fmt::format("{} of {} parameters are trained\n", trained, parameters);
   return text;
 }

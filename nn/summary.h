@@ -1,16 +1,21 @@
-// Summary: what a network is made of and what a call of it costs, read off the graph that the call records. Nothing is computed.
+// Summary: what a network is made of and what a call of it costs, read off the graph that the call records. Nothing is
+// computed.
 //
 //   std::cout << nn::summarize(model, zeros({1, 3, 224, 224})).str();
 //
-// Purpose: one row for each module, in the order of registration: the shape of its result, its parameters, the operations of its own functions, and the bytes of its result and of what
-// the gradient will read. A module's numbers leave out those of its parts; totals are sums of the rows.
-//   forward     operations: 2 for each multiply and add of matrix products, convolutions and attention (a causal one counted whole), as PyTorch's FlopCounterMode; other functions count nothing
-//   backward    those of the gradients that the recorded graph has: as many again for each operand that a gradient flows into; of attention five products for its two, because its gradient
+// Purpose: one row for each module, in the order of registration: the shape of its result, its parameters, the
+// operations of its own functions, and the bytes of its result and of what the gradient will read. A module's numbers
+// leave out those of its parts; totals are sums of the rows.
+//   forward     operations: 2 for each multiply and add of matrix products, convolutions and attention (a causal one
+//   counted whole), as PyTorch's FlopCounterMode; other functions count nothing backward    those of the gradients that
+//   the recorded graph has: as many again for each operand that a gradient flows into; of attention five products for
+//   its two, because its gradient
 //               computes the weights again
 //   bytes       of the results that the module's own functions compute
-//   kept        bytes of what its functions compute that the gradient of the parameters reads, before the planner has any of it computed again (`heddle plan` shows what is left)
-// Invariants: parameters and buffers are as before, as is the default generator. Parameters that several modules share count for the first one.
-// Errors: those of the module. Thread safety: as the module.
+//   kept        bytes of what its functions compute that the gradient of the parameters reads, before the planner has
+//   any of it computed again (`heddle plan` shows what is left)
+// Invariants: parameters and buffers are as before, as is the default generator. Parameters that several modules share
+// count for the first one. Errors: those of the module. Thread safety: as the module.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +51,8 @@ struct Summary {
 Summary summarize(Module& module, const std::function<Tensor()>& forward);
 Summary summarize(Module& module, const Tensor& input);
 
-// A null device without limits, on which networks of any size can be made under an init::SkipScope; it outlives what lies on it.
+// A null device without limits, on which networks of any size can be made under an init::SkipScope; it outlives what
+// lies on it.
 std::unique_ptr<DeviceContext> blank_device();
 
 }  // namespace heddle::nn

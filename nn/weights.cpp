@@ -11,7 +11,9 @@
 namespace heddle::nn {
 namespace {
 
-bool fits(const std::string& name, const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; }
+bool fits(const std::string& name, const std::string& pattern) {
+  return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0;
+}
 
 int64_t set_trained(const Module& module, const std::string& pattern, bool on) {
   int64_t count = 0;
@@ -22,7 +24,9 @@ int64_t set_trained(const Module& module, const std::string& pattern, bool on) {
     parameter.set_requires_grad(on);
     ++count;
   }
-  if (count == 0) throw ValueError(fmt::format("[{}] no parameter of {} fits '{}'; there are {}", on ? "unfreeze" : "freeze", module.kind(), pattern, fmt::join(names, ", ")));
+  if (count == 0)
+    throw ValueError(fmt::format("[{}] no parameter of {} fits '{}'; there are {}", on ? "unfreeze" : "freeze",
+                                 module.kind(), pattern, fmt::join(names, ", ")));
   return count;
 }
 
@@ -30,7 +34,8 @@ std::string form(const Tensor& tensor) { return fmt::format("{} {}", tensor.shap
 
 // Projections of a block of GPT-2, which Hugging Face keeps as (in, out).
 bool is_projection(const std::string& name) {
-  static constexpr std::string_view all[] = {"attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight", "mlp.c_proj.weight"};
+  static constexpr std::string_view all[] = {"attn.c_attn.weight", "attn.c_proj.weight", "mlp.c_fc.weight",
+                                             "mlp.c_proj.weight"};
   return name.starts_with("h.") && std::ranges::any_of(all, [&](std::string_view end) { return name.ends_with(end); });
 }
 
@@ -42,7 +47,8 @@ bool in_by_out(const StateDict& state) {
     if (!name.ends_with("attn.c_attn.weight")) continue;
     if (tensor.rank() == 2 && tensor.dim(1) == 3 * tensor.dim(0)) return true;
     if (tensor.rank() == 2 && tensor.dim(0) == 3 * tensor.dim(1)) return false;
-    throw ShapeError(fmt::format("[from_gpt2] {} is {}; expected (width, 3 width) or (3 width, width)", name, tensor.shape().str()));
+    throw ShapeError(
+        fmt::format("[from_gpt2] {} is {}; expected (width, 3 width) or (3 width, width)", name, tensor.shape().str()));
   }
   return false;
 }

@@ -16,9 +16,9 @@
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
+#include "bench/suites.h"
 #include "core/inspect/profile.h"
 #include "core/inspect/saved_launch.h"
-#include "bench/suites.h"
 #include "tools/bench_report.h"
 #include "tools/interrupt.h"
 #endif
@@ -47,12 +47,14 @@ std::vector<bench::Case> cases_of(const BenchOptions& o) {
     });
     return cases;
   }
-  if (o.cases.empty() && std::find(o.families.begin(), o.families.end(), "kernel") != o.families.end()) throw ValueError("[bench] kernel needs --cases with the id that a verbose line printed");
+  if (o.cases.empty() && std::find(o.families.begin(), o.families.end(), "kernel") != o.families.end())
+    throw ValueError("[bench] kernel needs --cases with the id that a verbose line printed");
   if (o.families.empty()) throw ValueError("[bench] name a family or a --suite; see heddle bench --help");
   for (const std::string& name : o.families) {
     const bench::Family& family = bench::find_family(name);
     for (const std::string& dtype : o.dtypes) {
-      for (const std::string& text : o.cases.empty() ? family.standard : o.cases) cases.push_back(bench::make_case(family, text, parse_dtype(dtype)));
+      for (const std::string& text : o.cases.empty() ? family.standard : o.cases)
+        cases.push_back(bench::make_case(family, text, parse_dtype(dtype)));
     }
   }
   return cases;
@@ -68,7 +70,8 @@ std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names, 
       continue;
     }
     for (const DeviceInfo& info : Registry::instance().devices()) {
-      if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null) devices.push_back(&device(info.id));
+      if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null)
+        devices.push_back(&device(info.id));
     }
   }
   return devices;
@@ -76,8 +79,14 @@ std::vector<DeviceContext*> open_devices(const std::vector<std::string>& names, 
 
 void list(const std::vector<bench::Case>& cases, bool json) {
   for (const bench::Case& c : cases) {
-    if (json) print_json({{"bench", c.family}, {"case", c.name}, {"dtype", std::string(name_of(c.dtype))}, {"flops", c.flops}, {"bytes", c.bytes}});
-    else fmt::print("{} {} {}\n", c.family, c.name, name_of(c.dtype));
+    if (json)
+      print_json({{"bench", c.family},
+                  {"case", c.name},
+                  {"dtype", std::string(name_of(c.dtype))},
+                  {"flops", c.flops},
+                  {"bytes", c.bytes}});
+    else
+      fmt::print("{} {} {}\n", c.family, c.name, name_of(c.dtype));
   }
 }
 
@@ -86,20 +95,23 @@ void show_kernels(const bench::Case& c, DeviceContext& device) {
   const bench::Workload workload = c.make({device, {}});
   const auto evaluate = [&] {
     const std::vector<Tensor> results = workload.run();
-    if (results.empty()) eval_pending();
-    else eval(std::span<const Tensor>(results));
+    if (results.empty())
+      eval_pending();
+    else
+      eval(std::span<const Tensor>(results));
   };
   evaluate();
   Profiler profiler;
   for (int i = 0; i < 3; ++i) evaluate();
   for (const KernelRow& row : profiler.stop().rows()) {
-    print_error("  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6, row.facts.name,
-               row.facts.source == 0 ? "" : repeat_command(row.facts.launch, device.id()));
+    print_error("  {:9.1f} us x {:<3} {:8.3f} MB  {}  {}\n", row.median * 1e6, row.count / 3, row.facts.bytes() * 1e-6,
+                row.facts.name, row.facts.source == 0 ? "" : repeat_command(row.facts.launch, device.id()));
   }
 }
 
 // One case that fails is an error; in a suite it is a line, and the others are measured.
-bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds, const bench::Options& options, const BenchOptions& o, std::vector<bench::Row>& rows) {
+bool measure(const bench::Case& c, DeviceContext& device, bench::Bounds& bounds, const bench::Options& options,
+             const BenchOptions& o, std::vector<bench::Row>& rows) {
   try {
     rows.push_back(bench::measure_case(c, device, bounds, options));
     report_row(rows.back(), o.json);
@@ -123,11 +135,23 @@ int run_shapes(const BenchOptions& o) {
     uint64_t late = 0;
     const std::vector<bench::ShapeStep> steps = bench::run_shapes(o.shapes, *device, [&](const bench::ShapeStep& s) {
       if (!o.json) {
-        fmt::print("{:>3}  length {:>5}  compiled {:>3}  plans {:>2}  kernels {:>4}  {:>9.2f} ms  planning {:>7.2f} ms  memory {:>8.2f} MB  loss {:.4f}\n", s.number, s.length, s.compiled,
-                   s.planned, s.kernels, 1e3 * s.seconds, 1e3 * s.planning_seconds, static_cast<double>(s.live_bytes) * 1e-6, s.loss);
+        fmt::print(
+            "{:>3}  length {:>5}  compiled {:>3}  plans {:>2}  kernels {:>4}  {:>9.2f} ms  planning {:>7.2f} ms  "
+            "memory {:>8.2f} MB  loss {:.4f}\n",
+            s.number, s.length, s.compiled, s.planned, s.kernels, 1e3 * s.seconds, 1e3 * s.planning_seconds,
+            static_cast<double>(s.live_bytes) * 1e-6, s.loss);
       } else {
-        print_json({{"bench", "shapes"}, {"device", device->id()}, {"number", s.number}, {"length", s.length}, {"compiled", s.compiled}, {"plans", s.planned}, {"kernels", s.kernels},
-                    {"seconds", s.seconds}, {"planning_seconds", s.planning_seconds}, {"live_bytes", s.live_bytes}, {"loss", s.loss}});
+        print_json({{"bench", "shapes"},
+                    {"device", device->id()},
+                    {"number", s.number},
+                    {"length", s.length},
+                    {"compiled", s.compiled},
+                    {"plans", s.planned},
+                    {"kernels", s.kernels},
+                    {"seconds", s.seconds},
+                    {"planning_seconds", s.planning_seconds},
+                    {"live_bytes", s.live_bytes},
+                    {"loss", s.loss}});
       }
     });
     for (const bench::ShapeStep& s : steps) late += s.number > 3 ? s.compiled : 0;
@@ -139,7 +163,8 @@ int run_shapes(const BenchOptions& o) {
 int run(const BenchOptions& o) {
   if (o.repetitions < 10) throw ValueError(fmt::format("[bench] {} repetitions, expected at least 10", o.repetitions));
   if (o.families == std::vector<std::string>{"shapes"}) return run_shapes(o);
-  if (dynamic_shapes() == DynamicShapes::automatic) set_dynamic_shapes(DynamicShapes::never);  // a case is measured as a program of its own would run it
+  if (dynamic_shapes() == DynamicShapes::automatic)
+    set_dynamic_shapes(DynamicShapes::never);  // a case is measured as a program of its own would run it
   bench::check_peers(o.peers);
   const std::vector<bench::Case> cases = cases_of(o);
   if (o.list) {
@@ -163,7 +188,8 @@ int run(const BenchOptions& o) {
   std::vector<bench::Row> rows;
   bool complete = true;
   std::vector<bench::Roofs> roofs;
-  const bool computes = std::none_of(cases.begin(), cases.end(), [](const bench::Case& c) { return static_cast<bool>(c.host); });
+  const bool computes =
+      std::none_of(cases.begin(), cases.end(), [](const bench::Case& c) { return static_cast<bool>(c.host); });
   const InterruptScope on_interrupt;
   for (DeviceContext* device : open_devices(o.devices, computes)) {
     bench::Bounds bounds(*device);
@@ -176,7 +202,8 @@ int run(const BenchOptions& o) {
       complete &= measure(c, *device, bounds, options, o, rows);
     }
     if (!o.plot.empty() && !rows.empty()) {
-      roofs.push_back({fmt::format("{}", device->id()), bounds.rate(bench::Bound::compute, options.timing), bounds.rate(bench::Bound::copy, options.timing),
+      roofs.push_back({fmt::format("{}", device->id()), bounds.rate(bench::Bound::compute, options.timing),
+                       bounds.rate(bench::Bound::copy, options.timing),
                        bounds.rate(bench::Bound::read, options.timing)});
     }
   }
@@ -193,12 +220,18 @@ int run(const BenchOptions& o) {
 
 std::string families_text() {
   std::vector<std::string> lines;
-  for (const bench::Family& family : bench::families()) lines.push_back(fmt::format("{} ({})", family.name, family.form));
-  return fmt::format("Any of: {}; shapes (a GPT over random sequence lengths: kernels compiled for each)", fmt::join(lines, "; "));
+  for (const bench::Family& family : bench::families())
+    lines.push_back(fmt::format("{} ({})", family.name, family.form));
+  return fmt::format("Any of: {}; shapes (a GPT over random sequence lengths: kernels compiled for each)",
+                     fmt::join(lines, "; "));
 }
-std::string suites_text() { return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", ")); }
+std::string suites_text() {
+  return fmt::format("Cases and goals by name instead: {}", fmt::join(bench::suite_names(), ", "));
+}
 #else
-int run(const BenchOptions&) { throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
+int run(const BenchOptions&) {
+  throw ValueError("[bench] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON");
+}
 std::string families_text() { return "None in this build"; }
 std::string suites_text() { return "None in this build"; }
 #endif
@@ -206,31 +239,45 @@ std::string suites_text() { return "None in this build"; }
 }  // namespace
 
 void add_bench(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("bench", "Measure kernels, beside other libraries and the machine's bounds");
+  CLI::App* command =
+      cli.app.add_subcommand("bench", "Measure kernels, beside other libraries and the machine's bounds");
   auto options = std::make_shared<BenchOptions>();
   BenchOptions& o = *options;
   o.dtypes = {"f32"};
   command->add_option("family", o.families, families_text());
   command->add_option("--cases", o.cases, "Sizes, separated by commas; default: a standard list")->delimiter(',');
   command->add_option("--suite", o.suite, suites_text());
-  command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")->delimiter(',')->capture_default_str();
-  command->add_option("--peers", o.peers, "Libraries to compare with, separated by commas: onednn, openblas, clblast, cublas (cuda devices)")->delimiter(',');
+  command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--peers", o.peers,
+                   "Libraries to compare with, separated by commas: onednn, openblas, clblast, cublas (cuda devices)")
+      ->delimiter(',');
   command->add_option("--repetitions", o.repetitions, "At least 10; medians are printed")->capture_default_str();
-  command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")->delimiter(',');
+  command
+      ->add_option("--device", o.devices,
+                   "Device, e.g. vulkan:0, several separated by commas, or all; default: as everywhere")
+      ->delimiter(',');
   command->add_flag("--compare-tuning", o.compare_tuning, "Measure tuned values against the defaults, in turns");
-  command->add_option("--compare", o.compare, "Rows of an earlier run (the file that --json wrote): print base / now for each, worst and geometric mean");
+  command->add_option(
+      "--compare", o.compare,
+      "Rows of an earlier run (the file that --json wrote): print base / now for each, worst and geometric mean");
   command->add_option("--plot", o.plot, "Write a roofline of all rows to this SVG file");
   command->add_flag("--loop", o.loop, "Time the loop that records each step anew, not the replayed step");
-  command->add_flag("--verbose", o.verbose, "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
+  command->add_flag("--verbose", o.verbose,
+                    "Also print the kernels of each case, with the command that repeats each alone (on stderr)");
   command->add_flag("--list", o.list, "Print the cases and measure nothing");
   command->add_option("--lengths", o.shapes.lengths, "shapes: how many random sequence lengths")->capture_default_str();
   command->add_option("--shortest", o.shapes.shortest, "shapes: the shortest")->capture_default_str();
   command->add_option("--longest", o.shapes.longest, "shapes: the longest")->capture_default_str();
   command->add_option("--model", o.shapes.model, "shapes: gpt (a training step) or gpt-forward")->capture_default_str();
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end it after the case under way, with what was measured; a second one of either ends at once.\n"
-                  "Example:\n  heddle bench matmul softmax --peers onednn --json\n  heddle bench --suite all --json > base.json"
-                  "\n  heddle bench --suite all --compare base.json");
+  command->footer(
+      "Ctrl-C (exit code 130) and SIGTERM (143) end it after the case under way, with what was measured; a second one "
+      "of either ends at once.\n"
+      "Example:\n  heddle bench matmul softmax --peers onednn --json\n  heddle bench --suite all --json > base.json"
+      "\n  heddle bench --suite all --compare base.json");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

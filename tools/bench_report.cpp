@@ -20,7 +20,11 @@ Json json_of(const bench::Spread& s) { return {{"median", s.median}, {"low", s.l
 Json json_of(const bench::Row& row) {
   Json peers = Json::array();
   for (const bench::PeerFigure& p : row.peers) {
-    peers.push_back({{"peer", p.peer}, {"seconds", p.seconds.median}, {"ratio", p.ratio.median}, {"ratio_low", p.ratio.low}, {"ratio_high", p.ratio.high}});
+    peers.push_back({{"peer", p.peer},
+                     {"seconds", p.seconds.median},
+                     {"ratio", p.ratio.median},
+                     {"ratio_low", p.ratio.low},
+                     {"ratio_high", p.ratio.high}});
   }
   const bool bounded = row.bound != bench::Bound::none;
   Json json = {{"bench", row.family},
@@ -50,22 +54,30 @@ Json json_of(const bench::Row& row) {
   return json;
 }
 
-std::string time_text(double seconds) { return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3); }
+std::string time_text(double seconds) {
+  return seconds < 1e-3 ? fmt::format("{:.1f} us", seconds * 1e6) : fmt::format("{:.2f} ms", seconds * 1e3);
+}
 
 std::string text_of(const bench::Row& row) {
   if (row.host) {
-    return fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10.3f} us of host time [{:.3f} {:.3f}]", row.family, row.name, name_of(row.dtype), row.device,
-                       row.seconds.median * 1e6, row.seconds.low * 1e6, row.seconds.high * 1e6);
+    return fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10.3f} us of host time [{:.3f} {:.3f}]", row.family, row.name,
+                       name_of(row.dtype), row.device, row.seconds.median * 1e6, row.seconds.low * 1e6,
+                       row.seconds.high * 1e6);
   }
   const double half = row.seconds.median > 0 ? (row.seconds.high - row.seconds.low) / row.seconds.median * 50 : 0;
-  std::string text = fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10} +-{:<2.0f}% {:>7.1f} GFLOP/s {:>6.1f} GB/s", row.family, row.name, name_of(row.dtype), row.device,
-                                 time_text(row.seconds.median), half, row.gflops(), row.gbytes());
-  if (row.bound != bench::Bound::none) text += fmt::format("  {:.2f} of {}", row.fraction.median, bench::name_of(row.bound));
+  std::string text =
+      fmt::format("{:<11} {:<20} {:<4} {:<8} {:>10} +-{:<2.0f}% {:>7.1f} GFLOP/s {:>6.1f} GB/s", row.family, row.name,
+                  name_of(row.dtype), row.device, time_text(row.seconds.median), half, row.gflops(), row.gbytes());
+  if (row.bound != bench::Bound::none)
+    text += fmt::format("  {:.2f} of {}", row.fraction.median, bench::name_of(row.bound));
   for (const bench::PeerFigure& p : row.peers) {
-    text += fmt::format("  {} {} ratio {:.2f} [{:.2f} {:.2f}]", p.peer, time_text(p.seconds.median), p.ratio.median, p.ratio.low, p.ratio.high);
+    text += fmt::format("  {} {} ratio {:.2f} [{:.2f} {:.2f}]", p.peer, time_text(p.seconds.median), p.ratio.median,
+                        p.ratio.low, p.ratio.high);
   }
   if (row.tuned_over_default) {
-    text += row.tuned_same ? "  tuned: the default" : fmt::format("  tuned/default {:.2f} [{:.2f} {:.2f}]", row.tuned_over_default->median, row.tuned_over_default->low, row.tuned_over_default->high);
+    text += row.tuned_same ? "  tuned: the default"
+                           : fmt::format("  tuned/default {:.2f} [{:.2f} {:.2f}]", row.tuned_over_default->median,
+                                         row.tuned_over_default->low, row.tuned_over_default->high);
   }
   return text;
 }
@@ -79,7 +91,12 @@ void report_row(const bench::Row& row, bool json) {
 }
 
 void report_missing_row(const bench::Case& c, std::string_view device, std::string_view why, bool json) {
-  if (json) print_json({{"bench", c.family}, {"case", c.name}, {"dtype", std::string(name_of(c.dtype))}, {"device", device}, {"error", why}});
+  if (json)
+    print_json({{"bench", c.family},
+                {"case", c.name},
+                {"dtype", std::string(name_of(c.dtype))},
+                {"device", device},
+                {"error", why}});
 }
 
 namespace {
@@ -99,7 +116,9 @@ BaseRows read_base(const std::string& path) {
     if (line.empty()) continue;
     const Json row = Json::parse(line, nullptr, false);
     if (!row.is_object()) throw IoError(fmt::format("[bench] {}:{}: no line of heddle bench --json", path, number));
-    const auto text = [&](const char* key) { return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string(); };
+    const auto text = [&](const char* key) {
+      return row.contains(key) && row[key].is_string() ? row[key].get<std::string>() : std::string();
+    };
     if (!row.contains("seconds") || !row["seconds"].is_number()) continue;
     rows[key_of(text("bench"), text("case"), text("dtype"), text("device"))] = row["seconds"].get<double>();
   }
@@ -110,7 +129,9 @@ void report_comparison(const BaseRows& base, const std::vector<bench::Row>& rows
   std::vector<double> ratios;
   std::string worst;
   double least = 0;
-  if (!json) fmt::print("\n{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7}\n", "family", "case", "", "device", "base", "now", "ratio");
+  if (!json)
+    fmt::print("\n{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7}\n", "family", "case", "", "device", "base", "now",
+               "ratio");
   for (const bench::Row& row : rows) {
     const std::string key = key_of(row.family, row.name, name_of(row.dtype), row.device);
     const auto found = base.find(key);
@@ -122,22 +143,35 @@ void report_comparison(const BaseRows& base, const std::vector<bench::Row>& rows
     }
     ratios.push_back(ratio);
     if (json) {
-      print_json({{"compare", row.family}, {"case", row.name}, {"dtype", std::string(name_of(row.dtype))}, {"device", row.device}, {"base_seconds", found->second},
-                  {"seconds", row.seconds.median}, {"ratio", ratio}});
+      print_json({{"compare", row.family},
+                  {"case", row.name},
+                  {"dtype", std::string(name_of(row.dtype))},
+                  {"device", row.device},
+                  {"base_seconds", found->second},
+                  {"seconds", row.seconds.median},
+                  {"ratio", ratio}});
     } else {
-      fmt::print("{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7.3f}\n", row.family, row.name, name_of(row.dtype), row.device, time_text(found->second),
-                 time_text(row.seconds.median), ratio);
+      fmt::print("{:<11} {:<28} {:<4} {:<10} {:>11} {:>11} {:>7.3f}\n", row.family, row.name, name_of(row.dtype),
+                 row.device, time_text(found->second), time_text(row.seconds.median), ratio);
     }
   }
   const size_t only_base = base.size() - ratios.size(), only_now = rows.size() - ratios.size();
   const double mean = bench::geometric_mean(ratios);
   if (json) {
-    print_json({{"compare", "all"}, {"rows", ratios.size()}, {"worst", least}, {"worst_case", worst}, {"geometric_mean", mean}, {"only_base", only_base}, {"only_now", only_now}});
+    print_json({{"compare", "all"},
+                {"rows", ratios.size()},
+                {"worst", least},
+                {"worst_case", worst},
+                {"geometric_mean", mean},
+                {"only_base", only_base},
+                {"only_now", only_now}});
   } else if (ratios.empty()) {
     fmt::print("no row of this run is in the base\n");
   } else {
-    fmt::print("seconds of the base / seconds now, {} rows: worst {:.3f} ({}), geometric mean {:.3f}; {} rows only in the base, {} only now\n", ratios.size(), least,
-               worst, mean, only_base, only_now);
+    fmt::print(
+        "seconds of the base / seconds now, {} rows: worst {:.3f} ({}), geometric mean {:.3f}; {} rows only in the "
+        "base, {} only now\n",
+        ratios.size(), least, worst, mean, only_base, only_now);
   }
   std::fflush(stdout);
 }
@@ -147,11 +181,20 @@ void report_verdicts(std::string_view suite, const std::vector<bench::Row>& rows
   if (!json && !verdicts.empty()) fmt::print("\n{:<66} {:>8} {:>8}\n", "goal", "value", "limit");
   for (const bench::Verdict& v : verdicts) {
     if (json) {
-      print_json({{"goal", v.goal->what}, {"device", v.goal->device}, {"value", v.value}, {"limit", v.goal->limit}, {"met", v.met}, {"rows", v.rows}, {"cases", v.goal->cases.size()}});
+      print_json({{"goal", v.goal->what},
+                  {"device", v.goal->device},
+                  {"value", v.value},
+                  {"limit", v.goal->limit},
+                  {"met", v.met},
+                  {"rows", v.rows},
+                  {"cases", v.goal->cases.size()}});
       continue;
     }
-    fmt::print("{:<66} {:>8.2f} {:>2}{:>6.2f} {}{}\n", v.goal->what, v.value, v.goal->at_most() ? "<=" : ">=", v.goal->limit, v.met ? "PASS" : "below",
-               static_cast<size_t>(v.rows) < v.goal->cases.size() ? fmt::format(" ({} of {} cases)", v.rows, v.goal->cases.size()) : "");
+    fmt::print("{:<66} {:>8.2f} {:>2}{:>6.2f} {}{}\n", v.goal->what, v.value,
+               v.goal->at_most() ? "<=" : ">=", v.goal->limit, v.met ? "PASS" : "below",
+               static_cast<size_t>(v.rows) < v.goal->cases.size()
+                   ? fmt::format(" ({} of {} cases)", v.rows, v.goal->cases.size())
+                   : "");
   }
   std::fflush(stdout);
 }
@@ -164,8 +207,16 @@ void report_tuning(const std::vector<bench::Row>& rows, bool json) {
   for (const auto& [device, values] : ratios) {
     const double worst = *std::min_element(values.begin(), values.end()), mean = bench::geometric_mean(values);
     const bool met = worst >= 0.97 && mean > 1.0;
-    if (json) print_json({{"goal", "tuned over default"}, {"device", device}, {"worst", worst}, {"geometric_mean", mean}, {"met", met}, {"rows", values.size()}});
-    else fmt::print("\ntuned over default on {}, {} cases: worst {:.3f} (>= 0.97), geometric mean {:.3f} (> 1.0) {}\n", device, values.size(), worst, mean, met ? "PASS" : "below");
+    if (json)
+      print_json({{"goal", "tuned over default"},
+                  {"device", device},
+                  {"worst", worst},
+                  {"geometric_mean", mean},
+                  {"met", met},
+                  {"rows", values.size()}});
+    else
+      fmt::print("\ntuned over default on {}, {} cases: worst {:.3f} (>= 0.97), geometric mean {:.3f} (> 1.0) {}\n",
+                 device, values.size(), worst, mean, met ? "PASS" : "below");
   }
   std::fflush(stdout);
 }

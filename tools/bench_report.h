@@ -1,4 +1,5 @@
-// How `heddle bench` prints: rows, verdicts of a suite, the comparison of tuned values with defaults and with rows of another run; as text or as lines of JSON.
+// How `heddle bench` prints: rows, verdicts of a suite, the comparison of tuned values with defaults and with rows of
+// another run; as text or as lines of JSON.
 //
 // Thread safety: none (standard output).
 #pragma once
@@ -22,9 +23,11 @@ void report_tuning(const std::vector<bench::Row>& rows, bool json);
 
 // Rows of an earlier `heddle bench --json`: seconds by benchmark, case, dtype and device.
 using BaseRows = std::map<std::string, double>;
-// IoError for a file that is missing or has a line that is no JSON object; lines that are no rows (goals, cases that failed) are passed over.
+// IoError for a file that is missing or has a line that is no JSON object; lines that are no rows (goals, cases that
+// failed) are passed over.
 BaseRows read_base(const std::string& path);
-// Seconds of the base / seconds now for each row that both have (above 1: faster now), worst and geometric mean; and how many rows only one of the two has.
+// Seconds of the base / seconds now for each row that both have (above 1: faster now), worst and geometric mean; and
+// how many rows only one of the two has.
 void report_comparison(const BaseRows& base, const std::vector<bench::Row>& rows, bool json);
 
 }  // namespace heddle::tools

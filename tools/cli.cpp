@@ -17,7 +17,10 @@ void add_device_option(CLI::App& command, std::string& device) {
 void add_json_option(CLI::App& command, bool& json) { command.add_flag("--json", json, "Print JSON instead of text"); }
 
 void add_budget_option(CLI::App& command, uint64_t& bytes) {
-  command.add_option("--memory-budget", bytes, "Memory that a training step may hold, e.g. 512MiB: values are computed again where keeping them would take more; 0: no limit")
+  command
+      .add_option("--memory-budget", bytes,
+                  "Memory that a training step may hold, e.g. 512MiB: values are computed again where keeping them "
+                  "would take more; 0: no limit")
       ->transform(CLI::AsSizeValue(true));
 }
 

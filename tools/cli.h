@@ -1,10 +1,10 @@
 // What the subcommands of `heddle` share.
 //
 // Purpose: each tools/<command>.cpp has one function that registers its subcommand with options, help and an example.
-// Exit codes: 0 success, 2 a mistake of the user (bad option or input), 1 an internal fault, another fault of a device, or standard output that could not be written (tools/output.h),
-// 3 out of memory, of a device or of the host, 4 a device was lost or did not answer in time, 5 a driver refused a kernel. Each ends with one line on stderr. 130 interrupted by
-// Ctrl-C, 143 by SIGTERM, after saving.
-// Thread safety: none.
+// Exit codes: 0 success, 2 a mistake of the user (bad option or input), 1 an internal fault, another fault of a device,
+// or standard output that could not be written (tools/output.h), 3 out of memory, of a device or of the host, 4 a
+// device was lost or did not answer in time, 5 a driver refused a kernel. Each ends with one line on stderr. 130
+// interrupted by Ctrl-C, 143 by SIGTERM, after saving. Thread safety: none.
 #pragma once
 
 #include <CLI/CLI.hpp>

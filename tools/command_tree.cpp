@@ -37,9 +37,11 @@ CommandOption option_of(const CLI::Option& option) {
 
 CommandNode node_of(const CLI::App& app, const std::string& path) {
   CommandNode node{path, app.get_name(), app.get_description(), app.get_footer(), {}, {}};
-  for (const CLI::Option* option : app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); })) node.options.push_back(option_of(*option));
+  for (const CLI::Option* option : app.get_options([](const CLI::Option* o) { return !o->get_group().empty(); }))
+    node.options.push_back(option_of(*option));
   std::stable_partition(node.options.begin(), node.options.end(), [](const CommandOption& o) { return o.positional; });
-  for (const CLI::App* child : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); })) node.children.push_back(node_of(*child, path + " " + child->get_name()));
+  for (const CLI::App* child : app.get_subcommands([](const CLI::App* c) { return !c->get_group().empty(); }))
+    node.children.push_back(node_of(*child, path + " " + child->get_name()));
   return node;
 }
 

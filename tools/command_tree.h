@@ -1,4 +1,5 @@
-// The commands of `heddle` with their options, as the parser knows them: what completion scripts and the man page are made from.
+// The commands of `heddle` with their options, as the parser knows them: what completion scripts and the man page are
+// made from.
 //
 // Thread safety: pure.
 #pragma once

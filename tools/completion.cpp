@@ -53,15 +53,20 @@ std::string choice_cases(const Commands& commands, const char* format) {
   for (const CommandNode* c : commands) {
     for (const CommandOption& option : c->options) {
       if (option.positional || option.choices.empty()) continue;
-      for (const std::string& name : option.names) text += fmt::format(fmt::runtime(format), quoted(c->path + " " + name), fmt::join(option.choices, " "));
+      for (const std::string& name : option.names)
+        text += fmt::format(fmt::runtime(format), quoted(c->path + " " + name), fmt::join(option.choices, " "));
     }
   }
   return text;
 }
 
 std::string bash(const Commands& commands) {
-  std::string text = "# Completion of heddle in bash, printed by `heddle completion bash`; source it, or put it into ~/.local/share/bash-completion/completions/heddle.\n";
-  text += "_heddle() {\n  local at= word words=\n  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$at $word\" in\n";
+  std::string text =
+      "# Completion of heddle in bash, printed by `heddle completion bash`; source it, or put it into "
+      "~/.local/share/bash-completion/completions/heddle.\n";
+  text +=
+      "_heddle() {\n  local at= word words=\n  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n    case \"$at "
+      "$word\" in\n";
   text += fmt::format("      {}) at=\"$at $word\" ;;\n    esac\n  done\n", known_paths(commands, "|"));
   text += "  case \"$at ${COMP_WORDS[COMP_CWORD-1]}\" in\n" + choice_cases(commands, "    {}) words='{}' ;;\n");
   text += "    *)\n      case \"$at\" in\n";
@@ -70,36 +75,55 @@ std::string bash(const Commands& commands) {
     for (const Entry& entry : entries_of(*c)) words.push_back(entry.word);
     text += fmt::format("        {}) words='{}' ;;\n", quoted(c->path), fmt::join(words, " "));
   }
-  return text + "      esac ;;\n  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete -o default -F _heddle heddle\n";
+  return text +
+         "      esac ;;\n  esac\n  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n}\ncomplete "
+         "-o default -F _heddle heddle\n";
 }
 
 std::string zsh(const Commands& commands) {
-  std::string text = "#compdef heddle\n# Completion of heddle in zsh, printed by `heddle completion zsh`; put it into a folder of $fpath as _heddle.\n";
-  text += "_heddle() {\n  local at= word\n  local -a entries\n  for word in ${words[2,CURRENT-1]}; do\n    case \"$at $word\" in\n";
+  std::string text =
+      "#compdef heddle\n# Completion of heddle in zsh, printed by `heddle completion zsh`; put it into a folder of "
+      "$fpath as _heddle.\n";
+  text +=
+      "_heddle() {\n  local at= word\n  local -a entries\n  for word in ${words[2,CURRENT-1]}; do\n    case \"$at "
+      "$word\" in\n";
   text += fmt::format("      ({}) at=\"$at $word\" ;;\n    esac\n  done\n", known_paths(commands, "|"));
-  text += "  case \"$at $words[CURRENT-1]\" in\n" + choice_cases(commands, "    ({}) compadd -- {}; return ;;\n") + "  esac\n  case \"$at\" in\n";
+  text += "  case \"$at $words[CURRENT-1]\" in\n" + choice_cases(commands, "    ({}) compadd -- {}; return ;;\n") +
+          "  esac\n  case \"$at\" in\n";
   for (const CommandNode* c : commands) {
     std::vector<std::string> words;
     for (const Entry& entry : entries_of(*c)) words.push_back(quoted(entry.word + ":" + entry.description));
     text += fmt::format("    ({}) entries=({}) ;;\n", quoted(c->path), fmt::join(words, " "));
   }
-  return text + "  esac\n  _describe -o heddle entries || _files\n}\nif [[ $funcstack[1] == _heddle ]]; then _heddle \"$@\"; else compdef _heddle heddle; fi\n";
+  return text +
+         "  esac\n  _describe -o heddle entries || _files\n}\nif [[ $funcstack[1] == _heddle ]]; then _heddle \"$@\"; "
+         "else compdef _heddle heddle; fi\n";
 }
 
 std::string fish(const Commands& commands) {
-  std::string text = "# Completion of heddle in fish, printed by `heddle completion fish`; put it into ~/.config/fish/completions/heddle.fish.\n";
+  std::string text =
+      "# Completion of heddle in fish, printed by `heddle completion fish`; put it into "
+      "~/.config/fish/completions/heddle.fish.\n";
   text += "function __heddle_at\n  set -l at ''\n  for word in (commandline -opc)[2..]\n";
-  text += fmt::format("    contains -- \"$at $word\" {}; and set at \"$at $word\"\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n", known_paths(commands, " "));
+  text += fmt::format(
+      "    contains -- \"$at $word\" {}; and set at \"$at $word\"\n  end\n  test \"$at\" = \"$argv[1]\"\nend\n",
+      known_paths(commands, " "));
   for (const CommandNode* c : commands) {
-    const std::string here = fmt::format("complete -c heddle -n {}", quoted(fmt::format("__heddle_at \"{}\"", c->path)));
-    for (const CommandNode& child : c->children) text += fmt::format("{} -f -a {} -d {}\n", here, child.name, quoted(first_sentence(child.description)));
+    const std::string here =
+        fmt::format("complete -c heddle -n {}", quoted(fmt::format("__heddle_at \"{}\"", c->path)));
+    for (const CommandNode& child : c->children)
+      text += fmt::format("{} -f -a {} -d {}\n", here, child.name, quoted(first_sentence(child.description)));
     for (const CommandOption& option : c->options) {
-      const std::string choices = option.choices.empty() ? "" : fmt::format(" -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
+      const std::string choices =
+          option.choices.empty() ? ""
+                                 : fmt::format(" -a {}", quoted(fmt::format("{}", fmt::join(option.choices, " "))));
       if (option.positional && choices.empty()) continue;
       std::string names;
-      for (const std::string& name : option.names) names += option.positional ? "" : name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
+      for (const std::string& name : option.names)
+        names += option.positional ? "" : name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       const char* value = !option.takes_value ? "" : choices.empty() ? " -r" : " -x";
-      text += fmt::format("{}{}{}{} -d {}\n", here, names, option.positional ? " -f" : value, choices, quoted(first_sentence(option.description)));
+      text += fmt::format("{}{}{}{} -d {}\n", here, names, option.positional ? " -f" : value, choices,
+                          quoted(first_sentence(option.description)));
     }
   }
   return text;
@@ -108,17 +132,22 @@ std::string fish(const Commands& commands) {
 }  // namespace
 
 void add_completion(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("completion", "Print a script that completes commands and options in a shell");
+  CLI::App* command =
+      cli.app.add_subcommand("completion", "Print a script that completes commands and options in a shell");
   auto shell = std::make_shared<std::string>();
   command->add_option("shell", *shell, "bash, zsh or fish")->required()->type_name("{bash,zsh,fish}");
   command->footer("Example:\n  heddle completion bash > ~/.local/share/bash-completion/completions/heddle");
   command->callback([shell, &cli] {
     const CommandNode root = command_tree(cli.app);
     const Commands commands = all_commands(root);
-    if (*shell == "bash") fmt::print("{}", bash(commands));
-    else if (*shell == "zsh") fmt::print("{}", zsh(commands));
-    else if (*shell == "fish") fmt::print("{}", fish(commands));
-    else throw ValueError(fmt::format("[completion] unknown shell '{}'; known: bash, zsh, fish", *shell));
+    if (*shell == "bash")
+      fmt::print("{}", bash(commands));
+    else if (*shell == "zsh")
+      fmt::print("{}", zsh(commands));
+    else if (*shell == "fish")
+      fmt::print("{}", fish(commands));
+    else
+      throw ValueError(fmt::format("[completion] unknown shell '{}'; known: bash, zsh, fish", *shell));
   });
 }
 

@@ -13,7 +13,8 @@ namespace {
 std::string type_name(const train::ConfigRow& row) {
   if (!row.check.choices.empty()) return fmt::format("{{{}}}", fmt::join(row.check.choices, ","));
   if (row.check.bytes) return "BYTES";
-  constexpr std::array<const char*, std::variant_size_v<train::Value>> names = {"", "INTEGER", "NUMBER", "TEXT", "INTEGERS", "TEXTS"};
+  constexpr std::array<const char*, std::variant_size_v<train::Value>> names = {"",     "INTEGER",  "NUMBER",
+                                                                                "TEXT", "INTEGERS", "TEXTS"};
   return names[row.initial.index()];
 }
 
@@ -30,19 +31,29 @@ std::string both_ways(const std::string& flag) { return fmt::format("{},!--no-{}
 }  // namespace
 
 void ConfigOptions::add_row(CLI::App& command, const train::ConfigRow& row) {
-  const auto give = [this, key = row.key, flag = row.flag](const std::string& value) { given_.push_back({key, value, flag}); };
+  const auto give = [this, key = row.key, flag = row.flag](const std::string& value) {
+    given_.push_back({key, value, flag});
+  };
   CLI::Option* option = nullptr;
   if (std::holds_alternative<train::Flag>(row.initial)) {
-    option = command.add_flag_function(both_ways(row.flag), [give](int64_t count) { give(count > 0 ? "true" : "false"); }, row.help);
+    option = command.add_flag_function(
+        both_ways(row.flag), [give](int64_t count) { give(count > 0 ? "true" : "false"); }, row.help);
   } else {
-    option = command.add_option_function<std::string>(row.flag, give, row.help)->type_name(type_name(row))->default_str(initial_text(row));
+    option = command.add_option_function<std::string>(row.flag, give, row.help)
+                 ->type_name(type_name(row))
+                 ->default_str(initial_text(row));
   }
   option->group(row.key.substr(0, row.key.find('.')));
 }
 
 void ConfigOptions::add_to(CLI::App& command) {
-  command.add_option("--config", file_, "TOML file with options, as a run's config.toml; flags go over it")->type_name("FILE");
-  command.add_option("--set", assignments_, "Any option by its key in the file, e.g. optimizer.lr=3e-4 or model.layers=4")->type_name("KEY=VALUE")->take_all()->expected(1);
+  command.add_option("--config", file_, "TOML file with options, as a run's config.toml; flags go over it")
+      ->type_name("FILE");
+  command
+      .add_option("--set", assignments_, "Any option by its key in the file, e.g. optimizer.lr=3e-4 or model.layers=4")
+      ->type_name("KEY=VALUE")
+      ->take_all()
+      ->expected(1);
   for (const train::ConfigRow& row : train::config_rows()) {
     if (!row.flag.empty()) add_row(command, row);
   }
@@ -53,7 +64,8 @@ void ConfigOptions::apply(train::Config& config) const {
   for (const Given& given : given_) config.set(given.key, given.value, given.flag);
   for (const std::string& assignment : assignments_) {
     const size_t equals = assignment.find('=');
-    if (equals == std::string::npos) throw ValueError(fmt::format("[config] --set is '{}', expected KEY=VALUE", assignment));
+    if (equals == std::string::npos)
+      throw ValueError(fmt::format("[config] --set is '{}', expected KEY=VALUE", assignment));
     config.set(assignment.substr(0, equals), assignment.substr(equals + 1));
   }
 }

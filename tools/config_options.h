@@ -4,8 +4,8 @@
 //   options.add_to(command);
 //   ... options.apply(config);             // in the command's callback
 //
-// Purpose: a flag for each row of train/config_options.inc, in groups, with its help, type and initial value; --config FILE and --set KEY=VALUE besides. Errors: ValueError that names the flag.
-// Thread safety: none.
+// Purpose: a flag for each row of train/config_options.inc, in groups, with its help, type and initial value; --config
+// FILE and --set KEY=VALUE besides. Errors: ValueError that names the flag. Thread safety: none.
 #pragma once
 
 #include <string>

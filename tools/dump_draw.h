@@ -1,8 +1,8 @@
 // A planned step as a drawing: Graphviz's dot, and one HTML file.
 //
-// Purpose: `heddle dump --format dot|html`. The HTML needs no network: schedule with the source of each kernel, the arena as a picture (time against
-// address; each rectangle says what it is when the pointer rests on it), the graph before and after the passes.
-// Thread safety: pure.
+// Purpose: `heddle dump --format dot|html`. The HTML needs no network: schedule with the source of each kernel, the
+// arena as a picture (time against address; each rectangle says what it is when the pointer rests on it), the graph
+// before and after the passes. Thread safety: pure.
 #pragma once
 
 #include <string>

@@ -37,20 +37,31 @@ struct Kind {
   const char* name;
   const char* color;
 };
-constexpr std::array<Kind, 5> kinds = {{{"elementwise", "#5b8fd6"}, {"reduction", "#d08a3c"}, {"product", "#4fa071"}, {"convolution, attention and other bodies", "#9a6fc4"}, {"moved or indexed", "#8d969e"}}};
+constexpr std::array<Kind, 5> kinds = {{{"elementwise", "#5b8fd6"},
+                                        {"reduction", "#d08a3c"},
+                                        {"product", "#4fa071"},
+                                        {"convolution, attention and other bodies", "#9a6fc4"},
+                                        {"moved or indexed", "#8d969e"}}};
 
 size_t kind_of(const IrNode& node) {
   switch (node.op->kind) {
     case OpKind::elementwise:
-    case OpKind::random: return 0;
-    case OpKind::reduce: return 1;
-    case OpKind::contraction: return 2;
-    case OpKind::body: return 3;
-    default: return 4;
+    case OpKind::random:
+      return 0;
+    case OpKind::reduce:
+      return 1;
+    case OpKind::contraction:
+      return 2;
+    case OpKind::body:
+      return 3;
+    default:
+      return 4;
   }
 }
 
-std::string card(const std::string& value, const char* name) { return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape_markup(value), name); }
+std::string card(const std::string& value, const char* name) {
+  return fmt::format("<div class=card><b>{}</b><span>{}</span></div>\n", escape_markup(value), name);
+}
 
 std::string cards(const FullPlan& full) {
   double bytes = 0, flops = 0;
@@ -59,9 +70,14 @@ std::string cards(const FullPlan& full) {
     flops += f.flops;
   }
   const MemoryReport& l = full.report;
-  std::string text = "<div class=cards>\n" + card(std::to_string(full.kernels.size()), "kernels") + card(bytes_text(bytes), "moved by them") + card(fmt::format("{:.1f}", flops * 1e-6), "million operations");
-  text += card(bytes_text(static_cast<double>(l.arena)), "arena") + card(bytes_text(static_cast<double>(l.lower_bound)), "alive at once, at most") + card(bytes_text(static_cast<double>(l.all_values)), "all values together");
-  return text + card(bytes_text(static_cast<double>(l.parameters)), "parameters") + card(bytes_text(static_cast<double>(l.peak())), "predicted peak") + "</div>\n";
+  std::string text = "<div class=cards>\n" + card(std::to_string(full.kernels.size()), "kernels") +
+                     card(bytes_text(bytes), "moved by them") +
+                     card(fmt::format("{:.1f}", flops * 1e-6), "million operations");
+  text += card(bytes_text(static_cast<double>(l.arena)), "arena") +
+          card(bytes_text(static_cast<double>(l.lower_bound)), "alive at once, at most") +
+          card(bytes_text(static_cast<double>(l.all_values)), "all values together");
+  return text + card(bytes_text(static_cast<double>(l.parameters)), "parameters") +
+         card(bytes_text(static_cast<double>(l.peak())), "predicted peak") + "</div>\n";
 }
 
 // Time runs to the right, one column per kernel; addresses run up, blocks of the arena one above the other.
@@ -83,7 +99,10 @@ class ArenaMap {
     const double width = left + column_ * (last_ + 1) + 16, height = top + plot + 34;
     // As wide as the window, down to what can still be read: there it scrolls.
     const double least = std::min(width, std::max(700.0, left + 3.0 * (last_ + 1) + 16));
-    std::string text = fmt::format("<svg style=\"width:{0:.0f}px;min-width:{2:.0f}px\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=img aria-label=\"arena map\">\n", width, height, least);
+    std::string text = fmt::format(
+        "<svg style=\"width:{0:.0f}px;min-width:{2:.0f}px\" viewBox=\"0 0 {0:.0f} {1:.0f}\" role=img "
+        "aria-label=\"arena map\">\n",
+        width, height, least);
     text += axes();
     for (size_t i = 0; i < full_.plan.memory.lifetimes.size(); ++i) text += rectangle(i);
     return text + live() + "</svg>\n";
@@ -98,25 +117,40 @@ class ArenaMap {
     std::string text;
     for (int i = 0; i <= 4; ++i) {
       const double address = total_ * i / 4;
-      text += fmt::format("<line class=axis x1=\"{}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" text-anchor=end>{}</text>\n", left, x(last_ + 1), y(address), y(address), left - 8,
-                          y(address) + 4, bytes_text(address));
+      text += fmt::format(
+          "<line class=axis x1=\"{}\" x2=\"{:.1f}\" y1=\"{:.1f}\" y2=\"{:.1f}\"/><text x=\"{}\" y=\"{:.1f}\" "
+          "text-anchor=end>{}</text>\n",
+          left, x(last_ + 1), y(address), y(address), left - 8, y(address) + 4, bytes_text(address));
     }
     const int every = std::max(1, (last_ + 1) / 12);
-    for (int k = 0; k <= last_; k += every) text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=middle>{}</text>\n", x(k) + column_ / 2, top + plot + 16, k);
-    return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=middle>kernel</text>\n", left + column_ * (last_ + 1) / 2, top + plot + 31);
+    for (int k = 0; k <= last_; k += every)
+      text += fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=middle>{}</text>\n", x(k) + column_ / 2,
+                          top + plot + 16, k);
+    return text + fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=middle>kernel</text>\n",
+                              left + column_ * (last_ + 1) / 2, top + plot + 31);
   }
 
-  std::string kernel_name(int k) const { return k < static_cast<int>(full_.kernels.size()) ? fmt::format("{} {}", k, full_.kernels[static_cast<size_t>(k)].name) : "the end"; }
+  std::string kernel_name(int k) const {
+    return k < static_cast<int>(full_.kernels.size())
+               ? fmt::format("{} {}", k, full_.kernels[static_cast<size_t>(k)].name)
+               : "the end";
+  }
 
   std::string rectangle(size_t i) const {
     const Lifetime& life = full_.plan.memory.lifetimes[i];
     const Placement& place = full_.plan.memory.arena.placements[i];
-    const double address = block_start_.at(static_cast<size_t>(place.block)) + static_cast<double>(place.offset), bytes = static_cast<double>(life.bytes);
+    const double address = block_start_.at(static_cast<size_t>(place.block)) + static_cast<double>(place.offset),
+                 bytes = static_cast<double>(life.bytes);
     const IrNode& node = graph_.nodes[static_cast<size_t>(life.vertex)];
-    const std::string tip = fmt::format("{}\n{} at {}:{}\nwritten by kernel {}\nlast read by kernel {}", vertex_text(graph_, life.vertex), bytes_text(bytes), place.block, place.offset, kernel_name(life.first), kernel_name(life.last));
+    const std::string tip =
+        fmt::format("{}\n{} at {}:{}\nwritten by kernel {}\nlast read by kernel {}", vertex_text(graph_, life.vertex),
+                    bytes_text(bytes), place.block, place.offset, kernel_name(life.first), kernel_name(life.last));
     const double tall = std::max(plot * bytes / total_, 0.6);
-    return fmt::format("<rect class=\"v{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" rx=1 fill=\"{}\"><title>{}</title></rect>\n", tall < 3 ? " thin" : "", x(life.first), y(address + bytes), column_ * (life.last - life.first + 1),
-                       tall, kinds[kind_of(node)].color, escape_markup(tip));
+    return fmt::format(
+        "<rect class=\"v{}\" x=\"{:.1f}\" y=\"{:.2f}\" width=\"{:.1f}\" height=\"{:.2f}\" rx=1 "
+        "fill=\"{}\"><title>{}</title></rect>\n",
+        tall < 3 ? " thin" : "", x(life.first), y(address + bytes), column_ * (life.last - life.first + 1), tall,
+        kinds[kind_of(node)].color, escape_markup(tip));
   }
 
   // Bytes alive at each kernel.
@@ -124,7 +158,8 @@ class ArenaMap {
     std::string points;
     for (int k = 0; k <= last_; ++k) {
       double bytes = 0;
-      for (const Lifetime& life : full_.plan.memory.lifetimes) bytes += life.first <= k && k <= life.last ? static_cast<double>(life.bytes) : 0;
+      for (const Lifetime& life : full_.plan.memory.lifetimes)
+        bytes += life.first <= k && k <= life.last ? static_cast<double>(life.bytes) : 0;
       points += fmt::format("{:.1f},{:.1f} {:.1f},{:.1f} ", x(k), y(bytes), x(k + 1), y(bytes));
     }
     return fmt::format("<polyline class=live points=\"{}\"/>\n", points);
@@ -140,40 +175,56 @@ class ArenaMap {
 std::string arena(const FullPlan& full) {
   std::string text = "<h2>Arena</h2>\n";
   if (full.plan.memory.lifetimes.empty()) return text + "<p>This step has no temporaries.</p>\n";
-  text += "<p>Each rectangle is a temporary value: from the kernel that writes it to the last that reads it, and the addresses that it has. The dashed line is what is alive at once; rest the pointer on a rectangle to see what it is.</p>\n<div class=legend>";
-  for (const Kind& kind : kinds) text += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kind.color, kind.name);
+  text +=
+      "<p>Each rectangle is a temporary value: from the kernel that writes it to the last that reads it, and the "
+      "addresses that it has. The dashed line is what is alive at once; rest the pointer on a rectangle to see what it "
+      "is.</p>\n<div class=legend>";
+  for (const Kind& kind : kinds)
+    text += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kind.color, kind.name);
   return text + "</div>\n<div class=scroll>" + ArenaMap(plan).svg() + "</div>\n";
 }
 
 std::string launch_text(const LoweredKernel& kernel) {
   const auto& lanes = kernel.source.group;
   if (!kernel.segments.empty()) return fmt::format("{} segments", kernel.segments.size());
-  return fmt::format("{} x {} x {} groups of {}", kernel.groups[0], kernel.groups[1], kernel.groups[2], static_cast<uint64_t>(lanes[0]) * lanes[1] * lanes[2]);
+  return fmt::format("{} x {} x {} groups of {}", kernel.groups[0], kernel.groups[1], kernel.groups[2],
+                     static_cast<uint64_t>(lanes[0]) * lanes[1] * lanes[2]);
 }
 
 std::string schedule(const FullPlan& full) {
-  std::string text = "<h2>Schedule</h2>\n<p>Kernels in the order in which they run; open one to read its source. Bytes: what it must read and write at least once.</p>\n<div class=scroll><table>\n";
+  std::string text =
+      "<h2>Schedule</h2>\n<p>Kernels in the order in which they run; open one to read its source. Bytes: what it must "
+      "read and write at least once.</p>\n<div class=scroll><table>\n";
   text += "<tr><th class=n>#<th>kernel<th>computes<th class=n>moved<th class=n>M operations<th>launch<th>where</tr>\n";
   for (size_t k = 0; k < full.kernels.size(); ++k) {
     const KernelFacts& f = full.kernels[k];
     const LoweredKernel& kernel = full.plan.kernels[k];
-    text += fmt::format("<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td class=n>{:.3f}<td class=wide>{}<td class=wide>{}</tr>\n", k, escape_markup(f.name),
-                        escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()), f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.lines, ", "))));
+    text += fmt::format(
+        "<tr><td class=n>{}<td><details><summary>{}</summary><pre>{}</pre></details><td class=wide>{}<td class=n>{}<td "
+        "class=n>{:.3f}<td class=wide>{}<td class=wide>{}</tr>\n",
+        k, escape_markup(f.name), escape_markup(kernel.source.str()), escape_markup(f.ops), bytes_text(f.bytes()),
+        f.flops * 1e-6, launch_text(kernel), escape_markup(fmt::format("{}", fmt::join(f.lines, ", "))));
   }
   return text + "</table></div>\n";
 }
 
 std::string folded(const char* name, const std::string& content) {
-  return fmt::format("<details><summary>{} ({} lines)</summary><pre>{}</pre></details>\n", name, std::count(content.begin(), content.end(), '\n'), escape_markup(content));
+  return fmt::format("<details><summary>{} ({} lines)</summary><pre>{}</pre></details>\n", name,
+                     std::count(content.begin(), content.end(), '\n'), escape_markup(content));
 }
 
 }  // namespace
 
 std::string step_html(const FullPlan& full, const std::string& title) {
-  std::string text = fmt::format("<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for {} by heddle dump.</p>\n",
-                                 escape_markup(title), style, escape_markup(title), escape_markup(full.device));
+  std::string text = fmt::format(
+      "<!doctype html>\n<html lang=en><head><meta charset=utf-8><meta name=viewport "
+      "content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for "
+      "{} by heddle dump.</p>\n",
+      escape_markup(title), style, escape_markup(title), escape_markup(full.device));
   text += cards(plan) + arena(plan) + schedule(plan);
-  text += "<h2>Graph</h2>\n" + folded("As recorded", full.recorded.str()) + folded("After the passes", full.prepared.str()) + folded("Groups", full.plan.scheduled.str()) + folded("Memory plan", full.plan.memory.str()) + folded("Ledger", full.report.str());
+  text += "<h2>Graph</h2>\n" + folded("As recorded", full.recorded.str()) +
+          folded("After the passes", full.prepared.str()) + folded("Groups", full.plan.scheduled.str()) +
+          folded("Memory plan", full.plan.memory.str()) + folded("Ledger", full.report.str());
   return text + "</body></html>\n";
 }
 

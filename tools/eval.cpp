@@ -39,10 +39,15 @@ void run(const EvalOptions& o) {
   if (e.examples == 0) e = task->evaluate(config.data.limit_test);
   const double seconds = seconds_since(start);
   if (!o.json) {
-    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), with_commas(static_cast<double>(e.examples)), task->training().name, device.id(), evaluation_tables(e));
+    fmt::print("{} on {} examples of {}, on {}\n{}", evaluation_line(e), with_commas(static_cast<double>(e.examples)),
+               task->training().name, device.id(), evaluation_tables(e));
     return;
   }
-  Json done = {{"event", "done"}, {"device", device.id()}, {"split", e.split}, {"examples", e.examples}, {e.split + "_loss", e.loss}};
+  Json done = {{"event", "done"},
+               {"device", device.id()},
+               {"split", e.split},
+               {"examples", e.examples},
+               {e.split + "_loss", e.loss}};
   for (const auto& [name, value] : e.metrics) done[e.split + "_" + name] = value;
   if (!e.confusion.empty()) done["confusion"] = e.confusion;
   for (const train::RiskPoint& point : e.curve) done["curve"].push_back({point.threshold, point.coverage, point.risk});
@@ -57,10 +62,13 @@ void add_eval(Cli& cli) {
   auto options = std::make_shared<EvalOptions>();
   EvalOptions& o = *options;
   command->add_option("recipe", o.recipe, "What the model was trained as; the file says it as well");
-  command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")->required();
+  command->add_option("--model", o.model, "model.safetensors or a checkpoint written by train, or a run's folder")
+      ->required();
   o.options.add_to(*command);
   add_json_option(*command, o.json);
-  command->footer("Options are those of the run that made the model, unless given here.\nExample:\n  heddle eval --model runs/mnist-mlp/model.safetensors");
+  command->footer(
+      "Options are those of the run that made the model, unless given here.\nExample:\n  heddle eval --model "
+      "runs/mnist-mlp/model.safetensors");
   command->callback([options] { run(*options); });
 }
 

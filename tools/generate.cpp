@@ -1,4 +1,6 @@
 // heddle generate
+#include "nn/generate.h"
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -12,7 +14,6 @@
 #include "data/tokenizer_file.h"
 #include "data/unicode.h"
 #include "io/read_file.h"
-#include "nn/generate.h"
 #include "nn/language_model.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
@@ -40,8 +41,11 @@ struct LoadedModel {
 LoadedModel load(const Options& o, DeviceContext& device) {
   const train::ModelFile file = train::read_model_file(o.model, device);
   const auto description = file.metadata.find("model");
-  if (description == file.metadata.end()) throw IoError(fmt::format("[generate] {}: no language model; heddle train char-gpt makes one", file.path));
-  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty() ? data::tokenizer_of(file.metadata, file.path) : data::load_tokenizer(o.tokenizer)};
+  if (description == file.metadata.end())
+    throw IoError(fmt::format("[generate] {}: no language model; heddle train char-gpt makes one", file.path));
+  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty()
+                                                                          ? data::tokenizer_of(file.metadata, file.path)
+                                                                          : data::load_tokenizer(o.tokenizer)};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
   loaded.model.module().to(parse_dtype(o.precision.empty() ? file.config.training.precision : o.precision));
@@ -59,7 +63,8 @@ Prompt prompt_of(const Options& o, const data::Tokenizer& tokenizer) {
     const std::string text = o.prompt ? *o.prompt : read_text_file(o.prompt_file, "generate");
     return {text, tokenizer.encode(text)};
   }
-  if (const auto end = tokenizer.special().find("<|endoftext|>"); end != tokenizer.special().end()) return {"", {end->second}};
+  if (const auto end = tokenizer.special().find("<|endoftext|>"); end != tokenizer.special().end())
+    return {"", {end->second}};
   try {
     return {"\n", tokenizer.encode("\n")};
   } catch (const ValueError&) {
@@ -72,14 +77,17 @@ std::vector<int32_t> stop_tokens(const Options& o, const data::Tokenizer& tokeni
   std::vector<int32_t> stops;
   for (const std::string& text : o.stop) {
     const auto special = tokenizer.special().find(text);
-    const std::vector<int32_t> tokens = special != tokenizer.special().end() ? std::vector{special->second} : tokenizer.encode(text);
-    if (tokens.size() != 1) throw ValueError(fmt::format("[generate] --stop '{}' is {} tokens, expected one", text, tokens.size()));
+    const std::vector<int32_t> tokens =
+        special != tokenizer.special().end() ? std::vector{special->second} : tokenizer.encode(text);
+    if (tokens.size() != 1)
+      throw ValueError(fmt::format("[generate] --stop '{}' is {} tokens, expected one", text, tokens.size()));
     stops.push_back(tokens[0]);
   }
   return stops;
 }
 
-// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is something to say. Bytes that are no UTF-8 are shown as U+FFFD.
+// Prints the prompt with the first token, and tokens as they come: whole characters only, and nothing before there is
+// something to say. Bytes that are no UTF-8 are shown as U+FFFD.
 class Printer {
  public:
   Printer(const data::Tokenizer& tokenizer, std::string prompt) : tokenizer_(tokenizer), held_(std::move(prompt)) {}
@@ -125,7 +133,11 @@ Made draw(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokeniz
 Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& tokenizer, const Prompt& prompt) {
   const auto start = std::chrono::steady_clock::now();
   Made made;
-  made.tokens = nn::beam_search(decoder, prompt.tokens, {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop}).at(0).tokens;
+  made.tokens = nn::beam_search(
+                    decoder, prompt.tokens,
+                    {.beams = o.beams, .tokens = o.how.tokens, .length_penalty = o.length_penalty, .stop = o.how.stop})
+                    .at(0)
+                    .tokens;
   made.first_seconds = made.seconds = seconds_since(start);
   if (!o.json) fmt::print("{}\n", data::valid_utf8(prompt.text + tokenizer.decode(made.tokens)));
   return made;
@@ -134,8 +146,13 @@ Made search(const Options& o, nn::Decoder& decoder, const data::Tokenizer& token
 void report(const Options& o, const Made& made, const data::Tokenizer& tokenizer, const std::string& device) {
   const double speed = made.tokens.empty() ? 0 : static_cast<double>(made.tokens.size()) / made.seconds;
   if (o.json) {
-    print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"}, {"text", data::valid_utf8(tokenizer.decode(made.tokens))}, {"tokens", made.tokens.size()}, {"seconds", made.seconds},
-                {"first_token_seconds", made.first_seconds}, {"tokens_per_second", speed}, {"device", device}});
+    print_json({{"event", InterruptScope::caught() ? "interrupted" : "done"},
+                {"text", data::valid_utf8(tokenizer.decode(made.tokens))},
+                {"tokens", made.tokens.size()},
+                {"seconds", made.seconds},
+                {"first_token_seconds", made.first_seconds},
+                {"tokens_per_second", speed},
+                {"device", device}});
   } else {
     print_error("{} tokens in {:.2f} s, {:.0f} tokens/s, on {}\n", made.tokens.size(), made.seconds, speed, device);
   }
@@ -151,9 +168,11 @@ int run(Options o) {
   const auto decoder = loaded.model.decoder(o.beams, !o.no_cache);
   const size_t read = nn::readable(*decoder, prompt.tokens).size();
   if (read < prompt.tokens.size()) {
-    print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n", prompt.tokens.size(), decoder->context(), read);
+    print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",
+                prompt.tokens.size(), decoder->context(), read);
   }
-  report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer, device.id());
+  report(o, o.beams > 1 ? search(o, *decoder, tokenizer, prompt) : draw(o, *decoder, tokenizer, prompt), tokenizer,
+         device.id());
   return InterruptScope::exit_code();
 }
 
@@ -163,24 +182,42 @@ void add_generate(Cli& cli) {
   CLI::App* command = cli.app.add_subcommand("generate", "Let a trained language model write");
   auto options = std::make_shared<Options>();
   Options& o = *options;
-  command->add_option("model", o.model, "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")->required();
-  command->add_option("--prompt", o.prompt, "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
+  command
+      ->add_option("model", o.model,
+                   "A run's folder, or its model.safetensors, of a language model (heddle train char-gpt)")
+      ->required();
+  command->add_option("--prompt", o.prompt,
+                      "What it goes on with; default: <|endoftext|> where the tokenizer has it, else a line break");
   command->add_option("--prompt-file", o.prompt_file, "The same from a file")->excludes("--prompt");
-  command->add_option("--tokens", o.how.tokens, "At most so many. Where the model's context is full, its last half is read again and the text goes on")->check(CLI::NonNegativeNumber)->capture_default_str();
+  command
+      ->add_option(
+          "--tokens", o.how.tokens,
+          "At most so many. Where the model's context is full, its last half is read again and the text goes on")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
   command->add_flag("--greedy", o.greedy, "The most likely token each time; as --temperature 0");
   command->add_option("--temperature", o.how.temperature, "Below 1 the likely become likelier")->capture_default_str();
   command->add_option("--top-k", o.how.top_k, "Only the k most likely tokens; 0: all")->capture_default_str();
-  command->add_option("--top-p", o.how.top_p, "Only the most likely tokens that together have this probability")->capture_default_str();
+  command->add_option("--top-p", o.how.top_p, "Only the most likely tokens that together have this probability")
+      ->capture_default_str();
   command->add_option("--seed", o.how.seed, "The same text again")->capture_default_str();
-  command->add_option("--beams", o.beams, "Search the likeliest text with so many beams; above 1 nothing is drawn")->check(CLI::PositiveNumber)->capture_default_str();
-  command->add_option("--length-penalty", o.length_penalty, "Of beams: log-probability / length^x is compared")->capture_default_str();
+  command->add_option("--beams", o.beams, "Search the likeliest text with so many beams; above 1 nothing is drawn")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
+  command->add_option("--length-penalty", o.length_penalty, "Of beams: log-probability / length^x is compared")
+      ->capture_default_str();
   command->add_option("--stop", o.stop, "A token that ends the text; may be given several times");
-  command->add_option("--precision", o.precision, "Weights and cache in f32, f16 or bf16; default: what the model was trained in")->check(CLI::IsMember({"f32", "f16", "bf16"}));
+  command
+      ->add_option("--precision", o.precision,
+                   "Weights and cache in f32, f16 or bf16; default: what the model was trained in")
+      ->check(CLI::IsMember({"f32", "f16", "bf16"}));
   command->add_option("--tokenizer", o.tokenizer, "Instead of the one in the model file");
   command->add_flag("--no-cache", o.no_cache, "Compute all earlier positions again for each token");
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C ends the text with exit code 130, SIGTERM with 143; a second one of either ends at once.\nExample:\n  heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
+  command->footer(
+      "Ctrl-C ends the text with exit code 130, SIGTERM with 143; a second one of either ends at once.\nExample:\n  "
+      "heddle generate runs/char-gpt --prompt 'ROMEO:' --temperature 0.8 --top-k 40");
   command->callback([options, &cli] { cli.exit_code = run(*options); });
 }
 

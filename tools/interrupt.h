@@ -1,4 +1,5 @@
-// InterruptScope: what the first SIGINT (Ctrl-C) or SIGTERM (which job systems send before they kill) does meanwhile. A second one of either ends the process at once.
+// InterruptScope: what the first SIGINT (Ctrl-C) or SIGTERM (which job systems send before they kill) does meanwhile. A
+// second one of either ends the process at once.
 //
 // Thread safety: one at a time in a process; the handler runs in a signal's context.
 #pragma once
@@ -41,7 +42,8 @@ class InterruptScope {
 
   inline static volatile std::sig_atomic_t caught_ = 0;
   inline static void (*handler_)() = nullptr;
-  struct sigaction before_interrupt_ {}, before_terminate_ {};
+  struct sigaction before_interrupt_ {
+  }, before_terminate_{};
 };
 
 }  // namespace heddle::tools

@@ -9,10 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
-#include "core/graph/philox.h"
 #include "core/dialect/harness.h"
 #include "core/dialect/kernel_file.h"
 #include "core/dialect/printer.h"
+#include "core/graph/philox.h"
 #include "tools/cli.h"
 #include "tools/kernel_binary.h"
 
@@ -78,7 +78,8 @@ size_t default_size(const KernelConstants& constants) {
   return static_cast<size_t>(std::clamp(product, least, most));
 }
 
-KernelArrays arrays_for(const KernelOptions& o, const KernelFile& file, const KernelSource& source, const Bindings& tunables, const KernelConstants& constants) {
+KernelArrays arrays_for(const KernelOptions& o, const KernelFile& file, const KernelSource& source,
+                        const Bindings& tunables, const KernelConstants& constants) {
   std::map<std::string, size_t> sizes;
   for (const std::string& text : o.sizes) {
     const auto [name, value] = split_setting(text, "--size");
@@ -121,8 +122,10 @@ void print_resources(const KernelOptions& o, const KernelSource& source) {
                        {"spill_stores", r.spill_stores},
                        {"spill_loads", r.spill_loads}});
   }
-  fmt::print("{} on sm_{}: {} registers a lane, {} bytes of shared memory a group, {} bytes of stack, {} bytes of spill stores, {} of spill loads\n",
-             source.name, o.sm, r.registers, r.shared_bytes, r.stack_bytes, r.spill_stores, r.spill_loads);
+  fmt::print(
+      "{} on sm_{}: {} registers a lane, {} bytes of shared memory a group, {} bytes of stack, {} bytes of spill "
+      "stores, {} of spill loads\n",
+      source.name, o.sm, r.registers, r.shared_bytes, r.stack_bytes, r.spill_stores, r.spill_loads);
 }
 
 void print_text(const KernelOptions& o, const KernelSource& source) {
@@ -133,8 +136,8 @@ void print_text(const KernelOptions& o, const KernelSource& source) {
   if (o.print == "ptx") return fmt::print("{}", ptx_of(source, o.sm));
   if (o.print == "resources") return print_resources(o, source);
   if (o.print != "spirv")
-    throw ValueError(
-        fmt::format("[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, resources, spirv", o.print));
+    throw ValueError(fmt::format(
+        "[kernel] unknown --print '{}'; known: source, glsl, opencl, cuda, ptx, resources, spirv", o.print));
   const std::vector<uint32_t> words = spirv_of(source);
   if (::isatty(STDOUT_FILENO))
     throw ValueError(
@@ -197,9 +200,12 @@ void add_kernel(Cli& cli) {
   command->add_option("--type", o.types, "Type parameters, e.g. TA=f16; default f32")->delimiter(',');
   command
       ->add_option("--size", o.sizes,
-                   "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216, or more where they reach further")
+                   "Elements of buffers, e.g. lhs=165; default: the product of the constants, 4096 to 16777216, or "
+                   "more where they reach further")
       ->delimiter(',');
-  command->add_option("--print", o.print, "Do not run; print: source, glsl, opencl, cuda, ptx, resources (registers, shared memory and spills on CUDA) or spirv (binary)");
+  command->add_option("--print", o.print,
+                      "Do not run; print: source, glsl, opencl, cuda, ptx, resources (registers, shared memory and "
+                      "spills on CUDA) or spirv (binary)");
   command->add_option("--sm", o.sm, "Compute capability for --print ptx and resources")->capture_default_str();
   command->add_option("--repeat", o.repeat, "Timed runs; the best one is printed")->capture_default_str();
   add_device_option(*command, o.device);

@@ -13,7 +13,8 @@
 
 namespace heddle::tools {
 
-// What a CUDA device of that capability needs for a kernel: of a lane, but shared_bytes of a group; the last three in bytes.
+// What a CUDA device of that capability needs for a kernel: of a lane, but shared_bytes of a group; the last three in
+// bytes.
 struct Resources {
   int registers = 0, shared_bytes = 0, stack_bytes = 0, spill_stores = 0, spill_loads = 0;
 };

@@ -33,13 +33,17 @@ std::string synopsis(const CommandNode& c) {
 
 std::string item(const CommandOption& o) {
   const std::string value = o.positional || o.type.empty() ? "" : " \\fI" + roff(o.type) + "\\fR";
-  std::string text = fmt::format(".TP\n\\fB{}\\fR{}\n{}", roff(fmt::format("{}", fmt::join(o.names, ", "))), value, roff(o.description));
-  if (o.positional && !o.choices.empty() && o.description.find(o.choices[0]) == std::string::npos) text += roff(fmt::format(": {}", fmt::join(o.choices, ", ")));
+  std::string text = fmt::format(".TP\n\\fB{}\\fR{}\n{}", roff(fmt::format("{}", fmt::join(o.names, ", "))), value,
+                                 roff(o.description));
+  if (o.positional && !o.choices.empty() && o.description.find(o.choices[0]) == std::string::npos)
+    text += roff(fmt::format(": {}", fmt::join(o.choices, ", ")));
   if (!o.initial.empty()) text += fmt::format(" (initially {})", roff(o.initial));
   return text + "\n";
 }
 
-std::string footer(const CommandNode& c) { return c.footer.empty() ? "" : fmt::format(".PP\n.nf\n{}\n.fi\n", roff(c.footer)); }
+std::string footer(const CommandNode& c) {
+  return c.footer.empty() ? "" : fmt::format(".PP\n.nf\n{}\n.fi\n", roff(c.footer));
+}
 
 std::string command(const CommandNode& c) {
   std::string text = fmt::format(".SS \"{}\"\n{}.\n", roff(synopsis(c)), roff(c.description));
@@ -62,15 +66,21 @@ constexpr std::array<Variable, 11> variables = {{
     {"HEDDLE_EAGER", "1: run operation by operation, for a debugger."},
     {"HEDDLE_EXCESS_PRECISION", "1: f16 and bf16 keep f32's digits between the operations of a kernel."},
     {"HEDDLE_PASSES", "Passes of the planner to leave out, e.g. -cse,-fold."},
-    {"HEDDLE_PROBE_SECONDS", "How long a driver may take to answer when a child process asks it whether it lives (60); 0: drivers are not asked."},
+    {"HEDDLE_PROBE_SECONDS",
+     "How long a driver may take to answer when a child process asks it whether it lives (60); 0: drivers are not "
+     "asked."},
     {"HEDDLE_QUIET", "1: no line on standard error about kernels being compiled."},
     {"HEDDLE_TF32", "1: let matrix units round f32 operands to 11 bits."},
 }};
 
 // Without a date: the page changes with the program alone.
 std::string page(const CommandNode& root) {
-  std::string text = fmt::format(".\\\" Printed by `heddle man`; do not edit.\n.TH HEDDLE 1 \"\" \"heddle {}\" \"User Commands\"\n", HEDDLE_VERSION);
-  text += ".SH NAME\nheddle \\- train and run neural networks on any vendor\\(aqs device\n.SH SYNOPSIS\n.B heddle\n.I COMMAND\n[\\fIOPTIONS\\fR]\n.SH COMMANDS\n";
+  std::string text =
+      fmt::format(".\\\" Printed by `heddle man`; do not edit.\n.TH HEDDLE 1 \"\" \"heddle {}\" \"User Commands\"\n",
+                  HEDDLE_VERSION);
+  text +=
+      ".SH NAME\nheddle \\- train and run neural networks on any vendor\\(aqs device\n.SH SYNOPSIS\n.B heddle\n.I "
+      "COMMAND\n[\\fIOPTIONS\\fR]\n.SH COMMANDS\n";
   for (const CommandNode* c : all_commands(root)) {
     if (c != &root) text += command(*c);
   }

@@ -55,9 +55,12 @@ bool matches(std::string_view pattern, std::string_view name) {
 
 void check_name(const std::string& pattern) {
   const auto listed = catalogue();
-  if (std::any_of(listed.begin(), listed.end(), [&](const PublicFunction& f) { return matches(pattern, f.name); })) return;
+  if (std::any_of(listed.begin(), listed.end(), [&](const PublicFunction& f) { return matches(pattern, f.name); }))
+    return;
   const std::vector<std::string_view> near = similar_functions(pattern);
-  throw ValueError(fmt::format("[ops] no function is called '{}'{}", pattern, near.empty() ? "; `heddle ops` lists all" : fmt::format("; did you mean {}?", fmt::join(near, ", "))));
+  throw ValueError(fmt::format(
+      "[ops] no function is called '{}'{}", pattern,
+      near.empty() ? "; `heddle ops` lists all" : fmt::format("; did you mean {}?", fmt::join(near, ", "))));
 }
 
 std::vector<std::string_view> families() {
@@ -76,7 +79,8 @@ std::string_view find_family(const std::string& text) {
     if (lower(title).find(lower(text)) != std::string::npos) found.push_back(title);
   }
   if (found.size() == 1) return found[0];
-  throw ValueError(fmt::format("[ops] {} family is called '{}'; there are: {}", found.empty() ? "no" : "more than one", text, fmt::join(found.empty() ? families() : found, ", ")));
+  throw ValueError(fmt::format("[ops] {} family is called '{}'; there are: {}", found.empty() ? "no" : "more than one",
+                               text, fmt::join(found.empty() ? families() : found, ", ")));
 }
 
 Functions chosen(const std::vector<std::string>& patterns, const std::string& family) {
@@ -84,7 +88,8 @@ Functions chosen(const std::vector<std::string>& patterns, const std::string& fa
   const std::string_view title = family.empty() ? "" : find_family(family);
   Functions result;
   for (const PublicFunction& f : catalogue()) {
-    const bool named = patterns.empty() || std::any_of(patterns.begin(), patterns.end(), [&](const std::string& p) { return matches(p, f.name); });
+    const bool named = patterns.empty() || std::any_of(patterns.begin(), patterns.end(),
+                                                       [&](const std::string& p) { return matches(p, f.name); });
     if (named && (title.empty() || f.family == title)) result.push_back(&f);
   }
   return result;
@@ -94,9 +99,12 @@ Functions chosen(const std::vector<std::string>& patterns, const std::string& fa
 
 std::string gradient_of(const PublicFunction& f) {
   switch (f.derivative) {
-    case Derivative::any_order: return fmt::format("any order: {}", fmt::join(f.inputs, ", "));
-    case Derivative::zero: return "0: constant but for jumps";
-    case Derivative::none: break;
+    case Derivative::any_order:
+      return fmt::format("any order: {}", fmt::join(f.inputs, ", "));
+    case Derivative::zero:
+      return "0: constant but for jumps";
+    case Derivative::none:
+      break;
   }
   return fmt::format("none: {}", f.why);
 }
@@ -109,7 +117,8 @@ std::string transforms_of(const PublicFunction& f) {
 }
 
 std::string made_of(const PublicFunction& f) {
-  return f.row == nullptr || f.row->name == f.name ? std::string(name_of(f.made)) : fmt::format("{} {}", name_of(f.made), f.row->name);
+  return f.row == nullptr || f.row->name == f.name ? std::string(name_of(f.made))
+                                                   : fmt::format("{} {}", name_of(f.made), f.row->name);
 }
 
 Json true_or(std::string_view why) { return why.empty() ? Json(true) : Json(why); }
@@ -117,7 +126,9 @@ Json true_or(std::string_view why) { return why.empty() ? Json(true) : Json(why)
 Json json_of(const PublicFunction& f, const std::vector<std::string>& devices) {
   Json result{{"name", f.name}, {"family", f.family}, {"meaning", f.meaning}, {"made", name_of(f.made)}};
   result["row"] = f.row == nullptr ? Json(nullptr) : Json(f.row->name);
-  result["gradient"] = f.derivative == Derivative::any_order ? Json(true) : Json(f.derivative == Derivative::zero ? "0: constant but for jumps" : f.why);
+  result["gradient"] = f.derivative == Derivative::any_order
+                           ? Json(true)
+                           : Json(f.derivative == Derivative::zero ? "0: constant but for jumps" : f.why);
   result["differentiable"] = f.inputs;
   result["types"] = describe(f.types);
   result["dtypes"] = names_of(types_of(f.types));
@@ -141,7 +152,8 @@ void show_text(const Functions& functions) {
     if (f->family != family) fmt::print("{}{}\n", family.empty() ? "" : "\n", f->family);
     family = f->family;
     const std::string transforms = transforms_of(*f);
-    fmt::print("  {:<28} {}\n{:<31}{}; dtypes: {}; autocast: {}; gradient: {}{}\n", f->name, f->meaning, "", made_of(*f), describe(f->types), name_of(f->autocast), gradient_of(*f),
+    fmt::print("  {:<28} {}\n{:<31}{}; dtypes: {}; autocast: {}; gradient: {}{}\n", f->name, f->meaning, "",
+               made_of(*f), describe(f->types), name_of(f->autocast), gradient_of(*f),
                transforms.empty() ? "" : "; " + transforms);
   }
   fmt::print("\n{} functions; each runs on {}\n", functions.size(), fmt::join(computing_devices(), ", "));
@@ -178,10 +190,15 @@ void show_markdown(const Functions& functions) {
   text += fmt::format("{} functions in {} families.\n", functions.size(), families().size());
   std::string_view family;
   for (const PublicFunction* f : functions) {
-    if (f->family != family) text += fmt::format("\n## {}\n\n| function | meaning | made of | dtypes | autocast | gradient | transforms | devices |\n|---|---|---|---|---|---|---|---|\n", f->family);
+    if (f->family != family)
+      text += fmt::format(
+          "\n## {}\n\n| function | meaning | made of | dtypes | autocast | gradient | transforms | devices "
+          "|\n|---|---|---|---|---|---|---|---|\n",
+          f->family);
     family = f->family;
     const std::string transforms = transforms_of(*f);
-    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | all |\n", f->name, cell(f->meaning), made_of(*f), cell(describe(f->types)), name_of(f->autocast), cell(gradient_of(*f)),
+    text += fmt::format("| `{}` | {} | {} | {} | {} | {} | {} | all |\n", f->name, cell(f->meaning), made_of(*f),
+                        cell(describe(f->types)), name_of(f->autocast), cell(gradient_of(*f)),
                         transforms.empty() ? "yes" : cell(transforms));
   }
   fmt::print("{}", text);
@@ -244,8 +261,8 @@ void show_rows_json() {
 
 void show_rows_text() {
   for (const OpDef* row : all_ops()) {
-    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; autocast: {}; gradient: {}\n", row->name, name_of(row->kind), row->doc, "",
-               fmt::join(names_of(dtypes_of(*row)), " "), name_of(row->autocast), gradient_status(*row));
+    fmt::print("{:<16} {:<12} {}\n{:<30}dtypes {}; autocast: {}; gradient: {}\n", row->name, name_of(row->kind),
+               row->doc, "", fmt::join(names_of(dtypes_of(*row)), " "), name_of(row->autocast), gradient_status(*row));
   }
   fmt::print("{} rows; each runs on {}\n", all_ops().size(), fmt::join(computing_devices(), ", "));
 }
@@ -266,11 +283,13 @@ void show(const Options& options) {
 }  // namespace
 
 void add_ops(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("ops", "List the public functions: meaning, dtypes, gradients, transforms, devices");
+  CLI::App* command =
+      cli.app.add_subcommand("ops", "List the public functions: meaning, dtypes, gradients, transforms, devices");
   auto options = std::make_shared<Options>();
   add_json_option(*command, options->json);
   auto* markdown = command->add_flag("--markdown", options->markdown, "Print docs/ops.md");
-  auto* rows = command->add_flag("--rows", options->rows, "List the op table instead: the rows that functions are made of");
+  auto* rows =
+      command->add_flag("--rows", options->rows, "List the op table instead: the rows that functions are made of");
   auto* family = command->add_option("--family", options->family, "Only one family, by a part of its title");
   auto* names = command->add_option("names", options->names, "Only these functions; * stands for any letters");
   markdown->excludes("--json", rows, family, names);

@@ -24,7 +24,8 @@ bool failed = false;
 // Opened the wrong way round: what uses such a stream fails with EBADF, as it would on a closed one.
 void occupy_standard_streams() {
   for (int number = STDIN_FILENO; number <= STDERR_FILENO; ++number) {
-    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF) ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+    if (::fcntl(number, F_GETFD) < 0 && errno == EBADF)
+      ::open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY);
   }
 }
 
@@ -40,7 +41,8 @@ void say_failure(const char* kind, const char* text) noexcept {
 
 // The lock is kept: nobody says anything after that. Standard error may be stuck, hence no wait without end.
 void end_process(const char* kind, const char* text, int code) noexcept {
-  if (failing.try_lock_for(std::chrono::milliseconds(200)) && !failed) std::fprintf(stderr, "heddle: %s%s\n", kind, text);
+  if (failing.try_lock_for(std::chrono::milliseconds(200)) && !failed)
+    std::fprintf(stderr, "heddle: %s%s\n", kind, text);
   ::_exit(code);
 }
 
@@ -55,7 +57,8 @@ int finish_output(int code) noexcept {
   if (std::ferror(stdout) == 0 && first_error == 0) return code;
   // A failure has its own line, and its own code.
   if (code != 0 && code < exit_signalled) return code;
-  std::fprintf(stderr, "heddle: standard output: cannot write to it: %s\n", first_error == 0 ? "its end is missing" : std::strerror(first_error));
+  std::fprintf(stderr, "heddle: standard output: cannot write to it: %s\n",
+               first_error == 0 ? "its end is missing" : std::strerror(first_error));
   return code == 0 ? exit_internal_error : code;
 }
 

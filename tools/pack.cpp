@@ -52,7 +52,8 @@ std::string kind_of(const PackOptions& o) {
   if (ending == ".csv") return "csv";
   if (ending == ".npy" || ending == ".npz" || ending == ".safetensors") return "arrays";
   if (ending == ".txt") return "text";
-  throw ValueError(fmt::format("[pack] {}: cannot tell what this is; say --kind images, idx, cifar, csv, arrays or text", o.source));
+  throw ValueError(
+      fmt::format("[pack] {}: cannot tell what this is; say --kind images, idx, cifar, csv, arrays or text", o.source));
 }
 
 Source open_idx(const PackOptions& o) {
@@ -74,7 +75,8 @@ Source open_csv(const PackOptions& o) {
 
 Source open_text(const PackOptions& o) {
   const std::string text = data::read_text(o.source);
-  data::TokenizerPtr tokenizer = o.tokenizer.empty() ? std::make_shared<data::CharTokenizer>(text) : data::load_tokenizer(o.tokenizer);
+  data::TokenizerPtr tokenizer =
+      o.tokenizer.empty() ? std::make_shared<data::CharTokenizer>(text) : data::load_tokenizer(o.tokenizer);
   return {data::windows(data::token_stream(tokenizer->encode(text)), o.block), {.tokenizer = tokenizer}};
 }
 
@@ -99,14 +101,16 @@ double for_each_record(int64_t count, bool silent, const char* what, F&& f) {
     if (!progress.due()) continue;
     const double seconds = seconds_since(start), rate = static_cast<double>(i + 1) / seconds;
     progress.show(what, static_cast<double>(i + 1) / static_cast<double>(count),
-                  fmt::format("{} of {}  {} examples/s  ETA {}", with_commas(static_cast<double>(i + 1)), with_commas(static_cast<double>(count)), with_commas(rate),
+                  fmt::format("{} of {}  {} examples/s  ETA {}", with_commas(static_cast<double>(i + 1)),
+                              with_commas(static_cast<double>(count)), with_commas(rate),
                               clock_time(static_cast<double>(count - i - 1) / rate)));
   }
   return seconds_since(start);
 }
 
 void pack(const PackOptions& o) {
-  if (o.source.empty() || o.out.empty()) throw ValueError("[pack] a source and --out are needed; see heddle pack --help");
+  if (o.source.empty() || o.out.empty())
+    throw ValueError("[pack] a source and --out are needed; see heddle pack --help");
   Source source = open_source(o);
   if (source.images) source.preprocessing.statistics = data::channel_statistics(*source.dataset, most_for_statistics);
   data::RecordWriter writer(o.out, source.preprocessing.str());
@@ -117,9 +121,11 @@ void pack(const PackOptions& o) {
   writer.finish();
   const auto bytes = static_cast<double>(fs::file_size(o.out));
   if (o.json) {
-    print_json({{"event", "done"}, {"examples", writer.size()}, {"bytes", bytes}, {"seconds", seconds}, {"out", o.out}});
+    print_json(
+        {{"event", "done"}, {"examples", writer.size()}, {"bytes", bytes}, {"seconds", seconds}, {"out", o.out}});
   } else {
-    fmt::print("{} examples, {:.1f} MB in {:.1f} s: {}\n", with_commas(static_cast<double>(writer.size())), bytes / 1e6, seconds, o.out);
+    fmt::print("{} examples, {:.1f} MB in {:.1f} s: {}\n", with_commas(static_cast<double>(writer.size())), bytes / 1e6,
+               seconds, o.out);
   }
 }
 
@@ -129,25 +135,38 @@ void verify(const PackOptions& o) {
   const double seconds = for_each_record(file.size(), o.json, "verifying", [&](int64_t i) { file.get(i, random); });
   Json shapes = Json::array();
   if (file.size() > 0) {
-    for (const data::Array& array : file.get(0, random)) shapes.push_back(fmt::format("{} {}", array.shape.str(), name_of(array.dtype)));
+    for (const data::Array& array : file.get(0, random))
+      shapes.push_back(fmt::format("{} {}", array.shape.str(), name_of(array.dtype)));
   }
   if (o.json) {
-    print_json({{"event", "done"}, {"examples", file.size()}, {"first", shapes}, {"metadata", file.metadata()}, {"seconds", seconds}});
+    print_json({{"event", "done"},
+                {"examples", file.size()},
+                {"first", shapes},
+                {"metadata", file.metadata()},
+                {"seconds", seconds}});
   } else {
-    fmt::print("{}: {} examples are whole, the first of {}\n", o.file, with_commas(static_cast<double>(file.size())), shapes.dump());
+    fmt::print("{}: {} examples are whole, the first of {}\n", o.file, with_commas(static_cast<double>(file.size())),
+               shapes.dump());
   }
 }
 
 }  // namespace
 
 void add_pack(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("pack", "Put a data set into one file of records under checksums, for data larger than memory");
+  CLI::App* command = cli.app.add_subcommand(
+      "pack", "Put a data set into one file of records under checksums, for data larger than memory");
   auto options = std::make_shared<PackOptions>();
   PackOptions& o = *options;
-  command->add_option("source", o.source, "A folder of images (one folder a class), of MNIST's or CIFAR's files, a .csv, .npy, .npz, .safetensors or .txt file");
+  command->add_option("source", o.source,
+                      "A folder of images (one folder a class), of MNIST's or CIFAR's files, a .csv, .npy, .npz, "
+                      ".safetensors or .txt file");
   command->add_option("--out", o.out, "The file to write");
-  command->add_option("--kind", o.kind, "What the source is")->check(CLI::IsMember({"auto", "images", "idx", "cifar", "csv", "arrays", "text"}))->capture_default_str();
-  command->add_option("--split", o.split, "Of MNIST's and CIFAR's folders")->check(CLI::IsMember({"train", "test"}))->capture_default_str();
+  command->add_option("--kind", o.kind, "What the source is")
+      ->check(CLI::IsMember({"auto", "images", "idx", "cifar", "csv", "arrays", "text"}))
+      ->capture_default_str();
+  command->add_option("--split", o.split, "Of MNIST's and CIFAR's folders")
+      ->check(CLI::IsMember({"train", "test"}))
+      ->capture_default_str();
   command->add_option("--label", o.label, "Column of the class, of a CSV file; the others are numbers");
   command->add_option("--tokenizer", o.tokenizer, "Of text (heddle tokenize train); default: one token a character");
   command->add_option("--block", o.block, "Tokens in an example of text")->capture_default_str();

@@ -11,9 +11,9 @@
 #include "core/base/error.h"
 #include "core/base/median.h"
 #include "core/base/seconds_since.h"
-#include "core/run/dump.h"
 #include "core/memory/memory_budget.h"
 #include "core/run/compiled_graph.h"
+#include "core/run/dump.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -64,8 +64,19 @@ struct Measured {
 };
 
 Json to_json(const PlanOptions& o, const DeviceContext& device, const MemoryReport& l, const Measured& measured) {
-  Json json{{"step", o.step}, {"device", device.id()}, {"parameters", l.parameters}, {"optimizer_state", l.optimizer_state}, {"inputs", l.inputs}, {"activations", l.activations}};
-  json.update({{"gradients", l.gradients}, {"workspace", l.workspace}, {"lower_bound", l.lower_bound}, {"arena", l.arena}, {"all_values", l.all_values}, {"outputs", l.outputs}, {"offloaded", l.offloaded}});
+  Json json{{"step", o.step},
+            {"device", device.id()},
+            {"parameters", l.parameters},
+            {"optimizer_state", l.optimizer_state},
+            {"inputs", l.inputs},
+            {"activations", l.activations}};
+  json.update({{"gradients", l.gradients},
+               {"workspace", l.workspace},
+               {"lower_bound", l.lower_bound},
+               {"arena", l.arena},
+               {"all_values", l.all_values},
+               {"outputs", l.outputs},
+               {"offloaded", l.offloaded}});
   json.update({{"peak", l.peak()}, {"kernels", l.kernels}});
   if (o.measure) json.update({{"measured_peak", measured.peak}, {"step_seconds", measured.seconds}});
   return json;
@@ -88,12 +99,14 @@ void run(const PlanOptions& o) {
   }
   Measured measured;
   if (o.measure) measured = {measured_peak(device, step), measured_seconds(device, step)};
-  device.synchronize();  // lavapipe may still compile for what was submitted, and crashes when the process ends under it
+  device
+      .synchronize();  // lavapipe may still compile for what was submitted, and crashes when the process ends under it
   if (o.json) return print_json(to_json(o, device, report, measured));
   fmt::print("{} on {}\n{}", o.step, device.id(), report.str());
   if (o.measure) {
     const double peak = static_cast<double>(measured.peak), predicted = static_cast<double>(report.peak());
-    fmt::print("peak, measured\n  {:<28}{:>12.3f} MB ({:+.1f} %)\n", "all together", peak * 1e-6, 100 * (peak - predicted) / predicted);
+    fmt::print("peak, measured\n  {:<28}{:>12.3f} MB ({:+.1f} %)\n", "all together", peak * 1e-6,
+               100 * (peak - predicted) / predicted);
     fmt::print("step, measured\n  {:<28}{:>12.3f} ms\n", "wall time, median of 7 runs", measured.seconds * 1e3);
   }
 }
@@ -109,7 +122,9 @@ void add_plan(Cli& cli) {
   add_budget_option(*command, o.budget);
   add_device_option(*command, o.device);
   add_json_option(*command, o.json);
-  command->footer("Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure\n  heddle plan gpt:4x128x12x128 --memory-budget 80MiB --measure");
+  command->footer(
+      "Example:\n  heddle plan gpt-checkpoint:4x128x12x128 --measure\n  heddle plan gpt:4x128x12x128 --memory-budget "
+      "80MiB --measure");
   command->callback([options] { run(*options); });
 }
 

@@ -40,25 +40,31 @@ void add_options(CLI::App& command, ProfileOptions& o, bool device) {
   if (device) {
     add_device_option(command, o.device);
     command.add_option("--steps", o.steps, "Steps to look at")->capture_default_str();
-    command.add_flag("--overlap", o.overlap, "Record a step while the device runs the one before it also where the device is the CPU; there the two compete for its cores");
+    command.add_flag("--overlap", o.overlap,
+                     "Record a step while the device runs the one before it also where the device is the CPU; there "
+                     "the two compete for its cores");
   }
-  command.add_option("--trace", o.trace, "Also write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing to this file");
+  command.add_option("--trace", o.trace,
+                     "Also write a trace for Perfetto (ui.perfetto.dev) or chrome://tracing to this file");
   command.add_option("--top", o.top, "Rows of the table")->capture_default_str();
   command.add_flag("--no-bounds", o.no_bounds, "Do not measure what the device could do");
   add_json_option(command, o.json);
 }
 
 void check(const ProfileOptions& o) {
-  if (o.steps < 1 || o.steps > 100000) throw ValueError(fmt::format("[profile] --steps is {}, expected 1 to 100000", o.steps));
+  if (o.steps < 1 || o.steps > 100000)
+    throw ValueError(fmt::format("[profile] --steps is {}, expected 1 to 100000", o.steps));
   if (o.trace.empty()) return;
   const std::string folder = std::filesystem::path(o.trace).parent_path().string();
   require_writable_folder(folder.empty() ? "." : folder);
 }
 
-void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps, double wall, double untimed) {
+void report(const ProfileOptions& o, const Profile& profile, const std::string& what, int64_t steps, double wall,
+            double untimed) {
   if (!o.trace.empty()) write_file_atomically(o.trace, trace_json(profile));
   report_profile(profile, {what, steps, o.top, wall, untimed, !o.no_bounds, o.json});
-  if (!o.trace.empty() && !o.json) fmt::print("{}: trace of {} kernels; open it in ui.perfetto.dev\n", o.trace, profile.runs.size());
+  if (!o.trace.empty() && !o.json)
+    fmt::print("{}: trace of {} kernels; open it in ui.perfetto.dev\n", o.trace, profile.runs.size());
 }
 
 double seconds_of(const std::function<void()>& work) {
@@ -74,10 +80,12 @@ void record_timed(const std::function<void()>& step) {
   unseen.stop();
 }
 
-// Calls step() a few times, then under a profiler. Where the device is the CPU that also records the next step, each step is waited for: otherwise
-// the operating system takes cores from kernels for the host's work, which looks like slow kernels and gaps. Each such step takes turns with a replay without
-// time stamps (which a profiler does not see), so that both meet the machine in the same state; a trace would show the pauses, so there the replays come after.
-void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::string& what, const std::function<void()>& step) {
+// Calls step() a few times, then under a profiler. Where the device is the CPU that also records the next step, each
+// step is waited for: otherwise the operating system takes cores from kernels for the host's work, which looks like
+// slow kernels and gaps. Each such step takes turns with a replay without time stamps (which a profiler does not see),
+// so that both meet the machine in the same state; a trace would show the pauses, so there the replays come after.
+void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::string& what,
+                   const std::function<void()>& step) {
   for (int64_t i = 0; i < warm_up; ++i) step();
   const Replay untimed = Replay::capture(step);
   record_timed(step);
@@ -105,7 +113,8 @@ void profile_steps(const ProfileOptions& o, DeviceContext& device, const std::st
 
 DeviceContext& kernel_device(const std::string& name) {
   DeviceContext& device = open_device(name, false);
-  if (device.caps().target == Target::none) throw ValueError(fmt::format("[profile] {} takes no kernels, so there is nothing to time", device.id()));
+  if (device.caps().target == Target::none)
+    throw ValueError(fmt::format("[profile] {} takes no kernels, so there is nothing to time", device.id()));
   return device;
 }
 
@@ -124,16 +133,21 @@ void run_bench(const ProfileOptions& o, const std::string& family, const std::st
 #ifdef HEDDLE_HAS_BENCH
   DeviceContext& device = kernel_device(o.device);
   const bench::Case c = bench::make_case(bench::find_family(family), text, parse_dtype(dtype));
-  if (c.host) throw ValueError(fmt::format("[profile] {} {} measures the host; there are no kernels to look at", family, text));
+  if (c.host)
+    throw ValueError(fmt::format("[profile] {} {} measures the host; there are no kernels to look at", family, text));
   bench::check_room(c, device);
   const bench::Workload workload = c.make({device, {}});
   profile_steps(o, device, fmt::format("bench {} {} {}", family, text, dtype), [&] {
     const std::vector<Tensor> results = workload.run();
-    if (results.empty()) eval_pending();
-    else eval(std::span<const Tensor>(results));
+    if (results.empty())
+      eval_pending();
+    else
+      eval(std::span<const Tensor>(results));
   });
 #else
-  throw ValueError(fmt::format("[profile] this build has no benchmarks (asked for {} {} {}); configure with -DHEDDLE_BENCH=ON", family, text, dtype));
+  throw ValueError(
+      fmt::format("[profile] this build has no benchmarks (asked for {} {} {}); configure with -DHEDDLE_BENCH=ON",
+                  family, text, dtype));
 #endif
 }
 
@@ -152,7 +166,8 @@ class ProfileSteps final : public train::Callback {
     if (profiler_) profiler_->stop();
   }
   Profile result() {
-    if (!profiler_ || steps_ < 1) throw ValueError(fmt::format("[profile] the run ended within its first {} steps, which do not count", warm_up));
+    if (!profiler_ || steps_ < 1)
+      throw ValueError(fmt::format("[profile] the run ended within its first {} steps, which do not count", warm_up));
     return profiler_->stop();
   }
   int64_t steps() const { return steps_; }
@@ -166,7 +181,9 @@ void run_train(const ProfileOptions& o, const TrainCommand& command) {
   check(o);
   train::Config config = command.config();
   if (config.training.limit_steps == 0) config.training.limit_steps = 100;
-  if (config.training.limit_steps <= warm_up) throw ValueError(fmt::format("[profile] --limit-steps is {}; the first {} steps do not count", config.training.limit_steps, warm_up));
+  if (config.training.limit_steps <= warm_up)
+    throw ValueError(fmt::format("[profile] --limit-steps is {}; the first {} steps do not count",
+                                 config.training.limit_steps, warm_up));
   DeviceContext& device = open_device(config.run.device, true);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
   std::optional<train::RunFolder> folder;  // outlives the trainer
@@ -206,12 +223,16 @@ void add_profile(Cli& cli) {
   bench->footer("Example:\n  heddle profile bench softmax 4096x1024");
   bench->callback([all] { run_bench(all->bench_options, all->family, all->text, all->dtype); });
 
-  CLI::App* train = command->add_subcommand("train", "The steps of a training run, 100 unless --limit-steps says otherwise");
+  CLI::App* train =
+      command->add_subcommand("train", "The steps of a training run, 100 unless --limit-steps says otherwise");
   all->train.add_to(*train);
   add_options(*train, all->train_options, false);
-  train->footer("Nothing is saved unless --out is given.\nExample:\n  heddle profile train mnist-mlp --device opencl:0");
+  train->footer(
+      "Nothing is saved unless --out is given.\nExample:\n  heddle profile train mnist-mlp --device opencl:0");
   train->callback([all] { run_train(all->train_options, all->train); });
-  command->footer("Each takes --device, --trace, --json and --no-bounds; see heddle profile step --help.\nExample:\n  heddle profile step mlp:32 --trace step.json");
+  command->footer(
+      "Each takes --device, --trace, --json and --no-bounds; see heddle profile step --help.\nExample:\n  heddle "
+      "profile step mlp:32 --trace step.json");
 }
 
 }  // namespace heddle::tools

@@ -21,8 +21,8 @@ int terminal_columns() {
 }
 
 std::string numbers(const ProgressState& s) {
-  return fmt::format("loss {:.4f}  lr {:.2g}  {} samples/s  ETA {}", s.loss, s.lr,
-                     with_commas(s.samples_per_second), clock_time(s.seconds_left));
+  return fmt::format("loss {:.4f}  lr {:.2g}  {} samples/s  ETA {}", s.loss, s.lr, with_commas(s.samples_per_second),
+                     clock_time(s.seconds_left));
 }
 
 std::string bar(double share, int width) {
@@ -60,7 +60,8 @@ bool Progress::due() const {
 void Progress::show(const ProgressState& state) {
   const double share = state.steps > 0 ? static_cast<double>(state.step) / static_cast<double>(state.steps) : 0;
   const std::string head = fmt::format("epoch {}/{}", state.epoch, state.epochs);
-  show(style_ == Style::lines ? fmt::format("{}  step {}/{}", head, state.step, state.steps) : head, share, numbers(state));
+  show(style_ == Style::lines ? fmt::format("{}  step {}/{}", head, state.step, state.steps) : head, share,
+       numbers(state));
 }
 
 void Progress::show(const std::string& head, double share, const std::string& numbers) {

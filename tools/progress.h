@@ -1,4 +1,5 @@
-// Progress of a training run, or of any work that takes a while: a bar on a terminal, plain lines elsewhere, nothing with --json.
+// Progress of a training run, or of any work that takes a while: a bar on a terminal, plain lines elsewhere, nothing
+// with --json.
 //
 // Invariants: on a terminal the bar is redrawn at most about ten times a second; elsewhere a line appears at most every
 // two seconds. due() says whether it is time, so that a caller reads numbers from the device only then. Thread safety:

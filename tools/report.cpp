@@ -35,7 +35,8 @@ void tell_apart(Json& runs) {
 // JSON inside a script element: no '<' can end it.
 std::string script_safe(const Json& value) {
   std::string out;
-  for (const char c : value.dump(-1, ' ', false, Json::error_handler_t::replace)) out += c == '<' ? std::string("\\u003c") : std::string(1, c);
+  for (const char c : value.dump(-1, ' ', false, Json::error_handler_t::replace))
+    out += c == '<' ? std::string("\\u003c") : std::string(1, c);
   return out;
 }
 
@@ -50,11 +51,16 @@ std::string part(std::string_view name) {
 std::string page_of(const Json& runs) {
   const std::string title = runs.size() == 1 ? runs[0]["name"].get<std::string>() : fmt::format("{} runs", runs.size());
   std::string text = fmt::format(
-      "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta name=viewport content=\"width=device-width\">\n"
-      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\">\n<title>{} - heddle</title>\n",
+      "<!doctype html>\n<html lang=en>\n<head>\n<meta charset=utf-8>\n<meta name=viewport "
+      "content=\"width=device-width\">\n"
+      "<meta http-equiv=Content-Security-Policy content=\"default-src 'none'; style-src 'unsafe-inline'; script-src "
+      "'unsafe-inline'; img-src data:\">\n<title>{} - heddle</title>\n",
       escape_markup(title));
-  text += fmt::format("<style>\n{}</style>\n</head>\n<body>\n<main></main>\n<script type=application/json id=runs>{}</script>\n", part("style.css"), script_safe(runs));
-  return text + fmt::format("<script>\n\"use strict\";\n{}{}</script>\n</body>\n</html>\n", part("chart.js"), part("page.js"));
+  text += fmt::format(
+      "<style>\n{}</style>\n</head>\n<body>\n<main></main>\n<script type=application/json id=runs>{}</script>\n",
+      part("style.css"), script_safe(runs));
+  return text +
+         fmt::format("<script>\n\"use strict\";\n{}{}</script>\n</body>\n</html>\n", part("chart.js"), part("page.js"));
 }
 
 void report(const ReportOptions& options) {
@@ -71,10 +77,14 @@ void report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("report", "Draw a run, or compare several, on one HTML page that needs nothing else");
+  CLI::App* command =
+      cli.app.add_subcommand("report", "Draw a run, or compare several, on one HTML page that needs nothing else");
   auto options = std::make_shared<ReportOptions>();
   command->add_option("runs", options->runs, "Folders of runs")->required()->type_name("RUN");
-  command->add_option("-o,--output", options->out, "The page; default: report.html in the run's folder, or here for several runs")->type_name("FILE");
+  command
+      ->add_option("-o,--output", options->out,
+                   "The page; default: report.html in the run's folder, or here for several runs")
+      ->type_name("FILE");
   command->add_flag("--json", options->json, "Print the data of the page instead");
   command->footer("Examples:\n  heddle report runs/char-gpt\n  heddle report runs/first runs/second -o compare.html");
   command->callback([options] { report(*options); });

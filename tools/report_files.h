@@ -1,4 +1,5 @@
-// The parts of the page of `heddle report`: tools/report/*.css and *.js, embedded by CMake (tools/CMakeLists.txt). Thread safety: the table is built once and never changes.
+// The parts of the page of `heddle report`: tools/report/*.css and *.js, embedded by CMake (tools/CMakeLists.txt).
+// Thread safety: the table is built once and never changes.
 #pragma once
 
 #include "core/dialect/builtin_files.h"

@@ -35,7 +35,8 @@ constexpr size_t most_points = 4000, most_samples = 24;
   }
   const std::vector<std::string_view> known(names.begin(), names.end());
   const std::string all = known.empty() ? "" : fmt::format("; runs beside it: {}", fmt::join(known, ", "));
-  throw ValueError(fmt::format("[report] {}: no such folder{}", folder.string(), did_you_mean(folder.filename().string(), known, all)));
+  throw ValueError(fmt::format("[report] {}: no such folder{}", folder.string(),
+                               did_you_mean(folder.filename().string(), known, all)));
 }
 
 double number_or(const Json& event, const std::string& key, double otherwise) {
@@ -53,10 +54,14 @@ std::vector<Json> read_events(const fs::path& folder, bool& unfinished) {
     Json event = try_parse_json(line).value_or(nullptr);
     unfinished = lines.eof() && !event.is_object();
     if (unfinished) break;
-    if (!event.is_object() || !event.contains("event") || !event["event"].is_string()) throw ValueError(fmt::format("[report] {}:{}: is not an event, a JSON object with \"event\"", path, number));
-    if (event["event"] == "resume" || (event["event"] == "start" && !events.empty())) {  // a process that goes on from a step
+    if (!event.is_object() || !event.contains("event") || !event["event"].is_string())
+      throw ValueError(fmt::format("[report] {}:{}: is not an event, a JSON object with \"event\"", path, number));
+    if (event["event"] == "resume" ||
+        (event["event"] == "start" && !events.empty())) {  // a process that goes on from a step
       const double step = number_or(event, "step", 0);
-      std::erase_if(events, [&](const Json& e) { return e.contains("step") && e["step"].is_number() && e["step"].get<double>() > step; });
+      std::erase_if(events, [&](const Json& e) {
+        return e.contains("step") && e["step"].is_number() && e["step"].get<double>() > step;
+      });
     }
     events.push_back(std::move(event));
   }
@@ -74,7 +79,8 @@ void join_times(std::vector<Json>& events) {
   }
 }
 
-// Columns of the numbers of step events; groups of `every` as the mean of what is there, places (step, epoch, seconds) as the last, and of what scatters the extremes besides ("loss_low", "loss_high").
+// Columns of the numbers of step events; groups of `every` as the mean of what is there, places (step, epoch, seconds)
+// as the last, and of what scatters the extremes besides ("loss_low", "loss_high").
 Json columns_of(const std::vector<const Json*>& steps, size_t every) {
   Json columns = {{"step", Json::array()}, {"epoch", Json::array()}, {"seconds", Json::array()}};
   for (const Json* step : steps) {
@@ -84,7 +90,8 @@ Json columns_of(const std::vector<const Json*>& steps, size_t every) {
   }
   Json extremes = Json::object();
   for (auto& [key, column] : columns.items()) {
-    const bool place = key == "step" || key == "epoch" || key == "seconds", scatters = every > 1 && (key == "loss" || key == "grad_norm");
+    const bool place = key == "step" || key == "epoch" || key == "seconds",
+               scatters = every > 1 && (key == "loss" || key == "grad_norm");
     for (size_t i = 0; i < steps.size(); i += every) {
       double sum = 0, last = 0, low = infinite, high = -infinite;
       int count = 0;
@@ -115,7 +122,8 @@ void split_by_epoch(std::vector<Json>& events) {
     if (event["event"] != "loader") continue;
     const Json total = event;
     for (const char* part : {"fetch", "preprocess", "copy", "compute", "idle", "starved"}) {
-      if (event.contains(part) && event[part].is_number()) event[part] = std::max(0.0, event[part].get<double>() - number_or(before, part, 0));
+      if (event.contains(part) && event[part].is_number())
+        event[part] = std::max(0.0, event[part].get<double>() - number_or(before, part, 0));
     }
     before = total;
   }
@@ -125,7 +133,9 @@ std::string base64(std::string_view bytes) {
   constexpr std::string_view digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
   std::string out;
   for (size_t i = 0; i < bytes.size(); i += 3) {
-    const auto byte = [&](size_t k) { return i + k < bytes.size() ? static_cast<uint32_t>(static_cast<uint8_t>(bytes[i + k])) : 0u; };
+    const auto byte = [&](size_t k) {
+      return i + k < bytes.size() ? static_cast<uint32_t>(static_cast<uint8_t>(bytes[i + k])) : 0u;
+    };
     const uint32_t group = byte(0) << 16 | byte(1) << 8 | byte(2);
     for (size_t k = 0; k < 4; ++k) out += i + k > bytes.size() ? '=' : digits[group >> (18 - 6 * k) & 63];
   }
@@ -136,7 +146,8 @@ std::string base64(std::string_view bytes) {
 Json image_data(const fs::path& folder, const fs::path& name) {
   const fs::path inside = name.lexically_normal();
   std::error_code code;
-  if (inside.is_absolute() || inside.string().starts_with("..") || !fs::is_regular_file(folder / inside, code)) return {};
+  if (inside.is_absolute() || inside.string().starts_with("..") || !fs::is_regular_file(folder / inside, code))
+    return {};
   const std::string bytes = read_text_file((folder / inside).string(), "report");
   return bytes.starts_with("\x89PNG") ? Json("data:image/png;base64," + base64(bytes)) : Json();
 }
@@ -146,7 +157,8 @@ Json samples_of(const fs::path& folder, const std::vector<const Json*>& events) 
   const size_t count = std::min(events.size(), most_samples);
   for (size_t i = 0; i < count; ++i) {  // of many, some at equal distances, the first and the last among them
     Json sample = *events[count < 2 ? 0 : i * (events.size() - 1) / (count - 1)];
-    if (sample.contains("image")) sample["image"] = image_data(folder, sample["image"].is_string() ? sample["image"].get<std::string>() : "");
+    if (sample.contains("image"))
+      sample["image"] = image_data(folder, sample["image"].is_string() ? sample["image"].get<std::string>() : "");
     samples.push_back(std::move(sample));
   }
   return samples;
@@ -159,8 +171,11 @@ Json config_of(const fs::path& folder) {
   if (!fs::exists(path, code)) return config;
   const auto rows = train::config_rows();
   for (const train::TomlEntry& entry : train::read_toml(read_text_file(path, "report"), path)) {
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const train::ConfigRow& r) { return r.key == entry.key; });
-    config.push_back({{"key", entry.key}, {"value", train::toml_text(entry.value)}, {"initial", row == rows.end() ? Json() : Json(train::toml_text(row->initial))}});
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const train::ConfigRow& r) { return r.key == entry.key; });
+    config.push_back({{"key", entry.key},
+                      {"value", train::toml_text(entry.value)},
+                      {"initial", row == rows.end() ? Json() : Json(train::toml_text(row->initial))}});
   }
   return config;
 }
@@ -174,7 +189,8 @@ Json environment_of(const fs::path& folder) {
   return environment;
 }
 
-// Samples and tokens a second, as the terminal says it at the end of a process: of all its updates. Of one that was killed, of the updates that it logged.
+// Samples and tokens a second, as the terminal says it at the end of a process: of all its updates. Of one that was
+// killed, of the updates that it logged.
 Json speed_of(const std::vector<Json>& events, const std::vector<const Json*>& steps) {
   Json speed = Json::object();
   for (const char* key : {"samples_per_second", "tokens_per_second"}) {
@@ -207,26 +223,37 @@ Json report_data(const std::string& folder) {
   const fs::path path = fs::path(folder).lexically_normal();
   std::error_code code;
   if (!fs::is_directory(path, code)) unknown_run(path);
-  if (!fs::exists(path / "metrics.jsonl", code)) throw ValueError(fmt::format("[report] {}: holds no metrics.jsonl; not the folder of a run", folder));
+  if (!fs::exists(path / "metrics.jsonl", code))
+    throw ValueError(fmt::format("[report] {}: holds no metrics.jsonl; not the folder of a run", folder));
   bool unfinished = false;
   std::vector<Json> events = read_events(path, unfinished);
-  if (events.empty()) throw ValueError(fmt::format("[report] {}: its metrics.jsonl is empty; nothing was trained yet", folder));
+  if (events.empty())
+    throw ValueError(fmt::format("[report] {}: its metrics.jsonl is empty; nothing was trained yet", folder));
   join_times(events);
   split_by_epoch(events);
 
   std::vector<const Json*> steps, samples;
   const fs::path name = path.has_filename() ? path.filename() : path.parent_path().filename();
-  Json run = {{"name", name.string()}, {"path", folder}, {"start", Json::object()}, {"done", nullptr}, {"interrupted", false}, {"evals", Json::array()}, {"loaders", Json::array()}, {"notes", Json::array()}};
+  Json run = {{"name", name.string()}, {"path", folder},         {"start", Json::object()},  {"done", nullptr},
+              {"interrupted", false},  {"evals", Json::array()}, {"loaders", Json::array()}, {"notes", Json::array()}};
   for (const Json& event : events) {
     const std::string kind = event["event"];
-    if (kind == "step") steps.push_back(&event);
-    else if (kind == "sample") samples.push_back(&event);
-    else if (kind == "eval") run["evals"].push_back(event);
-    else if (kind == "loader") run["loaders"].push_back(event);
-    else if (kind == "start" && run["start"].empty()) run["start"] = event;
-    else if (kind == "done" || kind == "stopped") run["done"] = event;
-    else run["notes"].push_back(note_of(event));
-    run["interrupted"] = kind == "interrupted" || (run["interrupted"].get<bool>() && kind != "resume" && kind != "start");
+    if (kind == "step")
+      steps.push_back(&event);
+    else if (kind == "sample")
+      samples.push_back(&event);
+    else if (kind == "eval")
+      run["evals"].push_back(event);
+    else if (kind == "loader")
+      run["loaders"].push_back(event);
+    else if (kind == "start" && run["start"].empty())
+      run["start"] = event;
+    else if (kind == "done" || kind == "stopped")
+      run["done"] = event;
+    else
+      run["notes"].push_back(note_of(event));
+    run["interrupted"] =
+        kind == "interrupted" || (run["interrupted"].get<bool>() && kind != "resume" && kind != "start");
   }
   if (unfinished) run["notes"].push_back("the last line is unfinished: the process was ended while it wrote it");
   run["speed"] = speed_of(events, steps);

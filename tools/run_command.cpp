@@ -41,7 +41,8 @@ void check_command(const CLI::App& app, int argc, char** argv) {
     known.push_back(command->get_name());
   if (std::find(known.begin(), known.end(), argv[1]) == known.end()) {
     const std::vector<std::string_view> names(known.begin(), known.end());
-    throw ValueError(fmt::format("unknown command '{}'{}; known: {}", argv[1], did_you_mean(argv[1], names), fmt::join(known, ", ")));
+    throw ValueError(fmt::format("unknown command '{}'{}; known: {}", argv[1], did_you_mean(argv[1], names),
+                                 fmt::join(known, ", ")));
   }
 }
 
@@ -49,10 +50,14 @@ int parse_and_run(int argc, char** argv) {
   Cli cli;
   cli.app.require_subcommand(1);
   cli.app.footer(
-      "Exit codes: 0 success, 2 user error, 1 internal or device error or standard output lost, 3 out of memory (of a device or the host),\n"
-      "4 device lost or timed out, 5 kernel refused by a driver, 130 interrupted by Ctrl-C, 143 by SIGTERM (after saving).\n"
+      "Exit codes: 0 success, 2 user error, 1 internal or device error or standard output lost, 3 out of memory (of a "
+      "device or the host),\n"
+      "4 device lost or timed out, 5 kernel refused by a driver, 130 interrupted by Ctrl-C, 143 by SIGTERM (after "
+      "saving).\n"
       "Example:\n  heddle train mnist-mlp --epochs 2");
-  for (const auto add : {add_train, add_resume, add_eval, add_devices, add_ops, add_dump, add_plan, add_summary, add_profile, add_kernel, add_bench, add_tune, add_report, add_cache, add_generate, add_tokenize, add_pack, add_completion, add_man, add_version})
+  for (const auto add : {add_train,    add_resume,   add_eval,   add_devices,    add_ops,  add_dump,   add_plan,
+                         add_summary,  add_profile,  add_kernel, add_bench,      add_tune, add_report, add_cache,
+                         add_generate, add_tokenize, add_pack,   add_completion, add_man,  add_version})
     add(cli);
   try {
     check_command(cli.app, argc, argv);

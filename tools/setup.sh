@@ -24,6 +24,8 @@ optional=(
   "opencl-headers|opencl-c-headers" "ocl-icd-libopencl1|libopencl1" pocl-opencl-icd
   # tests read a CPU driver's machine code
   binutils
+  # tools/format.sh
+  clang-format-14
   # peers of the benchmarks
   "libdnnl-dev|libonednn-dev" libopenblas-dev libclblast-dev
 )

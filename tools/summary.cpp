@@ -35,8 +35,15 @@ Json shape_json(const Shape& shape) {
 Json to_json(const std::string& name, const Shape& input, const nn::Summary& summary) {
   Json rows = Json::array();
   for (const nn::SummaryRow& row : summary.rows) {
-    rows.push_back({{"path", row.path}, {"kind", row.kind}, {"output", row.calls == 0 ? Json() : shape_json(row.output)}, {"calls", row.calls}, {"parameters", row.parameters},
-                    {"flops", row.flops}, {"backward_flops", row.backward_flops}, {"output_bytes", row.output_bytes}, {"kept_bytes", row.kept_bytes}});
+    rows.push_back({{"path", row.path},
+                    {"kind", row.kind},
+                    {"output", row.calls == 0 ? Json() : shape_json(row.output)},
+                    {"calls", row.calls},
+                    {"parameters", row.parameters},
+                    {"flops", row.flops},
+                    {"backward_flops", row.backward_flops},
+                    {"output_bytes", row.output_bytes},
+                    {"kept_bytes", row.kept_bytes}});
   }
   return {{"model", name},
           {"input", shape_json(input)},
@@ -53,12 +60,14 @@ Json to_json(const std::string& name, const Shape& input, const nn::Summary& sum
 Shape input_shape(const SummaryOptions& o, const nn::KnownModel& known) {
   const Shape& usual = known.input;
   if (!o.input.empty() && static_cast<int>(o.input.size()) != usual.rank() - 1) {
-    throw ValueError(fmt::format("[summary] --input {} has {} sizes; {} takes {}, such as {}", fmt::join(o.input, "x"), o.input.size(), known.name, usual.rank() - 1, usual.str()));
+    throw ValueError(fmt::format("[summary] --input {} has {} sizes; {} takes {}, such as {}", fmt::join(o.input, "x"),
+                                 o.input.size(), known.name, usual.rank() - 1, usual.str()));
   }
   Shape shape{o.batch};
   for (int axis = 1; axis < usual.rank(); ++axis) {
     const int64_t size = o.input.empty() ? usual[axis] : o.input[static_cast<size_t>(axis - 1)];
-    if (size < 1) throw ValueError(fmt::format("[summary] --input {}: sizes must be positive", fmt::join(o.input, "x")));
+    if (size < 1)
+      throw ValueError(fmt::format("[summary] --input {}: sizes must be positive", fmt::join(o.input, "x")));
     shape.push_back(size);
   }
   return shape;
@@ -80,7 +89,8 @@ void summarize_model(const SummaryOptions& o) {
 
 // The loss of a batch of the recipe's data.
 void summarize_recipe(const SummaryOptions& o) {
-  if (!o.input.empty()) throw ValueError("[summary] --input is for models; what a recipe takes is as large as its data");
+  if (!o.input.empty())
+    throw ValueError("[summary] --input is for models; what a recipe takes is as large as its data");
   train::Config config = train::recipe_config(o.model);
   config.training.batch = o.batch;
   config.data.path = o.data;
@@ -88,7 +98,8 @@ void summarize_recipe(const SummaryOptions& o) {
   const nn::init::SkipScope skip;
   const std::unique_ptr<train::Task> task = train::make_task(config, *device);
   const std::vector<Tensor> batch = train::first_batch(task->training(), config, *device);
-  if (batch.empty()) throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
+  if (batch.empty())
+    throw ValueError(fmt::format("[summary] {} has no batch of {} examples", task->training().name, o.batch));
   show(o, batch.at(0).shape(), nn::summarize(task->model(), [&] { return task->loss(batch); }));
 }
 
@@ -103,11 +114,18 @@ void summarize_file(const SummaryOptions& o) {
     elements += tensor.numel();
     bytes += static_cast<uint64_t>(tensor.numel()) * size_of(tensor.dtype());
     width = std::max(width, name.size());
-    rows.push_back({{"name", name}, {"shape", shape_json(tensor.shape())}, {"dtype", std::string(name_of(tensor.dtype()))}, {"elements", tensor.numel()}});
+    rows.push_back({{"name", name},
+                    {"shape", shape_json(tensor.shape())},
+                    {"dtype", std::string(name_of(tensor.dtype()))},
+                    {"elements", tensor.numel()}});
   }
-  if (o.json) return print_json({{"file", o.model}, {"elements", elements}, {"bytes", bytes}, {"metadata", file.metadata}, {"tensors", rows}});
+  if (o.json)
+    return print_json(
+        {{"file", o.model}, {"elements", elements}, {"bytes", bytes}, {"metadata", file.metadata}, {"tensors", rows}});
   fmt::print("{:<{}}  {:<6}{:<20}{:>14}\n", "tensor", width, "dtype", "shape", "elements");
-  for (const auto& [name, tensor] : file.tensors) fmt::print("{:<{}}  {:<6}{:<20}{:>14}\n", name, width, name_of(tensor.dtype()), tensor.shape().str(), tensor.numel());
+  for (const auto& [name, tensor] : file.tensors)
+    fmt::print("{:<{}}  {:<6}{:<20}{:>14}\n", name, width, name_of(tensor.dtype()), tensor.shape().str(),
+               tensor.numel());
   fmt::print("{:<{}}  {:<6}{:<20}{:>14}\n", "total", width, "", fmt::format("{} bytes", bytes), elements);
 }
 
@@ -129,18 +147,25 @@ void run(const SummaryOptions& o) {
 }  // namespace
 
 void add_summary(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("summary", "Print the layers of a model: shapes, parameters, operations, activations");
+  CLI::App* command =
+      cli.app.add_subcommand("summary", "Print the layers of a model: shapes, parameters, operations, activations");
   auto options = std::make_shared<SummaryOptions>();
   SummaryOptions& o = *options;
   std::vector<std::string> names;
   for (const nn::KnownModel& model : nn::known_models()) names.push_back(model.name);
-  command->add_option("model", o.model, fmt::format("A model ({}), a recipe of `heddle train`, or a .safetensors file", fmt::join(names, ", ")))->required();
+  command
+      ->add_option(
+          "model", o.model,
+          fmt::format("A model ({}), a recipe of `heddle train`, or a .safetensors file", fmt::join(names, ", ")))
+      ->required();
   command->add_option("--batch", o.batch, "Examples of a call")->capture_default_str();
-  command->add_option("--input", o.input, "Size of an example, such as 3x64x64; default: the model's usual one")->delimiter('x');
+  command->add_option("--input", o.input, "Size of an example, such as 3x64x64; default: the model's usual one")
+      ->delimiter('x');
   command->add_option("--data", o.data, "File or folder of a recipe's data; default: what it brings along");
   add_json_option(*command, o.json);
   command->footer(
-      "forward, backward: 2 operations for each multiply and add of matrix products, convolutions and attention, and of their gradients. bytes: those of the layers' results. kept: bytes that the "
+      "forward, backward: 2 operations for each multiply and add of matrix products, convolutions and attention, and "
+      "of their gradients. bytes: those of the layers' results. kept: bytes that the "
       "gradient reads.\n"
       "Example:\n  heddle summary resnet18 --batch 32\n  heddle summary runs/mnist-mlp/model.safetensors --json");
   command->callback([options] { run(*options); });

@@ -50,9 +50,15 @@ void train(const TokenizeOptions& o) {
   const double seconds = seconds_since(start);
   save(tokenizer, o.out);
   if (o.json) {
-    print_json({{"event", "done"}, {"tokens", tokenizer->size()}, {"bytes", text.size()}, {"seconds", seconds}, {"out", o.out}});
+    print_json({{"event", "done"},
+                {"tokens", tokenizer->size()},
+                {"bytes", text.size()},
+                {"seconds", seconds},
+                {"out", o.out}});
   } else {
-    fmt::print("{} tokens from {} bytes of {} in {:.2f} s, saved in {}\n", with_commas(static_cast<double>(tokenizer->size())), with_commas(static_cast<double>(text.size())), o.text, seconds, o.out);
+    fmt::print("{} tokens from {} bytes of {} in {:.2f} s, saved in {}\n",
+               with_commas(static_cast<double>(tokenizer->size())), with_commas(static_cast<double>(text.size())),
+               o.text, seconds, o.out);
   }
 }
 
@@ -60,7 +66,8 @@ void encode(const TokenizeOptions& o) {
   const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   const std::string text = !o.file.empty() ? data::read_text(o.file) : !o.text.empty() ? o.text : standard_input();
   const auto* bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get());
-  const std::vector<int32_t> tokens = bpe && o.recognise_special ? bpe->encode(text, data::SpecialTokens::recognised) : tokenizer->encode(text);
+  const std::vector<int32_t> tokens =
+      bpe && o.recognise_special ? bpe->encode(text, data::SpecialTokens::recognised) : tokenizer->encode(text);
   if (o.json) return print_json(tokens);
   fmt::print("{}\n", fmt::join(tokens, " "));
 }
@@ -78,7 +85,8 @@ void decode(const TokenizeOptions& o) {
 void info(const TokenizeOptions& o) {
   const TokenizerPtr tokenizer = data::load_tokenizer(o.tokenizer);
   const bool is_bpe = dynamic_cast<const BpeTokenizer*>(tokenizer.get()) != nullptr;
-  Json json = {{"type", is_bpe ? "bpe" : "characters"}, {"tokens", tokenizer->size()}, {"special", tokenizer->special()}};
+  Json json = {
+      {"type", is_bpe ? "bpe" : "characters"}, {"tokens", tokenizer->size()}, {"special", tokenizer->special()}};
   if (!o.file.empty()) {
     const std::string text = data::read_text(o.file);
     const auto start = std::chrono::steady_clock::now();
@@ -90,10 +98,12 @@ void info(const TokenizeOptions& o) {
     json["megabytes_per_second"] = static_cast<double>(text.size()) / 1e6 / seconds;
   }
   if (o.json) return print_json(json);
-  for (const auto& [key, value] : json.items()) fmt::print("{:<22}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
+  for (const auto& [key, value] : json.items())
+    fmt::print("{:<22}{}\n", key, value.is_string() ? value.get<std::string>() : value.dump());
 }
 
-CLI::App* add(CLI::App& parent, const char* name, const char* help, const std::shared_ptr<TokenizeOptions>& options, void (*run)(const TokenizeOptions&)) {
+CLI::App* add(CLI::App& parent, const char* name, const char* help, const std::shared_ptr<TokenizeOptions>& options,
+              void (*run)(const TokenizeOptions&)) {
   CLI::App* command = parent.add_subcommand(name, help);
   add_json_option(*command, options->json);
   command->callback([options, run] { run(*options); });
@@ -101,7 +111,10 @@ CLI::App* add(CLI::App& parent, const char* name, const char* help, const std::s
 }
 
 void add_tokenizer_option(CLI::App& command, TokenizeOptions& o) {
-  command.add_option("--tokenizer", o.tokenizer, "Folder with vocab.json and merges.txt, or a tokenizer.json, or a model file that holds one")->required();
+  command
+      .add_option("--tokenizer", o.tokenizer,
+                  "Folder with vocab.json and merges.txt, or a tokenizer.json, or a model file that holds one")
+      ->required();
 }
 
 }  // namespace
@@ -111,13 +124,19 @@ void add_tokenize(Cli& cli) {
   command->require_subcommand(1);
   auto options = std::make_shared<TokenizeOptions>();
   TokenizeOptions& o = *options;
-  command->footer("Example:\n  heddle tokenize train corpus.txt --vocabulary 4096 --out tokenizer\n  heddle tokenize encode --tokenizer tokenizer 'to be or not'");
+  command->footer(
+      "Example:\n  heddle tokenize train corpus.txt --vocabulary 4096 --out tokenizer\n  heddle tokenize encode "
+      "--tokenizer tokenizer 'to be or not'");
 
   CLI::App* training = add(*command, "train", "Learn a vocabulary from a text", options, train);
   training->add_option("text", o.text, "A text file, or a folder of .txt files")->required();
-  training->add_option("--out", o.out, "Folder for vocab.json, merges.txt (GPT-2's files) and tokenizer.json")->required();
-  training->add_option("--kind", o.kind, "bpe: byte-level byte pairs; characters: one token a character")->check(CLI::IsMember({"bpe", "characters"}))->capture_default_str();
-  training->add_option("--vocabulary", o.vocabulary, "Tokens in all: 256 bytes, merges and special tokens")->capture_default_str();
+  training->add_option("--out", o.out, "Folder for vocab.json, merges.txt (GPT-2's files) and tokenizer.json")
+      ->required();
+  training->add_option("--kind", o.kind, "bpe: byte-level byte pairs; characters: one token a character")
+      ->check(CLI::IsMember({"bpe", "characters"}))
+      ->capture_default_str();
+  training->add_option("--vocabulary", o.vocabulary, "Tokens in all: 256 bytes, merges and special tokens")
+      ->capture_default_str();
   training->add_option("--least-count", o.least_count, "A pair that is rarer is not merged")->capture_default_str();
   training->add_option("--special", o.special, "Special tokens")->capture_default_str();
   training->footer("Example:\n  heddle tokenize train corpus.txt --vocabulary 4096 --out tokenizer");

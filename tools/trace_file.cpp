@@ -22,9 +22,16 @@ struct Event {
   Json json;
 };
 
-Event event(const std::string& name, const char* category, int process, int thread, double start, double end, int depth, Json arguments) {
+Event event(const std::string& name, const char* category, int process, int thread, double start, double end, int depth,
+            Json arguments) {
   Event e{microseconds(start), microseconds(end), depth, {}};
-  e.json = {{"ph", "X"}, {"name", name}, {"cat", category}, {"pid", process}, {"tid", thread}, {"ts", e.start}, {"dur", std::round((e.end - e.start) * 1e3) / 1e3}};
+  e.json = {{"ph", "X"},
+            {"name", name},
+            {"cat", category},
+            {"pid", process},
+            {"tid", thread},
+            {"ts", e.start},
+            {"dur", std::round((e.end - e.start) * 1e3) / 1e3}};
   e.json["args"] = std::move(arguments);
   return e;
 }
@@ -47,20 +54,24 @@ std::string trace_json(const Profile& profile) {
     threads = std::max(threads, run.thread + 1);
     events.push_back(event(run.name, "host", 0, run.thread, run.start, run.end, run.depth, Json::object()));
   }
-  for (int thread = 0; thread < threads; ++thread) all.push_back(name_event("thread_name", 0, thread, thread == 0 ? "main" : "thread " + std::to_string(thread)));
+  for (int thread = 0; thread < threads; ++thread)
+    all.push_back(name_event("thread_name", 0, thread, thread == 0 ? "main" : "thread " + std::to_string(thread)));
   std::map<std::string, int> processes;
-  for (const Submission& s : profile.submissions) processes.try_emplace(s.device, static_cast<int>(processes.size()) + 1);
+  for (const Submission& s : profile.submissions)
+    processes.try_emplace(s.device, static_cast<int>(processes.size()) + 1);
   for (const auto& [device, process] : processes) {
     all.push_back(name_event("process_name", process, 0, device));
     all.push_back(name_event("thread_name", process, 0, "kernels"));
   }
   for (size_t i = 0; i < profile.submissions.size(); ++i) {
     const Submission& s = profile.submissions[i];
-    events.push_back(event("submission", "device", processes.at(s.device), 0, s.start, s.end, 0, {{"number", i}, {"waited_us", microseconds(s.start - s.submitted)}}));
+    events.push_back(event("submission", "device", processes.at(s.device), 0, s.start, s.end, 0,
+                           {{"number", i}, {"waited_us", microseconds(s.start - s.submitted)}}));
   }
   for (const KernelRun& run : profile.runs) {
     const ProfiledKernel& kernel = profile.kernels[run.kernel];
-    events.push_back(event(kernel.facts.name, "kernel", processes.at(kernel.device), 0, run.start, run.end, 1, arguments_of(kernel.facts, run.end - run.start)));
+    events.push_back(event(kernel.facts.name, "kernel", processes.at(kernel.device), 0, run.start, run.end, 1,
+                           arguments_of(kernel.facts, run.end - run.start)));
   }
   // What contains others comes before them.
   std::stable_sort(events.begin(), events.end(), [](const Event& a, const Event& b) {

@@ -40,7 +40,8 @@ int run(train::Config config, bool resume, bool json) {
   if (config.run.out.empty()) config.run.out = resume ? "runs/" + config.run.recipe : new_folder(config.run.recipe);
   DeviceContext& device = open_device(config.run.device, true);
   const std::unique_ptr<train::Task> task = train::make_task(config, device);
-  std::optional<train::RunFolder> folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
+  std::optional<train::RunFolder>
+      folder;  // outlives the trainer, and is made after it: a run that cannot begin leaves nothing
   train::Trainer trainer(*task, config, device);
   trainer.write_to(folder.emplace(config.run.out, resume));
   if (json) {
@@ -58,7 +59,8 @@ int run(train::Config config, bool resume, bool json) {
   return outcome == train::Outcome::interrupted ? InterruptScope::exit_code() : 0;
 }
 
-constexpr const char* about_interrupts = "Ctrl-C saves a checkpoint and ends with exit code 130, SIGTERM with 143; a second one of either ends at once.";
+constexpr const char* about_interrupts =
+    "Ctrl-C saves a checkpoint and ends with exit code 130, SIGTERM with 143; a second one of either ends at once.";
 
 }  // namespace
 
@@ -67,12 +69,14 @@ void add_train(Cli& cli) {
   auto options = std::make_shared<TrainCommand>();
   options->add_to(*command);
   add_json_option(*command, options->json);
-  command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first", about_interrupts));
+  command->footer(fmt::format("{}\nExample:\n  heddle train mnist-mlp --device vulkan:0 --epochs 2 --out runs/first",
+                              about_interrupts));
   command->callback([options, &cli] { cli.exit_code = run(options->config(), options->resume, options->json); });
 }
 
 void add_resume(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("resume", "Go on with a training run, with the options that it was begun with");
+  CLI::App* command =
+      cli.app.add_subcommand("resume", "Go on with a training run, with the options that it was begun with");
   struct All {
     std::string folder;
     ConfigOptions options;
@@ -82,7 +86,9 @@ void add_resume(Cli& cli) {
   command->add_option("run", all->folder, "Folder of the run")->required();
   all->options.add_to(*command);
   add_json_option(*command, all->json);
-  command->footer(fmt::format("Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp", about_interrupts));
+  command->footer(fmt::format(
+      "Options given here replace those of the run's config.toml. {}\nExample:\n  heddle resume runs/mnist-mlp",
+      about_interrupts));
   command->callback([all, &cli] {
     const train::Config begun = train::Config::load((std::filesystem::path(all->folder) / "config.toml").string());
     train::Config config = begun;

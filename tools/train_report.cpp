@@ -17,7 +17,8 @@ std::string beginning(std::string text) {
   const bool is_cut = text.size() > most;
   text.resize(std::min(text.size(), most));
   text.resize(data::whole_characters(text));
-  std::replace_if(text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, ' ');
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return (c >= 0 && c < ' ') || c == '\x7f'; }, ' ');
   return is_cut ? text + " ..." : text;
 }
 
@@ -33,7 +34,8 @@ std::string evaluation_tables(const train::Evaluation& e) {
   constexpr size_t most = 20;
   std::string text;
   for (const train::RiskPoint& point : e.curve)
-    text += fmt::format("decided {:5.1f} %  wrong of these {:.4f} %  at a probability of at least {:.6f}\n", 100 * point.coverage, 100 * point.risk, point.threshold);
+    text += fmt::format("decided {:5.1f} %  wrong of these {:.4f} %  at a probability of at least {:.6f}\n",
+                        100 * point.coverage, 100 * point.risk, point.threshold);
   if (e.confusion.size() > most) return text;
   for (const std::vector<int64_t>& row : e.confusion) {
     for (const int64_t count : row) text += fmt::format("{:>6}", count);
@@ -45,8 +47,10 @@ std::string evaluation_tables(const train::Evaluation& e) {
 void TrainReport::on_train_start(train::Trainer& t) {
   const train::TrainingData& data = t.task().training();
   const std::string examples = data.stream ? "a stream of" : with_commas(static_cast<double>(data.dataset->size()));
-  progress_.line(fmt::format("training {} ({} parameters) on {} ({}), {} training examples from {}", t.config().run.recipe,
-                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(), t.device().info().name, examples, data.name));
+  progress_.line(fmt::format("training {} ({} parameters) on {} ({}), {} training examples from {}",
+                             t.config().run.recipe,
+                             with_commas(static_cast<double>(t.task().model().parameter_count())), t.device().id(),
+                             t.device().info().name, examples, data.name));
   if (t.step() > 0) progress_.line(fmt::format("resumed at step {}", t.step()));
 }
 
@@ -68,20 +72,28 @@ void TrainReport::on_steps(train::Trainer& t, std::span<const train::StepRecord>
 }
 
 void TrainReport::on_evaluate(train::Trainer& t, const train::Evaluation& e) {
-  if (e.split == "test" && !warned_) progress_.line("evaluations look at the test data, and so do plateau, best checkpoint and early stopping: its last figure flatters; --validation 0.05 holds out training data for them");
+  if (e.split == "test" && !warned_)
+    progress_.line(
+        "evaluations look at the test data, and so do plateau, best checkpoint and early stopping: its last figure "
+        "flatters; --validation 0.05 holds out training data for them");
   warned_ = true;
   const bool whole = t.step() % t.steps_per_epoch() == 0;
-  const std::string where = whole ? fmt::format("epoch {}/{}", t.step() / t.steps_per_epoch(), t.epochs()) : fmt::format("step {}/{}", t.step(), t.last_step());
-  const std::string loss = t.step() > t.first_step() ? fmt::format("  loss {:.4f}", t.last_loss()) : "";  // none of a run that was finished before
+  const std::string where = whole ? fmt::format("epoch {}/{}", t.step() / t.steps_per_epoch(), t.epochs())
+                                  : fmt::format("step {}/{}", t.step(), t.last_step());
+  const std::string loss = t.step() > t.first_step() ? fmt::format("  loss {:.4f}", t.last_loss())
+                                                     : "";  // none of a run that was finished before
   progress_.line(fmt::format("{}{}  {}", where, loss, evaluation_line(e)));
 }
 
 void TrainReport::on_sample(train::Trainer& t, const train::Generated& made) {
-  progress_.line(fmt::format("sample         {}", made.text.empty() ? (std::filesystem::path(t.config().run.out) / made.image_path).string() : beginning(made.text)));
+  progress_.line(fmt::format("sample         {}",
+                             made.text.empty() ? (std::filesystem::path(t.config().run.out) / made.image_path).string()
+                                               : beginning(made.text)));
 }
 
 void TrainReport::last_figure(const train::Evaluation& e) {
-  if (e.examples > 0) progress_.line(fmt::format("{} on {} examples", evaluation_line(e), with_commas(static_cast<double>(e.examples))));
+  if (e.examples > 0)
+    progress_.line(fmt::format("{} on {} examples", evaluation_line(e), with_commas(static_cast<double>(e.examples))));
 }
 
 void TrainReport::speed(const train::Trainer& t) {
@@ -90,17 +102,25 @@ void TrainReport::speed(const train::Trainer& t) {
   const train::RunReport r = t.report();
   const double samples = r.samples_per_second;
   const int64_t tokens = t.task().training().tokens;
-  const std::string per_second = tokens > 0 ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens))) : fmt::format("{} samples/s", with_commas(samples));
-  progress_.line(fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} MiB on {} ({})", per_second, with_commas(steps),
-                             r.training_seconds, r.median_step_seconds * 1e3, r.kernels_per_step, static_cast<double>(r.peak_device_bytes) / (1 << 20), t.device().id(), t.device().info().name));
+  const std::string per_second = tokens > 0
+                                     ? fmt::format("{} tokens/s", with_commas(samples * static_cast<double>(tokens)))
+                                     : fmt::format("{} samples/s", with_commas(samples));
+  progress_.line(
+      fmt::format("speed          {}: {} steps in {:.1f} s, median step {:.3f} ms, {:.0f} kernels a step, peak {:.1f} "
+                  "MiB on {} ({})",
+                  per_second, with_commas(steps), r.training_seconds, r.median_step_seconds * 1e3, r.kernels_per_step,
+                  static_cast<double>(r.peak_device_bytes) / (1 << 20), t.device().id(), t.device().info().name));
   const train::Throughput& p = r.throughput;
-  progress_.line(fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; the device computed {:.1f} s and idled {:.1f} s ({:.0f} %), {:.1f} s of it for want of data: the bottleneck is {}",
-                             p.fetch, p.preprocess, p.copy, p.compute, p.idle, 100 * p.idle_share(), p.starved, p.bottleneck()));
+  progress_.line(
+      fmt::format("data           fetch {:.1f} s, preprocess {:.1f} s, copy {:.1f} s; the device computed {:.1f} s and "
+                  "idled {:.1f} s ({:.0f} %), {:.1f} s of it for want of data: the bottleneck is {}",
+                  p.fetch, p.preprocess, p.copy, p.compute, p.idle, 100 * p.idle_share(), p.starved, p.bottleneck()));
 }
 
 void TrainReport::on_train_end(train::Trainer& t, train::Outcome outcome) {
   if (outcome == train::Outcome::interrupted) {
-    progress_.line(fmt::format("interrupted at step {}; saved {}; go on with `heddle resume {}`", t.step(), t.checkpoint_path(), t.config().run.out));
+    progress_.line(fmt::format("interrupted at step {}; saved {}; go on with `heddle resume {}`", t.step(),
+                               t.checkpoint_path(), t.config().run.out));
     return;
   }
   if (outcome == train::Outcome::stopped) progress_.line(fmt::format("stopped early at step {}", t.step()));

@@ -1,4 +1,5 @@
-// TrainReport: what a person sees of a training run: progress, evaluations, and at the end accuracy, speed and where the model is.
+// TrainReport: what a person sees of a training run: progress, evaluations, and at the end accuracy, speed and where
+// the model is.
 #pragma once
 
 #include "tools/progress.h"

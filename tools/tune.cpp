@@ -56,8 +56,10 @@ void merge(const MergeOptions& o) {
   write_table(o.output, table);
   size_t entries = 0;
   for (const TuningDevice& device : table.devices) entries += device.entries.size();
-  if (o.json) print_json({{"file", o.output}, {"devices", table.devices.size()}, {"entries", entries}});
-  else fmt::print("{}: {} entries of {} devices\n", o.output, entries, table.devices.size());
+  if (o.json)
+    print_json({{"file", o.output}, {"devices", table.devices.size()}, {"entries", entries}});
+  else
+    fmt::print("{}: {} entries of {} devices\n", o.output, entries, table.devices.size());
 }
 
 double gain(const TuningEntry& e) { return e.tunables.empty() || e.seconds <= 0 ? 1 : e.default_seconds / e.seconds; }
@@ -70,7 +72,8 @@ std::string values_text(const Bindings& values) {
 
 void show(const ShowOptions& o) {
   const std::string path = o.file.empty() ? tuning_path() : o.file;
-  if (path.empty()) throw ValueError("[tune] the user's file is turned off (HEDDLE_TUNING or HEDDLE_CACHE_DIR is empty); name a file");
+  if (path.empty())
+    throw ValueError("[tune] the user's file is turned off (HEDDLE_TUNING or HEDDLE_CACHE_DIR is empty); name a file");
   const TuningTable table = TuningTable::load(path);
   if (o.json) {
     print_json(Json::parse(table.str()));
@@ -79,7 +82,8 @@ void show(const ShowOptions& o) {
   for (const TuningDevice& device : table.devices) {
     fmt::print("{} ({}), {}, driver hash {}\n", device.name, device.driver, name_of(device.target),
                device.driver_hash == 0 ? "any" : fmt::format("0x{:x}", device.driver_hash));
-    for (const TuningEntry& e : device.entries) fmt::print("  {:<48} {:.2f}x  {}\n", e.key.str(), gain(e), values_text(e.tunables));
+    for (const TuningEntry& e : device.entries)
+      fmt::print("  {:<48} {:.2f}x  {}\n", e.key.str(), gain(e), values_text(e.tunables));
   }
 }
 
@@ -99,7 +103,8 @@ void add_cases(const TuneOptions& o, TuneRequest& request) {
     } else {
       std::vector<std::string> known;
       for (const bench::Family& f : all) known.push_back(f.name);
-      throw ValueError(fmt::format("[tune] '{}' is neither a family ({}) nor a body with tunables ({})", name, fmt::join(known, ", "), fmt::join(bodies, ", ")));
+      throw ValueError(fmt::format("[tune] '{}' is neither a family ({}) nor a body with tunables ({})", name,
+                                   fmt::join(known, ", "), fmt::join(bodies, ", ")));
     }
   }
   if (!o.suite.empty()) {
@@ -116,7 +121,8 @@ void add_cases(const TuneOptions& o, TuneRequest& request) {
   for (const std::string& name : families) {
     const bench::Family& family = bench::find_family(name);
     for (const std::string& dtype : o.dtypes) {
-      for (const std::string& text : o.cases.empty() ? family.standard : o.cases) request.cases.push_back(bench::make_case(family, text, parse_dtype(dtype)));
+      for (const std::string& text : o.cases.empty() ? family.standard : o.cases)
+        request.cases.push_back(bench::make_case(family, text, parse_dtype(dtype)));
     }
   }
 }
@@ -127,22 +133,27 @@ int run(const TuneOptions& o) {
   add_cases(o, request);
   request.output = o.output.empty() ? tuning_path() : o.output;
   if (request.output.empty() && !o.dry_run) {
-    throw ValueError("[tune] nowhere to write: HEDDLE_TUNING or HEDDLE_CACHE_DIR is empty; give --output FILE or --dry-run");
+    throw ValueError(
+        "[tune] nowhere to write: HEDDLE_TUNING or HEDDLE_CACHE_DIR is empty; give --output FILE or --dry-run");
   }
   request.budget = o.budget;
   request.time_limit = o.time_limit;
   request.dry_run = o.dry_run;
   request.json = o.json;
-  for (const std::string& name : o.devices.empty() ? std::vector<std::string>{""} : o.devices) request.devices.push_back(name);
+  for (const std::string& name : o.devices.empty() ? std::vector<std::string>{""} : o.devices)
+    request.devices.push_back(name);
   return run_tuner(request);
 }
 #else
-int run(const TuneOptions&) { throw ValueError("[tune] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON"); }
+int run(const TuneOptions&) {
+  throw ValueError("[tune] this build has no benchmarks; configure with -DHEDDLE_BENCH=ON");
+}
 #endif
 
 void add_table_commands(CLI::App& command) {
   auto merged = std::make_shared<MergeOptions>();
-  CLI::App* merge_command = command.add_subcommand("merge", "Join files of tuned values; where several have one entry, the last wins");
+  CLI::App* merge_command =
+      command.add_subcommand("merge", "Join files of tuned values; where several have one entry, the last wins");
   merge_command->add_option("files", merged->files, "Files that `heddle tune` wrote")->required();
   merge_command->add_option("-o,--output", merged->output, "The file to write")->required();
   add_json_option(*merge_command, merged->json);
@@ -158,22 +169,32 @@ void add_table_commands(CLI::App& command) {
 }  // namespace
 
 void add_tune(Cli& cli) {
-  CLI::App* command = cli.app.add_subcommand("tune", "Search for faster schedules of kernels on a device, and remember them");
+  CLI::App* command =
+      cli.app.add_subcommand("tune", "Search for faster schedules of kernels on a device, and remember them");
   auto options = std::make_shared<TuneOptions>();
   TuneOptions& o = *options;
   o.dtypes = {"f32"};
   command->add_option("name", o.names, "Families of `heddle bench`, or bodies with tunables; default: all");
-  command->add_option("--cases", o.cases, "Cases of the family, separated by commas; default: its standard list")->delimiter(',');
+  command->add_option("--cases", o.cases, "Cases of the family, separated by commas; default: its standard list")
+      ->delimiter(',');
   command->add_option("--suite", o.suite, "Cases of a suite instead (see `heddle bench --help`)");
-  command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")->delimiter(',')->capture_default_str();
-  command->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas; default: as everywhere")->delimiter(',');
+  command->add_option("--dtype", o.dtypes, "f32, f16, bf16, ... separated by commas")
+      ->delimiter(',')
+      ->capture_default_str();
+  command
+      ->add_option("--device", o.devices, "Device, e.g. vulkan:0, several separated by commas; default: as everywhere")
+      ->delimiter(',');
   command->add_option("--budget", o.budget, "Seconds of search for each device")->capture_default_str();
-  command->add_option("--time-limit", o.time_limit, "Seconds after which a candidate counts as hung")->capture_default_str();
-  command->add_option("-o,--output", o.output, "File to add the winners to; default: $HEDDLE_TUNING, else tuning.json in the cache folder");
+  command->add_option("--time-limit", o.time_limit, "Seconds after which a candidate counts as hung")
+      ->capture_default_str();
+  command->add_option("-o,--output", o.output,
+                      "File to add the winners to; default: $HEDDLE_TUNING, else tuning.json in the cache folder");
   command->add_flag("--dry-run", o.dry_run, "Search, and write nothing");
   command->add_flag("--worker", o.worker)->group("");
   add_json_option(*command, o.json);
-  command->footer("Ctrl-C (exit code 130) and SIGTERM (143) end the search; the winners so far are kept. A second one of either ends at once.\nExample:\n  heddle tune matmul --cases 768x384x128 --device opencl:0 --budget 60");
+  command->footer(
+      "Ctrl-C (exit code 130) and SIGTERM (143) end the search; the winners so far are kept. A second one of either "
+      "ends at once.\nExample:\n  heddle tune matmul --cases 768x384x128 --device opencl:0 --budget 60");
   add_table_commands(*command);
   command->callback([options, command, &cli] {
     if (!command->get_subcommands().empty()) return;

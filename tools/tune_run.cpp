@@ -60,13 +60,15 @@ class Tuner {
         worker_(info_.id, {120, request.time_limit}, interrupted),
         terminal_(!request.json && ::isatty(STDOUT_FILENO) != 0),
         start_(Clock::now()) {
-    if (info_.caps.target == Target::none) throw ValueError(fmt::format("[tune] {} runs no kernels; choose another device", info_.id));
+    if (info_.caps.target == Target::none)
+      throw ValueError(fmt::format("[tune] {} runs no kernels; choose another device", info_.id));
     std::error_code code;
     if (!request.dry_run) {
       const std::string folder = std::filesystem::path(request.output).parent_path().string();
       require_writable_folder(folder.empty() ? "." : folder);
     }
-    if (!request.output.empty() && std::filesystem::exists(request.output, code)) table_ = TuningTable::load(request.output);
+    if (!request.output.empty() && std::filesystem::exists(request.output, code))
+      table_ = TuningTable::load(request.output);
   }
 
   void run() {
@@ -80,7 +82,9 @@ class Tuner {
 
   bool wanted(const TuningKey& key) const {
     if (!has_tunable_space(key.body) || tunable_space(key.body).tunables.empty()) return false;
-    if (!request_.bodies.empty() && std::find(request_.bodies.begin(), request_.bodies.end(), key.body) == request_.bodies.end()) return false;
+    if (!request_.bodies.empty() &&
+        std::find(request_.bodies.begin(), request_.bodies.end(), key.body) == request_.bodies.end())
+      return false;
     return std::find(done_.begin(), done_.end(), key) == done_.end();
   }
 
@@ -110,7 +114,8 @@ class Tuner {
     bench::SearchInput input;
     input.body = use.key.body;
     input.space = tunable_space(use.key.body);
-    if (input.space.generated) std::erase_if(input.space.tunables, [&](const KernelTunable& t) { return !use.fallback.contains(t.name); });
+    if (input.space.generated)
+      std::erase_if(input.space.tunables, [&](const KernelTunable& t) { return !use.fallback.contains(t.name); });
     input.start = use.fallback;
     input.seeds = seeds(use.key);
     double best = 1;
@@ -178,7 +183,8 @@ class Tuner {
   std::vector<Bindings> seeds(const TuningKey& key) {
     std::vector<Bindings> all;
     for (const TuningEntry& e : table_.section(info_).entries) {
-      if (e.key.body == key.body && !e.tunables.empty() && std::find(all.begin(), all.end(), e.tunables) == all.end()) all.push_back(e.tunables);
+      if (e.key.body == key.body && !e.tunables.empty() && std::find(all.begin(), all.end(), e.tunables) == all.end())
+        all.push_back(e.tunables);
     }
     constexpr size_t most = 12;
     if (all.size() > most) all.erase(all.begin(), all.end() - most);
@@ -186,13 +192,15 @@ class Tuner {
   }
 
   void store(const Finding& found) {
-    TuningEntry entry{found.key, found.kept ? found.search.best : Bindings{}, found.search.trial.seconds, found.search.trial.default_seconds};
+    TuningEntry entry{found.key, found.kept ? found.search.best : Bindings{}, found.search.trial.seconds,
+                      found.search.trial.default_seconds};
     table_.section(info_).set(std::move(entry));
     if (request_.dry_run) return;
     try {
       write_file_atomically(request_.output, table_.str());
     } catch (const IoError& error) {
-      const std::string rescue = (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", ::getpid())).string();
+      const std::string rescue =
+          (std::filesystem::temp_directory_path() / fmt::format("heddle-tuning-{}.json", ::getpid())).string();
       try {
         write_file_atomically(rescue, table_.str());
       } catch (const IoError&) {  // the disk is full there as well
@@ -222,15 +230,18 @@ class Tuner {
     }
     line(fmt::format("{} {} ({}): {}; {} tried{}", info_.id, found.key.str(), found.place,
                      found.kept ? fmt::format("{:.2f} times as fast", trial.ratio) : "the default stays", n.tried,
-                     n.wrong + n.failed + n.hung > 0 ? fmt::format(", refused: {} wrong, {} failed, {} hung", n.wrong, n.failed, n.hung) : ""));
+                     n.wrong + n.failed + n.hung > 0
+                         ? fmt::format(", refused: {} wrong, {} failed, {} hung", n.wrong, n.failed, n.hung)
+                         : ""));
   }
 
   void show(const std::string& text) {
     if (!terminal_) return;
     const double share = std::clamp(elapsed() / request_.budget, 0.0, 1.0);
     const int full = static_cast<int>(share * 20);
-    print_out(fmt::format("\r\x1b[K[{}{}] {}/{} {}  {}  ETA {}", std::string(static_cast<size_t>(full), '#'), std::string(static_cast<size_t>(20 - full), '.'), at_ + 1,
-               request_.cases.size(), place_, text, clock_time(std::max(0.0, request_.budget - elapsed()))));
+    print_out(fmt::format("\r\x1b[K[{}{}] {}/{} {}  {}  ETA {}", std::string(static_cast<size_t>(full), '#'),
+                          std::string(static_cast<size_t>(20 - full), '.'), at_ + 1, request_.cases.size(), place_,
+                          text, clock_time(std::max(0.0, request_.budget - elapsed()))));
   }
 
   void erase() const {
@@ -239,8 +250,10 @@ class Tuner {
 
   void line(const std::string& text) const {
     erase();
-    if (request_.json) print_error("heddle: {}\n", text);
-    else print_out(text + '\n');
+    if (request_.json)
+      print_error("heddle: {}\n", text);
+    else
+      print_out(text + '\n');
   }
 
   const TuneRequest& request_;

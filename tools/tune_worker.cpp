@@ -13,7 +13,8 @@ namespace heddle::tools {
 namespace {
 
 TuningKey key_of(const Json& json) {
-  return {json.at("body").get<std::string>(), json.at("variant").get<std::string>(), json.at("sizes").get<std::vector<int64_t>>()};
+  return {json.at("body").get<std::string>(), json.at("variant").get<std::string>(),
+          json.at("sizes").get<std::vector<int64_t>>()};
 }
 
 Bindings bindings_of(const Json& json) {
@@ -47,11 +48,13 @@ bench::Trial trial_of(const Json& json) {
 Json open_case(const Json& request, DeviceContext& device, std::unique_ptr<bench::TuneSession>& session) {
   const char* faults = std::getenv("HEDDLE_TUNE_FAULT");
   const bench::Family& family = bench::find_family(request.at("family").get<std::string>());
-  const bench::Case c = bench::make_case(family, request.at("case").get<std::string>(), parse_dtype(request.at("dtype").get<std::string>()));
+  const bench::Case c = bench::make_case(family, request.at("case").get<std::string>(),
+                                         parse_dtype(request.at("dtype").get<std::string>()));
   session.reset();  // its memory, before the next one's
   session = std::make_unique<bench::TuneSession>(c, device, bench::parse_faults(faults == nullptr ? "" : faults));
   Json uses = Json::array();
-  for (const TuningUse& use : session->uses()) uses.push_back({{"key", tools::json_of(use.key)}, {"fallback", tools::json_of(use.fallback)}});
+  for (const TuningUse& use : session->uses())
+    uses.push_back({{"key", tools::json_of(use.key)}, {"fallback", tools::json_of(use.fallback)}});
   return {{"uses", std::move(uses)}, {"default_seconds", session->default_seconds()}};
 }
 
@@ -76,7 +79,8 @@ void run_tune_worker(const std::string& name) {
       } else {
         const Json& t = request.at("trial");
         if (!session) throw std::logic_error("no case is open");
-        print_json(json_of(session->trial(key_of(t.at("key")), bindings_of(t.at("tunables")), t.at("careful").get<bool>())));
+        print_json(
+            json_of(session->trial(key_of(t.at("key")), bindings_of(t.at("tunables")), t.at("careful").get<bool>())));
       }
     } catch (const UserError& error) {
       print_json({{"error", one_line(error.what())}, {"user", true}});
@@ -100,7 +104,8 @@ Json TuneWorker::open_request() const {
 Json TuneWorker::reopen(WorkerProcess::Answer& how) {
   if (!process_ || !process_->alive()) {
     const bool keep_errors = std::getenv("HEDDLE_DEBUG") != nullptr;
-    process_ = std::make_unique<WorkerProcess>(std::vector<std::string>{"tune", "--worker", "--device", device_}, keep_errors);
+    process_ =
+        std::make_unique<WorkerProcess>(std::vector<std::string>{"tune", "--worker", "--device", device_}, keep_errors);
   }
   return ask(open_request(), limits_.open_seconds, how);
 }
@@ -111,15 +116,18 @@ std::vector<TuningUse> TuneWorker::open(const bench::Case& c) {
   const Json answer = reopen(how);
   if (how == WorkerProcess::Answer::interrupted) return {};
   const std::string place = fmt::format("[tune] {} {}", c.family, c.name);
-  if (how == WorkerProcess::Answer::timeout) throw DeviceError(fmt::format("{}: the default did not finish within {} s", place, limits_.open_seconds));
-  if (how == WorkerProcess::Answer::ended) throw DeviceError(fmt::format("{}: the worker ended with {} while it ran the default", place, process_->end()));
+  if (how == WorkerProcess::Answer::timeout)
+    throw DeviceError(fmt::format("{}: the default did not finish within {} s", place, limits_.open_seconds));
+  if (how == WorkerProcess::Answer::ended)
+    throw DeviceError(fmt::format("{}: the worker ended with {} while it ran the default", place, process_->end()));
   if (answer.contains("error")) {
     const std::string text = answer["error"].get<std::string>();
     if (answer["user"].get<bool>()) throw ValueError(text);
     throw DeviceError(text);
   }
   std::vector<TuningUse> uses;
-  for (const Json& use : answer.at("uses")) uses.push_back({key_of(use.at("key")), bindings_of(use.at("fallback")), {}});
+  for (const Json& use : answer.at("uses"))
+    uses.push_back({key_of(use.at("key")), bindings_of(use.at("fallback")), {}});
   return uses;
 }
 
@@ -134,7 +142,9 @@ bench::Trial TuneWorker::trial(const TuningKey& key, const Bindings& values, boo
       return lost;
     }
   }
-  const Json answer = ask({{"trial", {{"key", tools::json_of(key)}, {"tunables", tools::json_of(values)}, {"careful", careful}}}}, limits_.trial_seconds, how);
+  const Json answer =
+      ask({{"trial", {{"key", tools::json_of(key)}, {"tunables", tools::json_of(values)}, {"careful", careful}}}},
+          limits_.trial_seconds, how);
   if (how == WorkerProcess::Answer::line && !answer.contains("error")) return trial_of(answer);
   if (how == WorkerProcess::Answer::timeout) lost.status = bench::Trial::Status::hang;
   if (how == WorkerProcess::Answer::line) {

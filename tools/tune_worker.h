@@ -27,7 +27,8 @@ class TuneWorker {
     double open_seconds = 120;  // build and check a case
     double trial_seconds = 8;
   };
-  TuneWorker(std::string device, Limits limits, bool (*interrupted)()) : device_(std::move(device)), limits_(limits), interrupted_(interrupted) {}
+  TuneWorker(std::string device, Limits limits, bool (*interrupted)())
+      : device_(std::move(device)), limits_(limits), interrupted_(interrupted) {}
 
   // Throws what the case is refused with (ValueError, DeviceError).
   std::vector<TuningUse> open(const bench::Case& c);

@@ -55,7 +55,8 @@ WorkerProcess::~WorkerProcess() {
 void WorkerProcess::reap() {
   int status = 0;
   if (pid_ > 0 && ::waitpid(pid_, &status, 0) == pid_) {
-    end_ = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status)) : fmt::format("exit code {}", WEXITSTATUS(status));
+    end_ = WIFSIGNALED(status) ? fmt::format("signal {}", WTERMSIG(status))
+                               : fmt::format("exit code {}", WEXITSTATUS(status));
   }
   pid_ = -1;
 }
@@ -67,7 +68,8 @@ void WorkerProcess::kill() {
   reap();
 }
 
-WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds, std::string& answer, bool (*interrupted)()) {
+WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds, std::string& answer,
+                                         bool (*interrupted)()) {
   using Clock = std::chrono::steady_clock;
   const auto deadline = Clock::now() + std::chrono::duration<double>(seconds);
   const std::string text = line + "\n";
@@ -96,7 +98,8 @@ WorkerProcess::Answer WorkerProcess::ask(const std::string& line, double seconds
     if (::poll(&waiting, 1, static_cast<int>(std::min(left, 0.2) * 1000) + 1) <= 0) continue;
     char chunk[4096];
     const ssize_t n = ::read(output_, chunk, sizeof(chunk));
-    if (n > 0) buffer_.append(chunk, static_cast<size_t>(n));
+    if (n > 0)
+      buffer_.append(chunk, static_cast<size_t>(n));
     else if (n == 0) {
       reap();
       return Answer::ended;

@@ -1,7 +1,8 @@
 // A child process that answers lines with lines, and is killed when it does not.
 //
-// Purpose: `heddle tune` runs candidates in one, so that a hang or a crash costs a candidate and not the search. Invariants: the child does not get the
-// terminal's Ctrl-C (the parent decides); it is dead and reaped when this object is gone. Thread safety: none.
+// Purpose: `heddle tune` runs candidates in one, so that a hang or a crash costs a candidate and not the search.
+// Invariants: the child does not get the terminal's Ctrl-C (the parent decides); it is dead and reaped when this object
+// is gone. Thread safety: none.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace heddle::tools {
 
 class WorkerProcess {
  public:
-  // Starts this program with these arguments; its standard error is dropped unless `keep_errors`. DeviceError when it cannot be started.
+  // Starts this program with these arguments; its standard error is dropped unless `keep_errors`. DeviceError when it
+  // cannot be started.
   WorkerProcess(const std::vector<std::string>& arguments, bool keep_errors);
   ~WorkerProcess();
   WorkerProcess(const WorkerProcess&) = delete;

@@ -1,13 +1,16 @@
 // Callback: what is told of a training run, and may end it.
 //
 //   struct Halve final : train::Callback {
-//     void on_evaluate(train::Trainer& trainer, const train::Evaluation& e) override { if (e.loss < 0.1) trainer.stop(); }
+//     void on_evaluate(train::Trainer& trainer, const train::Evaluation& e) override { if (e.loss < 0.1)
+//     trainer.stop(); }
 //   };
 //   trainer.add(std::make_shared<Halve>());
 //
-// Order: on_train_start; for each epoch on_epoch_start, for each update on_batch_start and on_batch_end, on_epoch_end; on_train_end. on_steps comes when a
-// window of updates is finished on the device: only then are losses known, and nothing waits for a single one. on_evaluate, on_sample and on_checkpoint come as it happens.
-// Callbacks are called in the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called by the training thread.
+// Order: on_train_start; for each epoch on_epoch_start, for each update on_batch_start and on_batch_end, on_epoch_end;
+// on_train_end. on_steps comes when a window of updates is finished on the device: only then are losses known, and
+// nothing waits for a single one. on_evaluate, on_sample and on_checkpoint come as it happens. Callbacks are called in
+// the order in which they were added. Errors: what a callback throws ends the run. Thread safety: called by the
+// training thread.
 #pragma once
 
 #include <cstdint>
@@ -26,15 +29,15 @@ enum class Outcome : uint8_t { finished, stopped, interrupted };
 
 // One update, seen after its window.
 struct StepRecord {
-  int64_t step = 0;   // from 1
-  double epoch = 0;   // passes over the data so far
-  double loss = 0;    // mean over the update's examples
+  int64_t step = 0;  // from 1
+  double epoch = 0;  // passes over the data so far
+  double loss = 0;   // mean over the update's examples
   double lr = 0;
-  std::optional<double> grad_norm;  // before clipping; only measured with clip_norm
-  std::optional<double> loss_scale; // of f16 training, at the end of its window; with it, updates left out so far
+  std::optional<double> grad_norm;   // before clipping; only measured with clip_norm
+  std::optional<double> loss_scale;  // of f16 training, at the end of its window; with it, updates left out so far
   std::optional<int64_t> skipped;
-  double samples_per_second = 0;    // of its window
-  double seconds = 0;               // since the run began
+  double samples_per_second = 0;  // of its window
+  double seconds = 0;             // since the run began
 };
 
 class Callback {
@@ -52,7 +55,8 @@ class Callback {
   virtual void on_epoch_end(Trainer&) {}
   virtual void on_train_end(Trainer&, Outcome) {}
 
-  // What a resumed run has to know again, stored in checkpoints. Names are unique among callbacks: "early_stopping.best".
+  // What a resumed run has to know again, stored in checkpoints. Names are unique among callbacks:
+  // "early_stopping.best".
   virtual Metadata state() const { return {}; }
   virtual void load_state(const Metadata&) {}
 };

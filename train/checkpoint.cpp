@@ -26,20 +26,25 @@ constexpr std::string_view prefix = "step-", suffix = ".safetensors";
 constexpr std::string_view tensor_crc = "crc32.", header_crc = "crc32";
 constexpr const char* score_key = "score";
 
-std::string crc_of(const void* data, size_t bytes) { return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(data), bytes)); }
+std::string crc_of(const void* data, size_t bytes) {
+  return fmt::format("{:08x}", ::crc32_z(0, static_cast<const Bytef*>(data), bytes));
+}
 
-// Everything that a file says beside the elements, in one text. Lengths stand before names, so that no two files have the same text.
+// Everything that a file says beside the elements, in one text. Lengths stand before names, so that no two files have
+// the same text.
 std::string header_text(const TensorBytesMap& tensors, const Metadata& metadata) {
   std::string text;
   for (const auto& [key, value] : metadata) {
     if (key != header_crc) text += fmt::format("{}:{}={}:{};", key.size(), key, value.size(), value);
   }
-  for (const auto& [name, tensor] : tensors) text += fmt::format("{}:{} {} {};", name.size(), name, name_of(tensor.dtype), tensor.shape.str());
+  for (const auto& [name, tensor] : tensors)
+    text += fmt::format("{}:{} {} {};", name.size(), name, name_of(tensor.dtype), tensor.shape.str());
   return text;
 }
 
 void add_checksums(const TensorBytesMap& tensors, Metadata& metadata) {
-  for (const auto& [name, tensor] : tensors) metadata[std::string(tensor_crc) + name] = crc_of(tensor.bytes.data(), tensor.bytes.size());
+  for (const auto& [name, tensor] : tensors)
+    metadata[std::string(tensor_crc) + name] = crc_of(tensor.bytes.data(), tensor.bytes.size());
   const std::string text = header_text(tensors, metadata);
   metadata[std::string(header_crc)] = crc_of(text.data(), text.size());
 }
@@ -48,8 +53,11 @@ void add_checksums(const TensorBytesMap& tensors, Metadata& metadata) {
 void check_and_strip(const std::string& path, const TensorBytesMap& tensors, Metadata& metadata) {
   const auto expect = [&](const std::string& key, const std::string& found, const std::string& what) {
     const auto stored = metadata.find(key);
-    if (stored == metadata.end()) throw IoError(fmt::format("[checkpoint] {}: {} has no checksum; not a checkpoint of heddle train, or damaged", path, what));
-    if (stored->second != found) throw IoError(fmt::format("[checkpoint] {}: {} does not match its checksum; the file is damaged", path, what));
+    if (stored == metadata.end())
+      throw IoError(
+          fmt::format("[checkpoint] {}: {} has no checksum; not a checkpoint of heddle train, or damaged", path, what));
+    if (stored->second != found)
+      throw IoError(fmt::format("[checkpoint] {}: {} does not match its checksum; the file is damaged", path, what));
   };
   const std::string text = header_text(tensors, metadata);
   expect(std::string(header_crc), crc_of(text.data(), text.size()), "its header");
@@ -73,8 +81,10 @@ struct Whole {
   SafetensorsBytes file;
 };
 
-// The newest of a folder's files of these steps (ascending) that is whole; what is wrong with newer ones is added to `broken`.
-std::optional<Whole> newest_whole(const std::string& folder, std::vector<int64_t> steps, std::vector<std::string>& broken) {
+// The newest of a folder's files of these steps (ascending) that is whole; what is wrong with newer ones is added to
+// `broken`.
+std::optional<Whole> newest_whole(const std::string& folder, std::vector<int64_t> steps,
+                                  std::vector<std::string>& broken) {
   for (; !steps.empty(); steps.pop_back()) {
     const std::string path = checkpoint_path(folder, steps.back());
     try {
@@ -119,18 +129,22 @@ std::optional<double> score_in(const Metadata& metadata) {
   return found == metadata.end() ? std::nullopt : parse_number<double>(found->second);
 }
 
-// Of the files of a folder, none where there is no folder. A folder that cannot be read is no empty one: a run would begin again over its checkpoints.
+// Of the files of a folder, none where there is no folder. A folder that cannot be read is no empty one: a run would
+// begin again over its checkpoints.
 std::vector<std::string> files_of(const std::string& folder) {
   std::error_code code;
   std::vector<std::string> names = names_in(folder, code);
-  if (code && code != std::errc::no_such_file_or_directory) throw IoError(fmt::format("[checkpoint] {}: cannot be listed: {}", folder, code.message()));
+  if (code && code != std::errc::no_such_file_or_directory)
+    throw IoError(fmt::format("[checkpoint] {}: cannot be listed: {}", folder, code.message()));
   return names;
 }
 
 }  // namespace
 
-CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOptions& options) : folder_(folder), options_(options) {
-  if (options.keep_last < 1) throw ValueError(fmt::format("[checkpoint] keep_last is {}, expected at least 1", options.keep_last));
+CheckpointWriter::CheckpointWriter(const std::string& folder, const CheckpointOptions& options)
+    : folder_(folder), options_(options) {
+  if (options.keep_last < 1)
+    throw ValueError(fmt::format("[checkpoint] keep_last is {}, expected at least 1", options.keep_last));
   require_writable_folder(folder);
   remove_unfinished(folder, [](std::string_view name) { return step_of(name).has_value(); });
   for (const int64_t step : checkpoint_steps(folder)) {
@@ -187,7 +201,9 @@ void CheckpointWriter::remove_old() {
   std::erase_if(kept_, [&](const Kept& kept) { return kept.step < first_kept && kept.step != best_step; });
 }
 
-std::string checkpoint_path(const std::string& folder, int64_t step) { return (fs::path(folder) / fmt::format("{}{:08}{}", prefix, step, suffix)).string(); }
+std::string checkpoint_path(const std::string& folder, int64_t step) {
+  return (fs::path(folder) / fmt::format("{}{:08}{}", prefix, step, suffix)).string();
+}
 
 std::vector<int64_t> checkpoint_steps(const std::string& folder) {
   std::vector<int64_t> steps;
@@ -212,7 +228,8 @@ Checkpoint load_checkpoint(const std::string& path, DeviceContext* device) {
     std::vector<int64_t> steps = own ? checkpoint_steps(folder) : std::vector<int64_t>();
     std::erase_if(steps, [&](int64_t step) { return step >= *own; });
     std::vector<std::string> broken;
-    if (const auto older = newest_whole(folder, std::move(steps), broken)) throw IoError(fmt::format("{}; the one before it is whole: {}", error.what(), older->path));
+    if (const auto older = newest_whole(folder, std::move(steps), broken))
+      throw IoError(fmt::format("{}; the one before it is whole: {}", error.what(), older->path));
     throw;
   }
 }
@@ -220,9 +237,11 @@ Checkpoint load_checkpoint(const std::string& path, DeviceContext* device) {
 std::optional<LatestCheckpoint> load_latest_checkpoint(const std::string& folder, DeviceContext* device) {
   std::vector<std::string> broken;
   if (auto whole = newest_whole(folder, checkpoint_steps(folder), broken)) {
-    return LatestCheckpoint{whole->step, whole->path, {whole->file.upload(device), std::move(whole->file.metadata)}, std::move(broken)};
+    return LatestCheckpoint{
+        whole->step, whole->path, {whole->file.upload(device), std::move(whole->file.metadata)}, std::move(broken)};
   }
-  if (!broken.empty()) throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));
+  if (!broken.empty())
+    throw IoError(fmt::format("[checkpoint] {}: no checkpoint is whole: {}", folder, fmt::join(broken, "; ")));
   return std::nullopt;
 }
 

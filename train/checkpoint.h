@@ -1,10 +1,12 @@
 // Checkpoints of a run: tensors and strings in one safetensors file under checksums, written beside training.
 //
-// Purpose: whatever happens to the process or the disk, a run can be gone on with from the newest file that is whole. Names: step-00001234.safetensors.
-// Invariants: a file has its name only when all of it is on the disk; every tensor, and everything else that the file says (metadata, names, dtypes, shapes), is under a CRC-32, so a
-// flipped bit or a missing byte is found when it is read; the last `keep_last` and the best one stay, older ones go after a newer one is on the disk,
-// and so do those of later steps, which a run that went on from an earlier one has abandoned.
-// Errors: IoError with the path and the tensor. Those of writing reach the next call of the writer. Thread safety: a writer is driven by one thread; functions are pure.
+// Purpose: whatever happens to the process or the disk, a run can be gone on with from the newest file that is whole.
+// Names: step-00001234.safetensors. Invariants: a file has its name only when all of it is on the disk; every tensor,
+// and everything else that the file says (metadata, names, dtypes, shapes), is under a CRC-32, so a flipped bit or a
+// missing byte is found when it is read; the last `keep_last` and the best one stay, older ones go after a newer one is
+// on the disk, and so do those of later steps, which a run that went on from an earlier one has abandoned. Errors:
+// IoError with the path and the tensor. Those of writing reach the next call of the writer. Thread safety: a writer is
+// driven by one thread; functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -30,15 +32,17 @@ struct CheckpointOptions {
 
 class CheckpointWriter {
  public:
-  // Into a folder that nobody else writes to; makes it where it is missing, and removes what a killed process left of unfinished files.
+  // Into a folder that nobody else writes to; makes it where it is missing, and removes what a killed process left of
+  // unfinished files.
   explicit CheckpointWriter(const std::string& folder, const CheckpointOptions& options = {});
   // Waits; an error of the last file is lost, so wait() before.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter&) = delete;
   CheckpointWriter& operator=(const CheckpointWriter&) = delete;
 
-  // Observes the tensors: when it returns their values are on the host, and a thread writes them. Waits for the file before, so that at most one copy is held. `score`, where
-  // there is one, says how good the model is (less is better, e.g. a validation loss): the file with the lowest is the best. Returns the path that the file will have.
+  // Observes the tensors: when it returns their values are on the host, and a thread writes them. Waits for the file
+  // before, so that at most one copy is held. `score`, where there is one, says how good the model is (less is better,
+  // e.g. a validation loss): the file with the lowest is the best. Returns the path that the file will have.
   std::string save(int64_t step, const Checkpoint& checkpoint, std::optional<double> score = {});
   // Until everything saved so far is on the disk.
   void wait();

@@ -26,17 +26,19 @@ Check above(double least) { return {least, infinite, true}; }
 // least <= value < most.
 Check below(double least, double most) { return {least, most, false, true}; }
 Check bytes() { return {.least = 0, .most = infinite, .bytes = true}; }
-Check one_of(std::vector<std::string_view> choices) { return {.least = -infinite, .most = infinite, .choices = std::move(choices)}; }
+Check one_of(std::vector<std::string_view> choices) {
+  return {.least = -infinite, .most = infinite, .choices = std::move(choices)};
+}
 
 std::vector<ConfigRow> make_rows() {
   std::vector<ConfigRow> rows;
-#define GROUP(name) \
-  {                 \
+#define GROUP(name)                       \
+  {                                       \
     constexpr auto group = &Config::name; \
     const std::string table = #name ".";
-#define OPTION(type, name, initial, flag, check, help)                                                           \
-  rows.push_back({table + #name, flag, help, (Config().*group).name, check,                                      \
-                  [](const Config& config) { return Value((config.*group).name); },                              \
+#define OPTION(type, name, initial, flag, check, help)                              \
+  rows.push_back({table + #name, flag, help, (Config().*group).name, check,         \
+                  [](const Config& config) { return Value((config.*group).name); }, \
                   [](Config& config, const Value& value) { (config.*group).name = std::get<type>(value); }});
 #define END(name) }
 #include "train/config_options.inc"
@@ -50,7 +52,8 @@ constexpr std::string_view model_table = "model.";
 
 std::string_view table_of(std::string_view key) { return key.substr(0, key.find('.') + 1); }
 
-// What may have been meant: the same table's names that are near, else the same name in other tables, else what the table's help calls so, else whole keys that are near.
+// What may have been meant: the same table's names that are near, else the same name in other tables, else what the
+// table's help calls so, else whole keys that are near.
 std::string hint_for(std::string_view key) {
   std::vector<std::string_view> names, same, all, meant;
   std::string words(key.substr(table_of(key).size()));
@@ -61,7 +64,8 @@ std::string hint_for(std::string_view key) {
     all.push_back(known);
     if (table_of(known) == table) names.push_back(known.substr(table.size()));
     if (known.substr(table_of(known).size()) == name) same.push_back(known);
-    if (table_of(known) == table && words.size() > 2 && row.help.find(words) != std::string::npos) meant.push_back(known);  // "learning_rate": the help of lr says it
+    if (table_of(known) == table && words.size() > 2 && row.help.find(words) != std::string::npos)
+      meant.push_back(known);  // "learning_rate": the help of lr says it
   }
   std::vector<std::string> near;
   for (const std::string_view n : similar_names(name, names)) near.push_back(std::string(table) + std::string(n));
@@ -70,17 +74,27 @@ std::string hint_for(std::string_view key) {
   return same.empty() ? did_you_mean(key, all) : fmt::format("; did you mean {}?", fmt::join(same, ", "));
 }
 
-[[noreturn]] void unknown_key(const std::string& key, const std::string& where) { throw ValueError(fmt::format("[config] {}: unknown key '{}'{}", where, shortened(key), hint_for(key))); }
+[[noreturn]] void unknown_key(const std::string& key, const std::string& where) {
+  throw ValueError(fmt::format("[config] {}: unknown key '{}'{}", where, shortened(key), hint_for(key)));
+}
 
 std::string_view type_name(const Value& value) {
-  constexpr std::array<std::string_view, std::variant_size_v<Value>> names = {"true or false", "an integer", "a number", "a text", "a list of integers", "a list of texts"};
+  constexpr std::array<std::string_view, std::variant_size_v<Value>> names = {
+      "true or false", "an integer", "a number", "a text", "a list of integers", "a list of texts"};
   return names[value.index()];
 }
 
 // "512MiB", "80 MB", "1000".
 std::optional<Value> parsed_bytes(std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, double>, 9> units = {
-      {{"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}, {"KB", 1e3}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}, {"", 1}}};
+  constexpr std::array<std::pair<std::string_view, double>, 9> units = {{{"KiB", 0x1p10},
+                                                                         {"MiB", 0x1p20},
+                                                                         {"GiB", 0x1p30},
+                                                                         {"KB", 1e3},
+                                                                         {"kB", 1e3},
+                                                                         {"MB", 1e6},
+                                                                         {"GB", 1e9},
+                                                                         {"B", 1},
+                                                                         {"", 1}}};
   const auto unit = std::find_if(units.begin(), units.end(), [&](const auto& u) { return text.ends_with(u.first); });
   text.remove_suffix(unit->first.size());
   while (text.ends_with(' ')) text.remove_suffix(1);
@@ -123,13 +137,19 @@ std::optional<Value> value_from_text(std::string_view text, const Value& like) {
   return Value(split(text));
 }
 
-// A value as one of the same type as `like`: integers serve as numbers, empty lists as any list, one value as a list of one, and what a command line says for a list (1000,2000).
+// A value as one of the same type as `like`: integers serve as numbers, empty lists as any list, one value as a list of
+// one, and what a command line says for a list (1000,2000).
 std::optional<Value> converted(const Value& value, const Value& like) {
   if (value.index() == like.index()) return value;
-  if (std::holds_alternative<Number>(like) && std::holds_alternative<Integer>(value)) return Value(static_cast<double>(std::get<Integer>(value)));
-  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Integers>(value) && std::get<Integers>(value).empty()) return Value(Texts());
-  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Integer>(value)) return Integers{std::get<Integer>(value)};
-  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Text>(value)) return parsed_integers(std::get<Text>(value));
+  if (std::holds_alternative<Number>(like) && std::holds_alternative<Integer>(value))
+    return Value(static_cast<double>(std::get<Integer>(value)));
+  if (std::holds_alternative<Texts>(like) && std::holds_alternative<Integers>(value) &&
+      std::get<Integers>(value).empty())
+    return Value(Texts());
+  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Integer>(value))
+    return Integers{std::get<Integer>(value)};
+  if (std::holds_alternative<Integers>(like) && std::holds_alternative<Text>(value))
+    return parsed_integers(std::get<Text>(value));
   if (std::holds_alternative<Texts>(like) && std::holds_alternative<Text>(value)) return Texts{std::get<Text>(value)};
   return std::nullopt;
 }
@@ -144,12 +164,15 @@ Value guessed(std::string_view text) {
 
 // As a key stands in a TOML file.
 std::string key_text(const std::string& name) {
-  const bool bare = !name.empty() && name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string::npos;
+  const bool bare =
+      !name.empty() &&
+      name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-.") == std::string::npos;
   return bare ? name : toml_text(name);
 }
 
 bool within(const Check& check, double value) {
-  return std::isfinite(value) && (check.open_below ? value > check.least : value >= check.least) && (check.open_above ? value < check.most : value <= check.most);
+  return std::isfinite(value) && (check.open_below ? value > check.least : value >= check.least) &&
+         (check.open_above ? value < check.most : value <= check.most);
 }
 
 }  // namespace
@@ -169,7 +192,8 @@ std::string Check::str(const Value& of_type) const {
   if (!choices.empty()) return fmt::format("one of {}", fmt::join(choices, ", "));
   if (bytes) return "a number of bytes, e.g. 512MiB";
   std::string text(type_name(of_type));
-  if (least > -infinite) text += fmt::format("{} {}", open_below ? " above" : most < infinite ? " from" : " of at least", least);
+  if (least > -infinite)
+    text += fmt::format("{} {}", open_below ? " above" : most < infinite ? " from" : " of at least", least);
   if (most < infinite) text += fmt::format(" {} {}", open_above ? "to below" : "to", most);
   return text;
 }
@@ -177,7 +201,8 @@ std::string Check::str(const Value& of_type) const {
 bool Check::accepts(const Value& value) const {
   if (const auto* number = std::get_if<Number>(&value)) return within(*this, *number);
   if (const auto* integer = std::get_if<Integer>(&value)) return within(*this, static_cast<double>(*integer));
-  if (const auto* list = std::get_if<Integers>(&value)) return std::all_of(list->begin(), list->end(), [&](int64_t i) { return within(*this, static_cast<double>(i)); });
+  if (const auto* list = std::get_if<Integers>(&value))
+    return std::all_of(list->begin(), list->end(), [&](int64_t i) { return within(*this, static_cast<double>(i)); });
   const auto* text = std::get_if<Text>(&value);
   return text == nullptr || choices.empty() || std::find(choices.begin(), choices.end(), *text) != choices.end();
 }
@@ -192,7 +217,8 @@ void Config::read(const std::string& path) { parse(read_text_file(path, "config"
 
 void Config::parse(std::string_view toml, const std::string& source) {
   Config changed = *this;
-  for (TomlEntry& entry : read_toml(toml, source)) changed.assign(entry.key, std::move(entry.value), fmt::format("{}:{}", source, entry.line));
+  for (TomlEntry& entry : read_toml(toml, source))
+    changed.assign(entry.key, std::move(entry.value), fmt::format("{}:{}", source, entry.line));
   *this = std::move(changed);
 }
 
@@ -204,8 +230,11 @@ void Config::assign(const std::string& key, Value value, const std::string& wher
   const ConfigRow* row = find_config_row(key);
   if (row == nullptr) unknown_key(key, where);
   std::optional<Value> fitting = converted(value, row->initial);
-  if (!fitting && row->check.bytes && std::holds_alternative<Text>(value)) fitting = parsed_bytes(std::get<Text>(value));
-  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {}: {} is {}, expected {}", where, key, shortened(toml_text(value)), row->check.str(row->initial)));
+  if (!fitting && row->check.bytes && std::holds_alternative<Text>(value))
+    fitting = parsed_bytes(std::get<Text>(value));
+  if (!fitting || !row->check.accepts(*fitting))
+    throw ValueError(fmt::format("[config] {}: {} is {}, expected {}", where, key, shortened(toml_text(value)),
+                                 row->check.str(row->initial)));
   row->put(*this, *fitting);
 }
 
@@ -218,7 +247,9 @@ void Config::set(std::string_view key, std::string_view value, std::string_view 
   const ConfigRow* row = find_config_row(key);
   if (row == nullptr) unknown_key(std::string(key), "the command line");
   const std::optional<Value> fitting = row->check.bytes ? parsed_bytes(value) : value_from_text(value, row->initial);
-  if (!fitting || !row->check.accepts(*fitting)) throw ValueError(fmt::format("[config] {} is '{}', expected {}", name, shortened(value), row->check.str(row->initial)));
+  if (!fitting || !row->check.accepts(*fitting))
+    throw ValueError(
+        fmt::format("[config] {} is '{}', expected {}", name, shortened(value), row->check.str(row->initial)));
   row->put(*this, *fitting);
   given_.insert(row->key);
 }
@@ -234,10 +265,13 @@ void Config::declare_model(std::span<const ModelOption> options) {
     const auto declared = complete.find(name);
     if (declared == complete.end()) {
       const std::string all = known.empty() ? "; it has none" : fmt::format("; known: {}", fmt::join(known, ", "));
-      throw ValueError(fmt::format("[config] model.{}: no option of the model of {}{}", shortened(name), run.recipe, did_you_mean(name, known, all)));
+      throw ValueError(fmt::format("[config] model.{}: no option of the model of {}{}", shortened(name), run.recipe,
+                                   did_you_mean(name, known, all)));
     }
     const std::optional<Value> fitting = converted(value, declared->second);
-    if (!fitting) throw ValueError(fmt::format("[config] model.{} is {}, expected {}", name, shortened(toml_text(value)), type_name(declared->second)));
+    if (!fitting)
+      throw ValueError(fmt::format("[config] model.{} is {}, expected {}", name, shortened(toml_text(value)),
+                                   type_name(declared->second)));
     declared->second = *fitting;
   }
   model = std::move(complete);
@@ -273,7 +307,8 @@ std::vector<std::string> Config::differences(const Config& other) const {
   all.insert(other.model.begin(), other.model.end());
   for (const auto& [name, value] : all) {
     const auto here = model.find(name), there = other.model.find(name);
-    if (here == model.end() || there == other.model.end() || here->second != there->second) keys.push_back(std::string(model_table) + name);
+    if (here == model.end() || there == other.model.end() || here->second != there->second)
+      keys.push_back(std::string(model_table) + name);
   }
   return keys;
 }

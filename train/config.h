@@ -5,10 +5,11 @@
 //   if (config.training.clip_norm > 0) ...
 //   write_file_atomically("config.toml", config.str());     // complete: what was not said has its initial value
 //
-// Purpose: one table, train/config_options.inc, makes the members, keys, flags, help and checks; a new option is one row of it. The table [model] belongs to the recipe: its
-// keys are declared by it. Invariants: a value that was set has passed its check; str() holds every option and load() of it gives the same Config.
-// Errors: ValueError that names the file and the line, or the flag; unknown keys with those that are near; IoError for a file that cannot be read. After an error nothing
-// has changed. Thread safety: as a plain value.
+// Purpose: one table, train/config_options.inc, makes the members, keys, flags, help and checks; a new option is one
+// row of it. The table [model] belongs to the recipe: its keys are declared by it. Invariants: a value that was set has
+// passed its check; str() holds every option and load() of it gives the same Config. Errors: ValueError that names the
+// file and the line, or the flag; unknown keys with those that are near; IoError for a file that cannot be read. After
+// an error nothing has changed. Thread safety: as a plain value.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +31,8 @@ using Integer = int64_t;
 using Number = double;
 using Text = std::string;
 using Integers = std::vector<int64_t>;
-// A type that libstdc++ does not know: it takes a variant of scalars, strings and vectors alone for one that always holds
-// a value, and destroys what a copy without memory never made (GCC 12 to 14).
+// A type that libstdc++ does not know: it takes a variant of scalars, strings and vectors alone for one that always
+// holds a value, and destroys what a copy without memory never made (GCC 12 to 14).
 struct Texts : std::vector<std::string> {
   using vector::vector;
   Texts(std::vector<std::string> texts) : vector(std::move(texts)) {}
@@ -48,7 +49,9 @@ struct ModelOption {
 struct Config {
 #define GROUP(name) struct {
 #define OPTION(type, name, initial, flag, check, help) type name = initial;
-#define END(name) } name;
+#define END(name) \
+  }               \
+  name;
 #include "train/config_options.inc"
 #undef GROUP
 #undef OPTION
@@ -61,10 +64,12 @@ struct Config {
   void read(const std::string& path);
   // The same of a text; `source` is what errors name.
   void parse(std::string_view toml, const std::string& source);
-  // One value as a command line spells it: "3e-4", "true", "512MiB", "1000,2000". `source` is what errors name; the key where it is empty.
+  // One value as a command line spells it: "3e-4", "true", "512MiB", "1000,2000". `source` is what errors name; the key
+  // where it is empty.
   void set(std::string_view key, std::string_view value, std::string_view source = "");
 
-  // Initial values for the keys of [model] that are missing. Refuses keys that are not declared, and values of another type.
+  // Initial values for the keys of [model] that are missing. Refuses keys that are not declared, and values of another
+  // type.
   void declare_model(std::span<const ModelOption> options);
   // A declared value.
   template <class T>

@@ -19,15 +19,20 @@ void EarlyStopping::on_evaluate(Trainer& trainer, const Evaluation& evaluation) 
   if (bad_ >= patience_) trainer.stop();
 }
 
-// The shortest digits that read back as the same number; fmt prints {:a} with the locale's point, and older files hold that.
-Metadata EarlyStopping::state() const { return {{"early_stopping.bad", std::to_string(bad_)}, {"early_stopping.best", fmt::format("{}", best_)}}; }
+// The shortest digits that read back as the same number; fmt prints {:a} with the locale's point, and older files hold
+// that.
+Metadata EarlyStopping::state() const {
+  return {{"early_stopping.bad", std::to_string(bad_)}, {"early_stopping.best", fmt::format("{}", best_)}};
+}
 
 void EarlyStopping::load_state(const Metadata& state) {
   const auto bad = state.find("early_stopping.bad"), best = state.find("early_stopping.best");
   if (bad == state.end() || best == state.end()) return;  // a run that had none
   const std::optional<int64_t> count = parse_number<int64_t>(bad->second);
   const std::optional<double> least = parse_hex_float(best->second);
-  if (!count || *count < 0 || !least) throw IoError(fmt::format("[EarlyStopping] the state '{}', '{}' cannot be read", shortened(bad->second), shortened(best->second)));
+  if (!count || *count < 0 || !least)
+    throw IoError(fmt::format("[EarlyStopping] the state '{}', '{}' cannot be read", shortened(bad->second),
+                              shortened(best->second)));
   bad_ = *count;
   best_ = *least;
 }

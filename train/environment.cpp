@@ -27,7 +27,8 @@ std::string processor() {
   read_contents("/proc/cpuinfo", text);
   TextInput in(text);
   for (std::string line; std::getline(in, line);) {
-    if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+    if (const size_t colon = line.find(": "); line.starts_with("model name") && colon != std::string::npos)
+      return line.substr(colon + 2);
   }
   return {};
 }
@@ -46,7 +47,8 @@ Json variables() {
   Json result = Json::object();
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);
-    if (text.starts_with("HEDDLE_")) result[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
+    if (text.starts_with("HEDDLE_"))
+      result[std::string(text.substr(0, text.find('=')))] = text.substr(text.find('=') + 1);
   }
   return result;
 }
@@ -54,9 +56,13 @@ Json variables() {
 Json host() {
   utsname names{};
   ::uname(&names);
-  const auto memory = static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
-  return {{"name", names.nodename}, {"system", fmt::format("{} {} {}", names.sysname, names.release, names.machine)}, {"processor", processor()},
-          {"threads", std::thread::hardware_concurrency()}, {"memory_bytes", memory}};
+  const auto memory =
+      static_cast<uint64_t>(::sysconf(_SC_PHYS_PAGES)) * static_cast<uint64_t>(::sysconf(_SC_PAGE_SIZE));
+  return {{"name", names.nodename},
+          {"system", fmt::format("{} {} {}", names.sysname, names.release, names.machine)},
+          {"processor", processor()},
+          {"threads", std::thread::hardware_concurrency()},
+          {"memory_bytes", memory}};
 }
 
 }  // namespace
@@ -69,7 +75,12 @@ std::string environment_json(const DeviceContext& device) {
                      {"commit", source_commit()},
                      {"code", code_fingerprint()},
                      {"compiler", compiler_version()},
-                     {"device", {{"id", info.id}, {"name", info.name}, {"driver", info.driver}, {"class", name_of(info.caps.device_class)}, {"memory_bytes", info.caps.memory_bytes}}},
+                     {"device",
+                      {{"id", info.id},
+                       {"name", info.name},
+                       {"driver", info.driver},
+                       {"class", name_of(info.caps.device_class)},
+                       {"memory_bytes", info.caps.memory_bytes}}},
                      {"host", host()},
                      {"variables", variables()}};
   return json.dump(2, ' ', false, Json::error_handler_t::replace);

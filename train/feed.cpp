@@ -12,21 +12,28 @@ using Clock = DeviceWatch::Clock;
 namespace {
 
 data::Loader make_loader(const TrainingData& data, const Config& c) {
-  if (c.data.workers < 0 || c.data.workers > 1024) throw ValueError(fmt::format("[train] {} workers; expected 0 to 1024", c.data.workers));
+  if (c.data.workers < 0 || c.data.workers > 1024)
+    throw ValueError(fmt::format("[train] {} workers; expected 0 to 1024", c.data.workers));
   const auto seed = static_cast<uint64_t>(c.run.seed);
-  const data::LoaderOptions options{
-      .batch = checked_examples_per_update(c), .workers = static_cast<int>(c.data.workers), .prefetch = c.data.prefetch, .seed = seed, .collate = data.collate, .transforms = data.transforms};
+  const data::LoaderOptions options{.batch = checked_examples_per_update(c),
+                                    .workers = static_cast<int>(c.data.workers),
+                                    .prefetch = c.data.prefetch,
+                                    .seed = seed,
+                                    .collate = data.collate,
+                                    .transforms = data.transforms};
   if (data.stream) return {data.stream, options};
   const int64_t examples = data.sampler ? data.sampler->size() : data.dataset->size();
   if (c.training.accumulate > 1 && examples < options.batch) {
-    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}", c.training.accumulate, c.training.batch, examples / c.training.batch));
+    throw ValueError(fmt::format("[train] an update takes {} batches of {}, but an epoch has only {}",
+                                 c.training.accumulate, c.training.batch, examples / c.training.batch));
   }
   return {data.dataset, data.sampler ? data.sampler : data::shuffled(data.dataset->size(), seed), options};
 }
 
 }  // namespace
 
-Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch) : device_(device), watch_(watch), loader_(make_loader(data, c)) {}
+Feed::Feed(const TrainingData& data, const Config& c, DeviceContext& device, DeviceWatch& watch)
+    : device_(device), watch_(watch), loader_(make_loader(data, c)) {}
 
 void Feed::start(const data::Loader::Position& position) {
   if (started_) finished_ = report();
@@ -41,7 +48,8 @@ bool Feed::load(data::Sample& batch) {
   const auto meanwhile = [this] { watch_.look(); };
   if (loader_.next(batch, meanwhile)) return true;
   if (batches_per_epoch() >= 0) return false;
-  if (ahead_position_.batch == 0) throw ValueError(fmt::format("[train] pass {} over the stream gave no batch", ahead_position_.epoch));
+  if (ahead_position_.batch == 0)
+    throw ValueError(fmt::format("[train] pass {} over the stream gave no batch", ahead_position_.epoch));
   start({ahead_position_.epoch + 1, 0});
   return load(batch);
 }
@@ -97,7 +105,8 @@ int64_t checked_examples_per_update(const Config& c) {
   int64_t examples = 0;
   const bool fits = !__builtin_mul_overflow(c.training.batch, c.training.accumulate, &examples);
   if (fits && c.training.batch > 0 && c.training.accumulate > 0) return examples;
-  throw ValueError(fmt::format("[train] an update cannot take {} batches of {}", c.training.accumulate, c.training.batch));
+  throw ValueError(
+      fmt::format("[train] an update cannot take {} batches of {}", c.training.accumulate, c.training.batch));
 }
 
 }  // namespace heddle::train

@@ -1,7 +1,8 @@
 // Feed: the loader's batches on the device, one ahead of the step that runs.
 //
-// Purpose: while the device computes a step, the next batch is taken from the loader and uploaded, beside the step where the device can
-// (DeviceContext::stage()). Invariants: which batches come depends only on the position. Errors: those of the data. Thread safety: none.
+// Purpose: while the device computes a step, the next batch is taken from the loader and uploaded, beside the step
+// where the device can (DeviceContext::stage()). Invariants: which batches come depends only on the position. Errors:
+// those of the data. Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -24,7 +25,8 @@ class Feed {
   void start(const data::Loader::Position& position);
   // Of the batch that next() gives.
   data::Loader::Position position() const { return fetched_ ? ahead_position_ : loader_.position(); }
-  // The next batch; false at the end of the epoch. A stream is opened again at its end; ValueError when it gives no batch at all.
+  // The next batch; false at the end of the epoch. A stream is opened again at its end; ValueError when it gives no
+  // batch at all.
   bool next(std::vector<Tensor>& batch);
   // Takes and uploads the batch after that, to be called while the device has work.
   void fetch();
@@ -47,7 +49,8 @@ class Feed {
   double copy_seconds_ = 0, starved_ = 0;
 };
 
-// The first training.batch examples of an epoch, for those who look at a step without training; nothing of a stream that gives none. Errors: those of a Feed.
+// The first training.batch examples of an epoch, for those who look at a step without training; nothing of a stream
+// that gives none. Errors: those of a Feed.
 std::vector<Tensor> first_batch(const TrainingData& data, const Config& config, DeviceContext& device);
 
 // examples_per_update(), which fits 64 bits; ValueError where it does not, or is below 1.

@@ -24,11 +24,15 @@ namespace fs = std::filesystem;
 
 constexpr uint64_t block_bytes = 64 << 10, large_bytes = 64 << 20, blocks = 64;
 
-[[noreturn]] void fail(const fs::path& path) { throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path.string(), std::strerror(errno))); }
+[[noreturn]] void fail(const fs::path& path) {
+  throw IoError(fmt::format("[fingerprint] {}: cannot be read: {}", path.string(), std::strerror(errno)));
+}
 
 uint64_t hash_block(int descriptor, const fs::path& path, uint64_t at, uint64_t bytes) {
   std::vector<char> block(bytes);
-  if (::lseek(descriptor, static_cast<off_t>(at), SEEK_SET) < 0 || read_fully(descriptor, block.data(), bytes) != static_cast<ssize_t>(bytes)) fail(path);
+  if (::lseek(descriptor, static_cast<off_t>(at), SEEK_SET) < 0 ||
+      read_fully(descriptor, block.data(), bytes) != static_cast<ssize_t>(bytes))
+    fail(path);
   return hash_bytes(block.data(), block.size());
 }
 
@@ -43,7 +47,9 @@ uint64_t hash_file(const fs::path& path, uint64_t whole_bytes) {
   const bool whole = size <= whole_bytes;
   const uint64_t count = whole ? (size + block_bytes - 1) / block_bytes : blocks;
   for (uint64_t i = 0; i < count; ++i) {
-    const uint64_t at = whole ? i * block_bytes : (size - block_bytes) / (blocks - 1) * i + (i + 1 == blocks ? (size - block_bytes) % (blocks - 1) : 0);
+    const uint64_t at =
+        whole ? i * block_bytes
+              : (size - block_bytes) / (blocks - 1) * i + (i + 1 == blocks ? (size - block_bytes) % (blocks - 1) : 0);
     hash = hash_combine(hash, hash_block(in.number(), path, at, std::min(block_bytes, size - at)));
   }
   return hash;
@@ -55,7 +61,8 @@ std::string code_fingerprint() {
   static const std::string text = [] {
     Dl_info info{};
     link_map* object = nullptr;
-    ::dladdr1(reinterpret_cast<const void*>(&code_fingerprint), &info, reinterpret_cast<void**>(&object), RTLD_DL_LINKMAP);
+    ::dladdr1(reinterpret_cast<const void*>(&code_fingerprint), &info, reinterpret_cast<void**>(&object),
+              RTLD_DL_LINKMAP);
     const bool program = object == nullptr || object->l_name[0] == '\0';
     return hex64(hash_file(program ? "/proc/self/exe" : object->l_name, std::numeric_limits<uint64_t>::max()));
   }();
@@ -71,7 +78,9 @@ std::string data_fingerprint(const std::string& path) {
   std::vector<fs::path> files(names.begin(), names.end());
   std::sort(files.begin(), files.end());  // by the parts of paths
   uint64_t hash = files.size();
-  for (const fs::path& file : files) hash = hash_combine(hash_combine(hash, hash_string(file.lexically_relative(path).string())), hash_file(file, large_bytes));
+  for (const fs::path& file : files)
+    hash = hash_combine(hash_combine(hash, hash_string(file.lexically_relative(path).string())),
+                        hash_file(file, large_bytes));
   return hex64(hash);
 }
 

@@ -1,7 +1,8 @@
 // Fingerprints: what a checkpoint was made with, in sixteen hexadecimal digits.
 //
-// Purpose: a resumed run repeats the same numbers only with the same code and the same data; the fingerprints in a checkpoint's metadata say whether they are.
-// Invariants: equal bytes give equal fingerprints on every machine. Errors: IoError. Thread safety: pure.
+// Purpose: a resumed run repeats the same numbers only with the same code and the same data; the fingerprints in a
+// checkpoint's metadata say whether they are. Invariants: equal bytes give equal fingerprints on every machine. Errors:
+// IoError. Thread safety: pure.
 #pragma once
 
 #include <string>
@@ -11,7 +12,8 @@ namespace heddle::train {
 // Of the file of this library, or of the program that it is linked into: its code, constants and kernels.
 std::string code_fingerprint();
 
-// Of a file, or of every file below a folder: names, sizes and contents. Of a file larger than 64 MiB, 64 blocks of 64 KiB at equal distances, the first and the last bytes among them.
+// Of a file, or of every file below a folder: names, sizes and contents. Of a file larger than 64 MiB, 64 blocks of 64
+// KiB at equal distances, the first and the last bytes among them.
 std::string data_fingerprint(const std::string& path);
 
 }  // namespace heddle::train

@@ -14,9 +14,12 @@ std::string line_of(const Json& event) { return event.dump(-1, ' ', false, Json:
 
 const char* name_of(Outcome outcome) {
   switch (outcome) {
-    case Outcome::finished: return "done";
-    case Outcome::stopped: return "stopped";
-    case Outcome::interrupted: break;
+    case Outcome::finished:
+      return "done";
+    case Outcome::stopped:
+      return "stopped";
+    case Outcome::interrupted:
+      break;
   }
   return "interrupted";
 }
@@ -37,7 +40,13 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
   for (const StepRecord& s : steps) {
     const bool said = s.step % t.config().log.every == 0 || s.step == t.last_step() || !std::isfinite(s.loss);
     if (!said) continue;
-    Json event = {{"event", "step"}, {"step", s.step}, {"epoch", s.epoch}, {"loss", s.loss}, {"lr", s.lr}, {"grad_norm", nullptr}, {"samples_per_second", s.samples_per_second}};
+    Json event = {{"event", "step"},
+                  {"step", s.step},
+                  {"epoch", s.epoch},
+                  {"loss", s.loss},
+                  {"lr", s.lr},
+                  {"grad_norm", nullptr},
+                  {"samples_per_second", s.samples_per_second}};
     if (s.grad_norm) event["grad_norm"] = *s.grad_norm;
     if (s.loss_scale) event["loss_scale"] = *s.loss_scale;
     if (s.skipped) event["skipped"] = *s.skipped;
@@ -50,7 +59,8 @@ void MetricsLines::on_steps(Trainer& t, std::span<const StepRecord> steps) {
 void MetricsLines::evaluated(Trainer& t, const Evaluation& e) {
   Json metrics = Json::object();
   for (const auto& [name, value] : e.metrics) metrics[name] = value;
-  Json event = {{"event", "eval"}, {"step", t.step()}, {"split", e.split}, {"loss", e.loss}, {"examples", e.examples}, {"metrics", metrics}};
+  Json event = {{"event", "eval"}, {"step", t.step()},       {"split", e.split},
+                {"loss", e.loss},  {"examples", e.examples}, {"metrics", metrics}};
   if (!e.confusion.empty()) event["confusion"] = e.confusion;
   for (const RiskPoint& point : e.curve) event["curve"].push_back({point.threshold, point.coverage, point.risk});
   event["seconds"] = t.seconds();
@@ -64,7 +74,9 @@ void MetricsLines::on_sample(Trainer& t, const Generated& made) {
   sink_(line_of(event));
 }
 
-void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) { sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}})); }
+void MetricsLines::on_checkpoint(Trainer& t, const std::string& path) {
+  sink_(line_of({{"event", "checkpoint"}, {"step", t.step()}, {"path", path}}));
+}
 
 void MetricsLines::on_epoch_end(Trainer& t) {
   const Throughput r = t.report().throughput;
@@ -89,7 +101,8 @@ void MetricsLines::on_train_end(Trainer& t, Outcome outcome) {
                 {"kernels_per_step", r.kernels_per_step},
                 {"peak_device_bytes", r.peak_device_bytes}};
   if (r.samples_per_second > 0) event["samples_per_second"] = r.samples_per_second;
-  if (const int64_t tokens = t.task().training().tokens; tokens > 0 && r.samples_per_second > 0) event["tokens_per_second"] = r.samples_per_second * static_cast<double>(tokens);
+  if (const int64_t tokens = t.task().training().tokens; tokens > 0 && r.samples_per_second > 0)
+    event["tokens_per_second"] = r.samples_per_second * static_cast<double>(tokens);
   for (const Evaluation& e : {t.evaluation(), t.tested()}) {
     if (e.examples > 0) event[e.split + "_loss"] = e.loss;
     for (const auto& [name, value] : e.metrics) event[e.split + "_" + name] = value;

@@ -8,7 +8,8 @@
 //     (seconds since the process began, of train/throughput.h)
 //   {"event":"done"|"stopped"|"interrupted","step":n,"seconds":..,"median_step_ms":..,"kernels_per_step":..,"peak_device_bytes":..,"<split>_loss":..,"<split>_<metric>":..}
 //
-// loss_scale, skipped, tokens_per_second, confusion and curve are absent where there are none; numbers that are not finite are null. Thread safety: none.
+// loss_scale, skipped, tokens_per_second, confusion and curve are absent where there are none; numbers that are not
+// finite are null. Thread safety: none.
 #pragma once
 
 #include <functional>

@@ -17,7 +17,8 @@ Checkpoint read(const std::string& path, DeviceContext& device, std::string& fou
   found = (folder / "model.safetensors").string();
   if (std::filesystem::exists(found)) return load_checkpoint(found, &device);
   std::optional<LatestCheckpoint> latest = load_latest_checkpoint((folder / "checkpoints").string(), &device);
-  if (!latest) throw IoError(fmt::format("[model] {}: a folder without model.safetensors and without checkpoints", path));
+  if (!latest)
+    throw IoError(fmt::format("[model] {}: a folder without model.safetensors and without checkpoints", path));
   found = latest->path;
   return std::move(latest->checkpoint);
 }
@@ -28,7 +29,8 @@ ModelFile read_model_file(const std::string& path, DeviceContext& device) {
   ModelFile file;
   Checkpoint read_in = read(path, device, file.path);
   const auto config = read_in.metadata.find("config");
-  if (config == read_in.metadata.end()) throw IoError(fmt::format("[model] {}: no 'config' in its metadata; not written by heddle train", file.path));
+  if (config == read_in.metadata.end())
+    throw IoError(fmt::format("[model] {}: no 'config' in its metadata; not written by heddle train", file.path));
   file.config.parse(config->second, file.path);
   file.state = model_state(read_in);
   file.metadata = std::move(read_in.metadata);

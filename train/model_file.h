@@ -18,7 +18,8 @@ struct ModelFile {
   nn::StateDict state;
 };
 
-// A model file or a checkpoint; of a run's folder its model.safetensors, or its newest whole checkpoint while there is none.
+// A model file or a checkpoint; of a run's folder its model.safetensors, or its newest whole checkpoint while there is
+// none.
 ModelFile read_model_file(const std::string& path, DeviceContext& device);
 
 }  // namespace heddle::train

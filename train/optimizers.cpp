@@ -33,31 +33,53 @@ const std::map<std::string, Maker>& optimizers() {
   static const std::map<std::string, Maker> table = {
       {"sgd",
        [](const Config& c, const Parameters& p) {
-         return made<nn::SGD>(p, nn::SgdOptions{.lr = c.optimizer.lr, .momentum = c.optimizer.momentum, .weight_decay = c.optimizer.weight_decay, .nesterov = c.optimizer.nesterov});
+         return made<nn::SGD>(p, nn::SgdOptions{.lr = c.optimizer.lr,
+                                                .momentum = c.optimizer.momentum,
+                                                .weight_decay = c.optimizer.weight_decay,
+                                                .nesterov = c.optimizer.nesterov});
        }},
       {"rmsprop",
        [](const Config& c, const Parameters& p) {
          const auto& o = c.optimizer;
-         return made<nn::RMSprop>(p, nn::RmsPropOptions{.lr = o.lr, .alpha = o.alpha, .eps = o.eps, .weight_decay = o.weight_decay, .momentum = o.momentum});
+         return made<nn::RMSprop>(
+             p,
+             nn::RmsPropOptions{
+                 .lr = o.lr, .alpha = o.alpha, .eps = o.eps, .weight_decay = o.weight_decay, .momentum = o.momentum});
        }},
-      {"adagrad", [](const Config& c, const Parameters& p) { return made<nn::Adagrad>(p, nn::AdagradOptions{.lr = c.optimizer.lr, .eps = c.optimizer.eps, .weight_decay = c.optimizer.weight_decay}); }},
+      {"adagrad",
+       [](const Config& c, const Parameters& p) {
+         return made<nn::Adagrad>(
+             p, nn::AdagradOptions{
+                    .lr = c.optimizer.lr, .eps = c.optimizer.eps, .weight_decay = c.optimizer.weight_decay});
+       }},
       {"adam", [](const Config& c, const Parameters& p) { return made<nn::Adam>(p, adam(c)); }},
       {"adamw", [](const Config& c, const Parameters& p) { return made<nn::AdamW>(p, adam(c)); }},
       {"lion",
        [](const Config& c, const Parameters& p) {
          const auto& o = c.optimizer;
-         return made<nn::Lion>(p, nn::LionOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay});
+         return made<nn::Lion>(
+             p, nn::LionOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .weight_decay = o.weight_decay});
        }},
       {"lamb",
        [](const Config& c, const Parameters& p) {
          const auto& o = c.optimizer;
-         return made<nn::LAMB>(p, nn::LambOptions{.lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
+         return made<nn::LAMB>(
+             p, nn::LambOptions{
+                    .lr = o.lr, .beta1 = o.beta1, .beta2 = o.beta2, .eps = o.eps, .weight_decay = o.weight_decay});
        }},
-      {"adafactor", [](const Config& c, const Parameters& p) { return made<nn::Adafactor>(p, nn::AdafactorOptions{.lr = c.optimizer.lr, .weight_decay = c.optimizer.weight_decay}); }},
+      {"adafactor",
+       [](const Config& c, const Parameters& p) {
+         return made<nn::Adafactor>(
+             p, nn::AdafactorOptions{.lr = c.optimizer.lr, .weight_decay = c.optimizer.weight_decay});
+       }},
       {"muon",
        [](const Config& c, const Parameters& p) {
          const auto& o = c.optimizer;
-         return made<nn::Muon>(p, nn::MuonOptions{.lr = o.lr, .momentum = o.momentum, .weight_decay = o.weight_decay, .nesterov = o.nesterov, .match_adam = true});
+         return made<nn::Muon>(p, nn::MuonOptions{.lr = o.lr,
+                                                  .momentum = o.momentum,
+                                                  .weight_decay = o.weight_decay,
+                                                  .nesterov = o.nesterov,
+                                                  .match_adam = true});
        }},
   };
   return table;
@@ -66,12 +88,16 @@ const std::map<std::string, Maker>& optimizers() {
 // Biases, and scales and shifts of norms.
 Parameters vectors_of(const Parameters& parameters) {
   Parameters vectors;
-  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(vectors), [](const Tensor& p) { return p.rank() < 2; });
+  std::copy_if(parameters.begin(), parameters.end(), std::back_inserter(vectors),
+               [](const Tensor& p) { return p.rank() < 2; });
   return vectors;
 }
 
-// Those that Muon takes: matrices, but neither tables of embeddings nor the last layer, which its authors leave to AdamW.
-bool is_hidden_matrix(size_t index, size_t count, const Tensor& parameter) { return parameter.rank() == 2 && index != 0 && index + 2 < count; }
+// Those that Muon takes: matrices, but neither tables of embeddings nor the last layer, which its authors leave to
+// AdamW.
+bool is_hidden_matrix(size_t index, size_t count, const Tensor& parameter) {
+  return parameter.rank() == 2 && index != 0 && index + 2 < count;
+}
 
 using ScheduleMaker = nn::Schedule (*)(const Config&, int64_t steps);
 const std::map<std::string, ScheduleMaker>& schedules() {
@@ -79,14 +105,21 @@ const std::map<std::string, ScheduleMaker>& schedules() {
   static const std::map<std::string, ScheduleMaker> table = {
       {"constant", [](const Config& c, int64_t) { return s::constant(c.optimizer.lr); }},
       {"step", [](const Config& c, int64_t) { return s::step(c.optimizer.lr, c.schedule.every, c.schedule.gamma); }},
-      {"multi-step", [](const Config& c, int64_t) { return s::multi_step(c.optimizer.lr, c.schedule.milestones, c.schedule.gamma); }},
+      {"multi-step",
+       [](const Config& c, int64_t) { return s::multi_step(c.optimizer.lr, c.schedule.milestones, c.schedule.gamma); }},
       {"exponential", [](const Config& c, int64_t) { return s::exponential(c.optimizer.lr, c.schedule.gamma); }},
-      {"linear", [](const Config& c, int64_t steps) { return s::linear(c.optimizer.lr, steps, 1, c.schedule.least / c.optimizer.lr); }},
-      {"polynomial", [](const Config& c, int64_t steps) { return s::polynomial(c.optimizer.lr, steps, c.schedule.power); }},
+      {"linear", [](const Config& c,
+                    int64_t steps) { return s::linear(c.optimizer.lr, steps, 1, c.schedule.least / c.optimizer.lr); }},
+      {"polynomial",
+       [](const Config& c, int64_t steps) { return s::polynomial(c.optimizer.lr, steps, c.schedule.power); }},
       {"cosine", [](const Config& c, int64_t steps) { return s::cosine(c.optimizer.lr, steps, c.schedule.least); }},
-      {"cosine-restarts", [](const Config& c, int64_t) { return s::cosine_restarts(c.optimizer.lr, c.schedule.every, 1, c.schedule.least); }},
+      {"cosine-restarts",
+       [](const Config& c, int64_t) {
+         return s::cosine_restarts(c.optimizer.lr, c.schedule.every, 1, c.schedule.least);
+       }},
       {"one-cycle", [](const Config& c, int64_t steps) { return s::one_cycle(c.optimizer.lr, steps); }},
-      {"cyclical", [](const Config& c, int64_t) { return s::cyclical(c.schedule.least, c.optimizer.lr, c.schedule.every); }},
+      {"cyclical",
+       [](const Config& c, int64_t) { return s::cyclical(c.schedule.least, c.optimizer.lr, c.schedule.every); }},
   };
   return table;
 }
@@ -100,15 +133,18 @@ const auto& entry(const Table& table, const char* what, const std::string& name)
   throw ValueError(fmt::format("[train] unknown {} '{}'; known: {}", what, name, fmt::join(names, ", ")));
 }
 
-constexpr std::string_view second_prefix = "rest.", scale_prefix = "loss_scale.";  // of the states of the second optimizer and of the loss scale
+constexpr std::string_view second_prefix = "rest.",
+                           scale_prefix = "loss_scale.";  // of the states of the second optimizer and of the loss scale
 
 }  // namespace
 
 nn::Schedule make_schedule(const Config& c, int64_t steps, const std::shared_ptr<nn::Plateau>& plateau) {
   const int64_t rest = std::max<int64_t>(1, steps - c.schedule.warmup);
   nn::Schedule schedule;
-  if (c.schedule.name == "plateau" && plateau) schedule = [plateau](int64_t) { return plateau->lr(); };
-  else schedule = entry(schedules(), "schedule", c.schedule.name)(c, rest);
+  if (c.schedule.name == "plateau" && plateau)
+    schedule = [plateau](int64_t) { return plateau->lr(); };
+  else
+    schedule = entry(schedules(), "schedule", c.schedule.name)(c, rest);
   return c.schedule.warmup > 0 ? nn::schedule::warmup(c.schedule.warmup, std::move(schedule)) : schedule;
 }
 
@@ -126,7 +162,8 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
   for (const OptimizerPtr& optimizer : all_) {
     Parameters own;
     for (const Tensor& parameter : undecayed) {
-      const bool here = std::any_of(optimizer->parameters().begin(), optimizer->parameters().end(), [&](const Tensor& p) { return p.impl() == parameter.impl(); });
+      const bool here = std::any_of(optimizer->parameters().begin(), optimizer->parameters().end(),
+                                    [&](const Tensor& p) { return p.impl() == parameter.impl(); });
       if (here) own.push_back(parameter);
     }
     optimizer->set_group(own, {.weight_decay = 0});
@@ -134,8 +171,11 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
   }
   if (all_.size() == 1) all_.front()->set_clip_norm(clip_norm_ > 0 ? std::optional(clip_norm_) : std::nullopt);
   if (c.training.precision != "f16") return;
-  if (all_.size() > 1 || clip_value_ > 0) throw ValueError(fmt::format("[train] f16 does not go with {}; bf16 does", clip_value_ > 0 ? "clip_value" : c.optimizer.name));
-  scale_.emplace(nn::LossScaleOptions{.start = c.training.loss_scale, .interval = c.training.loss_scale_every}, &device);
+  if (all_.size() > 1 || clip_value_ > 0)
+    throw ValueError(
+        fmt::format("[train] f16 does not go with {}; bf16 does", clip_value_ > 0 ? "clip_value" : c.optimizer.name));
+  scale_.emplace(nn::LossScaleOptions{.start = c.training.loss_scale, .interval = c.training.loss_scale_every},
+                 &device);
   all_.front()->set_loss_scale(scale_);
 }
 
@@ -159,7 +199,9 @@ nn::StateDict Optimizers::state_dict() const {
 
 void Optimizers::load_state_dict(const nn::StateDict& given) {
   nn::StateDict first = given;
-  std::erase_if(first, [](const auto& entry) { return entry.first.starts_with(second_prefix) || entry.first.starts_with(scale_prefix); });
+  std::erase_if(first, [](const auto& entry) {
+    return entry.first.starts_with(second_prefix) || entry.first.starts_with(scale_prefix);
+  });
   all_.front()->load_state_dict(first);
   if (all_.size() > 1) all_.back()->load_state_dict(with_prefix(given, second_prefix));
   if (scale_) scale_->load_state_dict(with_prefix(given, scale_prefix));

@@ -1,7 +1,8 @@
 // Optimizers and schedules by name, as a run is told them.
 //
-// Purpose: one object for what trains all parameters, even where two optimizers share the work: Muon is for matrices, the other parameters get AdamW. With it goes the
-// loss scale of f16 training. Errors: ValueError that lists the known names, and for f16 with Muon or clip_value, which would meet scaled gradients. Thread safety: none.
+// Purpose: one object for what trains all parameters, even where two optimizers share the work: Muon is for matrices,
+// the other parameters get AdamW. With it goes the loss scale of f16 training. Errors: ValueError that lists the known
+// names, and for f16 with Muon or clip_value, which would meet scaled gradients. Thread safety: none.
 #pragma once
 
 #include <memory>

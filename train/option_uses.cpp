@@ -25,15 +25,19 @@ std::string plain_text(const Value& value) {
 // "sgd", "sgd and muon", "sgd, rmsprop and muon".
 std::string enumeration(const std::vector<std::string_view>& names) {
   std::string text(names.front());
-  for (size_t i = 1; i < names.size(); ++i) text += fmt::format("{}{}", i + 1 < names.size() ? ", " : " and ", names[i]);
+  for (size_t i = 1; i < names.size(); ++i)
+    text += fmt::format("{}{}", i + 1 < names.size() ? ", " : " and ", names[i]);
   return text;
 }
 
 // Who would use it.
 std::string users(const OptionUse& use) {
   const bool names = std::holds_alternative<Text>(find_config_row(use.beside)->initial);
-  if (names) return fmt::format("only {} {} it: {} is", enumeration(use.values), use.values.size() == 1 ? "uses" : "use", use.beside);
-  return fmt::format("it counts only where {} is {}: it is", use.beside, use.values.front() == positive ? "above 0" : use.values.front());
+  if (names)
+    return fmt::format("only {} {} it: {} is", enumeration(use.values), use.values.size() == 1 ? "uses" : "use",
+                       use.beside);
+  return fmt::format("it counts only where {} is {}: it is", use.beside,
+                     use.values.front() == positive ? "above 0" : use.values.front());
 }
 
 }  // namespace
@@ -63,7 +67,9 @@ std::span<const OptionUse> option_uses() {
 
 bool OptionUse::applies(const Config& config) const {
   const Value value = find_config_row(beside)->get(config);
-  return std::ranges::any_of(values, [&](std::string_view wanted) { return wanted == positive ? is_positive(value) : plain_text(value) == wanted; });
+  return std::ranges::any_of(values, [&](std::string_view wanted) {
+    return wanted == positive ? is_positive(value) : plain_text(value) == wanted;
+  });
 }
 
 void refuse_unused_options(const Config& config, const Config& defaults) {
@@ -72,7 +78,8 @@ void refuse_unused_options(const Config& config, const Config& defaults) {
   for (const OptionUse& use : option_uses()) {
     if (std::ranges::find(keys, use.option) == keys.end() || use.applies(config)) continue;
     const ConfigRow& row = *find_config_row(use.option);
-    throw ValueError(fmt::format("[config] {} ({}) is {}, but {} {}", row.flag, row.key, toml_text(row.get(config)), users(use), plain_text(find_config_row(use.beside)->get(config))));
+    throw ValueError(fmt::format("[config] {} ({}) is {}, but {} {}", row.flag, row.key, toml_text(row.get(config)),
+                                 users(use), plain_text(find_config_row(use.beside)->get(config))));
   }
 }
 

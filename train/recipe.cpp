@@ -20,14 +20,16 @@ void refuse_unused(const Recipe& recipe, const Config& config) {
   for (const std::string& key : keys) {
     if (std::ranges::find(recipe.unused, key) == recipe.unused.end()) continue;
     const ConfigRow* row = find_config_row(key);
-    throw ValueError(fmt::format("[{}] {} ({}) is {}, but has no meaning for this recipe: {}", recipe.name, row->flag, key, toml_text(row->get(config)), row->help));
+    throw ValueError(fmt::format("[{}] {} ({}) is {}, but has no meaning for this recipe: {}", recipe.name, row->flag,
+                                 key, toml_text(row->get(config)), row->help));
   }
 }
 
 }  // namespace
 
 std::span<const Recipe> recipes() {
-  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(), char_lstm(), gpt2(), vae(), mail_sorter()};
+  static const std::vector<Recipe> all = {mnist_mlp(), mnist_cnn(), cifar_resnet(), char_gpt(),
+                                          char_lstm(), gpt2(),      vae(),          mail_sorter()};
   return all;
 }
 
@@ -37,7 +39,8 @@ const Recipe& find_recipe(std::string_view name) {
     if (recipe.name == name) return recipe;
     names.push_back(recipe.name);
   }
-  throw ValueError(fmt::format("[recipe] unknown recipe '{}'; known: {}{}", name, fmt::join(names, ", "), did_you_mean(name, names)));
+  throw ValueError(fmt::format("[recipe] unknown recipe '{}'; known: {}{}", name, fmt::join(names, ", "),
+                               did_you_mean(name, names)));
 }
 
 Config recipe_config(std::string_view name) {
@@ -55,9 +58,11 @@ std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Met
   refuse_unused(recipe, config);
   manual_seed(static_cast<uint64_t>(config.run.seed));
   const auto found = stored.find("preprocessing");
-  const data::Preprocessing preprocessing = found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
+  const data::Preprocessing preprocessing =
+      found == stored.end() ? data::Preprocessing{} : data::Preprocessing::parse(found->second);
   std::unique_ptr<Task> task = recipe.make({config, device, preprocessing});
-  if (!config.run.init_from.empty()) task->model().load_state_dict(load_safetensors(config.run.init_from, &device).tensors);
+  if (!config.run.init_from.empty())
+    task->model().load_state_dict(load_safetensors(config.run.init_from, &device).tensors);
   for (const std::string& pattern : config.run.freeze) nn::freeze(task->model(), pattern);
   return task;
 }

@@ -29,9 +29,9 @@ struct TaskRequest {
 
 struct Recipe {
   std::string name;
-  std::string help;                // one line
-  std::vector<ModelOption> model;  // keys of [model]
-  std::vector<std::string> unused; // options that it has no meaning for, e.g. "data.mixup": they are refused
+  std::string help;                 // one line
+  std::vector<ModelOption> model;   // keys of [model]
+  std::vector<std::string> unused;  // options that it has no meaning for, e.g. "data.mixup": they are refused
   void (*defaults)(Config& config);
   std::unique_ptr<Task> (*make)(const TaskRequest& request);
 };
@@ -41,8 +41,9 @@ std::span<const Recipe> recipes();
 const Recipe& find_recipe(std::string_view name);
 // The recipe's defaults over those of Config.
 Config recipe_config(std::string_view name);
-// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from; parameters that config.run.freeze names do not train; data is read. Refuses options
-// of [model] that the recipe does not have, and those that it has no use for. `stored`: the metadata of the model whose preprocessing is to be used.
+// Weights are drawn from config.run.seed, the same on every device, or read from config.run.init_from; parameters that
+// config.run.freeze names do not train; data is read. Refuses options of [model] that the recipe does not have, and
+// those that it has no use for. `stored`: the metadata of the model whose preprocessing is to be used.
 std::unique_ptr<Task> make_task(Config& config, DeviceContext& device, const Metadata& stored = {});
 
 }  // namespace heddle::train

@@ -20,11 +20,14 @@ namespace {
 namespace fs = std::filesystem;
 using Json = nlohmann::ordered_json;
 
-[[noreturn]] void fail(const std::string& path, const char* doing) { throw IoError(fmt::format("[run] {}: cannot {}: {}", path, doing, std::strerror(errno))); }
+[[noreturn]] void fail(const std::string& path, const char* doing) {
+  throw IoError(fmt::format("[run] {}: cannot {}: {}", path, doing, std::strerror(errno)));
+}
 
 bool holds_run(const fs::path& folder) {
   std::error_code code;
-  return fs::exists(folder / "config.toml", code) || fs::exists(folder / "metrics.jsonl", code) || fs::exists(folder / "checkpoints", code);
+  return fs::exists(folder / "config.toml", code) || fs::exists(folder / "metrics.jsonl", code) ||
+         fs::exists(folder / "checkpoints", code);
 }
 
 int open_or_fail(const std::string& path, int flags) {
@@ -55,7 +58,8 @@ std::optional<nlohmann::json> earlier_environment(const std::string& path) {
 
 RunFolder::RunFolder(const std::string& path, bool resume) : path_(path) {
   if (resume && !holds_run(path)) throw ValueError(fmt::format("[run] {}: holds no run to go on with", path));
-  if (!resume && holds_run(path)) throw ValueError(fmt::format("[run] {}: holds a run; --resume goes on with it, --out names another folder", path));
+  if (!resume && holds_run(path))
+    throw ValueError(fmt::format("[run] {}: holds a run; --resume goes on with it, --out names another folder", path));
   require_writable_folder(path);
   lock();
   try {
@@ -80,7 +84,8 @@ void RunFolder::lock() {
   if (::flock(lock_, LOCK_EX | LOCK_NB) == 0) return;
   const int reason = errno;
   ::close(lock_);
-  if (reason == EWOULDBLOCK) throw ValueError(fmt::format("[run] {}: another process is training into this folder", path_));
+  if (reason == EWOULDBLOCK)
+    throw ValueError(fmt::format("[run] {}: another process is training into this folder", path_));
   errno = reason;
   fail(path_, "lock it");
 }

@@ -5,9 +5,10 @@
 //   metrics.jsonl        one JSON object a line, as training goes
 //   checkpoints/         train/checkpoint.h
 //
-// Invariants: one process at a time trains into a folder (a lock that ends with the process); a run is never overwritten: a folder that holds one is refused unless it is to be
-// gone on with. A line that a killed process left unfinished is cut off before anything is appended. Errors: IoError, ValueError. Thread safety: append() may be called by
-// several threads.
+// Invariants: one process at a time trains into a folder (a lock that ends with the process); a run is never
+// overwritten: a folder that holds one is refused unless it is to be gone on with. A line that a killed process left
+// unfinished is cut off before anything is appended. Errors: IoError, ValueError. Thread safety: append() may be called
+// by several threads.
 #pragma once
 
 #include <string>

@@ -27,7 +27,8 @@ Metadata identity(const RunState& state, const Config& c) {
           {"optimizer", c.optimizer.name},
           {"precision", c.training.precision},
           {"ema", fmt::format("{}", c.training.ema)},
-          {"examples", state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
+          {"examples",
+           state.task.training().stream ? "of a stream" : std::to_string(state.task.training().dataset->size())}};
 }
 
 // "lr best bad cooling", as checkpoint_of() writes it.
@@ -49,23 +50,30 @@ struct Reader {
 
   const std::string& text(const std::string& key) const {
     const auto found = metadata.find(key);
-    if (found == metadata.end()) throw IoError(fmt::format("[checkpoint] {}: no '{}' in its metadata; not a checkpoint of heddle train", path, key));
+    if (found == metadata.end())
+      throw IoError(
+          fmt::format("[checkpoint] {}: no '{}' in its metadata; not a checkpoint of heddle train", path, key));
     return found->second;
   }
   template <class T>
   T number(const std::string& key) const {
     const std::string& digits = text(key);
     const std::optional<T> value = parse_number<T>(digits);
-    if (!value || *value < 0) throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, shortened(digits)));
+    if (!value || *value < 0)
+      throw IoError(fmt::format("[checkpoint] {}: {} '{}' is not a number", path, key, shortened(digits)));
     return *value;
   }
   nn::Plateau::State plateau() const {
     const std::optional<nn::Plateau::State> state = parse_plateau(text("plateau"));
-    if (!state) throw IoError(fmt::format("[checkpoint] {}: the schedule's state '{}' cannot be read", path, shortened(text("plateau"))));
+    if (!state)
+      throw IoError(
+          fmt::format("[checkpoint] {}: the schedule's state '{}' cannot be read", path, shortened(text("plateau"))));
     return *state;
   }
   void require_equal(const std::string& key, const std::string& expected) const {
-    if (text(key) != expected) throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key, shortened(text(key)), expected));
+    if (text(key) != expected)
+      throw ValueError(fmt::format("[checkpoint] {} was made with {} {}, this run has {}", path, key,
+                                   shortened(text(key)), expected));
   }
 };
 
@@ -99,7 +107,8 @@ SourceLine restore(const Checkpoint& file, const std::string& path, const RunSta
   const Reader reader{path, file.metadata};
   for (const auto& [key, value] : identity(state, config)) reader.require_equal(key, value);
   SourceLine place{reader.number<int64_t>("step")};
-  if (state.task.training().stream) place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
+  if (state.task.training().stream)
+    place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");
   const nn::Plateau::State plateau = state.plateau != nullptr ? reader.plateau() : nn::Plateau::State();
   state.task.model().load_state_dict(with_prefix(file.tensors, model_prefix));

@@ -1,8 +1,9 @@
 // RunState: what a checkpoint holds of a run, and what a resumed one takes from it.
 //
-// Invariants: tensors are named "model.<path>", "optimizer.<index>.<name>" and "average.<index>"; position, random generator, schedule and callbacks stand in
-// the metadata, with what identifies the run: recipe, number of examples, seed, batch, accumulation, optimizer and average of a resumed run must agree with it.
-// Errors: IoError, and ValueError that names the option that differs. Nothing is changed by a file that does not fit. Thread safety: none.
+// Invariants: tensors are named "model.<path>", "optimizer.<index>.<name>" and "average.<index>"; position, random
+// generator, schedule and callbacks stand in the metadata, with what identifies the run: recipe, number of examples,
+// seed, batch, accumulation, optimizer and average of a resumed run must agree with it. Errors: IoError, and ValueError
+// that names the option that differs. Nothing is changed by a file that does not fit. Thread safety: none.
 #pragma once
 
 #include <memory>

@@ -1,15 +1,17 @@
 #include "train/step.h"
 
 #include "autograd/autograd.h"
-#include "core/graph/autocast.h"
 #include "core/functions/functions.h"
+#include "core/graph/autocast.h"
 #include "nn/accumulate.h"
 
 namespace heddle::train {
 namespace {
 
 // Uploaded, not recorded as zeros: the first step then has the structure of the later ones.
-Tensor empty_list(DeviceContext& device) { return Tensor::from_vector(std::vector<float>(TrainingStep::window), Shape{TrainingStep::window}, &device); }
+Tensor empty_list(DeviceContext& device) {
+  return Tensor::from_vector(std::vector<float>(TrainingStep::window), Shape{TrainingStep::window}, &device);
+}
 
 std::vector<float> first_of(const Tensor& list, int64_t count) {
   std::vector<float> values = list.to_vector<float>();
@@ -19,7 +21,8 @@ std::vector<float> first_of(const Tensor& list, int64_t count) {
 
 }  // namespace
 
-TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config, DeviceContext& device)
+TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
+                           DeviceContext& device)
     : task_(task),
       optimizers_(optimizers),
       average_(average),
@@ -29,7 +32,9 @@ TrainingStep::TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAv
       clips_(config.training.clip_norm > 0),
       losses_(empty_list(device)),
       norms_(empty_list(device)),
-      compiled_(compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); }, {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
+      compiled_(
+          compile([this](const std::vector<Tensor>& batch, int64_t keeping) { record(batch, keeping); },
+                  {.name = "training step", .memory_budget = static_cast<uint64_t>(config.training.memory_budget)})) {}
 
 void TrainingStep::submit(const std::vector<Tensor>& batch, bool keep) {
   if (keep && gradients_.empty()) {
@@ -49,7 +54,10 @@ Tensor TrainingStep::forward(const std::vector<Tensor>& batch) {
 
 // The loss, after backward().
 Tensor TrainingStep::differentiate(const std::vector<Tensor>& batch) {
-  if (accumulate_ > 1) return nn::accumulate({.parts = accumulate_, .scale = optimizers_.loss_scale()}, [this](const std::vector<Tensor>& part) { return forward(part); }, batch);
+  if (accumulate_ > 1)
+    return nn::accumulate(
+        {.parts = accumulate_, .scale = optimizers_.loss_scale()},
+        [this](const std::vector<Tensor>& part) { return forward(part); }, batch);
   const Tensor loss = forward(batch);
   backward(optimizers_.scaled(loss));
   return loss.detach();
@@ -76,7 +84,8 @@ void TrainingStep::keep_gradients() {
 // list[open_] = value.
 void TrainingStep::keep(Tensor& list, const Tensor& value) {
   const NoGradScope no_grad;
-  const Tensor here = arange(0, window, 1, DType::f32, &device_) == Tensor::host_scalar([this] { return static_cast<float>(open_); }, &device_);
+  const Tensor here = arange(0, window, 1, DType::f32, &device_) ==
+                      Tensor::host_scalar([this] { return static_cast<float>(open_); }, &device_);
   list.assign(where(here, value.to(DType::f32), list));
 }
 

@@ -1,10 +1,11 @@
 // TrainingStep: forward, backward, accumulation, clipping, update and average of one update, compiled.
 //
-// Purpose: submit() hands one forward and backward pass to the device and does not wait. What is to be known of the updates since the last take(), losses and
-// gradient norms, is collected on the device, in tensors whose place never changes: so every step is the same recording, and a window is read at once.
-// Accumulation: an update's examples come as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is a mean over examples and
-// the model has no batch statistics.
-// Errors: those of the model and of the device. Thread safety: none.
+// Purpose: submit() hands one forward and backward pass to the device and does not wait. What is to be known of the
+// updates since the last take(), losses and gradient norms, is collected on the device, in tensors whose place never
+// changes: so every step is the same recording, and a window is read at once. Accumulation: an update's examples come
+// as one batch and are computed in parts (nn/accumulate.h): equal to the large batch up to rounding, where the loss is
+// a mean over examples and the model has no batch statistics. Errors: those of the model and of the device. Thread
+// safety: none.
 #pragma once
 
 #include <functional>
@@ -24,20 +25,23 @@ class TrainingStep {
   static constexpr int64_t window = 50;  // updates that fit between two take()s
 
   // `average` may be null.
-  TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config, DeviceContext& device);
+  TrainingStep(Task& task, Optimizers& optimizers, nn::ExponentialAverage* average, const Config& config,
+               DeviceContext& device);
   TrainingStep(const TrainingStep&) = delete;
   TrainingStep& operator=(const TrainingStep&) = delete;
 
-  // One update by a batch of training.batch * training.accumulate examples. `keep` copies its gradients first, for gradients().
+  // One update by a batch of training.batch * training.accumulate examples. `keep` copies its gradients first, for
+  // gradients().
   void submit(const std::vector<Tensor>& batch, bool keep = false);
-  // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the model's parameters.
+  // Of the last update that kept them, before clipping (under a loss scale: of the scaled loss), in the order of the
+  // model's parameters.
   const std::vector<Tensor>& gradients() const { return gradients_; }
 
   // Updates since the last take().
   int64_t open() const { return open_; }
   struct Results {
     std::vector<float> losses;
-    std::vector<float> norms;  // empty without clip_norm
+    std::vector<float> norms;          // empty without clip_norm
     std::optional<double> loss_scale;  // of f16 training, as it is now
     std::optional<int64_t> skipped;    // updates left out so far, because a gradient was infinite or NaN
   };

@@ -61,7 +61,9 @@ class Namer {
     const auto found = known_.find(node.get());
     if (found != known_.end()) return found->second;
     const std::string place = clean(node->where.str(), '.'), op(node->op->name);
-    const std::string base = node->inputs.empty() && node->has_value() ? "input" : place.empty() ? op : place + "/" + op;
+    const std::string base = node->inputs.empty() && node->has_value() ? "input"
+                             : place.empty()                           ? op
+                                                                       : place + "/" + op;
     const int number = used_[base]++;
     return known_.emplace(node.get(), number == 0 ? base : fmt::format("{}_{}", base, number)).first->second;
   }
@@ -78,16 +80,20 @@ std::vector<HistogramSummary> histograms_of(std::span<const Tensor> tensors, int
   std::vector<Counted> counted;
   std::vector<HistogramSummary> summaries;
   for (const Tensor& x : tensors) counted.push_back(x.numel() == 0 ? Counted{} : record(x.detach(), parts));
-  for (const Counted& c : counted) summaries.push_back(c.counts.defined() ? read(c) : HistogramSummary{.counts = std::vector<double>(static_cast<size_t>(parts))});
+  for (const Counted& c : counted)
+    summaries.push_back(
+        c.counts.defined() ? read(c) : HistogramSummary{.counts = std::vector<double>(static_cast<size_t>(parts))});
   return summaries;
 }
 
-std::vector<GraphVertex> recorded_graph(const Tensor& result, const std::vector<std::pair<std::string, Tensor>>& leaves) {
+std::vector<GraphVertex> recorded_graph(const Tensor& result,
+                                        const std::vector<std::pair<std::string, Tensor>>& leaves) {
   Namer namer(leaves);
   std::unordered_set<const Node*> seen;
   std::vector<GraphVertex> vertices;
   post_order(
-      result.node(), [&](const NodePtr& node) { return seen.insert(node.get()).second; }, [](const Node&) { return true; },
+      result.node(), [&](const NodePtr& node) { return seen.insert(node.get()).second; },
+      [](const Node&) { return true; },
       [&](const NodePtr& node) {
         GraphVertex vertex{namer.name(node), std::string(node->op->name), {}, {node->shape.begin(), node->shape.end()}};
         for (const NodePtr& input : node->inputs) vertex.inputs.push_back(namer.name(input));

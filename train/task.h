@@ -4,9 +4,9 @@
 //   Regression task(device);
 //   train::Trainer(task, config, device).run();
 //
-// Purpose: the trainer (train/trainer.h) knows nothing of images or text; recipes (train/recipe.h) are Tasks with defaults. Invariants: loss() records and
-// does not wait; everything a task draws comes from the seed. Errors: those of the model and the data. Thread safety: none; datasets are read by the
-// loader's workers (data/dataset.h).
+// Purpose: the trainer (train/trainer.h) knows nothing of images or text; recipes (train/recipe.h) are Tasks with
+// defaults. Invariants: loss() records and does not wait; everything a task draws comes from the seed. Errors: those of
+// the model and the data. Thread safety: none; datasets are read by the loader's workers (data/dataset.h).
 #pragma once
 
 #include <limits>
@@ -22,14 +22,15 @@
 namespace heddle::train {
 
 struct TrainingData {
-  std::string name;                                 // "stroke-digits", or the file or folder it was read from
-  data::DatasetPtr dataset;                         // or `stream`
-  std::vector<data::Transform> transforms = {};     // of each example, in the loader's workers
-  data::SamplerPtr sampler = nullptr;               // null: all examples of `dataset`, shuffled by the run's seed
+  std::string name;                              // "stroke-digits", or the file or folder it was read from
+  data::DatasetPtr dataset;                      // or `stream`
+  std::vector<data::Transform> transforms = {};  // of each example, in the loader's workers
+  data::SamplerPtr sampler = nullptr;            // null: all examples of `dataset`, shuffled by the run's seed
   data::Collate collate = data::stack;
-  int64_t tokens = 0;                               // of an example, for models of text
-  // Instead of `dataset`: passes over it, opened as epochs 0, 1, ..., follow each other until training.steps updates are done. A resumed run opens the pass that was under way and skips
-  // what it had seen: it repeats the losses bit for bit if open() gives the same examples again.
+  int64_t tokens = 0;  // of an example, for models of text
+  // Instead of `dataset`: passes over it, opened as epochs 0, 1, ..., follow each other until training.steps updates
+  // are done. A resumed run opens the pass that was under way and skips what it had seen: it repeats the losses bit for
+  // bit if open() gives the same examples again.
   data::IterableDatasetPtr stream = nullptr;
 };
 
@@ -37,10 +38,11 @@ struct Evaluation {
   std::string split;  // "validation" or "test"
   double loss = std::numeric_limits<double>::quiet_NaN();
   int64_t examples = 0;
-  std::vector<std::pair<std::string, double>> metrics = {};   // "accuracy", "top5", "perplexity" ...; the first is what a line of progress shows
-  std::vector<std::vector<int64_t>> confusion = {};           // [label][prediction]; empty for what is no classification
+  std::vector<std::pair<std::string, double>> metrics =
+      {};  // "accuracy", "top5", "perplexity" ...; the first is what a line of progress shows
+  std::vector<std::vector<int64_t>> confusion = {};  // [label][prediction]; empty for what is no classification
 
-  std::vector<RiskPoint> curve = {};                          // of a classifier that may pass a case on to a person
+  std::vector<RiskPoint> curve = {};  // of a classifier that may pass a case on to a person
 
   // NaN for one that was not measured.
   double metric(const std::string& name) const {
@@ -67,10 +69,11 @@ class Task {
   virtual const TrainingData& training() const = 0;
   // The mean loss over a batch as the loader gives it, rank 0, with gradients.
   virtual Tensor loss(const std::vector<Tensor>& batch) = 0;
-  // Over the validation data, or its first `limit` examples when limit > 0: what the plateau, the best checkpoint and early stopping look at. The model is in
-  // evaluation mode meanwhile.
+  // Over the validation data, or its first `limit` examples when limit > 0: what the plateau, the best checkpoint and
+  // early stopping look at. The model is in evaluation mode meanwhile.
   virtual Evaluation evaluate(int64_t limit = 0) = 0;
-  // The same over the test data, once at the end of a run, so that no choice was made with it. No examples: there is no test data, or evaluate() looks at it.
+  // The same over the test data, once at the end of a run, so that no choice was made with it. No examples: there is no
+  // test data, or evaluate() looks at it.
   virtual Evaluation test(int64_t /*limit*/ = 0) { return {}; }
   // Something new, always from the same chance, in evaluation mode; empty for models that make nothing.
   virtual Generated generate() { return {}; }

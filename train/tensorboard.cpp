@@ -45,7 +45,9 @@ void TensorboardEvents::on_batch_end(Trainer& t) {
   tensors.insert(tensors.end(), gradients.begin(), gradients.end());
   const std::vector<HistogramSummary> histograms = histograms_of(tensors);
   for (size_t i = 0; i < histograms.size(); ++i)
-    file_.histogram((i < parameters.size() ? "weights/" : "gradients/") + slashes(parameters[i % parameters.size()].first), t.step(), histograms[i]);
+    file_.histogram(
+        (i < parameters.size() ? "weights/" : "gradients/") + slashes(parameters[i % parameters.size()].first),
+        t.step(), histograms[i]);
 }
 
 void TensorboardEvents::on_steps(Trainer& t, std::span<const StepRecord> steps) {

@@ -36,7 +36,9 @@ void DeviceWatch::look() {
   looked_ = now;
 }
 
-double DeviceWatch::dry_since(Clock::time_point start) const { return dry_ ? seconds(Clock::now() - std::max(start, dry_from_)) : 0; }
+double DeviceWatch::dry_since(Clock::time_point start) const {
+  return dry_ ? seconds(Clock::now() - std::max(start, dry_from_)) : 0;
+}
 
 void DeviceWatch::submitting() {
   look();

@@ -1,10 +1,11 @@
 // Throughput: where the time of a training loop goes, and what limits its speed.
 //
-// Purpose: the loop runs ahead of a busy device, so time that the loop waits for the loader says nothing about the device. DeviceWatch looks whether everything that was submitted is
-// complete, before, while and after the loop waits, and adds up the time for which the device had nothing to do.
-// Invariants: idle times are within a window of the trainer; planning and compiling of a step count as neither compute nor idle. A moment at which the device ran dry is known between
-// two looks: the middle counts, so an idle time is off by at most half the time between them (0.1 ms while workers make the batch, half an example without workers).
-// Errors: DeviceLost. Thread safety: none.
+// Purpose: the loop runs ahead of a busy device, so time that the loop waits for the loader says nothing about the
+// device. DeviceWatch looks whether everything that was submitted is complete, before, while and after the loop waits,
+// and adds up the time for which the device had nothing to do. Invariants: idle times are within a window of the
+// trainer; planning and compiling of a step count as neither compute nor idle. A moment at which the device ran dry is
+// known between two looks: the middle counts, so an idle time is off by at most half the time between them (0.1 ms
+// while workers make the batch, half an example without workers). Errors: DeviceLost. Thread safety: none.
 #pragma once
 
 #include <chrono>
@@ -13,7 +14,8 @@
 
 namespace heddle::train {
 
-// Seconds within windows of the trainer. Fetching and preprocessing pass in the loader's workers, beside the rest and several at once.
+// Seconds within windows of the trainer. Fetching and preprocessing pass in the loader's workers, beside the rest and
+// several at once.
 struct Throughput {
   double fetch = 0;       // datasets, with the transforms that are part of them
   double preprocess = 0;  // transforms and collate of the loader
@@ -24,8 +26,8 @@ struct Throughput {
 
   // Of the time for which the device could have computed; 0 before anything was.
   double idle_share() const;
-  // "compute" where the device idles for less than a tenth of the time; "fetch", "preprocess" or "copy", whichever is dearest, where it mostly idles for data; else "host": recording and
-  // submitting steps.
+  // "compute" where the device idles for less than a tenth of the time; "fetch", "preprocess" or "copy", whichever is
+  // dearest, where it mostly idles for data; else "host": recording and submitting steps.
   const char* bottleneck() const;
 };
 

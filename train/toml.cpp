@@ -10,8 +10,8 @@
 #include "core/base/shortened.h"
 #include "core/base/text_stream.h"
 
-// "[(": the parser asserts what it has not looked at yet, and with NDEBUG Clang takes it for true. Without either it goes on
-// and reports the fault.
+// "[(": the parser asserts what it has not looked at yet, and with NDEBUG Clang takes it for true. Without either it
+// goes on and reports the fault.
 #undef NDEBUG
 #define TOML_ASSERT(...) static_assert(true)
 #define TOML_HEADER_ONLY 1
@@ -58,7 +58,8 @@ std::optional<Value> value_of(const toml::node& node) {
   return integers ? integers : list_of<std::string>(*array);
 }
 
-void flatten(const toml::table& table, const std::string& prefix, const std::string& source, std::vector<TomlEntry>& entries) {
+void flatten(const toml::table& table, const std::string& prefix, const std::string& source,
+             std::vector<TomlEntry>& entries) {
   for (const auto& [name, node] : table) {
     const std::string key = prefix + std::string(name.str());
     if (const toml::table* inner = node.as_table()) {
@@ -67,7 +68,10 @@ void flatten(const toml::table& table, const std::string& prefix, const std::str
     }
     const uint32_t line = node.source().begin.line;
     std::optional<Value> value = value_of(node);
-    if (!value) throw ValueError(fmt::format("[config] {}:{}: {} is neither a number, a text, true or false, nor a list of integers or of texts", source, line, shortened(key)));
+    if (!value)
+      throw ValueError(fmt::format(
+          "[config] {}:{}: {} is neither a number, a text, true or false, nor a list of integers or of texts", source,
+          line, shortened(key)));
     entries.push_back({key, std::move(*value), line});
   }
 }
@@ -97,17 +101,20 @@ size_t string_end(std::string_view text, size_t at) {
   const std::string three(3, quote);
   const bool lines = text.substr(at, 3) == three;
   for (size_t i = at + (lines ? 3 : 1); i < text.size(); ++i) {
-    if (text[i] == '\\' && quote == '"') ++i;
+    if (text[i] == '\\' && quote == '"')
+      ++i;
     else if (lines ? text.substr(i, 3) == three : text[i] == quote || text[i] == '\n') {
       i += lines ? 3 : 1;
-      for (int more = 0; lines && more < 2 && i < text.size() && text[i] == quote; ++more) ++i;  // """x""""" ends in two quotes of its own
+      for (int more = 0; lines && more < 2 && i < text.size() && text[i] == quote; ++more)
+        ++i;  // """x""""" ends in two quotes of its own
       return i;
     }
   }
   return text.size();
 }
 
-// Refuses keys, tables and lists that are too deep: toml++ frees and we walk them by recursion, and it has no limit for keys of many dots (a.a.a.a ...).
+// Refuses keys, tables and lists that are too deep: toml++ frees and we walk them by recursion, and it has no limit for
+// keys of many dots (a.a.a.a ...).
 void check_depth(std::string_view text, const std::string& source) {
   std::vector<int> open;  // the depth around each open bracket
   int depth = 0;
@@ -116,7 +123,8 @@ void check_depth(std::string_view text, const std::string& source) {
     const char c = text[at];
     if (c == '"' || c == '\'') {
       const size_t end = string_end(text, at);
-      line += static_cast<uint32_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at), text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
+      line += static_cast<uint32_t>(std::count(text.begin() + static_cast<std::ptrdiff_t>(at),
+                                               text.begin() + static_cast<std::ptrdiff_t>(end), '\n'));
       at = end;
       continue;
     }
@@ -135,7 +143,9 @@ void check_depth(std::string_view text, const std::string& source) {
     } else if (c == '.') {
       ++depth;
     }
-    if (depth > max_parse_depth) throw ValueError(fmt::format("[config] {}:{}: keys or lists are more than {} deep", source, line, max_parse_depth));
+    if (depth > max_parse_depth)
+      throw ValueError(
+          fmt::format("[config] {}:{}: keys or lists are more than {} deep", source, line, max_parse_depth));
     ++at;
   }
 }
@@ -143,15 +153,18 @@ void check_depth(std::string_view text, const std::string& source) {
 }  // namespace
 
 std::vector<TomlEntry> read_toml(std::string_view text, const std::string& source) {
-  if (text.size() > max_toml_bytes) throw ValueError(fmt::format("[config] {}: {} bytes; at most {} are read", source, text.size(), max_toml_bytes));
+  if (text.size() > max_toml_bytes)
+    throw ValueError(fmt::format("[config] {}: {} bytes; at most {} are read", source, text.size(), max_toml_bytes));
   check_depth(text, source);
   std::vector<TomlEntry> entries;
   try {
     flatten(toml::parse(text, source), "", source, entries);
   } catch (const toml::parse_error& error) {
-    throw ValueError(fmt::format("[config] {}:{}: {}", source, error.source().begin.line, shortened(error.description())));
+    throw ValueError(
+        fmt::format("[config] {}:{}: {}", source, error.source().begin.line, shortened(error.description())));
   }
-  std::stable_sort(entries.begin(), entries.end(), [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
+  std::stable_sort(entries.begin(), entries.end(),
+                   [](const TomlEntry& a, const TomlEntry& b) { return a.line < b.line; });
   return entries;
 }
 

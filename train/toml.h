@@ -13,7 +13,8 @@ struct TomlEntry {
   uint32_t line = 0;
 };
 
-// In the order of the text. Refuses texts of more than max_toml_bytes, or deeper than max_parse_depth, dates, and lists of other things than integers or strings.
+// In the order of the text. Refuses texts of more than max_toml_bytes, or deeper than max_parse_depth, dates, and lists
+// of other things than integers or strings.
 std::vector<TomlEntry> read_toml(std::string_view text, const std::string& source);
 
 }  // namespace heddle::train

@@ -34,7 +34,8 @@ constexpr double window_seconds = 0.1;
 // While it lives, the model is in evaluation mode and holds the averaged parameters.
 class EvaluationScope {
  public:
-  EvaluationScope(nn::Module& model, const std::optional<nn::ExponentialAverage>& average) : model_(model), was_training_(model.training()) {
+  EvaluationScope(nn::Module& model, const std::optional<nn::ExponentialAverage>& average)
+      : model_(model), was_training_(model.training()) {
     if (average) averaged_.emplace(*average);
     model_.eval();
   }
@@ -56,7 +57,10 @@ class EvaluationScope {
 // Of a stream: those of the run.
 int64_t checked_steps_per_epoch(const Feed& feed, const TrainingData& data, const Config& c) {
   if (data.stream) {
-    if (c.training.steps == 0) throw ValueError(fmt::format("[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has", data.name));
+    if (c.training.steps == 0)
+      throw ValueError(fmt::format(
+          "[train] {} is a stream, whose length nobody knows: training.steps must say how many updates the run has",
+          data.name));
     return c.training.steps;
   }
   return feed.batches_per_epoch();
@@ -91,9 +95,9 @@ struct Trainer::State {
   std::vector<std::shared_ptr<Callback>> callbacks;
   std::optional<CheckpointWriter> checkpoints;
 
-  int64_t step = 0;        // done so far
+  int64_t step = 0;                     // done so far
   data::Loader::Position stream_begin;  // where a stream goes on
-  int64_t first_step = 0;  // where this process began
+  int64_t first_step = 0;               // where this process began
   std::atomic<bool> interrupted{false};
   bool stopped = false;
   std::string checkpoint_path;  // of the latest
@@ -119,10 +123,14 @@ struct Trainer::State {
         total_steps(steps_of_run(c, steps_per_epoch)),
         eval_every(evaluation_interval(c, steps_per_epoch)),
         plateau(c.schedule.name == "plateau"
-                    ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})
+                    ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma,
+                                                                                       .patience = c.schedule.patience,
+                                                                                       .least = c.schedule.least})
                     : nullptr),
         optimizers(t, c, make_schedule(c, total_steps, plateau), d),
-        average(c.training.ema > 0 ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema) : std::nullopt),
+        average(c.training.ema > 0
+                    ? std::optional<nn::ExponentialAverage>(std::in_place, t.model().parameters(), c.training.ema)
+                    : std::nullopt),
         training_step(t, optimizers, average ? &*average : nullptr, c, d) {
     if (c.training.early_stop > 0) callbacks.push_back(std::make_shared<EarlyStopping>(c.training.early_stop));
   }
@@ -130,8 +138,10 @@ struct Trainer::State {
   void write_to(RunFolder& f) {
     folder = &f;
     callbacks.push_back(std::make_shared<MetricsLines>([&f](const std::string& line) { f.append(line); }));
-    if (config.log.tensorboard || config.log.histograms_every > 0) callbacks.push_back(std::make_shared<TensorboardEvents>(f.file("events"), f.path()));
-    checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last, .keep_best = config.checkpoint.keep_best});
+    if (config.log.tensorboard || config.log.histograms_every > 0)
+      callbacks.push_back(std::make_shared<TensorboardEvents>(f.file("events"), f.path()));
+    checkpoints.emplace(f.checkpoints(), CheckpointOptions{.keep_last = config.checkpoint.keep_last,
+                                                           .keep_best = config.checkpoint.keep_best});
   }
 
   template <class Call>
@@ -139,7 +149,9 @@ struct Trainer::State {
     for (const std::shared_ptr<Callback>& callback : callbacks) call(*callback);
   }
 
-  int64_t last_step() const { return config.training.limit_steps > 0 ? std::min(config.training.limit_steps, total_steps) : total_steps; }
+  int64_t last_step() const {
+    return config.training.limit_steps > 0 ? std::min(config.training.limit_steps, total_steps) : total_steps;
+  }
   bool ending() const { return step >= last_step() || stopped || interrupted; }
 
   RunState run_state() { return {task, optimizers, average ? &*average : nullptr, plateau.get(), callbacks}; }
@@ -152,7 +164,9 @@ struct Trainer::State {
     window_start = Clock::now();
     watch.open();
   }
-  bool window_is_full() const { return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds; }
+  bool window_is_full() const {
+    return training_step.open() >= TrainingStep::window || seconds_since(window_start) >= window_seconds;
+  }
 
   // Waits for the device, measures, looks at the losses and opens the next window.
   void close_window() {
@@ -164,7 +178,8 @@ struct Trainer::State {
     training_seconds += seconds;
     if (++windows == 2) step_seconds.clear();
     step_seconds.push_back(seconds / static_cast<double>(count));
-    kernels_per_step = static_cast<double>(device.counters().kernels - window_counters.kernels) / static_cast<double>(count);
+    kernels_per_step =
+        static_cast<double>(device.counters().kernels - window_counters.kernels) / static_cast<double>(count);
     report_steps(results);
     open_window();
   }
@@ -199,11 +214,17 @@ struct Trainer::State {
     return t;
   }
 
-  std::string last_checkpoint() const { return checkpoint_path.empty() ? "no checkpoint had been written yet" : fmt::format("the last good checkpoint is {}", checkpoint_path); }
+  std::string last_checkpoint() const {
+    return checkpoint_path.empty() ? "no checkpoint had been written yet"
+                                   : fmt::format("the last good checkpoint is {}", checkpoint_path);
+  }
 
   [[noreturn]] void stop_at_bad_loss(int64_t at, double value) const {
-    throw ValueError(fmt::format("[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; --check-numbers names the operation",
-                                 std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at, last_checkpoint(), config.optimizer.lr));
+    throw ValueError(
+        fmt::format("[train] the loss became {} at step {}; {}; likely cause: the learning rate {} is too high; "
+                    "--check-numbers names the operation",
+                    std::isnan(value) ? std::numeric_limits<double>::quiet_NaN() : value, at, last_checkpoint(),
+                    config.optimizer.lr));
   }
 
   // ---- the loop
@@ -228,7 +249,9 @@ struct Trainer::State {
   }
 
   void run_epoch(int64_t epoch, bool evaluating) {
-    feed.start(task.training().stream ? stream_begin : data::Loader::Position{static_cast<uint64_t>(epoch), step - epoch * steps_per_epoch});
+    feed.start(task.training().stream
+                   ? stream_begin
+                   : data::Loader::Position{static_cast<uint64_t>(epoch), step - epoch * steps_per_epoch});
     tell([&](Callback& c) { c.on_epoch_start(self); });
     open_window();
     const int64_t end = (epoch + 1) * steps_per_epoch;
@@ -237,7 +260,9 @@ struct Trainer::State {
       const bool within = step < last_step();  // the last step is followed by both
       const bool evaluate_now = evaluating && within && step % eval_every == 0;
       const bool sample_now = evaluating && config.log.sample_every > 0 && step % config.log.sample_every == 0;
-      const bool save_now = folder != nullptr && within && (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
+      const bool save_now =
+          folder != nullptr && within &&
+          (config.checkpoint.every > 0 ? step % config.checkpoint.every == 0 : step % eval_every == 0);
       if (evaluate_now || sample_now || save_now || step == end || window_is_full()) close_window();
       if (evaluate_now) evaluate();
       if (sample_now) generate();
@@ -306,7 +331,9 @@ struct Trainer::State {
     const SourceLine place = restore(latest->checkpoint, latest->path, run_state(), config);
     step = place.step;
     stream_begin = place.stream;
-    if (step > total_steps) throw ValueError(fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
+    if (step > total_steps)
+      throw ValueError(
+          fmt::format("[train] {} is at step {}, this run ends at step {}", latest->path, step, total_steps));
     saved_at = step;
     checkpoint_path = latest->path;
     for (std::string& broken : latest->broken) broken += fmt::format("; going on from {}", latest->path);
@@ -340,7 +367,8 @@ struct Trainer::State {
   }
 };
 
-Trainer::Trainer(Task& task, const Config& config, DeviceContext& device) : state_(std::make_unique<State>(*this, task, config, device)) {}
+Trainer::Trainer(Task& task, const Config& config, DeviceContext& device)
+    : state_(std::make_unique<State>(*this, task, config, device)) {}
 Trainer::~Trainer() = default;
 void Trainer::write_to(RunFolder& folder) { state_->write_to(folder); }
 void Trainer::add(std::shared_ptr<Callback> callback) { state_->callbacks.push_back(std::move(callback)); }
@@ -357,19 +385,25 @@ int64_t Trainer::first_step() const { return state_->first_step; }
 int64_t Trainer::last_step() const { return state_->last_step(); }
 int64_t Trainer::steps_per_epoch() const { return state_->steps_per_epoch; }
 int64_t Trainer::epoch() const { return state_->step / state_->steps_per_epoch; }
-int64_t Trainer::epochs() const { return (state_->total_steps + state_->steps_per_epoch - 1) / state_->steps_per_epoch; }
+int64_t Trainer::epochs() const {
+  return (state_->total_steps + state_->steps_per_epoch - 1) / state_->steps_per_epoch;
+}
 double Trainer::seconds() const { return seconds_since(state_->run_start); }
 const std::vector<Tensor>& Trainer::gradients() const { return state_->training_step.gradients(); }
 double Trainer::last_loss() const { return state_->last_loss; }
 const Evaluation& Trainer::evaluation() const { return state_->evaluation; }
 const Evaluation& Trainer::tested() const { return state_->tested; }
 std::string Trainer::checkpoint_path() const { return state_->checkpoint_path; }
-std::string Trainer::model_path() const { return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string(); }
+std::string Trainer::model_path() const {
+  return state_->folder != nullptr ? state_->folder->file("model.safetensors") : std::string();
+}
 
 RunReport Trainer::report() const {
   const State& s = *state_;
-  const double samples = static_cast<double>(s.step - s.first_step) * static_cast<double>(examples_per_update(s.config));
-  return {s.training_seconds, median(s.step_seconds), s.training_seconds > 0 ? samples / s.training_seconds : 0, s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
+  const double samples =
+      static_cast<double>(s.step - s.first_step) * static_cast<double>(examples_per_update(s.config));
+  return {s.training_seconds, median(s.step_seconds),       s.training_seconds > 0 ? samples / s.training_seconds : 0,
+          s.kernels_per_step, s.device.memory().peak_bytes, s.throughput()};
 }
 
 }  // namespace heddle::train

@@ -5,13 +5,15 @@
 //   trainer.write_to(folder);
 //   trainer.run();
 //
-// The step is compiled (core/compile/compile.h); the next batch is made, and uploaded, while the device works. The host waits for the device only at the end
-// of a window of at most 50 updates (or a tenth of a second), where losses are looked at and callbacks are told.
-// Invariants: into the run's folder (train/run_folder.h) go config.toml, environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights
-// that were evaluated, with what using them takes. A checkpoint is only written when every loss up to it was finite. Rates, order of the data and random masks
-// depend on seed and position alone, so a resumed run repeats the losses of an uninterrupted one bit for bit on the same device.
-// Errors: ValueError for options that cannot be meant and for a loss that is not finite (names the step and the last checkpoint), NumericError under a number
-// guard (core/graph/number_guard.h), IoError for files. Thread safety: none but interrupt().
+// The step is compiled (core/compile/compile.h); the next batch is made, and uploaded, while the device works. The host
+// waits for the device only at the end of a window of at most 50 updates (or a tenth of a second), where losses are
+// looked at and callbacks are told. Invariants: into the run's folder (train/run_folder.h) go config.toml,
+// environment.json, metrics.jsonl, checkpoints and, at the end, model.safetensors: the weights that were evaluated,
+// with what using them takes. A checkpoint is only written when every loss up to it was finite. Rates, order of the
+// data and random masks depend on seed and position alone, so a resumed run repeats the losses of an uninterrupted one
+// bit for bit on the same device. Errors: ValueError for options that cannot be meant and for a loss that is not finite
+// (names the step and the last checkpoint), NumericError under a number guard (core/graph/number_guard.h), IoError for
+// files. Thread safety: none but interrupt().
 #pragma once
 
 #include <cstdint>
@@ -31,7 +33,8 @@ namespace heddle::train {
 struct RunReport {
   double training_seconds = 0;     // batches, uploads and steps, without evaluations and files
   double median_step_seconds = 0;  // of windows, without the first, which compiles
-  double samples_per_second = 0;   // of all updates: their examples / training_seconds; the one speed of a run, on the terminal as in its files and its report
+  double samples_per_second = 0;   // of all updates: their examples / training_seconds; the one speed of a run, on the
+                                   // terminal as in its files and its report
   double kernels_per_step = 0;     // of the last window
   uint64_t peak_device_bytes = 0;
   Throughput throughput;
@@ -45,7 +48,8 @@ class Trainer {
   // Where the run leaves its files; without a folder there are none. It has to outlive the trainer.
   void write_to(RunFolder& folder);
   void add(std::shared_ptr<Callback> callback);
-  // Goes on from the folder's newest whole checkpoint, or begins again where there is none yet; what there is to say about that. IoError when all are broken.
+  // Goes on from the folder's newest whole checkpoint, or begins again where there is none yet; what there is to say
+  // about that. IoError when all are broken.
   std::vector<std::string> resume();
   // `evaluate` false: trains and saves only.
   Outcome run(bool evaluate = true);
@@ -66,10 +70,11 @@ class Trainer {
   int64_t epochs() const;  // of the whole run, a part counted as one
   double seconds() const;  // since run()
   double last_loss() const;
-  // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the first.
+  // Of every log.histograms_every-th update, before clipping, in the order of the model's parameters; empty before the
+  // first.
   const std::vector<Tensor>& gradients() const;
   const Evaluation& evaluation() const;  // the latest
-  const Evaluation& tested() const;      // at the end of the run; no examples before it, and for a task without test data
+  const Evaluation& tested() const;  // at the end of the run; no examples before it, and for a task without test data
   RunReport report() const;
   // Of the latest checkpoint, empty before it, and of the model; without a folder empty.
   std::string checkpoint_path() const;

@@ -32,14 +32,16 @@ Queue* queue() {
 }
 
 void check(cl_int code, const char* what) {
-  if (code != CL_SUCCESS) throw DeviceError(std::string("[bench] clblast: ") + what + " failed with code " + std::to_string(code));
+  if (code != CL_SUCCESS)
+    throw DeviceError(std::string("[bench] clblast: ") + what + " failed with code " + std::to_string(code));
 }
 
 class Buffer {
  public:
   Buffer(Queue& q, size_t bytes, const void* data) {
     cl_int error = CL_SUCCESS;
-    memory_ = clCreateBuffer(q.context, CL_MEM_READ_WRITE | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0), bytes, const_cast<void*>(data), &error);
+    memory_ = clCreateBuffer(q.context, CL_MEM_READ_WRITE | (data != nullptr ? CL_MEM_COPY_HOST_PTR : 0), bytes,
+                             const_cast<void*>(data), &error);
     check(error, "clCreateBuffer");
   }
   ~Buffer() {
@@ -63,22 +65,26 @@ std::optional<PeerCall> matmul(const MatmulShape& s, Bytes a, Bytes b) {
        dc = std::make_shared<Buffer>(*q, count * sizeof(float), nullptr);
   const auto size = [](int64_t n) { return static_cast<size_t>(n); };
   const auto call = [=] {
-    const CLBlastTranspose ta = s.transpose_a ? CLBlastTransposeYes : CLBlastTransposeNo, tb = s.transpose_b ? CLBlastTransposeYes : CLBlastTransposeNo;
+    const CLBlastTranspose ta = s.transpose_a ? CLBlastTransposeYes : CLBlastTransposeNo,
+                           tb = s.transpose_b ? CLBlastTransposeYes : CLBlastTransposeNo;
     const size_t lda = size(s.transpose_a ? s.m : s.k), ldb = size(s.transpose_b ? s.k : s.n), ldc = size(s.n);
     CLBlastStatusCode code;
     if (s.batch == 1) {
-      code = CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, size(s.m), size(s.n), size(s.k), 1.0f, da->get(), 0, lda, db->get(), 0, ldb, 0.0f, dc->get(), 0, ldc,
-                          &q->queue, nullptr);
+      code = CLBlastSgemm(CLBlastLayoutRowMajor, ta, tb, size(s.m), size(s.n), size(s.k), 1.0f, da->get(), 0, lda,
+                          db->get(), 0, ldb, 0.0f, dc->get(), 0, ldc, &q->queue, nullptr);
     } else {
-      code = CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, ta, tb, size(s.m), size(s.n), size(s.k), 1.0f, da->get(), 0, lda, size(s.m * s.k), db->get(), 0,
-                                        ldb, size(s.k * s.n), 0.0f, dc->get(), 0, ldc, size(s.m * s.n), size(s.batch), &q->queue, nullptr);
+      code = CLBlastSgemmStridedBatched(CLBlastLayoutRowMajor, ta, tb, size(s.m), size(s.n), size(s.k), 1.0f, da->get(),
+                                        0, lda, size(s.m * s.k), db->get(), 0, ldb, size(s.k * s.n), 0.0f, dc->get(), 0,
+                                        ldc, size(s.m * s.n), size(s.batch), &q->queue, nullptr);
     }
     check(code, "gemm");
     check(clFinish(q->queue), "clFinish");
   };
   return PeerCall{"clblast", call, [=] {
                     std::vector<float> values(count);
-                    check(clEnqueueReadBuffer(q->queue, dc->get(), CL_TRUE, 0, count * sizeof(float), values.data(), 0, nullptr, nullptr), "clEnqueueReadBuffer");
+                    check(clEnqueueReadBuffer(q->queue, dc->get(), CL_TRUE, 0, count * sizeof(float), values.data(), 0,
+                                              nullptr, nullptr),
+                          "clEnqueueReadBuffer");
                     return values;
                   }};
 }

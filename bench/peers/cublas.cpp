@@ -1,6 +1,7 @@
-// cuBLAS's gemm on the first CUDA device, with data on the device: NVIDIA's own peer. Both libraries are opened when a benchmark asks for the peer, so that
-// no build needs them; the few declarations used here are copied from their headers. (cuBLAS is no candidate of Heddle's own matmul: a device takes kernels in
-// the dialect and nothing else, so a library call could neither be recorded with other commands nor take an epilogue.)
+// cuBLAS's gemm on the first CUDA device, with data on the device: NVIDIA's own peer. Both libraries are opened when a
+// benchmark asks for the peer, so that no build needs them; the few declarations used here are copied from their
+// headers. (cuBLAS is no candidate of Heddle's own matmul: a device takes kernels in the dialect and nothing else, so a
+// library call could neither be recorded with other commands nor take an epilogue.)
 #include <dlfcn.h>
 
 #include "bench/peers/peers.h"
@@ -24,8 +25,8 @@ struct Api {
   int (*upload)(Memory, const void*, size_t) = nullptr;
   int (*download)(void*, Memory, size_t) = nullptr;
   int (*create)(Handle*) = nullptr;
-  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int, int, long long, const void*, void*, int, int,
-              long long, int, int, int) = nullptr;
+  int (*gemm)(Handle, int, int, int, int, int, const void*, const void*, int, int, long long, const void*, int, int,
+              long long, const void*, void*, int, int, long long, int, int, int) = nullptr;
   void* context = nullptr;
   Handle handle = nullptr;
 };
@@ -41,24 +42,30 @@ const Api* api() {
   static const Api* const instance = []() -> const Api* {
     void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
     void* blas = nullptr;
-    for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11", "/usr/local/cuda/lib64/libcublas.so", "/usr/local/cuda/lib/libcublas.so"}) {
+    for (const char* name : {"libcublas.so.13", "libcublas.so.12", "libcublas.so.11",
+                             "/usr/local/cuda/lib64/libcublas.so", "/usr/local/cuda/lib/libcublas.so"}) {
       if (driver != nullptr && blas == nullptr) blas = dlopen(name, RTLD_NOW | RTLD_LOCAL);
     }
     if (blas == nullptr) return nullptr;
     static Api a;
-    const bool found = find(driver, "cuInit", a.init) && find(driver, "cuDeviceGet", a.device) && find(driver, "cuDevicePrimaryCtxRetain", a.retain) &&
-                       find(driver, "cuCtxSetCurrent", a.activate) && find(driver, "cuCtxSynchronize", a.synchronize) && find(driver, "cuMemAlloc_v2", a.alloc) &&
-                       find(driver, "cuMemFree_v2", a.free) && find(driver, "cuMemcpyHtoD_v2", a.upload) && find(driver, "cuMemcpyDtoH_v2", a.download) &&
+    const bool found = find(driver, "cuInit", a.init) && find(driver, "cuDeviceGet", a.device) &&
+                       find(driver, "cuDevicePrimaryCtxRetain", a.retain) &&
+                       find(driver, "cuCtxSetCurrent", a.activate) && find(driver, "cuCtxSynchronize", a.synchronize) &&
+                       find(driver, "cuMemAlloc_v2", a.alloc) && find(driver, "cuMemFree_v2", a.free) &&
+                       find(driver, "cuMemcpyHtoD_v2", a.upload) && find(driver, "cuMemcpyDtoH_v2", a.download) &&
                        find(blas, "cublasCreate_v2", a.create) && find(blas, "cublasGemmStridedBatchedEx", a.gemm);
     int device = 0;
-    if (!found || a.init(0) != 0 || a.device(&device, 0) != 0 || a.retain(&a.context, device) != 0 || a.activate(a.context) != 0) return nullptr;
+    if (!found || a.init(0) != 0 || a.device(&device, 0) != 0 || a.retain(&a.context, device) != 0 ||
+        a.activate(a.context) != 0)
+      return nullptr;
     return a.create(&a.handle) == 0 ? &a : nullptr;
   }();
   return instance;
 }
 
 void check(int code, const char* what) {
-  if (code != 0) throw DeviceError(std::string("[bench] cublas: ") + what + " failed with code " + std::to_string(code));
+  if (code != 0)
+    throw DeviceError(std::string("[bench] cublas: ") + what + " failed with code " + std::to_string(code));
 }
 
 class Buffer {
@@ -86,18 +93,23 @@ class Buffer {
 
 std::optional<PeerCall> matmul(const MatmulShape& s, Bytes a, Bytes b) {
   const Api* lib = api();
-  const int type = s.dtype == DType::f32 ? type_f32 : s.dtype == DType::f16 ? type_f16 : s.dtype == DType::bf16 ? type_bf16 : -1;
+  const int type = s.dtype == DType::f32    ? type_f32
+                   : s.dtype == DType::f16  ? type_f16
+                   : s.dtype == DType::bf16 ? type_bf16
+                                            : -1;
   if (lib == nullptr || type < 0) return std::nullopt;
   const size_t count = static_cast<size_t>(s.batch * s.m * s.n);
-  auto da = std::make_shared<Buffer>(*lib, a->size(), a->data()), db = std::make_shared<Buffer>(*lib, b->size(), b->data()),
+  auto da = std::make_shared<Buffer>(*lib, a->size(), a->data()),
+       db = std::make_shared<Buffer>(*lib, b->size(), b->data()),
        dc = std::make_shared<Buffer>(*lib, count * size_of(s.dtype), nullptr);
   const auto call = [=] {
     // Column-major: c^T = op(b)^T op(a)^T.
     const float one = 1, zero = 0;
     const int m = static_cast<int>(s.m), n = static_cast<int>(s.n), k = static_cast<int>(s.k);
     check(lib->activate(lib->context), "cuCtxSetCurrent");
-    check(lib->gemm(lib->handle, s.transpose_b ? op_t : op_n, s.transpose_a ? op_t : op_n, n, m, k, &one, db->get(), type, s.transpose_b ? k : n,
-                    static_cast<long long>(s.k * s.n), da->get(), type, s.transpose_a ? m : k, static_cast<long long>(s.m * s.k), &zero, dc->get(), type, n,
+    check(lib->gemm(lib->handle, s.transpose_b ? op_t : op_n, s.transpose_a ? op_t : op_n, n, m, k, &one, db->get(),
+                    type, s.transpose_b ? k : n, static_cast<long long>(s.k * s.n), da->get(), type,
+                    s.transpose_a ? m : k, static_cast<long long>(s.m * s.k), &zero, dc->get(), type, n,
                     static_cast<long long>(s.m * s.n), static_cast<int>(s.batch), compute_f32, gemm_default),
           "cublasGemmStridedBatchedEx");
     check(lib->synchronize(), "cuCtxSynchronize");

@@ -25,7 +25,9 @@ std::optional<dnnl::memory::data_type> data_type(DType dtype) {
   }
 }
 
-dnnl::memory memory_of(const dnnl::memory::desc& desc, const Bytes& bytes) { return dnnl::memory(desc, engine(), const_cast<uint8_t*>(bytes->data())); }
+dnnl::memory memory_of(const dnnl::memory::desc& desc, const Bytes& bytes) {
+  return dnnl::memory(desc, engine(), const_cast<uint8_t*>(bytes->data()));
+}
 
 PeerCall call_of(Prepared prepared) {
   auto kept = std::make_shared<Prepared>(std::move(prepared));

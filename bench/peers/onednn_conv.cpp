@@ -49,27 +49,35 @@ std::optional<PeerCall> conv(const ConvShape& s, Bytes a, Bytes b) {
     const memory::dims x{s.n, s.c, s.h, s.w}, w{s.o, s.c, s.kernel, s.kernel}, y{s.n, s.o, s.out_h(), s.out_w()};
     const memory::dims stride{s.stride, s.stride}, padding{s.padding, s.padding};
     const auto direct = dnnl::algorithm::convolution_direct;
-    const auto forward =
-        described<dnnl::convolution_forward>(engine(), dnnl::prop_kind::forward_training, direct, any(x), any(w), any(y), stride, padding, padding);
+    const auto forward = described<dnnl::convolution_forward>(engine(), dnnl::prop_kind::forward_training, direct,
+                                                              any(x), any(w), any(y), stride, padding, padding);
     if (s.pass == 'x') {
-      const auto pd = described_backward<dnnl::convolution_backward_data>(engine(), forward, direct, any(x), any(w), any(y), stride, padding, padding);
+      const auto pd = described_backward<dnnl::convolution_backward_data>(engine(), forward, direct, any(x), any(w),
+                                                                          any(y), stride, padding, padding);
       const memory out(pd.diff_src_desc(), engine());
       return call_of({dnnl::convolution_backward_data(pd),
-                      {{DNNL_ARG_DIFF_DST, reordered(pd.diff_dst_desc(), y, a)}, {DNNL_ARG_WEIGHTS, reordered(pd.weights_desc(), w, b)}, {DNNL_ARG_DIFF_SRC, out}},
+                      {{DNNL_ARG_DIFF_DST, reordered(pd.diff_dst_desc(), y, a)},
+                       {DNNL_ARG_WEIGHTS, reordered(pd.weights_desc(), w, b)},
+                       {DNNL_ARG_DIFF_SRC, out}},
                       out,
                       x});
     }
     if (s.pass == 'w') {
-      const auto pd = described_backward<dnnl::convolution_backward_weights>(engine(), forward, direct, any(x), any(w), any(y), stride, padding, padding);
+      const auto pd = described_backward<dnnl::convolution_backward_weights>(engine(), forward, direct, any(x), any(w),
+                                                                             any(y), stride, padding, padding);
       const memory out(pd.diff_weights_desc(), engine());
       return call_of({dnnl::convolution_backward_weights(pd),
-                      {{DNNL_ARG_SRC, reordered(pd.src_desc(), x, a)}, {DNNL_ARG_DIFF_DST, reordered(pd.diff_dst_desc(), y, b)}, {DNNL_ARG_DIFF_WEIGHTS, out}},
+                      {{DNNL_ARG_SRC, reordered(pd.src_desc(), x, a)},
+                       {DNNL_ARG_DIFF_DST, reordered(pd.diff_dst_desc(), y, b)},
+                       {DNNL_ARG_DIFF_WEIGHTS, out}},
                       out,
                       w});
     }
     const memory out(forward.dst_desc(), engine());
     return call_of({dnnl::convolution_forward(forward),
-                    {{DNNL_ARG_SRC, reordered(forward.src_desc(), x, a)}, {DNNL_ARG_WEIGHTS, reordered(forward.weights_desc(), w, b)}, {DNNL_ARG_DST, out}},
+                    {{DNNL_ARG_SRC, reordered(forward.src_desc(), x, a)},
+                     {DNNL_ARG_WEIGHTS, reordered(forward.weights_desc(), w, b)},
+                     {DNNL_ARG_DST, out}},
                     out,
                     y});
   });

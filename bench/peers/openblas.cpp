@@ -14,9 +14,9 @@ std::optional<PeerCall> matmul(const MatmulShape& s, Bytes a, Bytes b) {
     auto* out = reinterpret_cast<float*>(c->data());
     const auto size = [](int64_t n) { return static_cast<blasint>(n); };
     for (int64_t i = 0; i < s.batch; ++i) {
-      cblas_sgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans, s.transpose_b ? CblasTrans : CblasNoTrans, size(s.m), size(s.n), size(s.k), 1.0f,
-                  left + i * s.m * s.k, size(s.transpose_a ? s.m : s.k), right + i * s.k * s.n, size(s.transpose_b ? s.k : s.n), 0.0f, out + i * s.m * s.n,
-                  size(s.n));
+      cblas_sgemm(CblasRowMajor, s.transpose_a ? CblasTrans : CblasNoTrans, s.transpose_b ? CblasTrans : CblasNoTrans,
+                  size(s.m), size(s.n), size(s.k), 1.0f, left + i * s.m * s.k, size(s.transpose_a ? s.m : s.k),
+                  right + i * s.k * s.n, size(s.transpose_b ? s.k : s.n), 0.0f, out + i * s.m * s.n, size(s.n));
     }
   };
   // Its threads spin for 2^26 cycles before they sleep.

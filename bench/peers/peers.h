@@ -1,7 +1,8 @@
 // Other libraries' prepared calls. A function is there only where its library was found (HEDDLE_PEER_ONEDNN, ...).
 //
-// Conventions: everything a call needs (primitives, memory objects, scratch) is made before; formats are plain row-major, so that no reorder is hidden
-// outside the call (but for convolutions: see there); threads are the library's default, all cores. A call that the library cannot do is nullopt. Thread safety: none.
+// Conventions: everything a call needs (primitives, memory objects, scratch) is made before; formats are plain
+// row-major, so that no reorder is hidden outside the call (but for convolutions: see there); threads are the library's
+// default, all cores. A call that the library cannot do is nullopt. Thread safety: none.
 #pragma once
 
 #include <memory>
@@ -17,7 +18,8 @@ struct MatmulShape {
   bool transpose_a = false, transpose_b = false;
   DType dtype = DType::f32;
 };
-// One pass of y = conv2d(x, w), all f32: ' ' forward (a = x, b = w), 'x' input gradient (a = gradient of y, b = w), 'w' weight gradient (a = x, b = gradient of y).
+// One pass of y = conv2d(x, w), all f32: ' ' forward (a = x, b = w), 'x' input gradient (a = gradient of y, b = w), 'w'
+// weight gradient (a = x, b = gradient of y).
 struct ConvShape {
   char pass = ' ';
   int64_t n = 1, c = 1, h = 1, w = 1, o = 1, kernel = 1, stride = 1, padding = 0;
@@ -35,7 +37,8 @@ std::optional<PeerCall> matmul(const MatmulShape& shape, Bytes a, Bytes b);
 std::optional<PeerCall> conv(const ConvShape& shape, Bytes a, Bytes b);
 // Over the last axis of (rows, columns).
 std::optional<PeerCall> softmax(int64_t rows, int64_t columns, DType dtype, Bytes x);
-std::optional<PeerCall> layernorm(int64_t rows, int64_t columns, DType dtype, Bytes x, Bytes scale, Bytes shift, float eps);
+std::optional<PeerCall> layernorm(int64_t rows, int64_t columns, DType dtype, Bytes x, Bytes scale, Bytes shift,
+                                  float eps);
 }  // namespace onednn
 namespace openblas {
 std::optional<PeerCall> matmul(const MatmulShape& shape, Bytes a, Bytes b);

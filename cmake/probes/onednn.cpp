@@ -14,10 +14,11 @@ int main() {
   Softmax softmax(described<Softmax>(engine, inference, dnnl::algorithm::softmax_accurate, matrix, matrix, 1));
   dnnl::layer_normalization_forward layer(described_layer_normalization(engine, matrix, 1e-5f, flags));
   const auto direct = dnnl::algorithm::convolution_direct;
-  const auto forward =
-      described<dnnl::convolution_forward>(engine, dnnl::prop_kind::forward_training, direct, image, image, image, one, none, none);
-  dnnl::convolution_backward_data data(described_backward<dnnl::convolution_backward_data>(engine, forward, direct, image, image, image, one, none, none));
-  dnnl::convolution_backward_weights weights(
-      described_backward<dnnl::convolution_backward_weights>(engine, forward, direct, image, image, image, one, none, none));
+  const auto forward = described<dnnl::convolution_forward>(engine, dnnl::prop_kind::forward_training, direct, image,
+                                                            image, image, one, none, none);
+  dnnl::convolution_backward_data data(described_backward<dnnl::convolution_backward_data>(
+      engine, forward, direct, image, image, image, one, none, none));
+  dnnl::convolution_backward_weights weights(described_backward<dnnl::convolution_backward_weights>(
+      engine, forward, direct, image, image, image, one, none, none));
   return DNNL_ARG_SCALE + DNNL_ARG_SHIFT == 0;
 }

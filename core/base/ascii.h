@@ -1,4 +1,5 @@
-// Classes of characters in texts that programs read (kernels, names, extensions): ASCII in every locale, unlike <cctype>. Thread safety: pure.
+// Classes of characters in texts that programs read (kernels, names, extensions): ASCII in every locale, unlike
+// <cctype>. Thread safety: pure.
 #pragma once
 
 namespace heddle {

@@ -1,5 +1,5 @@
-// What this library was built from: version, commit, compiler. Implemented by a file that the build generates (cmake/build_info.cmake).
-// Thread safety: pure.
+// What this library was built from: version, commit, compiler. Implemented by a file that the build generates
+// (cmake/build_info.cmake). Thread safety: pure.
 #pragma once
 
 #include <string_view>

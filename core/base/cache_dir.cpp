@@ -28,12 +28,14 @@ void warn_once(const std::string& folder, const std::string& reason) {
   static std::set<std::string>& warned = *new std::set<std::string>;
   const std::lock_guard guard(mutex);
   if (!warned.insert(folder).second) return;
-  print_error("heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; HEDDLE_CACHE_DIR names another folder\n",
-             folder, reason);
+  print_error(
+      "heddle: warning: the cache folder {} cannot be written ({}): kernels are compiled anew in every process; "
+      "HEDDLE_CACHE_DIR names another folder\n",
+      folder, reason);
 }
 
-// How full each folder is, as far as this process knows: counted at its first store, then followed; counted anew when that says "full", since other
-// processes write and remove as well.
+// How full each folder is, as far as this process knows: counted at its first store, then followed; counted anew when
+// that says "full", since other processes write and remove as well.
 void keep_within_limit(const std::string& root, uint64_t added) {
   static std::mutex mutex;
   static std::map<std::string, uint64_t>& known = *new std::map<std::string, uint64_t>;
@@ -100,7 +102,8 @@ std::optional<std::vector<uint8_t>> DiskCache::load(std::string_view identity) c
     if (same_entry(found, cache_header(owner_, identity, data, size, {}))) payload.emplace(data, data + size);
   }
   if (payload) {
-    const timespec times[2] = {{0, UTIME_NOW}, {0, UTIME_OMIT}};  // also where the file system does not keep the time of access by itself
+    const timespec times[2] = {
+        {0, UTIME_NOW}, {0, UTIME_OMIT}};  // also where the file system does not keep the time of access by itself
     ::futimens(in.number(), times);
   }
   return payload;

@@ -57,10 +57,13 @@ bool payload_fits(const CacheHeader& header, const std::vector<uint8_t>& file) {
 }
 
 bool is_entry(const CacheHeader& header) {
-  return std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0 && header.format == entry_format && header.header_bytes == sizeof(CacheHeader);
+  return std::memcmp(header.magic, entry_magic, sizeof entry_magic) == 0 && header.format == entry_format &&
+         header.header_bytes == sizeof(CacheHeader);
 }
 
-std::string label_of(const CacheHeader& header) { return std::string(header.label, ::strnlen(header.label, sizeof header.label)); }
+std::string label_of(const CacheHeader& header) {
+  return std::string(header.label, ::strnlen(header.label, sizeof header.label));
+}
 
 // What is known of one file; none when it is not an entry.
 std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
@@ -76,7 +79,8 @@ std::optional<CacheEntry> describe(const fs::path& path, bool verify) {
   entry.file = path.filename().string();
   entry.bytes = static_cast<uint64_t>(status.st_size);
   entry.idle_seconds = std::max(0.0, seconds_since(status.st_atim));
-  if (got != static_cast<ssize_t>(sizeof header) || !is_entry(header)) return entry;  // cut, or of another format: an entry nobody can use
+  if (got != static_cast<ssize_t>(sizeof header) || !is_entry(header))
+    return entry;  // cut, or of another format: an entry nobody can use
   entry.label = label_of(header);
   entry.owner = header.owner;
   entry.current = header.version == cache_version();
@@ -96,7 +100,8 @@ void each_file(const std::string& root, F&& visit) {
 
 bool is_stale_temporary(const fs::path& path) {
   struct stat status {};
-  return path.extension() == ".tmp" && ::stat(path.c_str(), &status) == 0 && seconds_since(status.st_mtim) > stale_seconds;
+  return path.extension() == ".tmp" && ::stat(path.c_str(), &status) == 0 &&
+         seconds_since(status.st_mtim) > stale_seconds;
 }
 
 template <class T>
@@ -165,10 +170,13 @@ std::vector<PackedFile> packed_files(PackReader reader, uint64_t count, const st
     f.kind = reader.text();
     f.name = reader.text();
     f.data = reader.bytes();
-    if (!is_plain_name(f.kind) || !is_plain_name(f.name)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is no name of an entry", path, shortened(f.kind), shortened(f.name)));
+    if (!is_plain_name(f.kind) || !is_plain_name(f.name))
+      throw IoError(
+          fmt::format("[cache unpack] {}: '{}/{}' is no name of an entry", path, shortened(f.kind), shortened(f.name)));
     CacheHeader inner{};
     if (f.data.size() >= sizeof inner) std::memcpy(&inner, f.data.data(), sizeof inner);
-    if (!is_entry(inner) || !payload_fits(inner, f.data)) throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is damaged", path, f.kind, f.name));
+    if (!is_entry(inner) || !payload_fits(inner, f.data))
+      throw IoError(fmt::format("[cache unpack] {}: '{}/{}' is damaged", path, f.kind, f.name));
     files.push_back(std::move(f));
   }
   return files;
@@ -181,7 +189,8 @@ uint64_t cache_version() {
   return hash;
 }
 
-CacheHeader cache_header(uint64_t owner, std::string_view identity, const void* data, size_t bytes, std::string_view label) {
+CacheHeader cache_header(uint64_t owner, std::string_view identity, const void* data, size_t bytes,
+                         std::string_view label) {
   CacheHeader h{};
   std::memcpy(h.magic, entry_magic, sizeof entry_magic);
   h.format = entry_format;
@@ -196,7 +205,9 @@ CacheHeader cache_header(uint64_t owner, std::string_view identity, const void* 
   return h;
 }
 
-bool same_entry(const CacheHeader& a, const CacheHeader& b) { return std::memcmp(&a, &b, offsetof(CacheHeader, label)) == 0; }
+bool same_entry(const CacheHeader& a, const CacheHeader& b) {
+  return std::memcmp(&a, &b, offsetof(CacheHeader, label)) == 0;
+}
 
 std::string write_cache_file(const std::string& path, std::span<const std::pair<const void*, size_t>> parts) {
   static std::atomic<uint64_t> counter{0};
@@ -287,18 +298,23 @@ Unpacked unpack_cache(const std::string& path, const std::string& root, NativeCo
   if (!fs::is_regular_file(path, error)) throw IoError(fmt::format("[cache unpack] {} is not a file", path));
   const std::vector<uint8_t> file = read_file(path);
   PackHeader header{};
-  if (file.size() < sizeof header) throw IoError(fmt::format("[cache unpack] {} is no pack of heddle: it has {} bytes", path, file.size()));
+  if (file.size() < sizeof header)
+    throw IoError(fmt::format("[cache unpack] {} is no pack of heddle: it has {} bytes", path, file.size()));
   std::memcpy(&header, file.data(), sizeof header);
-  if (std::memcmp(header.magic, pack_magic, sizeof pack_magic) != 0) throw IoError(fmt::format("[cache unpack] {} is no pack of heddle", path));
+  if (std::memcmp(header.magic, pack_magic, sizeof pack_magic) != 0)
+    throw IoError(fmt::format("[cache unpack] {} is no pack of heddle", path));
   if (header.version != cache_version()) {
-    throw IoError(fmt::format("[cache unpack] {} was made by another version of heddle than {}; make it anew with that", path, HEDDLE_VERSION));
+    throw IoError(fmt::format("[cache unpack] {} was made by another version of heddle than {}; make it anew with that",
+                              path, HEDDLE_VERSION));
   }
   const uint8_t* body = file.data() + sizeof header;
   const size_t bytes = file.size() - sizeof header;
-  if (header.bytes != bytes || header.hash != hash_bytes(body, bytes)) throw IoError(fmt::format("[cache unpack] {} is damaged or cut short", path));
+  if (header.bytes != bytes || header.hash != hash_bytes(body, bytes))
+    throw IoError(fmt::format("[cache unpack] {} is damaged or cut short", path));
   Unpacked unpacked;
   std::vector<PackedFile> files = packed_files(PackReader(body, bytes, path), header.entries, path);
-  if (native == NativeCode::refused) unpacked.refused = std::erase_if(files, [](const PackedFile& f) { return !is_compiled_here(f.kind); });
+  if (native == NativeCode::refused)
+    unpacked.refused = std::erase_if(files, [](const PackedFile& f) { return !is_compiled_here(f.kind); });
   for (const PackedFile& f : files) {
     const fs::path target = fs::path(root) / f.kind / f.name;
     fs::create_directories(target.parent_path(), error);

@@ -12,7 +12,8 @@ namespace {
 
 enum class Owner : uint8_t { user, library, standard };
 
-// How the compiler was told the path of this file, without "core/base/caller.cpp": what all files of the library begin with.
+// How the compiler was told the path of this file, without "core/base/caller.cpp": what all files of the library begin
+// with.
 constexpr std::string_view sources_root() {
   constexpr std::string_view here = __FILE__, name = "core/base/caller.cpp";
   return here.substr(0, here.size() - name.size());
@@ -20,7 +21,8 @@ constexpr std::string_view sources_root() {
 
 Owner owner_of_path(std::string_view path) {
   if (path.find("/include/c++/") != std::string_view::npos) return Owner::standard;
-  if (path.ends_with("core/graph/checkpoint.h")) return Owner::library;  // calls the user's function, wherever it is installed
+  if (path.ends_with("core/graph/checkpoint.h"))
+    return Owner::library;  // calls the user's function, wherever it is installed
   if (!path.starts_with(sources_root())) return Owner::user;
   path.remove_prefix(sources_root().size());
   if (path.starts_with("nn/models/")) return Owner::user;
@@ -30,7 +32,8 @@ Owner owner_of_path(std::string_view path) {
   return Owner::user;
 }
 
-// Names of files are constants of a translation unit, so their addresses tell them apart: what was found out once is looked up.
+// Names of files are constants of a translation unit, so their addresses tell them apart: what was found out once is
+// looked up.
 Owner owner_of(const Caller& caller) noexcept {
   struct Known {
     const char* file = nullptr;
@@ -46,7 +49,8 @@ Owner owner_of(const Caller& caller) noexcept {
 
 thread_local SourceLine present;
 
-// The lines of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was recorded earlier, not who calls now.
+// The lines of the user's code that this thread is in calls of, the outermost first. `recorded`: where something was
+// recorded earlier, not who calls now.
 struct Call {
   SourceLine line;
   bool recorded;
@@ -57,13 +61,19 @@ struct Calls {
 };
 thread_local Calls user_calls;
 
-// Scopes that stand there put back the line of a recorded operation (LineScope, which makes its scope inside of std::optional; the judges of watched values).
-bool puts_back(std::string_view file) { return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/source_lines.h") || file.ends_with("core/graph/watched.cpp"); }
+// Scopes that stand there put back the line of a recorded operation (LineScope, which makes its scope inside of
+// std::optional; the judges of watched values).
+bool puts_back(std::string_view file) {
+  return file.find("/include/c++/") != std::string_view::npos || file.ends_with("core/ir/source_lines.h") ||
+         file.ends_with("core/graph/watched.cpp");
+}
 
 // ", called from train.cpp:40": the outermost of the calls under way, where that is another line.
 std::string called_from() {
   const auto noted = std::span(user_calls.list).first(std::min(user_calls.depth, user_calls.list.size()));
-  if (noted.size() < 2 || noted.front().line == present || std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; })) return {};
+  if (noted.size() < 2 || noted.front().line == present ||
+      std::any_of(noted.begin(), noted.end(), [](const Call& call) { return call.recorded; }))
+    return {};
   return ", called from " + noted.front().line.str();
 }
 thread_local const CallerScope* innermost = nullptr;
@@ -72,7 +82,8 @@ thread_local const CallerScope* innermost = nullptr;
 std::string with_function(const std::string& message) {
   const std::string_view name = CallerScope::public_function();
   const size_t end = message.find("] ");
-  if (name.empty() || !message.starts_with("[") || end == std::string::npos || message.compare(1, end - 1, name) == 0) return message;
+  if (name.empty() || !message.starts_with("[") || end == std::string::npos || message.compare(1, end - 1, name) == 0)
+    return message;
   return fmt::format("[{}] {}: {}", name, message.substr(1, end - 1), message.substr(end + 2));
 }
 
@@ -85,7 +96,8 @@ std::string SourceLine::str() const {
 
 bool SourceLine::operator==(const SourceLine& other) const {
   return backward == other.backward && caller.line() == other.caller.line() &&
-         (caller.file_name() == other.caller.file_name() || std::string_view(caller.file_name()) == other.caller.file_name());
+         (caller.file_name() == other.caller.file_name() ||
+          std::string_view(caller.file_name()) == other.caller.file_name());
 }
 
 SourceLine current_line() noexcept { return present; }
@@ -94,7 +106,8 @@ std::string line_of(const Caller& caller) {
   if (caller.line() == 0) return {};
   const std::string_view path = caller.file_name();
   const size_t slash = path.find_last_of('/');
-  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)) + ":" + std::to_string(caller.line());
+  return std::string(slash == std::string_view::npos ? path : path.substr(slash + 1)) + ":" +
+         std::to_string(caller.line());
 }
 
 std::string list_lines(std::span<const SourceLine> lines, size_t most) {
@@ -120,7 +133,8 @@ CallerScope::CallerScope(const Caller& caller, const char* function, const char*
     : before_(present), outer_(innermost), function_(function), file_(file) {
   const Owner owner = owner_of(caller);
   by_user_ = owner == Owner::user;
-  if (by_user_ && user_calls.depth++ < user_calls.list.size()) user_calls.list[user_calls.depth - 1] = {{caller, present.backward}, puts_back(file)};
+  if (by_user_ && user_calls.depth++ < user_calls.list.size())
+    user_calls.list[user_calls.depth - 1] = {{caller, present.backward}, puts_back(file)};
   if (by_user_ || (owner == Owner::library && !present.known())) present.caller = caller;
   innermost = this;
 }
@@ -137,10 +151,12 @@ bool CallerScope::in_functions() const {
   if (!path.starts_with(sources_root())) return false;
   path.remove_prefix(sources_root().size());
   // A user's kernel is called by a name of its own.
-  return (path.starts_with("core/functions/") && !path.starts_with("core/functions/user/")) || path == "core/op/elementwise.inc";
+  return (path.starts_with("core/functions/") && !path.starts_with("core/functions/user/")) ||
+         path == "core/op/elementwise.inc";
 }
 
-// Outward to the first call from the user's code, or the last before other code of the library (a module, a gradient rule).
+// Outward to the first call from the user's code, or the last before other code of the library (a module, a gradient
+// rule).
 std::string_view CallerScope::public_function() {
   std::string_view name;
   for (const CallerScope* scope = innermost; scope != nullptr && scope->in_functions(); scope = scope->outer_) {

@@ -1,8 +1,11 @@
-// A check that is off unless asked for: for all threads, first by an environment variable, and for one thread by a scope.
+// A check that is off unless asked for: for all threads, first by an environment variable, and for one thread by a
+// scope.
 //
-//   struct Numbers { static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS"; };   using Switch = DebugSwitch<Numbers>;
+//   struct Numbers { static constexpr const char* variable = "HEDDLE_CHECK_NUMBERS"; };   using Switch =
+//   DebugSwitch<Numbers>;
 //
-// The variable is read once; empty and "0" are off. Thread safety: the setting of all threads may be changed by any; a scope belongs to its thread.
+// The variable is read once; empty and "0" are off. Thread safety: the setting of all threads may be changed by any; a
+// scope belongs to its thread.
 #pragma once
 
 #include <atomic>

@@ -13,7 +13,8 @@
 namespace heddle {
 namespace {
 
-constexpr std::array<std::string_view, dtype_count> names = {"f32", "f16", "bf16", "f64", "i8", "u8", "i32", "i64", "bool"};
+constexpr std::array<std::string_view, dtype_count> names = {"f32", "f16", "bf16", "f64", "i8",
+                                                             "u8",  "i32", "i64",  "bool"};
 constexpr std::array<size_t, dtype_count> sizes = {4, 2, 2, 8, 1, 1, 4, 8, 1};
 
 // Truncates toward zero and wraps modulo 2^64; NaN and infinities give 0. A plain conversion would be undefined
@@ -58,10 +59,13 @@ bool is_integer(DType t) { return t == DType::i8 || t == DType::u8 || t == DType
 DType arith(DType t) {
   switch (t) {
     case DType::f16:
-    case DType::bf16: return DType::f32;
+    case DType::bf16:
+      return DType::f32;
     case DType::i8:
-    case DType::u8: return DType::i32;
-    default: return t;
+    case DType::u8:
+      return DType::i32;
+    default:
+      return t;
   }
 }
 
@@ -124,15 +128,24 @@ uint16_t f32_to_bf16(float value) {
 
 double load_element(const void* data, DType t, size_t i) {
   switch (t) {
-    case DType::f32: return read_as<float>(data, i);
-    case DType::f16: return f16_to_f32(read_as<uint16_t>(data, i));
-    case DType::bf16: return bf16_to_f32(read_as<uint16_t>(data, i));
-    case DType::f64: return read_as<double>(data, i);
-    case DType::i8: return read_as<int8_t>(data, i);
-    case DType::u8: return read_as<uint8_t>(data, i);
-    case DType::i32: return read_as<int32_t>(data, i);
-    case DType::i64: return static_cast<double>(read_as<int64_t>(data, i));
-    case DType::boolean: return read_as<uint8_t>(data, i) != 0 ? 1.0 : 0.0;
+    case DType::f32:
+      return read_as<float>(data, i);
+    case DType::f16:
+      return f16_to_f32(read_as<uint16_t>(data, i));
+    case DType::bf16:
+      return bf16_to_f32(read_as<uint16_t>(data, i));
+    case DType::f64:
+      return read_as<double>(data, i);
+    case DType::i8:
+      return read_as<int8_t>(data, i);
+    case DType::u8:
+      return read_as<uint8_t>(data, i);
+    case DType::i32:
+      return read_as<int32_t>(data, i);
+    case DType::i64:
+      return static_cast<double>(read_as<int64_t>(data, i));
+    case DType::boolean:
+      return read_as<uint8_t>(data, i) != 0 ? 1.0 : 0.0;
   }
   return 0;
 }
@@ -140,15 +153,23 @@ double load_element(const void* data, DType t, size_t i) {
 void store_element(void* data, DType t, size_t i, double value) {
   const uint64_t bits = is_integer(t) ? truncate_to_bits(value) : 0;
   switch (t) {
-    case DType::f32: return write_as(data, i, static_cast<float>(value));
-    case DType::f16: return write_as(data, i, f32_to_f16(static_cast<float>(value)));
-    case DType::bf16: return write_as(data, i, f32_to_bf16(static_cast<float>(value)));
-    case DType::f64: return write_as(data, i, value);
+    case DType::f32:
+      return write_as(data, i, static_cast<float>(value));
+    case DType::f16:
+      return write_as(data, i, f32_to_f16(static_cast<float>(value)));
+    case DType::bf16:
+      return write_as(data, i, f32_to_bf16(static_cast<float>(value)));
+    case DType::f64:
+      return write_as(data, i, value);
     case DType::i8:
-    case DType::u8: return write_as(data, i, static_cast<uint8_t>(bits));
-    case DType::i32: return write_as(data, i, static_cast<uint32_t>(bits));
-    case DType::i64: return write_as(data, i, bits);
-    case DType::boolean: return write_as(data, i, static_cast<uint8_t>(value != 0));
+    case DType::u8:
+      return write_as(data, i, static_cast<uint8_t>(bits));
+    case DType::i32:
+      return write_as(data, i, static_cast<uint32_t>(bits));
+    case DType::i64:
+      return write_as(data, i, bits);
+    case DType::boolean:
+      return write_as(data, i, static_cast<uint8_t>(value != 0));
   }
 }
 

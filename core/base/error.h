@@ -2,7 +2,8 @@
 //
 // Purpose: every failure a caller can meet is one of these types, so that a program can tell a mistake in its
 // own call (ShapeError, DTypeError, ValueError) from a fault of the machine (OutOfMemory, DeviceLost, ...).
-// Invariants: `what()` is one line that starts with the function in brackets and ends with the user's line, where it is known, e.g.
+// Invariants: `what()` is one line that starts with the function in brackets and ends with the user's line, where it is
+// known, e.g.
 //   "[matmul] inner dimensions differ: a is (32, 784), b is (128, 10) (model.cpp:17)".
 // Thread safety: plain values.
 #pragma once
@@ -22,8 +23,8 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Faults in the caller's input: the command line turns these into one line and exit code 2. The place of the public call under way is put behind
-// the message (core/base/caller.h).
+// Faults in the caller's input: the command line turns these into one line and exit code 2. The place of the public
+// call under way is put behind the message (core/base/caller.h).
 class UserError : public Error {
  public:
   explicit UserError(const std::string& message) : Error(with_line(message)) {}
@@ -102,14 +103,15 @@ class OutOfMemory : public DeviceError {
   MemoryUse use_;
 };
 
-// The device stopped working; names the call and the last commands. It stays dead until reopen_device() (core/device/context.h); values that
-// lived on it are gone, other devices are not touched.
+// The device stopped working; names the call and the last commands. It stays dead until reopen_device()
+// (core/device/context.h); values that lived on it are gone, other devices are not touched.
 class DeviceLost : public DeviceError {
  public:
   using DeviceError::DeviceError;
 };
 
-// The device did not finish its work within the limit that HEDDLE_TIMEOUT sets, or its driver's watchdog ended it; given up, as a lost one.
+// The device did not finish its work within the limit that HEDDLE_TIMEOUT sets, or its driver's watchdog ended it;
+// given up, as a lost one.
 class DeviceTimeout : public DeviceLost {
  public:
   using DeviceLost::DeviceLost;

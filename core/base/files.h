@@ -1,7 +1,7 @@
 // Files by descriptor: opened so that they never take a standard stream's number, read whole, appended to as a whole.
 //
-// Purpose: a process may be started with its standard input, output and error closed, and the next file that is opened then takes
-// 0, 1 or 2: what is printed would land in it. Every file that the library opens is opened by open_file().
+// Purpose: a process may be started with its standard input, output and error closed, and the next file that is opened
+// then takes 0, 1 or 2: what is printed would land in it. Every file that the library opens is opened by open_file().
 // Invariants: a descriptor of open_file() is 3 or more, and closed in programs that this one starts.
 // Errors: as system calls, errno; the callers know what to say. Thread safety: may be called from any thread.
 #pragma once
@@ -40,16 +40,19 @@ ssize_t read_fully(int descriptor, void* to, size_t bytes);
 // All of it, or false and errno; then some of it may have been written.
 bool write_fully(int descriptor, const void* from, size_t bytes);
 
-// All of it at the end of a file that is open for appending, or nothing: false and errno, and the file is as long as before.
+// All of it at the end of a file that is open for appending, or nothing: false and errno, and the file is as long as
+// before.
 bool append_whole(int descriptor, std::string_view text);
 
-// A whole file, into a string or a vector of bytes, behind what is there. False and errno when it cannot be opened or read.
+// A whole file, into a string or a vector of bytes, behind what is there. False and errno when it cannot be opened or
+// read.
 template <class Content>
 bool read_contents(const std::string& path, Content& content) {
   const Descriptor file(open_file(path, O_RDONLY));
   if (!file) return false;
   struct stat info {};
-  const bool sized = ::fstat(file.number(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;  // files of /proc say 0
+  const bool sized =
+      ::fstat(file.number(), &info) == 0 && S_ISREG(info.st_mode) && info.st_size > 0;  // files of /proc say 0
   const size_t piece = sized ? static_cast<size_t>(info.st_size) + 1 : size_t{64} << 10;
   ssize_t got = 0;
   do {

@@ -52,10 +52,13 @@ std::vector<std::string> files_below(const std::string& folder, std::error_code&
     open.pop_back();
     for (const std::string& name : names_in(at, error)) {
       const std::string path = at.ends_with('/') ? at + name : at + '/' + name;
-      struct stat own {}, target {};
+      struct stat own {
+      }, target{};
       if (::lstat(path.c_str(), &own) != 0) continue;  // gone meanwhile
-      if (S_ISDIR(own.st_mode)) open.push_back(path);
-      else if (::stat(path.c_str(), &target) == 0 && S_ISREG(target.st_mode)) files.push_back(path);
+      if (S_ISDIR(own.st_mode))
+        open.push_back(path);
+      else if (::stat(path.c_str(), &target) == 0 && S_ISREG(target.st_mode))
+        files.push_back(path);
     }
   }
   std::sort(files.begin(), files.end());

@@ -16,11 +16,16 @@ T load_as(const void* data, size_t i) {
 
 int64_t load_integer(const void* data, DType t, size_t i) {
   switch (t) {
-    case DType::i8: return load_as<int8_t>(data, i);
-    case DType::u8: return load_as<uint8_t>(data, i);
-    case DType::i32: return load_as<int32_t>(data, i);
-    case DType::i64: return load_as<int64_t>(data, i);
-    default: return load_as<uint8_t>(data, i) != 0;
+    case DType::i8:
+      return load_as<int8_t>(data, i);
+    case DType::u8:
+      return load_as<uint8_t>(data, i);
+    case DType::i32:
+      return load_as<int32_t>(data, i);
+    case DType::i64:
+      return load_as<int64_t>(data, i);
+    default:
+      return load_as<uint8_t>(data, i) != 0;
   }
 }
 

@@ -9,7 +9,8 @@ std::atomic<int> detail::span_listeners{0};
 
 namespace {
 
-// Each listener that ever came has a number, so that one that takes the place of another does not hear the end of the other's span.
+// Each listener that ever came has a number, so that one that takes the place of another does not hear the end of the
+// other's span.
 struct Places {
   std::shared_mutex mutex;
   std::array<SpanListener*, 4> listener{};

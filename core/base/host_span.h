@@ -1,9 +1,10 @@
 // HostSpan: a stretch of host time with a name (plan, compile, submit, wait), for whoever watches.
 //
-// Purpose: the library says where a thread is; a profiler (core/inspect/profile.h) or a tool of a vendor (NVTX, in backend_cuda) listens. Without a
-// listener a span costs one load of an atomic. Invariants: spans of a thread are nested; a listener sees `end` for every `begin` that it saw, in
-// reverse order, on the same thread. Names are literals: nobody copies them.
-// Thread safety: spans are per thread; listeners may come and go at any time and must bear calls from any thread.
+// Purpose: the library says where a thread is; a profiler (core/inspect/profile.h) or a tool of a vendor (NVTX, in
+// backend_cuda) listens. Without a listener a span costs one load of an atomic. Invariants: spans of a thread are
+// nested; a listener sees `end` for every `begin` that it saw, in reverse order, on the same thread. Names are
+// literals: nobody copies them. Thread safety: spans are per thread; listeners may come and go at any time and must
+// bear calls from any thread.
 #pragma once
 
 #include <array>

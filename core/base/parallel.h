@@ -1,8 +1,8 @@
 // parallel_each(): a few independent pieces of work on several threads.
 //
-// Purpose: compilers of drivers, which take milliseconds to seconds a piece. Not for computing. Invariants: every piece runs exactly once unless one
-// throws; then the rest may be left out, and the failure of the lowest index is thrown once all threads have ended. Thread safety: work(i) runs
-// concurrently with itself.
+// Purpose: compilers of drivers, which take milliseconds to seconds a piece. Not for computing. Invariants: every piece
+// runs exactly once unless one throws; then the rest may be left out, and the failure of the lowest index is thrown
+// once all threads have ended. Thread safety: work(i) runs concurrently with itself.
 #pragma once
 
 #include <algorithm>

@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-// Counts brackets outside of strings. Up to the first error in the text it sees the strings that the parser sees; behind it nothing is parsed.
+// Counts brackets outside of strings. Up to the first error in the text it sees the strings that the parser sees;
+// behind it nothing is parsed.
 std::string json_depth_fault(std::string_view text) {
   int depth = 0;
   bool quoted = false;
@@ -26,6 +27,8 @@ std::string json_depth_fault(std::string_view text) {
   return "";
 }
 
-void throw_not_json(std::string_view what, std::string_view reason) { throw IoError(fmt::format("{}: not JSON: {}", what, shortened(reason))); }
+void throw_not_json(std::string_view what, std::string_view reason) {
+  throw IoError(fmt::format("{}: not JSON: {}", what, shortened(reason)));
+}
 
 }  // namespace heddle

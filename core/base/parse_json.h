@@ -1,8 +1,9 @@
 // JSON of any origin: files and texts that others may have written. Internal: it needs nlohmann's header.
 //
-// Objects are sorted by default: nlohmann::ordered_json looks through all keys for each one, 11 s for a vocabulary of 50,000 tokens.
-// Invariants: what comes out is at most max_parse_depth deep (core/base/parse_limits.h), so that copying, printing and freeing it cannot exhaust the stack, and a message is one short line.
-// Errors: IoError "WHAT: not JSON: ..."; `what` says who reads and which file: "[tokenizer] vocab.json". Thread safety: pure.
+// Objects are sorted by default: nlohmann::ordered_json looks through all keys for each one, 11 s for a vocabulary of
+// 50,000 tokens. Invariants: what comes out is at most max_parse_depth deep (core/base/parse_limits.h), so that
+// copying, printing and freeing it cannot exhaust the stack, and a message is one short line. Errors: IoError "WHAT:
+// not JSON: ..."; `what` says who reads and which file: "[tokenizer] vocab.json". Thread safety: pure.
 #pragma once
 
 #include <nlohmann/json.hpp>

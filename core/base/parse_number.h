@@ -8,8 +8,8 @@
 
 namespace heddle {
 
-// The whole text as a number, whatever the locale; nothing when it is none, when anything is left over, or when it is out of T's range.
-// `how`: std::chars_format for a floating-point T, the base for a whole one.
+// The whole text as a number, whatever the locale; nothing when it is none, when anything is left over, or when it is
+// out of T's range. `how`: std::chars_format for a floating-point T, the base for a whole one.
 template <class T, class... How>
 std::optional<T> parse_number(std::string_view text, How... how) {
   T value{};
@@ -24,7 +24,8 @@ inline std::optional<double> parse_hex_float(std::string_view text) {
   const std::string_view digits = text.substr(negative ? 1 : 0);
   const bool hex = digits.starts_with("0x");
   if (digits.starts_with('-')) return std::nullopt;
-  const std::optional<double> size = hex ? parse_number<double>(digits.substr(2), std::chars_format::hex) : parse_number<double>(digits);
+  const std::optional<double> size =
+      hex ? parse_number<double>(digits.substr(2), std::chars_format::hex) : parse_number<double>(digits);
   if (!size) return std::nullopt;
   return negative ? -*size : *size;
 }

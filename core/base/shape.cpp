@@ -31,7 +31,8 @@ void Shape::check() {
     // Zeros do not count here: (2^62, 0, 8) has no elements, whatever the order of its dimensions.
     if (dims_[i] != 0) overflow = __builtin_mul_overflow(count, dims_[i], &count) || overflow;
   }
-  if (overflow && !empty) throw ShapeError(fmt::format("[shape] the number of elements of {} does not fit 64 bits", str()));
+  if (overflow && !empty)
+    throw ShapeError(fmt::format("[shape] the number of elements of {} does not fit 64 bits", str()));
 }
 
 int64_t Shape::dim(int axis) const { return dims_[static_cast<size_t>(normalize_axis(axis, rank_, "dim"))]; }
@@ -89,7 +90,8 @@ bool Shape::operator==(const Shape& other) const {
 int normalize_axis(int axis, int rank, const char* op) {
   const int result = axis < 0 ? axis + rank : axis;
   if (result < 0 || result >= rank) {
-    throw ShapeError(fmt::format("[{}] axis {} is out of range for {} dimension{}", op, axis, rank, rank == 1 ? "" : "s"));
+    throw ShapeError(
+        fmt::format("[{}] axis {} is out of range for {} dimension{}", op, axis, rank, rank == 1 ? "" : "s"));
   }
   return result;
 }
@@ -114,9 +116,10 @@ Shape broadcast_shapes(const Shape& a, const Shape& b, const char* op) {
     const int64_t x = i <= a.rank() ? a[a.rank() - i] : 1;
     const int64_t y = i <= b.rank() ? b[b.rank() - i] : 1;
     if (x != y && x != 1 && y != 1) {
-      throw ShapeError(fmt::format("[{}] shapes {} and {} do not broadcast: {} beside {} in dimension {} from the end "
-                                   "(they must be equal or one of them 1)",
-                                   op, a.str(), b.str(), x, y, i));
+      throw ShapeError(
+          fmt::format("[{}] shapes {} and {} do not broadcast: {} beside {} in dimension {} from the end "
+                      "(they must be equal or one of them 1)",
+                      op, a.str(), b.str(), x, y, i));
     }
     dims[static_cast<size_t>(rank - i)] = x == 1 ? y : x;
   }

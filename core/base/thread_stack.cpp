@@ -12,7 +12,8 @@ void raise_thread_stacks() {
   pthread_attr_t attributes;
   if (pthread_getattr_default_np(&attributes) != 0) return;
   size_t bytes = 0;
-  if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least && pthread_attr_setstacksize(&attributes, least) == 0) {
+  if (pthread_attr_getstacksize(&attributes, &bytes) == 0 && bytes < least &&
+      pthread_attr_setstacksize(&attributes, least) == 0) {
     pthread_setattr_default_np(&attributes);
   }
   pthread_attr_destroy(&attributes);

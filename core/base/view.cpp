@@ -86,9 +86,9 @@ std::optional<View> View::reshape(const Shape& target) const {
   // Runs of source dimensions that lie without gaps in each other ("chunks") can be cut anew; walk both shapes from
   // the last dimension, and let target dimensions fill one chunk after the other.
   int to = target.rank() - 1;
-  int64_t chunk = 1;        // elements of the current chunk of source dimensions
-  int64_t chunk_stride = 1; // stride of its innermost dimension
-  bool open = false;        // whether the chunk has a dimension larger than 1 yet
+  int64_t chunk = 1;         // elements of the current chunk of source dimensions
+  int64_t chunk_stride = 1;  // stride of its innermost dimension
+  bool open = false;         // whether the chunk has a dimension larger than 1 yet
   for (int from = shape.rank() - 1; from >= 0; --from) {
     if (shape[from] == 1) continue;
     if (!open) {
@@ -122,7 +122,8 @@ bool View::operator==(const View& other) const {
 
 std::string View::str() const {
   return fmt::format("{} strides ({}) offset {}", shape.str(),
-                     fmt::join(std::span<const int64_t>(strides.data(), static_cast<size_t>(shape.rank())), ", "), offset);
+                     fmt::join(std::span<const int64_t>(strides.data(), static_cast<size_t>(shape.rank())), ", "),
+                     offset);
 }
 
 }  // namespace heddle

@@ -9,15 +9,15 @@
 #include "core/base/host_span.h"
 #include "core/base/print_error.h"
 #include "core/compile/compile.h"
-#include "core/run/debug.h"
+#include "core/compile/compiled_call.h"
+#include "core/functions/shape/index_check.h"
+#include "core/graph/autocast.h"
 #include "core/graph/evaluate.h"
 #include "core/graph/number_guard.h"
-#include "core/memory/memory_budget.h"
-#include "core/compile/compiled_call.h"
-#include "core/run/compiled_graph.h"
-#include "core/graph/autocast.h"
-#include "core/functions/shape/index_check.h"
 #include "core/graph/transform.h"
+#include "core/memory/memory_budget.h"
+#include "core/run/compiled_graph.h"
+#include "core/run/debug.h"
 #include "core/tiles/tuning.h"
 
 namespace heddle::detail {
@@ -37,7 +37,8 @@ struct Variant {
   std::vector<std::pair<size_t, build::IndexBound>> bounds;  // by argument
 
   bool indices_fit(const std::vector<const Tensor*>& arguments) const {
-    return std::all_of(bounds.begin(), bounds.end(), [&](const auto& bound) { return build::fits_bound(*arguments[bound.first], bound.second); });
+    return std::all_of(bounds.begin(), bounds.end(),
+                       [&](const auto& bound) { return build::fits_bound(*arguments[bound.first], bound.second); });
   }
 };
 
@@ -66,10 +67,13 @@ struct CompiledFunction::State {
 
   // A confirmed recorded graph for this call, or the end.
   std::list<Variant>::iterator find(const std::vector<uint64_t>& key, const std::vector<const Tensor*>& arguments) {
-    return std::find_if(variants.begin(), variants.end(), [&](Variant& v) { return v.confirmed && v.key == key && v.program->fits(arguments); });
+    return std::find_if(variants.begin(), variants.end(),
+                        [&](Variant& v) { return v.confirmed && v.key == key && v.program->fits(arguments); });
   }
 
-  bool may_replay(const Variant& v) const { return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1); }
+  bool may_replay(const Variant& v) const {
+    return v.epoch == trace::host_epoch() && v.replays < std::min(v.next_check, options.check_every - 1);
+  }
 
   void replay(Variant& v, Invocation& invocation) {
     const HostSpan span("replay");
@@ -99,18 +103,22 @@ struct CompiledFunction::State {
     const std::vector<std::vector<NodePtr>> lists = take_pending(roots);
     std::unique_ptr<CompiledCall> program = evaluate_lists(lists, trace, invocation.arguments, handles);
     if (results.empty() && lists.empty() && !(program && program->has_effects())) {
-      throw ValueError(fmt::format("[compile] {} returns no tensor and changes none: there is nothing to compute; return a result, or assign() to a tensor",
-                                   options.name));
+      throw ValueError(
+          fmt::format("[compile] {} returns no tensor and changes none: there is nothing to compute; return a result, "
+                      "or assign() to a tensor",
+                      options.name));
     }
     detach(results);
     stats.refusal = trace.refusal();
-    if (!program && debug_level() >= 1) print_error("heddle: {} runs at every call: {}\n", options.name, trace.refusal());
+    if (!program && debug_level() >= 1)
+      print_error("heddle: {} runs at every call: {}\n", options.name, trace.refusal());
     learn(std::move(program), std::move(key), invocation, std::move(bounds), expected);
   }
 
   // Computes everything; the program of it, or null with a refusal.
-  std::unique_ptr<CompiledCall> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace, const std::vector<const Tensor*>& arguments,
-                                                 const std::vector<const Tensor*>& results) {
+  std::unique_ptr<CompiledCall> evaluate_lists(const std::vector<std::vector<NodePtr>>& lists, Trace& trace,
+                                               const std::vector<const Tensor*>& arguments,
+                                               const std::vector<const Tensor*>& results) {
     if (lists.size() > 1) trace.refuse("it computes on several devices");
     std::unique_ptr<CompiledCall> program;
     size_t done = 0;
@@ -130,8 +138,9 @@ struct CompiledFunction::State {
     return program;
   }
 
-  static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments,
-                                               const std::vector<const Tensor*>& results) {
+  static std::unique_ptr<CompiledCall> make_program(Trace& trace, const Evaluation& evaluation,
+                                                    const std::vector<const Tensor*>& arguments,
+                                                    const std::vector<const Tensor*>& results) {
     if (!trace.refusal().empty()) return nullptr;
     try {
       return std::make_unique<CompiledCall>(trace, evaluation, arguments, results);
@@ -148,20 +157,23 @@ struct CompiledFunction::State {
     }
   }
 
-  void learn(std::unique_ptr<CompiledCall> program, std::vector<uint64_t> key, Invocation& invocation, std::vector<std::pair<size_t, build::IndexBound>> bounds,
-             std::list<Variant>::iterator expected) {
+  void learn(std::unique_ptr<CompiledCall> program, std::vector<uint64_t> key, Invocation& invocation,
+             std::vector<std::pair<size_t, build::IndexBound>> bounds, std::list<Variant>::iterator expected) {
     const auto same = !program ? variants.end() : std::find_if(variants.begin(), variants.end(), [&](const Variant& v) {
       return v.key == key && v.program->same_as(*program);
     });
     if (expected != variants.end() && same != expected) {
-      if (expected->epoch == trace::host_epoch() && expected->replays > 0) report_stale(*expected, program ? expected->program->difference(*program) : "what can be replayed");
+      if (expected->epoch == trace::host_epoch() && expected->replays > 0)
+        report_stale(*expected, program ? expected->program->difference(*program) : "what can be replayed");
       variants.erase(expected);
     }
     if (!program) return;
     if (same != variants.end()) {
       same->program->renew(*program);
-      if (!same->confirmed) same->program->watch();
-      else if (same->replays > 0) same->next_check = std::min(2 * same->next_check, std::max(options.check_every, 1));
+      if (!same->confirmed)
+        same->program->watch();
+      else if (same->replays > 0)
+        same->next_check = std::min(2 * same->next_check, std::max(options.check_every, 1));
       same->confirmed = true;
       same->replays = 0;
       same->epoch = trace::host_epoch();
@@ -170,19 +182,23 @@ struct CompiledFunction::State {
       return;
     }
     if (variants.size() >= max_programs) variants.pop_back();
-    variants.push_front({std::move(key), std::move(program), invocation.prototype(), trace::host_epoch(), false, 0, first_check, std::move(bounds)});
+    variants.push_front({std::move(key), std::move(program), invocation.prototype(), trace::host_epoch(), false, 0,
+                         first_check, std::move(bounds)});
   }
 
   void report_stale(const Variant& v, std::string_view what) {
     ++stats.stale;
-    print_error("heddle: {} does something else than {} calls ago ({} differ), since when it was replayed: a number, flag or pointer of its closure has changed. "
-                "Hold it in Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
-                options.name, v.replays, what);
+    print_error(
+        "heddle: {} does something else than {} calls ago ({} differ), since when it was replayed: a number, flag or "
+        "pointer of its closure has changed. "
+        "Hold it in Watched<T>, pass it as an argument, or set CompileOptions::check_every to 1\n",
+        options.name, v.replays, what);
   }
 };
 
 CompiledFunction::CompiledFunction(CompileOptions options) : state_(std::make_unique<State>()) {
-  if (options.check_every < 1) throw ValueError(fmt::format("[compile] check_every is {}; it must be at least 1", options.check_every));
+  if (options.check_every < 1)
+    throw ValueError(fmt::format("[compile] check_every is {}; it must be at least 1", options.check_every));
   state_->options = std::move(options);
 }
 CompiledFunction::~CompiledFunction() = default;
@@ -196,14 +212,18 @@ CompileStats CompiledFunction::stats() const {
 
 MemoryReport CompiledFunction::memory() const {
   const std::lock_guard guard(state_->mutex);
-  if (!state_->latest) throw ValueError(fmt::format("[memory] {} has not run a step that has a plan; call it first", state_->options.name));
+  if (!state_->latest)
+    throw ValueError(
+        fmt::format("[memory] {} has not run a step that has a plan; call it first", state_->options.name));
   return state_->latest->memory();
 }
 
 void CompiledFunction::call(Invocation& invocation) {
   const auto tracks = [](const Tensor* t) { return t->impl() && t->impl()->node->tracks; };
-  const bool differentiable = grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
-  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable) return invocation.run();
+  const bool differentiable =
+      grad_mode() && std::any_of(invocation.arguments.begin(), invocation.arguments.end(), tracks);
+  if (Trace::current() != nullptr || TransformScope::active() || eager_mode() || differentiable)
+    return invocation.run();
   if (anything_pending()) evaluate_pending();
   for (const Tensor* t : invocation.arguments) {
     if (t->impl() && !t->impl()->node->has_value()) evaluate({&t->impl()->node, 1});
@@ -219,13 +239,15 @@ void CompiledFunction::call(Invocation& invocation) {
   key.push_back(MemoryBudget::scope().value_or(~uint64_t{0}));  // a device's own counts as state of the host
   const bool checked = number_guard() || index_guard();
   const auto found = state.find(key, invocation.arguments);
-  const bool indexed = index_guard_mode() == IndexGuard::off || found == state.variants.end() || found->indices_fit(invocation.arguments);
+  const bool indexed = index_guard_mode() == IndexGuard::off || found == state.variants.end() ||
+                       found->indices_fit(invocation.arguments);
   if (found != state.variants.end() && !checked && indexed && state.may_replay(*found)) {
     state.variants.splice(state.variants.begin(), state.variants, found);
     state.replay(*found, invocation);
   } else {
     if (found != state.variants.end()) found->program->release();
-    state.record(invocation, std::move(key), checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded graph
+    state.record(invocation, std::move(key),
+                 checked ? state.variants.end() : found);  // a call that is checked says nothing of the recorded graph
   }
 }
 

@@ -11,7 +11,7 @@ namespace heddle {
 // ---- running
 
 const Tensor* CompiledCall::resolve(const Origin& origin, const std::vector<const Tensor*>& arguments,
-                               const std::vector<std::shared_ptr<TensorImpl>>& impls) const {
+                                    const std::vector<std::shared_ptr<TensorImpl>>& impls) const {
   if (origin.kind == Origin::Kind::argument) return arguments[static_cast<size_t>(origin.index)];
   if (origin.kind == Origin::Kind::handle) return origin.handle;
   return &impls[static_cast<size_t>(origin.index)]->grad;
@@ -22,8 +22,12 @@ bool CompiledCall::fits_group(size_t g, const std::vector<const Tensor*>& argume
   const std::shared_ptr<TensorImpl>& impl = resolve(group.origin, arguments, found_)->impl();
   if (!impl || !impl->node) return false;
   const Node& node = *impl->node;
-  if (!node.has_value() || node.overwritten || node.device != group.device || node.dtype != group.dtype || node.tracks != group.tracks) return false;
-  if (impl->requires_grad != group.requires_grad || impl->hooks.size() != group.hooks || (node.host != nullptr) != group.hosted) return false;
+  if (!node.has_value() || node.overwritten || node.device != group.device || node.dtype != group.dtype ||
+      node.tracks != group.tracks)
+    return false;
+  if (impl->requires_grad != group.requires_grad || impl->hooks.size() != group.hooks ||
+      (node.host != nullptr) != group.hosted)
+    return false;
   if (node.shape != group.shape) return false;
   if (group.same_node_as >= 0 && found_[static_cast<size_t>(group.same_node_as)]->node != impl->node) return false;
   found_.push_back(impl);
@@ -37,8 +41,10 @@ bool CompiledCall::fits_leaves() {
     const Node& node = *found_[static_cast<size_t>(leaf.group)]->node;
     if (!(node.view == leaf.view)) return false;
     StoragePtr& storage = storages_[static_cast<size_t>(leaf.slot)];
-    if (storage == nullptr) storage = node.storage;
-    else if (storage != node.storage) return false;
+    if (storage == nullptr)
+      storage = node.storage;
+    else if (storage != node.storage)
+      return false;
   }
   for (size_t slot = 0; slot < storages_.size(); ++slot) {
     // Two owners: the node, and storages_. Another one would see the update.
@@ -89,12 +95,15 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
   bound.bases = bases_;
   std::vector<HostValue> drawn(actions_.size());
   for (size_t a = 0; a < actions_.size(); ++a) {
-    if (actions_[a].effect) actions_[a].effect();
-    else drawn[a] = actions_[a].source();
+    if (actions_[a].effect)
+      actions_[a].effect();
+    else
+      drawn[a] = actions_[a].source();
   }
   for (const Leaf& leaf : leaves_) {
     if (leaf.slot >= 0) continue;
-    bound.host_values.push_back(leaf.action >= 0 ? drawn[static_cast<size_t>(leaf.action)] : *found_[static_cast<size_t>(leaf.group)]->node->host);
+    bound.host_values.push_back(leaf.action >= 0 ? drawn[static_cast<size_t>(leaf.action)]
+                                                 : *found_[static_cast<size_t>(leaf.group)]->node->host);
   }
   const ResultSet* known = reusable();
   GraphResult result;
@@ -109,15 +118,18 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
   for (const Update& u : updates_) update(u, result.outputs[static_cast<size_t>(u.output)]);
   const auto value_of = [&](const Value& value) {
     if (value.kind == Value::Kind::nothing) return Tensor();
-    return value.kind == Value::Kind::group ? Tensor(found_[static_cast<size_t>(value.index)]) : made[static_cast<size_t>(value.index)];
+    return value.kind == Value::Kind::group ? Tensor(found_[static_cast<size_t>(value.index)])
+                                            : made[static_cast<size_t>(value.index)];
   };
-  for (const Rebind& rebind : rebinds_) const_cast<Tensor&>(*resolve(rebind.origin, {}, found_)) = value_of(rebind.value);
+  for (const Rebind& rebind : rebinds_)
+    const_cast<Tensor&>(*resolve(rebind.origin, {}, found_)) = value_of(rebind.value);
   for (size_t r = 0; r < results.size(); ++r) *results[r] = value_of(results_[r]);
   if (!keeps_sets_) sets_.clear();
   found_.clear();
 }
 
-// Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after the next one.
+// Sets are kept while they are small: as many as a loop has alive, which drops the results of a call before or after
+// the next one.
 const ResultSet* CompiledCall::make_results(GraphResult& result) {
   constexpr size_t most_sets = 3;
   constexpr uint64_t most_bytes = 256 << 10;
@@ -131,7 +143,8 @@ const ResultSet* CompiledCall::make_results(GraphResult& result) {
     if (m.group >= 0) {
       keeps_sets_ = false;  // shares a value of the caller's
       const Node& node = *found_[static_cast<size_t>(m.group)]->node;
-      set.made.emplace_back(node.host ? make_host_leaf(*node.device, *node.host, node.shape, node.dtype) : make_leaf(node.storage, node.view, node.dtype));
+      set.made.emplace_back(node.host ? make_host_leaf(*node.device, *node.host, node.shape, node.dtype)
+                                      : make_leaf(node.storage, node.view, node.dtype));
       continue;
     }
     const GraphOutput& output = result.outputs[static_cast<size_t>(m.output)];
@@ -148,7 +161,8 @@ const ResultSet* CompiledCall::make_results(GraphResult& result) {
 const ResultSet* CompiledCall::reusable() const {
   const auto free = [](const Tensor& t) {
     const std::shared_ptr<TensorImpl>& impl = t.impl();
-    return impl.use_count() == 1 && impl->node.use_count() == 1 && !impl->requires_grad && !impl->node->tracks && !impl->grad.impl() && impl->hooks.empty();
+    return impl.use_count() == 1 && impl->node.use_count() == 1 && !impl->requires_grad && !impl->node->tracks &&
+           !impl->grad.impl() && impl->hooks.empty();
   };
   for (const ResultSet& set : sets_) {
     if (!std::all_of(set.made.begin(), set.made.end(), free)) continue;
@@ -191,7 +205,8 @@ CompiledCall::~CompiledCall() {
 
 class CompiledCall::Builder {
  public:
-  Builder(CompiledCall& program, const Trace& trace, const Evaluation& evaluation) : p_(program), trace_(trace), evaluation_(evaluation) {}
+  Builder(CompiledCall& program, const Trace& trace, const Evaluation& evaluation)
+      : p_(program), trace_(trace), evaluation_(evaluation) {}
 
   void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
     p_.device_ = evaluation_.device;
@@ -215,13 +230,18 @@ class CompiledCall::Builder {
   [[noreturn]] static void refuse(std::string why) { throw NotReplayable{std::move(why)}; }
 
   // Handles that are there after the call, in the order in which it met them.
-  std::vector<const Tensor*> survivors(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) const {
+  std::vector<const Tensor*> survivors(const std::vector<const Tensor*>& arguments,
+                                       const std::vector<const Tensor*>& results) const {
     std::vector<const Tensor*> all;
-    const auto among = [](const std::vector<const Tensor*>& list, const Tensor* handle) { return std::find(list.begin(), list.end(), handle) != list.end(); };
+    const auto among = [](const std::vector<const Tensor*>& list, const Tensor* handle) {
+      return std::find(list.begin(), list.end(), handle) != list.end();
+    };
     for (const auto& [handle, touched] : trace_.handles) {
       if (!among(arguments, handle) && !among(results, handle)) all.push_back(handle);
     }
-    std::sort(all.begin(), all.end(), [&](const Tensor* a, const Tensor* b) { return trace_.handles.at(a).order < trace_.handles.at(b).order; });
+    std::sort(all.begin(), all.end(), [&](const Tensor* a, const Tensor* b) {
+      return trace_.handles.at(a).order < trace_.handles.at(b).order;
+    });
     return all;
   }
 
@@ -237,8 +257,17 @@ class CompiledCall::Builder {
     const auto at = trace_.state_of.find(impl);
     if (at == trace_.state_of.end()) return;
     const Trace::State& state = trace_.states[at->second];
-    if (!state.node->has_value() && !state.node->overwritten) refuse("a tensor that it reads had no value when it began");
-    Group group{origin, state.node->shape, state.node->dtype, state.node->device, state.tracks, state.requires_grad, state.node->host != nullptr, state.hooks, -1};
+    if (!state.node->has_value() && !state.node->overwritten)
+      refuse("a tensor that it reads had no value when it began");
+    Group group{origin,
+                state.node->shape,
+                state.node->dtype,
+                state.node->device,
+                state.tracks,
+                state.requires_grad,
+                state.node->host != nullptr,
+                state.hooks,
+                -1};
     const int id = static_cast<int>(p_.groups_.size());
     const auto [known, fresh] = group_of_node_.try_emplace(state.node.get(), id);
     if (!fresh) group.same_node_as = known->second;
@@ -247,25 +276,32 @@ class CompiledCall::Builder {
   }
 
   bool is_gradient_of_state(const Tensor* handle) const {
-    return std::any_of(trace_.states.begin(), trace_.states.end(), [&](const Trace::State& s) { return &s.impl->grad == handle; });
+    return std::any_of(trace_.states.begin(), trace_.states.end(),
+                       [&](const Trace::State& s) { return &s.impl->grad == handle; });
   }
 
   void add_handle(const Tensor* handle) {
     const TensorImpl* before = trace_.handles.at(handle).before.get();
     if (trace_.handles.at(handle).fresh) return;
     const Origin origin = origin_of_handle(handle);
-    if (before == nullptr) p_.aliases_.push_back({origin, -1});
-    else if (const auto known = group_of_.find(before); known != group_of_.end()) p_.aliases_.push_back({origin, known->second});
-    else add_group(before, origin);
+    if (before == nullptr)
+      p_.aliases_.push_back({origin, -1});
+    else if (const auto known = group_of_.find(before); known != group_of_.end())
+      p_.aliases_.push_back({origin, known->second});
+    else
+      add_group(before, origin);
   }
 
   void add_groups(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
     for (size_t a = 0; a < arguments.size(); ++a) {
       const TensorImpl* impl = arguments[a]->impl().get();
       const Origin origin{Origin::Kind::argument, static_cast<int>(a), nullptr};
-      if (impl == nullptr) p_.aliases_.push_back({origin, -1});
-      else if (const auto known = group_of_.find(impl); known != group_of_.end()) p_.aliases_.push_back({origin, known->second});
-      else add_group(impl, origin);
+      if (impl == nullptr)
+        p_.aliases_.push_back({origin, -1});
+      else if (const auto known = group_of_.find(impl); known != group_of_.end())
+        p_.aliases_.push_back({origin, known->second});
+      else
+        add_group(impl, origin);
     }
     survivors_ = survivors(arguments, results);
     // Gradients hang on the states that hold them.
@@ -279,7 +315,9 @@ class CompiledCall::Builder {
 
   // The group whose value a node is: its own node, or a leaf made over it.
   int group_of_node(const Node* node) const {
-    for (auto at = trace_.derived.find(node); at != trace_.derived.end() && !group_of_node_.contains(node); at = trace_.derived.find(node)) node = at->second.get();
+    for (auto at = trace_.derived.find(node); at != trace_.derived.end() && !group_of_node_.contains(node);
+         at = trace_.derived.find(node))
+      node = at->second.get();
     const auto known = group_of_node_.find(node);
     return known == group_of_node_.end() ? -1 : known->second;
   }
@@ -297,11 +335,20 @@ class CompiledCall::Builder {
       leaf.group = group_of_node(node.get());
       if (node->host) {
         const auto source = trace_.action_of.find(node.get());
-        if (source != trace_.action_of.end()) leaf.action = static_cast<int>(source->second);
-        else if (leaf.group < 0) refuse("it puts a number of the host into the graph (Tensor::host_scalar) without saying where the next one comes from; give host_scalar a function");
+        if (source != trace_.action_of.end())
+          leaf.action = static_cast<int>(source->second);
+        else if (leaf.group < 0)
+          refuse(
+              "it puts a number of the host into the graph (Tensor::host_scalar) without saying where the next one "
+              "comes from; give host_scalar a function");
       } else {
-        if (leaf.group < 0) refuse(fmt::format("it makes or reads a {} {} tensor that is neither an argument nor held by a handle it read (data uploaded inside?)", node->shape.str(), name_of(node->dtype)));
-        leaf.slot = static_cast<int>(std::find(captured.storages.begin(), captured.storages.end(), node->storage) - captured.storages.begin());
+        if (leaf.group < 0)
+          refuse(
+              fmt::format("it makes or reads a {} {} tensor that is neither an argument nor held by a handle it read "
+                          "(data uploaded inside?)",
+                          node->shape.str(), name_of(node->dtype)));
+        leaf.slot = static_cast<int>(std::find(captured.storages.begin(), captured.storages.end(), node->storage) -
+                                     captured.storages.begin());
         leaf.view = node->view;
       }
       p_.leaves_.push_back(std::move(leaf));
@@ -310,19 +357,26 @@ class CompiledCall::Builder {
 
   Value value_of(const std::shared_ptr<TensorImpl>& impl, bool result) {
     if (!impl) return {};
-    if (const auto known = group_of_.find(impl.get()); known != group_of_.end()) return {Value::Kind::group, known->second};
+    if (const auto known = group_of_.find(impl.get()); known != group_of_.end())
+      return {Value::Kind::group, known->second};
     const auto [at, fresh] = made_of_.try_emplace(impl.get(), static_cast<int>(p_.made_.size()));
     if (fresh) p_.made_.push_back(make(*impl, result));
     return {Value::Kind::made, at->second};
   }
 
   Made make(const TensorImpl& impl, bool result) const {
-    if (!result && (impl.node->tracks || impl.requires_grad)) refuse(fmt::format("a {} tensor with gradient history outlives the call; detach() it", impl.node->shape.str()));
-    if (impl.grad.impl() || !impl.hooks.empty()) refuse("a tensor made inside outlives the call with a gradient or hook of its own");
+    if (!result && (impl.node->tracks || impl.requires_grad))
+      refuse(fmt::format("a {} tensor with gradient history outlives the call; detach() it", impl.node->shape.str()));
+    if (impl.grad.impl() || !impl.hooks.empty())
+      refuse("a tensor made inside outlives the call with a gradient or hook of its own");
     Made made;
-    if (const auto output = output_of_.find(impl.node.get()); output != output_of_.end()) made.output = output->second;
-    else made.group = group_of_node(impl.node.get());
-    if (made.output < 0 && made.group < 0) refuse(fmt::format("a {} {} tensor that outlives the call was made from data of the host", impl.node->shape.str(), name_of(impl.node->dtype)));
+    if (const auto output = output_of_.find(impl.node.get()); output != output_of_.end())
+      made.output = output->second;
+    else
+      made.group = group_of_node(impl.node.get());
+    if (made.output < 0 && made.group < 0)
+      refuse(fmt::format("a {} {} tensor that outlives the call was made from data of the host", impl.node->shape.str(),
+                         name_of(impl.node->dtype)));
     return made;
   }
 
@@ -337,19 +391,23 @@ class CompiledCall::Builder {
   void add_updates() {
     for (const Trace::State& state : trace_.states) {
       const auto group = group_of_.find(state.impl.get());
-      if (state.impl->requires_grad != state.requires_grad || state.impl->hooks.size() != state.hooks) refuse("it changes requires_grad or hooks of a tensor");
+      if (state.impl->requires_grad != state.requires_grad || state.impl->hooks.size() != state.hooks)
+        refuse("it changes requires_grad or hooks of a tensor");
       if (state.impl->node == state.node) {
         if (state.node->tracks != state.tracks) refuse("it changes requires_grad of a tensor");
         continue;
       }
       if (group == group_of_.end()) refuse("it changes a tensor whose handle it also destroyed");
       const auto output = output_of_.find(state.impl->node.get());
-      if (output == output_of_.end() || state.impl->node->op != &ops::assign_op) refuse("it replaces the value of a tensor by other means than assign()");
-      p_.updates_.push_back({group->second, output->second, evaluation_.captured.assign_slots[static_cast<size_t>(output->second)] >= 0});
+      if (output == output_of_.end() || state.impl->node->op != &ops::assign_op)
+        refuse("it replaces the value of a tensor by other means than assign()");
+      p_.updates_.push_back(
+          {group->second, output->second, evaluation_.captured.assign_slots[static_cast<size_t>(output->second)] >= 0});
     }
   }
 
-  // Everything that is kept of what the call made must be kept by a handle that is known: another one would miss what a replay makes.
+  // Everything that is kept of what the call made must be kept by a handle that is known: another one would miss what a
+  // replay makes.
   void check_holders(const std::vector<const Tensor*>& results) const {
     std::unordered_map<const TensorImpl*, long> handles;
     for (const Tensor* result : results) ++handles[result->impl().get()];
@@ -366,7 +424,9 @@ class CompiledCall::Builder {
     }
   }
 
-  static std::string kept_elsewhere(const Node& node) { return fmt::format("a tensor made inside ({}) is kept somewhere outside", describe(node)); }
+  static std::string kept_elsewhere(const Node& node) {
+    return fmt::format("a tensor made inside ({}) is kept somewhere outside", describe(node));
+  }
 
   long use_count(const TensorImpl* impl, const std::vector<const Tensor*>& results) const {
     for (const Tensor* result : results) {
@@ -386,7 +446,8 @@ class CompiledCall::Builder {
   std::unordered_map<const Node*, int> group_of_node_, output_of_;
 };
 
-CompiledCall::CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
+CompiledCall::CompiledCall(const Trace& trace, const Evaluation& evaluation,
+                           const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
   Builder(*this, trace, evaluation).run(arguments, results);
 }
 

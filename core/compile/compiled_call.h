@@ -1,9 +1,10 @@
 // CompiledCall: a traced call of a function as something that can run again without the function.
 //
-// Purpose: which tensors of the caller the recorded graph reads (and must still look the same), where host numbers come from, and which tensors
-// the results are put into. Made from a Trace and the Evaluation that the call recorded; core/compile/compiled.cpp decides when it may be used.
-// Invariants: equal programs of two calls mean that the second call did what a run of the first one's program would have done.
-// Thread safety: none; the compiled function that owns it locks.
+// Purpose: which tensors of the caller the recorded graph reads (and must still look the same), where host numbers come
+// from, and which tensors the results are put into. Made from a Trace and the Evaluation that the call recorded;
+// core/compile/compiled.cpp decides when it may be used. Invariants: equal programs of two calls mean that the second
+// call did what a run of the first one's program would have done. Thread safety: none; the compiled function that owns
+// it locks.
 #pragma once
 
 #include <atomic>
@@ -13,8 +14,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/run/evaluation.h"
 #include "core/graph/tensor.h"
+#include "core/run/evaluation.h"
 
 namespace heddle {
 
@@ -31,8 +32,10 @@ struct ResultSet {
 
 class CompiledCall {
  public:
-  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the evaluation was prepared and not run. Throws NotReplayable.
-  CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  // `arguments` and `results` are the caller's handles, in order. The trace has ended, the evaluation was prepared and
+  // not run. Throws NotReplayable.
+  CompiledCall(const Trace& trace, const Evaluation& evaluation, const std::vector<const Tensor*>& arguments,
+               const std::vector<const Tensor*>& results);
   ~CompiledCall();
   CompiledCall(const CompiledCall&) = delete;
   CompiledCall& operator=(const CompiledCall&) = delete;
@@ -59,7 +62,7 @@ class CompiledCall {
   // Where a tensor of the caller is found: an argument, a handle, or the gradient of a group.
   struct Origin {
     enum class Kind : uint8_t { argument, handle, gradient } kind = Kind::handle;
-    int index = -1;                  // argument or group
+    int index = -1;  // argument or group
     const Tensor* handle = nullptr;
     bool operator==(const Origin&) const = default;
   };
@@ -114,7 +117,8 @@ class CompiledCall {
   };
 
   class Builder;
-  const Tensor* resolve(const Origin& origin, const std::vector<const Tensor*>& arguments, const std::vector<std::shared_ptr<TensorImpl>>& impls) const;
+  const Tensor* resolve(const Origin& origin, const std::vector<const Tensor*>& arguments,
+                        const std::vector<std::shared_ptr<TensorImpl>>& impls) const;
   bool fits_group(size_t g, const std::vector<const Tensor*>& arguments);
   bool fits_leaves();
   void update(const Update& update, const GraphOutput& output);

@@ -44,7 +44,9 @@ Ticket Device::read_later(BufferId buffer, uint64_t offset, void* target, uint64
   return Ticket::none;
 }
 
-void Device::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket) { write(buffer, offset, source, bytes); }
+void Device::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket) {
+  write(buffer, offset, source, bytes);
+}
 
 BufferId Device::alloc_host(uint64_t bytes) { return alloc(bytes); }
 
@@ -70,21 +72,30 @@ std::vector<double> durations(std::span<const CommandTime> times) {
 
 std::string_view name_of(DeviceClass c) {
   switch (c) {
-    case DeviceClass::cpu: return "cpu";
-    case DeviceClass::integrated_gpu: return "integrated_gpu";
-    case DeviceClass::discrete_gpu: return "discrete_gpu";
-    case DeviceClass::reference: return "reference";
-    case DeviceClass::null: return "null";
+    case DeviceClass::cpu:
+      return "cpu";
+    case DeviceClass::integrated_gpu:
+      return "integrated_gpu";
+    case DeviceClass::discrete_gpu:
+      return "discrete_gpu";
+    case DeviceClass::reference:
+      return "reference";
+    case DeviceClass::null:
+      return "null";
   }
   return "unknown";
 }
 
 std::string_view name_of(Target t) {
   switch (t) {
-    case Target::none: return "none";
-    case Target::glsl: return "glsl";
-    case Target::opencl: return "opencl";
-    case Target::cuda: return "cuda";
+    case Target::none:
+      return "none";
+    case Target::glsl:
+      return "glsl";
+    case Target::opencl:
+      return "opencl";
+    case Target::cuda:
+      return "cuda";
   }
   return "unknown";
 }

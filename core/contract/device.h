@@ -1,4 +1,5 @@
-// Device: the contract between core and a backend. Eleven calls, and some with defaults; a backend is one class that implements them.
+// Device: the contract between core and a backend. Eleven calls, and some with defaults; a backend is one class that
+// implements them.
 //
 // Purpose: everything above this line is free of Vulkan, OpenCL and CUDA. A device never learns an op's name: it
 // compiles KernelSources and runs commands on flat byte ranges of buffers.
@@ -31,39 +32,43 @@ std::string_view name_of(DeviceClass c);
 enum class Target : uint8_t { none, glsl, opencl, cuda };
 std::string_view name_of(Target t);
 
-// How long a device may work without finishing anything before wait() gives it up (DeviceTimeout): HEDDLE_TIMEOUT in seconds; 0, the default: for ever.
+// How long a device may work without finishing anything before wait() gives it up (DeviceTimeout): HEDDLE_TIMEOUT in
+// seconds; 0, the default: for ever.
 double timeout_seconds();
 
 // Facts about a device, read once when it is opened.
 struct Caps {
   DeviceClass device_class = DeviceClass::cpu;
   Target target = Target::none;
-  uint32_t vendor_id = 0;             // PCI vendor, 0 when unknown
+  uint32_t vendor_id = 0;  // PCI vendor, 0 when unknown
   uint32_t compute_units = 1;
-  uint32_t subgroup_size = 1;         // lanes that run in lock-step; 1 when the API does not say
-  uint32_t shared_bytes = 16384;      // per group
-  uint32_t max_group_lanes = 128;     // lanes of one group, product of the three sizes
+  uint32_t subgroup_size = 1;      // lanes that run in lock-step; 1 when the API does not say
+  uint32_t shared_bytes = 16384;   // per group
+  uint32_t max_group_lanes = 128;  // lanes of one group, product of the three sizes
   uint32_t max_group[3] = {128, 128, 64};
   uint32_t max_groups[3] = {65535, 65535, 65535};
-  uint32_t max_bindings = 8;          // storage buffers of one kernel
-  uint32_t buffer_alignment = 256;    // bytes; offsets of bindings are multiples of it
+  uint32_t max_bindings = 8;                   // storage buffers of one kernel
+  uint32_t buffer_alignment = 256;             // bytes; offsets of bindings are multiples of it
   uint64_t max_binding_bytes = 1ull << 27;     // largest range one binding may cover
   uint64_t max_allocation_bytes = 1ull << 30;  // largest single buffer
-  uint64_t memory_bytes = 0;          // 0 when unknown
-  uint64_t max_loop_iterations = UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
+  uint64_t memory_bytes = 0;                   // 0 when unknown
+  uint64_t max_loop_iterations =
+      UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
   bool unified_memory = false;
-  bool texel_loads = false;           // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers are loops over the lanes)
-  bool f16_arithmetic = false;        // storage of f16 and bf16 works everywhere
-  bool f64 = false;                   // f64 storage, + - * / and sqrt
-  bool f64_math = false;              // exp, log, sin, ... in f64
+  bool texel_loads = false;  // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers
+                             // are loops over the lanes)
+  bool f16_arithmetic = false;  // storage of f16 and bf16 works everywhere
+  bool f64 = false;             // f64 storage, + - * / and sqrt
+  bool f64_math = false;        // exp, log, sin, ... in f64
   bool i64 = false;
   bool int8_dot = false;
-  bool async = false;                 // submit() returns before the work is done
-  bool times = false;                 // wait() of a timed recording gives device times
-  uint32_t queues = 1;                // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
-  bool uploads_beside = false;        // write_beside() copies while submissions run
-  std::string matrix_units;           // e.g. "16x16x16 f16 f32"; empty when none
-  uint64_t driver_hash = 0;           // changes with device, driver and its version: part of every disk-cache key
+  bool async = false;  // submit() returns before the work is done
+  bool times = false;  // wait() of a timed recording gives device times
+  uint32_t queues =
+      1;  // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
+  bool uploads_beside = false;  // write_beside() copies while submissions run
+  std::string matrix_units;     // e.g. "16x16x16 f16 f32"; empty when none
+  uint64_t driver_hash = 0;     // changes with device, driver and its version: part of every disk-cache key
 };
 
 // What `heddle devices` shows of a device, present or absent.
@@ -73,8 +78,8 @@ struct DeviceInfo {
   std::string name;     // "Intel(R) Xeon(R) Processor"
   std::string driver;   // "Portable Computing Language 3.1"
   bool available = false;
-  std::string reason;   // why not, e.g. "libcuda.so.1 not found"; empty when available
-  Caps caps;            // meaningful when available
+  std::string reason;  // why not, e.g. "libcuda.so.1 not found"; empty when available
+  Caps caps;           // meaningful when available
 };
 
 // Handles are chosen by the device; 0 is never valid.
@@ -98,7 +103,8 @@ struct Dispatch {
   uint32_t groups[3] = {1, 1, 1};
   std::vector<Binding> bindings;
   std::vector<uint32_t> constants;
-  double seconds = 0;  // a rough guess of its time on a slow device of the class; where a watchdog ends long submissions, a recording is cut by it
+  double seconds = 0;  // a rough guess of its time on a slow device of the class; where a watchdog ends long
+                       // submissions, a recording is cut by it
 };
 
 // Copies src.size bytes; the ranges do not overlap; dst.size == src.size. Offsets and sizes are multiples of 4,
@@ -143,8 +149,8 @@ class Device {
   // Throws CompileError with the compiler's log.
   virtual KernelId compile(const KernelSource& source) = 0;
   virtual void release(KernelId kernel) = 0;
-  // Several at once, in parallel where the driver gains by it; ids in the order of the sources. All or none: throws the first failure.
-  // The default compiles one after the other.
+  // Several at once, in parallel where the driver gains by it; ids in the order of the sources. All or none: throws the
+  // first failure. The default compiles one after the other.
   virtual std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources);
 
   // Prepares a list of commands for repeated submission. With `timed`, wait() can report device times.
@@ -158,20 +164,23 @@ class Device {
   virtual void wait(Ticket ticket, std::vector<double>* seconds = nullptr) = 0;
 
   // ---- optional: a device that works while the host does something else (Caps::async)
-  // Whether that submission has finished; does not wait. The default, for devices whose submit() returns with the work done: true.
+  // Whether that submission has finished; does not wait. The default, for devices whose submit() returns with the work
+  // done: true.
   virtual bool done(Ticket ticket);
-  // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live until then, also when the
-  // device is lost meanwhile. Ticket::none: they are there already (the default).
+  // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live
+  // until then, also when the device is lost meanwhile. Ticket::none: they are there already (the default).
   virtual Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
-  // write() into bytes that nothing enqueued after `after` touches (the caller's promise): it may overtake what was submitted after that ticket. What
-  // is enqueued afterwards sees the bytes, as after write(). `source` may be reused as soon as the call returns. The default: write().
+  // write() into bytes that nothing enqueued after `after` touches (the caller's promise): it may overtake what was
+  // submitted after that ticket. What is enqueued afterwards sees the bytes, as after write(). `source` may be reused
+  // as soon as the call returns. The default: write().
   virtual void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after);
-  // A buffer in page-locked host memory, for Copy commands only, in either direction; freed by free(). The default: alloc(), for devices that
-  // have no memory of their own.
+  // A buffer in page-locked host memory, for Copy commands only, in either direction; freed by free(). The default:
+  // alloc(), for devices that have no memory of their own.
   virtual BufferId alloc_host(uint64_t bytes);
 
-  // ---- optional: when the commands of a timed submission ran (Caps::times), one entry per command, once wait() returned for it. Empty where the
-  // device cannot say (the default), for an untimed one, and for one that finished many submissions ago.
+  // ---- optional: when the commands of a timed submission ran (Caps::times), one entry per command, once wait()
+  // returned for it. Empty where the device cannot say (the default), for an untimed one, and for one that finished
+  // many submissions ago.
   virtual std::vector<CommandTime> command_times(Ticket ticket);
 };
 

@@ -27,7 +27,8 @@ struct BufferParam {
   Access access = Access::read;
   // True when another buffer of the kernel may be bound to overlapping memory (in-place updates): no `restrict`.
   bool may_alias = false;
-  // True when the kernel touches parts of the range only, which it finds in a table: bytes between them may be anybody's. Not part of the text.
+  // True when the kernel touches parts of the range only, which it finds in a table: bytes between them may be
+  // anybody's. Not part of the text.
   bool scattered = false;
 };
 
@@ -56,8 +57,8 @@ struct KernelSource {
   // Preprocessor definitions placed before the body: tunables ("TM", "64") and hooks ("EPILOGUE(x, m, n)", "...").
   // A value may span several lines.
   std::vector<std::pair<std::string, std::string>> defines;
-  std::string body;              // statements of the kernel (what stands between the braces), and nothing else
-  std::string helpers;           // functions and macros that stand before the kernel; may be empty
+  std::string body;                  // statements of the kernel (what stands between the braces), and nothing else
+  std::string helpers;               // functions and macros that stand before the kernel; may be empty
   std::string origin = "generated";  // file for error messages, e.g. "shaders/matmul.hk"
   int first_line = 1;                // line of the body's first line in `origin`
 

@@ -6,7 +6,8 @@
 
 namespace heddle {
 
-// Desktop watchdogs end submissions of two to ten seconds; CPU drivers have none. HEDDLE_SLICE_MS overrides; 0: no slices.
+// Desktop watchdogs end submissions of two to ten seconds; CPU drivers have none. HEDDLE_SLICE_MS overrides; 0: no
+// slices.
 double slice_seconds(DeviceClass device_class);
 
 }  // namespace heddle

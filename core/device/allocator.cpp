@@ -14,13 +14,13 @@
 namespace heddle {
 namespace {
 
-// Two size classes keep small ranges from splitting the space of large ones. A class takes whole blocks from the driver.
-constexpr uint64_t small_limit = 1ull << 20;        // requests up to this come from small blocks
+// Two size classes keep small ranges from splitting the space of large ones. A class takes whole blocks from the
+// driver.
+constexpr uint64_t small_limit = 1ull << 20;  // requests up to this come from small blocks
 constexpr uint64_t small_block = 4ull << 20;
 constexpr uint64_t large_block = 32ull << 20;
-constexpr uint64_t dedicated_step = 2ull << 20;     // larger requests: a block of their own, rounded up to this
+constexpr uint64_t dedicated_step = 2ull << 20;  // larger requests: a block of their own, rounded up to this
 constexpr size_t holders_shown = 5;
-
 
 struct Range {
   uint64_t bytes = 0;
@@ -79,7 +79,9 @@ struct CachingAllocator::State {
 
   // The sizes of block to ask the driver for, best first: a roomy one, then just what is needed.
   std::vector<uint64_t> block_sizes(uint64_t reserved, bool small) const {
-    uint64_t roomy = small ? small_block : reserved <= large_block / 2 ? large_block : round_up(reserved, dedicated_step);
+    uint64_t roomy = small                         ? small_block
+                     : reserved <= large_block / 2 ? large_block
+                                                   : round_up(reserved, dedicated_step);
     uint64_t limit = device.caps().max_allocation_bytes;
     std::vector<uint64_t> sizes;
     if (roomy <= limit && roomy > reserved) sizes.push_back(roomy);
@@ -126,7 +128,8 @@ struct CachingAllocator::State {
     std::sort(sizes.rbegin(), sizes.rend());
     if (sizes.empty()) return "none";
     std::string text;
-    for (size_t i = 0; i < std::min(sizes.size(), holders_shown); ++i) text += fmt::format("{}{}", i ? ", " : "", sizes[i]);
+    for (size_t i = 0; i < std::min(sizes.size(), holders_shown); ++i)
+      text += fmt::format("{}{}", i ? ", " : "", sizes[i]);
     return text;
   }
 
@@ -149,7 +152,8 @@ struct CachingAllocator::State {
     try {
       index.insert({at->second.bytes, buffer, at->first});
     } catch (const std::bad_alloc&) {
-      // A destructor releases: without memory for its entry the range is free, but found only when a neighbour is released, or with its whole block.
+      // A destructor releases: without memory for its entry the range is free, but found only when a neighbour is
+      // released, or with its whole block.
     }
   }
 };
@@ -179,10 +183,11 @@ Allocation CachingAllocator::allocate(uint64_t bytes) {
     buffer = s.grow(reserved, small);
   }
   if (buffer != BufferId::none) return s.take(buffer, 0, bytes, reserved);
-  throw OutOfMemory(fmt::format(
-      "[allocate] the device has no memory for {} bytes: {} bytes live, {} reserved from the driver in {} blocks; largest live ranges "
-      "(bytes): {}; try a smaller batch, checkpointing, gradient accumulation or lower precision",
-      bytes, s.stats.live_bytes, s.stats.reserved_bytes, s.stats.blocks, s.largest_holders()),
+  throw OutOfMemory(
+      fmt::format("[allocate] the device has no memory for {} bytes: {} bytes live, {} reserved from the driver in {} "
+                  "blocks; largest live ranges "
+                  "(bytes): {}; try a smaller batch, checkpointing, gradient accumulation or lower precision",
+                  bytes, s.stats.live_bytes, s.stats.reserved_bytes, s.stats.blocks, s.largest_holders()),
       {bytes, s.stats.live_bytes, 0, s.stats.reserved_bytes - s.stats.live_bytes, s.device.caps().memory_bytes});
 }
 

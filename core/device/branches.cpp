@@ -46,8 +46,10 @@ class Touches {
   void fill(uint64_t begin, uint64_t end, bool writes, size_t command) {
     Part& part = parts_[begin];
     part.end = end;
-    if (writes) part.writer = command;
-    else part.readers.push_back(command);
+    if (writes)
+      part.writer = command;
+    else
+      part.readers.push_back(command);
   }
 
   void split(uint64_t place) {
@@ -85,12 +87,15 @@ class Spreading {
   }
 
   Branches take() {
-    if (std::count(out_.queue.begin(), out_.queue.end(), 0u) == static_cast<ptrdiff_t>(out_.queue.size())) out_.queues = 1;
+    if (std::count(out_.queue.begin(), out_.queue.end(), 0u) == static_cast<ptrdiff_t>(out_.queue.size()))
+      out_.queues = 1;
     return std::move(out_);
   }
 
  private:
-  void touch(const Binding& range, bool writes, size_t i, std::set<size_t>& before) { touches_[range.buffer].touch(range.offset, range.offset + range.size, writes, i, before); }
+  void touch(const Binding& range, bool writes, size_t i, std::set<size_t>& before) {
+    touches_[range.buffer].touch(range.offset, range.offset + range.size, writes, i, before);
+  }
 
   void touch_all(size_t i, const Command& command, std::set<size_t>& before) {
     if (const auto* copy = std::get_if<Copy>(&command)) {
@@ -112,7 +117,8 @@ class Spreading {
 
   static double seconds_of(const Command& command) {
     constexpr double bytes_per_second = 1e10;
-    if (const auto* copy = std::get_if<Copy>(&command)) return launch_seconds + static_cast<double>(copy->src.size) / bytes_per_second;
+    if (const auto* copy = std::get_if<Copy>(&command))
+      return launch_seconds + static_cast<double>(copy->src.size) / bytes_per_second;
     const auto* dispatch = std::get_if<Dispatch>(&command);
     return launch_seconds + (dispatch ? dispatch->seconds : 0);
   }
@@ -149,8 +155,9 @@ class Spreading {
   uint32_t queues_;
   Branches out_;
   std::unordered_map<BufferId, Touches> touches_;
-  std::vector<double> end_, finish_;           // by queue, by command: guessed
-  std::vector<std::vector<size_t>> known_;     // by queue: commands before these, by queue, have finished when its next one starts
+  std::vector<double> end_, finish_;  // by queue, by command: guessed
+  std::vector<std::vector<size_t>>
+      known_;  // by queue: commands before these, by queue, have finished when its next one starts
   std::vector<std::vector<size_t>> known_at_;  // by command: the same when it has finished
 };
 

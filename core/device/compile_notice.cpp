@@ -17,8 +17,8 @@ namespace {
 
 struct State {
   std::mutex mutex;
-  double patience = 2;     // seconds
-  double spent = 0;        // of notices that have ended
+  double patience = 2;  // seconds
+  double spent = 0;     // of notices that have ended
   size_t wanted = 0, compiled = 0;
   bool said = false;
 };
@@ -35,15 +35,18 @@ bool quiet() {
 
 void say(const std::string& device, size_t compiled, size_t wanted) {
   const std::string folder = cache_dir();
-  const std::string kept = folder.empty() ? "Heddle keeps none (HEDDLE_CACHE_DIR is empty)" : fmt::format("they are kept in {} and the driver's own cache", folder);
+  const std::string kept = folder.empty() ? "Heddle keeps none (HEDDLE_CACHE_DIR is empty)"
+                                          : fmt::format("they are kept in {} and the driver's own cache", folder);
   // A bar of progress may stand in this line of a terminal.
   const char* fresh_line = ::isatty(STDERR_FILENO) != 0 ? "\r\x1b[K" : "";
-  print_error("{}heddle: {} compiles kernels for the first time, {} of {} so far; {} (HEDDLE_QUIET=1 hides this)\n", fresh_line, device, compiled, wanted, kept);
+  print_error("{}heddle: {} compiles kernels for the first time, {} of {} so far; {} (HEDDLE_QUIET=1 hides this)\n",
+              fresh_line, device, compiled, wanted, kept);
 }
 
 }  // namespace
 
-CompileNotice::CompileNotice(const std::string& device, size_t count) : device_(device), start_(std::chrono::steady_clock::now()) {
+CompileNotice::CompileNotice(const std::string& device, size_t count)
+    : device_(device), start_(std::chrono::steady_clock::now()) {
   State& all = state();
   const std::lock_guard lock(all.mutex);
   all.wanted += count;

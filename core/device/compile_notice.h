@@ -1,4 +1,5 @@
-// Says on stderr, once per process, that kernels are being compiled, when that takes longer than two seconds in all: a first step can take a minute.
+// Says on stderr, once per process, that kernels are being compiled, when that takes longer than two seconds in all: a
+// first step can take a minute.
 //
 // Invariants: one line, whole, never on stdout; none with HEDDLE_QUIET=1. Thread safety: any thread.
 #pragma once

@@ -34,7 +34,8 @@ DeviceContext::~DeviceContext() {
   for (const auto& [hash, kernel] : kernels_) device_->release(kernel);
 }
 
-// Compiled graphs keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking before anybody fails.
+// Compiled graphs keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking
+// before anybody fails.
 void DeviceContext::give_back_caches() {
   if (last_ticket_ != Ticket::none) device_->wait(last_ticket_);
   if (cache_) cache_->clear();
@@ -53,7 +54,8 @@ auto DeviceContext::with_memory(uint64_t requested, F&& take) {
     return take();
   } catch (const OutOfMemory& error) {
     const MemoryUse held = memory_use(requested);
-    throw OutOfMemory(fmt::format("{} [{}: {} bytes requested, {} live (of them {} in arenas of steps), {} cached{}; caches were given back before]",
+    throw OutOfMemory(fmt::format("{} [{}: {} bytes requested, {} live (of them {} in arenas of steps), {} cached{}; "
+                                  "caches were given back before]",
                                   error.what(), id(), held.requested, held.live, held.arena, held.cached,
                                   held.device ? fmt::format(", {} in all", held.device) : std::string()),
                       held);
@@ -78,12 +80,14 @@ auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
 MemoryUse DeviceContext::memory_use(uint64_t requested) const {
   const ending::Guard guard(mutex_);
   const AllocatorStats stats = allocator_.stats();
-  return {requested, stats.live_bytes, cache_ ? cache_->arena_bytes() : 0, stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
+  return {requested, stats.live_bytes, cache_ ? cache_->arena_bytes() : 0, stats.reserved_bytes - stats.live_bytes,
+          caps().memory_bytes};
 }
 
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
   const ending::Guard guard(mutex_);
-  return std::make_shared<Storage>(*this, with_memory(bytes, [&] { return allocator_.allocate(std::max<uint64_t>(bytes, 1)); }));
+  return std::make_shared<Storage>(
+      *this, with_memory(bytes, [&] { return allocator_.allocate(std::max<uint64_t>(bytes, 1)); }));
 }
 
 std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint64_t>& bytes) {
@@ -119,7 +123,8 @@ std::vector<StoragePtr> DeviceContext::allocate_adjacent(const std::vector<uint6
 std::vector<StoragePtr> DeviceContext::allocate_results(const std::vector<uint64_t>& bytes) {
   constexpr size_t many = 16;  // gradients, not the few results somebody looks at
   const ending::Guard guard(mutex_);
-  if (bytes.size() >= many && allocator_.adjacency_is_free(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0}))) return allocate_adjacent(bytes);
+  if (bytes.size() >= many && allocator_.adjacency_is_free(std::accumulate(bytes.begin(), bytes.end(), uint64_t{0})))
+    return allocate_adjacent(bytes);
   std::vector<StoragePtr> storages;
   for (uint64_t b : bytes) storages.push_back(allocate(b));
   return storages;
@@ -149,7 +154,8 @@ namespace {
 void check_inside(const char* place, const Storage& storage, uint64_t offset, uint64_t bytes) {
   uint64_t size = storage.binding().size;
   if (offset > size || bytes > size - offset) {
-    throw DeviceError(fmt::format("[{}] bytes [{}, +{}) do not fit a storage of {} bytes", place, offset, bytes, storage.bytes()));
+    throw DeviceError(
+        fmt::format("[{}] bytes [{}, +{}) do not fit a storage of {} bytes", place, offset, bytes, storage.bytes()));
   }
 }
 
@@ -173,7 +179,8 @@ StoragePtr DeviceContext::stage(const void* source, uint64_t bytes) {
   const ending::Guard guard(mutex_);
   const auto same = [&](const StoragePtr& s) { return s->bytes() == bytes; };
   const auto done = [&](const StoragePtr& s) { return s->last_use == Ticket::none || device_->done(s->last_use); };
-  const auto at = std::find_if(staged_.begin(), staged_.end(), [&](const StoragePtr& s) { return same(s) && s.use_count() == 1; });
+  const auto at =
+      std::find_if(staged_.begin(), staged_.end(), [&](const StoragePtr& s) { return same(s) && s.use_count() == 1; });
   StoragePtr storage;
   if (at != staged_.end() && (done(*at) || std::count_if(staged_.begin(), staged_.end(), same) >= kept_of_a_size)) {
     storage = std::move(*at);
@@ -182,10 +189,13 @@ StoragePtr DeviceContext::stage(const void* source, uint64_t bytes) {
     storage = allocate(bytes);
     uint64_t kept = 0;
     for (const StoragePtr& s : staged_) kept += s->bytes();
-    for (; !staged_.empty() && (staged_.size() >= kept_in_all || kept + bytes > kept_bytes); staged_.erase(staged_.begin())) kept -= staged_.front()->bytes();
+    for (; !staged_.empty() && (staged_.size() >= kept_in_all || kept + bytes > kept_bytes);
+         staged_.erase(staged_.begin()))
+      kept -= staged_.front()->bytes();
   }
   const Binding target = storage->binding();
-  if (storage->last_use == Ticket::none) {  // a write to the memory's last owner, or of a batch that nobody used, may still be queued
+  if (storage->last_use ==
+      Ticket::none) {  // a write to the memory's last owner, or of a batch that nobody used, may still be queued
     device_->write(target.buffer, target.offset, source, bytes);
   } else {
     device_->write_beside(target.buffer, target.offset, source, bytes, std::exchange(storage->last_use, Ticket::none));
@@ -234,7 +244,9 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   reads_.reserve(reads_.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
   counters_.bytes_read += bytes;
-  const Ticket ticket = waiting(cache_.get(), id(), [&] { return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes); });
+  const Ticket ticket = waiting(cache_.get(), id(), [&] {
+    return device_->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
+  });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   storage.last_use = ticket;
@@ -258,7 +270,7 @@ bool DeviceContext::lost() const {
 namespace {
 void drain();
 void while_idle(const std::function<void()>& done);
-}
+}  // namespace
 
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
@@ -270,7 +282,8 @@ std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSourc
   for (const KernelSource* source : sources) {
     const uint64_t hash = source->hash();
     hashes.push_back(hash);
-    if (kernels_.contains(hash) || std::find(fresh_hashes.begin(), fresh_hashes.end(), hash) != fresh_hashes.end()) continue;
+    if (kernels_.contains(hash) || std::find(fresh_hashes.begin(), fresh_hashes.end(), hash) != fresh_hashes.end())
+      continue;
     fresh.push_back(source);
     fresh_hashes.push_back(hash);
   }
@@ -281,7 +294,8 @@ std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSourc
     cold = true;
     for (size_t at = 0; at < fresh.size(); at += together) {
       const auto part = std::span<const KernelSource* const>(fresh).subspan(at, std::min(together, fresh.size() - at));
-      const std::vector<KernelId> compiled = part.size() == 1 ? std::vector<KernelId>{device_->compile(*part[0])} : device_->compile_all(part);
+      const std::vector<KernelId> compiled =
+          part.size() == 1 ? std::vector<KernelId>{device_->compile(*part[0])} : device_->compile_all(part);
       for (size_t i = 0; i < part.size(); ++i) kernels_.emplace(fresh_hashes[at + i], compiled[i]);
       counters_.kernels_compiled += compiled.size();
       notice.done(compiled.size());
@@ -334,8 +348,8 @@ std::vector<DeviceContext*> open_contexts() {
   return open;
 }
 
-// Lets everything that was submitted finish (core/device/ending.h); also runs at exit, before the drivers' own handlers, which were registered when they
-// were loaded.
+// Lets everything that was submitted finish (core/device/ending.h); also runs at exit, before the drivers' own
+// handlers, which were registered when they were loaded.
 void drain() {
   for (DeviceContext* context : open_contexts()) {
     try {

@@ -1,8 +1,9 @@
-// DeviceContext: an opened device with everything core keeps beside it: allocator, compiled kernels, and what the rooms above keep.
+// DeviceContext: an opened device with everything core keeps beside it: allocator, compiled kernels, and what the rooms
+// above keep.
 //
 // Purpose: tensors live on a DeviceContext; device("vulkan:0") gives it. Invariants: one context per device id and
-// process (it is kept until exit), so kernels and steps are compiled once. Thread safety: the public functions lock; the
-// Device below is only ever called with the lock held.
+// process (it is kept until exit), so kernels and steps are compiled once. Thread safety: the public functions lock;
+// the Device below is only ever called with the lock held.
 #pragma once
 
 #include <atomic>
@@ -16,10 +17,10 @@
 #include <utility>
 #include <vector>
 
-#include "core/device/allocator.h"
-#include "core/contract/device.h"
-#include "core/device/event.h"
 #include "core/base/error.h"
+#include "core/contract/device.h"
+#include "core/device/allocator.h"
+#include "core/device/event.h"
 #include "core/device/registry.h"
 
 namespace heddle {
@@ -36,9 +37,11 @@ class Storage {
   // The bytes asked for; the binding's size is that, rounded up to 4.
   uint64_t bytes() const { return allocation_.bytes; }
   Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
-  // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the contents. Under the device's lock.
+  // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the
+  // contents. Under the device's lock.
   uint64_t version = 0;
-  // The latest submission that touches it. None: no submission since the host wrote it, and that write may still be queued. Under the device's lock.
+  // The latest submission that touches it. None: no submission since the host wrote it, and that write may still be
+  // queued. Under the device's lock.
   Ticket last_use = Ticket::none;
 
  private:
@@ -49,19 +52,21 @@ using StoragePtr = std::shared_ptr<Storage>;
 
 // What happened on a device since it was opened.
 struct DeviceCounters {
-  uint64_t kernels = 0;            // dispatches submitted
+  uint64_t kernels = 0;  // dispatches submitted
   uint64_t submissions = 0;
   uint64_t kernels_compiled = 0;
-  uint64_t steps_compiled = 0;     // plans made
-  uint64_t step_hits = 0;          // plans found again
+  uint64_t steps_compiled = 0;  // plans made
+  uint64_t step_hits = 0;       // plans found again
   uint64_t recordings = 0;
-  uint64_t region_breaks = 0;      // evaluations because a value was looked at (or too much was pending)
-  uint64_t compiled_replays = 0;   // calls of compiled functions that recorded nothing
-  uint64_t host_evaluations = 0;   // operations that core computed on the host: all on the reference device, none on one with kernels
-  uint64_t bytes_read = 0;         // from the device to the host
+  uint64_t region_breaks = 0;     // evaluations because a value was looked at (or too much was pending)
+  uint64_t compiled_replays = 0;  // calls of compiled functions that recorded nothing
+  uint64_t host_evaluations =
+      0;  // operations that core computed on the host: all on the reference device, none on one with kernels
+  uint64_t bytes_read = 0;  // from the device to the host
 };
 
-// What the rooms above keep for a device (core/run/compiled_graph.h): compiled graphs and their memory. All of it is called under the device's lock.
+// What the rooms above keep for a device (core/run/compiled_graph.h): compiled graphs and their memory. All of it is
+// called under the device's lock.
 class DeviceCache {
  public:
   virtual ~DeviceCache() = default;
@@ -84,16 +89,16 @@ class DeviceContext {
 
   // New storage of at least `bytes` bytes (zero is allowed and gives a minimal one).
   StoragePtr allocate(uint64_t bytes);
-  // Storages that lie side by side, in as few stretches as bindings allow, so that one kernel can reach many of them through one binding
-  // (core/lower/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
+  // Storages that lie side by side, in as few stretches as bindings allow, so that one kernel can reach many of them
+  // through one binding (core/lower/horizontal.h). Each is freed by itself. One that is large gets memory of its own.
   std::vector<StoragePtr> allocate_adjacent(const std::vector<uint64_t>& bytes);
   // The same for the results of one graph, where it costs no memory: else one by one.
   std::vector<StoragePtr> allocate_results(const std::vector<uint64_t>& bytes);
   // Copies whole storages of equal size on the device, in queue order; returns when done.
   void copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& from_to);
   void write(Storage& storage, uint64_t offset, const void* source, uint64_t bytes);
-  // Storage that holds a batch: uploaded while earlier steps run, where the device can (Caps::uploads_beside). The last few of a size are kept and
-  // used in turn, so a loop meets the same addresses again. bytes > 0.
+  // Storage that holds a batch: uploaded while earlier steps run, where the device can (Caps::uploads_beside). The last
+  // few of a size are kept and used in turn, so a loop meets the same addresses again. bytes > 0.
   StoragePtr stage(const void* source, uint64_t bytes);
   void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
   // Waits until everything submitted so far has finished.
@@ -161,8 +166,9 @@ class DeviceContext {
 
 // The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.
 DeviceContext& device(std::string_view id);
-// Opens a lost device anew, under the same id; the new context takes the old one's place, also as default device. Tensors of the old context keep
-// throwing DeviceLost. A device that works is returned as it is. Throws DeviceUnavailable where it does not come back.
+// Opens a lost device anew, under the same id; the new context takes the old one's place, also as default device.
+// Tensors of the old context keep throwing DeviceLost. A device that works is returned as it is. Throws
+// DeviceUnavailable where it does not come back.
 DeviceContext& reopen_device(std::string_view id);
 // The device new tensors go to: set_default_device, else HEDDLE_DEVICE, else Registry::best().
 DeviceContext& default_device();

@@ -57,7 +57,7 @@ std::string probe_program() {
 // ---- what an answer depends on ----
 
 std::string stamp(const std::string& path) {
-  struct stat file{};
+  struct stat file {};
   if (::stat(path.c_str(), &file) != 0) return path + " absent\n";
   return fmt::format("{} {} {} {} {}\n", path, file.st_dev, file.st_ino, file.st_size, file.st_mtime);
 }
@@ -85,7 +85,8 @@ std::string identity(const std::string& kind, const std::string& program) {
   const char* vendors = std::getenv("OCL_ICD_VENDORS");
   if (kind == "opencl") text += stamps_of_folder(vendors ? vendors : "/etc/OpenCL/vendors");
   if (kind == "vulkan") {
-    for (const char* folder : {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/share/vulkan/implicit_layer.d"}) text += stamps_of_folder(folder);
+    for (const char* folder : {"/usr/share/vulkan/icd.d", "/etc/vulkan/icd.d", "/usr/share/vulkan/implicit_layer.d"})
+      text += stamps_of_folder(folder);
     for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
       if (const char* file = std::getenv(variable)) text += stamp(file);
     }
@@ -93,7 +94,8 @@ std::string identity(const std::string& kind, const std::string& program) {
   std::vector<std::string> variables;
   for (char** entry = environ; *entry; ++entry) {
     const std::string_view variable = *entry;
-    for (const char* prefix : {"OCL_", "OPENCL_", "POCL_", "VK_", "CUDA_VISIBLE", "NVIDIA_", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
+    for (const char* prefix :
+         {"OCL_", "OPENCL_", "POCL_", "VK_", "CUDA_VISIBLE", "NVIDIA_", "LD_LIBRARY_PATH", "LD_PRELOAD"}) {
       if (variable.starts_with(prefix) && !variable.starts_with("POCL_CACHE_DIR")) variables.emplace_back(variable);
     }
   }
@@ -101,7 +103,8 @@ std::string identity(const std::string& kind, const std::string& program) {
   for (const std::string& variable : variables) text += variable + "\n";
   utsname system{};
   ::uname(&system);
-  return text + fmt::format("{} {}\n", system.release, ::getuid()) + stamp("/") + (::access("/sys/devices/system/cpu", F_OK) == 0 ? "/sys" : "no /sys");
+  return text + fmt::format("{} {}\n", system.release, ::getuid()) + stamp("/") +
+         (::access("/sys/devices/system/cpu", F_OK) == 0 ? "/sys" : "no /sys");
 }
 
 // ---- the child ----
@@ -115,7 +118,8 @@ Child start(const std::string& program, const std::string& kind) {
   Child child;
   std::array<int, 2> made{}, ends{};
   if (::pipe2(made.data(), O_CLOEXEC) != 0) return child;
-  for (size_t i = 0; i < 2; ++i) {  // not the numbers of standard streams, where this process has none: the child gets those
+  for (size_t i = 0; i < 2;
+       ++i) {  // not the numbers of standard streams, where this process has none: the child gets those
     ends[i] = ::fcntl(made[i], F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
     ::close(made[i]);
   }
@@ -136,8 +140,10 @@ Child start(const std::string& program, const std::string& kind) {
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   ::close(ends[1]);
-  if (child.pid > 0) child.output = ends[0];
-  else ::close(ends[0]);
+  if (child.pid > 0)
+    child.output = ends[0];
+  else
+    ::close(ends[0]);
   return child;
 }
 
@@ -152,8 +158,10 @@ bool read_output(const Child& child, double seconds, std::string& text) {
     if (::poll(&waiting, 1, static_cast<int>(std::min(left, 1.0) * 1000) + 1) <= 0) continue;
     std::array<char, 4096> chunk;
     const ssize_t n = ::read(child.output, chunk.data(), chunk.size());
-    if (n > 0) text.append(chunk.data(), static_cast<size_t>(n));
-    else if (n == 0 || errno != EINTR) return true;
+    if (n > 0)
+      text.append(chunk.data(), static_cast<size_t>(n));
+    else if (n == 0 || errno != EINTR)
+      return true;
     if (text.find(alive) != std::string::npos) return true;
   }
 }
@@ -182,7 +190,8 @@ std::string ask(const std::string& kind) {
   std::string text;
   const bool ended = read_output(child, seconds, text);
   const bool lives = text.find(alive) != std::string::npos;
-  if (!ended || lives) ::kill(-child.pid, SIGKILL);  // alive: what a driver does while its process ends is of no interest here
+  if (!ended || lives)
+    ::kill(-child.pid, SIGKILL);  // alive: what a driver does while its process ends is of no interest here
   ::close(child.output);
   int status = 0;
   pid_t reaped = 0;
@@ -194,7 +203,9 @@ std::string ask(const std::string& kind) {
   }
   const std::string said = last_line(text);
   const std::string quoted = said.empty() ? "" : fmt::format(": \"{}\"", said);
-  if (!ended) return fmt::format("the driver did not answer within {:g} s{} (HEDDLE_PROBE_SECONDS sets the limit)", seconds, quoted);
+  if (!ended)
+    return fmt::format("the driver did not answer within {:g} s{} (HEDDLE_PROBE_SECONDS sets the limit)", seconds,
+                       quoted);
   return fmt::format("the driver {}{}", reaped == child.pid ? how_it_ended(status) : "died", quoted);
 }
 

@@ -13,7 +13,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto longest = std::chrono::seconds(2);           // that a thread is held back
+constexpr auto longest = std::chrono::seconds(2);          // that a thread is held back
 constexpr auto patience = std::chrono::milliseconds(300);  // with threads that are on their way to a device
 
 std::atomic<bool> wanted{false}, begun{false};
@@ -31,7 +31,8 @@ void hold_others_back(void (*idle)(const std::function<void()>&)) {
     begun = true;
   });
   // Until all are held back: what else they do would use objects that are destroyed next.
-  for (const auto start = Clock::now(); resting < registered && Clock::now() - start < patience;) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  for (const auto start = Clock::now(); resting < registered && Clock::now() - start < patience;)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 struct Registered {
@@ -54,12 +55,14 @@ void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& d
 }
 
 void give_way() {
-  if (wanted.load(std::memory_order_relaxed) && !is_main_thread()) std::this_thread::sleep_for(std::chrono::milliseconds(2));
+  if (wanted.load(std::memory_order_relaxed) && !is_main_thread())
+    std::this_thread::sleep_for(std::chrono::milliseconds(2));
 }
 
 bool held_back() {
   if (!begun.load(std::memory_order_acquire)) return false;
-  const bool held = !is_main_thread() && Clock::now().time_since_epoch().count() - begun_at < Clock::duration(longest).count();
+  const bool held =
+      !is_main_thread() && Clock::now().time_since_epoch().count() - begun_at < Clock::duration(longest).count();
   if (!held && at_rest) {
     at_rest = false;
     --resting;

@@ -1,10 +1,11 @@
 // The end of a process whose threads still use devices.
 //
-// Purpose: drivers crash when their threads, or a program's calls into them, work on while the objects of static storage are destroyed. So what was submitted
-// is waited for, and threads that go on are held back when they next enter a device.
-// Method: a driver's compiler makes objects (function-local ones of LLVM) while a submitted kernel is compiled behind the queue; they are destroyed before the
-// handlers that std::atexit got earlier. Objects of a thread, the main one included, are destroyed before all of that: the work is done there.
-// Invariants: a thread is held back for two seconds at most, so that a static object may join it. Thread safety: any thread.
+// Purpose: drivers crash when their threads, or a program's calls into them, work on while the objects of static
+// storage are destroyed. So what was submitted is waited for, and threads that go on are held back when they next enter
+// a device. Method: a driver's compiler makes objects (function-local ones of LLVM) while a submitted kernel is
+// compiled behind the queue; they are destroyed before the handlers that std::atexit got earlier. Objects of a thread,
+// the main one included, are destroyed before all of that: the work is done there. Invariants: a thread is held back
+// for two seconds at most, so that a static object may join it. Thread safety: any thread.
 #pragma once
 
 #include <functional>
@@ -13,13 +14,14 @@
 
 namespace heddle::ending {
 
-// From now on `wait` is called at the end of this thread. In the main thread the others are held back as well: `idle(done)` is to call done() while no thread
-// is inside a device.
+// From now on `wait` is called at the end of this thread. In the main thread the others are held back as well:
+// `idle(done)` is to call done() while no thread is inside a device.
 void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& done));
 
 // Lets the main thread have the lock when the process ends: mutexes are not fair.
 void give_way();
-// Whether this thread is to leave the device it just entered, and to try again a little later (after which this was asked once more).
+// Whether this thread is to leave the device it just entered, and to try again a little later (after which this was
+// asked once more).
 bool held_back();
 void rest();
 

@@ -23,7 +23,8 @@ void Event::wait() const {
   auto pause = std::chrono::microseconds(5);
   while (!done()) {
     const auto waited = Clock::now() - start;
-    if (limit > 0 && std::chrono::duration<double>(waited).count() > limit) return device_->lock().device.wait(ticket_, nullptr);  // decides by progress
+    if (limit > 0 && std::chrono::duration<double>(waited).count() > limit)
+      return device_->lock().device.wait(ticket_, nullptr);  // decides by progress
     if (waited < spinning) {
       std::this_thread::yield();
       continue;

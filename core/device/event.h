@@ -1,8 +1,8 @@
 // Event: a point in a device's queue that the host can ask about.
 //
-// Purpose: DeviceContext::event() marks everything submitted so far; the host goes on and looks, or waits, later. Invariants: an event that was
-// found done stays done; a default-constructed event is done. Thread safety: an Event may be copied and used by any thread; waiting does not hold the
-// device, so other threads record and submit meanwhile.
+// Purpose: DeviceContext::event() marks everything submitted so far; the host goes on and looks, or waits, later.
+// Invariants: an event that was found done stays done; a default-constructed event is done. Thread safety: an Event may
+// be copied and used by any thread; waiting does not hold the device, so other threads record and submit meanwhile.
 #pragma once
 
 #include "core/contract/device.h"

@@ -1,7 +1,7 @@
 // What a device with a queue of its own keeps of its submissions: tickets, order, times, and waiting with a limit.
 //
-// Purpose: the OpenCL and CUDA backends differ in what an event is, not in how they count. Invariants: tickets grow by one from 1; entries leave in order.
-// Thread safety: none; used by one device.
+// Purpose: the OpenCL and CUDA backends differ in what an event is, not in how they count. Invariants: tickets grow by
+// one from 1; entries leave in order. Thread safety: none; used by one device.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,15 @@ namespace heddle {
 [[noreturn]] void throw_unknown_ticket(const char* place, const std::string& device, Ticket ticket);
 [[noreturn]] void throw_freed_buffer(const std::string& device, BufferId buffer);
 
-// Looks from time to time whether done(); false when running() has not changed for `limit` seconds: whatever finishes meanwhile is progress.
+// Looks from time to time whether done(); false when running() has not changed for `limit` seconds: whatever finishes
+// meanwhile is progress.
 template <class Done, class Running>
 bool wait_with_limit(double limit, const Done& done, const Running& running) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point progress = Clock::now();
   size_t before = running();
-  for (auto pause = std::chrono::microseconds(1); !done(); pause = std::min(2 * pause, std::chrono::microseconds(500))) {
+  for (auto pause = std::chrono::microseconds(1); !done();
+       pause = std::min(2 * pause, std::chrono::microseconds(500))) {
     if (const size_t now = running(); now != before) {
       before = now;
       progress = Clock::now();
@@ -37,8 +39,9 @@ bool wait_with_limit(double limit, const Done& done, const Running& running) {
   return true;
 }
 
-// Entry has fields `ticket` and `done`, an event. Of its owner the list asks: finished(event), let_go(entry) of one that has finished, block(event) until it has,
-// and give_up(seconds), which throws, when nothing has finished for that long.
+// Entry has fields `ticket` and `done`, an event. Of its owner the list asks: finished(event), let_go(entry) of one
+// that has finished, block(event) until it has, and give_up(seconds), which throws, when nothing has finished for that
+// long.
 template <class Owner, class Entry>
 class InFlightList {
  public:
@@ -52,7 +55,8 @@ class InFlightList {
   const std::deque<Entry>& entries() const { return entries_; }
   // Null when it has been let go.
   const Entry* find(Ticket ticket) const {
-    const auto at = std::find_if(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.ticket == static_cast<uint64_t>(ticket); });
+    const auto at = std::find_if(entries_.begin(), entries_.end(),
+                                 [&](const Entry& e) { return e.ticket == static_cast<uint64_t>(ticket); });
     return at == entries_.end() ? nullptr : &*at;
   }
 
@@ -67,7 +71,9 @@ class InFlightList {
 
   bool done(Ticket ticket, const char* place, const std::string& device) {
     check_known(ticket, place, device);
-    while (!entries_.empty() && entries_.front().ticket <= static_cast<uint64_t>(ticket) && owner_.finished(entries_.front().done)) let_go(entries_.front().ticket);
+    while (!entries_.empty() && entries_.front().ticket <= static_cast<uint64_t>(ticket) &&
+           owner_.finished(entries_.front().done))
+      let_go(entries_.front().ticket);
     return entries_.empty() || entries_.front().ticket > static_cast<uint64_t>(ticket);
   }
 
@@ -86,8 +92,13 @@ class InFlightList {
   template <class Event>
   void wait_for(Event event) {
     if (limit_ <= 0) return owner_.block(event);
-    const auto running = [this] { return static_cast<size_t>(std::count_if(entries_.begin(), entries_.end(), [this](const Entry& e) { return !owner_.finished(e.done); })); };
-    if (!wait_with_limit(limit_, [&] { return owner_.finished(event); }, running)) owner_.give_up(limit_);
+    const auto running = [this] {
+      return static_cast<size_t>(
+          std::count_if(entries_.begin(), entries_.end(), [this](const Entry& e) { return !owner_.finished(e.done); }));
+    };
+    if (!wait_with_limit(
+            limit_, [&] { return owner_.finished(event); }, running))
+      owner_.give_up(limit_);
   }
   bool limited() const { return limit_ > 0; }
 
@@ -98,7 +109,8 @@ class InFlightList {
     if (times_.size() > most) times_.pop_front();
   }
   std::vector<CommandTime> times(Ticket ticket) const {
-    const auto found = std::find_if(times_.begin(), times_.end(), [&](const auto& entry) { return entry.first == static_cast<uint64_t>(ticket); });
+    const auto found = std::find_if(times_.begin(), times_.end(),
+                                    [&](const auto& entry) { return entry.first == static_cast<uint64_t>(ticket); });
     return found == times_.end() ? std::vector<CommandTime>() : found->second;
   }
 
@@ -137,7 +149,8 @@ HandleLookup lookup_in(const Buffers& buffers, const Kernels& kernels) {
           }};
 }
 
-// Recordings hold plain addresses: after a free(), one that used the buffer must not run again. `frees`: number of buffers freed so far.
+// Recordings hold plain addresses: after a free(), one that used the buffer must not run again. `frees`: number of
+// buffers freed so far.
 template <class Recording, class Buffers>
 void check_recorded_buffers(Recording& recording, const Buffers& buffers, uint64_t frees, const std::string& device) {
   if (recording.checked_at == frees) return;

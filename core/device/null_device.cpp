@@ -14,7 +14,9 @@ namespace heddle {
 namespace {
 
 template <class Id>
-uint64_t raw(Id id) { return static_cast<uint64_t>(id); }
+uint64_t raw(Id id) {
+  return static_cast<uint64_t>(id);
+}
 
 class NullBackend final : public Backend {
  public:
@@ -104,7 +106,8 @@ const NullDevice::Kernel& NullDevice::live(KernelId id) const {
 
 const NullDevice::Recording& NullDevice::live(RecordingId id, const char* place) const {
   auto found = recordings_.find(raw(id));
-  if (found == recordings_.end()) throw DeviceError(fmt::format("[{}] the recording handle {} is not alive", place, raw(id)));
+  if (found == recordings_.end())
+    throw DeviceError(fmt::format("[{}] the recording handle {} is not alive", place, raw(id)));
   return found->second;
 }
 
@@ -161,7 +164,8 @@ Ticket NullDevice::submit(RecordingId id) {
   live(id, "submit");
   Recording& recording = recordings_.at(raw(id));
   for (BufferId buffer : recording.buffers) live(buffer, "submit");
-  // What was written stays written and handles are never given out twice, so that a recording that ran can run again: nothing new is to be learnt.
+  // What was written stays written and handles are never given out twice, so that a recording that ran can run again:
+  // nothing new is to be learnt.
   if (recording.ran < (check_unwritten ? 2 : 1)) {
     for (size_t i = 0; i < recording.commands.size(); ++i) run(i, recording.commands[i]);
     recording.ran = check_unwritten ? 2 : 1;
@@ -177,8 +181,9 @@ void NullDevice::need(size_t index, const Command& command, const Binding& range
   uint64_t end = range.offset + range.size;
   uint64_t missing = buffers_.at(raw(range.buffer)).written.first_missing(range.offset, end);
   if (missing == end) return;
-  throw DeviceError(fmt::format("[submit] command {} ({}) reads {} [{}, +{}) of buffer {}, but nobody wrote byte {}", index,
-                                describe(command, lookup()), what, range.offset, range.size, raw(range.buffer), missing));
+  throw DeviceError(fmt::format("[submit] command {} ({}) reads {} [{}, +{}) of buffer {}, but nobody wrote byte {}",
+                                index, describe(command, lookup()), what, range.offset, range.size, raw(range.buffer),
+                                missing));
 }
 
 void NullDevice::mark(const Binding& range) {
@@ -195,7 +200,8 @@ void NullDevice::run(size_t index, const Command& command) {
     const auto& dispatch = std::get<Dispatch>(command);
     const std::vector<BufferParam>& declared = live(dispatch.kernel).signature.buffers;
     for (size_t i = 0; i < declared.size(); ++i) {
-      if (declared[i].access != Access::write && !declared[i].scattered) need(index, command, dispatch.bindings[i], "binding '" + declared[i].name + "'");
+      if (declared[i].access != Access::write && !declared[i].scattered)
+        need(index, command, dispatch.bindings[i], "binding '" + declared[i].name + "'");
     }
     for (size_t i = 0; i < declared.size(); ++i) {
       if (declared[i].access != Access::read) mark(dispatch.bindings[i]);
@@ -210,7 +216,9 @@ void NullDevice::wait(Ticket ticket, std::vector<double>* seconds) {
   if (seconds && timed != timed_.end()) seconds->assign(timed->second, 0.0);
 }
 
-const std::vector<Command>& NullDevice::commands(RecordingId recording) const { return live(recording, "commands").commands; }
+const std::vector<Command>& NullDevice::commands(RecordingId recording) const {
+  return live(recording, "commands").commands;
+}
 const KernelSource& NullDevice::source(KernelId kernel) const { return live(kernel).source; }
 const std::string& NullDevice::printed(KernelId kernel) const { return live(kernel).printed; }
 uint64_t NullDevice::buffer_bytes(BufferId buffer) const { return live(buffer, "buffer_bytes").bytes; }

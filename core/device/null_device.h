@@ -1,9 +1,9 @@
 // NullDevice: validates everything that core asks of a device, and runs nothing.
 //
-// Purpose: the planner and the scheduler are tested on it, on a machine without any driver. It prints every kernel (so the
-// dialect is checked), applies the rules of core/device/validate.h, and follows which bytes were ever written, so that a
-// command that reads memory nobody wrote is an error. Reads give zeros.
-// Invariants: handles are never reused. Thread safety: none (see core/contract/device.h).
+// Purpose: the planner and the scheduler are tested on it, on a machine without any driver. It prints every kernel (so
+// the dialect is checked), applies the rules of core/device/validate.h, and follows which bytes were ever written, so
+// that a command that reads memory nobody wrote is an error. Reads give zeros. Invariants: handles are never reused.
+// Thread safety: none (see core/contract/device.h).
 #pragma once
 
 #include <map>
@@ -32,7 +32,8 @@ class NullDevice final : public Device {
  public:
   explicit NullDevice(Caps caps = null_caps());
 
-  // Limits of a small GPU: 8 bindings, 256 lanes, 128 MiB bindings, alignment 256; everything a kernel may use is there.
+  // Limits of a small GPU: 8 bindings, 256 lanes, 128 MiB bindings, alignment 256; everything a kernel may use is
+  // there.
   static Caps null_caps();
 
   const Caps& caps() const override { return caps_; }

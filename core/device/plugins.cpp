@@ -41,7 +41,8 @@ std::string load_one(Registry& registry, const std::string& path) {
   try {
     enter(registry);
   } catch (const std::exception& error) {
-    return fmt::format("{} failed to register: {}", path, error.what());  // stays loaded: it may have left objects behind
+    return fmt::format("{} failed to register: {}", path,
+                       error.what());  // stays loaded: it may have left objects behind
   }
   return {};
 }

@@ -18,9 +18,10 @@ namespace {
 constexpr uint64_t alignment = 256;
 
 [[noreturn]] void no_kernels(const char* call) {
-  throw DeviceError(fmt::format(
-      "[{}] reference:0 has no kernels: it evaluates the op table in double precision on the host; use opencl, vulkan or cuda",
-      call));
+  throw DeviceError(
+      fmt::format("[{}] reference:0 has no kernels: it evaluates the op table in double precision on the host; use "
+                  "opencl, vulkan or cuda",
+                  call));
 }
 
 class ReferenceBackend final : public Backend {

@@ -1,7 +1,8 @@
 // ReferenceDevice: buffers in host memory and no kernels; core evaluates the op table on them in double precision.
 //
-// Purpose: the living definition of every op and the oracle of the tests. Invariants: a buffer's memory does not move while
-// it is alive; compile, record and submit throw, because this device has no kernels. Thread safety: none (see device.h).
+// Purpose: the living definition of every op and the oracle of the tests. Invariants: a buffer's memory does not move
+// while it is alive; compile, record and submit throw, because this device has no kernels. Thread safety: none (see
+// device.h).
 #pragma once
 
 #include <memory>

@@ -21,13 +21,17 @@ constexpr int never_chosen = 1000;
 int preference(const DeviceInfo& info) {
   int backend = info.backend == "cuda" ? 0 : info.backend == "vulkan" ? 1 : info.backend == "opencl" ? 2 : 3;
   switch (info.caps.device_class) {
-    case DeviceClass::discrete_gpu: return backend;
-    case DeviceClass::integrated_gpu: return 10 + backend;
+    case DeviceClass::discrete_gpu:
+      return backend;
+    case DeviceClass::integrated_gpu:
+      return 10 + backend;
     case DeviceClass::cpu:
       if (info.backend == "opencl") return 20;
       return 21 + backend;
-    case DeviceClass::reference: return never_chosen;
-    case DeviceClass::null: return never_chosen + 1;
+    case DeviceClass::reference:
+      return never_chosen;
+    case DeviceClass::null:
+      return never_chosen + 1;
   }
   return never_chosen;
 }
@@ -134,7 +138,8 @@ std::unique_ptr<Device> Registry::open(std::string_view id, DeviceInfo* info) {
   Backend* backend = well_formed ? state_->find(backend_name) : nullptr;
   if (!backend) {
     for (const DeviceInfo& failed : state_->failures) {
-      if (well_formed && failed.id == backend_name) throw DeviceUnavailable(fmt::format("[device] {}: {}", id, failed.reason));
+      if (well_formed && failed.id == backend_name)
+        throw DeviceUnavailable(fmt::format("[device] {}: {}", id, failed.reason));
     }
     throw DeviceUnavailable(fmt::format("[device] '{}' is no known device; there are {}", id, known_ids(devices())));
   }
@@ -143,7 +148,8 @@ std::unique_ptr<Device> Registry::open(std::string_view id, DeviceInfo* info) {
     throw DeviceUnavailable(fmt::format("[device] '{}' does not exist; there are {}", id, known_ids(devices())));
   }
   const DeviceInfo& found = own[static_cast<size_t>(index)];
-  if (!found.available) throw DeviceUnavailable(fmt::format("[device] {} is not available: {}", found.id, found.reason));
+  if (!found.available)
+    throw DeviceUnavailable(fmt::format("[device] {} is not available: {}", found.id, found.reason));
   std::unique_ptr<Device> device = backend->open(index);
   if (info) *info = found;
   return device;
@@ -153,8 +159,8 @@ std::string Registry::best() {
   if (const char* asked = std::getenv("HEDDLE_DEVICE"); asked && *asked) return asked;
   std::vector<DeviceInfo> all = devices();
   if (!all.empty() && all.front().available && preference(all.front()) < never_chosen) return all.front().id;
-  throw DeviceUnavailable(fmt::format("[device] no device can run kernels (reference and null are used only when named): {}",
-                                      known_ids(all)));
+  throw DeviceUnavailable(fmt::format(
+      "[device] no device can run kernels (reference and null are used only when named): {}", known_ids(all)));
 }
 
 }  // namespace heddle

@@ -29,13 +29,15 @@ void check_names(const KernelSource& source) {
       throw DeviceError(fmt::format("[compile] kernel {}: the name '{}' is declared twice", source.name, name));
     }
   };
-  if (!is_identifier(source.name)) throw DeviceError(fmt::format("[compile] kernel name '{}' is no identifier", source.name));
+  if (!is_identifier(source.name))
+    throw DeviceError(fmt::format("[compile] kernel name '{}' is no identifier", source.name));
   for (const auto& b : source.buffers) take(b.name, "buffer");
   for (const auto& c : source.constants) take(c.name, "constant");
   for (const auto& s : source.shared) take(s.name, "shared array");
 }
 
-[[noreturn]] void limit(const std::string& place, const char* what, uint64_t asked, const char* name, uint64_t allowed) {
+[[noreturn]] void limit(const std::string& place, const char* what, uint64_t asked, const char* name,
+                        uint64_t allowed) {
   throw LimitError(fmt::format("{}: {} {} is over the device's {} = {}", place, what, asked, name, allowed));
 }
 
@@ -43,7 +45,9 @@ void check_names(const KernelSource& source) {
 class CommandCheck {
  public:
   CommandCheck(size_t index, const Command& command, const Caps& caps, const HandleLookup& lookup)
-      : caps_(caps), lookup_(lookup), place_(fmt::format("[record] command {} ({})", index, describe(command, lookup))) {}
+      : caps_(caps),
+        lookup_(lookup),
+        place_(fmt::format("[record] command {} ({})", index, describe(command, lookup))) {}
 
   void operator()(const Dispatch& d) const {
     const KernelSignature* kernel = lookup_.kernel(d.kernel);
@@ -136,7 +140,8 @@ void check_kernel(const KernelSource& source, const Caps& caps) {
   check_names(source);
   std::string place = "[compile] kernel " + source.name;
   if (source.constants.size() > KernelSource::max_constants) {
-    limit(place, "number of constants", source.constants.size(), "limit of 128 bytes, in constants,", KernelSource::max_constants);
+    limit(place, "number of constants", source.constants.size(), "limit of 128 bytes, in constants,",
+          KernelSource::max_constants);
   }
   if (source.buffers.size() > caps.max_bindings) {
     limit(place, "number of buffers", source.buffers.size(), "max_bindings", caps.max_bindings);
@@ -164,13 +169,15 @@ void check_commands(std::span<const Command> commands, const Caps& caps, const H
 void check_access(const char* place, const uint64_t* buffer_bytes, uint64_t offset, uint64_t bytes) {
   if (!buffer_bytes) throw DeviceError(fmt::format("[{}] the buffer handle is not alive", place));
   if (offset > *buffer_bytes || bytes > *buffer_bytes - offset) {
-    throw DeviceError(fmt::format("[{}] bytes [{}, +{}) do not fit the buffer of {} bytes", place, offset, bytes, *buffer_bytes));
+    throw DeviceError(
+        fmt::format("[{}] bytes [{}, +{}) do not fit the buffer of {} bytes", place, offset, bytes, *buffer_bytes));
   }
 }
 
 void check_allocation(uint64_t bytes, const Caps& caps) {
   if (bytes == 0) throw DeviceError("[alloc] a buffer must have at least one byte");
-  if (bytes > caps.max_allocation_bytes) limit("[alloc]", "size", bytes, "max_allocation_bytes", caps.max_allocation_bytes);
+  if (bytes > caps.max_allocation_bytes)
+    limit("[alloc]", "size", bytes, "max_allocation_bytes", caps.max_allocation_bytes);
 }
 
 bool overlaps(const Binding& a, const Binding& b) {

@@ -1,9 +1,9 @@
 // Checks that every device makes of what it is given, in one place, so that all backends refuse the same mistakes with
 // the same words.
 //
-// Purpose: compile() calls check_kernel, record() calls check_commands, write() and read() call check_access. None of this
-// is on the path of submit(). Errors are LimitError (a limit of Caps, named) or DeviceError (a broken rule of device.h).
-// Thread safety: pure functions.
+// Purpose: compile() calls check_kernel, record() calls check_commands, write() and read() call check_access. None of
+// this is on the path of submit(). Errors are LimitError (a limit of Caps, named) or DeviceError (a broken rule of
+// device.h). Thread safety: pure functions.
 #pragma once
 
 #include <array>

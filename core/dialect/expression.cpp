@@ -47,7 +47,8 @@ class Evaluator {
 
   // One level of parentheses; those of a call too.
   void enter() {
-    if (++depth_ > max_parse_depth) fail(fmt::format("too many parentheses: more than {} within each other", max_parse_depth));
+    if (++depth_ > max_parse_depth)
+      fail(fmt::format("too many parentheses: more than {} within each other", max_parse_depth));
   }
 
   int64_t disjunction() {

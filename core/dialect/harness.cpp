@@ -205,14 +205,17 @@ KernelOutcome run_kernel(Device& device, const KernelSource& source, const Kerne
   return outcome;
 }
 
-void check_bounds(const KernelFile& file, const Bindings& tunables, const Bindings& constants, const KernelArrays& arrays) {
+void check_bounds(const KernelFile& file, const Bindings& tunables, const Bindings& constants,
+                  const KernelArrays& arrays) {
   for (const KernelBuffer& buffer : file.buffers) {
     const auto array = arrays.find(buffer.name);
     if (array == arrays.end()) continue;
     const auto [first, end] = file.bounds(buffer.name, tunables, constants);
     if (first >= 0 && end <= static_cast<int64_t>(array->second.size())) continue;
-    throw ValueError(fmt::format("[kernel {}] these constants reach elements {} to {} of {}, which has {}; give it more elements, or check sizes, offset and strides",
-                                 file.name, first, end > 0 ? end - 1 : end, buffer.name, array->second.size()));
+    throw ValueError(
+        fmt::format("[kernel {}] these constants reach elements {} to {} of {}, which has {}; give it more elements, "
+                    "or check sizes, offset and strides",
+                    file.name, first, end > 0 ? end - 1 : end, buffer.name, array->second.size()));
   }
 }
 

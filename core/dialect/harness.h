@@ -49,8 +49,8 @@ struct KernelOutcome {
   std::array<uint32_t, 3> groups{};
 };
 
-// Throws ValueError or DTypeError when arrays or constants do not fit the declaration (with a file: its `bounds` as well), CompileError from the device,
-// and DeviceError "[kernel NAME] wrote 3 bytes behind the end of 'dst'".
+// Throws ValueError or DTypeError when arrays or constants do not fit the declaration (with a file: its `bounds` as
+// well), CompileError from the device, and DeviceError "[kernel NAME] wrote 3 bytes behind the end of 'dst'".
 KernelOutcome run_kernel(Device& device, const KernelSource& source, const KernelRun& run);
 KernelOutcome run_kernel(Device& device, const KernelFile& file, const KernelFile::Options& options,
                          const KernelRun& run);

@@ -77,7 +77,8 @@ KernelFile::Part KernelFile::builtin_part(std::string_view name) {
     if (file.name == name) return {fmt::format("shaders/{}", name), std::string(file.text)};
     known.push_back(file.name);
   }
-  throw ValueError(fmt::format("no part '{}'{}; built in: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
+  throw ValueError(
+      fmt::format("no part '{}'{}; built in: {}", name, did_you_mean(name, known), fmt::join(known, ", ")));
 }
 
 KernelFile KernelFile::load(const std::string& path) {
@@ -152,12 +153,15 @@ std::string KernelFile::refusal(const Bindings& overrides) const {
 
 bool KernelFile::matters(std::string_view tunable, const Bindings& overrides) const {
   const Bindings values = tunable_values(overrides);
-  const auto mentions = [&](const Expression& e) { return taken(e.when, e.when_where, values) && has_word(e.text, tunable); };
-  const auto any = [&](const std::vector<Sizes>& all) {
-    return std::any_of(all.begin(), all.end(), [&](const Sizes& sizes) { return std::any_of(sizes.begin(), sizes.end(), mentions); });
+  const auto mentions = [&](const Expression& e) {
+    return taken(e.when, e.when_where, values) && has_word(e.text, tunable);
   };
-  return has_word(text_of(body, values), tunable) || has_word(text_of(helpers, values), tunable) || any(group_) || any(grid_) ||
-         std::any_of(values_.begin(), values_.end(), [&](const auto& v) { return mentions(v.second); }) ||
+  const auto any = [&](const std::vector<Sizes>& all) {
+    return std::any_of(all.begin(), all.end(),
+                       [&](const Sizes& sizes) { return std::any_of(sizes.begin(), sizes.end(), mentions); });
+  };
+  return has_word(text_of(body, values), tunable) || has_word(text_of(helpers, values), tunable) || any(group_) ||
+         any(grid_) || std::any_of(values_.begin(), values_.end(), [&](const auto& v) { return mentions(v.second); }) ||
          std::any_of(shared_.begin(), shared_.end(), [&](const SharedDecl& s) { return mentions(s.count); });
 }
 
@@ -254,7 +258,8 @@ KernelSource KernelFile::instantiate(const Options& options) const {
   return source;
 }
 
-std::array<int64_t, 2> KernelFile::bounds(std::string_view buffer, const Bindings& overrides, const Bindings& constant_values) const {
+std::array<int64_t, 2> KernelFile::bounds(std::string_view buffer, const Bindings& overrides,
+                                          const Bindings& constant_values) const {
   const auto found = bounds_.find(buffer);
   if (found == bounds_.end()) return {0, 0};
   Bindings values = tunable_values(overrides);

@@ -4,7 +4,8 @@
 // dtypes, tunables and hooks. The built-in files are embedded in the library; a path on disk works as well. Syntax of
 // the header: shaders/README.md. A file may include parts (#include "matmul_tiles.hki"), which have lines of their own
 // in messages and may open with a header of their own. Errors are UserError with file and line:
-// "shaders/matmul.hk:14: unknown directive 'tunable'". Invariants: a parsed file is immutable. Thread safety: const functions may be called from any thread.
+// "shaders/matmul.hk:14: unknown directive 'tunable'". Invariants: a parsed file is immutable. Thread safety: const
+// functions may be called from any thread.
 #pragma once
 
 #include <array>
@@ -92,7 +93,8 @@ class KernelFile {
   // The launch rule: groups per dimension for these tunables and constant values.
   std::array<uint32_t, 3> groups(const Bindings& tunables, const Bindings& constants) const;
 
-  // Which elements of `buffer` a launch with these constants touches, as its `bounds` line says: [first, end). [0, 0) without such a line.
+  // Which elements of `buffer` a launch with these constants touches, as its `bounds` line says: [first, end). [0, 0)
+  // without such a line.
   std::array<int64_t, 2> bounds(std::string_view buffer, const Bindings& tunables, const Bindings& constants) const;
 
   // Why instantiate() would refuse these tunables; empty when it takes them.
@@ -107,7 +109,7 @@ class KernelFile {
   friend class KernelFileParser;
   struct Expression {
     std::string text;
-    std::string where;  // "shaders/matmul.hk:14"
+    std::string where;             // "shaders/matmul.hk:14"
     std::string when, when_where;  // the condition under which its part is taken, and its place
   };
   using Sizes = std::array<Expression, 3>;
@@ -134,8 +136,8 @@ class KernelFile {
   std::map<std::string, std::vector<DType>, std::less<>> type_choices_;
   std::vector<SharedDecl> shared_;
   std::vector<std::pair<std::string, Expression>> values_;
-  std::vector<Sizes> group_, grid_;  // the last one whose part is taken counts
-  std::vector<bool> linear_grid_;    // of each of grid_
+  std::vector<Sizes> group_, grid_;                   // the last one whose part is taken counts
+  std::vector<bool> linear_grid_;                     // of each of grid_
   std::map<std::string, Sizes, std::less<>> bounds_;  // by buffer: first, end
   std::vector<Requirement> requires_;
 };

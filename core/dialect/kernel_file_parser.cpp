@@ -70,7 +70,8 @@ class KernelFileParser {
   }
 
   KernelFile run() {
-    if (text_.size() > max_kernel_file_bytes) fail(fmt::format("the file has {} bytes; at most {} are read", text_.size(), max_kernel_file_bytes));
+    if (text_.size() > max_kernel_file_bytes)
+      fail(fmt::format("the file has {} bytes; at most {} are read", text_.size(), max_kernel_file_bytes));
     find_header();
     read_header();
     read_code();
@@ -158,10 +159,11 @@ class KernelFileParser {
     } else if (kind == "require") {
       read_requirement(rest);
     } else {
-      fail(fmt::format(
-          "unknown directive '{}' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
-          "bounds, require)",
-          kind));
+      fail(
+          fmt::format("unknown directive '{}' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, "
+                      "group, grid, "
+                      "bounds, require)",
+                      kind));
     }
   }
 
@@ -286,7 +288,9 @@ class KernelFileParser {
     file_.hooks.push_back({std::string(trim(rest.substr(0, close + 1))), std::string(trim(rest.substr(equals + 1)))});
   }
 
-  KernelFile::Expression expression(std::string_view text) const { return {std::string(trim(text)), here(), when_, when_where_}; }
+  KernelFile::Expression expression(std::string_view text) const {
+    return {std::string(trim(text)), here(), when_, when_where_};
+  }
 
   void read_sizes(std::string_view rest, std::vector<KernelFile::Sizes>& all, std::string_view what) {
     KernelFile::Sizes sizes{expression("1"), expression("1"), expression("1")};
@@ -310,7 +314,8 @@ class KernelFileParser {
   void read_bounds(std::string_view rest) {
     const std::string name(word(rest));
     const auto is = [&](const KernelBuffer& b) { return b.name == name; };
-    if (std::none_of(file_.buffers.begin(), file_.buffers.end(), is)) fail(fmt::format("bounds of '{}', which is no buffer above", name));
+    if (std::none_of(file_.buffers.begin(), file_.buffers.end(), is))
+      fail(fmt::format("bounds of '{}', which is no buffer above", name));
     std::vector<KernelFile::Sizes> one;
     if (split_list(rest).size() != 2) fail("bounds are written 'bounds NAME FIRST, END'");
     read_sizes(rest, one, "bounds");
@@ -355,7 +360,8 @@ class KernelFileParser {
     out.back().text += text;
   }
 
-  // Appends `code` to `out`, each line #include "NAME" replaced by the part; `line` is the number of the line before it.
+  // Appends `code` to `out`, each line #include "NAME" replaced by the part; `line` is the number of the line before
+  // it.
   void read_parts(std::string_view code, int line, std::vector<KernelFile::Code>& out) {
     const std::string_view outer = std::exchange(text_, code);
     at_ = 0;
@@ -377,7 +383,8 @@ class KernelFileParser {
   void read_include(std::string_view rest, std::vector<KernelFile::Code>& out) {
     const std::string_view quoted = word(rest);
     const std::string_view when = word(rest);
-    if (quoted.size() < 3 || quoted.front() != '"' || quoted.back() != '"' || (!when.empty() && (when != "when" || rest.empty())))
+    if (quoted.size() < 3 || quoted.front() != '"' || quoted.back() != '"' ||
+        (!when.empty() && (when != "when" || rest.empty())))
       fail("an include is written '#include \"part.hki\"' or '#include \"part.hki\" when CONDITION'");
     KernelFile::Part part;
     try {
@@ -387,9 +394,11 @@ class KernelFileParser {
     }
     if (part.origin == origin_ || std::find(open_.begin(), open_.end(), part.origin) != open_.end())
       fail(fmt::format("{} includes itself", part.origin));
-    if (open_.size() >= static_cast<size_t>(max_parse_depth)) fail(fmt::format("parts include parts more than {} deep", max_parse_depth));
+    if (open_.size() >= static_cast<size_t>(max_parse_depth))
+      fail(fmt::format("parts include parts more than {} deep", max_parse_depth));
     included_ += part.text.size();
-    if (++parts_taken_ > max_kernel_parts || included_ > max_kernel_file_bytes) fail(fmt::format("more than {} parts or {} bytes are included", max_kernel_parts, max_kernel_file_bytes));
+    if (++parts_taken_ > max_kernel_parts || included_ > max_kernel_file_bytes)
+      fail(fmt::format("more than {} parts or {} bytes are included", max_kernel_parts, max_kernel_file_bytes));
     open_.push_back(origin_);
     const auto outer = std::tuple(text_, at_, line_, origin_, when_, when_where_);
     if (!when.empty()) when_where_ = here();
@@ -422,7 +431,8 @@ class KernelFileParser {
     std::map<std::string_view, std::string_view> seen;
     const auto add = [&](std::string_view name, std::string_view what) {
       const auto [found, fresh] = seen.emplace(name, what);
-      if (!fresh) throw UserError(fmt::format("{}: {} '{}' is also {}", file_.origin, what, shortened(name), found->second));
+      if (!fresh)
+        throw UserError(fmt::format("{}: {} '{}' is also {}", file_.origin, what, shortened(name), found->second));
     };
     for (const auto& x : file_.types) add(x, "a type parameter");
     for (const auto& x : file_.buffers) add(x.name, "a buffer");
@@ -440,8 +450,8 @@ class KernelFileParser {
       for (const auto parameter : split_list(signature.substr(open + 1, signature.size() - open - 2))) {
         const auto found = seen.find(parameter);
         if (found == seen.end()) continue;
-        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, shortened(parameter), shortened(signature),
-                                    found->second));
+        throw UserError(fmt::format("{}: parameter '{}' of hook '{}' is also {}", file_.origin, shortened(parameter),
+                                    shortened(signature), found->second));
       }
     }
   }
@@ -449,11 +459,11 @@ class KernelFileParser {
   std::string_view text_;
   size_t at_ = 0;
   int line_ = 0;
-  std::string origin_;               // of the text: the file's own, or a part's
-  std::string when_, when_where_;    // the conditions of the includes that led here, and the line of the last
+  std::string origin_;             // of the text: the file's own, or a part's
+  std::string when_, when_where_;  // the conditions of the includes that led here, and the line of the last
   bool any_code_ = false;
   size_t included_ = 0, parts_taken_ = 0;  // bytes and number of parts
-  std::vector<std::string> open_;    // origins of the files that include it
+  std::vector<std::string> open_;          // origins of the files that include it
   const KernelFile::PartReader& parts_;
   KernelFile file_;
 };

@@ -150,8 +150,10 @@ struct Printer {
       return std::any_of(names.begin(), names.end(), [&](const char* name) { return used.contains(name); });
     };
     const auto require = [&](const char* name) { out += fmt::format("#extension {} : require\n", name); };
-    const bool matrices = any({"MMA"}) && (options.matrix == MatrixApi::glsl_nv || options.matrix == MatrixApi::glsl_khr);
-    if (options.subgroup_shuffle && any({"GROUP_SUM", "GROUP_MAX", "GROUP_MIN", "SHUFFLE_XOR"})) require("GL_KHR_shader_subgroup_shuffle");
+    const bool matrices =
+        any({"MMA"}) && (options.matrix == MatrixApi::glsl_nv || options.matrix == MatrixApi::glsl_khr);
+    if (options.subgroup_shuffle && any({"GROUP_SUM", "GROUP_MAX", "GROUP_MIN", "SHUFFLE_XOR"}))
+      require("GL_KHR_shader_subgroup_shuffle");
     if (matrices || any({"SUBGROUP_ID", "SUBGROUP_LANE"})) require("GL_KHR_shader_subgroup_basic");
     if (options.int8_dot && any({"DOT4"})) require("GL_EXT_spirv_intrinsics");
     if (matrices) {
@@ -183,7 +185,8 @@ struct Printer {
     if (options.matrix == MatrixApi::glsl_khr) out += "#define HK_MATRIX_KHR 1\n";
     if (options.matrix == MatrixApi::glsl_nv) out += "#define HK_MATRIX_NV 1\n";
     if (options.f16_arithmetic) out += "#define HK_HAS_F16_ARITHMETIC 1\n";
-    if (options.texel_loads) out += fmt::format("#define HK_FETCH(b, i) {}(b, int(i))\n", options.texel_images ? "imageLoad" : "texelFetch");
+    if (options.texel_loads)
+      out += fmt::format("#define HK_FETCH(b, i) {}(b, int(i))\n", options.texel_images ? "imageLoad" : "texelFetch");
     out += fmt::format("#define HK_VW {}\n", value_of(s, "VW", "1"));
     out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
                        s.group[2]);
@@ -213,20 +216,25 @@ struct Printer {
     // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.
     if (quads_ && !options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4) {
       aliased = true;
-      out += fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+      out +=
+          fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n",
+                      i, i, b.name);
       out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, per_quad);
     }
     if (stores_quads_ && b.access != Access::read && quad_storable(b.dtype)) {
       aliased = true;
-      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i, b.name);
+      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i,
+                         b.name);
     }
     out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
-                       b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype), b.name);
+                       b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype),
+                       b.name);
   }
 
   void texels(size_t binding, std::string_view format, std::string_view prefix, std::string_view name) {
     if (options.texel_images) {
-      out += fmt::format("layout(set = 0, binding = {}, {}) uniform readonly {}imageBuffer hk_{};\n", binding, format, prefix, name);
+      out += fmt::format("layout(set = 0, binding = {}, {}) uniform readonly {}imageBuffer hk_{};\n", binding, format,
+                         prefix, name);
     } else {
       out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", binding, prefix, name);
     }
@@ -234,15 +242,22 @@ struct Printer {
 
   static std::string_view texel_format(DType t) {
     switch (t) {
-      case DType::f32: return "r32f";
-      case DType::i32: return "r32i";
+      case DType::f32:
+        return "r32f";
+      case DType::i32:
+        return "r32i";
       case DType::f16:
-      case DType::bf16: return "r16ui";
-      case DType::i8: return "r8i";
-      default: return "r8ui";
+      case DType::bf16:
+        return "r16ui";
+      case DType::i8:
+        return "r8i";
+      default:
+        return "r8ui";
     }
   }
-  static std::string_view texel_prefix(DType t) { return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u"; }
+  static std::string_view texel_prefix(DType t) {
+    return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u";
+  }
 
   void buffers() {
     const std::vector<Descriptor> layout = descriptors(s, options);
@@ -253,7 +268,8 @@ struct Printer {
       if (glsl()) glsl_block(i, layout);
       for (const char* verb : {"LOAD", "VLOAD"}) {
         const char* how = texels ? "TEXEL_" : "";
-        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype), b.name);
+        out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype),
+                           b.name);
         // In OpenCL C the base becomes a pointer that compilers keep in a register; sums of indices they "vectorise"
         // instead.
         const char* form = target == Target::opencl ? "(hk_{} + (base)), i" : "hk_{}, (base) + (i)";
@@ -261,17 +277,25 @@ struct Printer {
                            fmt::format(fmt::runtime(form), b.name));
       }
       const bool c = target == Target::opencl;  // the other targets spell these two with LOAD and STORE
-      if (c) out += fmt::format("#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name, storage_of(b.dtype), b.name);
-      if (glsl() && b.dtype == DType::f32 && vquads_) out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
+      if (c)
+        out += fmt::format(
+            "#define TILE_LOAD_{}(base, stride, a, at, pitch) HK_TILE_{}(hk_{}, base, stride, a, at, pitch)\n", b.name,
+            storage_of(b.dtype), b.name);
+      if (glsl() && b.dtype == DType::f32 && vquads_)
+        out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
       if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
-        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name, storage_of(b.dtype), b.name);
+        out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name,
+                           storage_of(b.dtype), b.name);
       }
       for (const char* verb : {"STORE", "VSTORE"}) {
-        out += fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage_of(b.dtype), b.name);
+        out +=
+            fmt::format("#define {}_{}(i, v) HK_{}_{}(hk_{}, i, v)\n", verb, b.name, verb, storage_of(b.dtype), b.name);
       }
-      if (c) out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage_of(b.dtype), b.name);
+      if (c)
+        out += fmt::format("#define STREAM_{}(i, a, n) HK_STREAM_{}(hk_{}, i, a, n)\n", b.name, storage_of(b.dtype),
+                           b.name);
     }
   }
 
@@ -303,8 +327,8 @@ struct Printer {
     for (const auto& k : s.constants) add(fmt::format("const {} {}", constant_type(k.type), k.name));
     const std::string lanes = fmt::format("{}, {}, {}", s.group[0], s.group[1], s.group[2]);
     if (c) {
-      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n", lanes,
-                         arguments);
+      out += fmt::format("__kernel HK_WIDE __attribute__((reqd_work_group_size({}))) void heddle_kernel({}) {{\n",
+                         lanes, arguments);
       for (const auto& b : s.buffers) {
         const char* constness = b.access == Access::read ? "const " : "";
         out += fmt::format("  {} hk_{} = ({})((__global {}uchar*)hk_base_{} + hk_offset_{});\n", pointer(b), b.name,
@@ -356,15 +380,19 @@ MatrixApi matrix_api(const Caps& caps) {
 
 PrintOptions print_options(const Caps& caps) {
   // A subgroup size of more than 1 says that lanes can exchange values; OpenCL's compilers say it themselves.
-  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps), caps.target == Target::glsl && caps.texel_loads};
+  return {caps.f16_arithmetic, caps.target == Target::glsl && caps.subgroup_size > 1, caps.int8_dot, matrix_api(caps),
+          caps.target == Target::glsl && caps.texel_loads};
 }
 
 std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options) {
   std::vector<Descriptor> all;
   const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));
-  const auto texels = [&](const BufferParam& b) { return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4; };
+  const auto texels = [&](const BufferParam& b) {
+    return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4;
+  };
   for (size_t i = 0; i < source.buffers.size(); ++i) {
-    all.push_back(texels(source.buffers[i]) ? Descriptor{i, Descriptor::Kind::texels, options.texel_images} : Descriptor{i});
+    all.push_back(texels(source.buffers[i]) ? Descriptor{i, Descriptor::Kind::texels, options.texel_images}
+                                            : Descriptor{i});
   }
   for (size_t i = 0; quads && i < source.buffers.size(); ++i) {
     if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads, options.texel_images});

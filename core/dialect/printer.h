@@ -1,8 +1,9 @@
 // Printer: KernelSource -> source text of one target (GLSL, OpenCL C or CUDA C++).
 //
-// Purpose: a backend's compile() calls print() and hands the text to its compiler. The text is: target prelude (shaders/
-// prelude.glsl, prelude.cl, prelude.cu), typed LOAD_/STORE_ macros of the buffers, defines, helpers, the kernel's signature and
-// its body. Invariants: the output is a pure function of (source, target, options). Thread safety: pure.
+// Purpose: a backend's compile() calls print() and hands the text to its compiler. The text is: target prelude
+// (shaders/ prelude.glsl, prelude.cl, prelude.cu), typed LOAD_/STORE_ macros of the buffers, defines, helpers, the
+// kernel's signature and its body. Invariants: the output is a pure function of (source, target, options). Thread
+// safety: pure.
 #pragma once
 
 #include <string>
@@ -15,10 +16,12 @@ namespace heddle {
 
 // How kernels of a target reach matrix units (MMA macros of the dialect); `none`: they are emulated.
 enum class MatrixApi : uint8_t { none, cuda_mma, glsl_nv, glsl_khr };
-// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the extension, "KHR: " or "NV: ".
+// Caps::matrix_units lists shapes, operands and sums, "16x16x16 f16 f32; 16x16x32 i8 i32"; on Vulkan after the
+// extension, "KHR: " or "NV: ".
 MatrixApi matrix_api(const Caps& caps);
 
-// With this define ("1") a kernel's f16 and bf16 elements are ints to it, of their bits: for values that are only moved.
+// With this define ("1") a kernel's f16 and bf16 elements are ints to it, of their bits: for values that are only
+// moved.
 inline constexpr const char* half_bits_define = "HALF_BITS";
 
 // What of Caps changes the text; the defaults suit every device.
@@ -28,12 +31,14 @@ struct PrintOptions {
   bool int8_dot = false;
   MatrixApi matrix = MatrixApi::none;
   bool texel_loads = false;
-  bool texel_images = false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
+  bool texel_images =
+      false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones, by texelFetch
 };
 PrintOptions print_options(const Caps& caps);
 
-// How GLSL sees the memory of a buffer: one entry per binding of set 0, the buffers' own first and in order. With texel_loads a buffer that is only
-// read is a texel buffer of one element a texel; a kernel that loads 16 bytes at a time has a further one of uvec4 texels.
+// How GLSL sees the memory of a buffer: one entry per binding of set 0, the buffers' own first and in order. With
+// texel_loads a buffer that is only read is a texel buffer of one element a texel; a kernel that loads 16 bytes at a
+// time has a further one of uvec4 texels.
 struct Descriptor {
   enum class Kind : uint8_t { storage, texels, quads };
   size_t buffer = 0;  // in KernelSource::buffers
@@ -46,8 +51,9 @@ std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptio
 // Interface the printed text has, which a backend relies on:
 //   GLSL:     set 0, binding i = descriptors(source, options)[i]; push constants: constants[i] at byte 4*i;
 //             local_size from source.group; GLSL 4.50, SPIR-V 1.3 / Vulkan 1.1 environment or newer.
-//   OpenCL C: arguments in order: for each buffer a `__global T*` and a `ulong` byte offset; then each constant (4 bytes each).
-//   CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then each constant (4 bytes).
+//   OpenCL C: arguments in order: for each buffer a `__global T*` and a `ulong` byte offset; then each constant (4
+//   bytes each). CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then
+//   each constant (4 bytes).
 //             Shared arrays of more than static_shared_bytes in all are dynamic: the launch gives shared_bytes(source).
 constexpr uint64_t static_shared_bytes = 49152;  // CUDA
 // Of all shared arrays; each starts at a multiple of 16 bytes.

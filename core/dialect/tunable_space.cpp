@@ -10,32 +10,33 @@
 namespace heddle {
 namespace {
 
-// A kind of generated kernel: name of the body in TuningKey, its tunables, and a rule over them (an expression as in `require`, empty: none).
-// core/tiles/generated_tiles.h says what the values mean.
+// A kind of generated kernel: name of the body in TuningKey, its tunables, and a rule over them (an expression as in
+// `require`, empty: none). core/tiles/generated_tiles.h says what the values mean.
 struct GeneratedSpace {
   std::string_view body;
   std::vector<KernelTunable> tunables;
   std::string_view rule;
 };
 const std::vector<GeneratedSpace>& generated_spaces() {
-  static const std::vector<GeneratedSpace> rows = {{"elementwise",
-                                                    {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
-                                                     {"STREAM", 0, {0, 1}, "results go past the caches"},
-                                                     {"TILE", 0, {0, 1}, "loads along another dimension are turned tile by tile"},
-                                                     {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
-                                                     {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
-                                                     {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
-                                                     {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
-                                                    ""},
-                                                   {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""},
-                                                   {"rows",
-                                                    {{"WIDTH", 64, {1, 16, 32, 64}, "accumulators of a reduction"},
-                                                     {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},
-                                                     {"PREFETCH", 1, {0, 1}, "the next row is fetched while this one is computed"},
-                                                     {"STREAM", 0, {0, 1}, "results go past the caches"},
-                                                     {"LANES", 32, {8, 16, 32, 64, 128, 256}, "lanes of a group"},
-                                                     {"SUBGROUPS", 1, {0, 1}, "lanes exchange values where they can"}},
-                                                    "WIDTH == 1 || WIDTH == 16 || WIDTH == 32 || WIDTH == 64"}};
+  static const std::vector<GeneratedSpace> rows = {
+      {"elementwise",
+       {{"CHUNK", 4096, {1024, 2048, 4096, 8192, 16384, 32768, 65536, 262144}, "elements of a unit of work"},
+        {"STREAM", 0, {0, 1}, "results go past the caches"},
+        {"TILE", 0, {0, 1}, "loads along another dimension are turned tile by tile"},
+        {"TILE_I", 32, {16, 32, 64}, "elements of a tile along the results"},
+        {"TILE_Q", 256, {64, 128, 256, 512, 1024, 2048, 4096}, "elements of a unit along the loads"},
+        {"LANES", 64, {32, 64, 128, 256}, "lanes of a group"},
+        {"PER_LANE", 1, {1, 2, 4, 8, 16}, "elements of a lane"}},
+       ""},
+      {"matmul_parts", {{"PARTS", 1, {1, 2, 3, 4, 8, 16, 32, 64, 128, 256}, "partial products along k"}}, ""},
+      {"rows",
+       {{"WIDTH", 64, {1, 16, 32, 64}, "accumulators of a reduction"},
+        {"BLOCK", 4, {1, 2, 4, 8, 16, 32, 64}, "rows of a unit of work"},
+        {"PREFETCH", 1, {0, 1}, "the next row is fetched while this one is computed"},
+        {"STREAM", 0, {0, 1}, "results go past the caches"},
+        {"LANES", 32, {8, 16, 32, 64, 128, 256}, "lanes of a group"},
+        {"SUBGROUPS", 1, {0, 1}, "lanes exchange values where they can"}},
+       "WIDTH == 1 || WIDTH == 16 || WIDTH == 32 || WIDTH == 64"}};
   return rows;
 }
 
@@ -52,13 +53,17 @@ std::string generated_refusal(std::string_view body, const Bindings& values) {
   for (const KernelTunable& t : row.tunables) all[t.name] = t.value;
   for (const auto& [key, value] : values) {
     const std::string& name = key;  // Clang 14 captures no structured binding
-    const auto t = std::find_if(row.tunables.begin(), row.tunables.end(), [&](const KernelTunable& x) { return x.name == name; });
+    const auto t =
+        std::find_if(row.tunables.begin(), row.tunables.end(), [&](const KernelTunable& x) { return x.name == name; });
     if (t == row.tunables.end()) return fmt::format("no tunable '{}'", name);
     const auto [least, most] = std::minmax_element(t->choices.begin(), t->choices.end());
-    if (value < *least || value > *most) return fmt::format("{} = {} is not within {} and {}", name, value, *least, *most);
+    if (value < *least || value > *most)
+      return fmt::format("{} = {} is not within {} and {}", name, value, *least, *most);
     all[name] = value;
   }
-  return row.rule.empty() || evaluate_expression(row.rule, all, body) != 0 ? "" : fmt::format("the rule {} refuses them", row.rule);
+  return row.rule.empty() || evaluate_expression(row.rule, all, body) != 0
+             ? ""
+             : fmt::format("the rule {} refuses them", row.rule);
 }
 
 bool is_builtin(std::string_view body) {
@@ -66,9 +71,13 @@ bool is_builtin(std::string_view body) {
   return std::find(names.begin(), names.end(), body) != names.end();
 }
 
-std::string file_refusal(std::string_view body, const Bindings& values) { return KernelFile::builtin(body).refusal(values); }
+std::string file_refusal(std::string_view body, const Bindings& values) {
+  return KernelFile::builtin(body).refusal(values);
+}
 
-bool file_matters(std::string_view body, std::string_view tunable, const Bindings& values) { return KernelFile::builtin(body).matters(tunable, values); }
+bool file_matters(std::string_view body, std::string_view tunable, const Bindings& values) {
+  return KernelFile::builtin(body).matters(tunable, values);
+}
 
 bool always_matters(std::string_view, std::string_view, const Bindings&) { return true; }
 
@@ -80,7 +89,8 @@ bool has_tunable_space(std::string_view body) {
 
 TunableSpace tunable_space(std::string_view body) {
   if (const GeneratedSpace* row = find_generated(body)) return {true, row->tunables, generated_refusal, always_matters};
-  if (!has_tunable_space(body)) throw ValueError(fmt::format("[tuning] no tunables in '{}'; known: {}", body, fmt::join(tunable_bodies(), ", ")));
+  if (!has_tunable_space(body))
+    throw ValueError(fmt::format("[tuning] no tunables in '{}'; known: {}", body, fmt::join(tunable_bodies(), ", ")));
   TunableSpace space{false, {}, file_refusal, file_matters};
   for (const KernelTunable& t : KernelFile::builtin(body).tunables) {
     if (!t.fact) space.tunables.push_back(t);

@@ -1,8 +1,9 @@
 // TunableSpace: which tunables a body has, their choices, and which values go together.
 //
-// Purpose: the tuner searches it, and tuned() drops entries of a file that it refuses. Built-in bodies declare theirs in shaders/*.hk (`tune` and
-// `require`; a `fact` states something about the operands and is never searched). Generated kernels have no file: their spaces are rows of
-// generated_spaces() in tunable_space.cpp. Thread safety: pure functions.
+// Purpose: the tuner searches it, and tuned() drops entries of a file that it refuses. Built-in bodies declare theirs
+// in shaders/*.hk (`tune` and `require`; a `fact` states something about the operands and is never searched). Generated
+// kernels have no file: their spaces are rows of generated_spaces() in tunable_space.cpp. Thread safety: pure
+// functions.
 #pragma once
 
 #include <string>
@@ -14,7 +15,8 @@
 namespace heddle {
 
 struct TunableSpace {
-  // Of a generated kernel: values are not compiled in, so anything between the least and the largest choice is taken, and only what the default names matters.
+  // Of a generated kernel: values are not compiled in, so anything between the least and the largest choice is taken,
+  // and only what the default names matters.
   bool generated = false;
   std::vector<KernelTunable> tunables;  // what may be searched
   // Why these values are refused; empty: they go together. Values that are not given have their defaults.

@@ -9,17 +9,23 @@ namespace heddle {
 
 std::string_view dialect_type(DType dtype) {
   switch (arith(dtype)) {
-    case DType::f64: return "F64";
-    case DType::i64: return "I64";
-    case DType::i32: return "int";
-    case DType::boolean: return "bool";
-    default: return "float";
+    case DType::f64:
+      return "F64";
+    case DType::i64:
+      return "I64";
+    case DType::i32:
+      return "int";
+    case DType::boolean:
+      return "bool";
+    default:
+      return "float";
   }
 }
 
 std::string dialect_literal(double value, DType dtype) {
   switch (arith(dtype)) {
-    case DType::boolean: return value != 0 ? "true" : "false";
+    case DType::boolean:
+      return value != 0 ? "true" : "false";
     // The least int has no literal of its own: its digits are those of a larger type.
     case DType::i32: {
       const auto wrapped = static_cast<int32_t>(static_cast<int64_t>(value));  // GLSL refuses digits beyond 32 bits
@@ -29,7 +35,8 @@ std::string dialect_literal(double value, DType dtype) {
       const int64_t whole = static_cast<int64_t>(value);
       return whole == INT64_MIN ? "(I64(-9223372036854775807) - I64(1))" : fmt::format("I64({})", whole);
     }
-    default: break;
+    default:
+      break;
   }
   const bool wide = arith(dtype) == DType::f64;
   if (std::isnan(value)) return wide ? "CAST(F64, NAN)" : "NAN";

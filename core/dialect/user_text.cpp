@@ -15,7 +15,8 @@ namespace {
 
 enum class Word : uint8_t { type, keyword, loop, function, dear, value };
 
-// What of the dialect concerns one element, and a function's cost. Dear: transcendental, in f64 only where Caps::f64_math.
+// What of the dialect concerns one element, and a function's cost. Dear: transcendental, in f64 only where
+// Caps::f64_math.
 struct Entry {
   Word kind;
   int cost = 0;
@@ -24,12 +25,16 @@ const std::map<std::string, Entry, std::less<>>& words() {
   static const std::map<std::string, Entry, std::less<>> table = [] {
     std::map<std::string, Entry, std::less<>> made;
     for (const char* name : {"float", "int", "uint", "bool", "F64", "I64", "T"}) made[name] = {Word::type};
-    for (const char* name : {"if", "else", "break", "continue", "const", "UNROLL", "PRECISE"}) made[name] = {Word::keyword};
+    for (const char* name : {"if", "else", "break", "continue", "const", "UNROLL", "PRECISE"})
+      made[name] = {Word::keyword};
     for (const char* name : {"for", "while", "do"}) made[name] = {Word::loop};
     for (const char* name : {"true", "false", "INFINITY", "NAN"}) made[name] = {Word::value};
-    for (const char* name : {"exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "erf", "pow", "atan2", "fmod"}) made[name] = {Word::dear, 12};
+    for (const char* name :
+         {"exp", "expm1", "log", "log1p", "sin", "cos", "tan", "tanh", "erf", "pow", "atan2", "fmod"})
+      made[name] = {Word::dear, 12};
     for (const char* name : {"sqrt", "rsqrt"}) made[name] = {Word::function, 4};
-    for (const char* name : {"floor", "ceil", "trunc", "round", "abs", "max", "min", "isnan", "isinf", "FMA", "MULHI", "IDIV", "IMOD", "MOD", "CAST", "AS_FLOAT", "AS_UINT", "WIDEN"}) {
+    for (const char* name : {"floor", "ceil", "trunc", "round", "abs", "max", "min", "isnan", "isinf", "FMA", "MULHI",
+                             "IDIV", "IMOD", "MOD", "CAST", "AS_FLOAT", "AS_UINT", "WIDEN"}) {
       made[name] = {Word::function, 1};
     }
     return made;
@@ -70,7 +75,10 @@ std::string without_comments(std::string_view text) {
 
 size_t number_end(std::string_view text, size_t at) {
   const bool hex = text.substr(at, 2) == "0x" || text.substr(at, 2) == "0X";
-  while (at < text.size() && (continues_name(text[at]) || text[at] == '.' || (!hex && (text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E')))) ++at;
+  while (at < text.size() &&
+         (continues_name(text[at]) || text[at] == '.' ||
+          (!hex && (text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E'))))
+    ++at;
   return at;
 }
 
@@ -85,20 +93,28 @@ std::string literal(const std::string& number, bool wide) {
   return wide ? fmt::format("F64({})", digits) : digits + "f";
 }
 
-int line_after(int line, std::string_view text) { return line + static_cast<int>(std::count(text.begin(), text.end(), '\n')); }
+int line_after(int line, std::string_view text) {
+  return line + static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
 
 }  // namespace
 
 bool is_user_name(std::string_view name) {
-  return !name.empty() && starts_name(name[0]) && std::all_of(name.begin(), name.end(), continues_name) && name.find("__") == std::string_view::npos && name.front() != '_' &&
-         name.back() != '_' && word(name) == nullptr;
+  return !name.empty() && starts_name(name[0]) && std::all_of(name.begin(), name.end(), continues_name) &&
+         name.find("__") == std::string_view::npos && name.front() != '_' && name.back() != '_' &&
+         word(name) == nullptr;
 }
 
-void UserText::fail(int line, const std::string& what) const { throw ValueError(fmt::format("[{}] line {} of its text: {}", who_, line, shortened(what, 1000))); }
+void UserText::fail(int line, const std::string& what) const {
+  throw ValueError(fmt::format("[{}] line {} of its text: {}", who_, line, shortened(what, 1000)));
+}
 
-UserText::UserText(std::string_view who, std::string_view text, std::vector<std::string> inputs, std::vector<std::string> outputs)
+UserText::UserText(std::string_view who, std::string_view text, std::vector<std::string> inputs,
+                   std::vector<std::string> outputs)
     : who_(who), inputs_(std::move(inputs)), outputs_(std::move(outputs)) {
-  if (text.size() > max_user_text_bytes) throw ValueError(fmt::format("[{}] its text has {} bytes; at most {} are read", who_, text.size(), max_user_text_bytes));
+  if (text.size() > max_user_text_bytes)
+    throw ValueError(
+        fmt::format("[{}] its text has {} bytes; at most {} are read", who_, text.size(), max_user_text_bytes));
   const std::string plain = without_comments(text);
   std::vector<Token> tokens;
   int line = 1;
@@ -115,7 +131,9 @@ UserText::UserText(std::string_view who, std::string_view text, std::vector<std:
       end = number_end(plain, at);
       kind = Kind::number;
     } else if (std::string_view("+-*/%<>=!&|^~?:;,(){}[]").find(c) == std::string_view::npos) {
-      fail(line, fmt::format("'{}' is no part of the language for one element{}", c, c == '#' ? "; preprocessor lines are not allowed, write the number where it is used" : ""));
+      fail(line,
+           fmt::format("'{}' is no part of the language for one element{}", c,
+                       c == '#' ? "; preprocessor lines are not allowed, write the number where it is used" : ""));
     }
     tokens.push_back({kind, plain.substr(at, end - at)});
     line = line_after(line, tokens.back().text);
@@ -140,11 +158,14 @@ void UserText::check(const std::vector<Token>& tokens) {
       continue;
     }
     empty = false;
-    const auto next = std::find_if(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1, tokens.end(), [](const Token& t) { return t.kind != Kind::space; });
+    const auto next = std::find_if(tokens.begin() + static_cast<std::ptrdiff_t>(i) + 1, tokens.end(),
+                                   [](const Token& t) { return t.kind != Kind::space; });
     const bool called = next != tokens.end() && next->text == "(";
     const char c = token.text[0];
-    if (std::string_view("+-!~").find(c) == std::string_view::npos) signs = 0;
-    else count_level(signs, "signs in a row");
+    if (std::string_view("+-!~").find(c) == std::string_view::npos)
+      signs = 0;
+    else
+      count_level(signs, "signs in a row");
     if (token.kind == Kind::mark) {
       if (c == ';') expression_ = false;
       if (c == ';') choices = 0;
@@ -170,40 +191,60 @@ void UserText::check(const std::vector<Token>& tokens) {
       transcendental_ = transcendental_ || entry.kind == Word::dear;
       cost_ += entry.cost;
     } else if (token.kind == Kind::name) {
-      if (token.text == "return" || token.text == "goto" || token.text == "switch") fail(line, fmt::format("there is no '{}'; set the outputs, and leave loops by break", token.text));
+      if (token.text == "return" || token.text == "goto" || token.text == "switch")
+        fail(line, fmt::format("there is no '{}'; set the outputs, and leave loops by break", token.text));
       if (called) fail(line, fmt::format("unknown function '{}'; there are {}", token.text, functions()));
-      if (token.text.find("__") != std::string::npos) fail(line, fmt::format("'{}' has two underscores side by side, which GLSL keeps for itself", token.text));
+      if (token.text.find("__") != std::string::npos)
+        fail(line, fmt::format("'{}' has two underscores side by side, which GLSL keeps for itself", token.text));
     }
   }
   if (empty) fail(1, "it is empty; write an expression, or statements that set the outputs");
   if (!open.empty()) fail(line, fmt::format("'{}' is not closed", open.back()));
-  if (expression_ && outputs_.size() > 1) fail(1, fmt::format("an expression gives one output, there are {}; write statements that set each, as in '{} = ...;'", outputs_.size(), outputs_[0]));
+  if (expression_ && outputs_.size() > 1)
+    fail(1,
+         fmt::format("an expression gives one output, there are {}; write statements that set each, as in '{} = ...;'",
+                     outputs_.size(), outputs_[0]));
   if (expression_ && loop_line > 0) fail(loop_line, "a loop is a statement; end statements with ';'");
   for (const std::string& output : outputs_) {
-    const bool set = expression_ || std::any_of(tokens.begin(), tokens.end(), [&](const Token& t) { return t.kind == Kind::name && t.text == output; });
+    const bool set = expression_ || std::any_of(tokens.begin(), tokens.end(), [&](const Token& t) {
+                       return t.kind == Kind::name && t.text == output;
+                     });
     if (!set) fail(1, fmt::format("it never sets the output '{}'", output));
   }
 }
 
-std::string UserText::block(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, DType common, bool lines) const {
+std::string UserText::block(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, DType common,
+                            bool lines) const {
   const bool wide = arith(common) == DType::f64;
-  const std::string type = wide ? "F64" : arith(common) == DType::i64 ? "I64" : arith(common) == DType::i32 ? "int" : arith(common) == DType::boolean ? "bool" : "float";
+  const std::string type = wide                              ? "F64"
+                           : arith(common) == DType::i64     ? "I64"
+                           : arith(common) == DType::i32     ? "int"
+                           : arith(common) == DType::boolean ? "bool"
+                                                             : "float";
   std::string out = "{\n";
-  for (size_t i = 0; i < inputs.size(); ++i) out += fmt::format("{} u_{} = {};\n", inputs[i].type, inputs_[i], inputs[i].variable);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    out += fmt::format("{} u_{} = {};\n", inputs[i].type, inputs_[i], inputs[i].variable);
   for (size_t i = 0; i < outputs.size() && !expression_; ++i) {
-    out += fmt::format("{} u_{} = {};\n", outputs[i].type, outputs_[i], outputs[i].type == "bool" ? "false" : fmt::format("CAST({}, 0)", outputs[i].type));
+    out += fmt::format("{} u_{} = {};\n", outputs[i].type, outputs_[i],
+                       outputs[i].type == "bool" ? "false" : fmt::format("CAST({}, 0)", outputs[i].type));
   }
   if (lines) out += fmt::format("#line 1 \"{}\"\n", who_);
   if (expression_) out += fmt::format("{} = (", outputs[0].variable);
   for (const Token& token : tokens_) {
-    if (token.kind == Kind::name) out += "u_" + token.text;
-    else if (token.kind == Kind::number) out += literal(token.text, wide);
-    else if (token.text == "T") out += type;
-    else if (wide && (token.text == "INFINITY" || token.text == "NAN")) out += fmt::format("CAST(F64, {})", token.text);
-    else out += token.text;
+    if (token.kind == Kind::name)
+      out += "u_" + token.text;
+    else if (token.kind == Kind::number)
+      out += literal(token.text, wide);
+    else if (token.text == "T")
+      out += type;
+    else if (wide && (token.text == "INFINITY" || token.text == "NAN"))
+      out += fmt::format("CAST(F64, {})", token.text);
+    else
+      out += token.text;
   }
   out += expression_ ? ");\n" : "\n";
-  for (size_t i = 0; i < outputs.size() && !expression_; ++i) out += fmt::format("{} = u_{};\n", outputs[i].variable, outputs_[i]);
+  for (size_t i = 0; i < outputs.size() && !expression_; ++i)
+    out += fmt::format("{} = u_{};\n", outputs[i].variable, outputs_[i]);
   return out + "}";
 }
 
@@ -211,8 +252,10 @@ std::string UserText::with_own_names(std::string_view message) {
   std::string out;
   for (size_t i = 0; i < message.size(); ++i) {
     const bool starts = (i == 0 || !continues_name(message[i - 1])) && message.substr(i, 2) == "u_";
-    if (starts) ++i;
-    else out += message[i];
+    if (starts)
+      ++i;
+    else
+      out += message[i];
   }
   return out;
 }
@@ -223,7 +266,8 @@ int UserText::line_in(std::string_view log, const std::string& who) {
       size_t digit = at + mark.size();
       int line = 0;
       constexpr int most_lines = 1'000'000;  // a longer number is no line of a text
-      while (digit < log.size() && is_ascii_digit(log[digit]) && line < most_lines) line = 10 * line + (log[digit++] - '0');
+      while (digit < log.size() && is_ascii_digit(log[digit]) && line < most_lines)
+        line = 10 * line + (log[digit++] - '0');
       if (line > 0 && line < most_lines) return line;
     }
   }

@@ -1,7 +1,8 @@
 // The text of a user's elementwise kernel: checked once, printed into kernels for given dtypes.
 //
-// Purpose: what a user writes for one element becomes a block of statements that may stand anywhere in a generated kernel or in a macro of a hand-written one. So every name of his gets a
-// prefix, and only words of the dialect that concern one element are let through; a mistake that can be seen without a compiler is a ValueError with the line.
+// Purpose: what a user writes for one element becomes a block of statements that may stand anywhere in a generated
+// kernel or in a macro of a hand-written one. So every name of his gets a prefix, and only words of the dialect that
+// concern one element are let through; a mistake that can be seen without a compiler is a ValueError with the line.
 // Invariants: immutable once made; the printed block has the text's lines in order. Thread safety: pure.
 #pragma once
 
@@ -17,7 +18,8 @@ class UserText {
  public:
   UserText() = default;
   // `who` in front of errors.
-  UserText(std::string_view who, std::string_view text, std::vector<std::string> inputs, std::vector<std::string> outputs);
+  UserText(std::string_view who, std::string_view text, std::vector<std::string> inputs,
+           std::vector<std::string> outputs);
 
   bool loops() const { return loops_; }
   bool transcendental() const { return transcendental_; }
@@ -27,8 +29,10 @@ class UserText {
   struct Operand {
     std::string type, variable;
   };
-  // "{ ... }": sets the variables of `outputs`, which are declared before it. `common`: what T is. With `lines` the text's lines are named after `who` by #line.
-  std::string block(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, DType common, bool lines = false) const;
+  // "{ ... }": sets the variables of `outputs`, which are declared before it. `common`: what T is. With `lines` the
+  // text's lines are named after `who` by #line.
+  std::string block(const std::vector<Operand>& inputs, const std::vector<Operand>& outputs, DType common,
+                    bool lines = false) const;
 
   // What a compiler said, with the user's names.
   static std::string with_own_names(std::string_view message);

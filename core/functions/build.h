@@ -1,7 +1,8 @@
-// Building blocks of the functions that record nodes: promotion, broadcasting, numbers beside tensors. Internal to core/functions.
+// Building blocks of the functions that record nodes: promotion, broadcasting, numbers beside tensors. Internal to
+// core/functions.
 //
-// Invariants: what these return has exactly the shape and dtype asked for; where nothing has to change they return their argument, so
-// that no node is recorded. Thread safety: recording is per thread.
+// Invariants: what these return has exactly the shape and dtype asked for; where nothing has to change they return
+// their argument, so that no node is recorded. Thread safety: recording is per thread.
 #pragma once
 
 #include <initializer_list>
@@ -28,14 +29,15 @@ Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y);
 Tensor binary(const OpDef& op, const Tensor& x, double y);
 Tensor binary(const OpDef& op, double x, const Tensor& y);
 
-// The dtype of a number beside a tensor of dtype t: t, but f32 for a fractional number beside integers, and the next wider integer where
-// the number does not fit.
+// The dtype of a number beside a tensor of dtype t: t, but f32 for a fractional number beside integers, and the next
+// wider integer where the number does not fit.
 DType number_dtype(double value, DType t);
 // A constant of x's shape and device.
 Tensor constant_like(const Tensor& x, double value, DType dtype);
 
 // One node over `inputs`.
-Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, Attrs attrs, const Shape& shape, DType dtype);
+Tensor record(const OpDef& op, std::initializer_list<const Tensor*> inputs, Attrs attrs, const Shape& shape,
+              DType dtype);
 
 // "(32, 784) f32": how errors show a tensor.
 std::string show(const Tensor& x);
@@ -53,7 +55,8 @@ DType float_dtype(DType t, Autocast policy);
 Tensor as_float(const Tensor& x, Autocast policy);
 // A product with its bias: rounded to the product's dtype within a scope, so that an f32 bias makes no f32 value.
 Tensor add_bias(const Tensor& product, const Tensor& bias);
-// The same product, which nobody has seen, not rounded before the sum that it is recorded for (core/graph/excess_precision.h).
+// The same product, which nobody has seen, not rounded before the sum that it is recorded for
+// (core/graph/excess_precision.h).
 const Tensor& part_of_sum(const Tensor& product);
 // A product that is part of something else (a transform, a solver, an interpolation): no scope makes it narrow.
 Tensor plain_matmul(const Tensor& a, const Tensor& b);
@@ -64,7 +67,8 @@ Tensor plain_matmul(const Tensor& a, const Tensor& b);
 void check_same_shape(const Tensor& x, const Tensor& y, const char* op, const char* x_name, const char* y_name);
 // DTypeError unless i32 or i64.
 void check_index_dtype(const Tensor& indices, const char* op);
-// The key of the next draw (random/random.cpp): a host value, so that a training step that draws anew is still the same step.
+// The key of the next draw (random/random.cpp): a host value, so that a training step that draws anew is still the same
+// step.
 NodePtr next_key(DeviceContext& device, Generator* generator);
 // ValueError unless both live on one device.
 void check_device(const Tensor& x, const Tensor& y, const char* op);

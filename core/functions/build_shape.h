@@ -1,4 +1,5 @@
-// Small parts of the functions that are composed of movement. Internal to core/functions, beside build.h. Thread safety: recording is per thread.
+// Small parts of the functions that are composed of movement. Internal to core/functions, beside build.h. Thread
+// safety: recording is per thread.
 #pragma once
 
 #include <fmt/format.h>
@@ -46,11 +47,14 @@ inline bool broadcasts_to(const Shape& from, const Shape& to) {
 }
 
 inline void check_rank(const char* op, const Tensor& x, int least) {
-  if (x.rank() < least) throw ShapeError(fmt::format("[{}] needs at least {} {}; got {}; reshape() it", op, least, least == 1 ? "axis" : "axes", x.shape().str()));
+  if (x.rank() < least)
+    throw ShapeError(fmt::format("[{}] needs at least {} {}; got {}; reshape() it", op, least,
+                                 least == 1 ? "axis" : "axes", x.shape().str()));
 }
 
 inline void check_dims(const char* op, int rank) {
-  if (rank > Shape::max_rank) throw ShapeError(fmt::format("[{}] the result has {} axes; at most {} are supported", op, rank, Shape::max_rank));
+  if (rank > Shape::max_rank)
+    throw ShapeError(fmt::format("[{}] the result has {} axes; at most {} are supported", op, rank, Shape::max_rank));
 }
 
 inline int axis_of(const char* op, const Tensor& x, int axis) {

@@ -1,5 +1,5 @@
-// Several rows that are one function to its caller. Internal to core/functions, beside build.h. Thread safety: recording is
-// per thread.
+// Several rows that are one function to its caller. Internal to core/functions, beside build.h. Thread safety:
+// recording is per thread.
 #pragma once
 
 #include "core/functions/build.h"

@@ -12,7 +12,9 @@ namespace {
 thread_local std::optional<DType> low_dtype;
 
 DType checked(DType low) {
-  if (!is_half(low)) throw DTypeError(fmt::format("[AutocastScope] takes f16 or bf16, not {}; AutocastScope::off() switches it off", name_of(low)));
+  if (!is_half(low))
+    throw DTypeError(
+        fmt::format("[AutocastScope] takes f16 or bf16, not {}; AutocastScope::off() switches it off", name_of(low)));
   return low;
 }
 

@@ -1,9 +1,11 @@
-// Values whose derivative was given by hand. Internal to core, autograd and nn; the public functions are in autograd/custom.h.
+// Values whose derivative was given by hand. Internal to core, autograd and nn; the public functions are in
+// autograd/custom.h.
 //
-// Purpose: a custom node means its first input, the value; its derivative is not the value's but what the rule says. Inputs: the value, then the
-// arguments that are differentiated, then what the rule wants to see again. The planner sees the value alone (the row is fused and decomposes to it).
-// Invariants: a rule is immutable. A custom node that something records anew through make_node() has no rule: find_custom_rule() is null then.
-// Thread safety: recording is per thread; rules may be found by any thread.
+// Purpose: a custom node means its first input, the value; its derivative is not the value's but what the rule says.
+// Inputs: the value, then the arguments that are differentiated, then what the rule wants to see again. The planner
+// sees the value alone (the row is fused and decomposes to it). Invariants: a rule is immutable. A custom node that
+// something records anew through make_node() has no rule: find_custom_rule() is null then. Thread safety: recording is
+// per thread; rules may be found by any thread.
 #pragma once
 
 #include <functional>

@@ -48,7 +48,9 @@ std::vector<double> ValueFuture::to_doubles() const {
 
 double ValueFuture::item() const {
   const Shape& shape = state("item").shape;
-  if (shape.numel() != 1) throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; use to_vector()", shape.str()));
+  if (shape.numel() != 1)
+    throw ShapeError(
+        fmt::format("[item] needs exactly one element, but the shape is {}; use to_vector()", shape.str()));
   return to_doubles()[0];
 }
 
@@ -61,7 +63,8 @@ ValueFuture read_async(TensorArg argument) {
   state->shape = node->shape;
   state->dtype = node->dtype;
   const auto width = size_of(node->dtype);
-  if (node->host || node->shape.numel() == 0 || !node->storage) {  // nothing to wait for; read_bytes() knows the words for what is gone
+  if (node->host || node->shape.numel() == 0 ||
+      !node->storage) {  // nothing to wait for; read_bytes() knows the words for what is gone
     state->view = View::dense(node->shape);
     state->read.bytes = std::make_shared<std::vector<uint8_t>>(read_bytes(*node));
   } else {

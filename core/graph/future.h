@@ -1,9 +1,10 @@
 // Reading values without waiting for them.
 //
-// Purpose: read_async(loss) enqueues what the value needs and a copy of it to the host, and returns; the loop goes on recording and submitting, and asks
-// for the value some steps later. What is submitted afterwards may overwrite or free the tensor: the future holds its value as of the call.
-// Invariants: bytes()/item()/to_vector() give the same values as Tensor's functions of those names would have given at the time of the call.
-// Thread safety: a future may be moved to and used by another thread; waiting does not hold the device.
+// Purpose: read_async(loss) enqueues what the value needs and a copy of it to the host, and returns; the loop goes on
+// recording and submitting, and asks for the value some steps later. What is submitted afterwards may overwrite or free
+// the tensor: the future holds its value as of the call. Invariants: bytes()/item()/to_vector() give the same values as
+// Tensor's functions of those names would have given at the time of the call. Thread safety: a future may be moved to
+// and used by another thread; waiting does not hold the device.
 #pragma once
 
 #include <memory>
@@ -25,7 +26,7 @@ class ValueFuture {
   // These wait. An empty future is a ValueError.
   std::vector<uint8_t> bytes() const;  // as stored, row-major
   std::vector<double> to_doubles() const;
-  double item() const;                 // one element; ShapeError otherwise
+  double item() const;  // one element; ShapeError otherwise
   template <class T>
   std::vector<T> to_vector() const {
     const std::vector<double> wide = to_doubles();

@@ -53,7 +53,8 @@ void purge(Table& t) {
 void note_host_indices(const StoragePtr& storage, const void* data, size_t count, DType dtype) {
   if ((dtype != DType::i32 && dtype != DType::i64) || count == 0 || count > most) return;
   const auto locked = storage->device().lock();
-  auto all = std::make_shared<const HostIndices>(dtype == DType::i32 ? read<int32_t>(data, count) : read<int64_t>(data, count));
+  auto all = std::make_shared<const HostIndices>(dtype == DType::i32 ? read<int32_t>(data, count)
+                                                                     : read<int64_t>(data, count));
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   purge(t);
@@ -65,20 +66,24 @@ std::shared_ptr<const HostIndices> host_indices(const StoragePtr& storage) {
   Table& t = table();
   const std::lock_guard lock(t.mutex);
   const auto found = t.entries.find(storage.get());
-  if (found == t.entries.end() || found->second.version != storage->version || found->second.storage.lock() != storage) return nullptr;
+  if (found == t.entries.end() || found->second.version != storage->version || found->second.storage.lock() != storage)
+    return nullptr;
   return found->second.all;
 }
 
 std::optional<HostSource> host_source(const NodePtr& node) {
   const Node* at = node.get();
   const auto whole = [](DType t) { return t == DType::i32 || t == DType::i64; };
-  while (!at->has_value() && (at->op == &ops::reshape_op || (at->op == &ops::cast_op && whole(at->dtype))) && whole(at->inputs[0]->dtype)) at = at->inputs[0].get();
+  while (!at->has_value() && (at->op == &ops::reshape_op || (at->op == &ops::cast_op && whole(at->dtype))) &&
+         whole(at->inputs[0]->dtype))
+    at = at->inputs[0].get();
   if (!at->storage || !whole(at->dtype)) return std::nullopt;
   View rows = at->view;
   rows.offset = 0;
   if (!rows.is_dense()) return std::nullopt;
   HostSource source{at->storage, host_indices(at->storage), static_cast<size_t>(at->view.offset)};
-  if (!source.all || source.first + static_cast<size_t>(at->shape.numel()) > source.all->values.size()) return std::nullopt;
+  if (!source.all || source.first + static_cast<size_t>(at->shape.numel()) > source.all->values.size())
+    return std::nullopt;
   return source;
 }
 

@@ -19,12 +19,14 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
   NodePtr made;
   if (node.op == &ops::loop_op) {
     made = make_loop(device, as_loop(node).body, std::move(inputs), LoopShape::of(node));
-  } else if (const std::shared_ptr<const CustomRule> rule = node.op == &ops::custom_op ? find_custom_rule(node) : nullptr) {
+  } else if (const std::shared_ptr<const CustomRule> rule =
+                 node.op == &ops::custom_op ? find_custom_rule(node) : nullptr) {
     std::vector<Tensor> others;
     for (size_t i = 1; i < inputs.size(); ++i) others.emplace_back(inputs[i]);
     made = make_custom(Tensor(inputs[0]), others, rule).node();
   } else {
-    made = inputs.empty() ? make_node_on(device, *node.op, node.attrs, node.shape, node.dtype) : make_node(*node.op, std::move(inputs), node.attrs, node.shape, node.dtype);
+    made = inputs.empty() ? make_node_on(device, *node.op, node.attrs, node.shape, node.dtype)
+                          : make_node(*node.op, std::move(inputs), node.attrs, node.shape, node.dtype);
   }
   made->where = node.where;
   if (made->keep == Keep::plain) made->keep = node.keep;
@@ -33,8 +35,9 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
 
 void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& key) {
   key.push_back(reinterpret_cast<uint64_t>(planned_row(node.op)));
-  key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 | static_cast<uint64_t>(node.shape.rank()) << 40 |
-                static_cast<uint64_t>(node.inputs.size()) << 20 | node.attrs.ints.size());
+  key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 |
+                static_cast<uint64_t>(node.shape.rank()) << 40 | static_cast<uint64_t>(node.inputs.size()) << 20 |
+                node.attrs.ints.size());
   for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
   for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
   key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
@@ -46,7 +49,8 @@ void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& ke
   key.insert(key.end(), inner.begin(), inner.end());
 }
 
-std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::vector<NodePtr>& others, std::vector<NodePtr> results) {
+std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::vector<NodePtr>& others,
+                                          std::vector<NodePtr> results) {
   auto body = std::make_shared<LoopBody>();
   body->order = args;
   body->args = std::move(args);
@@ -82,7 +86,8 @@ LoopShape LoopShape::of(const Node& loop) {
   return {ints[0], static_cast<int>(ints[1]), static_cast<int>(ints[2]), ints[3] != 0, ints[4] != 0};
 }
 
-NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, std::vector<NodePtr> inputs, const LoopShape& shape) {
+NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, std::vector<NodePtr> inputs,
+                  const LoopShape& shape) {
   auto node = std::make_shared<LoopNode>();
   node->op = &ops::loop_op;
   node->attrs.ints = {shape.length, shape.carries, shape.slices, shape.reverse, shape.checkpoint};
@@ -91,8 +96,8 @@ NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, s
   node->device = &device;
   for (const NodePtr& input : inputs) {
     if (input->device != &device) {
-      throw ValueError("[scan] tensors live on different devices: a " + input->shape.str() + " tensor on " + input->device->id() + ", the loop on " + device.id() +
-                       "; move one with to()");
+      throw ValueError("[scan] tensors live on different devices: a " + input->shape.str() + " tensor on " +
+                       input->device->id() + ", the loop on " + device.id() + "; move one with to()");
     }
     node->tracks = node->tracks || (input->tracks && is_float(input->dtype));
   }
@@ -168,7 +173,9 @@ std::vector<NodePtr> substitute(std::span<const NodePtr> roots, const std::unord
 
 // ---- tracing
 
-BodyTrace::BodyTrace(DeviceContext& device, int64_t length) : device_(device), length_(length), outer_(present) { present = this; }
+BodyTrace::BodyTrace(DeviceContext& device, int64_t length) : device_(device), length_(length), outer_(present) {
+  present = this;
+}
 
 BodyTrace::~BodyTrace() { end(); }
 
@@ -202,20 +209,25 @@ BodyTrace::Closed BodyTrace::close(const std::vector<NodePtr>& results, bool hoi
   end();
   if (iteration_) args_.push_back(iteration_);
   const auto is_argument = [&](const Node& node) { return node.op == &ops::loop_arg_op && inside_.contains(&node); };
-  const auto is_end = [&](const Node& node) { return is_argument(node) || node.has_value() || !inside_.contains(&node); };
+  const auto is_end = [&](const Node& node) {
+    return is_argument(node) || node.has_value() || !inside_.contains(&node);
+  };
   // What depends on an argument is computed by every iteration.
   std::unordered_set<const Node*> varies;
   for (const NodePtr& node : nodes_below(results, is_end)) {
     const auto varying = [&](const NodePtr& input) { return varies.contains(input.get()); };
-    if (is_end(*node) ? is_argument(*node) : std::any_of(node->inputs.begin(), node->inputs.end(), varying)) varies.insert(node.get());
+    if (is_end(*node) ? is_argument(*node) : std::any_of(node->inputs.begin(), node->inputs.end(), varying))
+      varies.insert(node.get());
   }
   const auto is_captured = [&](const Node& node) {
     const bool costs_nothing = node.op->kind == OpKind::constant || is_view_op(*node.op);
     return !varies.contains(&node) && (is_end(node) || (hoist && !costs_nothing));
   };
-  const std::vector<NodePtr> order = nodes_below(results, [&](const Node& node) { return is_end(node) || is_captured(node); });
+  const std::vector<NodePtr> order =
+      nodes_below(results, [&](const Node& node) { return is_end(node) || is_captured(node); });
 
-  // The body belongs to nobody: a trace of its own keeps it from being pending, and modes of the moment from marking it.
+  // The body belongs to nobody: a trace of its own keeps it from being pending, and modes of the moment from marking
+  // it.
   BodyTrace unnoticed(device_, length_);
   const NoGradScope no_gradients;
   Closed closed;

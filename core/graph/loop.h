@@ -1,14 +1,19 @@
-// Loops in the graph: a body that was recorded once and is repeated. Internal to core and autograd; the public functions are in core/functions/control/control.h.
+// Loops in the graph: a body that was recorded once and is repeated. Internal to core and autograd; the public
+// functions are in core/functions/control/control.h.
 //
-// Purpose: one node, `loop`, stands for all iterations. Its body is a closed function: nodes over placeholders (`loop_arg`). What one iteration computes
-// from carries, slices and tensors from outside is the body's `order`; after the last iteration a loop has results, each a node of its own (`loop_result`):
+// Purpose: one node, `loop`, stands for all iterations. Its body is a closed function: nodes over placeholders
+// (`loop_arg`). What one iteration computes from carries, slices and tensors from outside is the body's `order`; after
+// the last iteration a loop has results, each a node of its own (`loop_result`):
 //   ints = {0, c}   carry c after the last iteration (before the first, there is no loop: length > 0)
-//   ints = {1, k}   the value of body.order[k] in every iteration, stacked along a new first axis, in the order of the slices
-// So any value of a body can be asked for later; a gradient asks for those it reads. The loop node itself has no value (shape {0}).
+//   ints = {1, k}   the value of body.order[k] in every iteration, stacked along a new first axis, in the order of the
+//   slices
+// So any value of a body can be asked for later; a gradient asks for those it reads. The loop node itself has no value
+// (shape {0}).
 //   loop   inputs: first carries, arrays whose slices along axis 0 the body reads, tensors from outside
 //          ints = {length, carries, slices, reverse, checkpoint}   reverse: from the last slice to the first
-// Invariants: a body is immutable and refers to nothing but its placeholders; args come in the order of the loop's inputs; the first `carries` results are
-// the next carries and have their shapes and dtypes. Thread safety: recording is per thread; bodies are read only.
+// Invariants: a body is immutable and refers to nothing but its placeholders; args come in the order of the loop's
+// inputs; the first `carries` results are the next carries and have their shapes and dtypes. Thread safety: recording
+// is per thread; bodies are read only.
 #pragma once
 
 #include <functional>
@@ -25,8 +30,8 @@
 
 namespace heddle {
 
-// Of the rows of core/op/primitives.h, loop_arg is of kind leaf and the others of kind effect. while_result: its last input, which no gradient passes; the
-// others are what of its history has one.
+// Of the rows of core/op/primitives.h, loop_arg is of kind leaf and the others of kind effect. while_result: its last
+// input, which no gradient passes; the others are what of its history has one.
 inline bool is_loop(const OpDef& op) { return &op == &ops::loop_op || &op == &ops::loop_result_op; }
 
 struct LoopBody {
@@ -52,7 +57,8 @@ struct LoopShape {
   static LoopShape of(const Node& loop);
 };
 
-NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, std::vector<NodePtr> inputs, const LoopShape& shape);
+NodePtr make_loop(DeviceContext& device, std::shared_ptr<const LoopBody> body, std::vector<NodePtr> inputs,
+                  const LoopShape& shape);
 Tensor loop_carry(const NodePtr& loop, int carry);
 // `index` into body.order. A slice or an outer tensor is answered without the loop.
 Tensor loop_stack(const NodePtr& loop, int index);
@@ -77,14 +83,16 @@ class BodyTrace {
   static BodyTrace* current();
 
   Tensor argument(const Shape& shape, DType dtype);
-  // The number of the iteration, i32 of rank 0: the index of its slice. Asking for it adds a slice to the body, after those of the user.
+  // The number of the iteration, i32 of rank 0: the index of its slice. Asking for it adds a slice to the body, after
+  // those of the user.
   Tensor iteration();
   bool asked_iteration() const { return iteration_ != nullptr; }
   int64_t length() const { return length_; }
   BodyTrace* outer() const { return outer_; }
 
-  // The results as a closed body. `captured`: what it reads from outside, its last arguments in that order. What no argument goes into is computed
-  // outside, once, unless it costs nothing (constants and views), or `hoist` is false: then it stays inside. Ends the trace.
+  // The results as a closed body. `captured`: what it reads from outside, its last arguments in that order. What no
+  // argument goes into is computed outside, once, unless it costs nothing (constants and views), or `hoist` is false:
+  // then it stays inside. Ends the trace.
   struct Closed {
     std::shared_ptr<const LoopBody> body;
     std::vector<NodePtr> captured;

@@ -13,8 +13,8 @@ namespace {
 thread_local bool recording_gradients = true;
 
 [[noreturn]] void refuse_devices(const OpDef& op, const Node& a, const Node& b) {
-  throw ValueError(fmt::format("[{}] tensors live on different devices: {} on {}, {} on {}; move one with to()", op.name,
-                               a.shape.str(), a.device->id(), b.shape.str(), b.device->id()));
+  throw ValueError(fmt::format("[{}] tensors live on different devices: {} on {}, {} on {}; move one with to()",
+                               op.name, a.shape.str(), a.device->id(), b.shape.str(), b.device->id()));
 }
 
 NodePtr new_node(DeviceContext& device, const OpDef& op, const Shape& shape, DType dtype) {
@@ -60,7 +60,8 @@ NodePtr make_node(const OpDef& op, std::vector<NodePtr> inputs, Attrs attrs, con
   node->attrs = std::move(attrs);
   node->inputs = std::move(inputs);
   // An assign starts a new life of its target: what it holds is a leaf for autograd (Tensor::assign marks it).
-  node->tracks = tracks && recording_gradients && is_float(dtype) && &op != &ops::stop_gradient_op && &op != &ops::assign_op;
+  node->tracks =
+      tracks && recording_gradients && is_float(dtype) && &op != &ops::stop_gradient_op && &op != &ops::assign_op;
   note_pending(node);
   return node;
 }
@@ -81,7 +82,8 @@ NodePtr make_leaf(StoragePtr storage, const View& view, DType dtype) {
 
 NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shape& shape, DType dtype) {
   if (shape.numel() > 4 || (dtype != DType::f32 && dtype != DType::i32)) {
-    throw ValueError(fmt::format("[leaf] a host value holds at most four f32 or i32 elements, not {} {}", shape.str(), name_of(dtype)));
+    throw ValueError(fmt::format("[leaf] a host value holds at most four f32 or i32 elements, not {} {}", shape.str(),
+                                 name_of(dtype)));
   }
   NodePtr node = new_node(device, ops::leaf_op, shape, dtype);
   node->host = std::make_unique<HostValue>(value);

@@ -1,9 +1,10 @@
 // Node: one vertex of the immutable graph: op, attributes, inputs, shape, dtype.
 //
-// Purpose: what operators record. Invariants: op, attrs, shape, dtype and device never change and were checked when the node
-// was made; the graph is acyclic. A node may gain a value (`storage` and `view`): that is a cache of what it means. When it
-// gains one and no gradient may ask for its past (`tracks` false), its inputs are dropped, so that history is freed.
-// Thread safety: a graph is recorded and evaluated by one thread; finished values may be read by others.
+// Purpose: what operators record. Invariants: op, attrs, shape, dtype and device never change and were checked when the
+// node was made; the graph is acyclic. A node may gain a value (`storage` and `view`): that is a cache of what it
+// means. When it gains one and no gradient may ask for its past (`tracks` false), its inputs are dropped, so that
+// history is freed. Thread safety: a graph is recorded and evaluated by one thread; finished values may be read by
+// others.
 #pragma once
 
 #include <array>
@@ -31,8 +32,9 @@ struct HostValue {
   std::array<uint32_t, 4> words{};
 };
 
-// What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from outside. result: recorded inside,
-// but kept; it reads what is inside as it is. offload: kept, in host memory while nothing on the device needs it for long.
+// What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from
+// outside. result: recorded inside, but kept; it reads what is inside as it is. offload: kept, in host memory while
+// nothing on the device needs it for long.
 enum class Keep : uint8_t { plain, inside, result, offload };
 
 struct Node {
@@ -51,7 +53,8 @@ struct Node {
   std::unique_ptr<HostValue> host;  // leaf with a host value instead of storage (shape.numel() <= 4; f32 or i32)
   bool overwritten = false;         // its storage was updated in place since: the old value is gone
 
-  SourceLine where;  // the user's call that recorded this. Never part of a structure: a step that is found again shows the lines of its first recording
+  SourceLine where;  // the user's call that recorded this. Never part of a structure: a step that is found again shows
+                     // the lines of its first recording
 
   std::atomic<int> handles{0};            // Tensors that hold this node: held nodes become outputs when evaluated
   std::weak_ptr<TensorImpl> grad_target;  // leaf (or assign) with requires_grad: where backward() accumulates

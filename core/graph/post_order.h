@@ -1,7 +1,8 @@
 // The walks under every transform and evaluation: over the nodes below another.
 //
-// Purpose: without recursion, since chains are tens of thousands of nodes long; in post-order, inputs before users, or in search of one. Invariants: `leave` is called for a node
-// after it was called for the inputs that were entered from it. Nothing in the graph may change before the walk ends. Thread safety: pure.
+// Purpose: without recursion, since chains are tens of thousands of nodes long; in post-order, inputs before users, or
+// in search of one. Invariants: `leave` is called for a node after it was called for the inputs that were entered from
+// it. Nothing in the graph may change before the walk ends. Thread safety: pure.
 #pragma once
 
 #include <unordered_set>
@@ -11,8 +12,8 @@
 
 namespace heddle {
 
-// enter(const NodePtr&): is this input, met from one of its users, to be visited? Keeps account of what was. The root is not asked for.
-// opens(const Node&): are the node's inputs to be met? Asked once, when the node is entered.
+// enter(const NodePtr&): is this input, met from one of its users, to be visited? Keeps account of what was. The root
+// is not asked for. opens(const Node&): are the node's inputs to be met? Asked once, when the node is entered.
 // leave(const NodePtr&): all below was left.
 template <class Enter, class Opens, class Leave>
 void post_order(const NodePtr& root, const Enter& enter, const Opens& opens, const Leave& leave) {

@@ -78,13 +78,15 @@ namespace {
 
 void check_count(const char* place, size_t count, const Shape& shape) {
   if (count != static_cast<size_t>(shape.numel())) {
-    throw ShapeError(fmt::format("[{}] {} elements given, but shape {} holds {}", place, count, shape.str(), shape.numel()));
+    throw ShapeError(
+        fmt::format("[{}] {} elements given, but shape {} holds {}", place, count, shape.str(), shape.numel()));
   }
 }
 
 }  // namespace
 
-Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
+Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device,
+                                Caller caller) {
   const CallerScope scope(caller);
   check_count("from_batch", count, shape);
   if (count == 0) return from_bytes(data, count, dtype, shape, device, caller);
@@ -93,7 +95,8 @@ Tensor Tensor::from_batch_bytes(const void* data, size_t count, DType dtype, con
   return Tensor(make_leaf(std::move(storage), View::dense(shape), dtype));
 }
 
-Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device, Caller caller) {
+Tensor Tensor::from_bytes(const void* data, size_t count, DType dtype, const Shape& shape, DeviceContext* device,
+                          Caller caller) {
   const CallerScope scope(caller);
   check_count("from_host", count, shape);
   DeviceContext& target = device_or_default(device);
@@ -124,8 +127,12 @@ Tensor Tensor::host_scalar(std::function<float()> source, DeviceContext* device)
 // ---- facts
 
 const NodePtr& Tensor::node() const {
-  if (trace::any()) [[unlikely]] trace::touched(*this);
-  if (!impl_) throw ValueError("[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor that no backward() has reached since zero_grad()");
+  if (trace::any()) [[unlikely]]
+    trace::touched(*this);
+  if (!impl_)
+    throw ValueError(
+        "[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor that "
+        "no backward() has reached since zero_grad()");
   return impl_->node;
 }
 
@@ -138,7 +145,8 @@ DeviceContext& Tensor::device() const { return *node()->device; }
 double Tensor::item(Caller caller) const {
   const CallerScope scope(caller);
   if (numel() != 1) {
-    throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()", shape().str()));
+    throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()",
+                                 shape().str()));
   }
   return to_doubles(caller)[0];
 }
@@ -164,9 +172,10 @@ Tensor Tensor::to(DeviceContext& target, Caller caller) const {
   const CallerScope scope(caller);
   if (&target == &device()) return *this;
   if (node()->tracks && grad_mode()) {
-    throw GradError(fmt::format("[to] a {} tensor on {} is part of a gradient graph and cannot move to {}; detach() it first, or "
-                                "move parameters before training",
-                                shape().str(), device().id(), target.id()));
+    throw GradError(
+        fmt::format("[to] a {} tensor on {} is part of a gradient graph and cannot move to {}; detach() it first, or "
+                    "move parameters before training",
+                    shape().str(), device().id(), target.id()));
   }
   const std::vector<uint8_t> bytes = to_bytes(caller);
   return from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
@@ -186,16 +195,21 @@ void Tensor::assign(const Tensor& value, Caller caller) {
     throw ShapeError(fmt::format("[assign] the tensor is {}, the value {}", shape().str(), value.shape().str()));
   }
   if (value.dtype() != dtype()) {
-    throw DTypeError(fmt::format("[assign] the tensor is {}, the value {}; cast the value", name_of(dtype()), name_of(value.dtype())));
+    throw DTypeError(fmt::format("[assign] the tensor is {}, the value {}; cast the value", name_of(dtype()),
+                                 name_of(value.dtype())));
   }
   if (value.node() == node()) return;
   if (node()->tracks && !impl_->requires_grad) {
-    throw GradError(fmt::format("[assign] a {} tensor that was computed inside a gradient graph cannot be assigned; detach() it", shape().str()));
+    throw GradError(
+        fmt::format("[assign] a {} tensor that was computed inside a gradient graph cannot be assigned; detach() it",
+                    shape().str()));
   }
   if (ExampleScope::active() && depends_on_example(value.node())) {
-    throw ValueError(fmt::format("[assign] the value for a {} tensor depends on an example of vmap: every example would write another one; return it from the "
-                                 "mapped function (batch_norm: give it no running statistics, or evaluate)",
-                                 shape().str()));
+    throw ValueError(
+        fmt::format("[assign] the value for a {} tensor depends on an example of vmap: every example would write "
+                    "another one; return it from the "
+                    "mapped function (batch_norm: give it no running statistics, or evaluate)",
+                    shape().str()));
   }
   NodePtr assigned = make_node(ops::assign_op, {node(), value.node()}, {}, shape(), dtype());
   if (impl_->requires_grad) {
@@ -209,16 +223,18 @@ void Tensor::assign(const Tensor& value, Caller caller) {
 
 Tensor& Tensor::set_requires_grad(bool on) {
   if (!is_float(dtype())) {
-    throw GradError(fmt::format("[set_requires_grad] only floating tensors have gradients; this one is {} {}", shape().str(), name_of(dtype())));
+    throw GradError(fmt::format("[set_requires_grad] only floating tensors have gradients; this one is {} {}",
+                                shape().str(), name_of(dtype())));
   }
   if (!is_leaf()) {
-    throw GradError(fmt::format("[set_requires_grad] this {} tensor is the result of '{}' on tensors with gradients; detach() it first",
-                                shape().str(), node()->op->name));
+    throw GradError(fmt::format(
+        "[set_requires_grad] this {} tensor is the result of '{}' on tensors with gradients; detach() it first",
+        shape().str(), node()->op->name));
   }
   impl_->requires_grad = on;
   if (on) {
-    // A gradient collects at a leaf (or assign) node, and a node collects for one tensor only: where this tensor's node is the
-    // result of ops, or collects for another tensor, it gets a leaf of its own.
+    // A gradient collects at a leaf (or assign) node, and a node collects for one tensor only: where this tensor's node
+    // is the result of ops, or collects for another tensor, it gets a leaf of its own.
     const auto owner = node()->grad_target.lock();
     if (!begins_history(*node()) || (owner && owner != impl_)) impl_->set_node(own_leaf(node()));
     node()->grad_target = impl_;
@@ -241,7 +257,8 @@ void Tensor::set_grad(const Tensor& grad) {
     throw ShapeError(fmt::format("[set_grad] the tensor is {}, the gradient {}", shape().str(), grad.shape().str()));
   }
   if (grad.defined() && &grad.device() != &device()) {
-    throw ValueError(fmt::format("[set_grad] the tensor is on {}, the gradient on {}", device().id(), grad.device().id()));
+    throw ValueError(
+        fmt::format("[set_grad] the tensor is on {}, the gradient on {}", device().id(), grad.device().id()));
   }
   impl_->grad = grad;
 }
@@ -253,12 +270,14 @@ void Tensor::zero_grad() {
 
 Tensor Tensor::detach(Caller caller) const {
   const CallerScope scope(caller);
-  return Tensor(node()->has_value() ? own_leaf(node()) : make_node(ops::stop_gradient_op, {node()}, {}, shape(), dtype()));
+  return Tensor(node()->has_value() ? own_leaf(node())
+                                    : make_node(ops::stop_gradient_op, {node()}, {}, shape(), dtype()));
 }
 
 void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {
   if (!node()->tracks) {
-    throw GradError(fmt::format("[register_hook] no gradient flows through this {} tensor; call set_requires_grad() first", shape().str()));
+    throw GradError(fmt::format(
+        "[register_hook] no gradient flows through this {} tensor; call set_requires_grad() first", shape().str()));
   }
   if (!hook) throw ValueError("[register_hook] the hook is an empty function; pass something that can be called");
   impl_->hooks.push_back(std::move(hook));

@@ -60,7 +60,8 @@ std::atomic<int> active{0};
 
 namespace {
 
-// Handles are copied and moved in places that cannot fail: a trace that lost something is refused instead, and the function runs at every call.
+// Handles are copied and moved in places that cannot fail: a trace that lost something is refused instead, and the
+// function runs at every call.
 template <class F>
 void noted(F&& note) noexcept {
   if (!present) return;

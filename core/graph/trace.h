@@ -1,10 +1,11 @@
 // Trace: what a function that compile() runs reads and changes of the tensors that were there before it.
 //
-// Purpose: compile() (core/compile/compile.h) may only skip a function if it knows all that the recorded step depends on and all that it leaves behind.
-// While a trace is active on a thread, Tensor reports every handle that is read or written, TensorImpl every state that is made, and whoever puts
-// a number of the host into the graph reports where the next one comes from.
-// Invariants: a handle that was destroyed meanwhile is forgotten; `before` is what a handle referred to when it was first touched; states keep what
-// they name alive. Thread safety: a trace belongs to its thread. Watched handles are process-wide, under a lock of their own.
+// Purpose: compile() (core/compile/compile.h) may only skip a function if it knows all that the recorded step depends
+// on and all that it leaves behind. While a trace is active on a thread, Tensor reports every handle that is read or
+// written, TensorImpl every state that is made, and whoever puts a number of the host into the graph reports where the
+// next one comes from. Invariants: a handle that was destroyed meanwhile is forgotten; `before` is what a handle
+// referred to when it was first touched; states keep what they name alive. Thread safety: a trace belongs to its
+// thread. Watched handles are process-wide, under a lock of their own.
 #pragma once
 
 #include <atomic>
@@ -56,12 +57,12 @@ class Trace {
   const std::string& refusal() const { return refusal_; }
 
   std::unordered_map<const Tensor*, Handle> handles;
-  std::vector<State> states;                                  // in order of first touch
-  std::unordered_map<const TensorImpl*, size_t> state_of;     // index into states
-  std::unordered_set<const TensorImpl*> made;                 // states made meanwhile
+  std::vector<State> states;                               // in order of first touch
+  std::unordered_map<const TensorImpl*, size_t> state_of;  // index into states
+  std::unordered_set<const TensorImpl*> made;              // states made meanwhile
   std::vector<Action> actions;
-  std::unordered_map<const Node*, size_t> action_of;          // host leaf -> index of its source
-  std::unordered_map<const Node*, NodePtr> derived;           // leaf made over the value of another node
+  std::unordered_map<const Node*, size_t> action_of;  // host leaf -> index of its source
+  std::unordered_map<const Node*, NodePtr> derived;   // leaf made over the value of another node
 
   // The function is done; what was learnt stays.
   void end();
@@ -85,7 +86,7 @@ inline bool any() { return active.load(std::memory_order_relaxed) != 0; }
 
 // Slow paths of Tensor: no effect unless this thread traces.
 void touched(const Tensor& handle) noexcept;
-void moved(const Tensor& from, const Tensor& to) noexcept;   // before `to` takes over what `from` has
+void moved(const Tensor& from, const Tensor& to) noexcept;     // before `to` takes over what `from` has
 void copied(const Tensor& from, const Tensor& made) noexcept;  // `made` is new
 void destroyed(const Tensor& handle, bool watched) noexcept;
 void made(const TensorImpl& impl);
@@ -105,7 +106,8 @@ void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& val
 
 }  // namespace trace
 
-// A number (or flag) of the host that compiled functions read: a change is noticed at the next call. Thread safety: as T's.
+// A number (or flag) of the host that compiled functions read: a change is noticed at the next call. Thread safety: as
+// T's.
 template <class T>
 class Watched {
  public:

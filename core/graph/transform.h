@@ -1,10 +1,10 @@
 // What a function transform (autograd/transforms.h) tells the recording layer while it runs the user's function.
 //
-// Purpose: a transform records a function once, over stand-ins of its arguments, and makes another graph from what was recorded. vmap's stand-ins are
-// examples: leaves with the shape of one slice of the mapped axis and without a value. What is recorded from them can never be evaluated; it is
-// neither remembered as pending nor run eagerly.
-// Invariants: scopes nest as the transforms do. Looking at a value that depends on an example is a ValueError (core/record/capture.cpp).
-// Thread safety: per thread, as recording is.
+// Purpose: a transform records a function once, over stand-ins of its arguments, and makes another graph from what was
+// recorded. vmap's stand-ins are examples: leaves with the shape of one slice of the mapped axis and without a value.
+// What is recorded from them can never be evaluated; it is neither remembered as pending nor run eagerly. Invariants:
+// scopes nest as the transforms do. Looking at a value that depends on an example is a ValueError
+// (core/record/capture.cpp). Thread safety: per thread, as recording is.
 #pragma once
 
 #include <unordered_set>
@@ -14,7 +14,8 @@
 
 namespace heddle {
 
-// While alive, this thread runs a function for a transform: a compiled function that it calls records its operations as a part of it.
+// While alive, this thread runs a function for a transform: a compiled function that it calls records its operations as
+// a part of it.
 class TransformScope {
  public:
   TransformScope();

@@ -1,10 +1,11 @@
 // Values that nobody asked for and that are judged all the same: at the next observation after they were computed.
 //
-// Purpose: a device cannot throw. What may go wrong there (a singular matrix, an index out of range) is computed as a small value beside the result; it is watched
-// here, and the next observation of any tensor on this thread reads it and lets its judge throw. The observation itself is not lost: repeat it.
-// Invariants: a watched value is held, so a step computes it; it is read once. One that stands over placeholders (an example of vmap, an argument of a loop's
-// body or a branch) is replaced, by the WatchedScope of what made these, by its values for all examples or iterations, stacked along new first axes.
-// Thread safety: per thread, as recording is.
+// Purpose: a device cannot throw. What may go wrong there (a singular matrix, an index out of range) is computed as a
+// small value beside the result; it is watched here, and the next observation of any tensor on this thread reads it and
+// lets its judge throw. The observation itself is not lost: repeat it. Invariants: a watched value is held, so a step
+// computes it; it is read once. One that stands over placeholders (an example of vmap, an argument of a loop's body or
+// a branch) is replaced, by the WatchedScope of what made these, by its values for all examples or iterations, stacked
+// along new first axes. Thread safety: per thread, as recording is.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +18,15 @@ namespace heddle {
 
 struct HostArray;
 
-// Throws when the value is at fault; called in a CallerScope of the place where it was watched. In a branch of cond() that is not taken a value is -1.
+// Throws when the value is at fault; called in a CallerScope of the place where it was watched. In a branch of cond()
+// that is not taken a value is -1.
 using Judge = std::function<void(const HostArray& value)>;
 void watch(const Tensor& value, Judge judge);
 // Called by an observation when what it asked for has been computed.
 void throw_watched();
 
-// While alive, a function runs over placeholders. When an exception leaves it, what the function had watched is forgotten.
+// While alive, a function runs over placeholders. When an exception leaves it, what the function had watched is
+// forgotten.
 class WatchedScope {
  public:
   WatchedScope();

@@ -102,7 +102,8 @@ class ProfilerState final : public SpanListener {
     } else if (thread.recording_since >= 0) {
       // Spans inside have ended; one that began outside and ended meanwhile would not nest.
       if (thread.open.size() == thread.recording_depth) {
-        profile.host.push_back({"record", thread.number, static_cast<int>(thread.open.size()), thread.recording_since, now()});
+        profile.host.push_back(
+            {"record", thread.number, static_cast<int>(thread.open.size()), thread.recording_since, now()});
       }
       thread.recording_since = -1;
     }
@@ -134,8 +135,10 @@ class ProfilerState final : public SpanListener {
     } catch (const Error&) {  // whoever uses the device is told
     }
     const std::lock_guard guard(mutex);
-    if (timed.times.size() != timed.what.facts->size()) ++profile.dropped;
-    else devices[&device].timed.push_back(std::move(timed));
+    if (timed.times.size() != timed.what.facts->size())
+      ++profile.dropped;
+    else
+      devices[&device].timed.push_back(std::move(timed));
   }
 
   static void chain(Timed& timed, const std::vector<double>& seconds) {
@@ -175,7 +178,9 @@ class ProfilerState final : public SpanListener {
 
    private:
     size_t number(const std::string& device, const KernelFacts& facts) {
-      const auto found = std::find_if(profile_.kernels.begin(), profile_.kernels.end(), [&](const ProfiledKernel& k) { return k.device == device && k.facts.same_as(facts); });
+      const auto found = std::find_if(profile_.kernels.begin(), profile_.kernels.end(), [&](const ProfiledKernel& k) {
+        return k.device == device && k.facts.same_as(facts);
+      });
       if (found != profile_.kernels.end()) return static_cast<size_t>(found - profile_.kernels.begin());
       profile_.kernels.push_back({device, facts});
       return profile_.kernels.size() - 1;
@@ -229,7 +234,8 @@ std::shared_ptr<ProfilerState> state_at_work() {
 
 bool Profiler::active() { return current().active.load(std::memory_order_relaxed); }
 
-void Profiler::note(DeviceContext& device, Ticket ticket, std::shared_ptr<const std::vector<KernelFacts>> facts, double submitted) {
+void Profiler::note(DeviceContext& device, Ticket ticket, std::shared_ptr<const std::vector<KernelFacts>> facts,
+                    double submitted) {
   if (const auto state = state_at_work()) state->note(device, {ticket, std::move(facts), submitted});
 }
 

@@ -133,11 +133,14 @@ void place(const Dispatch& dispatch, SavedLaunch& saved) {
 // Bindings lie inside their blocks, one for each buffer.
 bool fits_together(const SavedLaunch& saved) {
   const auto inside = [&](const SavedLaunch::Range& r) {
-    return r.block < saved.blocks.size() && r.offset <= saved.blocks[r.block] && r.size <= saved.blocks[r.block] - r.offset;
+    return r.block < saved.blocks.size() && r.offset <= saved.blocks[r.block] &&
+           r.size <= saved.blocks[r.block] - r.offset;
   };
-  const bool numbers = saved.constants.size() <= KernelSource::max_constants && saved.source.constants.size() <= KernelSource::max_constants;
+  const bool numbers = saved.constants.size() <= KernelSource::max_constants &&
+                       saved.source.constants.size() <= KernelSource::max_constants;
   const bool table = saved.table.empty() || !saved.bindings.empty();
-  return numbers && table && saved.bindings.size() == saved.source.buffers.size() && std::all_of(saved.bindings.begin(), saved.bindings.end(), inside);
+  return numbers && table && saved.bindings.size() == saved.source.buffers.size() &&
+         std::all_of(saved.bindings.begin(), saved.bindings.end(), inside);
 }
 
 uint32_t next_random(uint32_t& state) { return state = state * 1664525u + 1013904223u; }
@@ -163,7 +166,8 @@ std::vector<uint8_t> contents(DType dtype, uint64_t bytes) {
 
 }  // namespace
 
-std::string save_launch(const KernelSource& source, const Dispatch& dispatch, std::span<const int32_t> table, const KernelFacts& facts) {
+std::string save_launch(const KernelSource& source, const Dispatch& dispatch, std::span<const int32_t> table,
+                        const KernelFacts& facts) {
   SavedLaunch saved;
   saved.source = source;
   std::copy(std::begin(dispatch.groups), std::end(dispatch.groups), saved.groups);
@@ -194,7 +198,8 @@ std::optional<SavedLaunch> load_launch(const std::string& id) {
 }
 
 std::string repeat_command(const std::string& id, const std::string& device) {
-  return id.empty() ? "(cannot be repeated: there is no disk cache)" : fmt::format("heddle bench kernel --cases {} --device {}", id, device);
+  return id.empty() ? "(cannot be repeated: there is no disk cache)"
+                    : fmt::format("heddle bench kernel --cases {} --device {}", id, device);
 }
 
 RestoredLaunch restore_launch(const SavedLaunch& saved, DeviceContext& device) {
@@ -212,7 +217,8 @@ RestoredLaunch restore_launch(const SavedLaunch& saved, DeviceContext& device) {
   }
   if (!saved.table.empty()) {
     const SavedLaunch::Range& range = saved.bindings.back();
-    device.write(*restored.memory[range.block], range.offset, saved.table.data(), std::min<uint64_t>(range.size, saved.table.size() * sizeof(int32_t)));
+    device.write(*restored.memory[range.block], range.offset, saved.table.data(),
+                 std::min<uint64_t>(range.size, saved.table.size() * sizeof(int32_t)));
   }
   restored.dispatch.kernel = device.kernel(saved.source);
   std::copy(std::begin(saved.groups), std::end(saved.groups), restored.dispatch.groups);

@@ -22,14 +22,16 @@ int64_t distinct(const View& view) {
 
 class GroupFacts {
  public:
-  GroupFacts(const ScheduledGraph& scheduled, const Group& group) : scheduled_(scheduled), graph_(scheduled.graph), group_(group) {}
+  GroupFacts(const ScheduledGraph& scheduled, const Group& group)
+      : scheduled_(scheduled), graph_(scheduled.graph), group_(group) {}
 
   void add_to(KernelFacts& facts) const {
     if (updates_operand(scheduled_, group_)) return update(facts);
     read(facts);
     for (const Member& member : group_.members) {
       const IrNode& node = graph_.nodes[static_cast<size_t>(member.node)];
-      if (member.stored) facts.written_bytes += as_double(node.shape.numel()) * static_cast<double>(size_of(node.dtype));
+      if (member.stored)
+        facts.written_bytes += as_double(node.shape.numel()) * static_cast<double>(size_of(node.dtype));
       facts.flops += operations(node, runs(member.level));
     }
     for (const int id : group_.inlined) {
@@ -65,7 +67,9 @@ class GroupFacts {
     facts.written_bytes += as_double(last.shape.numel()) * static_cast<double>(size_of(last.dtype));
   }
 
-  double runs(Level level) const { return as_double(group_.domain.numel()) * (level == Level::full ? as_double(group_.inner.numel()) : 1.0); }
+  double runs(Level level) const {
+    return as_double(group_.domain.numel()) * (level == Level::full ? as_double(group_.inner.numel()) : 1.0);
+  }
 
   double operations(const IrNode& node, double times) const {
     return node.op->kind == OpKind::elementwise ? times * node.op->cost : vertex_operations(graph_, node);
@@ -103,11 +107,15 @@ class GroupFacts {
     for (const auto& [id, count] : elements) {
       const IrNode& node = graph_.nodes[static_cast<size_t>(id)];
       const LeafInfo* leaf = node.leaf >= 0 ? &graph_.leaves[static_cast<size_t>(node.leaf)] : nullptr;
-      const int64_t bytes = static_cast<int64_t>(size_of(node.dtype)), met = bytes * std::min(count, leaf ? distinct(leaf->view) : node.shape.numel());
-      if (leaf && leaf->slot >= 0) storages[leaf->slot].add(leaf->view, bytes, met);
-      else facts.read_bytes += as_double(met);
+      const int64_t bytes = static_cast<int64_t>(size_of(node.dtype)),
+                    met = bytes * std::min(count, leaf ? distinct(leaf->view) : node.shape.numel());
+      if (leaf && leaf->slot >= 0)
+        storages[leaf->slot].add(leaf->view, bytes, met);
+      else
+        facts.read_bytes += as_double(met);
     }
-    for (const auto& [slot, stretch] : storages) facts.read_bytes += as_double(std::min(stretch.met, stretch.end - stretch.begin));
+    for (const auto& [slot, stretch] : storages)
+      facts.read_bytes += as_double(std::min(stretch.met, stretch.end - stretch.begin));
   }
 
   const ScheduledGraph& scheduled_;
@@ -120,11 +128,14 @@ std::string joined(const std::vector<std::string>& ops) {
   std::vector<std::pair<std::string, int>> counted;
   for (const std::string& text : ops) {
     const auto same = std::find_if(counted.begin(), counted.end(), [&](const auto& c) { return c.first == text; });
-    if (same == counted.end()) counted.emplace_back(text, 1);
-    else ++same->second;
+    if (same == counted.end())
+      counted.emplace_back(text, 1);
+    else
+      ++same->second;
   }
   std::string all;
-  for (const auto& [text, count] : counted) all += (all.empty() ? "" : ", ") + (count == 1 ? text : fmt::format("{} x ({})", count, text));
+  for (const auto& [text, count] : counted)
+    all += (all.empty() ? "" : ", ") + (count == 1 ? text : fmt::format("{} x ({})", count, text));
   return all;
 }
 

@@ -24,7 +24,8 @@ Index affine_sum(const Index& a, const Index& b, int64_t factor_b) {
   out.constant = a.constant + b.constant * factor_b;
   out.terms = a.terms;
   for (const auto& [v, c] : b.terms) {
-    auto at = std::lower_bound(out.terms.begin(), out.terms.end(), v, [](const auto& term, int key) { return term.first < key; });
+    auto at = std::lower_bound(out.terms.begin(), out.terms.end(), v,
+                               [](const auto& term, int key) { return term.first < key; });
     if (at != out.terms.end() && at->first == v) {
       at->second += c * factor_b;
     } else {

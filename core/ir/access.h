@@ -1,9 +1,9 @@
 // How a kernel reaches an element of a value: symbolic indices and composed views.
 //
-// Purpose: movement ops never copy; they change the index with which the value below them is read. A Path says how the index space of a
-// kernel (its domain) maps to the elements of a node: first affine or opaque expressions for some shape (`base`), then a chain of movement
-// ops. Where the chain composes to one View the access is affine and cheap; otherwise indices are computed op by op.
-// Invariants: plain values. Thread safety: pure functions.
+// Purpose: movement ops never copy; they change the index with which the value below them is read. A Path says how the
+// index space of a kernel (its domain) maps to the elements of a node: first affine or opaque expressions for some
+// shape (`base`), then a chain of movement ops. Where the chain composes to one View the access is affine and cheap;
+// otherwise indices are computed op by op. Invariants: plain values. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -33,14 +33,16 @@ struct Index {
 // Sum of affine indices times factors; both must be affine.
 Index affine_sum(const Index& a, const Index& b, int64_t factor_b);
 
-// The chain from a kernel's domain down to a node: `base` indexes `shape`; `ops` are movement nodes (ids), nearest to the domain first.
+// The chain from a kernel's domain down to a node: `base` indexes `shape`; `ops` are movement nodes (ids), nearest to
+// the domain first.
 struct Path {
   std::vector<Index> base;
   Shape shape;
   std::vector<int> ops;
 
   static Path domain(const Shape& shape);  // variables 0..rank-1
-  // The elements of `shape`, in row-major order, under the variables of `domain`: the two agree but for dimensions of size 1.
+  // The elements of `shape`, in row-major order, under the variables of `domain`: the two agree but for dimensions of
+  // size 1.
   static Path over(const Shape& shape, const Shape& domain);
   Path through(int op) const {
     Path next = *this;
@@ -49,7 +51,8 @@ struct Path {
   }
 };
 
-// Elements of the largest value a kernel reads or writes: indices are 32-bit ints, and the lanes of a folded grid count up to a row of groups further.
+// Elements of the largest value a kernel reads or writes: indices are 32-bit ints, and the lanes of a folded grid count
+// up to a row of groups further.
 constexpr int64_t addressable_elements = INT32_MAX - (int64_t{1} << 24);
 
 // `shape` without its dimensions of size 1.

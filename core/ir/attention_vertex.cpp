@@ -7,7 +7,9 @@
 namespace heddle {
 namespace {
 
-bool wants_four_strides(const AttentionProblem& p, int input) { return input < 3 || input == p.bias || input == p.cotangent; }
+bool wants_four_strides(const AttentionProblem& p, int input) {
+  return input < 3 || input == p.bias || input == p.cotangent;
+}
 
 }  // namespace
 
@@ -25,8 +27,8 @@ AttentionSizes nominal_sizes(const Graph& graph, const IrNode& node, AttentionSi
   return s;
 }
 
-// q, k, v, bias and the cotangent may have any strides but that of their elements; the small operands lie densely, the logarithms
-// behind the result they belong to.
+// q, k, v, bias and the cotangent may have any strides but that of their elements; the small operands lie densely, the
+// logarithms behind the result they belong to.
 bool attention_accepts(const IrNode& node, size_t input, const View& view) {
   std::vector<Shape> shapes(node.inputs.size(), Shape{1, 1, 1, 1});
   const AttentionProblem p = attention_problem(node.attrs, shapes, node.dtype);

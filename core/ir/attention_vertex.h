@@ -2,8 +2,8 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include "core/ir/ir.h"
 #include "core/functions/nn/attention_kernel.h"
+#include "core/ir/ir.h"
 
 namespace heddle {
 

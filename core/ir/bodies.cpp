@@ -5,26 +5,38 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include "core/functions/linalg/linalg_rows.h"
+#include "core/functions/nn/attention_kernel.h"
 #include "core/ir/attention_vertex.h"
 #include "core/ir/conv_problem.h"
-#include "core/functions/nn/attention_kernel.h"
-#include "core/functions/linalg/linalg_rows.h"
 #include "core/ir/copy_rows_vertex.h"
 #include "core/op/primitives.h"
 #include "core/op/user_row.h"
 
 namespace heddle {
 
-const OpDef sort_merge_op{.name = "sort_merge", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "runs of a sort, merged in pairs"};
-const OpDef segment_add_op{.name = "segment_add", .kind = OpKind::body, .arity = -1, .rule = DTypeRule::any, .doc = "rows summed by a sorted index"};
+const OpDef sort_merge_op{.name = "sort_merge",
+                          .kind = OpKind::body,
+                          .arity = 2,
+                          .rule = DTypeRule::any,
+                          .doc = "runs of a sort, merged in pairs"};
+const OpDef segment_add_op{.name = "segment_add",
+                           .kind = OpKind::body,
+                           .arity = -1,
+                           .rule = DTypeRule::any,
+                           .doc = "rows summed by a sorted index"};
 
 namespace {
 
-// The products that a row of attention computes, each 2 flops for every pair of a query and a key and element of a head; half of them with a causal mask.
+// The products that a row of attention computes, each 2 flops for every pair of a query and a key and element of a
+// head; half of them with a causal mask.
 double attention_flops(const Graph& graph, const IrNode& node) {
   const AttentionProblem p = attention_problem(graph, node);
-  const double pairs = static_cast<double>(p.batch * p.heads) * static_cast<double>(p.queries) * static_cast<double>(p.keys) * (p.causal ? 0.5 : 1.0);
-  const auto products = [&](int of_size, int of_value_size) { return 2 * pairs * static_cast<double>(of_size * p.size + of_value_size * p.value_size); };
+  const double pairs = static_cast<double>(p.batch * p.heads) * static_cast<double>(p.queries) *
+                       static_cast<double>(p.keys) * (p.causal ? 0.5 : 1.0);
+  const auto products = [&](int of_size, int of_value_size) {
+    return 2 * pairs * static_cast<double>(of_size * p.size + of_value_size * p.value_size);
+  };
   if (node.op == &ops::attention_query_gradient_op) return products(2, 1);
   if (node.op == &ops::attention_key_gradient_op) return products(2, 2);
   if (node.op == &attention_gradients_op) return products(3, 2);
@@ -40,18 +52,20 @@ double conv_flops(const Graph& graph, const IrNode& node) {
   return flops;
 }
 
-// Of the leading order: a third of n^3 multiplications for a Cholesky factor, twice that for LU, n^2 / 2 for each column of a triangular system.
+// Of the leading order: a third of n^3 multiplications for a Cholesky factor, twice that for LU, n^2 / 2 for each
+// column of a triangular system.
 double matrix_flops(const Graph& graph, const IrNode& node) {
   const Shape& a = graph.nodes[node.inputs[0]].shape;
-  const auto batch = static_cast<double>(a[0]), m = static_cast<double>(a[1]), n = static_cast<double>(a[2]), least = std::min(m, n);
+  const auto batch = static_cast<double>(a[0]), m = static_cast<double>(a[1]), n = static_cast<double>(a[2]),
+             least = std::min(m, n);
   if (node.op == &linalg::cholesky_block_op) return batch * n * n * n / 3;
-  if (node.op == &linalg::lu_panel_op) return batch * 2 * (m * n * least - (m + n) * least * least / 2 + least * least * least / 3);
+  if (node.op == &linalg::lu_panel_op)
+    return batch * 2 * (m * n * least - (m + n) * least * least / 2 + least * least * least / 3);
   return batch * n * n * static_cast<double>(node.shape[2]);
 }
 
 BodyRow attention_row(const OpDef& op) {
-  return {.op = &op, .accepts = attention_accepts, .takes = attention_takes,
-          .flops = attention_flops};
+  return {.op = &op, .accepts = attention_accepts, .takes = attention_takes, .flops = attention_flops};
 }
 
 const BodyRow rows[] = {
@@ -84,10 +98,13 @@ const BodyRow rows[] = {
 }  // namespace
 
 const BodyRow& body_row(const OpDef& op) {
-  static const BodyRow user{.op = nullptr, .dense_operands = true, .accepts = [](const IrNode&, size_t, const View& view) { return view.offset == 0; }};
+  static const BodyRow user{.op = nullptr,
+                            .dense_operands = true,
+                            .accepts = [](const IrNode&, size_t, const View& view) { return view.offset == 0; }};
   if (as_user(op) != nullptr) return user;
   const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const BodyRow& r) { return r.op == &op; });
-  if (row == std::end(rows)) throw std::logic_error(fmt::format("[plan] {} has no line in core/ir/bodies.cpp", op.name));
+  if (row == std::end(rows))
+    throw std::logic_error(fmt::format("[plan] {} has no line in core/ir/bodies.cpp", op.name));
   return *row;
 }
 

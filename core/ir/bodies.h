@@ -1,9 +1,9 @@
 // The rows of kind `body`: what the passes must know of each.
 //
-// Purpose: an op whose kernel is a hand-written body of shaders/ is one line in bodies.cpp, which the scheduler and the materializer read, and
-// one in core/lower/body_lowering.cpp, which lower() reads; they know no such op by name.
-// Invariants: every OpDef of kind body has exactly one line in each. A body has one result; its operands are strided views of memory.
-// Thread safety: immutable after first use.
+// Purpose: an op whose kernel is a hand-written body of shaders/ is one line in bodies.cpp, which the scheduler and the
+// materializer read, and one in core/lower/body_lowering.cpp, which lower() reads; they know no such op by name.
+// Invariants: every OpDef of kind body has exactly one line in each. A body has one result; its operands are strided
+// views of memory. Thread safety: immutable after first use.
 #pragma once
 
 #include "core/ir/ir.h"
@@ -19,9 +19,10 @@ struct BodyRow {
   bool (*takes)(const Node& node) = nullptr;
   // Floating-point operations of one result, for profiles (core/inspect/traffic.h). Null: one per element.
   double (*flops)(const Graph& graph, const IrNode& node) = nullptr;
-  // The result may lie in the first operand's memory: the kernel then writes only what differs. Taken where an assign wants it there, else decomposed.
+  // The result may lie in the first operand's memory: the kernel then writes only what differs. Taken where an assign
+  // wants it there, else decomposed.
   bool updates = false;
-  bool epilogue = false;        // elementwise work on the result may join the group: lowering prints it with print_epilogue()
+  bool epilogue = false;  // elementwise work on the result may join the group: lowering prints it with print_epilogue()
 };
 
 // std::logic_error for an op that is no body.

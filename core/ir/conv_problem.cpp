@@ -39,7 +39,9 @@ ConvProblem conv_problem(const Graph& graph, const IrNode& node) {
   const int rank = attrs.rank(), space = attrs.channels_last ? 1 : 2, channel = attrs.channels_last ? rank + 1 : 1;
   const Shape &a = graph.nodes[node.inputs[0]].shape, &b = graph.nodes[node.inputs[1]].shape;
   ConvProblem p;
-  p.kind = node.op == &ops::conv_op ? Kind::forward : node.op == &ops::conv_input_grad_op ? Kind::input_grad : Kind::weight_grad;
+  p.kind = node.op == &ops::conv_op              ? Kind::forward
+           : node.op == &ops::conv_input_grad_op ? Kind::input_grad
+                                                 : Kind::weight_grad;
   p.last = attrs.channels_last;
   p.G = attrs.groups;
   p.N = a[0];

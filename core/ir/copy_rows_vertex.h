@@ -8,7 +8,8 @@
 
 namespace heddle {
 
-// Rows along `axis` as (outer, outer, rows, elements), with the elements of a row one behind the other; nothing where no strides say that.
+// Rows along `axis` as (outer, outer, rows, elements), with the elements of a row one behind the other; nothing where
+// no strides say that.
 std::optional<View> copied_rows(const View& view, int axis);
 // Whether an operand is read as it lies.
 bool copy_rows_accepts(const IrNode& node, size_t input, const View& view);

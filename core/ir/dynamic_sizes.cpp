@@ -45,7 +45,8 @@ uint16_t from_inputs(const Graph& graph, const IrNode& node) {
     return found & all_of(node.shape);
   }
   if (node.op == &ops::permute_op) {
-    for (size_t d = 0; d < node.attrs.ints.size(); ++d) found |= dimension_varies(x, static_cast<int>(node.attrs.ints[d])) ? bit(static_cast<int>(d)) : 0;
+    for (size_t d = 0; d < node.attrs.ints.size(); ++d)
+      found |= dimension_varies(x, static_cast<int>(node.attrs.ints[d])) ? bit(static_cast<int>(d)) : 0;
     return found;
   }
   if (node.op == &ops::reshape_op) return through_reshape(x, node);
@@ -77,7 +78,8 @@ void settle_sizes(Graph& graph, bool any, size_t from) {
 }
 
 bool anything_varies(const Graph& graph) {
-  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return (node.varies & ~varies::unknown) != 0; });
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const IrNode& node) { return (node.varies & ~varies::unknown) != 0; });
 }
 
 bool group_varies(const ScheduledGraph& scheduled, const Group& group) {
@@ -96,8 +98,10 @@ bool group_varies(const ScheduledGraph& scheduled, const Group& group) {
     const IrNode& node = nodes[static_cast<size_t>(id)];
     // A constant is computed from an index: its own extent does not matter.
     if ((node.varies & (node.op->kind == OpKind::constant ? varies::numbers : 0xffff)) != 0) return true;
-    const bool stored = node.leaf >= 0 || (!group.find(id) && !std::binary_search(group.inlined.begin(), group.inlined.end(), id) &&
-                                           node.op->kind != OpKind::movement && node.op->kind != OpKind::constant && !scheduled.free_nodes[static_cast<size_t>(id)]);
+    const bool stored =
+        node.leaf >= 0 || (!group.find(id) && !std::binary_search(group.inlined.begin(), group.inlined.end(), id) &&
+                           node.op->kind != OpKind::movement && node.op->kind != OpKind::constant &&
+                           !scheduled.free_nodes[static_cast<size_t>(id)]);
     if (stored) continue;
     for (int input : node.inputs) look(input);
   }
@@ -129,7 +133,11 @@ std::vector<uint16_t> ShapeFamilies::note(const Capture& captured, DynamicShapes
       by_hash_.erase(std::find_if(first, past, [&](const auto& entry) { return entry.second == last; }));
       families_.erase(last);
     }
-    families_.push_front({std::move(skeleton), captured.key, std::vector<bool>(captured.key.size(), false), {hash_words(captured.key)}, hash});
+    families_.push_front({std::move(skeleton),
+                          captured.key,
+                          std::vector<bool>(captured.key.size(), false),
+                          {hash_words(captured.key)},
+                          hash});
     by_hash_.emplace(hash, families_.begin());
     return {};
   }

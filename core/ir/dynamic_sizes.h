@@ -1,11 +1,13 @@
 // Varying sizes: which dimensions of a graph have been seen with several values, and what that means for its kernels.
 //
-// Purpose: sizes are numbers of the launch, but schedules, facts (a length that whole vectors cover) and numbers that happen to be equal make other text of
-// another size. A graph whose structure was evaluated with two sets of sizes gets, from the third on, kernels that do not depend on those that differed:
-// schedules are picked for a nominal size, edges are guarded, every number has a name of its own. What does not vary stays as it was. So batch and sequence
+// Purpose: sizes are numbers of the launch, but schedules, facts (a length that whole vectors cover) and numbers that
+// happen to be equal make other text of another size. A graph whose structure was evaluated with two sets of sizes
+// gets, from the third on, kernels that do not depend on those that differed: schedules are picked for a nominal size,
+// edges are guarded, every number has a name of its own. What does not vary stays as it was. So batch and sequence
 // length may vary without compilation from the fourth set on.
-// Invariants: the marks only choose kernels; results are right whatever they say. They follow from structure and position, never from a value.
-// Thread safety: ShapeFamilies is used under the device's lock; the rest are pure functions.
+// Invariants: the marks only choose kernels; results are right whatever they say. They follow from structure and
+// position, never from a value. Thread safety: ShapeFamilies is used under the device's lock; the rest are pure
+// functions.
 #pragma once
 
 #include <cstdint>
@@ -43,7 +45,8 @@ void settle_sizes(Graph& graph, bool any, size_t from = 0);
 // Whether a kernel of the group must not depend on sizes.
 bool group_varies(const ScheduledGraph& scheduled, const Group& group);
 
-// Calls visit(node, position, bit) for each word of Capture::key that is a size, a number or an offset; `node` is a position in Capture::order.
+// Calls visit(node, position, bit) for each word of Capture::key that is a size, a number or an offset; `node` is a
+// position in Capture::order.
 template <class F>
 void visit_sizes(const Capture& captured, const F& visit) {
   size_t at = 0;
@@ -73,7 +76,8 @@ void visit_sizes(const Capture& captured, const F& visit) {
 // The sets of sizes with which each structure was planned on a device.
 class ShapeFamilies {
  public:
-  // Takes note of a capture that is about to be planned. Answers what varies of each node of its order, or nothing: then all sizes may be relied on.
+  // Takes note of a capture that is about to be planned. Answers what varies of each node of its order, or nothing:
+  // then all sizes may be relied on.
   std::vector<uint16_t> note(const Capture& captured, DynamicShapes mode);
   void clear();
   size_t size() const { return families_.size(); }

@@ -4,16 +4,17 @@
 #include <set>
 #include <utility>
 
-#include "core/ir/access.h"
 #include "core/graph/loop.h"
+#include "core/ir/access.h"
 #include "core/op/primitives.h"
 #include "core/op/user_row.h"
 
 namespace heddle {
 
 bool is_anchor_kind(const IrNode& node) {
-  return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction ||
-         node.op->kind == OpKind::body || is_loop(*node.op) || node.op == &join_op;
+  return node.op->kind == OpKind::elementwise || node.op->kind == OpKind::reduce ||
+         node.op->kind == OpKind::contraction || node.op->kind == OpKind::body || is_loop(*node.op) ||
+         node.op == &join_op;
 }
 
 std::optional<Index> linear_access(const Graph& graph, const Use& use) {
@@ -57,7 +58,8 @@ bool comes_from_reduction(const Graph& graph, int id, const Shape& rows, const S
   if (depth == 0 || node.leaf >= 0) return false;
   if (node.op->kind == OpKind::reduce) return squeezed(node.shape) == rows && reduced_shape(graph, node) == inner;
   if (node.op->kind != OpKind::elementwise && !is_view_op(*node.op)) return false;
-  return std::any_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return comes_from_reduction(graph, input, rows, inner, depth - 1); });
+  return std::any_of(node.inputs.begin(), node.inputs.end(),
+                     [&](int input) { return comes_from_reduction(graph, input, rows, inner, depth - 1); });
 }
 
 namespace {
@@ -81,17 +83,20 @@ bool prologue_base_is_memory(const Graph& graph, const std::vector<bool>& free_n
 }  // namespace
 
 // A cheap unary function of one matmul operand is applied while the operand is loaded.
-bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, int id, const std::vector<Use>& uses) {
+bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, int id,
+                 const std::vector<Use>& uses) {
   const IrNode& node = graph.nodes[id];
   // Up to two batch dimensions always fit the body's two batch loops, whatever the views below the function.
-  if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1) return false;
+  if (group.kind != GroupKind::matmul || group.domain.rank() > 4 || uses.size() != 1 || node.inputs.size() != 1)
+    return false;
   if (node.op == &copy_op || as_user(*node.op) != nullptr || node.op->cost > 2) return false;
   const DType from = graph.nodes[node.inputs[0]].dtype;
   const bool half = from == DType::f16 || from == DType::bf16;
   const bool floats = (from == DType::f32 || half) && node.dtype == DType::f32;
   const bool same_half = half && node.dtype == from && node.op != &ops::cast_op;
   // Quantised operands are read as they lie: bytes that are multiplied as i32, or become floats.
-  const bool bytes = node.op == &ops::cast_op && (from == DType::i8 || from == DType::u8) && (node.dtype == DType::i32 || node.dtype == DType::f32);
+  const bool bytes = node.op == &ops::cast_op && (from == DType::i8 || from == DType::u8) &&
+                     (node.dtype == DType::i32 || node.dtype == DType::f32);
   if (!floats && !same_half && !bytes) return false;
   return prologue_base_is_memory(graph, free_nodes, node.inputs[0], uses[0]);
 }
@@ -100,9 +105,12 @@ bool fits_kernel(const Graph& graph, const std::vector<bool>& free_nodes, const 
   std::set<std::pair<int, int>> buffers;  // (0, slot) inputs, (1, vertex) others, (2, dtype) host values
   for (const Use& use : external_uses(graph, group, free_nodes)) {
     const IrNode& node = graph.nodes[use.node];
-    if (node.leaf < 0) buffers.insert({1, use.node});
-    else if (graph.leaves[node.leaf].slot >= 0) buffers.insert({0, graph.leaves[node.leaf].slot});
-    else buffers.insert({2, static_cast<int>(node.dtype)});  // a binding for each type it is read as
+    if (node.leaf < 0)
+      buffers.insert({1, use.node});
+    else if (graph.leaves[node.leaf].slot >= 0)
+      buffers.insert({0, graph.leaves[node.leaf].slot});
+    else
+      buffers.insert({2, static_cast<int>(node.dtype)});  // a binding for each type it is read as
   }
   if (group.members.size() + group.inlined.size() > max_vertices) return false;
   size_t stores = 0;

@@ -23,7 +23,8 @@ bool comes_from_reduction(const Graph& graph, int id, const Shape& rows, const S
 // A vertex that is a kernel's work, or part of one: not a view, not a constant.
 bool is_anchor_kind(const IrNode& node);
 // May the cheap unary function `id` of one operand of the group's matmul be applied while that operand is loaded?
-bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, int id, const std::vector<Use>& uses);
+bool is_prologue(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, int id,
+                 const std::vector<Use>& uses);
 // Within the number of vertices and bindings of one kernel?
 bool fits_kernel(const Graph& graph, const std::vector<bool>& free_nodes, const Group& group, uint32_t max_bindings);
 

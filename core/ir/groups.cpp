@@ -6,11 +6,22 @@
 
 namespace heddle {
 
-const OpDef copy_op{.name = "copy", .kind = OpKind::elementwise, .arity = 1, .rule = DTypeRule::any, .doc = "x, stored", .dialect = "x", .cost = 1};
-const OpDef join_op{.name = "join", .kind = OpKind::movement, .arity = -1, .rule = DTypeRule::any, .doc = "the parts one after the other, stored"};
+const OpDef copy_op{.name = "copy",
+                    .kind = OpKind::elementwise,
+                    .arity = 1,
+                    .rule = DTypeRule::any,
+                    .doc = "x, stored",
+                    .dialect = "x",
+                    .cost = 1};
+const OpDef join_op{.name = "join",
+                    .kind = OpKind::movement,
+                    .arity = -1,
+                    .rule = DTypeRule::any,
+                    .doc = "the parts one after the other, stored"};
 
 const Member* Group::find(int node) const {
-  const auto at = std::lower_bound(members.begin(), members.end(), node, [](const Member& m, int key) { return m.node < key; });
+  const auto at =
+      std::lower_bound(members.begin(), members.end(), node, [](const Member& m, int key) { return m.node < key; });
   return at != members.end() && at->node == node ? &*at : nullptr;
 }
 
@@ -25,7 +36,8 @@ std::string ScheduledGraph::str() const {
     text += ":";
     for (int id : group.inlined) text += fmt::format(" [%{} {}]", id, graph.nodes[id].op->name);
     for (const Member& member : group.members) {
-      text += fmt::format(" %{} {}{}{}", member.node, graph.nodes[member.node].op->name, levels[static_cast<int>(member.level)], member.stored ? "*" : "");
+      text += fmt::format(" %{} {}{}{}", member.node, graph.nodes[member.node].op->name,
+                          levels[static_cast<int>(member.level)], member.stored ? "*" : "");
     }
     text += '\n';
   }

@@ -1,7 +1,7 @@
 // Groups: which vertices a kernel computes, and a graph that is divided into them.
 //
-// Purpose: what the scheduler decides and lowering, the memory planner and inspection read. How it decides: core/schedule/schedule.h.
-// Invariants: those of schedule(). Thread safety: plain values.
+// Purpose: what the scheduler decides and lowering, the memory planner and inspection read. How it decides:
+// core/schedule/schedule.h. Invariants: those of schedule(). Thread safety: plain values.
 #pragma once
 
 #include <map>
@@ -15,8 +15,9 @@ namespace heddle {
 // join: no kernel; a vertex whose parts are written by the kernels of other groups. loop: a loop and its results.
 enum class GroupKind : uint8_t { elementwise, reduce, matmul, body, join, loop };
 
-// Where in a group's kernel a value is computed. element: once per element of `domain` (elementwise groups, and after a matmul);
-// row: once per element of `domain` of a reduce group; full: once per element of domain x inner of a reduce group.
+// Where in a group's kernel a value is computed. element: once per element of `domain` (elementwise groups, and after a
+// matmul); row: once per element of `domain` of a reduce group; full: once per element of domain x inner of a reduce
+// group.
 enum class Level : uint8_t { element, row, full };
 
 struct Member {
@@ -27,8 +28,8 @@ struct Member {
 
 struct Group {
   GroupKind kind = GroupKind::elementwise;
-  Shape domain;                 // output shape; for reduce the kept dimensions. Without dimensions of size 1, but for matmul and body
-  Shape inner;                  // reduce: the reduced dimensions, without those of size 1
+  Shape domain;  // output shape; for reduce the kept dimensions. Without dimensions of size 1, but for matmul and body
+  Shape inner;   // reduce: the reduced dimensions, without those of size 1
   std::vector<Member> members;  // ascending by node; what is computed here at the group's own index
   std::vector<int> inlined;     // computed here at other indices, for one consumer; ascending
   int anchor = -1;              // the matmul, the body's vertex, the loop, or one of the reductions
@@ -37,10 +38,11 @@ struct Group {
 
 // How an output of the graph is given its value.
 struct OutputPlan {
-  int base = -1;          // vertex whose storage holds it (a stored member or a leaf)
-  View view;              // of the output over that storage
-  int assign_slot = -1;   // base is written straight into this input storage
-  bool copy_back = false; // assign that cannot be written straight: computed apart, then copied into assign_slot at the end
+  int base = -1;         // vertex whose storage holds it (a stored member or a leaf)
+  View view;             // of the output over that storage
+  int assign_slot = -1;  // base is written straight into this input storage
+  bool copy_back =
+      false;  // assign that cannot be written straight: computed apart, then copied into assign_slot at the end
 };
 
 // Where a part of a join lies: in the join's memory, so many elements from its start.
@@ -60,7 +62,8 @@ struct ScheduledGraph {
 
 // The internal row `copy`: an elementwise identity that forces its input into memory.
 extern const OpDef copy_op;
-// The internal row `join`: a concat along the outermost dimension whose parts, all copies, are written where they belong.
+// The internal row `join`: a concat along the outermost dimension whose parts, all copies, are written where they
+// belong.
 extern const OpDef join_op;
 
 }  // namespace heddle

@@ -9,7 +9,9 @@
 
 namespace heddle {
 
-bool has_numbers(const Attrs& attrs) { return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0; }
+bool has_numbers(const Attrs& attrs) {
+  return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0;
+}
 
 std::string Graph::str() const {
   std::string text;
@@ -18,7 +20,8 @@ std::string Graph::str() const {
     text += fmt::format("  %{} = {} {} {}", i, node.op->name, node.shape.str(), name_of(node.dtype));
     for (int input : node.inputs) text += fmt::format(" %{}", input);
     if (!node.attrs.ints.empty()) text += fmt::format(" [{}]", fmt::join(node.attrs.ints, ", "));
-    if (node.op == &ops::full_op || node.op == &ops::iota_op) text += fmt::format(" {} {}", node.attrs.real, node.attrs.real2);
+    if (node.op == &ops::full_op || node.op == &ops::iota_op)
+      text += fmt::format(" {} {}", node.attrs.real, node.attrs.real2);
     if (node.leaf >= 0) {
       const LeafInfo& leaf = leaves[node.leaf];
       text += leaf.slot >= 0 ? fmt::format(" input {} {}", leaf.slot, leaf.view.is_dense() ? "" : leaf.view.str())

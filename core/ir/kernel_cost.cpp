@@ -6,8 +6,10 @@ namespace heddle {
 double vertex_operations(const Graph& graph, const IrNode& node) {
   const double own = static_cast<double>(node.shape.numel());
   switch (node.op->kind) {
-    case OpKind::elementwise: return own * node.op->cost;
-    case OpKind::reduce: return static_cast<double>(graph.nodes[static_cast<size_t>(node.inputs[0])].shape.numel());
+    case OpKind::elementwise:
+      return own * node.op->cost;
+    case OpKind::reduce:
+      return static_cast<double>(graph.nodes[static_cast<size_t>(node.inputs[0])].shape.numel());
     case OpKind::contraction: {
       const Shape& a = graph.nodes[static_cast<size_t>(node.inputs[0])].shape;
       return 2 * own * static_cast<double>(a[a.rank() - 1]);
@@ -16,7 +18,8 @@ double vertex_operations(const Graph& graph, const IrNode& node) {
       const BodyRow& row = body_row(*node.op);
       return row.flops ? row.flops(graph, node) : own;
     }
-    default: return 0;
+    default:
+      return 0;
   }
 }
 
@@ -24,8 +27,10 @@ std::map<int, double> stored_operations(const ScheduledGraph& scheduled) {
   std::map<int, double> operations;
   for (const Group& group : scheduled.groups) {
     double sum = 0;
-    for (const Member& member : group.members) sum += vertex_operations(scheduled.graph, scheduled.graph.nodes[static_cast<size_t>(member.node)]);
-    for (int inlined : group.inlined) sum += vertex_operations(scheduled.graph, scheduled.graph.nodes[static_cast<size_t>(inlined)]);
+    for (const Member& member : group.members)
+      sum += vertex_operations(scheduled.graph, scheduled.graph.nodes[static_cast<size_t>(member.node)]);
+    for (int inlined : group.inlined)
+      sum += vertex_operations(scheduled.graph, scheduled.graph.nodes[static_cast<size_t>(inlined)]);
     for (const Member& member : group.members) {
       if (member.stored) operations[member.node] = sum;
     }

@@ -1,7 +1,7 @@
 // What a kernel costs to run again, roughly: for choosing between kernels, not for predicting times.
 //
-// Invariants: positive. The unit is a byte of memory traffic; arithmetic and a launch are counted as the bytes that a device of the class would have
-// moved meanwhile. Thread safety: pure functions.
+// Invariants: positive. The unit is a byte of memory traffic; arithmetic and a launch are counted as the bytes that a
+// device of the class would have moved meanwhile. Thread safety: pure functions.
 #pragma once
 
 #include <map>

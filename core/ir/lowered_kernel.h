@@ -28,20 +28,24 @@ struct SlotRef {
 struct LoweredKernel {
   KernelSource source;
   uint32_t groups[3] = {1, 1, 1};
-  std::vector<SlotRef> bindings;      // parallel to source.buffers
-  std::vector<uint32_t> constants;    // parallel to source.constants
-  std::vector<int> writes;            // vertices it stores; of a kernel that the planner repeats, those that the original stores
-  std::vector<int> vertices;          // vertices it computes: members and inlined ones, of all its groups (core/ir/source_lines.h)
-  int64_t loop_iterations = 0;        // of the work item with the most, all loops together
-  bool sized = false;                 // sizes vary, and one of them is in the text
-  bool parallel = false;              // groups are independent and counted by Emitter::group_index(): core/lower/horizontal.h may join it with others
+  std::vector<SlotRef> bindings;    // parallel to source.buffers
+  std::vector<uint32_t> constants;  // parallel to source.constants
+  std::vector<int> writes;  // vertices it stores; of a kernel that the planner repeats, those that the original stores
+  std::vector<int>
+      vertices;  // vertices it computes: members and inlined ones, of all its groups (core/ir/source_lines.h)
+  int64_t loop_iterations = 0;  // of the work item with the most, all loops together
+  bool sized = false;           // sizes vary, and one of them is in the text
+  bool parallel = false;  // groups are independent and counted by Emitter::group_index(): core/lower/horizontal.h may
+                          // join it with others
 
-  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the graph's host memory (core/memory/offload.h).
+  // Not a kernel but a copy of its one binding to (Access::read) or from (Access::write) that offset of the graph's
+  // host memory (core/memory/offload.h).
   static constexpr uint64_t no_transfer = ~uint64_t{0};
   uint64_t host_offset = no_transfer;
   bool is_transfer() const { return host_offset != no_transfer; }
 
-  // A launch over many joined rows (core/lower/horizontal.h): then `bindings` and `constants` are empty, and the source's last buffer is the table.
+  // A launch over many joined rows (core/lower/horizontal.h): then `bindings` and `constants` are empty, and the
+  // source's last buffer is the table.
   struct JoinedRow {
     std::vector<SlotRef> bindings;    // parallel to source.buffers, but for the table
     std::vector<uint32_t> constants;  // the numbers of its row
@@ -49,7 +53,8 @@ struct LoweredKernel {
   };
   std::vector<JoinedRow> joined;
 
-  // A loop (core/memory/planned_loop.h): no kernel of its own; `bindings` are its operands and results, and the source names their access.
+  // A loop (core/memory/planned_loop.h): no kernel of its own; `bindings` are its operands and results, and the source
+  // names their access.
   std::shared_ptr<const PlannedLoop> loop;
 
   // Calls visit(slot, access) for every binding, of all joined rows.

@@ -26,19 +26,22 @@ LoweringScope::~LoweringScope() { lowered = before_; }
 SourceLine group_line(const Graph& graph, const Group& group) {
   if (lowered == nullptr) return {};
   const std::vector<SourceLine> lines = vertex_lines(graph, *lowered);
-  if (group.anchor >= 0 && lines[static_cast<size_t>(group.anchor)].known()) return lines[static_cast<size_t>(group.anchor)];
+  if (group.anchor >= 0 && lines[static_cast<size_t>(group.anchor)].known())
+    return lines[static_cast<size_t>(group.anchor)];
   for (const Member& member : group.members) {
     if (lines[static_cast<size_t>(member.node)].known()) return lines[static_cast<size_t>(member.node)];
   }
   return {};
 }
 
-std::string lines_note(std::string_view text, const std::vector<LoweredKernel>& kernels, const std::vector<std::vector<SourceLine>>& lines, bool all) {
+std::string lines_note(std::string_view text, const std::vector<LoweredKernel>& kernels,
+                       const std::vector<std::vector<SourceLine>>& lines, bool all) {
   std::vector<SourceLine> named, every;
   for (size_t k = 0; k < kernels.size(); ++k) {
     for (const SourceLine& line : lines[k]) {
       if (std::find(every.begin(), every.end(), line) == every.end()) every.push_back(line);
-      if (names(text, kernels[k].source.name) && std::find(named.begin(), named.end(), line) == named.end()) named.push_back(line);
+      if (names(text, kernels[k].source.name) && std::find(named.begin(), named.end(), line) == named.end())
+        named.push_back(line);
     }
   }
   const std::string list = list_lines(named.empty() && all ? every : named);
@@ -48,7 +51,8 @@ std::string lines_note(std::string_view text, const std::vector<LoweredKernel>& 
 std::vector<SourceLine> vertex_lines(const Graph& graph, const Capture& captured) {
   std::vector<SourceLine> lines(graph.nodes.size());
   for (size_t i = 0; i < lines.size(); ++i) {
-    if (const int origin = graph.nodes[i].origin; origin >= 0) lines[i] = captured.order[static_cast<size_t>(origin)]->where;
+    if (const int origin = graph.nodes[i].origin; origin >= 0)
+      lines[i] = captured.order[static_cast<size_t>(origin)]->where;
   }
   // Inputs come before their users: one pass backwards reaches everything that was made for somebody.
   for (size_t i = lines.size(); i-- > 0;) {
@@ -62,7 +66,8 @@ std::vector<SourceLine> vertex_lines(const Graph& graph, const Capture& captured
   return lines;
 }
 
-std::vector<std::vector<SourceLine>> kernel_lines(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Capture& captured) {
+std::vector<std::vector<SourceLine>> kernel_lines(const ScheduledGraph& scheduled,
+                                                  const std::vector<LoweredKernel>& kernels, const Capture& captured) {
   const std::vector<SourceLine> of_vertex = vertex_lines(scheduled.graph, captured);
   std::vector<std::vector<SourceLine>> all;
   all.reserve(kernels.size());

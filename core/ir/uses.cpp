@@ -10,9 +10,11 @@
 namespace heddle {
 namespace {
 
-// Splits or merges an index over `out` into one over `in` (same number of elements), block by block: dimensions of both shapes are
-// grouped into the smallest blocks of equal size; inside a block the index is linearised and taken apart again.
-std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& out, const Shape& in, IndexPrinter& printer) {
+// Splits or merges an index over `out` into one over `in` (same number of elements), block by block: dimensions of both
+// shapes are grouped into the smallest blocks of equal size; inside a block the index is linearised and taken apart
+// again.
+std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& out, const Shape& in,
+                                 IndexPrinter& printer) {
   std::vector<Index> result(in.rank(), Index::literal(0));
   if (in.numel() == 0) return result;  // nothing is read, and blocks of no elements cannot be matched
   int o = 0, i = 0;
@@ -22,8 +24,10 @@ std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& o
     if (o < out.rank()) po = out[o_end++];
     if (i < in.rank()) pi = in[i_end++];
     while (po != pi) {
-      if ((po < pi && o_end < out.rank()) || i_end == in.rank()) po *= out[o_end++];
-      else pi *= in[i_end++];
+      if ((po < pi && o_end < out.rank()) || i_end == in.rank())
+        po *= out[o_end++];
+      else
+        pi *= in[i_end++];
     }
     // Linear index inside the block.
     Index linear = Index::literal(0);
@@ -33,8 +37,14 @@ std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& o
         if (index[d].affine() && linear.affine()) {
           linear = affine_sum(linear, index[d], stride);
         } else {
-          const std::string scaled = stride == 1 ? printer.print(index[d]) : fmt::format("({}) * {}", printer.print(index[d]), printer.constant(stride));
-          linear = {0, {}, printer.local(linear.is_literal() && linear.constant == 0 ? scaled : fmt::format("{} + {}", printer.print(linear), scaled))};
+          const std::string scaled = stride == 1
+                                         ? printer.print(index[d])
+                                         : fmt::format("({}) * {}", printer.print(index[d]), printer.constant(stride));
+          linear = {0,
+                    {},
+                    printer.local(linear.is_literal() && linear.constant == 0
+                                      ? scaled
+                                      : fmt::format("{} + {}", printer.print(linear), scaled))};
         }
       }
       stride *= out[d];
@@ -52,7 +62,8 @@ std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& o
         if (rest.empty()) rest = printer.local(printer.print(linear));
         const std::string divided = stride == 1 ? rest : fmt::format("{} / {}", rest, printer.constant(stride));
         const bool first = stride * in[d] == pi;
-        result[d] = {0, {}, printer.local(first ? divided : fmt::format("({}) % {}", divided, printer.constant(in[d])))};
+        result[d] = {
+            0, {}, printer.local(first ? divided : fmt::format("({}) % {}", divided, printer.constant(in[d])))};
       }
     }
     o = o_end;
@@ -61,12 +72,16 @@ std::vector<Index> reshape_index(const std::vector<Index>& index, const Shape& o
   return result;
 }
 
-std::vector<Index> resolve_one(const IrNode& node, const Shape& in, const std::vector<Index>& index, IndexPrinter& printer) {
+std::vector<Index> resolve_one(const IrNode& node, const Shape& in, const std::vector<Index>& index,
+                               IndexPrinter& printer) {
   if (node.op == &ops::reshape_op) return reshape_index(index, node.shape, in, printer);
   std::vector<Index> result(index.size());
   const auto scaled = [&](const Index& at, int64_t start, int64_t step) -> Index {
     if (at.affine()) return affine_sum(Index::literal(start), at, step);
-    return {0, {}, printer.local(fmt::format("{} + ({}) * {}", printer.constant(start), printer.print(at), printer.constant(step)))};
+    return {0,
+            {},
+            printer.local(
+                fmt::format("{} + ({}) * {}", printer.constant(start), printer.print(at), printer.constant(step)))};
   };
   for (int d = 0; d < static_cast<int>(index.size()); ++d) {
     if (node.op == &ops::permute_op) {
@@ -97,7 +112,8 @@ class MarkPrinter final : public IndexPrinter {
 
 class Walker {
  public:
-  Walker(const Graph& graph, const Group& group, const std::vector<bool>& free_nodes) : graph_(graph), group_(group), free_(free_nodes) {}
+  Walker(const Graph& graph, const Group& group, const std::vector<bool>& free_nodes)
+      : graph_(graph), group_(group), free_(free_nodes) {}
 
   std::vector<Use> run() {
     if (group_.kind == GroupKind::join) return {};  // no kernel reads anything
@@ -105,7 +121,8 @@ class Walker {
       const IrNode& node = graph_.nodes[member.node];
       if (node.op == &ops::loop_result_op) continue;
       for (size_t i = 0; i < node.inputs.size(); ++i) {
-        operand_ = member.node == group_.anchor && (group_.kind == GroupKind::matmul || group_.kind == GroupKind::body || group_.kind == GroupKind::loop);
+        operand_ = member.node == group_.anchor && (group_.kind == GroupKind::matmul ||
+                                                    group_.kind == GroupKind::body || group_.kind == GroupKind::loop);
         level_ = node.op->kind == OpKind::reduce ? Level::full : member.level;
         visit(node.inputs[i], member_path(graph_, group_, member, static_cast<int>(i)));
       }
@@ -122,7 +139,8 @@ class Walker {
     const bool here = std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || free_[id];
     if (node.op->kind == OpKind::constant) return;
     if (node.op == &join_op) return uses_.push_back({id, path, level_, operand_});
-    if (node.op->kind == OpKind::movement || node.op == &ops::take_op || node.op == &ops::gather_op) return visit_irregular(id, path);
+    if (node.op->kind == OpKind::movement || node.op == &ops::take_op || node.op == &ops::gather_op)
+      return visit_irregular(id, path);
     if (node.op->kind == OpKind::random) return visit(node.inputs[0], at_start(node.inputs[0]));
     if (here) {
       for (int input : node.inputs) visit(input, path);
@@ -138,7 +156,8 @@ class Walker {
     return path;
   }
 
-  // pad, concat, take and gather read their inputs at indices that depend on more than the position: others for each path that leads to them.
+  // pad, concat, take and gather read their inputs at indices that depend on more than the position: others for each
+  // path that leads to them.
   void visit_irregular(int id, const Path& path) {
     const IrNode& node = graph_.nodes[id];
     const size_t mark = irregular_++;
@@ -152,15 +171,18 @@ class Walker {
       visit(node.inputs[1], to_indices);
       Path to_data{{}, graph_.nodes[node.inputs[0]].shape, {}};
       for (int d = 0; d < to_data.shape.rank(); ++d) {
-        if (d == axis) to_data.base.push_back({0, {}, fmt::format("index{}_{}", id, mark)});
-        else to_data.base.push_back(index[take && d > axis ? d + indices.rank() - 1 : d]);
+        if (d == axis)
+          to_data.base.push_back({0, {}, fmt::format("index{}_{}", id, mark)});
+        else
+          to_data.base.push_back(index[take && d > axis ? d + indices.rank() - 1 : d]);
       }
       return visit(node.inputs[0], to_data);
     }
     int64_t start = 0;
     for (int input : node.inputs) {
       Path inner{index, graph_.nodes[input].shape, {}};
-      for (int d = 0; d < inner.shape.rank(); ++d) inner.base[d] = {0, {}, fmt::format("within{}_{}_{}_{}", id, mark, start, d)};
+      for (int d = 0; d < inner.shape.rank(); ++d)
+        inner.base[d] = {0, {}, fmt::format("within{}_{}_{}_{}", id, mark, start, d)};
       visit(input, inner);
       ++start;
     }
@@ -199,7 +221,8 @@ std::vector<bool> find_free_nodes(const Graph& graph) {
   for (size_t id = 0; id < graph.nodes.size(); ++id) {
     const IrNode& node = graph.nodes[id];
     cost[id] = node.leaf >= 0 || node.op->kind == OpKind::constant ? 0 : limit + 1;
-    const bool scalar = node.shape.numel() == 1 && (node.op->kind == OpKind::elementwise || is_view_op(*node.op)) && node.op != &copy_op;
+    const bool scalar = node.shape.numel() == 1 && (node.op->kind == OpKind::elementwise || is_view_op(*node.op)) &&
+                        node.op != &copy_op;
     const bool view = is_view_op(*node.op);
     if (!scalar && !view) continue;
     int total = view ? 0 : node.op->cost;
@@ -213,9 +236,12 @@ std::vector<bool> find_free_nodes(const Graph& graph) {
 Path member_path(const Graph& graph, const Group& group, const Member& member, int input) {
   const IrNode& node = graph.nodes[member.node];
   const Shape& shape = graph.nodes[node.inputs[input]].shape;
-  if (member.node == group.anchor && (group.kind == GroupKind::matmul || group.kind == GroupKind::body || group.kind == GroupKind::loop)) return Path::domain(shape);
+  if (member.node == group.anchor &&
+      (group.kind == GroupKind::matmul || group.kind == GroupKind::body || group.kind == GroupKind::loop))
+    return Path::domain(shape);
   // Elementwise: the inputs have the member's own shape.
-  if (node.op->kind != OpKind::reduce) return Path::over(shape, member.level == Level::full ? joined(group.domain, group.inner) : group.domain);
+  if (node.op->kind != OpKind::reduce)
+    return Path::over(shape, member.level == Level::full ? joined(group.domain, group.inner) : group.domain);
   // The input of a reduction: kept dimensions run over the outer variables, reduced ones over the inner variables.
   Path path;
   path.shape = shape;
@@ -230,7 +256,8 @@ Path member_path(const Graph& graph, const Group& group, const Member& member, i
 
 std::vector<Index> resolve(const Graph& graph, const Path& path, IndexPrinter& printer) {
   std::vector<Index> index = path.base;
-  for (int op : path.ops) index = resolve_one(graph.nodes[op], graph.nodes[graph.nodes[op].inputs[0]].shape, index, printer);
+  for (int op : path.ops)
+    index = resolve_one(graph.nodes[op], graph.nodes[graph.nodes[op].inputs[0]].shape, index, printer);
   return index;
 }
 

@@ -1,6 +1,7 @@
 // Walking a group: what it reads, and at which index.
 //
-// Invariants: answers follow from the graph and the group alone, so they hold for every device. Thread safety: pure functions.
+// Invariants: answers follow from the graph and the group alone, so they hold for every device. Thread safety: pure
+// functions.
 #pragma once
 
 #include <string>
@@ -13,8 +14,8 @@ namespace heddle {
 
 // What a group reads from memory or computes at another index, found by walking down from its members.
 struct Use {
-  int node = -1;   // leaf, or vertex of another group
-  Path path;       // how the group's index space maps to it
+  int node = -1;  // leaf, or vertex of another group
+  Path path;      // how the group's index space maps to it
   Level level = Level::element;
   bool operand = false;  // read by the matmul or body itself, not by generated code
 };
@@ -23,12 +24,13 @@ std::vector<Use> external_uses(const Graph& graph, const Group& group, const std
 std::vector<bool> find_free_nodes(const Graph& graph);
 // The index space at which a member's inputs are read.
 Path member_path(const Graph& graph, const Group& group, const Member& member, int input);
-// Index of every dimension of the vertex at the end of `path`, op by op. Opaque parts print through `print` and `constant`.
+// Index of every dimension of the vertex at the end of `path`, op by op. Opaque parts print through `print` and
+// `constant`.
 struct IndexPrinter {
   virtual ~IndexPrinter() = default;
-  virtual std::string print(const Index& index) = 0;                // an expression
-  virtual std::string constant(int64_t value) = 0;                  // a name or literal
-  virtual std::string local(const std::string& expression) = 0;     // stores it in a variable, gives its name
+  virtual std::string print(const Index& index) = 0;             // an expression
+  virtual std::string constant(int64_t value) = 0;               // a name or literal
+  virtual std::string local(const std::string& expression) = 0;  // stores it in a variable, gives its name
 };
 std::vector<Index> resolve(const Graph& graph, const Path& path, IndexPrinter& printer);
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/lower/lower.h"
 #include "core/dialect/kernel_file.h"
+#include "core/lower/lower.h"
 
 namespace heddle {
 

@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/functions/nn/attention_kernel.h"
 #include "core/functions/linalg/linalg_rows.h"
+#include "core/functions/nn/attention_kernel.h"
 #include "core/ir/bodies.h"
 #include "core/op/primitives.h"
 #include "core/op/user_row.h"
@@ -52,7 +52,8 @@ LoweredKernel lower_body(const LowerInput& in) {
   const OpDef& op = *in.scheduled.graph.nodes[static_cast<size_t>(in.group.anchor)].op;
   if (as_user(op) != nullptr) return lower_user_body(in);
   const auto* row = std::find_if(std::begin(rows), std::end(rows), [&](const Row& r) { return r.op == &op; });
-  if (row == std::end(rows)) throw std::logic_error(fmt::format("[lower] {} has no line in core/lower/body_lowering.cpp", op.name));
+  if (row == std::end(rows))
+    throw std::logic_error(fmt::format("[lower] {} has no line in core/lower/body_lowering.cpp", op.name));
   return row->lower(in);
 }
 

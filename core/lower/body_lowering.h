@@ -1,6 +1,7 @@
 // Lowering of hand-written bodies: one function a row of kind `body` (core/ir/bodies.h).
 //
-// Invariants: every OpDef of kind body has exactly one line in body_lowering.cpp, or is a user's. Thread safety: pure functions.
+// Invariants: every OpDef of kind body has exactly one line in body_lowering.cpp, or is a user's. Thread safety: pure
+// functions.
 #pragma once
 
 #include "core/lower/lower.h"

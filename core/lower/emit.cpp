@@ -10,23 +10,28 @@
 
 #include "core/base/error.h"
 #include "core/base/parse_number.h"
-#include "core/lower/emit_text.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/graph/excess_precision.h"
-#include "core/op/primitives.h"
 #include "core/functions/user/user_definition.h"
+#include "core/graph/excess_precision.h"
+#include "core/ir/dynamic_sizes.h"
+#include "core/lower/emit_text.h"
+#include "core/op/primitives.h"
 
 namespace heddle {
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined)
-    : scheduled_(scheduled), group_(group), constant_limit_(KernelSource::max_constants - reserved_constants), joined_(joined),
-      varying_(!joined && group_varies(scheduled, group)), rounds_(!excess_precision()), moves_bits_(only_moves_halves()) {
-}
+    : scheduled_(scheduled),
+      group_(group),
+      constant_limit_(KernelSource::max_constants - reserved_constants),
+      joined_(joined),
+      varying_(!joined && group_varies(scheduled, group)),
+      rounds_(!excess_precision()),
+      moves_bits_(only_moves_halves()) {}
 
 void Emitter::start_over() {
   every_path_ = false;
   learnt_.clear();
-  for (size_t i = 0; i < buffers_.size(); ++i) learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
+  for (size_t i = 0; i < buffers_.size(); ++i)
+    learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
   streamed_.clear();
   staged_.clear();
   stream_index_.clear();
@@ -48,11 +53,12 @@ void Emitter::start_over() {
 
 namespace {
 
-// Not a short decimal, as people write: likely computed from sizes (a mean's 1 / n). Such a number is a constant of the launch, so that another size is not
-// another kernel.
+// Not a short decimal, as people write: likely computed from sizes (a mean's 1 / n). Such a number is a constant of the
+// launch, so that another size is not another kernel.
 bool is_long_number(double value) {
   if (!std::isfinite(value)) return false;
-  return static_cast<float>(parse_number<double>(fmt::format("{:.5g}", value)).value_or(0)) != static_cast<float>(value);
+  return static_cast<float>(parse_number<double>(fmt::format("{:.5g}", value)).value_or(0)) !=
+         static_cast<float>(value);
 }
 
 std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value, bool shared) {
@@ -107,7 +113,9 @@ std::string Emitter::print(const Index& index) {
   const auto add = [&](const std::string& term) { text += text.empty() ? term : " + " + term; };
   for (const auto& [variable, coefficient] : index.terms) {
     if (names[variable].empty()) continue;
-    const auto factor = [&, v = variable, c = coefficient] { return varying_ ? known_number(coefficients_, v, c) : constant(c); };
+    const auto factor = [&, v = variable, c = coefficient] {
+      return varying_ ? known_number(coefficients_, v, c) : constant(c);
+    };
     add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], factor()));
   }
   if (!index.opaque.empty()) add(index.opaque);
@@ -167,7 +175,8 @@ Index Emitter::address(const std::vector<Index>& index, const View& view) {
 int Emitter::unit_stride_loads(int variable, int inner) const {
   return static_cast<int>(std::count_if(loads_.begin(), loads_.end(), [&](const LoadSite& site) {
     const Index& load = site.index;
-    const bool varies = inner < 0 || std::any_of(load.terms.begin(), load.terms.end(), [&](const auto& term) { return term.first >= inner; });
+    const bool varies = inner < 0 || std::any_of(load.terms.begin(), load.terms.end(),
+                                                 [&](const auto& term) { return term.first >= inner; });
     return varies && load.coefficient(variable) == 1;
   }));
 }
@@ -182,7 +191,8 @@ SlotRef Emitter::location(int id) const {
   }
   if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) return location(part->second.join);
   for (const OutputPlan& output : scheduled_.outputs) {
-    if (output.base == id && output.assign_slot >= 0 && !output.copy_back) return {SlotRef::Kind::input, output.assign_slot};
+    if (output.base == id && output.assign_slot >= 0 && !output.copy_back)
+      return {SlotRef::Kind::input, output.assign_slot};
   }
   return {SlotRef::Kind::vertex, id};
 }
@@ -218,7 +228,8 @@ std::string Emitter::load(int id, const Path& path) {
   }
   std::string index;
   const bool moves = node.leaf >= 0 && (node.varies & varies::offset) != 0;
-  if (joined_ || moves) {  // the offset has a name also where it is 0: in another joined row, or at another place, it may not be
+  if (joined_ ||
+      moves) {  // the offset has a name also where it is 0: in another joined row, or at another place, it may not be
     const std::string offset = constant(at.constant);
     Index rest = at;
     rest.constant = 0;
@@ -233,14 +244,19 @@ std::string Emitter::load(int id, const Path& path) {
 bool Emitter::can_stream(int id) const {
   const DType dtype = graph().nodes[id].dtype;
   const SlotRef slot = location(id);
-  return dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) && std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::write; });
+  return dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) &&
+         std::none_of(learnt_.begin(), learnt_.end(),
+                      [&](const auto& use) { return use.first == slot && use.second != Access::write; });
 }
 
 bool Emitter::only_read(SlotRef slot) const {
-  return std::none_of(learnt_.begin(), learnt_.end(), [&](const auto& use) { return use.first == slot && use.second != Access::read; });
+  return std::none_of(learnt_.begin(), learnt_.end(),
+                      [&](const auto& use) { return use.first == slot && use.second != Access::read; });
 }
 
-std::string Emitter::based(size_t buffer, const std::string& index) const { return joined_ ? fmt::format("t_o{} + {}", buffer, index) : index; }
+std::string Emitter::based(size_t buffer, const std::string& index) const {
+  return joined_ ? fmt::format("t_o{} + {}", buffer, index) : index;
+}
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const DType dtype = graph().nodes[id].dtype;
@@ -248,10 +264,12 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
   const std::string& name = buffers_[b].name;
   if (stream_index_.empty() || !can_stream(id)) {
     const auto part = scheduled_.placed.find(id);
-    const std::string at = part == scheduled_.placed.end() ? index : fmt::format("{} + {}", index, constant(part->second.offset));
+    const std::string at =
+        part == scheduled_.placed.end() ? index : fmt::format("{} + {}", index, constant(part->second.offset));
     return line(fmt::format("STORE({}, {}, {});", name, based(b, at), variable));
   }
-  const auto known = std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
+  const auto known =
+      std::find_if(streamed_.begin(), streamed_.end(), [&](const Streamed& s) { return s.buffer == name; });
   const std::string array = known != streamed_.end() ? known->array : fmt::format("t_line{}", streamed_.size());
   if (known == streamed_.end()) streamed_.push_back({name, array, std::string(type_of(dtype)), size_of(dtype)});
   line(fmt::format("{}[{}] = {};", array, stream_index_, variable));
@@ -320,7 +338,8 @@ std::string Emitter::member_value(const Member& member) {
 std::string Emitter::compute(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
   if (node.op->kind == OpKind::constant) return compute_constant(id, path);
-  const bool here = group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || scheduled_.free_nodes[id];
+  const bool here = group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) ||
+                    scheduled_.free_nodes[id];
   if (node.op->kind == OpKind::elementwise && here) return compute_elementwise(id, path);
   if (node.op == &ops::pad_op) return compute_pad(id, resolve(graph(), path, *this));
   if (node.op == &ops::concat_op) return compute_concat(id, resolve(graph(), path, *this));
@@ -334,22 +353,27 @@ std::string Emitter::compute_constant(int id, const Path& path) {
   if (node.op == &ops::full_op) {
     const bool number_varies = varying_ && (node.varies & varies::numbers) != 0;
     const bool wanted = node.dtype == DType::f32 && (number_varies || (!joined_ && is_long_number(node.attrs.real)));
-    if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64)) return fmt::format("CAST({}, {})", dialect_type(node.dtype), named(static_cast<int64_t>(node.attrs.real)));
+    if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64))
+      return fmt::format("CAST({}, {})", dialect_type(node.dtype), named(static_cast<int64_t>(node.attrs.real)));
     if (joined_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0) {
-      return fmt::format("AS_FLOAT(CAST(uint, {}))", constant(std::bit_cast<int32_t>(static_cast<float>(node.attrs.real))));
+      return fmt::format("AS_FLOAT(CAST(uint, {}))",
+                         constant(std::bit_cast<int32_t>(static_cast<float>(node.attrs.real))));
     }
     overflowed_ = overflowed_ || (number_varies && constant_params_.size() >= constant_limit_);
     const bool launched = wanted && constant_params_.size() < constant_limit_;
-    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_) : literal(node.attrs.real, node.dtype);
+    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_)
+                    : literal(node.attrs.real, node.dtype);
   }
   const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
   const std::string position = print(at);
   if (is_float(node.dtype)) {
     const std::string type(dialect_type(node.dtype));
-    const std::string linear = fmt::format("{} + {} * CAST({}, {})", dialect_literal(node.attrs.real, node.dtype), dialect_literal(node.attrs.real2, node.dtype), type, position);
+    const std::string linear = fmt::format("{} + {} * CAST({}, {})", dialect_literal(node.attrs.real, node.dtype),
+                                           dialect_literal(node.attrs.real2, node.dtype), type, position);
     return declare(node.dtype, as_stored(id, linear));
   }
-  const std::string start = dialect_literal(node.attrs.real, node.dtype), step = dialect_literal(node.attrs.real2, node.dtype);
+  const std::string start = dialect_literal(node.attrs.real, node.dtype),
+                    step = dialect_literal(node.attrs.real2, node.dtype);
   const std::string linear = fmt::format("{} + {} * CAST({}, {})", start, step, dialect_type(node.dtype), position);
   return declare(node.dtype, wrap_narrow(linear, node.dtype));
 }
@@ -376,7 +400,8 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
       if (factor.op == &ops::full_op && factor.attrs.real == 0) x[i] = hidden_zero(std::signbit(factor.attrs.real));
     }
     if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) {
-      const std::string name = declare_precise(node.dtype, substitute(node.op->dialect, x, from)), kept = as_stored(id, name);
+      const std::string name = declare_precise(node.dtype, substitute(node.op->dialect, x, from)),
+                        kept = as_stored(id, name);
       return kept == name ? name : declare(node.dtype, kept);
     }
   }
@@ -417,7 +442,8 @@ std::string Emitter::compute_user(int id, const UserRow& user, const std::vector
     line(definition.text.block(in, out, common));
     scopes_.back().values[key] = base;
   }
-  const std::string variable = fmt::format("{}_{}", base, user.output), wrapped = as_stored(id, wrap_narrow(variable, node.dtype));
+  const std::string variable = fmt::format("{}_{}", base, user.output),
+                    wrapped = as_stored(id, wrap_narrow(variable, node.dtype));
   return wrapped == variable ? variable : declare(node.dtype, wrapped);
 }
 

@@ -1,10 +1,11 @@
 // Emitter: prints the computation of graph vertices as dialect statements.
 //
-// Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks down the graph from
-// there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per vertex and index. The same emitter serves
-// elementwise and reduce groups and matmul epilogues.
-// Invariants: all names it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
-// constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all. Thread safety: one emitter is used by one thread.
+// Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks
+// down the graph from there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per
+// vertex and index. The same emitter serves elementwise and reduce groups and matmul epilogues. Invariants: all names
+// it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
+// constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all.
+// Thread safety: one emitter is used by one thread.
 #pragma once
 
 #include <map>
@@ -31,11 +32,13 @@ struct LoadSite {
 
 class Emitter final : public IndexPrinter {
  public:
-  // `reserved_constants`: constants the skeleton adds itself later. `joined`: for a launch over many joined rows; every number that may differ
-  // between them becomes a local that is read from the joined row's row, and every buffer starts at a base.
+  // `reserved_constants`: constants the skeleton adds itself later. `joined`: for a launch over many joined rows; every
+  // number that may differ between them becomes a local that is read from the joined row's row, and every buffer starts
+  // at a base.
   Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined = false);
   bool joined() const { return joined_; }
-  // Whether the text must not depend on sizes (core/ir/dynamic_sizes.h): each place has a number of its own, also where it is 0 or 1.
+  // Whether the text must not depend on sizes (core/ir/dynamic_sizes.h): each place has a number of its own, also where
+  // it is 0 or 1.
   bool varying() const { return varying_; }
   // Whether a number became text because the constants were used up.
   bool overflowed() const { return overflowed_; }
@@ -44,13 +47,20 @@ class Emitter final : public IndexPrinter {
 
   // ---- text
   void line(const std::string& text) { *out_ += text + "\n"; }
-  void open(const std::string& head) { line(head + " {"); push_scope(); }
-  void close() { pop_scope(); line("}"); }
+  void open(const std::string& head) {
+    line(head + " {");
+    push_scope();
+  }
+  void close() {
+    pop_scope();
+    line("}");
+  }
   void push_scope() { scopes_.emplace_back(); }
   void pop_scope() { scopes_.pop_back(); }
   std::string take_text() { return std::move(*out_); }
   void start_over();  // forgets text, scopes, buffers and constants, keeps what was learnt about indices
-  // Until start_over() a value that is read through two paths is computed for each: whichever comes first when the kernel is written, its indices were seen.
+  // Until start_over() a value that is read through two paths is computed for each: whichever comes first when the
+  // kernel is written, its indices were seen.
   void learn_every_path() { every_path_ = true; }
 
   // ---- values
@@ -75,8 +85,9 @@ class Emitter final : public IndexPrinter {
   std::vector<std::string> names;
   // Affine parts of all indices printed so far: which neighbouring variables may be merged follows from them.
   const std::vector<Index>& printed() const { return printed_; }
-  // While set, `variable` is the sum of two ints: what a loop over lanes starts from, and the lane. Elements are then indexed by a sum of two unsigned
-  // numbers, one of which does not change with the lane: loops vectorise without asking whether the sum of ints overflows.
+  // While set, `variable` is the sum of two ints: what a loop over lanes starts from, and the lane. Elements are then
+  // indexed by a sum of two unsigned numbers, one of which does not change with the lane: loops vectorise without
+  // asking whether the sum of ints overflows.
   struct LaneSplit {
     int variable = -1;
     std::string base, lane;
@@ -84,7 +95,8 @@ class Emitter final : public IndexPrinter {
   void split_lanes(LaneSplit split) { split_ = std::move(split); }
   // The index of an element of a buffer: print(), or the form above.
   std::string print_element(const Index& index);
-  // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given: how many.
+  // Element loads with unit stride in a variable, and with some stride in a variable from `inner` on if that is given:
+  // how many.
   int unit_stride_loads(int variable, int inner = -1) const;
   // All loads printed so far.
   const std::vector<LoadSite>& loads() const { return loads_; }
@@ -107,7 +119,8 @@ class Emitter final : public IndexPrinter {
   bool only_read(SlotRef slot) const;
 
   // ---- 16-bit values that are only moved
-  // Whether f16 and bf16 values are the whole numbers that their bits are: this kernel moves them and computes nothing with them.
+  // Whether f16 and bf16 values are the whole numbers that their bits are: this kernel moves them and computes nothing
+  // with them.
   bool moves_bits() const { return moves_bits_; }
   // The dialect's type of a variable that holds a value of that dtype in this kernel, and a literal of it.
   std::string_view type_of(DType dtype) const;
@@ -147,7 +160,8 @@ class Emitter final : public IndexPrinter {
   std::string key(int id, const Path& path);
   // ---- conversions (emit_convert.cpp)
   std::string compute_cast(int id, DType from, const std::string& x);
-  // `text`, a value of the vertex before it is stored, as f16 or bf16 hold it where this kernel goes on with it (core/graph/excess_precision.h).
+  // `text`, a value of the vertex before it is stored, as f16 or bf16 hold it where this kernel goes on with it
+  // (core/graph/excess_precision.h).
   std::string as_stored(int id, const std::string& text);
   std::string round_to(DType dtype, const std::string& text);
   bool only_moves_halves() const;

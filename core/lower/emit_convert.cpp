@@ -5,18 +5,20 @@
 #include <array>
 #include <set>
 
+#include "core/graph/excess_precision.h"
 #include "core/lower/emit.h"
 #include "core/lower/emit_text.h"
-#include "core/graph/excess_precision.h"
 #include "core/op/primitives.h"
 
 namespace heddle {
 namespace {
 
-// Rows whose result is one of their operands, or a whole number no larger: of numbers that f16 or bf16 hold they give such a number.
+// Rows whose result is one of their operands, or a whole number no larger: of numbers that f16 or bf16 hold they give
+// such a number.
 bool keeps_half(const OpDef& op) {
-  static const std::array exact{&ops::where_op, &ops::max_op, &ops::min_op, &ops::neg_op, &ops::abs_op, &ops::sign_op, &ops::relu_op, &ops::floor_op, &ops::ceil_op,
-                                &ops::round_op, &ops::trunc_op, &ops::minimum_op, &ops::maximum_op, &ops::copysign_op};
+  static const std::array exact{&ops::where_op, &ops::max_op,     &ops::min_op,     &ops::neg_op,     &ops::abs_op,
+                                &ops::sign_op,  &ops::relu_op,    &ops::floor_op,   &ops::ceil_op,    &ops::round_op,
+                                &ops::trunc_op, &ops::minimum_op, &ops::maximum_op, &ops::copysign_op};
   return std::find(exact.begin(), exact.end(), &op) != exact.end();
 }
 
@@ -34,7 +36,8 @@ bool Emitter::computed_here(int id) const {
   const IrNode& node = graph().nodes[id];
   if (node.leaf >= 0 || node.op->kind == OpKind::constant) return false;
   if (node.op->kind == OpKind::movement || node.op->kind == OpKind::index) return true;
-  return group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || scheduled_.free_nodes[id];
+  return group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) ||
+         scheduled_.free_nodes[id];
 }
 
 bool Emitter::is_read(int id) {
@@ -86,7 +89,9 @@ bool Emitter::only_moves_halves() const {
   return any;
 }
 
-std::string_view Emitter::type_of(DType dtype) const { return moves_bits_ && is_half(dtype) ? "int" : dialect_type(dtype); }
+std::string_view Emitter::type_of(DType dtype) const {
+  return moves_bits_ && is_half(dtype) ? "int" : dialect_type(dtype);
+}
 
 std::string Emitter::literal(double value, DType dtype) const {
   if (!moves_bits_ || !is_half(dtype)) return dialect_literal(value, dtype);
@@ -97,7 +102,8 @@ std::string Emitter::literal(double value, DType dtype) const {
 
 std::string Emitter::as_stored(int id, const std::string& text) {
   const IrNode& node = graph().nodes[id];
-  if (!rounds_ || !is_half(node.dtype) || keeps_half(*node.op) || is_part_of_sum(*node.op, node.attrs) || !is_read(id)) return text;
+  if (!rounds_ || !is_half(node.dtype) || keeps_half(*node.op) || is_part_of_sum(*node.op, node.attrs) || !is_read(id))
+    return text;
   return round_to(node.dtype, text);
 }
 
@@ -109,8 +115,11 @@ std::string Emitter::compute_cast(int id, DType from, const std::string& x) {
   }
   const bool same = arith(from) == arith(node.dtype);
   const bool widened = arith(node.dtype) == DType::i64 && is_integer(from);
-  std::string text = same ? x : widened ? fmt::format("WIDEN({})", x) : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
-  if (is_half(node.dtype) && is_read(id) && !is_part_of_sum(*node.op, node.attrs)) text = round_to(node.dtype, text);  // else the store rounds
+  std::string text = same      ? x
+                     : widened ? fmt::format("WIDEN({})", x)
+                               : fmt::format("CAST({}, {})", dialect_type(node.dtype), x);
+  if (is_half(node.dtype) && is_read(id) && !is_part_of_sum(*node.op, node.attrs))
+    text = round_to(node.dtype, text);  // else the store rounds
   if (is_integer(node.dtype)) text = wrap_narrow(text, node.dtype);
   return text == x ? x : declare(node.dtype, text);
 }

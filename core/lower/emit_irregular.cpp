@@ -1,11 +1,10 @@
 // Values that are read at indices which depend on more than the position: pad, concat, take and gather, random bits.
-#include "core/lower/emit.h"
-
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/lower/emit_text.h"
 #include "core/ir/dynamic_sizes.h"
+#include "core/lower/emit.h"
+#include "core/lower/emit_text.h"
 #include "core/op/primitives.h"
 
 namespace heddle {
@@ -69,13 +68,17 @@ std::string Emitter::compute_take(int id, const std::vector<Index>& index) {
   const std::string raw = value(node.inputs[1], to_indices);
   const int64_t size = data.shape[axis];
   const std::string n = constant(size), last = constant(size - 1);
-  const std::string narrow = indices.dtype == DType::i64 ? local(fmt::format("CAST(int, max(min({}, I64(2147483647)), I64(-2147483647)))", raw)) : raw;
+  const std::string narrow = indices.dtype == DType::i64
+                                 ? local(fmt::format("CAST(int, max(min({}, I64(2147483647)), I64(-2147483647)))", raw))
+                                 : raw;
   const std::string wrapped = local(fmt::format("{} < 0 ? {} + {} : {}", narrow, narrow, n, narrow));
   const std::string row = local(fmt::format("{} < 0 ? 0 : {} > {} ? {} : {}", wrapped, wrapped, last, last, wrapped));
   Path to_data{{}, data.shape, {}};
   for (int d = 0; d < data.shape.rank(); ++d) {
-    if (d == axis) to_data.base.push_back({0, {}, row});
-    else to_data.base.push_back(index[take && d > axis ? d + indices.shape.rank() - 1 : d]);
+    if (d == axis)
+      to_data.base.push_back({0, {}, row});
+    else
+      to_data.base.push_back(index[take && d > axis ? d + indices.shape.rank() - 1 : d]);
   }
   return value(node.inputs[0], to_data);
 }
@@ -95,11 +98,13 @@ std::string Emitter::compute_random(int id, const std::vector<Index>& index) {
     Index affine = index[d];
     affine.opaque.clear();
     linear = affine_sum(linear, affine, strides[d]);
-    if (!index[d].opaque.empty()) opaque += fmt::format("{}({}) * {}", opaque.empty() ? "" : " + ", index[d].opaque, constant(strides[d]));
+    if (!index[d].opaque.empty())
+      opaque += fmt::format("{}({}) * {}", opaque.empty() ? "" : " + ", index[d].opaque, constant(strides[d]));
   }
   linear.opaque = opaque;
-  return declare(node.dtype, fmt::format("t_philox(CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}))", word[0], word[1],
-                                         word[2], word[3], print(linear)));
+  return declare(node.dtype,
+                 fmt::format("t_philox(CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}), CAST(uint, {}))",
+                             word[0], word[1], word[2], word[3], print(linear)));
 }
 
 }  // namespace heddle

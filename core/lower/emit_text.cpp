@@ -12,7 +12,9 @@ namespace heddle {
 namespace {
 
 size_t number_end(std::string_view text, size_t at) {
-  while (at < text.size() && (continues_name(text[at]) || text[at] == '.' || ((text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E')))) ++at;
+  while (at < text.size() && (continues_name(text[at]) || text[at] == '.' ||
+                              ((text[at] == '-' || text[at] == '+') && (text[at - 1] == 'e' || text[at - 1] == 'E'))))
+    ++at;
   return at;
 }
 
@@ -37,12 +39,14 @@ std::string substitute(std::string_view expression, const std::vector<std::strin
     if (starts_name(c)) {
       while (end < expression.size() && continues_name(expression[end])) ++end;
       const std::string_view name = expression.substr(at, end - at);
-      const size_t operand = name.size() == 1 && name[0] >= 'x' && name[0] <= 'z' ? static_cast<size_t>(name[0] - 'x') : operands.size();
+      const size_t operand =
+          name.size() == 1 && name[0] >= 'x' && name[0] <= 'z' ? static_cast<size_t>(name[0] - 'x') : operands.size();
       out += operand < operands.size() ? operands[operand] : std::string(name);
     } else if (is_ascii_digit(c)) {
       end = number_end(expression, at);
       const std::string_view number = expression.substr(at, end - at);
-      out += wide && number.back() == 'f' ? fmt::format("F64({})", number.substr(0, number.size() - 1)) : std::string(number);
+      out += wide && number.back() == 'f' ? fmt::format("F64({})", number.substr(0, number.size() - 1))
+                                          : std::string(number);
     } else {
       out += c;
     }
@@ -63,7 +67,8 @@ std::string saturating_helper(DType from, DType to) {
   const int bits = static_cast<int>(8 * size_of(to)) - (to == DType::u8 ? 0 : 1);
   const double least = to == DType::u8 ? 0 : -std::ldexp(1.0, bits), end = std::ldexp(1.0, bits);
   const auto real = [&](double value) { return dialect_literal(value, from); };
-  const std::string whole(dialect_type(to)), most = to == DType::i64 ? "I64(9223372036854775807)" : dialect_literal(end - 1, to);
+  const std::string whole(dialect_type(to)),
+      most = to == DType::i64 ? "I64(9223372036854775807)" : dialect_literal(end - 1, to);
   // Only numbers in range are converted: what is not, NaN too, goes in as the least one and is replaced.
   return fmt::format(R"(
 FUNC {1} {0}({2} v) {{
@@ -73,7 +78,8 @@ FUNC {1} {0}({2} v) {{
   return isnan(v) ? {6} : w;
 }}
 )",
-                     saturating_name(from, to), whole, dialect_type(from), real(least), real(end), most, dialect_literal(0, to));
+                     saturating_name(from, to), whole, dialect_type(from), real(least), real(end), most,
+                     dialect_literal(0, to));
 }
 
 const std::string_view round_helpers = R"(

@@ -18,7 +18,8 @@ void emit_stores(Emitter& e, const LowerInput& in, const Shape& shape) {
 
 }  // namespace
 
-std::string print_epilogue(Emitter& e, const LowerInput& in, const std::string& value, const std::vector<EpilogueBlock>& blocks) {
+std::string print_epilogue(Emitter& e, const LowerInput& in, const std::string& value,
+                           const std::vector<EpilogueBlock>& blocks) {
   const IrNode& node = in.scheduled.graph.nodes[in.group.anchor];
   // The first pass learns how everything is indexed, and so which dimensions of a block need no index of their own.
   e.names.assign(static_cast<size_t>(Shape::max_rank), "t_d");

@@ -8,20 +8,26 @@
 #include <set>
 #include <stdexcept>
 
-#include "core/schedule/kernel_order.h"
 #include "core/ir/dynamic_sizes.h"
+#include "core/schedule/kernel_order.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t most_temporary_bytes = 64 << 10;  // that a joined kernel may write
-constexpr int64_t most_waiting_bytes = 4 << 20;     // of temporaries that kernels may keep alive while they wait for others to join
+constexpr int64_t most_waiting_bytes =
+    4 << 20;  // of temporaries that kernels may keep alive while they wait for others to join
 
 class HorizontalFusion {
  public:
-  HorizontalFusion(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels, const std::vector<const Group*>& groups, const Caps& caps,
-                   const LowerOptions& options)
-      : varies_(anything_varies(scheduled.graph)), scheduled_(scheduled), kernels_(std::move(kernels)), groups_(groups), caps_(caps), options_(options) {
+  HorizontalFusion(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels,
+                   const std::vector<const Group*>& groups, const Caps& caps, const LowerOptions& options)
+      : varies_(anything_varies(scheduled.graph)),
+        scheduled_(scheduled),
+        kernels_(std::move(kernels)),
+        groups_(groups),
+        caps_(caps),
+        options_(options) {
     options_.joined = true;
   }
 
@@ -49,7 +55,8 @@ class HorizontalFusion {
       for (size_t k : members) {
         joined_[k] = lower_group({scheduled_, *groups_[k], caps_, options_});
         const KernelSource& source = joined_[k].source;
-        if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers) continue;
+        if (source.buffers.size() > caps_.max_bindings || joined_[k].joined[0].constants.size() > most_joined_numbers)
+          continue;
         by_text[source.str()].push_back(k);
       }
     }
@@ -63,14 +70,19 @@ class HorizontalFusion {
   // What equal kernels have in common whatever their sizes; cheap to find.
   static std::string fingerprint(const LoweredKernel& kernel) {
     std::string text = kernel.source.name;
-    for (const BufferParam& buffer : kernel.source.buffers) text += fmt::format(" {}{}", name_of(buffer.dtype), static_cast<int>(buffer.access));
+    for (const BufferParam& buffer : kernel.source.buffers)
+      text += fmt::format(" {}{}", name_of(buffer.dtype), static_cast<int>(buffer.access));
     return text;
   }
 
-  int64_t bytes(int vertex) const { return scheduled_.graph.nodes[vertex].shape.numel() * static_cast<int64_t>(size_of(scheduled_.graph.nodes[vertex].dtype)); }
+  int64_t bytes(int vertex) const {
+    return scheduled_.graph.nodes[vertex].shape.numel() *
+           static_cast<int64_t>(size_of(scheduled_.graph.nodes[vertex].dtype));
+  }
 
   bool outlives_step(int vertex) const {
-    return std::any_of(scheduled_.outputs.begin(), scheduled_.outputs.end(), [&](const OutputPlan& output) { return output.base == vertex; });
+    return std::any_of(scheduled_.outputs.begin(), scheduled_.outputs.end(),
+                       [&](const OutputPlan& output) { return output.base == vertex; });
   }
 
   bool may_join(size_t k) const {
@@ -93,10 +105,10 @@ class HorizontalFusion {
   void emit(KernelDependencies dependencies) {
     const TemporaryBytes temporaries(scheduled_, kernels_);
     const int64_t budget = waiting_budget(temporaries);
-    std::vector<size_t> left = class_sizes_;       // of each class, not emitted
+    std::vector<size_t> left = class_sizes_;  // of each class, not emitted
     Liveness alive(temporaries);
-    int64_t ahead = 0;  // bytes that others took while somebody waited
-    std::vector<size_t> at_hand(left.size(), 0);   // of those, ready
+    int64_t ahead = 0;                            // bytes that others took while somebody waited
+    std::vector<size_t> at_hand(left.size(), 0);  // of those, ready
     std::set<size_t> ready;
     const auto make_ready = [&](size_t k) {
       ready.insert(k);
@@ -113,8 +125,11 @@ class HorizontalFusion {
       ahead = next == ready.begin() ? 0 : ahead + std::max<int64_t>(0, alive.takes(*next) - alive.gives(*next));
       const int c = class_of_[*next];
       std::vector<size_t> batch;
-      if (c < 0) batch.push_back(*next);
-      else std::copy_if(ready.begin(), ready.end(), std::back_inserter(batch), [&](size_t k) { return class_of_[k] == c; });
+      if (c < 0)
+        batch.push_back(*next);
+      else
+        std::copy_if(ready.begin(), ready.end(), std::back_inserter(batch),
+                     [&](size_t k) { return class_of_[k] == c; });
       for (size_t k : batch) ready.erase(k);
       if (c >= 0) {
         left[static_cast<size_t>(c)] -= batch.size();
@@ -135,9 +150,10 @@ class HorizontalFusion {
     if (emitted != count()) throw std::logic_error("[lower] kernels depend on each other in a circle");
   }
 
-  // The first that need not wait for its equals. What waits keeps its inputs alive, and what runs instead may take memory: when that comes to more
-  // than the budget, the first runs.
-  static size_t pick(const std::set<size_t>& ready, const TemporaryBytes& temporaries, const Liveness& alive, int64_t budget, const auto& waits) {
+  // The first that need not wait for its equals. What waits keeps its inputs alive, and what runs instead may take
+  // memory: when that comes to more than the budget, the first runs.
+  static size_t pick(const std::set<size_t>& ready, const TemporaryBytes& temporaries, const Liveness& alive,
+                     int64_t budget, const auto& waits) {
     std::set<size_t> kept;
     for (size_t k : ready) {
       if (!waits(k)) return alive.takes(k) - alive.gives(k) <= budget || k == *ready.begin() ? k : *ready.begin();
@@ -166,23 +182,26 @@ class HorizontalFusion {
   const Caps& caps_;
   LowerOptions options_;
   std::vector<LoweredKernel> joined_;  // by kernel; empty where there was no reason to lower it again
-  std::vector<int> class_of_;             // by kernel; -1: none
+  std::vector<int> class_of_;          // by kernel; -1: none
   std::vector<size_t> class_sizes_;
   std::vector<LoweredKernel> out_;
 };
 
 }  // namespace
 
-std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels, const std::vector<const Group*>& groups,
-                                             const Caps& caps, const LowerOptions& options) {
+std::vector<LoweredKernel> fuse_horizontally(const ScheduledGraph& scheduled, std::vector<LoweredKernel> kernels,
+                                             const std::vector<const Group*>& groups, const Caps& caps,
+                                             const LowerOptions& options) {
   return HorizontalFusion(scheduled, std::move(kernels), groups, caps, options).run();
 }
 
 void make_joined(KernelSource& source, size_t constants) {
-  std::string text = "int t_place = CAST(int, GROUP_LINEAR);\nif (t_place < t_total) {\nint t_seg = LOAD(t_table, t_place);\n";
+  std::string text =
+      "int t_place = CAST(int, GROUP_LINEAR);\nif (t_place < t_total) {\nint t_seg = LOAD(t_table, t_place);\n";
   text += "int t_group = t_place - LOAD(t_table, t_seg);\n";
   size_t at = 1;
-  for (size_t b = 0; b < source.buffers.size(); ++b) text += fmt::format("int t_o{} = LOAD(t_table, t_seg + {});\n", b, at++);
+  for (size_t b = 0; b < source.buffers.size(); ++b)
+    text += fmt::format("int t_o{} = LOAD(t_table, t_seg + {});\n", b, at++);
   for (size_t c = 0; c < constants; ++c) text += fmt::format("int t_c{} = LOAD(t_table, t_seg + {});\n", c, at++);
   source.body = text + source.body + "}\n";
   // The ranges bound are those of whole blocks: they overlap, the joined rows inside do not.

@@ -28,17 +28,20 @@ bool extend(JoinedLaunch& launch, const std::vector<Binding>& bound, uint64_t li
 
 }  // namespace
 
-std::vector<JoinedLaunch> cover_joined(const LoweredKernel& kernel, const std::vector<std::vector<Binding>>& bound, const Caps& caps) {
+std::vector<JoinedLaunch> cover_joined(const LoweredKernel& kernel, const std::vector<std::vector<Binding>>& bound,
+                                       const Caps& caps) {
   // Positions inside a cover are 32-bit ints, and not all kernels count in bytes.
   const uint64_t limit = std::min<uint64_t>(caps.max_binding_bytes, INT32_MAX);
   std::vector<JoinedLaunch> launches;
   for (size_t s = 0; s < bound.size(); ++s) {
     for (const Binding& binding : bound[s]) {
       if (binding.size <= limit) continue;
-      throw LimitError(fmt::format("[{}] a tensor of {} bytes exceeds what one binding may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                   binding.size, limit));
+      throw LimitError(
+          fmt::format("[{}] a tensor of {} bytes exceeds what one binding may cover ({} bytes, max_binding_bytes)",
+                      kernel.source.name, binding.size, limit));
     }
-    auto at = std::find_if(launches.begin(), launches.end(), [&](JoinedLaunch& launch) { return extend(launch, bound[s], limit); });
+    auto at = std::find_if(launches.begin(), launches.end(),
+                           [&](JoinedLaunch& launch) { return extend(launch, bound[s], limit); });
     if (at == launches.end()) at = launches.insert(at, {bound[s], {}, 0});
     at->joined.push_back(s);
     at->groups += kernel.joined[s].groups;
@@ -46,7 +49,8 @@ std::vector<JoinedLaunch> cover_joined(const LoweredKernel& kernel, const std::v
   return launches;
 }
 
-std::vector<int32_t> joined_table(const LoweredKernel& kernel, const std::vector<std::vector<Binding>>& bound, const JoinedLaunch& launch) {
+std::vector<int32_t> joined_table(const LoweredKernel& kernel, const std::vector<std::vector<Binding>>& bound,
+                                  const JoinedLaunch& launch) {
   std::vector<int32_t> table;
   table.reserve(static_cast<size_t>(launch.groups));
   const size_t row = 1 + launch.covers.size() + kernel.joined[0].constants.size();

@@ -8,16 +8,18 @@
 
 #include "core/base/error.h"
 #include "core/base/integers.h"
+#include "core/dialect/printer.h"
+#include "core/ir/source_lines.h"
 #include "core/lower/body_lowering.h"
 #include "core/lower/horizontal.h"
-#include "core/schedule/kernel_order.h"
-#include "core/ir/source_lines.h"
 #include "core/op/primitives.h"
-#include "core/dialect/printer.h"
+#include "core/schedule/kernel_order.h"
 
 namespace heddle {
 
-LowerOptions lower_options(const Caps& caps) { return {.loop_lanes = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl}; }
+LowerOptions lower_options(const Caps& caps) {
+  return {.loop_lanes = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl};
+}
 
 int64_t extent(const std::vector<Axis>& axes) {
   int64_t n = 1;
@@ -30,9 +32,10 @@ std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, co
   for (int d = 0; d < shape.rank(); ++d) {
     if (shape[d] == 1) continue;
     const int variable = first + d;
-    const bool merges = !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
-      return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];
-    });
+    const bool merges =
+        !axes.empty() && std::all_of(emitter.printed().begin(), emitter.printed().end(), [&](const Index& index) {
+          return index.coefficient(axes.back().variable) == index.coefficient(variable) * shape[d];
+        });
     if (merges) {
       emitter.names[axes.back().variable].clear();
       axes.back() = {variable, axes.back().size * shape[d]};
@@ -64,7 +67,9 @@ std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
   const int64_t limit = caps.max_groups[0];
   if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
   const int64_t y = ceil_div(groups, limit);
-  if (y > caps.max_groups[1]) throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit, caps.max_groups[1]));
+  if (y > caps.max_groups[1])
+    throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit,
+                                 caps.max_groups[1]));
   return {static_cast<uint32_t>(ceil_div(groups, y)), static_cast<uint32_t>(y), 1};
 }
 
@@ -96,8 +101,10 @@ namespace {
 void check_extents(const Graph& graph, const Group& group) {
   const auto check = [&](int id) {
     if (graph.nodes[id].shape.numel() > addressable_elements) {
-      throw LimitError(fmt::format("[eval] what this line records needs a value {} ('{}') of {} elements, and one kernel can address {}: compute it in parts, e.g. of slices", graph.nodes[id].shape.str(),
-                                   graph.nodes[id].op->name, graph.nodes[id].shape.numel(), addressable_elements));
+      throw LimitError(fmt::format(
+          "[eval] what this line records needs a value {} ('{}') of {} elements, and one kernel can address {}: "
+          "compute it in parts, e.g. of slices",
+          graph.nodes[id].shape.str(), graph.nodes[id].op->name, graph.nodes[id].shape.numel(), addressable_elements));
     }
   };
   for (const Member& member : group.members) {
@@ -110,10 +117,13 @@ void check_extents(const Graph& graph, const Group& group) {
 void check_types(const Graph& graph, const Group& group, const Caps& caps) {
   const auto check = [&](int id) {
     const IrNode& node = graph.nodes[id];
-    if (node.dtype == DType::f64 && !caps.f64) throw DTypeError(fmt::format("[{}] f64 is not supported by this device (caps.f64)", node.op->name));
-    if (node.dtype == DType::i64 && !caps.i64) throw DTypeError(fmt::format("[{}] i64 is not supported by this device (caps.i64)", node.op->name));
+    if (node.dtype == DType::f64 && !caps.f64)
+      throw DTypeError(fmt::format("[{}] f64 is not supported by this device (caps.f64)", node.op->name));
+    if (node.dtype == DType::i64 && !caps.i64)
+      throw DTypeError(fmt::format("[{}] i64 is not supported by this device (caps.i64)", node.op->name));
     if (node.dtype == DType::f64 && node.op->transcendental && !caps.f64_math) {
-      throw DTypeError(fmt::format("[{}] f64 is not supported by this device for this function (caps.f64_math); cast to f32", node.op->name));
+      throw DTypeError(fmt::format(
+          "[{}] f64 is not supported by this device for this function (caps.f64_math); cast to f32", node.op->name));
     }
   };
   for (const Member& member : group.members) check(member.node);
@@ -124,8 +134,10 @@ void check_types(const Graph& graph, const Group& group, const Caps& caps) {
 void check_loops(const LoweredKernel& kernel, const Caps& caps) {
   const uint64_t iterations = static_cast<uint64_t>(kernel.loop_iterations);
   if (iterations <= caps.max_loop_iterations) return;
-  throw LimitError(fmt::format("[{}] one work item would loop {} times, and this driver stops loops after {} (max_loop_iterations); reduce in two steps, or use another device",
-                               kernel.source.name, iterations, caps.max_loop_iterations));
+  throw LimitError(
+      fmt::format("[{}] one work item would loop {} times, and this driver stops loops after {} (max_loop_iterations); "
+                  "reduce in two steps, or use another device",
+                  kernel.source.name, iterations, caps.max_loop_iterations));
 }
 
 }  // namespace
@@ -135,12 +147,23 @@ namespace {
 LoweredKernel lower_by_kind(const LowerInput& in) {
   LoweredKernel kernel;
   switch (in.group.kind) {
-    case GroupKind::elementwise: kernel = lower_elementwise(in); break;
-    case GroupKind::reduce: kernel = lower_reduce(in); break;
-    case GroupKind::matmul: kernel = lower_matmul(in); break;
-    case GroupKind::join: throw std::logic_error("[lower] a join has no kernel");
-    case GroupKind::loop: kernel = lower_loop(in); break;
-    case GroupKind::body: kernel = lower_body(in); break;
+    case GroupKind::elementwise:
+      kernel = lower_elementwise(in);
+      break;
+    case GroupKind::reduce:
+      kernel = lower_reduce(in);
+      break;
+    case GroupKind::matmul:
+      kernel = lower_matmul(in);
+      break;
+    case GroupKind::join:
+      throw std::logic_error("[lower] a join has no kernel");
+    case GroupKind::loop:
+      kernel = lower_loop(in);
+      break;
+    case GroupKind::body:
+      kernel = lower_body(in);
+      break;
   }
   return kernel;
 }
@@ -150,7 +173,8 @@ LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) 
   LowerOptions options = in.options;
   options.joined = true;
   LoweredKernel other = lower_by_kind({in.scheduled, in.group, in.caps, options});
-  if (other.source.buffers.size() > in.caps.max_bindings || other.joined[0].constants.size() > most_joined_numbers) return kernel;
+  if (other.source.buffers.size() > in.caps.max_bindings || other.joined[0].constants.size() > most_joined_numbers)
+    return kernel;
   other.parallel = false;
   return other;
 }
@@ -159,7 +183,8 @@ LoweredKernel with_numbers_in_table(const LowerInput& in, LoweredKernel kernel) 
 
 LoweredKernel lower_group(const LowerInput& in) {
   LoweredKernel kernel = lower_by_kind(in);
-  if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce)) kernel = with_numbers_in_table(in, std::move(kernel));
+  if (kernel.sized && (in.group.kind == GroupKind::elementwise || in.group.kind == GroupKind::reduce))
+    kernel = with_numbers_in_table(in, std::move(kernel));
   check_loops(kernel, in.caps);
   for (const Member& member : in.group.members) {
     if (member.stored) kernel.writes.push_back(member.node);
@@ -172,7 +197,8 @@ LoweredKernel lower_group(const LowerInput& in) {
 namespace {
 
 // What a device refuses is refused with the place of the operation.
-LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps, const LowerOptions& options) {
+LoweredKernel checked_lower(const ScheduledGraph& scheduled, const Group& group, const Caps& caps,
+                            const LowerOptions& options) {
   const auto lowered = [&] {
     check_extents(scheduled.graph, group);
     check_types(scheduled.graph, group, caps);
@@ -197,7 +223,8 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
   std::vector<const Group*> groups;
   for (const Group& group : scheduled.groups) {
     bool any = false;
-    for (const Member& member : group.members) any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
+    for (const Member& member : group.members)
+      any = any || (member.stored && scheduled.graph.nodes[member.node].shape.numel() > 0);
     if (!any || group.kind == GroupKind::join) continue;
     kernels.push_back(checked_lower(scheduled, group, caps, options));
     groups.push_back(&group);

@@ -1,9 +1,10 @@
 // Lowering: groups -> kernels with their launch.
 //
-// Purpose: chooses the loop structure of each group for a class of device and prints it through the Emitter. Two machine models share every
-// path: on GPUs (and drivers that map lanes to vector registers) a lane is a work item; on CPU drivers whose groups are loops, a group has
-// one work item and lanes are the iterations of an inner loop the compiler vectorises.
-// Invariants: one kernel per group; kernels of empty groups are left out. Thread safety: pure functions.
+// Purpose: chooses the loop structure of each group for a class of device and prints it through the Emitter. Two
+// machine models share every path: on GPUs (and drivers that map lanes to vector registers) a lane is a work item; on
+// CPU drivers whose groups are loops, a group has one work item and lanes are the iterations of an inner loop the
+// compiler vectorises. Invariants: one kernel per group; kernels of empty groups are left out. Thread safety: pure
+// functions.
 #pragma once
 
 #include "core/contract/device.h"
@@ -45,13 +46,14 @@ struct Axis {
   int variable = 0;
   int64_t size = 1;
 };
-// Merges neighbouring dimensions of `shape` (variables from `first`) wherever every index printed so far allows it; sets the emitter's
-// names: merged ones "", the others `prefix` + number. Dimensions of size 1 have no axis.
+// Merges neighbouring dimensions of `shape` (variables from `first`) wherever every index printed so far allows it;
+// sets the emitter's names: merged ones "", the others `prefix` + number. Dimensions of size 1 have no axis.
 std::vector<Axis> merge_axes(Emitter& emitter, const Shape& shape, int first, const std::string& prefix);
 // "int t_i1 = flat % c; ..." for all axes, from a flat index.
 void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::string& flat);
 int64_t extent(const std::vector<Axis>& axes);
-// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A joined emitter gives a kernel of one joined row.
+// Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A joined emitter gives a
+// kernel of one joined row.
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups);
 // Folds `groups` over the grid's first two dimensions.
 std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps);

@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <bit>
 
+#include "core/dialect/kernel_file.h"
+#include "core/functions/nn/attention_kernel.h"
 #include "core/ir/attention_vertex.h"
 #include "core/lower/body_lowering.h"
-#include "core/functions/nn/attention_kernel.h"
 #include "core/lower/operand.h"
 #include "core/op/primitives.h"
-#include "core/dialect/kernel_file.h"
 
 namespace heddle {
 namespace {
@@ -18,7 +18,11 @@ uint32_t word(double value) { return std::bit_cast<uint32_t>(static_cast<float>(
 class AttentionLowering {
  public:
   AttentionLowering(const LowerInput& in, const KernelFile& file)
-      : in_(in), graph_(in.scheduled.graph), node_(graph_.nodes[in.group.anchor]), file_(file), e_(in.scheduled, in.group, file.constants.size()) {
+      : in_(in),
+        graph_(in.scheduled.graph),
+        node_(graph_.nodes[in.group.anchor]),
+        file_(file),
+        e_(in.scheduled, in.group, file.constants.size()) {
     p = attention_problem(graph_, node_);
     for (int input : node_.inputs) operands_.push_back(resolve_operand(in.scheduled, in.group, input, "x"));
   }
@@ -54,7 +58,8 @@ class AttentionLowering {
   void add_view(int input, int count) {
     const View* view = input < 0 ? nullptr : &operand(input).view;
     add("", view ? view->offset : 0);
-    for (int axis = 0; axis < count; ++axis) add("", view && view->shape[axis] != 1 ? view->strides[static_cast<size_t>(axis)] : 0);
+    for (int axis = 0; axis < count; ++axis)
+      add("", view && view->shape[axis] != 1 ? view->strides[static_cast<size_t>(axis)] : 0);
   }
   void add_sizes() {
     add("BATCH", p.batch);
@@ -69,7 +74,8 @@ class AttentionLowering {
 
   LoweredKernel finish(const Bindings& tunables, int64_t columns) {
     options_.tunables = tunables;
-    options_.types = {{"T", operand(0).dtype}, {"TO", node_.dtype}, {"TB", p.bias < 0 ? DType::f32 : operand(p.bias).dtype}};
+    options_.types = {
+        {"T", operand(0).dtype}, {"TO", node_.dtype}, {"TB", p.bias < 0 ? DType::f32 : operand(p.bias).dtype}};
     // The result goes wherever the planner put this vertex: its buffer is the emitter's.
     e_.store(in_.group.anchor, "x", "0");
     LoweredKernel kernel;

@@ -1,15 +1,16 @@
-// Convolutions and their gradients: shaders/conv.hk and shaders/conv_weight_grad.hk with the group's elementwise work as epilogue.
+// Convolutions and their gradients: shaders/conv.hk and shaders/conv_weight_grad.hk with the group's elementwise work
+// as epilogue.
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/lower/epilogue.h"
-#include "core/lower/body_lowering.h"
-#include "core/ir/conv_problem.h"
-#include "core/lower/operand.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/functions/nn/conv.h"
 #include "core/dialect/kernel_file.h"
+#include "core/functions/nn/conv.h"
+#include "core/ir/conv_problem.h"
+#include "core/ir/dynamic_sizes.h"
+#include "core/lower/body_lowering.h"
+#include "core/lower/epilogue.h"
+#include "core/lower/operand.h"
 
 namespace heddle {
 namespace {
@@ -36,7 +37,10 @@ class ConvLowering {
   LoweredKernel run() {
     const Bindings constants = weight_grad_ ? weight_gradient() : convolution();
     KernelFile::Options options;
-    options.types = {{"TX", p_.x}, {"TW", p_.w}, {"TY", DType::f32}, {"ACC", arith(node_.dtype) == DType::f64 ? DType::f64 : DType::f32}};
+    options.types = {{"TX", p_.x},
+                     {"TW", p_.w},
+                     {"TY", DType::f32},
+                     {"ACC", arith(node_.dtype) == DType::f64 ? DType::f64 : DType::f32}};
     options.hooks["EPILOGUE"] = print_epilogue(e_, in_, "x", blocks());
     options.extra_buffers = e_.buffers();
     options.extra_constants = e_.constant_params();
@@ -52,7 +56,8 @@ class ConvLowering {
     kernel.source.helpers = e_.helpers() + kernel.source.helpers;
     kernel.bindings = {a_.slot, b_.slot};
     kernel.bindings.insert(kernel.bindings.end(), e_.slots().begin(), e_.slots().end());
-    for (const ConstParam& c : file_.constants) kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(constants.at(c.name))));
+    for (const ConstParam& c : file_.constants)
+      kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(constants.at(c.name))));
     kernel.constants.insert(kernel.constants.end(), e_.constant_values().begin(), e_.constant_values().end());
     const auto groups = file_.groups(options.tunables, constants);
     std::copy(groups.begin(), groups.end(), kernel.groups);

@@ -1,7 +1,8 @@
-// copy_rows: shaders/copy_rows.hk. Where the planner lets the result lie in its first operand's memory, only the rows are written.
+// copy_rows: shaders/copy_rows.hk. Where the planner lets the result lie in its first operand's memory, only the rows
+// are written.
 #include "core/ir/copy_rows_vertex.h"
-#include "core/lower/body_lowering.h"
 #include "core/lower/body_launch.h"
+#include "core/lower/body_lowering.h"
 #include "core/lower/operand.h"
 #include "core/op/primitives.h"
 
@@ -14,7 +15,11 @@ LoweredKernel lower_copy_rows(const LowerInput& in) {
   const int axis = static_cast<int>(node.attrs.ints[0]);
   const View source = *copied_rows(operand(2).view, axis);
   const bool whole = !updates_operand(in.scheduled, in.group);
-  BodyLaunch launch{KernelFile::builtin("copy_rows"), {}, {source.shape[0], source.shape[1], node.shape[axis], source.shape[3], source.shape[2], source.offset}, 0};
+  BodyLaunch launch{
+      KernelFile::builtin("copy_rows"),
+      {},
+      {source.shape[0], source.shape[1], node.shape[axis], source.shape[3], source.shape[2], source.offset},
+      0};
   for (size_t d = 0; d < 3; ++d) launch.constants.push_back(source.strides[d]);
   launch.options.types = {{"T", node.dtype}, {"K", operand(1).dtype}};
   launch.options.tunables = {{"WHOLE", whole ? 1 : 0}, {"LANES", 256}};

@@ -1,15 +1,16 @@
 // Elementwise groups: one pass over the output.
 //
-// The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one (a transpose)
-// is turned tile by tile: lower_elementwise_tiled.cpp.
+// The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one
+// (a transpose) is turned tile by tile: lower_elementwise_tiled.cpp.
 #include "core/lower/lower_elementwise.h"
-#include "core/base/integers.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/functions/user/user_definition.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "core/base/integers.h"
+#include "core/functions/user/user_definition.h"
+#include "core/ir/dynamic_sizes.h"
 
 namespace heddle {
 
@@ -32,7 +33,8 @@ void declare_streamed(Emitter& e, int64_t count) {
 
 void write_streamed(Emitter& e, int64_t count) {
   const std::string at = e.linear_index(e.group().domain, 0);
-  for (const Emitter::Streamed& s : e.streamed()) e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
+  for (const Emitter::Streamed& s : e.streamed())
+    e.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, count));
 }
 
 namespace {
@@ -41,7 +43,8 @@ constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 
 // One work item per PER_LANE elements, a group's lanes side by side, over a flat index.
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
-  // A joined row's group looks its numbers up in the table first: many elements an item make that worth it. The same for all sizes, as the text is.
+  // A joined row's group looks its numbers up in the table first: many elements an item make that worth it. The same
+  // for all sizes, as the text is.
   const bool cpu = in.caps.device_class == DeviceClass::cpu, joined = e.joined();
   const int64_t lanes = std::clamp<int64_t>(joined ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
   const int64_t per_lane = joined ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
@@ -65,8 +68,9 @@ LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector
 
 // Four neighbouring elements along the innermost axis, from a place that is a multiple of four.
 bool starts_at_quads(const LoadSite& load, const Axis& inner) {
-  return load.index.constant % 4 == 0 && std::all_of(load.index.terms.begin(), load.index.terms.end(),
-                                                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
+  return load.index.constant % 4 == 0 &&
+         std::all_of(load.index.terms.begin(), load.index.terms.end(),
+                     [&](const auto& term) { return term.first == inner.variable || term.second % 4 == 0; });
 }
 
 // Loads of 16 bytes. Where sizes vary, also those that may start elsewhere.
@@ -75,7 +79,9 @@ std::vector<LoadSite> quad_loads(const Emitter& e, const Axis& inner) {
   for (const LoadSite& load : e.loads()) {
     const bool four_bytes = load.dtype == DType::f32 || load.dtype == DType::i32;
     if (!four_bytes || !load.index.affine() || load.index.coefficient(inner.variable) != 1) continue;
-    if ((e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot) && std::find(found.begin(), found.end(), load) == found.end()) found.push_back(load);
+    if ((e.varying() || starts_at_quads(load, inner)) && e.only_read(load.slot) &&
+        std::find(found.begin(), found.end(), load) == found.end())
+      found.push_back(load);
   }
   return found;
 }
@@ -85,12 +91,16 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   const int64_t lanes = std::clamp<int64_t>(tunables["LANES"], 1, in.caps.max_group_lanes), quads = tunables["QUADS"];
   const int64_t total = extent(axes), block = 4 * lanes * quads;
   const std::vector<LoadSite> loads = quad_loads(e, axes.back());
-  const bool fits = axes.back().size % 4 == 0 && std::all_of(loads.begin(), loads.end(), [&](const LoadSite& load) { return starts_at_quads(load, axes.back()); });
+  const bool fits = axes.back().size % 4 == 0 && std::all_of(loads.begin(), loads.end(), [&](const LoadSite& load) {
+                      return starts_at_quads(load, axes.back());
+                    });
   const std::string& inner = e.names[axes.back().variable];
-  // The lanes of one vector register lie side by side and so do their quads: a vector reads one stretch, not `quads` streams of each operand.
+  // The lanes of one vector register lie side by side and so do their quads: a vector reads one stretch, not `quads`
+  // streams of each operand.
   const int64_t subgroup = std::max<int64_t>(in.caps.subgroup_size, 1), side = lanes % subgroup == 0 ? subgroup : lanes;
   e.line("int t_lane = CAST(int, LOCAL_ID(0));");
-  e.line(fmt::format("int t_start = {} * {} + t_lane / {} * {} + t_lane % {} * 4;", e.group_index(), block, side, 4 * side * quads, side));
+  e.line(fmt::format("int t_start = {} * {} + t_lane / {} * {} + t_lane % {} * 4;", e.group_index(), block, side,
+                     4 * side * quads, side));
   e.open(fmt::format("{}for (int t_k = 0; t_k < {}; ++t_k)", quads > 8 ? "" : "UNROLL ", quads));
   e.line(fmt::format("int t_flat = t_start + t_k * {};", 4 * side));
   const std::string end = e.constant(total);
@@ -122,19 +132,21 @@ LoweredKernel quads_as_items(Emitter& e, const LowerInput& in, const std::vector
   e.stream_to("");
   const std::string at = e.linear_index(e.group().domain, 0);
   for (const Emitter::Streamed& s : e.streamed()) {
-    e.line(s.bytes == 4 ? fmt::format("STORE_QUAD({}, {}, {});", s.buffer, at, s.array) : fmt::format("STREAM({}, {}, {}, 4);", s.buffer, at, s.array));
+    e.line(s.bytes == 4 ? fmt::format("STORE_QUAD({}, {}, {});", s.buffer, at, s.array)
+                        : fmt::format("STREAM({}, {}, {}, 4);", s.buffer, at, s.array));
   }
   e.close();
   e.close();
   LoweredKernel kernel = finish(e, in, {static_cast<uint32_t>(lanes), 1, 1}, ceil_div(total, block));
-  // A joined row need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not for what quads make fast.
+  // A joined row need not begin at a multiple of 16 bytes, so it goes without quads: worth it for what is small, not
+  // for what quads make fast.
   kernel.parallel = kernel.parallel && total < (1 << 16);
   kernel.loop_iterations = 5 * quads;
   return kernel;
 }
 
-// [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what is left over at
-// either end, so that the blocks begin with a line, is stored as usual.
+// [t_low, t_high) of the innermost dimension in blocks that are computed into arrays and written as whole lines; what
+// is left over at either end, so that the blocks begin with a line, is stored as usual.
 void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_rows) {
   e.line("int t_at = t_low;");
   e.open("while (t_at < t_high)");
@@ -145,7 +157,9 @@ void stream_row(Emitter& e, const std::string& i, int64_t block, bool aligned_ro
     e.line(fmt::format("t_skew = ({}) & {};", e.linear_index(e.group().domain, 0), line - 1));
     e.close();
   }
-  e.line(fmt::format("int t_n = min(t_high - t_at, {});", aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
+  e.line(
+      fmt::format("int t_n = min(t_high - t_at, {});",
+                  aligned_rows ? std::to_string(block) : fmt::format("t_skew == 0 ? {} : {} - t_skew", block, line)));
   e.open(fmt::format("if (t_n == {})", block));
   e.stream_to("t_l");
   e.open(fmt::format("VLOOP_LONG for (int t_l = 0; t_l < {}; ++t_l)", block));
@@ -193,26 +207,30 @@ LoweredKernel lanes_as_loop(Emitter& e, const LowerInput& in, std::vector<Axis> 
   if (stream) {
     stream_row(e, i, streamed, aligned_rows);
   } else {
-    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})", e.joined() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
+    e.open(fmt::format("{} for (int {} = t_low; {} < t_high; ++{})",
+                       e.joined() || e.varying() || inner.size >= 128 ? "VLOOP_LONG" : "VLOOP", i, i, i));
     emit_elementwise(e);
     e.close();
   }
   e.close();
   e.close();
   LoweredKernel kernel = finish(e, in, {1, 1, 1}, units);
-  kernel.parallel = kernel.parallel && !stream;  // a joined row is written through the caches, and a launch saved is nothing beside 16 MB
+  kernel.parallel = kernel.parallel &&
+                    !stream;  // a joined row is written through the caches, and a launch saved is nothing beside 16 MB
   return kernel;
 }
 
 // Iterations of loops in users' texts, for one element.
 int64_t user_loops(const LowerInput& in) {
   int64_t total = 0;
-  for (const Member& member : in.group.members) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(member.node)].op);
+  for (const Member& member : in.group.members)
+    total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(member.node)].op);
   for (const int id : in.group.inlined) total += loops_of(*in.scheduled.graph.nodes[static_cast<size_t>(id)].op);
   return total;
 }
 
-ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const std::optional<Turn>& turn) {
+ElementwiseProblem problem_of(const Emitter& e, const LowerInput& in, const std::vector<Axis>& axes,
+                              const std::optional<Turn>& turn) {
   ElementwiseProblem p;
   p.loop_lanes = in.options.loop_lanes;
   p.elements = e.varying() ? nominal_size * nominal_size : extent(axes);
@@ -239,16 +257,19 @@ LoweredKernel lower_elementwise(const LowerInput& in) {
   const std::optional<Turn> turn = find_turn(e, axes);
   e.start_over();
   Bindings tunables = pick_elementwise(in.caps, problem_of(e, in, axes, turn));
-  if (const int64_t loops = user_loops(in); loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
+  if (const int64_t loops = user_loops(in);
+      loops > 0 && in.caps.max_loop_iterations < UINT64_MAX && !in.options.loop_lanes) {
     tunables["PER_LANE"] = 1;
     LoweredKernel kernel = lanes_as_items(e, in, axes, tunables);
     kernel.loop_iterations += loops;
     kernel.parallel = false;  // a joined row's lane has many elements
     return kernel;
   }
-  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.joined() && !axes.empty() && (e.varying() || axes.back().size % 4 == 0);
+  const bool quads = in.caps.texel_loads && tunables["QUADS"] > 0 && !e.joined() && !axes.empty() &&
+                     (e.varying() || axes.back().size % 4 == 0);
   if (turn && tunables["TILE"] != 0 && !e.joined()) {
-    return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables) : tiled_as_items(e, in, axes, *turn, tunables);
+    return in.options.loop_lanes ? tiled_as_loop(e, in, axes, *turn, tunables)
+                                 : tiled_as_items(e, in, axes, *turn, tunables);
   }
   if (quads && !in.options.loop_lanes) return quads_as_items(e, in, axes, tunables);
   return in.options.loop_lanes ? lanes_as_loop(e, in, axes, tunables) : lanes_as_items(e, in, axes, tunables);

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "core/tiles/generated_tiles.h"
 #include "core/lower/lower.h"
+#include "core/tiles/generated_tiles.h"
 
 namespace heddle {
 
@@ -25,7 +25,9 @@ struct Turn {
 // Nothing when every load is contiguous, constant or strided along the last axis whatever the others do.
 std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes);
 
-LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables);
-LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables);
+LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
+                            Bindings& tunables);
+LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
+                             Bindings& tunables);
 
 }  // namespace heddle

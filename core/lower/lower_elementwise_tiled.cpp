@@ -1,5 +1,6 @@
-// Elementwise groups that read along one dimension and write along another (a transpose, NCHW <-> NHWC), tile by tile: the tile is read
-// along the loads' dimension, turned in registers or in shared memory, and computed and written along the results'.
+// Elementwise groups that read along one dimension and write along another (a transpose, NCHW <-> NHWC), tile by tile:
+// the tile is read along the loads' dimension, turned in registers or in shared memory, and computed and written along
+// the results'.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -17,7 +18,9 @@ std::optional<Turn> find_turn(const Emitter& e, const std::vector<Axis>& axes) {
     Turn turn{a, {}};
     for (const LoadSite& load : e.loads()) {
       const int64_t along = load.index.coefficient(inner);
-      if (!load.index.affine() || load.index.coefficient(axes[a].variable) != 1 || along == 0 || along == 1 || load.dtype == DType::boolean) continue;
+      if (!load.index.affine() || load.index.coefficient(axes[a].variable) != 1 || along == 0 || along == 1 ||
+          load.dtype == DType::boolean)
+        continue;
       if (std::find(turn.loads.begin(), turn.loads.end(), load) == turn.loads.end()) turn.loads.push_back(load);
     }
     if (!turn.loads.empty() && (!best || turn.loads.size() > best->loads.size())) best = std::move(turn);
@@ -46,7 +49,8 @@ TileAxes split_axes(const Emitter& e, const std::vector<Axis>& axes, const Turn&
 
 // "t_ib, t_qb": the first element of this unit along i and q; and the indices of the rest.
 void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
-  const std::string blocks_i = e.constant(ceil_div(t.i.size, step_i)), blocks_q = e.constant(ceil_div(t.q.size, step_q));
+  const std::string blocks_i = e.constant(ceil_div(t.i.size, step_i)),
+                    blocks_q = e.constant(ceil_div(t.q.size, step_q));
   e.line(fmt::format("int t_ib = t_unit % {} * {};", blocks_i, step_i));
   e.line(fmt::format("int t_above = t_unit / {};", blocks_i));
   e.line(fmt::format("int t_qb = t_above % {} * {};", blocks_q, e.constant(step_q)));
@@ -56,14 +60,21 @@ void split_unit(Emitter& e, const TileAxes& t, int64_t step_i, int64_t step_q) {
   }
 }
 
-int64_t units_of(const TileAxes& t, int64_t step_i, int64_t step_q) { return ceil_div(t.i.size, step_i) * (ceil_div(t.q.size, step_q)) * extent(t.rest); }
+int64_t units_of(const TileAxes& t, int64_t step_i, int64_t step_q) {
+  return ceil_div(t.i.size, step_i) * (ceil_div(t.q.size, step_q)) * extent(t.rest);
+}
 
 class LoopTiles {
  public:
   LoopTiles(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables)
-      : e_(e), in_(in), turn_(turn), t_(split_axes(e, axes, turn)), width_(std::max<int64_t>(16, tunables["TILE_I"] / 16 * 16)),
+      : e_(e),
+        in_(in),
+        turn_(turn),
+        t_(split_axes(e, axes, turn)),
+        width_(std::max<int64_t>(16, tunables["TILE_I"] / 16 * 16)),
         run_(std::max<int64_t>(16, tunables["TILE_Q"] / 16 * 16)) {
-    // Whole lines of the narrowest type. Rows that do not begin with one are written shifted by up to a line, from tiles that are a line wider.
+    // Whole lines of the narrowest type. Rows that do not begin with one are written shifted by up to a line, from
+    // tiles that are a line wider.
     const int64_t line = std::max<int64_t>(16, 64 / narrowest());
     const bool whole = t_.i.size % 64 == 0;
     stream_ = tunables["STREAM"] != 0 && width_ % line == 0 && (whole || t_.i.size >= width_ + line);
@@ -79,11 +90,13 @@ class LoopTiles {
     e_.line(fmt::format("int t_qe = min(t_qb + {}, {});", e_.constant(run_), e_.constant(t_.q.size)));
     e_.line(fmt::format("int t_ni = min({} - t_ib, {});", e_.constant(t_.i.size), pitch_));
     if (stream_) declare_streamed(e_, width_);
-    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.line(fmt::format("ARRAY({}, t_s{}, {});", e_.type_of(turn_.loads[s].dtype), s, 16 * pitch_));
+    for (size_t s = 0; s < turn_.loads.size(); ++s)
+      e_.line(fmt::format("ARRAY({}, t_s{}, {});", e_.type_of(turn_.loads[s].dtype), s, 16 * pitch_));
     e_.open("for (int t_q0 = t_qb; t_q0 < t_qe; t_q0 += 16)");
     e_.line("int t_nq = min(t_qe - t_q0, 16);");
     for (size_t s = 0; s < turn_.loads.size(); ++s) fill(s);
-    for (size_t s = 0; s < turn_.loads.size(); ++s) e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, pitch_));
+    for (size_t s = 0; s < turn_.loads.size(); ++s)
+      e_.stage(turn_.loads[s], fmt::format("t_s{}[t_tq * {} + t_ti]", s, pitch_));
     if (shift_ > 0) {
       shifted_rows();
     } else {
@@ -105,7 +118,8 @@ class LoopTiles {
   int64_t narrowest() const {
     int64_t bytes = 8;
     for (const Member& member : in_.group.members) {
-      if (member.stored) bytes = std::min(bytes, static_cast<int64_t>(size_of(in_.scheduled.graph.nodes[member.node].dtype)));
+      if (member.stored)
+        bytes = std::min(bytes, static_cast<int64_t>(size_of(in_.scheduled.graph.nodes[member.node].dtype)));
     }
     return bytes;
   }
@@ -119,11 +133,15 @@ class LoopTiles {
     e_.line(fmt::format("int {} = t_q0;", t_.q_name));
     e_.line(fmt::format("int t_base = {};", e_.print(load.index)));
     e_.open("for (int t_b = 0; t_b < t_ni; t_b += 16)");
-    e_.line(fmt::format("if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}); }}", buffer, stride, stride, s, pitch_));
+    e_.line(
+        fmt::format("if (t_nq == 16 && t_b + 16 <= t_ni) {{ TILE_LOAD({}, t_base + t_b * {}, {}, t_s{}, t_b, {}); }}",
+                    buffer, stride, stride, s, pitch_));
     e_.open("else");
     e_.line("int t_end = min(t_b + 16, t_ni);");
-    e_.line(fmt::format("for (int t_r = t_b; t_r < t_end; ++t_r) {{ for (int t_c = 0; t_c < t_nq; ++t_c) {{ t_s{}[t_c * {} + t_r] = LOAD({}, t_base + t_r * {} + t_c); }} }}", s,
-                        pitch_, buffer, stride));
+    e_.line(
+        fmt::format("for (int t_r = t_b; t_r < t_end; ++t_r) {{ for (int t_c = 0; t_c < t_nq; ++t_c) {{ t_s{}[t_c * {} "
+                    "+ t_r] = LOAD({}, t_base + t_r * {} + t_c); }} }}",
+                    s, pitch_, buffer, stride));
     e_.close();
     e_.close();
     e_.close();
@@ -148,8 +166,8 @@ class LoopTiles {
     e_.close();
   }
 
-  // Rows that begin anywhere in a line: a unit writes the `width` elements from its first whole line on, which the next unit leaves out. The first
-  // unit also writes what comes before that line, the last one what remains.
+  // Rows that begin anywhere in a line: a unit writes the `width` elements from its first whole line on, which the next
+  // unit leaves out. The first unit also writes what comes before that line, the last one what remains.
   void shifted_rows() {
     e_.open("for (int t_tq = 0; t_tq < t_nq; ++t_tq)");
     e_.line(fmt::format("int {} = t_q0 + t_tq;", t_.q_name));
@@ -194,19 +212,23 @@ bool shareable(DType dtype) { return arith(dtype) == DType::f32 || arith(dtype) 
 
 }  // namespace
 
-LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables) {
+LoweredKernel tiled_as_loop(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
+                            Bindings& tunables) {
   return LoopTiles(e, in, axes, turn, tunables).run();
 }
 
-LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn, Bindings& tunables) {
+LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, const Turn& turn,
+                             Bindings& tunables) {
   const TileAxes t = split_axes(e, axes, turn);
-  const int64_t side = tunables["TILE_I"], lanes = std::min<int64_t>(in.caps.max_group_lanes, side * side / 4), step = lanes / side;
+  const int64_t side = tunables["TILE_I"], lanes = std::min<int64_t>(in.caps.max_group_lanes, side * side / 4),
+                step = lanes / side;
   const int64_t units = units_of(t, side, side);
   std::vector<SharedParam> shared;
   e.line("int t_unit = CAST(int, GROUP_LINEAR);");
   e.line(fmt::format("int t_fast = CAST(int, LOCAL_ID(0)) % {};", side));
   e.line(fmt::format("int t_slow = CAST(int, LOCAL_ID(0)) / {};", side));
-  // A folded grid may have more groups than units: those repeat the last one's loads up to the barrier and store nothing.
+  // A folded grid may have more groups than units: those repeat the last one's loads up to the barrier and store
+  // nothing.
   e.line(fmt::format("bool t_live = t_unit < {};", e.constant(units)));
   split_unit(e, t, side, side);
   const std::string i_size = e.constant(t.i.size), q_size = e.constant(t.q.size);
@@ -220,8 +242,8 @@ LoweredKernel tiled_as_items(Emitter& e, const LowerInput& in, const std::vector
     e.open(fmt::format("UNROLL for (int t_k = 0; t_k < {}; t_k += {})", side, step));
     e.line(fmt::format("int {} = t_ib + t_slow + t_k;", t.i_name));
     e.line(fmt::format("int {} = t_qb + t_fast;", t.q_name));
-    e.line(fmt::format("if (t_live && {} < {} && {} < {}) {{ {}[(t_slow + t_k) * {} + t_fast] = LOAD({}, {}); }}", t.i_name, i_size, t.q_name, q_size, array, side + 1,
-                       e.buffer_name(load), e.print(load.index)));
+    e.line(fmt::format("if (t_live && {} < {} && {} < {}) {{ {}[(t_slow + t_k) * {} + t_fast] = LOAD({}, {}); }}",
+                       t.i_name, i_size, t.q_name, q_size, array, side + 1, e.buffer_name(load), e.print(load.index)));
     e.close();
     e.stage(load, fmt::format("{}[t_fast * {} + t_slow + t_k]", array, side + 1));
   }

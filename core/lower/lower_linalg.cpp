@@ -1,11 +1,11 @@
 // The bodies of linear algebra: one launch for all matrices of a batch, over operands (B, m, n) as they lie.
 #include <algorithm>
 
-#include "core/lower/body_lowering.h"
-#include "core/lower/body_launch.h"
-#include "core/lower/operand.h"
-#include "core/functions/linalg/linalg_rows.h"
 #include "core/dialect/kernel_file.h"
+#include "core/functions/linalg/linalg_rows.h"
+#include "core/lower/body_launch.h"
+#include "core/lower/body_lowering.h"
+#include "core/lower/operand.h"
 #include "core/tiles/linalg_tiles.h"
 
 namespace heddle {
@@ -18,7 +18,9 @@ void add_strides(BodyLaunch& launch, const LowerInput& in, int input) {
 }
 
 const IrNode& node_of(const LowerInput& in) { return in.scheduled.graph.nodes[in.group.anchor]; }
-const IrNode& input_of(const LowerInput& in, size_t number) { return in.scheduled.graph.nodes[node_of(in).inputs[number]]; }
+const IrNode& input_of(const LowerInput& in, size_t number) {
+  return in.scheduled.graph.nodes[node_of(in).inputs[number]];
+}
 
 }  // namespace
 
@@ -62,7 +64,8 @@ LoweredKernel lower_triangular_block(const LowerInput& in) {
 LoweredKernel lower_join_blocks(const LowerInput& in) {
   const IrNode &node = node_of(in), &a = input_of(in, 0);
   const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1];
-  BodyLaunch launch{KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
+  BodyLaunch launch{
+      KernelFile::builtin("blocks"), {}, {node.shape[0], node.shape[1], node.shape[2], a.shape[1], a.shape[2]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_blocks(in.caps, node.dtype, node.shape[1], node.shape[2]);
   launch.options.tunables["RIGHT"] = right;
@@ -96,7 +99,8 @@ LoweredKernel lower_apply_reflections(const LowerInput& in) {
   const IrNode& node = node_of(in);
   const auto& ints = node.attrs.ints;
   const int64_t columns = node.shape[2];
-  BodyLaunch launch{KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
+  BodyLaunch launch{
+      KernelFile::builtin("qr_apply"), {}, {node.shape[0], ints[0], ints[1], columns, ints[2], ints[3]}, 0};
   launch.options.types = {{"T", node.dtype}};
   launch.options.tunables = pick_qr_apply(in.caps, node.dtype, ints[0], columns);
   launch.iterations = qr_apply_iterations(launch.options.tunables, ints[0], columns, ints[3] - ints[2]);

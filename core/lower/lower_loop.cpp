@@ -24,7 +24,8 @@ LoweredKernel lower_loop(const LowerInput& in) {
     if (!member.stored) continue;
     SlotRef slot{SlotRef::Kind::vertex, member.node};
     for (const OutputPlan& output : in.scheduled.outputs) {
-      if (output.base == member.node && output.assign_slot >= 0 && !output.copy_back) slot = {SlotRef::Kind::input, output.assign_slot};
+      if (output.base == member.node && output.assign_slot >= 0 && !output.copy_back)
+        slot = {SlotRef::Kind::input, output.assign_slot};
     }
     bind(slot, graph.nodes[static_cast<size_t>(member.node)].dtype, Access::write);
   }

@@ -1,4 +1,5 @@
-// Matmul groups: shaders/matmul.hk with the group's elementwise work as its epilogue, and cheap unary functions of an operand as its prologue.
+// Matmul groups: shaders/matmul.hk with the group's elementwise work as its epilogue, and cheap unary functions of an
+// operand as its prologue.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -7,13 +8,13 @@
 
 #include "core/base/error.h"
 #include "core/base/print_error.h"
+#include "core/dialect/kernel_file.h"
+#include "core/ir/dynamic_sizes.h"
+#include "core/ir/matmul_batch.h"
 #include "core/lower/epilogue.h"
 #include "core/lower/lower.h"
-#include "core/ir/matmul_batch.h"
 #include "core/lower/operand.h"
-#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
-#include "core/dialect/kernel_file.h"
 #include "core/tiles/matmul_tiles.h"
 
 namespace heddle {
@@ -35,7 +36,10 @@ bool tf32_wanted() {
 class MatmulLowering {
  public:
   explicit MatmulLowering(const LowerInput& in)
-      : in_(in), node_(in.scheduled.graph.nodes[in.group.anchor]), file_(KernelFile::builtin("matmul")), e_(in.scheduled, in.group, file_.constants.size()) {
+      : in_(in),
+        node_(in.scheduled.graph.nodes[in.group.anchor]),
+        file_(KernelFile::builtin("matmul")),
+        e_(in.scheduled, in.group, file_.constants.size()) {
     a_ = resolve_operand(in.scheduled, in.group, node_.inputs[0], "x");
     b_ = resolve_operand(in.scheduled, in.group, node_.inputs[1], "x");
     const int rank = node_.shape.rank();
@@ -50,7 +54,10 @@ class MatmulLowering {
   LoweredKernel run() {
     KernelFile::Options options;
     const DType accumulator = arith(node_.dtype);
-    options.types = {{"TA", a_.dtype}, {"TB", b_.dtype}, {"TC", DType::f32}, {"ACC", accumulator == DType::f32 ? DType::f32 : accumulator}};
+    options.types = {{"TA", a_.dtype},
+                     {"TB", b_.dtype},
+                     {"TC", DType::f32},
+                     {"ACC", accumulator == DType::f32 ? DType::f32 : accumulator}};
     options.hooks["EPILOGUE"] = epilogue();
     if (a_.function != "x") options.hooks["PROLOGUE_A"] = a_.function;
     if (b_.function != "x") options.hooks["PROLOGUE_B"] = b_.function;
@@ -59,10 +66,13 @@ class MatmulLowering {
     options.dropped_buffers = {"dst"};
 
     const int rank = node_.shape.rank();
-    const int64_t a_m = folded_ ? row_step_ : stride(a_, rank - 2), a_k = stride(a_, rank - 1), b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
+    const int64_t a_m = folded_ ? row_step_ : stride(a_, rank - 2), a_k = stride(a_, rank - 1),
+                  b_k = stride(b_, rank - 2), b_n = stride(b_, rank - 1);
     MatmulProblem p = problem(batch_, a_m, a_k, b_k, b_n);
-    p.a_wide = wide(a_, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_, m_varies(), k_varies());
-    p.b_wide = wide(b_, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_, k_varies(), n_varies());
+    p.a_wide =
+        wide(a_, {a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k}, m_, k_, m_varies(), k_varies());
+    p.b_wide =
+        wide(b_, {b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n}, k_, n_, k_varies(), n_varies());
     options.tunables = pick_matmul(in_.caps, p);
 
     LoweredKernel kernel;
@@ -71,8 +81,21 @@ class MatmulLowering {
     kernel.source.helpers = e_.helpers() + kernel.source.helpers;
     kernel.bindings = {a_.slot, b_.slot};
     kernel.bindings.insert(kernel.bindings.end(), e_.slots().begin(), e_.slots().end());
-    const std::vector<int64_t> constants{m_, n_, k_, batch_, loops_.sizes[1], a_.view.offset, loops_.a_strides[0], loops_.a_strides[1], a_m, a_k,
-                                         b_.view.offset, loops_.b_strides[0], loops_.b_strides[1], b_k, b_n};
+    const std::vector<int64_t> constants{m_,
+                                         n_,
+                                         k_,
+                                         batch_,
+                                         loops_.sizes[1],
+                                         a_.view.offset,
+                                         loops_.a_strides[0],
+                                         loops_.a_strides[1],
+                                         a_m,
+                                         a_k,
+                                         b_.view.offset,
+                                         loops_.b_strides[0],
+                                         loops_.b_strides[1],
+                                         b_k,
+                                         b_n};
     Bindings named;
     for (size_t i = 0; i < constants.size(); ++i) {
       named[file_.constants[i].name] = constants[i];
@@ -87,7 +110,9 @@ class MatmulLowering {
 
  private:
   // A dimension of size 1 is never stepped along: calling its stride 1 opens the fast paths.
-  static int64_t stride(const Operand& operand, int axis) { return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)]; }
+  static int64_t stride(const Operand& operand, int axis) {
+    return operand.view.shape[axis] == 1 ? 1 : operand.view.strides[static_cast<size_t>(axis)];
+  }
 
   // ---- what varies (core/ir/dynamic_sizes.h)
   const IrNode& input(size_t i) const { return in_.scheduled.graph.nodes[node_.inputs[i]]; }
@@ -99,14 +124,19 @@ class MatmulLowering {
   }
   bool m_varies() const { return dimension_varies(node_, node_.shape.rank() - 2) || (folded_ && batch_varies()); }
   bool n_varies() const { return dimension_varies(node_, node_.shape.rank() - 1); }
-  bool k_varies() const { return dimension_varies(input(0), node_.shape.rank() - 1) && dimension_varies(input(1), node_.shape.rank() - 2); }
+  bool k_varies() const {
+    return dimension_varies(input(0), node_.shape.rank() - 1) && dimension_varies(input(1), node_.shape.rank() - 2);
+  }
 
   // A step between rows that is the length of one varies with that; others may vary with anything.
-  int64_t wide(const Operand& operand, const MatmulStrides& s, int64_t rows, int64_t columns, bool rows_vary, bool columns_vary) const {
+  int64_t wide(const Operand& operand, const MatmulStrides& s, int64_t rows, int64_t columns, bool rows_vary,
+               bool columns_vary) const {
     if (e_.varying()) {
       const bool along_columns = s.second == 1;
       const int64_t step = along_columns ? s.first : s.second, length = along_columns ? columns : rows;
-      if ((along_columns ? columns_vary : rows_vary) || step != length || s.batch1 != 0 || s.batch2 != 0 || s.offset != 0) return 0;
+      if ((along_columns ? columns_vary : rows_vary) || step != length || s.batch1 != 0 || s.batch2 != 0 ||
+          s.offset != 0)
+        return 0;
     }
     return matmul_wide(operand.dtype, s, rows, columns);
   }
@@ -131,12 +161,15 @@ class MatmulLowering {
     return p;
   }
 
-  // One right operand for all batches, as in a linear layer over (B, T, C): rows that follow each other from batch to batch are one matrix.
+  // One right operand for all batches, as in a linear layer over (B, T, C): rows that follow each other from batch to
+  // batch are one matrix.
   void fold_batch() {
     const int rank = node_.shape.rank();
     if (batch_ == 1) return;
     // Of one row each the step from row to row is that of the batches.
-    const int64_t row = m_ > 1 ? a_.view.strides[static_cast<size_t>(rank - 2)] : loops_.sizes[1] > 1 ? loops_.a_strides[1] : loops_.a_strides[0];
+    const int64_t row = m_ > 1                ? a_.view.strides[static_cast<size_t>(rank - 2)]
+                        : loops_.sizes[1] > 1 ? loops_.a_strides[1]
+                                              : loops_.a_strides[0];
     const bool shared = loops_.b_strides[0] == 0 && loops_.b_strides[1] == 0;
     const bool inner = loops_.sizes[1] == 1 || loops_.a_strides[1] == m_ * row;
     const bool outer = batch_ == loops_.sizes[1] || loops_.a_strides[0] == loops_.sizes[1] * m_ * row;

@@ -1,8 +1,9 @@
-// Reduce groups: rows of `domain`, each reduced over `inner`, possibly several times (softmax: max, then sum), with elementwise work before,
-// between and after. Reductions are done in phases: one pass over the row computes every reduction whose inputs are known.
+// Reduce groups: rows of `domain`, each reduced over `inner`, possibly several times (softmax: max, then sum), with
+// elementwise work before, between and after. Reductions are done in phases: one pass over the row computes every
+// reduction whose inputs are known.
 //
-// Four loop structures from two choices: along which axis lanes run (the row itself, or neighbouring rows), and what a lane is (a work item,
-// or an iteration of a vectorised loop).
+// Four loop structures from two choices: along which axis lanes run (the row itself, or neighbouring rows), and what a
+// lane is (a work item, or an iteration of a vectorised loop).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,11 +11,11 @@
 #include <utility>
 
 #include "core/base/integers.h"
-#include "core/tiles/generated_tiles.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/lower/lower.h"
 #include "core/lower/row_phases.h"
-#include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/tiles/generated_tiles.h"
 
 namespace heddle {
 namespace {
@@ -50,9 +51,11 @@ class ReduceLowering {
   bool some_length_varies() const {
     const auto varies = [&](const Reducer& r) {
       const IrNode &node = graph().nodes[r.node()], &x = graph().nodes[node.inputs[0]];
-      return std::any_of(node.attrs.ints.begin(), node.attrs.ints.end(), [&](int64_t axis) { return dimension_varies(x, static_cast<int>(axis)); });
+      return std::any_of(node.attrs.ints.begin(), node.attrs.ints.end(),
+                         [&](int64_t axis) { return dimension_varies(x, static_cast<int>(axis)); });
     };
-    return std::any_of(rows_of_.phases().begin(), rows_of_.phases().end(), [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), varies); });
+    return std::any_of(rows_of_.phases().begin(), rows_of_.phases().end(),
+                       [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), varies); });
   }
 
   // ---- phases
@@ -86,7 +89,8 @@ class ReduceLowering {
   }
 
   bool stores_at(Level level) const {
-    return std::any_of(group().members.begin(), group().members.end(), [&](const Member& m) { return m.stored && m.level == level; });
+    return std::any_of(group().members.begin(), group().members.end(),
+                       [&](const Member& m) { return m.stored && m.level == level; });
   }
 
   bool choose_lanes_on_rows() const {
@@ -118,7 +122,8 @@ class ReduceLowering {
   void settle_row(size_t pass) {
     for (const Member& member : group().members) {
       const bool reduction = graph().nodes[member.node].op->kind == OpKind::reduce;
-      if (member.level == Level::row && !reduction && rows_of_.depth(member.node) <= static_cast<int>(pass)) e_.member_value(member);
+      if (member.level == Level::row && !reduction && rows_of_.depth(member.node) <= static_cast<int>(pass))
+        e_.member_value(member);
     }
   }
 
@@ -174,7 +179,8 @@ class ReduceLowering {
     Bindings tunables = pick_rows(in_.caps, {.rows = picked_rows_, .length = picked_length_});
     exchange_ = tunables["SUBGROUPS"] != 0;
     uint32_t lanes = 1;
-    const uint32_t most = std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), in_.caps.max_group_lanes);
+    const uint32_t most =
+        std::min<uint32_t>(static_cast<uint32_t>(std::max<int64_t>(1, tunables["LANES"])), in_.caps.max_group_lanes);
     while (2 * lanes <= most && (lanes < picked_length_ || whole_joined_row())) lanes *= 2;
     std::vector<SharedParam> shared;
     e_.line(fmt::format("int t_row = {};", e_.group_index()));
@@ -213,7 +219,8 @@ class ReduceLowering {
   void join_lanes(const Reducer& r, uint32_t lanes, std::vector<SharedParam>& shared) {
     if (!exchange_ || r.group_word().empty()) return join_in_shared(r, lanes, shared);
     const std::string array = fmt::format("t_scratch_{}", r.type());
-    if (std::none_of(shared.begin(), shared.end(), [&](const SharedParam& s) { return s.name == array; })) shared.push_back({array, std::string(r.type()), lanes});
+    if (std::none_of(shared.begin(), shared.end(), [&](const SharedParam& s) { return s.name == array; }))
+      shared.push_back({array, std::string(r.type()), lanes});
     e_.line(fmt::format("{}({}, {})", r.group_word(), r.own("").value, array));
     e_.bind(r.node(), r.result(""));
   }
@@ -285,7 +292,9 @@ class ReduceLowering {
     if (stream_) {
       int number = 0;
       for (const Member& member : group().members) {
-        if (streams(member)) e_.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(graph().nodes[member.node].dtype), number++, width_));
+        if (streams(member))
+          e_.line(fmt::format("ARRAY({}, t_line{}, {});", dialect_type(graph().nodes[member.node].dtype), number++,
+                              width_));
       }
     }
     e_.line(fmt::format("int t_end = min(t_unit * {} + {}, {});", step, step, rows));
@@ -307,14 +316,19 @@ class ReduceLowering {
   }
 
   void choose_row_loops() {
-    RowsProblem p{true, picked_rows_, picked_length_, whole_joined_row() ? INT32_MAX : length_varies_ ? nominal_size : last()};
+    RowsProblem p{true, picked_rows_, picked_length_,
+                  whole_joined_row() ? INT32_MAX
+                  : length_varies_   ? nominal_size
+                                     : last()};
     for (const auto& phase : rows_of_.phases()) {
       int64_t registers = 0;
       for (const Reducer& r : phase) registers += r.registers();
       p.registers = std::max(p.registers, registers);
     }
     for (const Member& member : group().members) {
-      if (streams(member) && !e_.varying()) p.stored_bytes = std::max(p.stored_bytes, rows_ * length_ * static_cast<int64_t>(size_of(graph().nodes[member.node].dtype)));
+      if (streams(member) && !e_.varying())
+        p.stored_bytes =
+            std::max(p.stored_bytes, rows_ * length_ * static_cast<int64_t>(size_of(graph().nodes[member.node].dtype)));
     }
     Bindings tunables = pick_rows(in_.caps, p);
     width_ = tunables["WIDTH"];
@@ -325,8 +339,12 @@ class ReduceLowering {
   }
 
   // A number of the launch: that of the real sizes.
-  int64_t rows_of_unit() const { return pick_rows(in_.caps, {.loop_lanes = true, .rows = rows_, .length = length_, .last = last()})["BLOCK"]; }
-  bool streams(const Member& member) const { return member.stored && member.level == Level::full && e_.can_stream(member.node); }
+  int64_t rows_of_unit() const {
+    return pick_rows(in_.caps, {.loop_lanes = true, .rows = rows_, .length = length_, .last = last()})["BLOCK"];
+  }
+  bool streams(const Member& member) const {
+    return member.stored && member.level == Level::full && e_.can_stream(member.node);
+  }
   int64_t last() const { return inner_.empty() ? 1 : inner_.back().size; }
   std::string along() const { return inner_.empty() ? "t_once" : e_.names[inner_.back().variable]; }
   // Do whole vectors leave something of the row over? A length in a table is not known.
@@ -334,7 +352,8 @@ class ReduceLowering {
   // The word before a loop over `count` lanes.
   static std::string lane_word(int64_t count) { return count >= 16 ? fmt::format("VLOOP_OF({})", count) : "UNROLL"; }
 
-  // lanes(rest) in loops along the row: whole vectors, with before_block() ahead and after_block() behind each, then what is left.
+  // lanes(rest) in loops along the row: whole vectors, with before_block() ahead and after_block() behind each, then
+  // what is left.
   void walk_row(const auto& before_block, const auto& lanes, const auto& after_block) {
     const size_t around = inner_.empty() ? 0 : inner_.size() - 1;
     open_inner_loops(around);
@@ -364,42 +383,53 @@ class ReduceLowering {
     const int along_row = inner_.back().variable, row = outer_.back().variable;
     std::vector<LoadSite> sites;
     for (const LoadSite& load : e_.loads()) {
-      const bool streamed = load.index.affine() && load.index.coefficient(along_row) == 1 && load.index.coefficient(row) != 0;
+      const bool streamed =
+          load.index.affine() && load.index.coefficient(along_row) == 1 && load.index.coefficient(row) != 0;
       if (streamed && std::find(sites.begin(), sites.end(), load) == sites.end()) sites.push_back(load);
     }
     const std::string whole = std::exchange(e_.names[along_row], "t_i");
     for (const LoadSite& load : sites) {
       const std::string at = e_.print(load.index.plus(load.index.coefficient(row)));
       const int64_t line = 64 / static_cast<int64_t>(size_of(load.dtype));
-      for (int64_t k = 0; k < width_; k += line) e_.line(fmt::format("WILL_READ({}, CAST(INDEX, {}) + {}u);", e_.buffer_name(load), at, k));
+      for (int64_t k = 0; k < width_; k += line)
+        e_.line(fmt::format("WILL_READ({}, CAST(INDEX, {}) + {}u);", e_.buffer_name(load), at, k));
     }
     e_.names[along_row] = whole;
   }
 
-  // One pass over the row: whole vectors, then what is left, then the lanes are joined pairwise. Lanes that only some vectors have are of their own, so
-  // that every index of the others' arrays is known and they become registers.
+  // One pass over the row: whole vectors, then what is left, then the lanes are joined pairwise. Lanes that only some
+  // vectors have are of their own, so that every index of the others' arrays is known and they become registers.
   void inner_pass(size_t pass, bool prefetch) {
     const std::vector<Reducer>& phase = rows_of_.phases()[pass];
     std::vector<std::pair<int, std::string>> kept;  // vertex, array
     for (const KeptValue& value : rows_of_.kept()) {
-      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || length_varies_ || in_.options.joined) continue;
+      if (value.first != pass || inner_.size() != 1 || length_ > max_kept || length_varies_ || in_.options.joined)
+        continue;
       kept.push_back({value.node, fmt::format("t_k{}_{}", pass, kept.size())});
       const uint64_t room = std::max<uint64_t>(64, std::bit_ceil(static_cast<uint64_t>(length_)));
-      e_.line(fmt::format("ARRAY({}, {}, {});", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
+      e_.line(
+          fmt::format("ARRAY({}, {}, {});", dialect_type(graph().nodes[value.node].dtype), kept.back().second, room));
     }
-    const auto element = [](const std::string& array) { return fmt::format("{}[CAST(INDEX, t_i) + CAST(INDEX, t_l)]", array); };
-    const std::string word = lane_word(width_), each = fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, width_);
+    const auto element = [](const std::string& array) {
+      return fmt::format("{}[CAST(INDEX, t_i) + CAST(INDEX, t_l)]", array);
+    };
+    const std::string word = lane_word(width_),
+                      each = fmt::format("{} for (int t_l = 0; t_l < {}; ++t_l)", word, width_);
     for (const Reducer& r : phase) {
       for (const std::string& text : r.declare_array(width_, word)) e_.line(text);
       if (!leaves_rest()) continue;
       for (const std::string& text : r.declare_array(width_, word, "_rest")) e_.line(text);
     }
-    walk_row([&] { if (prefetch) prefetch_next_row(); },
-             [&](bool rest) {
-               accumulate(phase, rest ? "_rest[t_l]" : "[t_l]");
-               for (const auto& [id, array] : kept) e_.line(fmt::format("{} = {};", element(array), e_.member_value(*group().find(id))));
-             },
-             [] {});
+    walk_row(
+        [&] {
+          if (prefetch) prefetch_next_row();
+        },
+        [&](bool rest) {
+          accumulate(phase, rest ? "_rest[t_l]" : "[t_l]");
+          for (const auto& [id, array] : kept)
+            e_.line(fmt::format("{} = {};", element(array), e_.member_value(*group().find(id))));
+        },
+        [] {});
     for (const Reducer& r : phase) {
       if (leaves_rest()) e_.line(fmt::format("{} {{ {} }}", each, r.join(r.own("[t_l]"), r.own("_rest[t_l]"))));
       for (int64_t half = width_ / 2; half > 0; half /= 2) {
@@ -423,7 +453,8 @@ class ReduceLowering {
           e_.stream_to("");
           e_.line(fmt::format("int {} = t_i;", along()));
           const std::string at = e_.linear_index(full_shape(), 0);
-          for (const Emitter::Streamed& s : e_.streamed()) e_.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, width_));
+          for (const Emitter::Streamed& s : e_.streamed())
+            e_.line(fmt::format("STREAM({}, {}, {}, {});", s.buffer, at, s.array, width_));
         });
   }
 

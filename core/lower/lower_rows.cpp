@@ -2,20 +2,22 @@
 #include <algorithm>
 
 #include "core/base/integers.h"
-#include "core/ir/bodies.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/body_launch.h"
-#include "core/lower/operand.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
 #include "core/dialect/kernel_file.h"
+#include "core/ir/bodies.h"
+#include "core/ir/dynamic_sizes.h"
+#include "core/lower/body_launch.h"
+#include "core/lower/body_lowering.h"
+#include "core/lower/operand.h"
+#include "core/op/primitives.h"
 #include "core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {
 
 // Number of rows along the last dimension.
-int64_t rows_of(const Shape& shape) { return shape[shape.rank() - 1] == 0 ? 0 : shape.numel() / shape[shape.rank() - 1]; }
+int64_t rows_of(const Shape& shape) {
+  return shape[shape.rank() - 1] == 0 ? 0 : shape.numel() / shape[shape.rank() - 1];
+}
 
 }  // namespace
 
@@ -29,10 +31,14 @@ LoweredKernel lower_sort_blocks(const LowerInput& in) {
   while (block < length && node.attrs.ints.size() <= 2) block *= 2;
   if (block == 64) block = 128;
   if (dimension_varies(x, x.shape.rank() - 1)) block = std::max(block, sort_block(in.caps));
-  BodyLaunch launch{KernelFile::builtin("sort_blocks"), {}, {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]}, 0};
+  BodyLaunch launch{KernelFile::builtin("sort_blocks"),
+                    {},
+                    {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]},
+                    0};
   launch.options.types = {{"T", x.dtype}};
   const bool varies = x.varies != 0;
-  launch.options.tunables = pick_sort_blocks(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : length, block);
+  launch.options.tunables =
+      pick_sort_blocks(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : length, block);
   launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
   launch.iterations = 64 * block;
   return assemble(in, launch);
@@ -45,12 +51,14 @@ LoweredKernel lower_sort_merge(const LowerInput& in) {
   const IrNode &x = graph.nodes[node.inputs[0]], &from = graph.nodes[node.inputs[1]];
   const int64_t rows = rows_of(x.shape), kept = node.attrs.ints[2];
   BodyLaunch launch{KernelFile::builtin("sort_merge"),
-                {},
-                {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept, node.shape[node.shape.rank() - 1]},
-                0};
+                    {},
+                    {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept,
+                     node.shape[node.shape.rank() - 1]},
+                    0};
   launch.options.types = {{"T", x.dtype}};
   const bool varies = x.varies != 0;
-  launch.options.tunables = pick_sort_merge(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : kept);
+  launch.options.tunables =
+      pick_sort_merge(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : kept);
   launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
   launch.iterations = launch.options.tunables["CHUNK"] + 64;
   return assemble(in, launch);
@@ -60,11 +68,15 @@ LoweredKernel lower_sort_merge(const LowerInput& in) {
 std::map<std::string, std::string, std::less<>> scan_hooks(const OpDef& op, DType dtype) {
   if (&op == &ops::cumprod_op) return {{"INIT", "1"}, {"COMBINE", "(p) * (q)"}};
   if (&op == &ops::cummax_op) {
-    const char* least = is_float(dtype) ? "-INFINITY" : dtype == DType::i64 ? "-9223372036854775808.0f" : "-2147483648.0f";
+    const char* least = is_float(dtype)       ? "-INFINITY"
+                        : dtype == DType::i64 ? "-9223372036854775808.0f"
+                                              : "-2147483648.0f";
     return {{"INIT", least}, {"COMBINE", "((p) > (q) || (p) != (p) ? (p) : (q))"}};
   }
   if (&op == &ops::logcumsumexp_op) {  // equal infinities have no difference
-    return {{"INIT", "-INFINITY"}, {"COMBINE", "((p) == (q) ? (p) + log1p(CAST(T, 1.0f)) : ((p) > (q) ? (p) : (q)) + log1p(exp(-abs((p) - (q)))))"}};
+    return {{"INIT", "-INFINITY"},
+            {"COMBINE",
+             "((p) == (q) ? (p) + log1p(CAST(T, 1.0f)) : ((p) > (q) ? (p) : (q)) + log1p(exp(-abs((p) - (q)))))"}};
   }
   return {};
 }
@@ -83,7 +95,8 @@ LoweredKernel lower_scan(const LowerInput& in) {
   launch.options.types = {{"T", node.dtype}, {"TC", carry ? graph.nodes[node.inputs[1]].dtype : node.dtype}};
   // An inner length of 1 opens a schedule of its own.
   const bool varies = node.varies != 0;
-  launch.options.tunables = varies ? pick_scan(in.caps, node.dtype, nominal_size, 1, inner == 1 ? 1 : nominal_size) : pick_scan(in.caps, node.dtype, outer, chunks, inner);
+  launch.options.tunables = varies ? pick_scan(in.caps, node.dtype, nominal_size, 1, inner == 1 ? 1 : nominal_size)
+                                   : pick_scan(in.caps, node.dtype, outer, chunks, inner);
   launch.options.tunables["CARRY"] = carry;
   launch.options.tunables["EXCLUSIVE"] = node.attrs.ints[1];
   launch.options.tunables["REVERSE"] = node.attrs.ints[2];
@@ -103,8 +116,11 @@ LoweredKernel lower_segment_add(const LowerInput& in) {
   BodyLaunch launch{KernelFile::builtin("segment_add"), {}, {rows, columns, count}, 0};
   launch.options.types = {{"T", node.dtype}, {"I", index.dtype}};
   const bool varies = ((node.varies | index.varies) & varies::dimensions) != 0;
-  launch.options.tunables = pick_segment_add(in.caps, node.dtype, varies ? nominal_size : rows, columns, varies ? nominal_size : count);
-  if (varies && static_cast<uint64_t>(segment_iterations(launch.options.tunables, columns, count)) > in.caps.max_loop_iterations) launch.options.tunables["SCHEDULE"] = 0;
+  launch.options.tunables =
+      pick_segment_add(in.caps, node.dtype, varies ? nominal_size : rows, columns, varies ? nominal_size : count);
+  if (varies &&
+      static_cast<uint64_t>(segment_iterations(launch.options.tunables, columns, count)) > in.caps.max_loop_iterations)
+    launch.options.tunables["SCHEDULE"] = 0;
   launch.options.tunables["BASE"] = base;
   if (!base) launch.options.dropped_buffers = {"base"};
   launch.iterations = segment_iterations(launch.options.tunables, columns, count);

@@ -1,9 +1,9 @@
 // scatter_rows: shaders/scatter_add.hk over dense operands (the materializer made them so).
 #include <algorithm>
 
+#include "core/dialect/kernel_file.h"
 #include "core/lower/body_lowering.h"
 #include "core/lower/operand.h"
-#include "core/dialect/kernel_file.h"
 
 namespace heddle {
 
@@ -22,7 +22,8 @@ LoweredKernel lower_scatter_rows(const LowerInput& in) {
   KernelFile::Options options;
   options.types = {{"T", node.dtype}, {"I", index.dtype}};
   options.tunables = {{"SCHEDULE", in.options.loop_lanes ? 1 : 0}};
-  const std::vector<int64_t> constants{rows, columns, count, base.view.offset, columns, 1, index.view.offset, 1, updates.view.offset, columns, 1};
+  const std::vector<int64_t> constants{
+      rows, columns, count, base.view.offset, columns, 1, index.view.offset, 1, updates.view.offset, columns, 1};
 
   // The result goes wherever the planner put this vertex: its buffer is the emitter's.
   e.store(anchor, "x", "0");

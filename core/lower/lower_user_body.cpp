@@ -1,9 +1,9 @@
 // Bodies that users wrote (core/functions/user/user_kernel.h), over dense operands that begin with their buffers.
 #include <algorithm>
 
+#include "core/functions/user/user_body.h"
 #include "core/lower/body_lowering.h"
 #include "core/lower/operand.h"
-#include "core/functions/user/user_body.h"
 
 namespace heddle {
 
@@ -25,8 +25,10 @@ LoweredKernel lower_user_body(const LowerInput& in) {
   kernel.source = user_body_source(definition, types, node.dtype);
   kernel.source.name = e.kernel_name();
   size_t next = 0;
-  for (const BufferParam& buffer : kernel.source.buffers) kernel.bindings.push_back(buffer.access == Access::read ? operands[next++].slot : e.slots()[0]);
-  for (const int64_t bits : node.attrs.ints) kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(bits)));
+  for (const BufferParam& buffer : kernel.source.buffers)
+    kernel.bindings.push_back(buffer.access == Access::read ? operands[next++].slot : e.slots()[0]);
+  for (const int64_t bits : node.attrs.ints)
+    kernel.constants.push_back(static_cast<uint32_t>(static_cast<int32_t>(bits)));
   const auto groups = file.groups(definition.body.tunables, user_body_constants(file, node.attrs.ints));
   std::copy(groups.begin(), groups.end(), kernel.groups);
   kernel.loop_iterations = definition.body.iterations;

@@ -17,9 +17,12 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
   std::vector<int> views, functions;
   for (;;) {
     const IrNode& node = graph.nodes[id];
-    if (is_view_op(*node.op)) views.push_back(id);
-    else if (std::binary_search(group.inlined.begin(), group.inlined.end(), id)) functions.push_back(id);
-    else break;
+    if (is_view_op(*node.op))
+      views.push_back(id);
+    else if (std::binary_search(group.inlined.begin(), group.inlined.end(), id))
+      functions.push_back(id);
+    else
+      break;
     id = node.inputs[0];
   }
   const IrNode& base = graph.nodes[id];
@@ -32,7 +35,8 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
     view = graph.leaves[base.leaf].view;
   }
   for (const OutputPlan& output : scheduled.outputs) {
-    if (output.base == id && output.assign_slot >= 0 && !output.copy_back) operand.slot = {SlotRef::Kind::input, output.assign_slot};
+    if (output.base == id && output.assign_slot >= 0 && !output.copy_back)
+      operand.slot = {SlotRef::Kind::input, output.assign_slot};
   }
   const std::optional<View> composed = compose(graph, views, view);
   if (!composed) throw std::logic_error("[lower] an operand is no view of memory");
@@ -45,7 +49,8 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
       if (from != to) operand.function = fmt::format("CAST({}, {})", dialect_type(to), operand.function);
       continue;  // loads already give the arithmetic type
     }
-    operand.function = fmt::format("({})", substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype));
+    operand.function =
+        fmt::format("({})", substitute(node.op->dialect, {operand.function}, graph.nodes[node.inputs[0]].dtype));
   }
   return operand;
 }
@@ -53,7 +58,8 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
 bool updates_operand(const ScheduledGraph& scheduled, const Group& group) {
   if (group.kind != GroupKind::body) return false;
   const IrNode& anchor = scheduled.graph.nodes[group.anchor];
-  return body_row(*anchor.op).updates && resolve_operand(scheduled, group, anchor.inputs[0], "x").slot == resolve_operand(scheduled, group, group.anchor, "x").slot;
+  return body_row(*anchor.op).updates && resolve_operand(scheduled, group, anchor.inputs[0], "x").slot ==
+                                             resolve_operand(scheduled, group, group.anchor, "x").slot;
 }
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
 // Reducer: the dialect text of one reduction: its accumulator, how a value enters it, how two accumulators join.
 //
-// Invariants: sums and products are in the order of the loop around them; max and min keep NaN; argmax and argmin take the first of equals
-// and a NaN before everything. Thread safety: plain value.
+// Invariants: sums and products are in the order of the loop around them; max and min keep NaN; argmax and argmin take
+// the first of equals and a NaN before everything. Thread safety: plain value.
 #pragma once
 
 #include <string>
@@ -32,11 +32,14 @@ class Reducer {
     std::string value, at;
   };
   static Slots slots(const std::string& name, const std::string& lane) { return {name + lane, name + "_at" + lane}; }
-  Slots own(const std::string& lane) const { return slots(name_, lane); }  // the declared one, with `lane` ("" or "[t_l]") appended
+  Slots own(const std::string& lane) const {
+    return slots(name_, lane);
+  }  // the declared one, with `lane` ("" or "[t_l]") appended
   std::vector<std::string> declare(const std::string& lane) const;
   // An array of them, of which `lane` "[t_l]" (or `suffix` + "[t_l]") names one; `word` stands before its loop.
   std::vector<std::string> declare_array(int64_t width, const std::string& word, const std::string& suffix = "") const;
-  std::vector<std::string> accumulate(const std::string& lane, const std::string& value, const std::string& position) const;
+  std::vector<std::string> accumulate(const std::string& lane, const std::string& value,
+                                      const std::string& position) const;
   // Statements: to = from; a = a joined with b.
   std::string assign(const Slots& to, const Slots& from) const;
   std::string join(const Slots& a, const Slots& b) const;
@@ -54,7 +57,7 @@ class Reducer {
   bool arg_ = false;
   std::string_view op_;
   std::string name_;
-  std::string type_;   // of the accumulator
+  std::string type_;  // of the accumulator
   std::string start_;
 };
 

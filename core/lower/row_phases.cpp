@@ -26,15 +26,19 @@ RowPhases::RowPhases(const ScheduledGraph& scheduled, const Group& group) : sche
 }
 
 bool RowPhases::any(bool (*holds)(const Reducer&)) const {
-  return std::any_of(phases_.begin(), phases_.end(), [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), holds); });
+  return std::any_of(phases_.begin(), phases_.end(),
+                     [&](const auto& phase) { return std::any_of(phase.begin(), phase.end(), holds); });
 }
 
 bool RowPhases::is_inside(int id) const {
   const IrNode& node = graph().nodes[id];
-  if (group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) || scheduled_.free_nodes[id]) return true;
+  if (group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) ||
+      scheduled_.free_nodes[id])
+    return true;
   // What is neither here nor stored by another kernel only changes how others are read.
-  return node.leaf < 0 && (node.op->kind == OpKind::movement || node.op == &ops::take_op || node.op == &ops::gather_op ||
-                           node.op->kind == OpKind::constant || node.op->kind == OpKind::random);
+  return node.leaf < 0 &&
+         (node.op->kind == OpKind::movement || node.op == &ops::take_op || node.op == &ops::gather_op ||
+          node.op->kind == OpKind::constant || node.op->kind == OpKind::random);
 }
 
 int RowPhases::reductions_below(int id) {
@@ -53,7 +57,8 @@ void RowPhases::dear_members(int id, std::set<int>& seen, std::set<int>& found) 
   if (!is_inside(id) || node.op->kind == OpKind::reduce || !seen.insert(id).second) return;
   const Member* member = group_.find(id);
   const bool number = node.dtype != DType::boolean;
-  if (member && member->level == Level::full && node.op->kind == OpKind::elementwise && node.op->cost >= dear && number) found.insert(id);
+  if (member && member->level == Level::full && node.op->kind == OpKind::elementwise && node.op->cost >= dear && number)
+    found.insert(id);
   for (int input : node.inputs) dear_members(input, seen, found);
 }
 

@@ -1,17 +1,18 @@
 // RowPhases: in how many passes over its rows a reduce group is computed, and what a pass should keep for later ones.
 //
-// Purpose: a pass computes every reduction whose inputs are known by then (softmax: the maximum, then the sum); a last pass computes what is
-// stored for every element. A dear value of an element that several passes need (softmax's exponential) is kept from the first to the last.
-// Invariants: reductions of pass p have p reductions below them, so that their values are known when pass p + 1 starts.
-// Thread safety: plain value; refers to the graph and group it was made from.
+// Purpose: a pass computes every reduction whose inputs are known by then (softmax: the maximum, then the sum); a last
+// pass computes what is stored for every element. A dear value of an element that several passes need (softmax's
+// exponential) is kept from the first to the last. Invariants: reductions of pass p have p reductions below them, so
+// that their values are known when pass p + 1 starts. Thread safety: plain value; refers to the graph and group it was
+// made from.
 #pragma once
 
 #include <map>
 #include <set>
 #include <vector>
 
-#include "core/lower/reducer.h"
 #include "core/ir/groups.h"
+#include "core/lower/reducer.h"
 
 namespace heddle {
 

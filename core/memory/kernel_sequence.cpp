@@ -16,7 +16,9 @@ void once(std::vector<int>& list, int value) {
 
 }  // namespace
 
-SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps) : units_of(kernels.size()) {
+SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels,
+                             const Caps& caps)
+    : units_of(kernels.size()) {
   std::set<int> outlives, copied;
   for (const OutputPlan& output : scheduled.outputs) (output.copy_back ? copied : outlives).insert(output.base);
   const std::map<int, double> operations = stored_operations(scheduled);
@@ -47,7 +49,8 @@ SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<
         if (access != Access::read && (access == Access::read_write || !temporary)) unit.repeatable = false;
         if (temporary && access != Access::write) once(unit.reads, base(slots[b].index));
         if (temporary && access != Access::read) once(unit.writes, base(slots[b].index));
-        if (const auto found = operations.find(slots[b].index); access != Access::read && slots[b].kind == SlotRef::Kind::vertex && found != operations.end()) {
+        if (const auto found = operations.find(slots[b].index);
+            access != Access::read && slots[b].kind == SlotRef::Kind::vertex && found != operations.end()) {
           computed = std::max(computed, found->second);
         }
       }
@@ -64,7 +67,8 @@ SequenceFacts::SequenceFacts(const ScheduledGraph& scheduled, const std::vector<
   for (size_t u = 0; u < units.size(); ++u) {
     Unit& unit = units[u];
     // A join's memory is written by several; each makes a part.
-    unit.repeatable = unit.repeatable && std::all_of(unit.writes.begin(), unit.writes.end(), [&](int b) { return makers[static_cast<size_t>(b)] == 1; });
+    unit.repeatable = unit.repeatable && std::all_of(unit.writes.begin(), unit.writes.end(),
+                                                     [&](int b) { return makers[static_cast<size_t>(b)] == 1; });
     if (!unit.repeatable) continue;
     for (int b : unit.writes) bases[static_cast<size_t>(b)].unit = static_cast<int>(u);
   }
@@ -120,7 +124,8 @@ KernelSequence::Life KernelSequence::life(const SequenceFacts& facts) const {
   return life;
 }
 
-std::map<int, int> KernelSequence::repeat(const SequenceFacts& facts, const std::vector<int>& units, int at, const std::map<int, int>& sources) {
+std::map<int, int> KernelSequence::repeat(const SequenceFacts& facts, const std::vector<int>& units, int at,
+                                          const std::map<int, int>& sources) {
   std::map<int, int> made;
   std::vector<Launch> added;
   for (int u : units) {
@@ -142,7 +147,8 @@ std::map<int, int> KernelSequence::repeat(const SequenceFacts& facts, const std:
 }
 
 void KernelSequence::replace(int before, int now, int at) {
-  for (size_t i = static_cast<size_t>(at); i < launches.size(); ++i) std::replace(launches[i].reads.begin(), launches[i].reads.end(), before, now);
+  for (size_t i = static_cast<size_t>(at); i < launches.size(); ++i)
+    std::replace(launches[i].reads.begin(), launches[i].reads.end(), before, now);
 }
 
 void KernelSequence::drop_unread() {
@@ -153,13 +159,15 @@ void KernelSequence::drop_unread() {
     }
     const size_t before = launches.size();
     std::erase_if(launches, [&](const Launch& launch) {
-      return launch.repeated() && std::none_of(launch.writes.begin(), launch.writes.end(), [&](int v) { return read[static_cast<size_t>(v)]; });
+      return launch.repeated() && std::none_of(launch.writes.begin(), launch.writes.end(),
+                                               [&](int v) { return read[static_cast<size_t>(v)]; });
     });
     dropped = launches.size() != before;
   }
 }
 
-std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const SequenceFacts& facts, const std::vector<LoweredKernel>& kernels, Graph& graph) {
+std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const SequenceFacts& facts,
+                                  const std::vector<LoweredKernel>& kernels, Graph& graph) {
   std::vector<int> vertices(sequence.base.size(), -1);  // by version, made when it is met first
   const auto vertex = [&](int version) {
     int& known = vertices[static_cast<size_t>(version)];
@@ -171,13 +179,16 @@ std::vector<LoweredKernel> rebind(const KernelSequence& sequence, const Sequence
   };
   std::vector<LoweredKernel> list;
   for (const Launch& launch : sequence.launches) {
-    LoweredKernel kernel = kernels[launch.repeated() ? facts.units[static_cast<size_t>(launch.unit)].kernel : static_cast<size_t>(launch.kernel)];
+    LoweredKernel kernel = kernels[launch.repeated() ? facts.units[static_cast<size_t>(launch.unit)].kernel
+                                                     : static_cast<size_t>(launch.kernel)];
     if (launch.repeated() && facts.units[static_cast<size_t>(launch.unit)].row >= 0) {
       kernel.joined = {kernel.joined[static_cast<size_t>(facts.units[static_cast<size_t>(launch.unit)].row)]};
     }
     std::map<int, int> read, written;  // vertex of the base -> of the version
-    for (int v : launch.reads) read[facts.bases[static_cast<size_t>(sequence.base[static_cast<size_t>(v)])].vertex] = vertex(v);
-    for (int v : launch.writes) written[facts.bases[static_cast<size_t>(sequence.base[static_cast<size_t>(v)])].vertex] = vertex(v);
+    for (int v : launch.reads)
+      read[facts.bases[static_cast<size_t>(sequence.base[static_cast<size_t>(v)])].vertex] = vertex(v);
+    for (int v : launch.writes)
+      written[facts.bases[static_cast<size_t>(sequence.base[static_cast<size_t>(v)])].vertex] = vertex(v);
     const auto bind = [&](std::vector<SlotRef>& slots) {
       for (size_t i = 0; i < slots.size(); ++i) {
         if (slots[i].kind != SlotRef::Kind::vertex) continue;

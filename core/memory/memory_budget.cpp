@@ -32,7 +32,7 @@ Fitting fit(const Plan& plan, const Caps& caps, int64_t bytes) {
   fitting.plan.kernels = std::move(fitting.made.kernels);
   fitting.plan.scheduled.graph = std::move(fitting.made.graph);
   fitting.plan.scheduled.free_nodes.resize(fitting.plan.scheduled.graph.nodes.size(), false);
-  fitting.plan.memory = plan_arena(fitting.plan.scheduled, fitting.plan.kernels, caps);
+  fitting.plan.memory = plan_memory(fitting.plan.scheduled, fitting.plan.kernels, caps);
   fitting.plan.memory.host_bytes = plan.memory.host_bytes;
   return fitting;
 }
@@ -57,10 +57,12 @@ Budget graph_budget(const DeviceContext& device, const Capture& captured) {
 
 void fit_budget(Plan& plan, const Budget& budget, const Caps& caps) {
   if (budget.bytes == 0) return;
-  const uint64_t outputs = std::accumulate(plan.memory.own_bytes.begin(), plan.memory.own_bytes.end(), uint64_t{0}), fixed = budget.held + outputs;
+  const uint64_t outputs = std::accumulate(plan.memory.own_bytes.begin(), plan.memory.own_bytes.end(), uint64_t{0}),
+                 fixed = budget.held + outputs;
   if (fixed + plan.memory.arena.total() <= budget.bytes) return;
   if (budget.bytes > fixed) {
-    // The arena is a little larger than what is alive at once, where ranges do not fit together: then the aim is lowered by as much.
+    // The arena is a little larger than what is alive at once, where ranges do not fit together: then the aim is
+    // lowered by as much.
     constexpr int attempts = 6;
     int64_t aim = static_cast<int64_t>(budget.bytes - fixed);
     for (int attempt = 0; attempt < attempts && aim > 0; ++attempt) {
@@ -80,10 +82,13 @@ void fit_budget(Plan& plan, const Budget& budget, const Caps& caps) {
     plan = std::move(smallest.plan);
     return;
   }
-  throw BudgetError(fmt::format("[memory budget] a budget of {} cannot be met: this step needs at least {} (it reads and updates {}, its results are {}, its temporaries {} of "
-                                "which recomputation leaves {}); a smaller batch, accumulation, 16-bit values or offload() need less",
-                                text_of(budget.bytes), text_of(fixed + least), text_of(budget.held), text_of(outputs), text_of(plan.memory.arena.total()), text_of(least)),
-                    fixed + least);
+  throw BudgetError(
+      fmt::format("[memory budget] a budget of {} cannot be met: this step needs at least {} (it reads and updates {}, "
+                  "its results are {}, its temporaries {} of "
+                  "which recomputation leaves {}); a smaller batch, accumulation, 16-bit values or offload() need less",
+                  text_of(budget.bytes), text_of(fixed + least), text_of(budget.held), text_of(outputs),
+                  text_of(plan.memory.arena.total()), text_of(least)),
+      fixed + least);
 }
 
 }  // namespace heddle

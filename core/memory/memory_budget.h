@@ -3,12 +3,14 @@
 //   const MemoryBudget budget(512 << 20);     // for what this thread evaluates while it lives
 //   set_memory_budget(device, 512 << 20);     // for everything on that device
 //
-// Purpose: a graph whose memory (what it reads and writes, its results and its temporaries together, MemoryReport::peak()) is above the budget gets a plan that
-// computes values again instead of keeping them; which ones, core/memory/rematerialize.h chooses by bytes freed per work repeated. Memory of the device that the
-// step does not touch does not count. Invariants: results are the same bits as without a budget: the same kernels run on the same values, some of them twice.
-// A budget is part of what a plan is found by. It says nothing to operations that run one by one (EagerScope), nor to the reference device.
-// Errors: BudgetError, with the least that would do, when a graph cannot be made to fit; nothing has run then.
-// Thread safety: MemoryBudget is per thread; set_memory_budget() may be called from any thread.
+// Purpose: a graph whose memory (what it reads and writes, its results and its temporaries together,
+// MemoryReport::peak()) is above the budget gets a plan that computes values again instead of keeping them; which ones,
+// core/memory/rematerialize.h chooses by bytes freed per work repeated. Memory of the device that the step does not
+// touch does not count. Invariants: results are the same bits as without a budget: the same kernels run on the same
+// values, some of them twice. A budget is part of what a plan is found by. It says nothing to operations that run one
+// by one (EagerScope), nor to the reference device. Errors: BudgetError, with the least that would do, when a graph
+// cannot be made to fit; nothing has run then. Thread safety: MemoryBudget is per thread; set_memory_budget() may be
+// called from any thread.
 #pragma once
 
 #include <cstdint>

@@ -8,9 +8,9 @@
 namespace heddle {
 namespace {
 
-constexpr int shortest = 8;       // launches between two uses
-constexpr int early = 4;          // launches before its use that a value comes back, where copies run beside kernels
-constexpr uint64_t step = 256;    // offsets in host memory
+constexpr int shortest = 8;     // launches between two uses
+constexpr int early = 4;        // launches before its use that a value comes back, where copies run beside kernels
+constexpr uint64_t step = 256;  // offsets in host memory
 constexpr int64_t least_bytes = 4096;
 
 // Vertices whose memory a mark means: a marked view is what it is a view of.
@@ -19,7 +19,8 @@ std::set<int> marked_vertices(const Graph& graph) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].keep != Keep::offload) continue;
     int id = static_cast<int>(i);
-    while (graph.nodes[static_cast<size_t>(id)].op->kind == OpKind::movement) id = graph.nodes[static_cast<size_t>(id)].inputs[0];
+    while (graph.nodes[static_cast<size_t>(id)].op->kind == OpKind::movement)
+      id = graph.nodes[static_cast<size_t>(id)].inputs[0];
     marked.insert(id);
   }
   return marked;
@@ -61,7 +62,8 @@ uint64_t add_transfers(ScheduledGraph& scheduled, std::vector<LoweredKernel>& ke
     const int back = scheduled.graph.add(IrNode(scheduled.graph.nodes[static_cast<size_t>(base.vertex)]));
     scheduled.free_nodes.push_back(false);
     before.emplace(last + 1, transfer(base.vertex, dtype, Access::read, host_bytes));
-    before.emplace(caps.queues > 1 ? std::max(last + 2, next - early) : next, transfer(back, dtype, Access::write, host_bytes));
+    before.emplace(caps.queues > 1 ? std::max(last + 2, next - early) : next,
+                   transfer(back, dtype, Access::write, host_bytes));
     host_bytes += round_up(static_cast<uint64_t>(base.bytes), step);
     const auto rename = [&](std::vector<SlotRef>& slots) {
       for (SlotRef& slot : slots) {

@@ -14,7 +14,7 @@ namespace heddle {
 struct Plan {
   ScheduledGraph scheduled;
   std::vector<LoweredKernel> kernels;
-  ArenaPlan memory;
+  MemoryPlan memory;
 };
 
 }  // namespace heddle

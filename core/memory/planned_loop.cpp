@@ -8,8 +8,10 @@ Binding PlannedLoop::locate(int slot, int64_t iteration, const std::vector<Bindi
   const Slot& at = slots[static_cast<size_t>(slot)];
   const int64_t slice = reverse ? length - 1 - iteration : iteration;
   switch (at.kind) {
-    case Slot::Kind::whole: return outer[static_cast<size_t>(at.binding)];
-    case Slot::Kind::carried: return iteration == 0 ? outer[static_cast<size_t>(at.binding)] : locate(at.source, iteration - 1, outer);
+    case Slot::Kind::whole:
+      return outer[static_cast<size_t>(at.binding)];
+    case Slot::Kind::carried:
+      return iteration == 0 ? outer[static_cast<size_t>(at.binding)] : locate(at.source, iteration - 1, outer);
     case Slot::Kind::row: {
       const Binding& all = outer[static_cast<size_t>(at.binding)];
       return {all.buffer, all.offset + static_cast<uint64_t>(slice + at.row_shift) * at.bytes, at.bytes};
@@ -19,12 +21,14 @@ Binding PlannedLoop::locate(int slot, int64_t iteration, const std::vector<Bindi
       const Binding& all = outer[static_cast<size_t>(workspace)];
       return {all.buffer, all.offset + at.place + static_cast<uint64_t>(iteration % 2) * at.bytes, at.bytes};
     }
-    case Slot::Kind::unused: break;
+    case Slot::Kind::unused:
+      break;
   }
   throw std::logic_error("[step] a kernel of a loop reads what has no place");
 }
 
-std::vector<Binding> PlannedLoop::bind(const std::vector<SlotRef>& refs, int64_t iteration, const std::vector<Binding>& outer, const Binding& host) const {
+std::vector<Binding> PlannedLoop::bind(const std::vector<SlotRef>& refs, int64_t iteration,
+                                       const std::vector<Binding>& outer, const Binding& host) const {
   std::vector<Binding> bindings;
   bindings.reserve(refs.size());
   for (const SlotRef& ref : refs) {
@@ -36,7 +40,8 @@ std::vector<Binding> PlannedLoop::bind(const std::vector<SlotRef>& refs, int64_t
       const size_t life = body.memory.temporaries.at(ref.index);
       const Placement& place = body.memory.arena.placements[life];
       const Binding& all = outer[static_cast<size_t>(workspace)];
-      bindings.push_back({all.buffer, all.offset + block_places[static_cast<size_t>(place.block)] + place.offset, body.memory.lifetimes[life].bytes});
+      bindings.push_back({all.buffer, all.offset + block_places[static_cast<size_t>(place.block)] + place.offset,
+                          body.memory.lifetimes[life].bytes});
     }
   }
   return bindings;

@@ -8,29 +8,31 @@
 namespace heddle {
 namespace {
 
-constexpr size_t longest_chain = 96;   // launches repeated for one value
-constexpr size_t most_tries = 300;     // candidates looked at in full for one choice
+constexpr size_t longest_chain = 96;  // launches repeated for one value
+constexpr size_t most_tries = 300;    // candidates looked at in full for one choice
 constexpr size_t most_choices = 20000;
 
 // How to have values again before launch `at`.
 struct Recipe {
-  std::vector<int> units;        // in order
+  std::vector<int> units;  // in order
   std::set<int> unit_set;
-  std::map<int, int> sources;    // base -> version that is still there, or is kept a little longer
-  int64_t carried = 0;           // bytes of sources that will be alive at the fullest moment and were not
+  std::map<int, int> sources;  // base -> version that is still there, or is kept a little longer
+  int64_t carried = 0;         // bytes of sources that will be alive at the fullest moment and were not
   double cost = 0;
 };
 
 struct Candidate {
   int version = -1;
-  int at = 0;      // position of its next use after the fullest moment
+  int at = 0;  // position of its next use after the fullest moment
   Recipe recipe;
   double score = 0;
 };
 
 class Search {
  public:
-  Search(const SequenceFacts& facts, const KernelSequence& sequence) : facts_(facts), now_(sequence) { look(follow(now_)); }
+  Search(const SequenceFacts& facts, const KernelSequence& sequence) : facts_(facts), now_(sequence) {
+    look(follow(now_));
+  }
 
   // Until at most `bytes` are alive. With `exact` the last choices are as small as will do.
   bool run(int64_t bytes, bool exact) {
@@ -63,7 +65,9 @@ class Search {
     }
   }
 
-  const SequenceFacts::Base& base_of(int version) const { return facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(version)])]; }
+  const SequenceFacts::Base& base_of(int version) const {
+    return facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(version)])];
+  }
   int last(int version) const { return life_.last(version, facts_, now_); }
 
   // Whether the inputs of a unit are what they were, just before launch `at`.
@@ -79,8 +83,8 @@ class Search {
     return true;
   }
 
-  // A version of `base` that launch `at` may read, other than `gone`; -1: none. What dies after the fullest moment may be kept until then; what died before only
-  // if it is small against what is gained.
+  // A version of `base` that launch `at` may read, other than `gone`; -1: none. What dies after the fullest moment may
+  // be kept until then; what died before only if it is small against what is gained.
   int source(int base, int at, int gone, int64_t gained, int64_t* carried) const {
     int best = -1;
     for (int v : versions_[static_cast<size_t>(base)]) {
@@ -130,7 +134,9 @@ class Search {
 
   bool make_candidate(int version, int64_t deficit, Candidate& out) const {
     const std::vector<int>& touches = life_.touches[static_cast<size_t>(version)];
-    if (touches.empty() || touches.front() >= life_.fullest || touches.back() <= life_.fullest || base_of(version).at_end) return false;
+    if (touches.empty() || touches.front() >= life_.fullest || touches.back() <= life_.fullest ||
+        base_of(version).at_end)
+      return false;
     const auto next = std::lower_bound(touches.begin(), touches.end(), life_.fullest);
     if (*next == life_.fullest) return false;
     out = {version, *next, {}, 0};
@@ -139,7 +145,8 @@ class Search {
     const int64_t gained = bytes - out.recipe.carried;
     double cost = out.recipe.cost;
     for (int v : replaced(out.recipe, out.at, version)) {
-      const SequenceFacts::Unit& unit = facts_.units[static_cast<size_t>(facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(v)])].unit)];
+      const SequenceFacts::Unit& unit =
+          facts_.units[static_cast<size_t>(facts_.bases[static_cast<size_t>(now_.base[static_cast<size_t>(v)])].unit)];
       cost -= unit.cost / static_cast<double>(unit.writes.size());
     }
     // What replaces later repetitions is nearly free, but never quite.
@@ -167,7 +174,8 @@ class Search {
       Candidate c;
       if (make_candidate(static_cast<int>(v), deficit, c)) candidates.push_back(std::move(c));
     }
-    std::stable_sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.score > b.score; });
     if (candidates.size() > most_tries) candidates.resize(most_tries);
     for (const Candidate& c : candidates) {
       for (const bool join_later : {true, false}) {
@@ -193,11 +201,12 @@ class Search {
 
 }  // namespace
 
-Rematerialized rematerialize(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const Caps& caps, int64_t bytes) {
+Rematerialized rematerialize(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels,
+                             const Caps& caps, int64_t bytes) {
   const SequenceFacts facts(scheduled, kernels, caps);
   const KernelSequence start(facts);
-  // Choices that aim at the limit may end in a corner that the same choices at full size avoid; those are the same for every limit, so that the least memory
-  // found is a limit that can be met.
+  // Choices that aim at the limit may end in a corner that the same choices at full size avoid; those are the same for
+  // every limit, so that the least memory found is a limit that can be met.
   Search exact(facts, start), thorough(facts, start);
   const bool met = exact.run(bytes, true);
   Rematerialized result;

@@ -72,13 +72,13 @@ struct OpDef {
   int arity = 1;  // -1: any number
   DTypeRule rule = DTypeRule::floating;
   Autocast autocast = Autocast::widest;
-  std::string_view doc;      // one line with the formula
+  std::string_view doc;  // one line with the formula
   // elementwise only: the dialect's expression over x, y, z, and the host references.
   std::string_view dialect;
   HostFloat host_float = nullptr;
-  HostInt host_int = nullptr;  // null where the op takes no integers
-  int cost = 1;                // relative cost of recomputing one element: 1 = an add, 10 = a transcendental
-  bool transcendental = false; // needs Caps::f64_math in f64
+  HostInt host_int = nullptr;   // null where the op takes no integers
+  int cost = 1;                 // relative cost of recomputing one element: 1 = an add, 10 = a transcendental
+  bool transcendental = false;  // needs Caps::f64_math in f64
   // fused only: the same value from simpler ops.
   Tensor (*decompose)(const Node& node) = nullptr;
 };

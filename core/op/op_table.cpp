@@ -31,11 +31,14 @@ double floor_mod(double x, double y) {
 
 // Newton's steps on erf, from Winitzki's approximation.
 double inverse_erf(double x) {
-  if (!(std::abs(x) < 1)) return std::abs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x) : std::numeric_limits<double>::quiet_NaN();
+  if (!(std::abs(x) < 1))
+    return std::abs(x) == 1 ? std::copysign(std::numeric_limits<double>::infinity(), x)
+                            : std::numeric_limits<double>::quiet_NaN();
   const double l = std::log1p(-x * x), t = 2 / (std::numbers::pi * 0.147) + l / 2;
   double y = std::copysign(std::sqrt(std::sqrt(t * t - l / 0.147) - t), x);
   for (int i = 0; i < 4; ++i) {
-    const double error = std::abs(x) < 0.5 ? std::erf(y) - x : ((1 - std::abs(x)) - std::erfc(std::abs(y))) * std::copysign(1.0, x);
+    const double error =
+        std::abs(x) < 0.5 ? std::erf(y) - x : ((1 - std::abs(x)) - std::erfc(std::abs(y))) * std::copysign(1.0, x);
     y -= error * std::exp(y * y) * std::sqrt(std::numbers::pi) / 2;
   }
   return y;
@@ -60,23 +63,24 @@ double quotient(double x, double) { return x; }
 }  // namespace bits
 
 constexpr bool takes_integers(DTypeRule rule) {
-  return rule == DTypeRule::whole || rule == DTypeRule::numeric || rule == DTypeRule::compare || rule == DTypeRule::logical;
+  return rule == DTypeRule::whole || rule == DTypeRule::numeric || rule == DTypeRule::compare ||
+         rule == DTypeRule::logical;
 }
 
 // The host expressions of the rows, as templates over the type they compute in.
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
-  struct name##_host {                                     \
-    template <class T>                                     \
-    static auto apply(T x, T) {                            \
-      return host;                                         \
-    }                                                      \
+  struct name##_host {                                               \
+    template <class T>                                               \
+    static auto apply(T x, T) {                                      \
+      return host;                                                   \
+    }                                                                \
   };
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
-  struct name##_host {                                      \
-    template <class T>                                      \
-    static auto apply(T x, T y) {                           \
-      return host;                                          \
-    }                                                       \
+  struct name##_host {                                                \
+    template <class T>                                                \
+    static auto apply(T x, T y) {                                     \
+      return host;                                                    \
+    }                                                                 \
   };
 #include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
@@ -115,8 +119,8 @@ constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, Autocas
 }
 
 template <class Row, bool takes>
-constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, Autocast autocast, int cost, std::string_view dialect,
-                            std::string_view doc) {
+constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, Autocast autocast, int cost,
+                            std::string_view dialect, std::string_view doc) {
   OpDef row;
   row.name = name;
   row.arity = arity;
@@ -147,7 +151,8 @@ HEDDLE_PRIMITIVE(leaf, leaf, 0, widest, "a value that is there")
 HEDDLE_PRIMITIVE(loop_arg, leaf, 0, widest, "what a loop's body is given: a carry, a slice, or a tensor from outside")
 HEDDLE_PRIMITIVE(full, constant, 0, widest, "every element is one number")
 HEDDLE_PRIMITIVE(iota, constant, 0, widest, "start + step * index along one axis")
-HEDDLE_PRIMITIVE(cast, elementwise, 1, widest, "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
+HEDDLE_PRIMITIVE(cast, elementwise, 1, widest,
+                 "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
 HEDDLE_PRIMITIVE(where, elementwise, 3, widest, "condition ? x : y")
 HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, widest, "x, through which no gradient flows")
 HEDDLE_PRIMITIVE(sum, reduce, 1, f32, "sum over axes; empty: 0")
@@ -169,42 +174,58 @@ HEDDLE_PRIMITIVE(conv, body, 2, low, "convolution of images x with weights w")
 HEDDLE_PRIMITIVE(conv_input_grad, body, 2, low, "gradient of conv by x: transposed convolution")
 HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, widest, "gradient of conv by w")
 HEDDLE_PRIMITIVE(matmul, contraction, 2, low, "(..., M, K) times (..., K, N)")
-HEDDLE_PRIMITIVE(attention, body, -1, low, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
-HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, "gradient of attention for its queries", &decompose_attention_query_gradient)
-HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, "gradients of attention for its keys and values", &decompose_attention_key_gradient)
-HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, "gradient of attention for its bias", &decompose_attention_bias_gradient)
+HEDDLE_PRIMITIVE(attention, body, -1, low, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums",
+                 &decompose_attention)
+HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, "gradient of attention for its queries",
+                 &decompose_attention_query_gradient)
+HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, "gradients of attention for its keys and values",
+                 &decompose_attention_key_gradient)
+HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, "gradient of attention for its bias",
+                 &decompose_attention_bias_gradient)
 HEDDLE_PRIMITIVE(scatter_rows, body, 3, widest, "base, plus rows of u added at the rows that i names")
-HEDDLE_PRIMITIVE(copy_rows, body, 3, widest, "x with the rows that i names replaced by those of u; the last one wins", &decompose_copy_rows)
+HEDDLE_PRIMITIVE(copy_rows, body, 3, widest, "x with the rows that i names replaced by those of u; the last one wins",
+                 &decompose_copy_rows)
 HEDDLE_PRIMITIVE(argsort, body, 1, widest, "indices that order the last axis, stable; NaN counts as largest")
 HEDDLE_PRIMITIVE(cumsum, body, -1, f32, "running sums along an axis")
 HEDDLE_PRIMITIVE(cumprod, body, -1, f32, "running products along an axis")
 HEDDLE_PRIMITIVE(cummax, body, -1, widest, "running maxima along an axis; NaN from the first one on")
-constinit const OpDef logcumsumexp_op = transcendental(primitive("logcumsumexp", OpKind::body, -1, Autocast::f32, "log of the running sum of e^x along an axis"));
+constinit const OpDef logcumsumexp_op = transcendental(
+    primitive("logcumsumexp", OpKind::body, -1, Autocast::f32, "log of the running sum of e^x along an axis"));
 HEDDLE_PRIMITIVE(random_uniform, random, 1, widest, "Philox bits as f32 in [0, 1)")
 HEDDLE_PRIMITIVE(softmax, fused, 1, f32, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
 HEDDLE_PRIMITIVE(log_softmax, fused, 1, f32, "x - logsumexp(x) along an axis", &decompose_log_softmax)
 HEDDLE_PRIMITIVE(logsumexp, fused, 1, f32, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
-HEDDLE_PRIMITIVE(cross_entropy, fused, 2, f32, "-log_softmax(logits)[n, targets[n]] for each row n", &decompose_cross_entropy)
-HEDDLE_PRIMITIVE(cholesky, fused, 1, widest, "L with L L^T = x, and the order of the first leading minor that is not positive", &linalg::decompose_cholesky)
+HEDDLE_PRIMITIVE(cross_entropy, fused, 2, f32, "-log_softmax(logits)[n, targets[n]] for each row n",
+                 &decompose_cross_entropy)
+HEDDLE_PRIMITIVE(cholesky, fused, 1, widest,
+                 "L with L L^T = x, and the order of the first leading minor that is not positive",
+                 &linalg::decompose_cholesky)
 HEDDLE_PRIMITIVE(lu, fused, 1, widest, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
-HEDDLE_PRIMITIVE(solve_triangular, fused, 2, widest, "x with t x = b for a triangular t", &linalg::decompose_solve_triangular)
-HEDDLE_PRIMITIVE(linear_solve, fused, 3, widest, "x with a x = b from the LU factors of a", &linalg::decompose_linear_solve)
+HEDDLE_PRIMITIVE(solve_triangular, fused, 2, widest, "x with t x = b for a triangular t",
+                 &linalg::decompose_solve_triangular)
+HEDDLE_PRIMITIVE(linear_solve, fused, 3, widest, "x with a x = b from the LU factors of a",
+                 &linalg::decompose_linear_solve)
 HEDDLE_PRIMITIVE(det, fused, 2, widest, "determinant of a from its LU factors", &linalg::decompose_det)
-HEDDLE_PRIMITIVE(qr, fused, 1, widest, "Q with orthonormal columns and R upper triangular, Q R = x", &linalg::decompose_qr)
-HEDDLE_PRIMITIVE(eigh, fused, 1, widest, "eigenvectors and ascending eigenvalues of a symmetric x", &linalg::decompose_eigh)
+HEDDLE_PRIMITIVE(qr, fused, 1, widest, "Q with orthonormal columns and R upper triangular, Q R = x",
+                 &linalg::decompose_qr)
+HEDDLE_PRIMITIVE(eigh, fused, 1, widest, "eigenvectors and ascending eigenvalues of a symmetric x",
+                 &linalg::decompose_eigh)
 HEDDLE_PRIMITIVE(svd, fused, 1, widest, "U, s and V^T with U diag(s) V^T = x, s descending", &linalg::decompose_svd)
 HEDDLE_PRIMITIVE(custom, fused, -1, widest, "its first input, with a derivative given by hand", &decompose_custom)
 HEDDLE_PRIMITIVE(assign, effect, 2, widest, "value, written into the target's storage")
 HEDDLE_PRIMITIVE(while_result, effect, -1, widest, "what a while_loop of unknown length ended with")
 HEDDLE_PRIMITIVE(loop, effect, -1, widest, "a body repeated: scan, cond and while_loop are made of it")
-HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, "a carry after the last iteration, or a value of the body from every iteration")
+HEDDLE_PRIMITIVE(loop_result, effect, 1, widest,
+                 "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
-#define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                                          \
-  constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>(#name, arity,   \
-      DTypeRule::rule, Autocast::autocast, cost, dialect, doc);
-#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 1, rule, autocast, cost, dialect, doc)
-#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) HEDDLE_ROW(name, 2, rule, autocast, cost, dialect, doc)
+#define HEDDLE_ROW(name, arity, rule, autocast, cost, dialect, doc)                            \
+  constinit const OpDef name##_op = elementwise<name##_host, takes_integers(DTypeRule::rule)>( \
+      #name, arity, DTypeRule::rule, Autocast::autocast, cost, dialect, doc);
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
+  HEDDLE_ROW(name, 1, rule, autocast, cost, dialect, doc)
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
+  HEDDLE_ROW(name, 2, rule, autocast, cost, dialect, doc)
 #include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
@@ -214,21 +235,66 @@ HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, "a carry after the last iterati
 
 namespace {
 
-const OpDef* const table[] = {
-    &ops::leaf_op, &ops::loop_arg_op, &ops::full_op, &ops::iota_op,
+const OpDef* const table[] = {&ops::leaf_op,
+                              &ops::loop_arg_op,
+                              &ops::full_op,
+                              &ops::iota_op,
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
 #include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
-    &ops::cast_op, &ops::where_op, &ops::stop_gradient_op, &ops::sum_op, &ops::prod_op, &ops::max_op, &ops::min_op,
-    &ops::argmax_op, &ops::argmin_op, &ops::reshape_op, &ops::permute_op, &ops::expand_op, &ops::slice_op, &ops::flip_op,
-    &ops::pad_op, &ops::concat_op, &ops::take_op, &ops::gather_op, &ops::matmul_op, &ops::scatter_rows_op, &ops::copy_rows_op, &ops::argsort_op,
-    &ops::cumsum_op, &ops::cumprod_op, &ops::cummax_op, &ops::logcumsumexp_op, &ops::conv_op, &ops::conv_input_grad_op, &ops::conv_weight_grad_op,
-    &ops::attention_op, &ops::attention_query_gradient_op, &ops::attention_key_gradient_op, &ops::attention_bias_gradient_op,
-    &ops::random_uniform_op, &ops::softmax_op, &ops::log_softmax_op, &ops::logsumexp_op, &ops::cross_entropy_op, &ops::custom_op,
-    &ops::cholesky_op, &ops::lu_op, &ops::solve_triangular_op, &ops::linear_solve_op, &ops::det_op, &ops::qr_op, &ops::eigh_op, &ops::svd_op,
-    &ops::assign_op, &ops::while_result_op, &ops::loop_op, &ops::loop_result_op};
+                              &ops::cast_op,
+                              &ops::where_op,
+                              &ops::stop_gradient_op,
+                              &ops::sum_op,
+                              &ops::prod_op,
+                              &ops::max_op,
+                              &ops::min_op,
+                              &ops::argmax_op,
+                              &ops::argmin_op,
+                              &ops::reshape_op,
+                              &ops::permute_op,
+                              &ops::expand_op,
+                              &ops::slice_op,
+                              &ops::flip_op,
+                              &ops::pad_op,
+                              &ops::concat_op,
+                              &ops::take_op,
+                              &ops::gather_op,
+                              &ops::matmul_op,
+                              &ops::scatter_rows_op,
+                              &ops::copy_rows_op,
+                              &ops::argsort_op,
+                              &ops::cumsum_op,
+                              &ops::cumprod_op,
+                              &ops::cummax_op,
+                              &ops::logcumsumexp_op,
+                              &ops::conv_op,
+                              &ops::conv_input_grad_op,
+                              &ops::conv_weight_grad_op,
+                              &ops::attention_op,
+                              &ops::attention_query_gradient_op,
+                              &ops::attention_key_gradient_op,
+                              &ops::attention_bias_gradient_op,
+                              &ops::random_uniform_op,
+                              &ops::softmax_op,
+                              &ops::log_softmax_op,
+                              &ops::logsumexp_op,
+                              &ops::cross_entropy_op,
+                              &ops::custom_op,
+                              &ops::cholesky_op,
+                              &ops::lu_op,
+                              &ops::solve_triangular_op,
+                              &ops::linear_solve_op,
+                              &ops::det_op,
+                              &ops::qr_op,
+                              &ops::eigh_op,
+                              &ops::svd_op,
+                              &ops::assign_op,
+                              &ops::while_result_op,
+                              &ops::loop_op,
+                              &ops::loop_result_op};
 
 }  // namespace
 
@@ -251,26 +317,40 @@ const OpDef& op(std::string_view name) {
 
 std::string_view name_of(Autocast policy) {
   switch (policy) {
-    case Autocast::widest: return "widest";
-    case Autocast::low: return "low";
-    case Autocast::f32: return "f32";
+    case Autocast::widest:
+      return "widest";
+    case Autocast::low:
+      return "low";
+    case Autocast::f32:
+      return "f32";
   }
   return "?";
 }
 
 std::string_view name_of(OpKind kind) {
   switch (kind) {
-    case OpKind::leaf: return "leaf";
-    case OpKind::constant: return "constant";
-    case OpKind::elementwise: return "elementwise";
-    case OpKind::reduce: return "reduce";
-    case OpKind::movement: return "movement";
-    case OpKind::index: return "index";
-    case OpKind::contraction: return "contraction";
-    case OpKind::body: return "body";
-    case OpKind::random: return "random";
-    case OpKind::fused: return "fused";
-    case OpKind::effect: return "effect";
+    case OpKind::leaf:
+      return "leaf";
+    case OpKind::constant:
+      return "constant";
+    case OpKind::elementwise:
+      return "elementwise";
+    case OpKind::reduce:
+      return "reduce";
+    case OpKind::movement:
+      return "movement";
+    case OpKind::index:
+      return "index";
+    case OpKind::contraction:
+      return "contraction";
+    case OpKind::body:
+      return "body";
+    case OpKind::random:
+      return "random";
+    case OpKind::fused:
+      return "fused";
+    case OpKind::effect:
+      return "effect";
   }
   return "?";
 }

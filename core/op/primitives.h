@@ -1,52 +1,59 @@
 // The primitive rows that are not elementwise: what each means, and what its Attrs hold.
 //
-// Purpose: the contract between the functions that record nodes, the passes and lowering, the reference evaluator and the
-// gradient rules. Fused rows never reach lowering: the simplifier replaces them by their decomposition.
-// Thread safety: references to immutable rows.
+// Purpose: the contract between the functions that record nodes, the passes and lowering, the reference evaluator and
+// the gradient rules. Fused rows never reach lowering: the simplifier replaces them by their decomposition. Thread
+// safety: references to immutable rows.
 //
 //   name           kind         inputs            attrs                                   shape rule / meaning
-//   leaf           leaf         -                 -                                       storage + view, or a host value
-//   full           constant     -                 real = value                            every element is value (converted to dtype)
-//   iota           constant     -                 ints = {axis}, real = start, real2 = step   element = start + step * index[axis]
-//   cast           elementwise  x                 -                                       node dtype
-//   where          elementwise  c (bool), x, y    -                                       c ? x : y; all the same shape
-//   sum prod max min   reduce   x                 ints = sorted axes                      axes dropped; dtype of x (already i64 for integer sums)
-//   argmax argmin  reduce       x                 ints = {axis}                           axis dropped; i64; first on ties; a NaN wins
-//   reshape        movement     x                 -                                       node shape, same numel
-//   permute        movement     x                 ints = order                            shape[i] = x.shape[order[i]]
-//   expand         movement     x                 -                                       same rank; dims of size 1 grow to node shape
-//   slice          movement     x                 ints = start[rank], step[rank]          count = node shape; element i reads start + i*step
-//   flip           movement     x                 ints = sorted axes
-//   pad            movement     x                 ints = before[rank]; real = value       node shape = before + x.shape + after
-//   concat         movement     x0..xn-1          ints = {axis}
-//   take           index        x, i (i32/i64)    ints = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:]
-//   gather         index        x, i              ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's
-//   scatter_rows   body         base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
-//   copy_rows      body         x, i, u           ints = {axis}                           x, rows along the axis that i (n) names replaced by u's n; the last of equal indices wins
-//   argsort        body         x                 ints = {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest
-//   cumsum cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for integers)
-//   cummax         body         x                 the same                                the largest so far; NaN from the first on; floats, i32, i64
-//   logcumsumexp   body         x                 the same                                log of the running sum of e^x; f32, f64
-//   conv           body         x, w              ints = {last, groups, stride[r], dilation[r], padding before[r]}   x (N, C, r sizes), or channels last;
-//                                                                                         w (O, C/groups, kernel[r]); node shape: images of O channels
-//   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node shape = x's, g has the shape of conv's result
-//   conv_weight_grad body       x, g              the same; real = parts                   conv's gradient by w: node shape = w's; with parts > 0 (made by
-//                                                                                         specialize() only): a leading dimension of partial sums
-//   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N); batch dims equal; same float or int dtype
-//   random_uniform random       key (i32, {4})    -                                       f32 in [0, 1): see core/graph/philox.h
-//   attention, attention_..._gradient   body   see core/functions/nn/attention_problem.h
-//   softmax log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
+//   leaf           leaf         -                 -                                       storage + view, or a host
+//   value full           constant     -                 real = value                            every element is value
+//   (converted to dtype) iota           constant     -                 ints = {axis}, real = start, real2 = step
+//   element = start + step * index[axis] cast           elementwise  x                 - node dtype where elementwise
+//   c (bool), x, y    -                                       c ? x : y; all the same shape sum prod max min   reduce
+//   x                 ints = sorted axes                      axes dropped; dtype of x (already i64 for integer sums)
+//   argmax argmin  reduce       x                 ints = {axis}                           axis dropped; i64; first on
+//   ties; a NaN wins reshape        movement     x                 -                                       node shape,
+//   same numel permute        movement     x                 ints = order                            shape[i] =
+//   x.shape[order[i]] expand         movement     x                 -                                       same rank;
+//   dims of size 1 grow to node shape slice          movement     x                 ints = start[rank], step[rank]
+//   count = node shape; element i reads start + i*step flip           movement     x                 ints = sorted axes
+//   pad            movement     x                 ints = before[rank]; real = value       node shape = before + x.shape
+//   + after concat         movement     x0..xn-1          ints = {axis} take           index        x, i (i32/i64) ints
+//   = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:] gather         index        x, i
+//   ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's scatter_rows   body
+//   base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
+//   copy_rows      body         x, i, u           ints = {axis}                           x, rows along the axis that i
+//   (n) names replaced by u's n; the last of equal indices wins argsort        body         x                 ints =
+//   {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest cumsum
+//   cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for
+//   integers) cummax         body         x                 the same                                the largest so far;
+//   NaN from the first on; floats, i32, i64 logcumsumexp   body         x                 the same log of the running
+//   sum of e^x; f32, f64 conv           body         x, w              ints = {last, groups, stride[r], dilation[r],
+//   padding before[r]}   x (N, C, r sizes), or channels last;
+//                                                                                         w (O, C/groups, kernel[r]);
+//                                                                                         node shape: images of O
+//                                                                                         channels
+//   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node
+//   shape = x's, g has the shape of conv's result conv_weight_grad body       x, g              the same; real = parts
+//   conv's gradient by w: node shape = w's; with parts > 0 (made by
+//                                                                                         specialize() only): a leading
+//                                                                                         dimension of partial sums
+//   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N);
+//   batch dims equal; same float or int dtype random_uniform random       key (i32, {4})    - f32 in [0, 1): see
+//   core/graph/philox.h attention, attention_..._gradient   body   see core/functions/nn/attention_problem.h softmax
+//   log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
 //   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
 //   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
-//   assign         effect       target, value     -                                       value; writes it into the target's storage
-//   cholesky lu solve_triangular linear_solve det qr eigh svd   fused   see core/functions/linalg/linalg_rows.h
-//   custom         fused        see core/graph/custom.h
-//   loop_arg, loop loop_result while_result   leaf, effect   see core/graph/loop.h
+//   assign         effect       target, value     -                                       value; writes it into the
+//   target's storage cholesky lu solve_triangular linear_solve det qr eigh svd   fused   see
+//   core/functions/linalg/linalg_rows.h custom         fused        see core/graph/custom.h loop_arg, loop loop_result
+//   while_result   leaf, effect   see core/graph/loop.h
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
-// scatter_rows and copy_rows ignore indices outside [0, R). The kernel of copy_rows takes updates alone (BodyRow::updates in core/ir/bodies.h); as a value of its own it is decomposed.
-// A row of kind body is one hand-written kernel (shaders/*.hk) with one result; its lowering is a line in core/lower/body_lowering.cpp and
-// its reference in core/reference/reference_bodies.cpp.
+// scatter_rows and copy_rows ignore indices outside [0, R). The kernel of copy_rows takes updates alone
+// (BodyRow::updates in core/ir/bodies.h); as a value of its own it is decomposed. A row of kind body is one
+// hand-written kernel (shaders/*.hk) with one result; its lowering is a line in core/lower/body_lowering.cpp and its
+// reference in core/reference/reference_bodies.cpp.
 #pragma once
 
 #include "core/op/op.h"
@@ -57,7 +64,8 @@ extern const OpDef leaf_op, full_op, iota_op, random_uniform_op;
 extern const OpDef cast_op, where_op, stop_gradient_op;
 extern const OpDef sum_op, prod_op, max_op, min_op, argmax_op, argmin_op;
 extern const OpDef reshape_op, permute_op, expand_op, slice_op, flip_op, pad_op, concat_op;
-extern const OpDef take_op, gather_op, scatter_rows_op, copy_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op, logcumsumexp_op;
+extern const OpDef take_op, gather_op, scatter_rows_op, copy_rows_op, argsort_op, cumsum_op, cumprod_op, cummax_op,
+    logcumsumexp_op;
 extern const OpDef matmul_op, conv_op, conv_input_grad_op, conv_weight_grad_op;
 extern const OpDef attention_op, attention_query_gradient_op, attention_key_gradient_op, attention_bias_gradient_op;
 extern const OpDef softmax_op, log_softmax_op, logsumexp_op, cross_entropy_op, custom_op, assign_op;
@@ -77,7 +85,8 @@ namespace heddle {
 
 // True for movement rows that are pure views (reshape, permute, expand, slice, flip).
 inline bool is_view_op(const OpDef& op) {
-  return &op == &ops::reshape_op || &op == &ops::permute_op || &op == &ops::expand_op || &op == &ops::slice_op || &op == &ops::flip_op;
+  return &op == &ops::reshape_op || &op == &ops::permute_op || &op == &ops::expand_op || &op == &ops::slice_op ||
+         &op == &ops::flip_op;
 }
 
 }  // namespace heddle

@@ -9,26 +9,28 @@
 #include <unordered_set>
 #include <utility>
 
-#include "core/ir/bodies.h"
+#include "core/functions/derived_scope.h"
 #include "core/graph/number_guard.h"
 #include "core/graph/pending.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/functions/derived_scope.h"
 #include "core/graph/post_order.h"
-#include "core/op/primitives.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
+#include "core/ir/bodies.h"
+#include "core/ir/dynamic_sizes.h"
+#include "core/op/primitives.h"
 #include "core/op/user_row.h"
 
 namespace heddle {
 namespace {
 
-// Positions in Capture::order. Nodes without a value belong to this thread and carry their number; finished values may be read by other threads
-// meanwhile, so theirs stand in a table.
+// Positions in Capture::order. Nodes without a value belong to this thread and carry their number; finished values may
+// be read by other threads meanwhile, so theirs stand in a table.
 class Numbering {
  public:
   Numbering() : epoch_(next_epoch()) {}
-  bool contains(const Node& node) const { return node.capture_epoch == epoch_ || (node.has_value() && finished_.contains(&node)); }
+  bool contains(const Node& node) const {
+    return node.capture_epoch == epoch_ || (node.has_value() && finished_.contains(&node));
+  }
   int at(const Node& node) const { return node.capture_epoch == epoch_ ? node.capture_number : finished_.at(&node); }
   // False when it has a number already.
   bool add(Node& node, int number) {
@@ -53,37 +55,43 @@ class Numbering {
 void append_topological(const NodePtr& root, Numbering& number, std::vector<NodePtr>& order) {
   if (number.contains(*root)) return;
   post_order(
-      root, [&](const NodePtr& input) { return !number.contains(*input); }, [](const Node& node) { return !node.has_value(); },
+      root, [&](const NodePtr& input) { return !number.contains(*input); },
+      [](const Node& node) { return !node.has_value(); },
       [&](const NodePtr& node) {
         if (number.add(*node, static_cast<int>(order.size()))) order.push_back(node);
       });
 }
 
 [[noreturn]] void throw_overwritten(const Node& node) {
-  throw ValueError(fmt::format(
-      "[eval] a {} {} {} was overwritten in place (assign or optimizer step) before this result was computed from it; evaluate the result "
-      "earlier, or keep a copy of the old value",
-      node.op->name, node.shape.str(), name_of(node.dtype)));
+  throw ValueError(
+      fmt::format("[eval] a {} {} {} was overwritten in place (assign or optimizer step) before this result was "
+                  "computed from it; evaluate the result "
+                  "earlier, or keep a copy of the old value",
+                  node.op->name, node.shape.str(), name_of(node.dtype)));
 }
 
 [[noreturn]] void throw_escaped(const Node& node) {
-  throw ValueError(fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry or slice): the function is recorded once and has no values; "
-                               "return what you need as a result, and use cond, where or while_loop for decisions",
-                               node.shape.str(), name_of(node.dtype)));
+  throw ValueError(
+      fmt::format("[scan] a value inside a loop was looked at, or is used outside of it (it depends on a {} {} carry "
+                  "or slice): the function is recorded once and has no values; "
+                  "return what you need as a result, and use cond, where or while_loop for decisions",
+                  node.shape.str(), name_of(node.dtype)));
 }
 
 [[noreturn]] void throw_example(const Node& node) {
-  throw ValueError(fmt::format(
-      "[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples have no values, and what is kept of them "
-      "outside is not mapped; return it from the function",
-      node.shape.str(), name_of(node.dtype)));
+  throw ValueError(
+      fmt::format("[vmap] a value that depends on an example {} {} was looked at: inside the mapped function examples "
+                  "have no values, and what is kept of them "
+                  "outside is not mapped; return it from the function",
+                  node.shape.str(), name_of(node.dtype)));
 }
 
 uint64_t pack(uint64_t a, uint64_t b, uint64_t c) { return a << 40 | b << 20 | c; }
 
 // What is a size in the key, visit_sizes() of core/ir/dynamic_sizes.h knows.
 class KeyWriter {
-  static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62, keep_marks = uint64_t{1} << 60;
+  static constexpr uint64_t stored_mark = uint64_t{1} << 63, numbers_mark = uint64_t{1} << 62,
+                            keep_marks = uint64_t{1} << 60;
 
  public:
   // `written`: storages that are updated in place; they are bound whole.
@@ -99,7 +107,8 @@ class KeyWriter {
     // Marks say what follows: without them the view of a stored value could read like the attributes of a pending one.
     const bool numbers = !node.has_value() && has_numbers(node.attrs);
     const size_t ints = node.has_value() ? 0 : node.attrs.ints.size();
-    const uint64_t marks = (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
+    const uint64_t marks =
+        (node.has_value() ? stored_mark : keep_marks * static_cast<uint64_t>(node.keep)) | (numbers ? numbers_mark : 0);
     key.push_back(marks | pack(static_cast<uint64_t>(node.dtype), static_cast<uint64_t>(node.shape.rank()), ints));
     for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
     if (node.has_value()) return leaf(node);
@@ -128,7 +137,8 @@ class KeyWriter {
   }
 
  private:
-  // A batch of a data set on the device is a view at an offset: the part of it that a binding can take is no part of the plan, so that all batches share one.
+  // A batch of a data set on the device is a view at an offset: the part of it that a binding can take is no part of
+  // the plan, so that all batches share one.
   void find_bases(std::span<Node* const> written) {
     for (const NodePtr& node : capture_.order) {
       if (!node->has_value() || node->host || node->view.offset == 0) continue;
@@ -171,7 +181,8 @@ class KeyWriter {
   std::unordered_map<const Storage*, uint64_t> bases_;  // of storages with a view that does not begin at their start
 };
 
-// The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is the memory's last owner.
+// The leaf whose memory `assign` may write: its target, seen through earlier pending assigns. Null unless that leaf is
+// the memory's last owner.
 Node* in_place_target(const Node& assign) {
   Node* target = assign.inputs[0].get();
   while (!target->has_value() && target->op == &ops::assign_op) target = target->inputs[0].get();
@@ -205,10 +216,12 @@ Capture capture(std::span<const NodePtr> roots) {
   }
   for (size_t i = 0; i < captured.order.size(); ++i) {
     const NodePtr& node = captured.order[i];
-    if (node->has_value() || node->op == &ops::loop_op) continue;  // a loop has no value of its own: more results may be asked of it later
+    if (node->has_value() || node->op == &ops::loop_op)
+      continue;  // a loop has no value of its own: more results may be asked of it later
     if (node->handles.load(std::memory_order_relaxed) == 0 && !unheld_roots.contains(node.get())) continue;
     // Op by op a constant stays a number, which memory would round beside f16, until somebody looks at it.
-    if (node->op == &ops::full_op && eager_mode() && std::find(roots.begin(), roots.end(), node) == roots.end()) continue;
+    if (node->op == &ops::full_op && eager_mode() && std::find(roots.begin(), roots.end(), node) == roots.end())
+      continue;
     const int slot = in_place[i] == nullptr ? -1 : writer.storage_slot(in_place[i]->storage);
     if (slot >= 0) captured.overwritten.push_back(in_place[i]);
     captured.key.push_back(pack(1, static_cast<uint64_t>(i), static_cast<uint64_t>(slot + 1)));
@@ -236,7 +249,8 @@ std::unordered_set<const Node*> find_updates(const Capture& captured) {
 class Importer {
  public:
   // The graph of a step.
-  Importer(const Capture& captured, const std::vector<uint16_t>& varying) : captured_(&captured), varies_(varying), updates_(find_updates(captured)) {
+  Importer(const Capture& captured, const std::vector<uint16_t>& varying)
+      : captured_(&captured), varies_(varying), updates_(find_updates(captured)) {
     graph_.storage_slots = static_cast<int>(captured.storages.size());
     graph_.host_slots = static_cast<int>(captured.host_values.size());
     for (const NodePtr& node : captured.order) {
@@ -244,7 +258,8 @@ class Importer {
       ++origin_;
     }
     settle_sizes(graph_, !varies_.empty());
-    for (size_t i = 0; i < captured.outputs.size(); ++i) graph_.outputs.push_back({id_of(captured.outputs[i]), captured.assign_slots[i]});
+    for (size_t i = 0; i < captured.outputs.size(); ++i)
+      graph_.outputs.push_back({id_of(captured.outputs[i]), captured.assign_slots[i]});
   }
 
   // A loop's body.
@@ -279,19 +294,23 @@ class Importer {
       IrNode ir{planned_row(node->op), node->attrs, {}, node->shape, node->dtype};
       // The number in its dtype is what the value is: 300 in u8 is 44, also where it never lies in memory.
       // A number beside f16 or bf16 keeps f32's digits (build::number_like).
-      if (node->op == &ops::full_op) ir.attrs.real = rounded(node->attrs.real, is_half(node->dtype) ? DType::f32 : node->dtype);
+      if (node->op == &ops::full_op)
+        ir.attrs.real = rounded(node->attrs.real, is_half(node->dtype) ? DType::f32 : node->dtype);
       if (node->op == &ops::pad_op) ir.attrs.real = rounded(node->attrs.real, node->dtype);
       if (node->op == &ops::loop_op) ir.loop = import_loop(as_loop(*node));
       ir.origin = origin_;
       ir.varies = known_to_vary();
-      if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant) ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
-      if (captured_) ir.keep = node->keep == Keep::plain ? keep_ : node->keep;  // a body is kept or computed again as a whole
+      if (ir.varies == varies::unknown && ir.op->kind == OpKind::constant)
+        ir.varies |= varies::numbers;  // a mean's 1 / n, perhaps
+      if (captured_)
+        ir.keep = node->keep == Keep::plain ? keep_ : node->keep;  // a body is kept or computed again as a whole
       for (const NodePtr& input : node->inputs) ir.inputs.push_back(ids_.at(input.get()));
       ids_[node.get()] = graph_.add(std::move(ir));
     }
   }
 
-  // Of what is imported now. A decomposition's vertices are not in the key: theirs follow from their inputs, but for numbers.
+  // Of what is imported now. A decomposition's vertices are not in the key: theirs follow from their inputs, but for
+  // numbers.
   uint16_t known_to_vary() const {
     const uint16_t recorded = varies_.empty() ? uint16_t{0} : varies_[static_cast<size_t>(origin_)];
     if (!decomposing_) return recorded;
@@ -303,7 +322,8 @@ class Importer {
     auto loop = std::make_shared<IrLoop>();
     loop->shape = LoopShape::of(node);
     for (const NodePtr& value : node.body->order) loop->of_order.push_back(inner.id_of(value));
-    for (int c = 0; c < loop->shape.carries; ++c) loop->next.push_back(inner.id_of(node.body->results[static_cast<size_t>(c)]));
+    for (int c = 0; c < loop->shape.carries; ++c)
+      loop->next.push_back(inner.id_of(node.body->results[static_cast<size_t>(c)]));
     loop->body = inner.take();
     return loop;
   }
@@ -351,6 +371,8 @@ class Importer {
 
 }  // namespace
 
-Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) { return Importer(captured, varies).take(); }
+Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies) {
+  return Importer(captured, varies).take();
+}
 
 }  // namespace heddle

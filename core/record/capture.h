@@ -13,7 +13,8 @@ namespace heddle {
 
 // Collects everything `roots` need. Nodes held by a Tensor become outputs.
 Capture capture(std::span<const NodePtr> roots);
-// The captured nodes as a Graph; fused rows decomposed. `varies`: of each node of the order (core/ir/dynamic_sizes.h); empty: nothing does.
+// The captured nodes as a Graph; fused rows decomposed. `varies`: of each node of the order (core/ir/dynamic_sizes.h);
+// empty: nothing does.
 Graph import_graph(const Capture& captured, const std::vector<uint16_t>& varies = {});
 
 }  // namespace heddle

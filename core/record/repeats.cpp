@@ -58,7 +58,8 @@ void Repeats::search() {
       begin = i;
     }
   }
-  if (drop == 0 && seen_.size() < last_search) return;  // all on one line: the layers of one model, or the parameters of one update
+  if (drop == 0 && seen_.size() < last_search)
+    return;  // all on one line: the layers of one model, or the parameters of one update
   period_ = period;
   seen_.erase(seen_.begin(), seen_.end() - static_cast<ptrdiff_t>(period));
   lines_ = lines;

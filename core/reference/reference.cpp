@@ -19,17 +19,28 @@ namespace {
 
 HostArray compute(const Node& node, reference::Inputs in) {
   switch (node.op->kind) {
-    case OpKind::leaf: break;
-    case OpKind::constant: return reference::constant(node);
-    case OpKind::elementwise: return reference::elementwise(node, in);
-    case OpKind::reduce: return reference::reduce(node, in);
-    case OpKind::movement: return reference::movement(node, in);
-    case OpKind::index: return reference::index(node, in);
-    case OpKind::contraction: return reference::matmul(node, in);
-    case OpKind::body: return reference::body(node, in);
-    case OpKind::random: return reference::random_uniform(node, in);
-    case OpKind::fused: return reference::fused(node, in);
-    case OpKind::effect: return *in.back();  // the value; the caller writes it where it belongs
+    case OpKind::leaf:
+      break;
+    case OpKind::constant:
+      return reference::constant(node);
+    case OpKind::elementwise:
+      return reference::elementwise(node, in);
+    case OpKind::reduce:
+      return reference::reduce(node, in);
+    case OpKind::movement:
+      return reference::movement(node, in);
+    case OpKind::index:
+      return reference::index(node, in);
+    case OpKind::contraction:
+      return reference::matmul(node, in);
+    case OpKind::body:
+      return reference::body(node, in);
+    case OpKind::random:
+      return reference::random_uniform(node, in);
+    case OpKind::fused:
+      return reference::fused(node, in);
+    case OpKind::effect:
+      return *in.back();  // the value; the caller writes it where it belongs
   }
   return read_value(node);
 }
@@ -38,7 +49,9 @@ thread_local int rounding_scopes = 0;
 
 // A constant is as exact as it was made (a number beside f16 has f32's digits).
 HostArray stored(const Node& node, HostArray value) {
-  if (!is_float(value.dtype) || node.op == &ops::full_op || node.op->kind == OpKind::movement || is_part_of_sum(*node.op, node.attrs)) return value;
+  if (!is_float(value.dtype) || node.op == &ops::full_op || node.op->kind == OpKind::movement ||
+      is_part_of_sum(*node.op, node.attrs))
+    return value;
   if (rounding_scopes == 0 && (excess_precision() || !is_half(value.dtype))) return value;
   for (double& v : value.floats) v = rounded(v, value.dtype);
   return value;
@@ -50,7 +63,8 @@ std::vector<const Node*> topological(std::span<const NodePtr> outputs, std::unor
   const auto enter = [&](const NodePtr& input) { return ++uses[input.get()] == 1; };
   const auto opens = [](const Node& node) { return !node.has_value(); };
   for (const NodePtr& output : outputs) {
-    if (uses.try_emplace(output.get(), 0).second) post_order(output, enter, opens, [&](const NodePtr& node) { order.push_back(node.get()); });
+    if (uses.try_emplace(output.get(), 0).second)
+      post_order(output, enter, opens, [&](const NodePtr& node) { order.push_back(node.get()); });
   }
   return order;
 }
@@ -58,7 +72,8 @@ std::vector<const Node*> topological(std::span<const NodePtr> outputs, std::unor
 // What the host cannot hold is a device's lack of memory, as on every other device.
 HostArray compute_or_explain(const Node& node, reference::Inputs in) {
   const auto refuse = [&] {
-    return OutOfMemory(fmt::format("[{}] the host has no memory for {} at 8 bytes an element", node.op->name, node.shape.str()));
+    return OutOfMemory(
+        fmt::format("[{}] the host has no memory for {} at 8 bytes an element", node.op->name, node.shape.str()));
   };
   try {
     return compute(node, in);
@@ -72,9 +87,12 @@ HostArray compute_or_explain(const Node& node, reference::Inputs in) {
 // Row `at` of an array along axis 0, and the other way.
 HostArray row_of(const HostArray& all, int64_t at, const Shape& shape) {
   HostArray row{shape, all.dtype, {}, {}};
-  const auto first = static_cast<std::ptrdiff_t>(at * shape.numel()), last = first + static_cast<std::ptrdiff_t>(shape.numel());
-  if (is_float(all.dtype)) row.floats.assign(all.floats.begin() + first, all.floats.begin() + last);
-  else row.ints.assign(all.ints.begin() + first, all.ints.begin() + last);
+  const auto first = static_cast<std::ptrdiff_t>(at * shape.numel()),
+             last = first + static_cast<std::ptrdiff_t>(shape.numel());
+  if (is_float(all.dtype))
+    row.floats.assign(all.floats.begin() + first, all.floats.begin() + last);
+  else
+    row.ints.assign(all.ints.begin() + first, all.ints.begin() + last);
   return row;
 }
 
@@ -87,7 +105,8 @@ void put_row(HostArray& all, int64_t at, const HostArray& row) {
 // Values of a graph, node by node; those of a loop's body once an iteration.
 class Evaluator {
  public:
-  explicit Evaluator(std::vector<const Node*> order, std::unordered_map<const Node*, int> uses) : order_(std::move(order)), uses_(std::move(uses)) {}
+  explicit Evaluator(std::vector<const Node*> order, std::unordered_map<const Node*, int> uses)
+      : order_(std::move(order)), uses_(std::move(uses)) {}
 
   std::unordered_map<const Node*, HostArray> values;  // arguments of a body are put here before run()
 
@@ -104,7 +123,9 @@ class Evaluator {
         continue;
       }
       if (node->op == &ops::loop_arg_op) {
-        throw ValueError(fmt::format("[scan] a value inside a loop is used outside of it (it depends on a {} {} carry or slice)", node->shape.str(), name_of(node->dtype)));
+        throw ValueError(
+            fmt::format("[scan] a value inside a loop is used outside of it (it depends on a {} {} carry or slice)",
+                        node->shape.str(), name_of(node->dtype)));
       }
       in.clear();
       for (const NodePtr& input : node->inputs) in.push_back(&values.at(input.get()));
@@ -127,7 +148,8 @@ class Evaluator {
     const LoopBody& body = *loop.body;
     std::vector<const Node*> asking;
     for (const Node* node : order_) {
-      if (node->op == &ops::loop_result_op && !node->has_value() && node->inputs[0].get() == &loop) asking.push_back(node);
+      if (node->op == &ops::loop_result_op && !node->has_value() && node->inputs[0].get() == &loop)
+        asking.push_back(node);
     }
     for (const Node* ask : asking) results_.insert_or_assign(ask, reference::blank(ask->shape, ask->dtype));
     std::vector<HostArray> carries;
@@ -145,13 +167,17 @@ class Evaluator {
       for (int a = 0; a < static_cast<int>(in.size()); ++a) {
         const Node* arg = body.args[static_cast<size_t>(a)].get();
         const HostArray& given = a < shape.carries ? carries[static_cast<size_t>(a)] : *in[static_cast<size_t>(a)];
-        iteration.values.emplace(arg, a >= shape.carries && a < shape.carries + shape.slices ? row_of(given, slice, arg->shape) : given);
+        iteration.values.emplace(
+            arg, a >= shape.carries && a < shape.carries + shape.slices ? row_of(given, slice, arg->shape) : given);
       }
       iteration.run();
       for (const Node* ask : asking) {
-        if (ask->attrs.ints[0] == 1) put_row(results_.at(ask), slice, iteration.values.at(body.order[static_cast<size_t>(ask->attrs.ints[1])].get()));
+        if (ask->attrs.ints[0] == 1)
+          put_row(results_.at(ask), slice,
+                  iteration.values.at(body.order[static_cast<size_t>(ask->attrs.ints[1])].get()));
       }
-      for (int c = 0; c < shape.carries; ++c) carries[static_cast<size_t>(c)] = iteration.values.at(body.results[static_cast<size_t>(c)].get());
+      for (int c = 0; c < shape.carries; ++c)
+        carries[static_cast<size_t>(c)] = iteration.values.at(body.results[static_cast<size_t>(c)].get());
     }
     for (const Node* ask : asking) {
       if (ask->attrs.ints[0] == 0) results_.at(ask) = carries[static_cast<size_t>(ask->attrs.ints[1])];

@@ -44,7 +44,8 @@ class Reader {
     const HostArray& key = array(p.key);
     const auto word = [&](size_t i) { return static_cast<uint32_t>(key.ints[i]); };
     const int64_t row = (b * p.heads + h) * p.queries + m;
-    const float u = philox_uniform({word(0), word(1), word(2), word(3)}, static_cast<uint64_t>(row * ((p.keys + 3) / 4 * 4) + n));
+    const float u =
+        philox_uniform({word(0), word(1), word(2), word(3)}, static_cast<uint64_t>(row * ((p.keys + 3) / 4 * 4) + n));
     return u >= static_cast<float>(p.drop) ? 1 / (1 - p.drop) : 0;
   }
   double logarithm(int64_t b, int64_t h, int64_t m) const {
@@ -53,7 +54,9 @@ class Reader {
     if (p.parts == 1) return x.floats[first];
     return 64 * (x.floats[first] + x.floats[first + 1] + x.floats[first + 2]);
   }
-  double delta(int64_t b, int64_t h, int64_t m) const { return array(p.delta).floats[static_cast<size_t>((b * p.queries + m) * p.heads + h)]; }
+  double delta(int64_t b, int64_t h, int64_t m) const {
+    return array(p.delta).floats[static_cast<size_t>((b * p.queries + m) * p.heads + h)];
+  }
   DType dtype() const { return t_; }
 
   AttentionProblem p;
@@ -89,8 +92,10 @@ void attend(const Reader& r, int64_t b, int64_t h, int64_t m, HostArray& out) {
   for (double& w : weights) total += w = std::exp(w - shift);
   for (int64_t e = 0; e < p.value_size; ++e) {
     double sum = 0;
-    for (int64_t n = 0; n < p.keys; ++n) sum += weights[static_cast<size_t>(n)] * r.kept(b, h, m, n) * r.at(2, b, h / p.group(), n, e);
-    out.floats[static_cast<size_t>(((b * p.queries + m) * p.heads + h) * p.value_size + e)] = rounded(total == 0 ? 0 : sum / total, out.dtype);
+    for (int64_t n = 0; n < p.keys; ++n)
+      sum += weights[static_cast<size_t>(n)] * r.kept(b, h, m, n) * r.at(2, b, h / p.group(), n, e);
+    out.floats[static_cast<size_t>(((b * p.queries + m) * p.heads + h) * p.value_size + e)] =
+        rounded(total == 0 ? 0 : sum / total, out.dtype);
   }
   const int64_t first = p.results() + ((b * p.heads + h) * p.queries + m) * p.parts;
   store_logarithm(out, static_cast<size_t>(first), total == 0 ? infinity : largest + std::log(total), r);
@@ -105,11 +110,13 @@ void add_gradients(const Node& node, const Reader& r, int64_t b, int64_t h, int6
   const double slope = weight * (kept * r.dot(p.cotangent, b, h, m, 2, j, n, p.value_size) - r.delta(b, h, m));
   const auto add = [&](int64_t index, double x) { out.floats[static_cast<size_t>(index)] += x; };
   if (node.op == &ops::attention_query_gradient_op) {
-    for (int64_t d = 0; d < p.size; ++d) add(((b * p.queries + m) * p.heads + h) * p.size + d, p.scale * slope * r.at(1, b, j, n, d));
+    for (int64_t d = 0; d < p.size; ++d)
+      add(((b * p.queries + m) * p.heads + h) * p.size + d, p.scale * slope * r.at(1, b, j, n, d));
   } else if (node.op == &ops::attention_key_gradient_op) {
     const int64_t row = (b * p.keys + n) * p.key_heads + j, values = p.batch * p.keys * p.key_heads * p.size;
     for (int64_t d = 0; d < p.size; ++d) add(row * p.size + d, p.scale * slope * r.at(0, b, h, m, d));
-    for (int64_t e = 0; e < p.value_size; ++e) add(values + row * p.value_size + e, weight * kept * r.at(p.cotangent, b, h, m, e));
+    for (int64_t e = 0; e < p.value_size; ++e)
+      add(values + row * p.value_size + e, weight * kept * r.at(p.cotangent, b, h, m, e));
   } else {
     const Shape& s = node.shape;
     const auto at = [&](int axis, int64_t i) { return s[axis] == 1 ? 0 : i; };

@@ -47,8 +47,10 @@ HostArray copy_rows(const Node& node, Inputs in) {
     if (row < 0 || row >= to.size) continue;
     for (int64_t o = 0; o < to.outer; ++o) {
       for (int64_t i = 0; i < to.inner; ++i) {
-        if (is_float(out.dtype)) out.floats[to.at(o, row, i)] = source.floats[from.at(o, j, i)];
-        else out.ints[to.at(o, row, i)] = source.ints[from.at(o, j, i)];
+        if (is_float(out.dtype))
+          out.floats[to.at(o, row, i)] = source.floats[from.at(o, j, i)];
+        else
+          out.ints[to.at(o, row, i)] = source.ints[from.at(o, j, i)];
       }
     }
   }
@@ -60,7 +62,8 @@ void order_row(const T* x, int64_t size, bool descending, std::vector<int64_t>& 
   const auto larger = [](T a, T b) { return a > b || (a != a && b == b); };
   order.resize(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), int64_t{0});
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? larger(x[a], x[b]) : larger(x[b], x[a]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return descending ? larger(x[a], x[b]) : larger(x[b], x[a]); });
 }
 
 HostArray argsort(const Node& node, Inputs in) {
@@ -68,8 +71,10 @@ HostArray argsort(const Node& node, Inputs in) {
   const int64_t size = in[0]->shape[in[0]->shape.rank() - 1], kept = node.attrs.ints[1];
   std::vector<int64_t> order;
   for (int64_t row = 0; size > 0 && row < in[0]->shape.numel() / size; ++row) {
-    if (is_float(in[0]->dtype)) order_row(in[0]->floats.data() + row * size, size, node.attrs.ints[0] != 0, order);
-    else order_row(in[0]->ints.data() + row * size, size, node.attrs.ints[0] != 0, order);
+    if (is_float(in[0]->dtype))
+      order_row(in[0]->floats.data() + row * size, size, node.attrs.ints[0] != 0, order);
+    else
+      order_row(in[0]->ints.data() + row * size, size, node.attrs.ints[0] != 0, order);
     std::copy_n(order.begin(), kept, out.ints.begin() + row * kept);
   }
   return out;
@@ -92,13 +97,17 @@ void scan_rows(const Node& node, const std::vector<T>& x, std::vector<T>& out, T
   }
 }
 
-double log_sum(double a, double b) { return a == b ? a + std::log(2.0) : std::max(a, b) + std::log1p(std::exp(-std::abs(a - b))); }
+double log_sum(double a, double b) {
+  return a == b ? a + std::log(2.0) : std::max(a, b) + std::log1p(std::exp(-std::abs(a - b)));
+}
 
 HostArray running_maximum(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
   const auto larger = [](auto a, auto b) { return a > b || a != a ? a : b; };
-  if (is_float(node.dtype)) scan_rows(node, in[0]->floats, out.floats, -std::numeric_limits<double>::infinity(), larger);
-  else scan_rows(node, in[0]->ints, out.ints, std::numeric_limits<int64_t>::min(), larger);
+  if (is_float(node.dtype))
+    scan_rows(node, in[0]->floats, out.floats, -std::numeric_limits<double>::infinity(), larger);
+  else
+    scan_rows(node, in[0]->ints, out.ints, std::numeric_limits<int64_t>::min(), larger);
   return out;
 }
 
@@ -112,9 +121,11 @@ HostArray scan(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
   const bool product = node.op == &ops::cumprod_op;
   if (is_float(node.dtype)) {
-    scan_rows(node, in[0]->floats, out.floats, product ? 1.0 : 0.0, [product](double a, double b) { return product ? a * b : a + b; });
+    scan_rows(node, in[0]->floats, out.floats, product ? 1.0 : 0.0,
+              [product](double a, double b) { return product ? a * b : a + b; });
   } else {
-    scan_rows(node, in[0]->ints, out.ints, int64_t{product}, [product](int64_t a, int64_t b) { return product ? multiply_wrapping(a, b) : add_wrapping(a, b); });
+    scan_rows(node, in[0]->ints, out.ints, int64_t{product},
+              [product](int64_t a, int64_t b) { return product ? multiply_wrapping(a, b) : add_wrapping(a, b); });
   }
   return out;
 }
@@ -123,13 +134,24 @@ using Body = HostArray (*)(const Node& node, Inputs in);
 
 const std::unordered_map<const OpDef*, Body>& bodies() {
   static const std::unordered_map<const OpDef*, Body> table = {
-      {&ops::scatter_rows_op, scatter_rows}, {&ops::copy_rows_op, copy_rows}, {&ops::argsort_op, argsort}, {&ops::cumsum_op, scan}, {&ops::cumprod_op, scan},
-      {&ops::cummax_op, running_maximum}, {&ops::logcumsumexp_op, running_log_sum},
-      {&ops::conv_op, conv}, {&ops::conv_input_grad_op, conv}, {&ops::conv_weight_grad_op, conv},
+      {&ops::scatter_rows_op, scatter_rows},
+      {&ops::copy_rows_op, copy_rows},
+      {&ops::argsort_op, argsort},
+      {&ops::cumsum_op, scan},
+      {&ops::cumprod_op, scan},
+      {&ops::cummax_op, running_maximum},
+      {&ops::logcumsumexp_op, running_log_sum},
+      {&ops::conv_op, conv},
+      {&ops::conv_input_grad_op, conv},
+      {&ops::conv_weight_grad_op, conv},
       {&ops::attention_op, attention},
-      {&linalg::cholesky_block_op, linear_algebra}, {&linalg::lu_panel_op, linear_algebra},
-      {&linalg::triangular_block_op, linear_algebra}, {&linalg::join_blocks_op, linear_algebra},
-      {&linalg::reflect_op, spectral}, {&linalg::apply_reflections_op, spectral}, {&linalg::rotate_op, spectral},
+      {&linalg::cholesky_block_op, linear_algebra},
+      {&linalg::lu_panel_op, linear_algebra},
+      {&linalg::triangular_block_op, linear_algebra},
+      {&linalg::join_blocks_op, linear_algebra},
+      {&linalg::reflect_op, spectral},
+      {&linalg::apply_reflections_op, spectral},
+      {&linalg::rotate_op, spectral},
       {&ops::attention_query_gradient_op, attention_gradient},
       {&ops::attention_key_gradient_op, attention_gradient},
       {&ops::attention_bias_gradient_op, attention_gradient},
@@ -140,7 +162,10 @@ const std::unordered_map<const OpDef*, Body>& bodies() {
 }  // namespace
 
 HostArray user_body(const UserDefinition& definition, const Node& node, Inputs in) {
-  if (!definition.body.host) throw ValueError(fmt::format("[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)", definition.name));
+  if (!definition.body.host)
+    throw ValueError(fmt::format(
+        "[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)",
+        definition.name));
   std::vector<UserArray> given, made;
   std::vector<TensorType> types;
   for (const HostArray* x : in) {
@@ -148,15 +173,19 @@ HostArray user_body(const UserDefinition& definition, const Node& node, Inputs i
     given.push_back({x->shape, std::vector<double>(static_cast<size_t>(x->shape.numel()))});
     for (size_t i = 0; i < given.back().values.size(); ++i) given.back().values[i] = x->at(i);
   }
-  for (const TensorType& type : user_outputs(definition, types)) made.push_back({type.shape, std::vector<double>(static_cast<size_t>(type.shape.numel()))});
+  for (const TensorType& type : user_outputs(definition, types))
+    made.push_back({type.shape, std::vector<double>(static_cast<size_t>(type.shape.numel()))});
   definition.body.host(given, made);
   HostArray out = blank(node.shape, node.dtype);
   size_t at = 0;
   for (const UserArray& part : made) {
-    if (static_cast<int64_t>(part.values.size()) != part.shape.numel()) throw ValueError(fmt::format("[{}] its host function changed the size of a result", definition.name));
+    if (static_cast<int64_t>(part.values.size()) != part.shape.numel())
+      throw ValueError(fmt::format("[{}] its host function changed the size of a result", definition.name));
     for (const double value : part.values) {
-      if (is_float(node.dtype)) out.floats[at++] = value;
-      else out.ints[at++] = to_integer(value, node.dtype);
+      if (is_float(node.dtype))
+        out.floats[at++] = value;
+      else
+        out.ints[at++] = to_integer(value, node.dtype);
     }
   }
   return out;
@@ -165,7 +194,8 @@ HostArray user_body(const UserDefinition& definition, const Node& node, Inputs i
 HostArray body(const Node& node, Inputs in) {
   if (const UserRow* user = as_user(*node.op)) return user_body(*user->definition, node, in);
   const auto found = bodies().find(node.op);
-  if (found == bodies().end()) throw std::logic_error(fmt::format("[reference] {} has no line in reference_bodies.cpp", node.op->name));
+  if (found == bodies().end())
+    throw std::logic_error(fmt::format("[reference] {} has no line in reference_bodies.cpp", node.op->name));
   return found->second(node, in);
 }
 

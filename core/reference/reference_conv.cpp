@@ -36,7 +36,9 @@ struct Images {
     }
     sn = step;
   }
-  int64_t at(int64_t image, int64_t channel, const Space& p) const { return image * sn + channel * sc + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2]; }
+  int64_t at(int64_t image, int64_t channel, const Space& p) const {
+    return image * sn + channel * sc + p[0] * stride[0] + p[1] * stride[1] + p[2] * stride[2];
+  }
 };
 
 Space in_three(const std::vector<int64_t>& list, int64_t fill) {
@@ -61,7 +63,8 @@ template <class F>
 void for_each_product(const ConvAttrs& attrs, const Shape& x_shape, const Shape& w_shape, const Shape& y_shape, F&& f) {
   const Images x(x_shape, attrs.channels_last), y(y_shape, attrs.channels_last);
   const Images w(w_shape, false);
-  const Space stride = in_three(attrs.stride, 1), dilation = in_three(attrs.dilation, 1), padding = in_three(attrs.padding, 0);
+  const Space stride = in_three(attrs.stride, 1), dilation = in_three(attrs.dilation, 1),
+              padding = in_three(attrs.padding, 0);
   const int64_t outputs = y.c / attrs.groups, inputs = w.c;
   for (int64_t n = 0; n < y.n; ++n) {
     for (int64_t o = 0; o < y.c; ++o) {
@@ -73,7 +76,8 @@ void for_each_product(const ConvAttrs& attrs, const Shape& x_shape, const Shape&
             if (p[d] < 0 || p[d] >= x.size[d]) return;
           }
           for (int64_t c = 0; c < inputs; ++c) {
-            f(static_cast<size_t>(x.at(n, o / outputs * inputs + c, p)), static_cast<size_t>(w.at(o, c, k)), static_cast<size_t>(y.at(n, o, q)));
+            f(static_cast<size_t>(x.at(n, o / outputs * inputs + c, p)), static_cast<size_t>(w.at(o, c, k)),
+              static_cast<size_t>(y.at(n, o, q)));
           }
         });
       });
@@ -88,11 +92,14 @@ HostArray conv(const Node& node, Inputs in) {
   const HostArray &a = *in[0], &b = *in[1];
   const ConvAttrs attrs(node.attrs);
   if (node.op == &ops::conv_op) {
-    for_each_product(attrs, a.shape, b.shape, out.shape, [&](size_t x, size_t w, size_t y) { out.floats[y] += a.floats[x] * b.floats[w]; });
+    for_each_product(attrs, a.shape, b.shape, out.shape,
+                     [&](size_t x, size_t w, size_t y) { out.floats[y] += a.floats[x] * b.floats[w]; });
   } else if (node.op == &ops::conv_input_grad_op) {
-    for_each_product(attrs, out.shape, b.shape, a.shape, [&](size_t x, size_t w, size_t y) { out.floats[x] += a.floats[y] * b.floats[w]; });
+    for_each_product(attrs, out.shape, b.shape, a.shape,
+                     [&](size_t x, size_t w, size_t y) { out.floats[x] += a.floats[y] * b.floats[w]; });
   } else {
-    for_each_product(attrs, a.shape, out.shape, b.shape, [&](size_t x, size_t w, size_t y) { out.floats[w] += a.floats[x] * b.floats[y]; });
+    for_each_product(attrs, a.shape, out.shape, b.shape,
+                     [&](size_t x, size_t w, size_t y) { out.floats[w] += a.floats[x] * b.floats[y]; });
   }
   return out;
 }

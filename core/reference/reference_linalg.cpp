@@ -1,4 +1,5 @@
-// References of linear algebra, in double precision: the unblocked algorithms of the textbooks (Golub and Van Loan, "Matrix computations").
+// References of linear algebra, in double precision: the unblocked algorithms of the textbooks (Golub and Van Loan,
+// "Matrix computations").
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -103,7 +104,8 @@ void substitute(const Matrix& t, const Matrix& b, bool upper, bool transposed, b
 HostArray solve_triangular(const Node& node, Inputs in) {
   HostArray t = *in[0], out = *in[1];
   const auto& ints = node.attrs.ints;
-  for (int64_t b = 0; b < linalg::batch_count(t.shape); ++b) substitute(matrix_of(t, b), matrix_of(out, b), ints[0] != 0, ints[1] != 0, ints[2] != 0);
+  for (int64_t b = 0; b < linalg::batch_count(t.shape); ++b)
+    substitute(matrix_of(t, b), matrix_of(out, b), ints[0] != 0, ints[1] != 0, ints[2] != 0);
   return out;
 }
 
@@ -121,7 +123,8 @@ HostArray linear_solve(const Node& node, Inputs in) {
     }
     for (int64_t i = 0; i < n; ++i) {
       const auto row = static_cast<int64_t>(order[i]);
-      for (int64_t c = 0; c < k; ++c) moved[static_cast<size_t>((transposed ? row : i) * k + c)] = x(transposed ? i : row, c);
+      for (int64_t c = 0; c < k; ++c)
+        moved[static_cast<size_t>((transposed ? row : i) * k + c)] = x(transposed ? i : row, c);
     }
     for (int64_t i = 0; i < n * k; ++i) x(i / k, i % k) = moved[static_cast<size_t>(i)];
     if (!transposed) {
@@ -146,7 +149,8 @@ HostArray det(const Node& node, Inputs in) {
 
 HostArray join_blocks(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
-  const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1], height = in[0]->shape[1], width = in[0]->shape[2];
+  const int64_t right = node.attrs.ints[0], below = node.attrs.ints[1], height = in[0]->shape[1],
+                width = in[0]->shape[2];
   for (int64_t b = 0; b < node.shape[0]; ++b) {
     const Matrix x = matrix_of(out, b);
     size_t next = 0;
@@ -170,7 +174,8 @@ HostArray join_blocks(const Node& node, Inputs in) {
 HostArray linear_algebra(const Node& node, Inputs in) {
   if (node.op == &ops::cholesky_op || node.op == &linalg::cholesky_block_op) return cholesky(node, in);
   if (node.op == &ops::lu_op || node.op == &linalg::lu_panel_op) return lu(node, in);
-  if (node.op == &ops::solve_triangular_op || node.op == &linalg::triangular_block_op) return solve_triangular(node, in);
+  if (node.op == &ops::solve_triangular_op || node.op == &linalg::triangular_block_op)
+    return solve_triangular(node, in);
   if (node.op == &linalg::join_blocks_op) return join_blocks(node, in);
   if (node.op == &ops::linear_solve_op) return linear_solve(node, in);
   return node.op == &ops::det_op ? det(node, in) : spectral(node, in);

@@ -56,10 +56,14 @@ int64_t saturated(double value, DType dtype) {
   if (dtype == DType::boolean) return value != 0;
   if (std::isnan(value)) return 0;
   switch (dtype) {
-    case DType::i8: return static_cast<int64_t>(std::clamp(value, -128.0, 127.0));
-    case DType::u8: return static_cast<int64_t>(std::clamp(value, 0.0, 255.0));
-    case DType::i32: return static_cast<int64_t>(std::clamp(value, -0x1p31, 0x1p31 - 1));
-    default: return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
+    case DType::i8:
+      return static_cast<int64_t>(std::clamp(value, -128.0, 127.0));
+    case DType::u8:
+      return static_cast<int64_t>(std::clamp(value, 0.0, 255.0));
+    case DType::i32:
+      return static_cast<int64_t>(std::clamp(value, -0x1p31, 0x1p31 - 1));
+    default:
+      return value >= 0x1p63 ? INT64_MAX : value < -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
   }
 }
 
@@ -67,7 +71,8 @@ HostArray cast(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
   for (size_t i = 0; i < count_of(out); ++i) {
     if (is_float(node.dtype)) {
-      out.floats[i] = size_of(node.dtype) < size_of(x.dtype) || !is_float(x.dtype) ? rounded(x.at(i), node.dtype) : x.at(i);
+      out.floats[i] =
+          size_of(node.dtype) < size_of(x.dtype) || !is_float(x.dtype) ? rounded(x.at(i), node.dtype) : x.at(i);
     } else if (is_float(x.dtype)) {
       out.ints[i] = saturated(x.floats[i], node.dtype);
     } else {
@@ -108,7 +113,9 @@ HostArray in_floats(const Node& node, Inputs in) {
 }
 
 HostArray in_integers(const Node& node, Inputs in) {
-  if (!node.op->host_int) throw DTypeError(fmt::format("[{}] takes no integers; this is a fault of the function that made the node", node.op->name));
+  if (!node.op->host_int)
+    throw DTypeError(
+        fmt::format("[{}] takes no integers; this is a fault of the function that made the node", node.op->name));
   HostArray out = blank(node.shape, node.dtype);
   const int64_t* x = in[0]->ints.data();
   const int64_t* y = in.size() > 1 ? in[1]->ints.data() : x;
@@ -118,14 +125,19 @@ HostArray in_integers(const Node& node, Inputs in) {
 
 HostArray user_element(const UserRow& user, const Node& node, Inputs in) {
   const UserDefinition& definition = *user.definition;
-  if (!definition.element.host) throw ValueError(fmt::format("[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)", definition.name));
+  if (!definition.element.host)
+    throw ValueError(fmt::format(
+        "[{}] it has no host function, so the reference cannot compute it; give one in its definition (host)",
+        definition.name));
   HostArray out = blank(node.shape, node.dtype);
   std::vector<double> x(in.size()), y(definition.rows.size());
   for (size_t i = 0; i < count_of(out); ++i) {
     for (size_t k = 0; k < in.size(); ++k) x[k] = in[k]->at(i);
     definition.element.host(x, y);
-    if (is_float(node.dtype)) out.floats[i] = y[user.output];
-    else out.ints[i] = to_integer(y[user.output], node.dtype);
+    if (is_float(node.dtype))
+      out.floats[i] = y[user.output];
+    else
+      out.ints[i] = to_integer(y[user.output], node.dtype);
   }
   return out;
 }
@@ -165,11 +177,16 @@ HostArray blank(const Shape& shape, DType dtype) {
 
 int64_t wrapped(int64_t value, DType dtype) {
   switch (dtype) {
-    case DType::i8: return static_cast<int8_t>(value);
-    case DType::u8: return static_cast<uint8_t>(value);
-    case DType::i32: return static_cast<int32_t>(value);
-    case DType::boolean: return value != 0;
-    default: return value;
+    case DType::i8:
+      return static_cast<int8_t>(value);
+    case DType::u8:
+      return static_cast<uint8_t>(value);
+    case DType::i32:
+      return static_cast<int32_t>(value);
+    case DType::boolean:
+      return value != 0;
+    default:
+      return value;
   }
 }
 
@@ -194,7 +211,8 @@ HostArray constant(const Node& node) {
     if (is_float(node.dtype)) {
       out.floats[i] = node.attrs.real + node.attrs.real2 * static_cast<double>(position);
     } else {
-      out.ints[i] = wrapped(to_integer(node.attrs.real, DType::i64) + to_integer(node.attrs.real2, DType::i64) * position, node.dtype);
+      out.ints[i] = wrapped(
+          to_integer(node.attrs.real, DType::i64) + to_integer(node.attrs.real2, DType::i64) * position, node.dtype);
     }
   }
   return out;

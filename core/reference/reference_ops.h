@@ -1,8 +1,8 @@
 // The reference of each kind of op, over host arrays. See reference.h for what is exact and what rounds.
 //
 // Purpose: evaluate_reference() calls these, one node at a time; `in` are the values of the node's inputs, in order.
-// Invariants: written for clearness, straight from the definitions in primitives.h; no code is shared with the lowering or with the
-// decompositions, so that this can judge both. Thread safety: pure functions.
+// Invariants: written for clearness, straight from the definitions in primitives.h; no code is shared with the lowering
+// or with the decompositions, so that this can judge both. Thread safety: pure functions.
 #pragma once
 
 #include <span>
@@ -27,15 +27,20 @@ HostArray conv(const Node& node, Inputs in);  // the three convolution rows
 HostArray random_uniform(const Node& node, Inputs in);
 HostArray fused(const Node& node, Inputs in);
 HostArray spectral(const Node& node, Inputs in);  // qr, eigh, svd and their kernels
-HostArray linear_algebra(const Node& node, Inputs in);  // the rows of core/functions/linalg/linalg_rows.h and their kernels
+HostArray linear_algebra(const Node& node,
+                         Inputs in);  // the rows of core/functions/linalg/linalg_rows.h and their kernels
 
 // An array of zeros.
 HostArray blank(const Shape& shape, DType dtype);
 // The integer as a dtype holds it: wrapped to its width.
 int64_t wrapped(int64_t value, DType dtype);
 // Sums and products of integers wrap; unsigned arithmetic says so without undefined behaviour.
-inline int64_t add_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); }
-inline int64_t multiply_wrapping(int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); }
+inline int64_t add_wrapping(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+}
+inline int64_t multiply_wrapping(int64_t a, int64_t b) {
+  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+}
 // Truncated toward zero, then wrapped; for bool: value != 0.
 int64_t to_integer(double value, DType dtype);
 

@@ -45,7 +45,8 @@ void for_each_target(const Shape& shape, const std::vector<int64_t>& axes, F&& f
 
 // sum, prod: fold every element into its target.
 template <class T, class F>
-void accumulate(const Node& node, const Shape& shape, const std::vector<T>& x, std::vector<T>& out, T start, F&& combine) {
+void accumulate(const Node& node, const Shape& shape, const std::vector<T>& x, std::vector<T>& out, T start,
+                F&& combine) {
   std::fill(out.begin(), out.end(), start);
   for_each_target(shape, node.attrs.ints, [&](size_t n, size_t target) { out[target] = combine(out[target], x[n]); });
 }
@@ -125,17 +126,21 @@ void multiply(const T* a, const T* b, T* c, int64_t m, int64_t n, int64_t k, F&&
   for (int64_t i = 0; i < m; ++i) {
     for (int64_t j = 0; j < k; ++j) {
       const T factor = a[i * k + j];
-      for (int64_t column = 0; column < n; ++column) c[i * n + column] = fused_add(c[i * n + column], factor, b[j * n + column]);
+      for (int64_t column = 0; column < n; ++column)
+        c[i * n + column] = fused_add(c[i * n + column], factor, b[j * n + column]);
     }
   }
 }
 
-// log(sum(exp(x))) of one row as a sum: its largest unless that is infinite, and the logarithm of the rest, which beside a huge one would be lost.
+// log(sum(exp(x))) of one row as a sum: its largest unless that is infinite, and the logarithm of the rest, which
+// beside a huge one would be lost.
 struct LogSumExp {
   double shift = 0, rest = 0;
   double sum() const { return shift + rest; }
   // x less the whole. A row that holds +inf has no softmax: infinity beside infinity. All of it is NaN, as in PyTorch.
-  double below(double x) const { return rest == std::numeric_limits<double>::infinity() ? std::nan("") : (x - shift) - rest; }
+  double below(double x) const {
+    return rest == std::numeric_limits<double>::infinity() ? std::nan("") : (x - shift) - rest;
+  }
 };
 template <class F>
 LogSumExp log_sum_exp(int64_t size, F&& x) {
@@ -192,12 +197,12 @@ HostArray reduce(const Node& node, Inputs in) {
     floats ? extremum(node, x.shape, x.floats, out.floats) : extremum(node, x.shape, x.ints, out.ints);
   } else if (floats) {
     const bool product = node.op == &ops::prod_op;
-    accumulate(node, x.shape, x.floats, out.floats, product ? 1.0 : 0.0, [product](double a, double b) { return product ? a * b : a + b; });
+    accumulate(node, x.shape, x.floats, out.floats, product ? 1.0 : 0.0,
+               [product](double a, double b) { return product ? a * b : a + b; });
   } else {
     const bool product = node.op == &ops::prod_op;
-    accumulate(node, x.shape, x.ints, out.ints, int64_t{product}, [product](int64_t a, int64_t b) {
-      return product ? multiply_wrapping(a, b) : add_wrapping(a, b);
-    });
+    accumulate(node, x.shape, x.ints, out.ints, int64_t{product},
+               [product](int64_t a, int64_t b) { return product ? multiply_wrapping(a, b) : add_wrapping(a, b); });
     for (int64_t& v : out.ints) v = wrapped(v, node.dtype);
   }
   return out;

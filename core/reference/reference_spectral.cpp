@@ -51,7 +51,10 @@ Dense householder(Dense& a, int64_t columns) {
   for (int64_t k = 0; k < std::min(a.m, a.n); ++k) {
     double below = 0;
     for (int64_t i = k + 1; i < a.m; ++i) below += a(i, k) * a(i, k);
-    const double alpha = a(k, k), norm = std::sqrt(alpha * alpha + below), beta = below == 0 ? alpha : alpha > 0 ? -norm : norm;
+    const double alpha = a(k, k), norm = std::sqrt(alpha * alpha + below),
+                 beta = below == 0  ? alpha
+                        : alpha > 0 ? -norm
+                                    : norm;
     std::vector<double> v(static_cast<size_t>(a.m));
     v[static_cast<size_t>(k)] = 1;
     for (int64_t i = k + 1; i < a.m; ++i) v[static_cast<size_t>(i)] = below == 0 ? 0 : a(i, k) / (alpha - beta);
@@ -229,7 +232,8 @@ HostArray reflect(const Node& node, Inputs in) {
         x[m * n + k] = 0;
         continue;
       }
-      const double norm = std::sqrt(alpha * alpha + below), beta = alpha > 0 ? -norm : norm, tau = (beta - alpha) / beta;
+      const double norm = std::sqrt(alpha * alpha + below), beta = alpha > 0 ? -norm : norm,
+                   tau = (beta - alpha) / beta;
       for (int64_t i = k + 1; i < m; ++i) x[i * n + k] /= alpha - beta;
       for (int64_t j = k + 1; j < n; ++j) {
         double dot = x[k * n + j];
@@ -275,8 +279,10 @@ HostArray rotate(const Node& node, Inputs in) {
     const auto dot = [n](const double* x, const double* y) { return std::inner_product(x, x + n, y, 0.0); };
     int64_t p = ints[3], q = ints[4];
     for (int64_t c = 0; done == 0 && c < ints[2]; ++c) {
-      const double app = dot(left + p * n, w + p * n), aqq = dot(left + q * n, w + q * n), apq = dot(left + p * n, w + q * n);
-      const double scale = symmetric ? 1 : std::sqrt(app) * std::sqrt(aqq), measure = scale == 0 ? 0 : std::abs(apq) / scale;
+      const double app = dot(left + p * n, w + p * n), aqq = dot(left + q * n, w + q * n),
+                   apq = dot(left + p * n, w + q * n);
+      const double scale = symmetric ? 1 : std::sqrt(app) * std::sqrt(aqq),
+                   measure = scale == 0 ? 0 : std::abs(apq) / scale;
       if (!std::isnan(worst) && !(measure <= worst)) worst = measure;
       if (measure > 1e-17) {
         const Rotation turn(app, aqq, apq);

@@ -7,25 +7,29 @@
 #include "core/base/caller.h"
 #include "core/base/error.h"
 #include "core/base/integers.h"
-#include "core/memory/planned_loop.h"
-#include "core/lower/lower.h"
 #include "core/lower/joined_launch.h"
+#include "core/lower/lower.h"
+#include "core/memory/planned_loop.h"
 
 namespace heddle {
 namespace {
 
-// For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a slow integrated GPU does.
+// For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a
+// slow integrated GPU does.
 double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
   double bytes = 0, lanes = 1;
   for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
-  for (int axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
+  for (int axis = 0; axis < 3; ++axis)
+    lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
   return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(kernel.loop_iterations, 1)) / 1e9);
 }
 
 void collect(const std::vector<LoweredKernel>& kernels, std::vector<const LoweredKernel*>& all) {
   for (const LoweredKernel& kernel : kernels) {
-    if (kernel.loop) collect(kernel.loop->body.kernels, all);
-    else if (!kernel.is_transfer()) all.push_back(&kernel);
+    if (kernel.loop)
+      collect(kernel.loop->body.kernels, all);
+    else if (!kernel.is_transfer())
+      all.push_back(&kernel);
   }
 }
 
@@ -45,8 +49,9 @@ KernelTable compile_kernels(DeviceContext& device, const std::vector<LoweredKern
 void CommandBuilder::check(const std::vector<Binding>& bindings, const LoweredKernel& kernel) const {
   for (const Binding& binding : bindings) {
     if (binding.size <= device_.caps().max_binding_bytes) continue;
-    throw LimitError(with_line(fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)", kernel.source.name,
-                                 binding.size, device_.id(), device_.caps().max_binding_bytes)));
+    throw LimitError(with_line(
+        fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)",
+                    kernel.source.name, binding.size, device_.id(), device_.caps().max_binding_bytes)));
   }
 }
 
@@ -69,7 +74,8 @@ void CommandBuilder::add(const LoweredKernel& kernel, const Binding& host, const
   push(std::move(dispatch), kernel);
 }
 
-// The launches over the kernel's joined rows; their tables are appended to bound_.rows, where the dispatches' last bindings say.
+// The launches over the kernel's joined rows; their tables are appended to bound_.rows, where the dispatches' last
+// bindings say.
 void CommandBuilder::add_joined(const LoweredKernel& kernel, const Bind& bind) {
   std::vector<std::vector<Binding>> bound;
   for (const LoweredKernel::JoinedRow& row : kernel.joined) {
@@ -96,7 +102,8 @@ void CommandBuilder::add_loop(const LoweredKernel& kernel, const Binding& host, 
   const PlannedLoop& loop = *kernel.loop;
   for (const PlannedLoop::Fill& fill : loop.fills) {
     Binding row = outer[static_cast<size_t>(fill.to)];
-    copy({outer[static_cast<size_t>(fill.from)].buffer, outer[static_cast<size_t>(fill.from)].offset, fill.bytes}, {row.buffer, row.offset + fill.offset, fill.bytes});
+    copy({outer[static_cast<size_t>(fill.from)].buffer, outer[static_cast<size_t>(fill.from)].offset, fill.bytes},
+         {row.buffer, row.offset + fill.offset, fill.bytes});
   }
   for (int64_t iteration = 0; iteration < loop.length; ++iteration) {
     for (const LoweredKernel& inner : loop.body.kernels) {

@@ -1,7 +1,8 @@
 // From kernels to the commands of a recording: launches with their memory, over joined rows and iterations.
 //
-// Purpose: a planned kernel is one launch, or a few over the joined rows of a table (core/lower/joined_launch.h), or those of all iterations of a loop. Invariants: commands
-// come in the order of the calls; `kernels` has one entry a command. Thread safety: a builder belongs to its thread, with the device locked.
+// Purpose: a planned kernel is one launch, or a few over the joined rows of a table (core/lower/joined_launch.h), or
+// those of all iterations of a loop. Invariants: commands come in the order of the calls; `kernels` has one entry a
+// command. Thread safety: a builder belongs to its thread, with the device locked.
 #pragma once
 
 #include <functional>
@@ -25,7 +26,7 @@ struct Bound {
   std::vector<const LoweredKernel*> kernels;  // of each command; null: a copy
   std::vector<int32_t> rows;                  // of all tables
   StoragePtr table;
-  size_t launches = 0;                        // of kernels, and transfers
+  size_t launches = 0;  // of kernels, and transfers
 };
 
 class CommandBuilder {

@@ -8,18 +8,18 @@
 #include "core/base/hash.h"
 #include "core/base/host_span.h"
 #include "core/base/with_note.h"
+#include "core/inspect/profile.h"
+#include "core/inspect/saved_launch.h"
+#include "core/ir/source_lines.h"
+#include "core/lower/lower.h"
+#include "core/memory/planned_loop.h"
+#include "core/record/capture.h"
 #include "core/run/commands.h"
 #include "core/run/debug.h"
-#include "core/memory/planned_loop.h"
-#include "core/lower/lower.h"
-#include "core/simplify/precomputed.h"
-#include "core/ir/source_lines.h"
-#include "core/run/planner.h"
-#include "core/inspect/profile.h"
-#include "core/run/replay.h"
-#include "core/inspect/saved_launch.h"
-#include "core/record/capture.h"
 #include "core/run/graph_result.h"
+#include "core/run/planner.h"
+#include "core/run/replay.h"
+#include "core/simplify/precomputed.h"
 
 namespace heddle {
 // ---- GraphCache
@@ -98,7 +98,8 @@ std::string GraphCache::lines_note(std::string_view text) const {
 
 class CompiledGraphImpl {
  public:
-  CompiledGraphImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) : device_(device) {
+  CompiledGraphImpl(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies)
+      : device_(device) {
     const Caps& caps = device.caps();
     const LoweringScope lowering(captured);
     const HostSpan span("plan");
@@ -150,7 +151,9 @@ class CompiledGraphImpl {
   const MemoryReport& memory() const { return report_; }
 
  private:
-  CompiledGraphImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) { build(std::move(graph), captured, true); }
+  CompiledGraphImpl(DeviceContext& device, Graph graph, const Capture& captured) : device_(device) {
+    build(std::move(graph), captured, true);
+  }
 
   void build(Graph graph, const Capture& captured, bool fuse) {
     Plan planned = make_plan(std::move(graph), device_.caps(), fuse, active_passes(), graph_budget(device_, captured));
@@ -161,13 +164,15 @@ class CompiledGraphImpl {
     plan_ = std::move(memory);
     lines_ = kernel_lines(scheduled_, lowered_, captured);
     debug_plan(scheduled_, lowered_, plan_);
-    kernels_ = with_note([&] { return compile_kernels(device_, lowered_); }, [this](std::string_view text) { return note(text, true); });
+    kernels_ = with_note([&] { return compile_kernels(device_, lowered_); },
+                         [this](std::string_view text) { return note(text, true); });
   }
 
   GraphResult run_bound(const Capture& captured, const std::vector<StoragePtr>* given) {
     std::vector<StoragePtr> own = given ? *given : device_.allocate_results(plan_.own_bytes);
     std::vector<StoragePtr> arena;
-    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b) arena.push_back(graph_cache(device_).arena(device_, b, plan_.arena.block_bytes[b]));
+    for (size_t b = 0; b < plan_.arena.block_bytes.size(); ++b)
+      arena.push_back(graph_cache(device_).arena(device_, b, plan_.arena.block_bytes[b]));
     if (arena != arena_) {  // what was recorded with another one is never found again, and would keep its memory
       recordings_.clear();
       arena_ = arena;
@@ -195,7 +200,8 @@ class CompiledGraphImpl {
     for (size_t i = 0; i < once_slots_.size(); ++i) {
       const StoragePtr& now = captured.storages[static_cast<size_t>(once_slots_[i])];
       const uint64_t base = captured.bases[static_cast<size_t>(once_slots_[i])];
-      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base) return false;
+      if (once_seen_[i].storage.lock() != now || once_seen_[i].version != now->version || once_seen_[i].base != base)
+        return false;
     }
     return true;
   }
@@ -238,14 +244,16 @@ class CompiledGraphImpl {
   Binding bind(SlotRef slot, const Memory& memory) const {
     if (slot.kind == SlotRef::Kind::input) return memory.captured.binding(static_cast<size_t>(slot.index));
     if (slot.kind == SlotRef::Kind::host) return host_->binding();
-    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end()) return memory.own[at->second]->binding();
+    if (const auto at = plan_.own_storage.find(slot.index); at != plan_.own_storage.end())
+      return memory.own[at->second]->binding();
     const size_t life = plan_.temporaries.at(slot.index);
     const Placement& place = plan_.arena.placements[life];
     const Binding block = memory.arena[static_cast<size_t>(place.block)]->binding();
     return {block.buffer, block.offset + place.offset, plan_.lifetimes[life].bytes};
   }
 
-  std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) const {
+  std::vector<Binding> signature(const Capture& captured, const std::vector<StoragePtr>& own,
+                                 const std::vector<StoragePtr>& arena) const {
     std::vector<Binding> all;
     all.reserve(captured.storages.size() + own.size() + arena.size());
     for (size_t slot = 0; slot < captured.storages.size(); ++slot) all.push_back(captured.binding(slot));
@@ -277,17 +285,20 @@ class CompiledGraphImpl {
     }
     for (const OutputPlan& output : scheduled_.outputs) {
       if (!output.copy_back || output.view.shape.numel() == 0) continue;
-      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory), memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding());
+      builder.copy(bind({SlotRef::Kind::vertex, output.base}, memory),
+                   memory.captured.storages[static_cast<size_t>(output.assign_slot)]->binding());
     }
     return builder.take();
   }
 
   // Of the kernels of a plan and of the bodies of its loops, which have the lines of the loop.
-  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const std::function<std::vector<std::string>(size_t)>& lines) {
+  void add_facts(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels,
+                 const std::function<std::vector<std::string>(size_t)>& lines) {
     const std::vector<KernelFacts> facts = kernel_facts(scheduled, kernels);
     for (size_t k = 0; k < kernels.size(); ++k) {
       if (kernels[k].loop) {
-        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels, [&, here = lines(k)](size_t) { return here; });
+        add_facts(kernels[k].loop->body.scheduled, kernels[k].loop->body.kernels,
+                  [&, here = lines(k)](size_t) { return here; });
         continue;
       }
       KernelFacts& known = kernel_facts_[&kernels[k]] = facts[k];
@@ -333,13 +344,15 @@ class CompiledGraphImpl {
   static std::span<const int32_t> table_of(const Bound& bound, const Dispatch& dispatch, const LoweredKernel& kernel) {
     if (kernel.joined.empty()) return {};
     const Binding& binding = dispatch.bindings.back();
-    return std::span(bound.rows).subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
+    return std::span(bound.rows)
+        .subspan((binding.offset - bound.table->binding().offset) / sizeof(int32_t), binding.size / sizeof(int32_t));
   }
 
   void submit(const Capture& captured, const std::vector<StoragePtr>& own, const std::vector<StoragePtr>& arena) {
     std::vector<Binding> wanted = signature(captured, own, arena);
     const bool profiled = Profiler::active(), timed = profiled || debug_level() >= 1;
-    auto at = std::find_if(recordings_.begin(), recordings_.end(), [&](const Recording& r) { return r.signature == wanted && (r.facts != nullptr) == timed; });
+    auto at = std::find_if(recordings_.begin(), recordings_.end(),
+                           [&](const Recording& r) { return r.signature == wanted && (r.facts != nullptr) == timed; });
     const HostSpan span("submit");
     auto locked = device_.lock();
     if (at == recordings_.end()) {
@@ -378,14 +391,16 @@ class CompiledGraphImpl {
       const IrNode& base = scheduled_.graph.nodes[output.base];
       StoragePtr storage;
       View view = output.view;
-      if (output.assign_slot >= 0) storage = captured.storages[static_cast<size_t>(output.assign_slot)];
+      if (output.assign_slot >= 0)
+        storage = captured.storages[static_cast<size_t>(output.assign_slot)];
       else if (base.leaf >= 0) {
         const auto slot = static_cast<size_t>(scheduled_.graph.leaves[base.leaf].slot);
         storage = captured.storages[slot];
         view.offset += static_cast<int64_t>(captured.bases[slot] / size_of(base.dtype));
-      }
-      else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end()) storage = own[at->second];
-      else storage = assigned_storage(output.base, captured);
+      } else if (const auto at = plan_.own_storage.find(output.base); at != plan_.own_storage.end())
+        storage = own[at->second];
+      else
+        storage = assigned_storage(output.base, captured);
       result.outputs.push_back({std::move(storage), view});
     }
     return result;
@@ -393,7 +408,8 @@ class CompiledGraphImpl {
 
   StoragePtr assigned_storage(int base, const Capture& captured) const {
     for (const OutputPlan& other : scheduled_.outputs) {
-      if (other.base == base && other.assign_slot >= 0) return captured.storages[static_cast<size_t>(other.assign_slot)];
+      if (other.base == base && other.assign_slot >= 0)
+        return captured.storages[static_cast<size_t>(other.assign_slot)];
     }
     throw std::logic_error("[step] an output has no storage");
   }
@@ -405,7 +421,7 @@ class CompiledGraphImpl {
   std::vector<StoragePtr> once_values_;
   ScheduledGraph scheduled_;
   std::vector<LoweredKernel> lowered_;
-  ArenaPlan plan_;
+  MemoryPlan plan_;
   std::vector<std::vector<SourceLine>> lines_;  // by kernel
   MemoryReport report_;
   KernelTable kernels_;
@@ -419,13 +435,16 @@ class CompiledGraphImpl {
 CompiledGraph::CompiledGraph(std::unique_ptr<CompiledGraphImpl> impl) : impl_(std::move(impl)) {}
 CompiledGraph::~CompiledGraph() = default;
 
-std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies) {
-  return std::shared_ptr<CompiledGraph>(new CompiledGraph(std::make_unique<CompiledGraphImpl>(device, captured, fuse, varies)));
+std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, const Capture& captured, bool fuse,
+                                                      const std::vector<uint16_t>& varies) {
+  return std::shared_ptr<CompiledGraph>(
+      new CompiledGraph(std::make_unique<CompiledGraphImpl>(device, captured, fuse, varies)));
 }
 
 GraphResult CompiledGraph::run(DeviceContext&, const Capture& captured, const std::vector<StoragePtr>* own) {
   try {
-    return with_note([&] { return impl_->run(captured, own); }, [this](std::string_view text) { return impl_->note(text, true); });
+    return with_note([&] { return impl_->run(captured, own); },
+                     [this](std::string_view text) { return impl_->note(text, true); });
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.what() + impl_->note_fullest(), error.memory_use());
   }

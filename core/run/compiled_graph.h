@@ -1,8 +1,9 @@
 // CompiledGraph and GraphCache: a compiled piece of graph, found again by structure.
 //
-// Purpose: evaluate() hands the pending graph here. A graph with the same structure (ops, attributes, shapes, dtypes, views,
-// outputs, assigns) as an earlier one reuses its plan, kernels and recordings; only the buffers bound to it change.
-// Invariants: a CompiledGraph is immutable but for its small cache of recordings. Thread safety: used under the device's lock.
+// Purpose: evaluate() hands the pending graph here. A graph with the same structure (ops, attributes, shapes, dtypes,
+// views, outputs, assigns) as an earlier one reuses its plan, kernels and recordings; only the buffers bound to it
+// change. Invariants: a CompiledGraph is immutable but for its small cache of recordings. Thread safety: used under the
+// device's lock.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +16,8 @@
 #include "core/base/caller.h"
 #include "core/contract/device.h"
 #include "core/device/context.h"
-#include "core/memory/memory_report.h"
 #include "core/ir/dynamic_sizes.h"
+#include "core/memory/memory_report.h"
 
 namespace heddle {
 
@@ -28,16 +29,21 @@ struct GraphResult;
 
 class CompiledGraph {
  public:
-  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its own. `varies`: core/ir/dynamic_sizes.h.
-  static std::shared_ptr<CompiledGraph> compile(DeviceContext& device, const Capture& captured, bool fuse, const std::vector<uint16_t>& varies);
+  // Simplifies, schedules, lowers and plans; compiles every kernel. With `fuse` false every vertex is a kernel of its
+  // own. `varies`: core/ir/dynamic_sizes.h.
+  static std::shared_ptr<CompiledGraph> compile(DeviceContext& device, const Capture& captured, bool fuse,
+                                                const std::vector<uint16_t>& varies);
   ~CompiledGraph();
-  // Enqueues the graph on the captured storages and host values. `own`: storages of an earlier run that nobody needs any more, instead of new ones.
-  GraphResult run(DeviceContext& device, const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  // Enqueues the graph on the captured storages and host values. `own`: storages of an earlier run that nobody needs
+  // any more, instead of new ones.
+  GraphResult run(DeviceContext& device, const Capture& captured,
+                  const std::vector<std::shared_ptr<Storage>>* own = nullptr);
   // Gives back the arena that recordings are bound to; the next run records anew.
   void forget_recordings();
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
-  // The user's lines that each kernel computes, by kernel; those of the graph that this graph was compiled for (core/ir/source_lines.h).
+  // The user's lines that each kernel computes, by kernel; those of the graph that this graph was compiled for
+  // (core/ir/source_lines.h).
   const std::vector<std::vector<SourceLine>>& lines() const;
   // What it needs, for what, and what was held when it ran last.
   const MemoryReport& memory() const;
@@ -59,10 +65,12 @@ class GraphCache final : public DeviceCache {
   void clear() override;
   size_t size() const;
   ShapeFamilies& families() { return families_; }
-  // Memory for temporaries, shared by all graphs of the device: its queue is in order, so no two graphs use it at the same time.
+  // Memory for temporaries, shared by all graphs of the device: its queue is in order, so no two graphs use it at the
+  // same time.
   std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
   uint64_t arena_bytes() const override;
-  // The lines of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or "".
+  // The lines of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or
+  // "".
   std::string lines_note(std::string_view text) const override;
   // Page-locked memory for values that steps offload, shared likewise.
   std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);

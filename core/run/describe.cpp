@@ -22,7 +22,8 @@ std::string lines_of(const Graph& graph) {
     text += fmt::format("%{} = {} {} {}", i, node.op->name, node.shape.str(), name_of(node.dtype));
     if (!node.attrs.ints.empty()) text += fmt::format(" [{}]", fmt::join(node.attrs.ints, ", "));
     if (node.op->kind == OpKind::constant) text += fmt::format(" {}", node.attrs.real);
-    for (size_t n = 0; n < node.inputs.size(); ++n) text += fmt::format("{}{}", n == 0 ? " <- " : ", ", graph.nodes[static_cast<size_t>(node.inputs[n])].op->name);
+    for (size_t n = 0; n < node.inputs.size(); ++n)
+      text += fmt::format("{}{}", n == 0 ? " <- " : ", ", graph.nodes[static_cast<size_t>(node.inputs[n])].op->name);
     text += '\n';
   }
   return text;
@@ -31,7 +32,8 @@ std::string lines_of(const Graph& graph) {
 std::string lines_of(const std::vector<LoweredKernel>& kernels) {
   std::string text;
   for (const LoweredKernel& kernel : kernels) {
-    const std::string sizes = kernel.joined.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1]) : fmt::format("{} joined rows", kernel.joined.size());
+    const std::string sizes = kernel.joined.empty() ? fmt::format("{} groups", kernel.groups[0] * kernel.groups[1])
+                                                    : fmt::format("{} joined rows", kernel.joined.size());
     text += fmt::format("kernel = {}, {}\n", kernel.source.name, sizes);
   }
   return text;
@@ -72,7 +74,9 @@ std::string diff(std::span<const Line> a, std::span<const Line> b) {
   std::vector<int> common((a.size() + 1) * width, 0);  // of the rests from (i, j) on
   for (size_t i = a.size(); i-- > 0;) {
     for (size_t j = b.size(); j-- > 0;) {
-      common[i * width + j] = a[i].compared == b[j].compared ? common[(i + 1) * width + j + 1] + 1 : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
+      common[i * width + j] = a[i].compared == b[j].compared
+                                  ? common[(i + 1) * width + j + 1] + 1
+                                  : std::max(common[(i + 1) * width + j], common[i * width + j + 1]);
     }
   }
   for (size_t i = 0, j = 0; i < a.size() || j < b.size();) {
@@ -93,7 +97,9 @@ std::string diff_lines(const std::string& before, const std::string& after) {
   const std::vector<Line> a = split(before), b = split(after);
   size_t head = 0, tail = 0;
   while (head < a.size() && head < b.size() && a[head].compared == b[head].compared) ++head;
-  while (tail < a.size() - head && tail < b.size() - head && a[a.size() - 1 - tail].compared == b[b.size() - 1 - tail].compared) ++tail;
+  while (tail < a.size() - head && tail < b.size() - head &&
+         a[a.size() - 1 - tail].compared == b[b.size() - 1 - tail].compared)
+    ++tail;
   return diff(std::span(a).subspan(head, a.size() - head - tail), std::span(b).subspan(head, b.size() - head - tail));
 }
 

@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-#include "core/memory/planned_loop.h"
-#include "core/run/describe.h"
 #include "core/graph/pending.h"
 #include "core/ir/source_lines.h"
+#include "core/memory/planned_loop.h"
 #include "core/record/capture.h"
+#include "core/run/describe.h"
 #include "core/run/planner.h"
 #include "core/simplify/simplifier.h"
 #include "core/specialise/recompute.h"
@@ -19,8 +19,10 @@ namespace {
 std::string sources(const std::vector<LoweredKernel>& kernels) {
   std::string text;
   for (const LoweredKernel& kernel : kernels) {
-    if (kernel.loop) text += fmt::format("// {} times:\n{}// to here\n", kernel.loop->length, sources(kernel.loop->body.kernels));
-    else text += kernel.source.str() + "\n";
+    if (kernel.loop)
+      text += fmt::format("// {} times:\n{}// to here\n", kernel.loop->length, sources(kernel.loop->body.kernels));
+    else
+      text += kernel.source.str() + "\n";
   }
   return text;
 }
@@ -29,7 +31,9 @@ std::string sources(const std::vector<LoweredKernel>& kernels) {
 std::string with_bodies(const Plan& plan, DumpWhat what) {
   std::string text = what == DumpWhat::groups ? plan.scheduled.str() : plan.memory.str();
   for (const LoweredKernel& kernel : plan.kernels) {
-    if (kernel.loop) text += fmt::format("body of a loop of {} iterations\n{}", kernel.loop->length, with_bodies(kernel.loop->body, what));
+    if (kernel.loop)
+      text +=
+          fmt::format("body of a loop of {} iterations\n{}", kernel.loop->length, with_bodies(kernel.loop->body, what));
   }
   return text;
 }
@@ -40,7 +44,8 @@ std::string dump_device(const DeviceContext& device, std::span<const NodePtr> ro
   if (what == DumpWhat::graph) return imported.str();
   if (what == DumpWhat::passes) return describe_passes(imported, device.caps());
   if (what == DumpWhat::simplified || device.caps().target == Target::none) return recompute(simplify(imported)).str();
-  const Plan plan = make_plan(prepare(imported, device.caps()), device.caps(), true, active_passes(), graph_budget(device, captured));
+  const Plan plan =
+      make_plan(prepare(imported, device.caps()), device.caps(), true, active_passes(), graph_budget(device, captured));
   if (what == DumpWhat::groups || what == DumpWhat::plan) return with_bodies(plan, what);
   return sources(plan.kernels);
 }
@@ -55,9 +60,12 @@ std::vector<NodePtr> roots_to_plan() {
   if (roots.empty()) throw ValueError("[plan] nothing is pending");
   const DeviceContext& device = *roots[0]->device;
   for (const NodePtr& node : roots) {
-    if (node->device != &device) throw ValueError(fmt::format("[plan] work is pending on {} and on {}; plan one device at a time", device.id(), node->device->id()));
+    if (node->device != &device)
+      throw ValueError(fmt::format("[plan] work is pending on {} and on {}; plan one device at a time", device.id(),
+                                   node->device->id()));
   }
-  if (device.caps().target == Target::none) throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
+  if (device.caps().target == Target::none)
+    throw ValueError(fmt::format("[plan] {} takes no kernels, so it has no plan", device.id()));
   return roots;
 }
 

@@ -4,23 +4,24 @@
 
 #include <string>
 
+#include "core/inspect/traffic.h"
 #include "core/memory/memory_report.h"
 #include "core/run/planner.h"
-#include "core/inspect/traffic.h"
 
 namespace heddle {
 
 enum class DumpWhat { graph, simplified, groups, source, plan, passes };
 
-// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, its memory plan, or what each pass did. A device that takes no
-// kernels (reference) only has graphs.
+// The pending graph of each device: as recorded, simplified, as groups, as kernel sources, its memory plan, or what
+// each pass did. A device that takes no kernels (reference) only has graphs.
 std::string dump_pending(DumpWhat what);
 
-// The pending graph all the way to its kernels and their memory, for who draws it (tools/dump_html.h). Errors as plan_pending().
+// The pending graph all the way to its kernels and their memory, for who draws it (tools/dump_html.h). Errors as
+// plan_pending().
 struct FullPlan {
   std::string device;
   Graph recorded;
-  Graph prepared;                    // what is scheduled
+  Graph prepared;  // what is scheduled
   Plan plan;
   std::vector<KernelFacts> kernels;  // with lines; parallel to step.kernels
   MemoryReport report;

@@ -11,23 +11,23 @@
 #include "core/base/host_span.h"
 #include "core/base/of_this_thread.h"
 #include "core/base/print_error.h"
-#include "core/run/debug.h"
-#include "core/ir/ir.h"
-#include "core/graph/number_guard.h"
-#include "core/run/number_check.h"
-#include "core/memory/memory_budget.h"
-#include "core/simplify/passes.h"
-#include "core/graph/pending.h"
-#include "core/inspect/profile.h"
-#include "core/run/evaluation.h"
-#include "core/record/repeats.h"
 #include "core/graph/excess_precision.h"
 #include "core/graph/loop.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference.h"
+#include "core/graph/number_guard.h"
+#include "core/graph/pending.h"
 #include "core/graph/tensor.h"
 #include "core/graph/transform.h"
+#include "core/inspect/profile.h"
+#include "core/ir/ir.h"
+#include "core/memory/memory_budget.h"
+#include "core/op/primitives.h"
 #include "core/record/capture.h"
+#include "core/record/repeats.h"
+#include "core/reference/reference.h"
+#include "core/run/debug.h"
+#include "core/run/evaluation.h"
+#include "core/run/number_check.h"
+#include "core/simplify/passes.h"
 #include "core/tiles/tuning.h"
 
 namespace heddle {
@@ -62,7 +62,8 @@ std::string at_line() {
 void note_break(DeviceContext& device, const Evaluation& evaluation, const char* why) {
   device.lock().counters.region_breaks++;
   if (debug_level() < 1) return;
-  print_error("heddle: evaluation of {} operations on {} ends{}: {}\n", evaluation.captured.order.size(), device.id(), at_line(), why);
+  print_error("heddle: evaluation of {} operations on {} ends{}: {}\n", evaluation.captured.order.size(), device.id(),
+              at_line(), why);
 }
 
 std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& captured) {
@@ -105,7 +106,8 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   return evaluation;
 }
 
-GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound, const std::vector<StoragePtr>* own) {
+GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound,
+                      const std::vector<StoragePtr>* own) {
   auto locked = device.lock();
   return step.run(device, bound, own);
 }
@@ -113,7 +115,8 @@ GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture&
 void run_evaluation(Evaluation& evaluation) {
   Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
-  std::vector<GraphOutput> outputs = evaluation.step ? run_graph(*evaluation.device, *evaluation.step, captured).outputs : run_reference(*evaluation.device, captured);
+  std::vector<GraphOutput> outputs = evaluation.step ? run_graph(*evaluation.device, *evaluation.step, captured).outputs
+                                                     : run_reference(*evaluation.device, captured);
   if (number_guard()) check_numbers(evaluation, outputs);
   if (evaluation.step) {
     for (Node* node : captured.overwritten) {
@@ -121,7 +124,8 @@ void run_evaluation(Evaluation& evaluation) {
       node->storage.reset();
     }
   }
-  for (size_t i = 0; i < outputs.size(); ++i) give_value(*captured.outputs[i], std::move(outputs[i].storage), outputs[i].view);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    give_value(*captured.outputs[i], std::move(outputs[i].storage), outputs[i].view);
 }
 
 bool anything_pending() { return !pending_nodes().empty(); }
@@ -140,7 +144,8 @@ std::vector<std::vector<NodePtr>> take_pending(std::span<const NodePtr> roots) {
   std::vector<std::vector<NodePtr>> lists;
   while (!all.empty()) {
     DeviceContext* device = all.front()->device;
-    const auto rest = std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
+    const auto rest =
+        std::stable_partition(all.begin(), all.end(), [&](const NodePtr& node) { return node->device == device; });
     lists.emplace_back(all.begin(), rest);
     all.erase(all.begin(), rest);
   }
@@ -158,10 +163,11 @@ void put_back(std::span<const std::vector<NodePtr>> lists) {
 
 namespace {
 
-// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work (another held tensor is at fault: too
-// large, or a kernel that no driver takes), nobody who asked for them needs to know: the failure is thrown to who looks at that tensor.
-// Returns what to throw; null: nothing.
-std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<const NodePtr> roots, std::exception_ptr failure) {
+// What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work
+// (another held tensor is at fault: too large, or a kernel that no driver takes), nobody who asked for them needs to
+// know: the failure is thrown to who looks at that tensor. Returns what to throw; null: nothing.
+std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<const NodePtr> roots,
+                                 std::exception_ptr failure) {
   DeviceContext& device = *list.front()->device;
   const bool lost = device.lost();  // then nothing of it will ever be computed: who looks at a value is told
   std::vector<NodePtr> asked;
@@ -195,7 +201,8 @@ void evaluate(std::span<const NodePtr> roots, const char* why) {
       if (why != nullptr) note_break(*evaluation.device, evaluation, why);
     } catch (const NumericError&) {  // the values are at fault, and stay so
       if (!failure) failure = std::current_exception();
-    } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when somebody looks
+    } catch (const UserError&) {  // asking again would only fail again; what is held of this list is computed when
+                                  // somebody looks
       if (!failure) failure = std::current_exception();
     } catch (...) {
       const std::exception_ptr now = after_failure(list, roots, std::current_exception());
@@ -257,7 +264,8 @@ void note_pending(const NodePtr& node) {
   pending.push_back(node);
   if (pending.size() > max_pending) return evaluate(root, "too much was pending");
   ThreadState& thread = state();
-  if (Trace::current() != nullptr || !thread.repeats.note(*node)) return;  // compile() evaluates when the function is done
+  if (Trace::current() != nullptr || !thread.repeats.note(*node))
+    return;  // compile() evaluates when the function is done
   thread.at_repeat = true;
   try {
     const size_t piece = thread.repeats.piece();

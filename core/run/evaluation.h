@@ -1,7 +1,8 @@
 // An evaluation: what one evaluation computes on one device, from capture to values.
 //
-// Purpose: evaluate() runs evaluations; compile() (core/compile/compile.h) looks at one between its capture and its run, and replays it with other
-// storages. Invariants: prepare, then run, with nothing recorded between. Thread safety: as evaluate().
+// Purpose: evaluate() runs evaluations; compile() (core/compile/compile.h) looks at one between its capture and its
+// run, and replays it with other storages. Invariants: prepare, then run, with nothing recorded between. Thread safety:
+// as evaluate().
 #pragma once
 
 #include <memory>
@@ -31,6 +32,7 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
 // Gives the outputs of the capture their values.
 void run_evaluation(Evaluation& evaluation);
 // One run of a graph on storages and host values: enqueues it.
-GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound, const std::vector<StoragePtr>* own = nullptr);
+GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound,
+                      const std::vector<StoragePtr>* own = nullptr);
 
 }  // namespace heddle

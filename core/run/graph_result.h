@@ -15,7 +15,7 @@ struct GraphOutput {
 
 struct GraphResult {
   std::vector<GraphOutput> outputs;  // per output of the capture
-  std::vector<StoragePtr> own;      // what was made (or given) for this run; outputs share it
+  std::vector<StoragePtr> own;       // what was made (or given) for this run; outputs share it
 };
 
 }  // namespace heddle

@@ -10,9 +10,9 @@
 #include "core/base/error.h"
 #include "core/base/integers.h"
 #include "core/memory/planned_loop.h"
+#include "core/op/primitives.h"
 #include "core/run/planner.h"
 #include "core/simplify/simplifier.h"
-#include "core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -30,8 +30,16 @@ class LoopPlanner {
  public:
   // `inputs` of the loop and everything that is added are vertices of `out`.
   LoopPlanner(Graph& out, const IrNode& node, std::vector<int> inputs, const Caps& caps, bool fuse, PassSet passes)
-      : out_(out), source_(*node.loop), shape_(source_.shape), inputs_(std::move(inputs)), caps_(caps), fuse_(fuse), passes_(passes), origin_(node.origin),
-        body_(source_.body), planned_(std::make_shared<PlannedLoop>()) {
+      : out_(out),
+        source_(*node.loop),
+        shape_(source_.shape),
+        inputs_(std::move(inputs)),
+        caps_(caps),
+        fuse_(fuse),
+        passes_(passes),
+        origin_(node.origin),
+        body_(source_.body),
+        planned_(std::make_shared<PlannedLoop>()) {
     planned_->length = shape_.length;
     planned_->reverse = shape_.reverse;
   }
@@ -46,7 +54,8 @@ class LoopPlanner {
     add_slots();
     add_loop(wanted);
     std::vector<int> results;
-    for (const std::vector<int64_t>& ask : wanted) results.push_back(ask[0] == 0 ? last_value(static_cast<int>(ask[1])) : stacked_value(static_cast<int>(ask[1])));
+    for (const std::vector<int64_t>& ask : wanted)
+      results.push_back(ask[0] == 0 ? last_value(static_cast<int>(ask[1])) : stacked_value(static_cast<int>(ask[1])));
     return results;
   }
 
@@ -55,7 +64,9 @@ class LoopPlanner {
   bool is_carry(int vertex) const { return vertex < shape_.carries; }
   const IrNode& argument(int a) const { return source_.body.nodes[static_cast<size_t>(a)]; }
   uint64_t alignment() const { return std::max<uint64_t>(16, caps_.buffer_alignment); }
-  static uint64_t bytes_of(const IrNode& node) { return static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype); }
+  static uint64_t bytes_of(const IrNode& node) {
+    return static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
+  }
   uint64_t row_bytes(const IrNode& node) const { return round_up(std::max<uint64_t>(1, bytes_of(node)), alignment()); }
   int64_t row_elements(const IrNode& node) const { return static_cast<int64_t>(row_bytes(node) / size_of(node.dtype)); }
 
@@ -71,7 +82,9 @@ class LoopPlanner {
   void find_unchanged() {
     for (int c = 0; c < shape_.carries; ++c) unchanged_.push_back(source_.next[static_cast<size_t>(c)] == c);
   }
-  bool from_outside(int a) const { return is_carry(a) ? unchanged_[static_cast<size_t>(a)] : a >= shape_.carries + shape_.slices; }
+  bool from_outside(int a) const {
+    return is_carry(a) ? unchanged_[static_cast<size_t>(a)] : a >= shape_.carries + shape_.slices;
+  }
 
   void fold_constants() {
     body_.host_slots = out_.host_slots;
@@ -79,8 +92,10 @@ class LoopPlanner {
       if (!from_outside(a)) continue;
       const IrNode& given = out_.nodes[static_cast<size_t>(inputs_[static_cast<size_t>(a)])];
       IrNode& leaf = body_.nodes[static_cast<size_t>(a)];
-      if (given.op == &ops::full_op) leaf = {&ops::full_op, given.attrs, {}, leaf.shape, leaf.dtype};
-      else if (given.leaf >= 0 && out_.leaves[given.leaf].host_slot >= 0) body_.leaves[leaf.leaf] = {-1, out_.leaves[given.leaf].host_slot, View::dense(leaf.shape)};
+      if (given.op == &ops::full_op)
+        leaf = {&ops::full_op, given.attrs, {}, leaf.shape, leaf.dtype};
+      else if (given.leaf >= 0 && out_.leaves[given.leaf].host_slot >= 0)
+        body_.leaves[leaf.leaf] = {-1, out_.leaves[given.leaf].host_slot, View::dense(leaf.shape)};
     }
   }
 
@@ -116,14 +131,18 @@ class LoopPlanner {
       if (ask[0] == 0) continue;
       const int vertex = source_.of_order[static_cast<size_t>(ask[1])];
       if (vertex < arguments() && from_outside(vertex)) continue;
-      if (is_carry(vertex)) output_of_carry(vertex).history = vertex;
-      else stacks[vertex] = true;
+      if (is_carry(vertex))
+        output_of_carry(vertex).history = vertex;
+      else
+        stacks[vertex] = true;
     }
     for (const auto& [vertex, wanted_once] : stacks) outputs_.push_back({vertex, {}, wanted_once});
   }
 
   Output& output_of_carry(int c) {
-    return *std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& o) { return std::find(o.carries.begin(), o.carries.end(), c) != o.carries.end(); });
+    return *std::find_if(outputs_.begin(), outputs_.end(), [&](const Output& o) {
+      return std::find(o.carries.begin(), o.carries.end(), c) != o.carries.end();
+    });
   }
 
   void plan_body() {
@@ -134,7 +153,9 @@ class LoopPlanner {
     for (size_t i = 0; i < outputs_.size(); ++i) {
       const Output& output = outputs_[i];
       const int vertex = prepared.outputs[i].node;
-      const auto same = std::find_if(merged.begin(), merged.end(), [&](const Output& o) { return o.vertex == vertex && (o.history < 0 || output.history < 0); });
+      const auto same = std::find_if(merged.begin(), merged.end(), [&](const Output& o) {
+        return o.vertex == vertex && (o.history < 0 || output.history < 0);
+      });
       asked_of_[output.vertex] = same - merged.begin();
       if (same == merged.end()) {
         merged.push_back(output);
@@ -151,7 +172,8 @@ class LoopPlanner {
     for (const Output& output : outputs_) values_.push_back(prepared.nodes[static_cast<size_t>(output.vertex)]);
     planned_->body = make_plan(std::move(prepared), caps_, fuse_, passes_);
     for (const OutputPlan& output : planned_->body.scheduled.outputs) {
-      if (output.copy_back || !output.view.is_dense()) throw std::logic_error("[plan] an output of a loop's body is not where it belongs");
+      if (output.copy_back || !output.view.is_dense())
+        throw std::logic_error("[plan] an output of a loop's body is not where it belongs");
     }
   }
   int output_slot(size_t o) const { return arguments() + static_cast<int>(o); }
@@ -195,7 +217,8 @@ class LoopPlanner {
         slot = {PlannedLoop::Slot::Kind::whole, operand(inputs_[static_cast<size_t>(a)])};
       } else if (is_carry(a)) {
         const Output& next = output_of_carry(a);
-        slot = {PlannedLoop::Slot::Kind::carried, operand(inputs_[static_cast<size_t>(a)]), output_slot(static_cast<size_t>(&next - outputs_.data()))};
+        slot = {PlannedLoop::Slot::Kind::carried, operand(inputs_[static_cast<size_t>(a)]),
+                output_slot(static_cast<size_t>(&next - outputs_.data()))};
       } else {
         slot = {PlannedLoop::Slot::Kind::row, operand(rows_of(a)), -1, 0, row_bytes(argument(a))};
       }
@@ -241,14 +264,16 @@ class LoopPlanner {
       slot = {PlannedLoop::Slot::Kind::row, binding, -1, history && !shape_.reverse ? 1 : 0, row_bytes(value)};
       if (!history) return;
       const uint64_t row = shape_.reverse ? static_cast<uint64_t>(shape_.length) : 0;
-      planned_->fills.push_back({operand(initial_value(output)), binding, row * slot.bytes, round_up(std::max<uint64_t>(1, bytes_of(value)), 4)});
+      planned_->fills.push_back({operand(initial_value(output)), binding, row * slot.bytes,
+                                 round_up(std::max<uint64_t>(1, bytes_of(value)), 4)});
       return;
     }
     const uint64_t bytes = round_up(std::max<uint64_t>(1, bytes_of(value)), align);
     slot = {PlannedLoop::Slot::Kind::in_turn, -1, -1, 0, bytes, workspace};
     if (shape_.length > 1) workspace += 2 * bytes;
     const bool last = std::any_of(wanted.begin(), wanted.end(), [&](const std::vector<int64_t>& ask) {
-      return ask[0] == 0 && std::find(output.carries.begin(), output.carries.end(), static_cast<int>(ask[1])) != output.carries.end();
+      return ask[0] == 0 &&
+             std::find(output.carries.begin(), output.carries.end(), static_cast<int>(ask[1])) != output.carries.end();
     });
     if (!last && shape_.length == 1) workspace += bytes;
     if (last) std::tie(output.result, slot.binding) = add_result(value.shape, value.dtype);
@@ -288,7 +313,8 @@ class LoopPlanner {
       return add(ops::expand_op, {}, {given}, stacked_shape(shape), argument(vertex).dtype);
     }
     const bool before = is_carry(vertex);
-    const size_t o = before ? static_cast<size_t>(&output_of_carry(vertex) - outputs_.data()) : static_cast<size_t>(asked_of_.at(vertex));
+    const size_t o = before ? static_cast<size_t>(&output_of_carry(vertex) - outputs_.data())
+                            : static_cast<size_t>(asked_of_.at(vertex));
     const Output& output = outputs_[o];
     const bool second = output.history >= 0 && before == shape_.reverse;
     return rows(output.result, second ? 1 : 0, shape_.length, values_[o], stacked_shape(values_[o].shape));
@@ -306,7 +332,7 @@ class LoopPlanner {
   std::shared_ptr<PlannedLoop> planned_;
   std::vector<bool> unchanged_, live_;
   std::vector<Output> outputs_;
-  std::vector<IrNode> values_;           // by output: shape and dtype
+  std::vector<IrNode> values_;              // by output: shape and dtype
   std::map<int, std::ptrdiff_t> asked_of_;  // vertex of the body as imported -> output
   std::vector<int> operands_;
   int loop_ = -1;
@@ -337,7 +363,8 @@ Graph plan_loops(Graph graph, const Caps& caps, bool fuse, PassSet passes) {
     const std::vector<int> made = LoopPlanner(out, node, node.inputs, caps, fuse, passes).run(wanted);
     for (size_t r = 0; r < results.size(); ++r) to[static_cast<size_t>(results[r])] = made[r];
   }
-  for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  for (const IrOutput& output : graph.outputs)
+    out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;
 }
 

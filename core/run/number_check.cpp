@@ -11,12 +11,12 @@
 
 #include "core/base/error.h"
 #include "core/base/unravel.h"
+#include "core/functions/functions.h"
 #include "core/graph/number_guard.h"
 #include "core/graph/pending.h"
-#include "core/run/evaluation.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
 #include "core/graph/read_value.h"
+#include "core/op/primitives.h"
+#include "core/run/evaluation.h"
 
 namespace heddle {
 namespace {
@@ -24,7 +24,7 @@ namespace {
 // What is to be known of a value.
 struct Numbers {
   uint64_t nan = 0, inf = 0, count = 0;
-  size_t first = 0;  // element that is neither
+  size_t first = 0;                                                   // element that is neither
   double low = std::numeric_limits<double>::infinity(), high = -low;  // of the finite ones
 
   bool finite() const { return nan + inf == 0; }
@@ -68,16 +68,20 @@ class Search {
     const Numbers& n = numbers_.at(culprit);
     const std::string place = culprit->where.str();
     const bool came_in = culprit->has_value();
-    std::string text = came_in ? fmt::format("a tensor {} {} that nothing of this step computes has", culprit->shape.str(), name_of(culprit->dtype))
-                               : fmt::format("'{}' {} {} made", culprit->op->name, culprit->shape.str(), name_of(culprit->dtype));
-    text += fmt::format(" {} of {} elements, the first at [{}]", how_many(n), n.count, fmt::join(unravel(culprit->shape, static_cast<int64_t>(n.first)), ", "));
+    std::string text =
+        came_in ? fmt::format("a tensor {} {} that nothing of this step computes has", culprit->shape.str(),
+                              name_of(culprit->dtype))
+                : fmt::format("'{}' {} {} made", culprit->op->name, culprit->shape.str(), name_of(culprit->dtype));
+    text += fmt::format(" {} of {} elements, the first at [{}]", how_many(n), n.count,
+                        fmt::join(unravel(culprit->shape, static_cast<int64_t>(n.first)), ", "));
     if (!culprit->inputs.empty()) {
       std::vector<std::string> inputs;
       for (const NodePtr& input : culprit->inputs) inputs.push_back(shown(*input, numbers_.at(input.get())));
       text += fmt::format("; its inputs: {}", fmt::join(inputs, ", "));
     }
     if (!place.empty()) text += fmt::format(" ({})", place);
-    throw NumericError("[check_numbers] " + text, {std::string(came_in ? "leaf" : culprit->op->name), culprit->shape.str(), n.nan, n.inf, n.count, n.first, place});
+    throw NumericError("[check_numbers] " + text, {std::string(came_in ? "leaf" : culprit->op->name),
+                                                   culprit->shape.str(), n.nan, n.inf, n.count, n.first, place});
   }
 
   // Null: nobody is to blame.
@@ -90,9 +94,11 @@ class Search {
   [[noreturn]] void report_unknown() const {
     const Node& node = *bad_.front();
     const std::string place = node.where.str();
-    throw NumericError(fmt::format("[check_numbers] '{}' {} {} has a NaN or an infinity that appears only where operations are fused: one by one they stay finite{}",
-                                   node.op->name, node.shape.str(), name_of(node.dtype), place.empty() ? "" : " (" + place + ")"),
-                       {std::string(node.op->name), node.shape.str(), 0, 0, static_cast<uint64_t>(node.shape.numel()), 0, place});
+    throw NumericError(
+        fmt::format("[check_numbers] '{}' {} {} has a NaN or an infinity that appears only where operations are fused: "
+                    "one by one they stay finite{}",
+                    node.op->name, node.shape.str(), name_of(node.dtype), place.empty() ? "" : " (" + place + ")"),
+        {std::string(node.op->name), node.shape.str(), 0, 0, static_cast<uint64_t>(node.shape.numel()), 0, place});
   }
 
   bool reproduced() const {
@@ -159,7 +165,8 @@ class Search {
     return nan + inf == 0 || (n.nan > 0 && nan == 0);
   }
 
-  // Of those from which a bad result has its numbers, through values that all have some, the first; a tensor that came in counts when no operation does.
+  // Of those from which a bad result has its numbers, through values that all have some, the first; a tensor that came
+  // in counts when no operation does.
   const Node* blame(const std::vector<const Node*>& order) const {
     std::unordered_map<const Node*, bool> reached;
     for (const Node* node : bad_) reached[node] = true;

@@ -1,6 +1,8 @@
-// The work of the guard against NaN and infinity (core/graph/number_guard.h): looks at an evaluation's results, and finds who made the first bad one.
+// The work of the guard against NaN and infinity (core/graph/number_guard.h): looks at an evaluation's results, and
+// finds who made the first bad one.
 //
-// Invariants: the evaluation's nodes get no value; nothing of the caller's pending work is evaluated. Thread safety: as evaluate().
+// Invariants: the evaluation's nodes get no value; nothing of the caller's pending work is evaluated. Thread safety: as
+// evaluate().
 #pragma once
 
 #include <span>

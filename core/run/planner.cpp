@@ -52,7 +52,7 @@ Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, cons
   options.horizontal = passes.has(Pass::horizontal);
   plan.kernels = lower(plan.scheduled, caps, options);
   const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;
-  plan.memory = plan_arena(plan.scheduled, plan.kernels, caps);
+  plan.memory = plan_memory(plan.scheduled, plan.kernels, caps);
   plan.memory.host_bytes = host_bytes;
   if (fuse) fit_budget(plan, budget, caps);
   return plan;

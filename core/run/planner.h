@@ -1,8 +1,8 @@
 // The planner: a captured graph all the way to kernels and the places of values.
 //
-// Purpose: calls simplify/, specialise/, schedule/, lower/ and memory/ in order, each stage as far as the pass set says.
-// Invariants: prepare() verifies the graph after each stage of passes. The same graph, capabilities and passes give the same plan.
-// Thread safety: pure functions.
+// Purpose: calls simplify/, specialise/, schedule/, lower/ and memory/ in order, each stage as far as the pass set
+// says. Invariants: prepare() verifies the graph after each stage of passes. The same graph, capabilities and passes
+// give the same plan. Thread safety: pure functions.
 #pragma once
 
 #include "core/contract/device.h"
@@ -12,10 +12,11 @@
 
 namespace heddle {
 
-// The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was recorded, but for what the device
-// must have otherwise.
+// The captured graph as `caps` computes it best, verified after each stage of passes; with `fuse` false as it was
+// recorded, but for what the device must have otherwise.
 Graph prepare(const Graph& imported, const Caps& caps, bool fuse = true, PassSet passes = active_passes());
 // Throws BudgetError when it cannot be made to fit.
-Plan make_plan(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(), const Budget& budget = {});
+Plan make_plan(Graph prepared, const Caps& caps, bool fuse = true, PassSet passes = active_passes(),
+               const Budget& budget = {});
 
 }  // namespace heddle

@@ -10,7 +10,8 @@ Replay*& current() {
 
 }  // namespace
 
-HostBlock::HostBlock(DeviceContext& device, uint64_t bytes) : device_(device), bytes_(bytes), buffer_(device.lock().device.alloc_host(bytes)) {}
+HostBlock::HostBlock(DeviceContext& device, uint64_t bytes)
+    : device_(device), bytes_(bytes), buffer_(device.lock().device.alloc_host(bytes)) {}
 HostBlock::~HostBlock() { device_.lock().device.free(buffer_); }
 
 KeptRecording::~KeptRecording() { device_.lock().device.release(id_); }

@@ -1,8 +1,9 @@
 // Replay: submits again what an evaluation submitted, without recording the graph anew.
 //
-// Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a graph costs when its plan and memory are known.
-// Invariants: the memory of the submissions is kept, so every run reads and writes the same addresses; a graph that updates values in place goes on
-// updating them. Thread safety: capture() belongs to the calling thread; run() locks the device.
+// Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a graph costs when its plan and
+// memory are known. Invariants: the memory of the submissions is kept, so every run reads and writes the same
+// addresses; a graph that updates values in place goes on updating them. Thread safety: capture() belongs to the
+// calling thread; run() locks the device.
 #pragma once
 
 #include <functional>
@@ -33,7 +34,8 @@ class HostBlock {
 // A recording of a device with the memory it is bound to; released with its last owner.
 class KeptRecording {
  public:
-  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena, std::shared_ptr<HostBlock> host = nullptr)
+  KeptRecording(DeviceContext& device, RecordingId id, size_t kernels, std::vector<StoragePtr> arena,
+                std::shared_ptr<HostBlock> host = nullptr)
       : device_(device), id_(id), kernels_(kernels), arena_(std::move(arena)), host_(std::move(host)) {}
   ~KeptRecording();
   KeptRecording(const KeptRecording&) = delete;

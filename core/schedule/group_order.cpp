@@ -5,7 +5,8 @@
 namespace heddle {
 namespace {
 
-// Of each group, the length of the longest way to it; shorter than right for groups on a cycle, which order_groups() reports.
+// Of each group, the length of the longest way to it; shorter than right for groups on a cycle, which order_groups()
+// reports.
 std::vector<int> depths(const std::vector<std::set<int>>& before) {
   const size_t count = before.size();
   std::vector<std::vector<int>> after(count);
@@ -29,8 +30,8 @@ std::vector<int> depths(const std::vector<std::set<int>>& before) {
 
 }  // namespace
 
-// Depth first from the groups that nobody waits for, as recorded; what a group needs is computed right before it, the longest way first: the
-// gradient that came through all layers before the activation that is computed again for it.
+// Depth first from the groups that nobody waits for, as recorded; what a group needs is computed right before it, the
+// longest way first: the gradient that came through all layers before the activation that is computed again for it.
 std::vector<int> order_by_need(const std::vector<std::set<int>>& before, const std::vector<int>& recorded_last) {
   const int count = static_cast<int>(before.size());
   const std::vector<int> depth = depths(before);
@@ -39,7 +40,8 @@ std::vector<int> order_by_need(const std::vector<std::set<int>>& before, const s
   std::vector<bool> is_needed(count, false);
   for (int g = 0; g < count; ++g) {
     needs[g].assign(before[g].begin(), before[g].end());
-    std::sort(needs[g].begin(), needs[g].end(), [&](int a, int b) { return std::pair(-depth[a], recorded(a)) < std::pair(-depth[b], recorded(b)); });
+    std::sort(needs[g].begin(), needs[g].end(),
+              [&](int a, int b) { return std::pair(-depth[a], recorded(a)) < std::pair(-depth[b], recorded(b)); });
     for (int needed : needs[g]) is_needed[needed] = true;
   }
   std::vector<int> stack, order;

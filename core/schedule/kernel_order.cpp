@@ -7,7 +7,8 @@
 
 namespace heddle {
 
-KernelDependencies::KernelDependencies(const std::vector<LoweredKernel>& kernels) : after(kernels.size()), waiting(kernels.size(), 0) {
+KernelDependencies::KernelDependencies(const std::vector<LoweredKernel>& kernels)
+    : after(kernels.size()), waiting(kernels.size(), 0) {
   struct Slot {
     std::vector<size_t> readers, writers;
   };
@@ -33,7 +34,8 @@ KernelDependencies::KernelDependencies(const std::vector<LoweredKernel>& kernels
   }
 }
 
-TemporaryBytes::TemporaryBytes(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels) : touched_(kernels.size()) {
+TemporaryBytes::TemporaryBytes(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels)
+    : touched_(kernels.size()) {
   std::set<int> outlives, copied;
   for (const OutputPlan& output : scheduled.outputs) (output.copy_back ? copied : outlives).insert(output.base);
   std::map<int, size_t> number;
@@ -61,7 +63,8 @@ TemporaryBytes::TemporaryBytes(const ScheduledGraph& scheduled, const std::vecto
   }
 }
 
-Liveness::Liveness(const TemporaryBytes& temporaries) : temporaries_(temporaries), written_(temporaries.count(), false), left_(temporaries.count()) {
+Liveness::Liveness(const TemporaryBytes& temporaries)
+    : temporaries_(temporaries), written_(temporaries.count(), false), left_(temporaries.count()) {
   for (size_t t = 0; t < left_.size(); ++t) left_[t] = temporaries.readers(t);
 }
 
@@ -113,7 +116,7 @@ class GreedyOrder {
 
  private:
   size_t next() const {
-    std::map<size_t, int64_t> change;  // by ready kernel
+    std::map<size_t, int64_t> change;               // by ready kernel
     std::map<size_t, std::vector<size_t>> readers;  // those of a temporary that are ready
     for (size_t k : ready_) {
       change[k] = change_after(k);
@@ -138,8 +141,8 @@ class GreedyOrder {
     return best;
   }
 
-  // What is alive after k, and after the kernels that only wait for it, against now: a long sum is two kernels, of which the first takes and the
-  // second gives.
+  // What is alive after k, and after the kernels that only wait for it, against now: a long sum is two kernels, of
+  // which the first takes and the second gives.
   int64_t change_after(size_t k) const {
     constexpr int depth = 3;
     int64_t change = 0, least = 0;

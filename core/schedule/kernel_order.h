@@ -1,9 +1,10 @@
 // The order of kernels: what may come before what, and the order that needs little memory.
 //
-// Purpose: groups come in the order of the recorded graph, which computes all gradients of activations before the first weight gradient, and so
-// keeps every activation to the end. Here a kernel that frees more than it takes runs as soon as it can.
-// Invariants: an order respects every dependency through memory (a read after its write, a write after the reads of the old value); the
-// chosen order never needs more memory for temporaries than the given one. Thread safety: pure functions.
+// Purpose: groups come in the order of the recorded graph, which computes all gradients of activations before the first
+// weight gradient, and so keeps every activation to the end. Here a kernel that frees more than it takes runs as soon
+// as it can. Invariants: an order respects every dependency through memory (a read after its write, a write after the
+// reads of the old value); the chosen order never needs more memory for temporaries than the given one. Thread safety:
+// pure functions.
 #pragma once
 
 #include "core/ir/groups.h"
@@ -27,7 +28,9 @@ class TemporaryBytes {
   };
   const Touched& of(size_t kernel) const { return touched_[kernel]; }
   int64_t bytes(size_t temporary) const { return bytes_[temporary]; }
-  int readers(size_t temporary) const { return readers_[temporary]; }  // kernels, and one more when it is copied at the end
+  int readers(size_t temporary) const {
+    return readers_[temporary];
+  }  // kernels, and one more when it is copied at the end
   size_t count() const { return bytes_.size(); }
   // Most bytes alive at once when kernels run in that order.
   int64_t peak(const std::vector<size_t>& order) const;

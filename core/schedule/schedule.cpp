@@ -1,5 +1,4 @@
 #include "core/schedule/schedule.h"
-#include "core/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 
@@ -8,14 +7,15 @@
 #include <set>
 #include <stdexcept>
 
+#include "core/functions/user/user_definition.h"
+#include "core/graph/loop.h"
 #include "core/ir/bodies.h"
+#include "core/ir/dynamic_sizes.h"
 #include "core/ir/group_access.h"
+#include "core/op/primitives.h"
 #include "core/schedule/group_order.h"
 #include "core/specialise/materialize.h"
 #include "core/specialise/recompute_cheap.h"
-#include "core/graph/loop.h"
-#include "core/op/primitives.h"
-#include "core/functions/user/user_definition.h"
 
 namespace heddle {
 
@@ -43,7 +43,10 @@ class Scheduler {
       if (is_anchored(id)) place(id);
     }
     if (limits_.fuse && limits_.cheap) {
-      recompute_cheap_values({graph(), free_, is_output_, writers_, [&](const Group& group) { return fits_kernel(graph(), free_, group, limits_.max_bindings); }, groups_, group_of_, users_});
+      recompute_cheap_values(
+          {graph(), free_, is_output_, writers_,
+           [&](const Group& group) { return fits_kernel(graph(), free_, group, limits_.max_bindings); }, groups_,
+           group_of_, users_});
       drop_empty_groups();
     }
     if (limits_.fuse && limits_.siblings) merge_siblings();
@@ -107,7 +110,8 @@ class Scheduler {
     }
   }
 
-  // In-place writes that cannot be ordered after all reads of the old value (a swap, say) are computed apart and copied at the end.
+  // In-place writes that cannot be ordered after all reads of the old value (a swap, say) are computed apart and copied
+  // at the end.
   void demote_cyclic_assigns() {
     rebuild_write_order();
     std::vector<int> waiting(graph().nodes.size(), 0);
@@ -144,12 +148,13 @@ class Scheduler {
     if (limits_.fuse && try_users(id)) return;
     Group group;
     const IrNode& node = at(id);
-    group.kind = node.op == &join_op                  ? GroupKind::join
+    group.kind = node.op == &join_op                    ? GroupKind::join
                  : node.op->kind == OpKind::contraction ? GroupKind::matmul
-                 : node.op->kind == OpKind::reduce    ? GroupKind::reduce
-                 : node.op->kind == OpKind::body      ? GroupKind::body
-                                                      : GroupKind::elementwise;
-    group.domain = group.kind == GroupKind::elementwise || group.kind == GroupKind::reduce ? squeezed(node.shape) : node.shape;
+                 : node.op->kind == OpKind::reduce      ? GroupKind::reduce
+                 : node.op->kind == OpKind::body        ? GroupKind::body
+                                                        : GroupKind::elementwise;
+    group.domain =
+        group.kind == GroupKind::elementwise || group.kind == GroupKind::reduce ? squeezed(node.shape) : node.shape;
     Level level = Level::element;
     if (group.kind == GroupKind::reduce) {
       level = Level::row;
@@ -180,11 +185,13 @@ class Scheduler {
   bool try_users(int id) {
     std::vector<int> candidates;
     for (int user : users_[id]) {
-      if (std::find(candidates.begin(), candidates.end(), group_of_[user]) == candidates.end()) candidates.push_back(group_of_[user]);
+      if (std::find(candidates.begin(), candidates.end(), group_of_[user]) == candidates.end())
+        candidates.push_back(group_of_[user]);
     }
     const bool only = candidates.size() == 1 && !is_output_.contains(id);
     // A value that belongs to the rows of some group goes there first, so that its reduction can follow.
-    std::stable_partition(candidates.begin(), candidates.end(), [&](int g) { return row_split(id, groups_[g]).has_value(); });
+    std::stable_partition(candidates.begin(), candidates.end(),
+                          [&](int g) { return row_split(id, groups_[g]).has_value(); });
     return std::any_of(candidates.begin(), candidates.end(), [&](int g) { return try_join(id, g, only); });
   }
 
@@ -209,11 +216,20 @@ class Scheduler {
     Group joined = groups_[g];
     bool ok = false;
     switch (at(id).op->kind) {
-      case OpKind::elementwise: ok = join_elementwise(joined, id, uses, only); break;
-      case OpKind::reduce: ok = join_reduce(joined, id, uses, only); break;
-      case OpKind::contraction: ok = join_before(joined, GroupKind::matmul, id, uses, only); break;
-      case OpKind::body: ok = body_row(*at(id).op).epilogue && join_before(joined, GroupKind::body, id, uses, only); break;
-      default: break;
+      case OpKind::elementwise:
+        ok = join_elementwise(joined, id, uses, only);
+        break;
+      case OpKind::reduce:
+        ok = join_reduce(joined, id, uses, only);
+        break;
+      case OpKind::contraction:
+        ok = join_before(joined, GroupKind::matmul, id, uses, only);
+        break;
+      case OpKind::body:
+        ok = body_row(*at(id).op).epilogue && join_before(joined, GroupKind::body, id, uses, only);
+        break;
+      default:
+        break;
     }
     return ok && accept(std::move(joined), id, g);
   }
@@ -223,7 +239,8 @@ class Scheduler {
     const bool elementwise = at(id).op->kind == OpKind::elementwise && group.kind == GroupKind::elementwise;
     if (elementwise) return true;
     const auto loops = [&](int vertex) { return loops_of(*at(vertex).op) > 0; };
-    return !loops(id) && std::none_of(group.members.begin(), group.members.end(), [&](const Member& m) { return loops(m.node); }) &&
+    return !loops(id) &&
+           std::none_of(group.members.begin(), group.members.end(), [&](const Member& m) { return loops(m.node); }) &&
            std::none_of(group.inlined.begin(), group.inlined.end(), loops);
   }
 
@@ -234,10 +251,13 @@ class Scheduler {
   }
 
   static void insert(Group& group, int id, Level level, bool stored) {
-    const auto place = std::lower_bound(group.members.begin(), group.members.end(), id, [](const Member& m, int key) { return m.node < key; });
+    const auto place = std::lower_bound(group.members.begin(), group.members.end(), id,
+                                        [](const Member& m, int key) { return m.node < key; });
     group.members.insert(place, {id, level, stored});
   }
-  static void inline_into(Group& group, int id) { group.inlined.insert(std::lower_bound(group.inlined.begin(), group.inlined.end(), id), id); }
+  static void inline_into(Group& group, int id) {
+    group.inlined.insert(std::lower_bound(group.inlined.begin(), group.inlined.end(), id), id);
+  }
 
   // The level at which every use reads `id` at the group's own index, if there is one.
   std::optional<Level> own_level(int id, const Group& group, const std::vector<Use>& uses) const {
@@ -251,7 +271,8 @@ class Scheduler {
         if (shape == squeezed(group.domain) && is_dense_over(*access, group.domain, 0)) here = Level::element;
       } else if (shape == group.domain && is_dense_over(*access, group.domain, 0)) {
         here = Level::row;  // read once a row, or the same by every element of a row
-      } else if (use.level == Level::full && shape == full_shape(group) && is_dense_over(*access, full_shape(group), 0)) {
+      } else if (use.level == Level::full && shape == full_shape(group) &&
+                 is_dense_over(*access, full_shape(group), 0)) {
         here = Level::full;
       }
       if (!here || (level && *level != *here)) return std::nullopt;
@@ -265,7 +286,8 @@ class Scheduler {
       insert(group, id, *level, !only);
       return true;
     }
-    // A hand-written body reads its operand from memory or through a prologue: it cannot take what is computed for others.
+    // A hand-written body reads its operand from memory or through a prologue: it cannot take what is computed for
+    // others.
     const auto operand = [](const Use& use) { return use.operand; };
     if (std::any_of(uses.begin(), uses.end(), operand)) {
       if (!only || !is_prologue(graph(), free_, group, id, uses)) return false;
@@ -285,11 +307,12 @@ class Scheduler {
     return true;
   }
 
-  // How often a kernel may hold the same vertex at different indices. Each reader that is itself there twice doubles it: eight shifted sums in a
-  // row (a scan by doubling) are 256 copies of the first, and compiled for minutes.
+  // How often a kernel may hold the same vertex at different indices. Each reader that is itself there twice doubles
+  // it: eight shifted sums in a row (a scan by doubling) are 256 copies of the first, and compiled for minutes.
   static constexpr size_t most_repeats = 32;
 
-  // Total work of computing `id` inside the group, against computing it once: cheap ops may be repeated, dear ones may not.
+  // Total work of computing `id` inside the group, against computing it once: cheap ops may be repeated, dear ones may
+  // not.
   bool cheap_to_inline(int id, const Group& group, const std::vector<Use>& uses) const {
     double elements = 0;
     for (const Use& use : uses) {
@@ -299,7 +322,8 @@ class Scheduler {
     return elements <= 1.01 * own || (at(id).op->cost <= 2 && uses.size() <= most_repeats);
   }
 
-  // If `id` is one value per row of an elementwise group's domain and comes from a reduction over the rest of that domain: the rest.
+  // If `id` is one value per row of an elementwise group's domain and comes from a reduction over the rest of that
+  // domain: the rest.
   std::optional<Shape> row_split(int id, const Group& group) const {
     if (group.kind != GroupKind::elementwise || at(id).op->kind != OpKind::elementwise) return std::nullopt;
     const Shape rows = squeezed(at(id).shape);
@@ -309,7 +333,8 @@ class Scheduler {
     return comes_from_reduction(graph(), id, rows, inner, 8) ? std::optional(inner) : std::nullopt;
   }
 
-  // An elementwise group becomes a reduce group over rows x inner: what it computed is now computed for every element of a row.
+  // An elementwise group becomes a reduce group over rows x inner: what it computed is now computed for every element
+  // of a row.
   static void to_rows(Group& group, const Shape& rows, const Shape& inner) {
     group.kind = GroupKind::reduce;
     group.domain = rows;
@@ -349,8 +374,8 @@ class Scheduler {
     return true;
   }
 
-  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once. Only where all that is then
-  // stored outlives the graph: everything else would have to wait for the later of the two.
+  // ---- siblings: updates over the same elements that read the same memory become one kernel, which reads it once.
+  // Only where all that is then stored outlives the graph: everything else would have to wait for the later of the two.
   void merge_siblings() {
     for (const auto& [slot, readers] : readers_) {
       int first = -1;
@@ -358,15 +383,19 @@ class Scheduler {
       for (int reader : readers) {
         const int g = group_of_[reader];
         if (g == first || !tried.insert(g).second || !gives_output(groups_[g])) continue;
-        if (first < 0) first = g;
-        else merge(first, g);
+        if (first < 0)
+          first = g;
+        else
+          merge(first, g);
       }
     }
     drop_empty_groups();
   }
 
   bool gives_output(const Group& group) const {
-    return group.kind == GroupKind::elementwise && std::any_of(group.members.begin(), group.members.end(), [&](const Member& m) { return is_output_.contains(m.node); });
+    return group.kind == GroupKind::elementwise &&
+           std::any_of(group.members.begin(), group.members.end(),
+                       [&](const Member& m) { return is_output_.contains(m.node); });
   }
 
   // A storage may hold many tensors: do the groups read one of them, whole?
@@ -379,7 +408,8 @@ class Scheduler {
     return std::any_of(uses.begin(), uses.end(), [&](const Use& use) { return leaves.contains(use.node); });
   }
 
-  // What one of two merged groups stored for the other alone is not stored any more. False when something is that does not outlive the graph.
+  // What one of two merged groups stored for the other alone is not stored any more. False when something is that does
+  // not outlive the graph.
   bool keep_outputs_only(Group& group) const {
     for (Member& member : group.members) {
       if (!member.stored || is_output_.contains(member.node)) continue;
@@ -397,7 +427,8 @@ class Scheduler {
     for (int id : groups_[other].inlined) {
       if (!std::binary_search(joined.inlined.begin(), joined.inlined.end(), id)) inline_into(joined, id);
     }
-    if (!keep_outputs_only(joined) || !fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined)) return;
+    if (!keep_outputs_only(joined) || !fits_kernel(graph(), free_, joined, limits_.max_bindings) || has_hazard(joined))
+      return;
     std::vector<int> own;  // what is computed in several groups may belong to a third one
     for (int id : groups_[other].inlined) {
       if (group_of_[id] == other) own.push_back(id);
@@ -455,13 +486,15 @@ class Scheduler {
     if (updates_in_place(group, slot)) return false;
     const Shape shape = writer.level == Level::full ? full_shape(group) : group.domain;
     // What belongs to a row is stored before the row's elements are computed, and those may ask for the old value then.
-    const bool elements_follow = writer.level == Level::row && std::any_of(group.members.begin(), group.members.end(),
-                                                                           [](const Member& m) { return m.level == Level::full && m.stored; });
+    const bool elements_follow =
+        writer.level == Level::row && std::any_of(group.members.begin(), group.members.end(),
+                                                  [](const Member& m) { return m.level == Level::full && m.stored; });
     for (const Use& use : external_uses(graph(), group, free_)) {
       const IrNode& node = at(use.node);
       if (node.leaf < 0 || graph().leaves[node.leaf].slot != slot) continue;
       const std::optional<Index> access = linear_access(graph(), use);
-      const bool same = !elements_follow && !use.operand && use.level == writer.level && graph().leaves[node.leaf].view.is_dense() && access &&
+      const bool same = !elements_follow && !use.operand && use.level == writer.level &&
+                        graph().leaves[node.leaf].view.is_dense() && access &&
                         at(use.node).dtype == at(writer.node).dtype && at(writer.node).shape.numel() == shape.numel() &&
                         is_dense_over(*access, shape, 0);
       if (!same) return true;

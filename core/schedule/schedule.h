@@ -1,10 +1,10 @@
 // The scheduler: which vertices become one kernel, and in which order kernels run.
 //
-// Purpose: groups elementwise chains, reductions with what comes before and after them over the same rows, and matmuls with their prologue
-// and epilogue; everything else of a group is computed where it is needed and never stored.
-// Invariants: every stored vertex belongs to exactly one group; groups are in an order in which every read has a writer and every in-place
-// write comes after the last read of the old value; a group has one output domain, and at most one matmul or body.
-// Thread safety: pure function of its input.
+// Purpose: groups elementwise chains, reductions with what comes before and after them over the same rows, and matmuls
+// with their prologue and epilogue; everything else of a group is computed where it is needed and never stored.
+// Invariants: every stored vertex belongs to exactly one group; groups are in an order in which every read has a writer
+// and every in-place write comes after the last read of the old value; a group has one output domain, and at most one
+// matmul or body. Thread safety: pure function of its input.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,11 @@ namespace heddle {
 
 struct ScheduleLimits {
   uint32_t max_bindings = 8;
-  bool fuse = true;  // false: one kernel a vertex (eager mode and tests)
+  bool fuse = true;      // false: one kernel a vertex (eager mode and tests)
   bool siblings = true;  // updates that read the same memory are one kernel
   bool cheap = true;     // core/specialise/recompute_cheap.h
-  bool counted_loops = false;  // a driver ends long loops: loops of a user's text stay out of loops over rows and products
+  bool counted_loops =
+      false;  // a driver ends long loops: loops of a user's text stay out of loops over rows and products
 };
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits);

@@ -1,11 +1,13 @@
-// Inference: scales and shifts of channels behind a convolution, or of columns behind a product, become part of its weights and a bias:
+// Inference: scales and shifts of channels behind a convolution, or of columns behind a product, become part of its
+// weights and a bias:
 //   (conv(x, w) - mean) * rsqrt(var + eps) * gamma + beta  ->  conv(x, w s) + t.
-// The new weights and bias are marked to be computed once (core/simplify/precomputed.h): a graph that repeats does not fold again.
+// The new weights and bias are marked to be computed once (core/simplify/precomputed.h): a graph that repeats does not
+// fold again.
 #include <algorithm>
 
-#include "core/simplify/patterns.h"
-#include "core/simplify/make_vertices.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
+#include "core/simplify/patterns.h"
 
 namespace heddle {
 namespace {
@@ -36,8 +38,10 @@ class Fold {
   // A step with one operand that is a number, or spread from a value a channel.
   bool is_affine(int id) const {
     const IrNode& node = site_.at(id);
-    const bool known = node.op == &ops::add_op || node.op == &ops::sub_op || node.op == &ops::mul_op || node.op == &ops::div_op;
-    return known && node.dtype == DType::f32 && (is_term(node.inputs[1]) || (node.op != &ops::div_op && is_term(node.inputs[0])));
+    const bool known =
+        node.op == &ops::add_op || node.op == &ops::sub_op || node.op == &ops::mul_op || node.op == &ops::div_op;
+    return known && node.dtype == DType::f32 &&
+           (is_term(node.inputs[1]) || (node.op != &ops::div_op && is_term(node.inputs[0])));
   }
   bool is_term(int id) const {
     const IrNode& node = site_.at(id);
@@ -62,12 +66,14 @@ class Fold {
   // The only reader goes on with the chain: the pattern is found there.
   bool continues() const {
     const std::vector<int>& readers = site_.readers.of(site_.id);
-    return readers.size() == 1 && !site_.readers.is_output(site_.id) && is_affine(readers[0]) && site_.at(readers[0]).inputs[value_side(readers[0])] == site_.id;
+    return readers.size() == 1 && !site_.readers.is_output(site_.id) && is_affine(readers[0]) &&
+           site_.at(readers[0]).inputs[value_side(readers[0])] == site_.id;
   }
   bool scales(const std::vector<int>& chain) const {
     return std::any_of(chain.begin(), chain.end(), [&](int id) {
       const OpDef* op = site_.at(id).op;
-      return (op == &ops::mul_op || op == &ops::div_op) && site_.at(site_.at(id).inputs[1 - value_side(id)]).op != &ops::full_op;
+      return (op == &ops::mul_op || op == &ops::div_op) &&
+             site_.at(site_.at(id).inputs[1 - value_side(id)]).op != &ops::full_op;
     });
   }
 
@@ -75,9 +81,12 @@ class Fold {
     anchor_ = id;
     const IrNode& node = site_.at(id);
     const int rank = node.shape.rank();
-    if (node.op == &ops::conv_op) axis_ = node.attrs.ints[0] != 0 ? rank - 1 : 1;
-    else if (node.op == &ops::matmul_op && rank == 2) axis_ = 1;
-    else return false;
+    if (node.op == &ops::conv_op)
+      axis_ = node.attrs.ints[0] != 0 ? rank - 1 : 1;
+    else if (node.op == &ops::matmul_op && rank == 2)
+      axis_ = 1;
+    else
+      return false;
     return node.dtype == DType::f32 && site_.at(node.inputs[1]).dtype == DType::f32;
   }
   int weight() const { return site_.at(anchor_).inputs[1]; }
@@ -87,14 +96,17 @@ class Fold {
     const IrNode& node = site_.at(id);
     if (node.leaf >= 0) {
       const int slot = site_.graph.leaves[static_cast<size_t>(node.leaf)].slot;
-      return slot >= 0 && std::none_of(site_.graph.outputs.begin(), site_.graph.outputs.end(), [&](const IrOutput& output) { return output.assign_slot == slot; });
+      return slot >= 0 && std::none_of(site_.graph.outputs.begin(), site_.graph.outputs.end(),
+                                       [&](const IrOutput& output) { return output.assign_slot == slot; });
     }
     if (node.op->kind == OpKind::constant) return true;
     if (depth == 0 || (node.op->kind != OpKind::elementwise && node.op->kind != OpKind::movement)) return false;
-    return std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return is_stored_value(input, depth - 1); });
+    return std::all_of(node.inputs.begin(), node.inputs.end(),
+                       [&](int input) { return is_stored_value(input, depth - 1); });
   }
 
-  // Weights of fewer bits stay as they are: the product reads them so, and a copy in f32 would take the memory that they save.
+  // Weights of fewer bits stay as they are: the product reads them so, and a copy in f32 would take the memory that
+  // they save.
   bool is_quantised(int id) const {
     const IrNode& node = site_.at(id);
     if (node.op == &ops::cast_op) return true;
@@ -104,7 +116,8 @@ class Fold {
   // ---- y = anchor * scale + shift, as two vertices of one value a channel
   int channels(int term) {
     const int made = site_.to[static_cast<size_t>(term)];
-    if (site_.at(term).op == &ops::full_op) return rewrite::full(out_, per_channel_, DType::f32, site_.at(term).attrs.real);
+    if (site_.at(term).op == &ops::full_op)
+      return rewrite::full(out_, per_channel_, DType::f32, site_.at(term).attrs.real);
     return rewrite::expand(out_, made, per_channel_);
   }
   int binary(const OpDef& op, int x, int y) { return rewrite::binary(out_, op, x, y); }
@@ -141,7 +154,8 @@ class Fold {
   // The weights of a product stay as they lie: its right operand is usually a transposed view.
   int scaled_weight() {
     const IrNode& node = site_.at(weight());
-    const bool turned = node.op == &ops::permute_op && node.shape.rank() == 2 && node.attrs.ints == std::vector<int64_t>{1, 0};
+    const bool turned =
+        node.op == &ops::permute_op && node.shape.rank() == 2 && node.attrs.ints == std::vector<int64_t>{1, 0};
     const int made = site_.to[static_cast<size_t>(turned ? node.inputs[0] : weight())];
     const Shape shape = out_.nodes[static_cast<size_t>(made)].shape;
     const bool columns = site_.at(anchor_).op == &ops::matmul_op && !turned;  // channels come last
@@ -155,7 +169,8 @@ class Fold {
   int once(int made) {
     // A view is none: what is computed is marked.
     int id = made;
-    while (out_.nodes[static_cast<size_t>(id)].op == &ops::reshape_op) id = out_.nodes[static_cast<size_t>(id)].inputs[0];
+    while (out_.nodes[static_cast<size_t>(id)].op == &ops::reshape_op)
+      id = out_.nodes[static_cast<size_t>(id)].inputs[0];
     out_.nodes[static_cast<size_t>(id)].once = out_.nodes[static_cast<size_t>(id)].op->kind == OpKind::elementwise;
     return made;
   }
@@ -168,6 +183,8 @@ class Fold {
 
 }  // namespace
 
-int fold_batch_norm(const PatternSite& site) { return site.node().op->kind == OpKind::elementwise ? Fold(site).run() : -1; }
+int fold_batch_norm(const PatternSite& site) {
+  return site.node().op->kind == OpKind::elementwise ? Fold(site).run() : -1;
+}
 
 }  // namespace heddle

@@ -7,8 +7,8 @@
 #include <tuple>
 
 #include "core/base/hash.h"
-#include "core/simplify/make_vertices.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
 
 namespace heddle {
 namespace {
@@ -46,7 +46,8 @@ class PartJoiner {
     only_reader_.assign(count, -1);
     for (size_t id = 0; id < count; ++id) {
       const IrNode& node = in_.nodes[id];
-      std::vector<uint64_t> words{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype), std::bit_cast<uint64_t>(node.attrs.real), std::bit_cast<uint64_t>(node.attrs.real2)};
+      std::vector<uint64_t> words{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype),
+                                  std::bit_cast<uint64_t>(node.attrs.real), std::bit_cast<uint64_t>(node.attrs.real2)};
       words.insert(words.end(), node.shape.begin(), node.shape.end());
       // Slices of parts differ in where they begin.
       if (node.op != &ops::slice_op) words.insert(words.end(), node.attrs.ints.begin(), node.attrs.ints.end());
@@ -64,7 +65,9 @@ class PartJoiner {
 
   // ---- sums of several terms
   bool adds(int id) const { return at(id).op == &ops::add_op && is_float(at(id).dtype); }
-  bool is_inner(int id) const { return adds(id) && readers_[static_cast<size_t>(id)] == 1 && adds(only_reader_[static_cast<size_t>(id)]); }
+  bool is_inner(int id) const {
+    return adds(id) && readers_[static_cast<size_t>(id)] == 1 && adds(only_reader_[static_cast<size_t>(id)]);
+  }
 
   // From left to right.
   std::vector<int> terms_of(int root) const {
@@ -72,8 +75,10 @@ class PartJoiner {
     while (!left.empty()) {
       const int id = left.back();
       left.pop_back();
-      if (id != root && !is_inner(id)) terms.push_back(id);
-      else left.insert(left.end(), at(id).inputs.rbegin(), at(id).inputs.rend());
+      if (id != root && !is_inner(id))
+        terms.push_back(id);
+      else
+        left.insert(left.end(), at(id).inputs.rbegin(), at(id).inputs.rend());
     }
     return terms;
   }
@@ -90,8 +95,10 @@ class PartJoiner {
       }
       Sum sum;
       for (const auto& [hash, terms] : alike) {
-        if (terms.size() > 1 && std::set<int>(terms.begin(), terms.end()).size() == terms.size()) sum.families.push_back(family_of(terms));
-        else sum.rest.insert(sum.rest.end(), terms.begin(), terms.end());
+        if (terms.size() > 1 && std::set<int>(terms.begin(), terms.end()).size() == terms.size())
+          sum.families.push_back(family_of(terms));
+        else
+          sum.rest.insert(sum.rest.end(), terms.begin(), terms.end());
       }
       if (!sum.families.empty()) sums_.emplace(root, std::move(sum));
     }
@@ -110,15 +117,21 @@ class PartJoiner {
   void compare(size_t f) {
     const std::vector<int> members = families_[f].members;
     const IrNode& first = at(members[0]);
-    const auto all = [&](const auto& holds) { return std::all_of(members.begin(), members.end(), [&](int id) { return holds(at(id)); }); };
-    const auto same = [&](const IrNode& n) { return n.op == first.op && n.shape == first.shape && n.dtype == first.dtype && n.keep == Keep::plain && n.inputs.size() == first.inputs.size() && !n.loop; };
+    const auto all = [&](const auto& holds) {
+      return std::all_of(members.begin(), members.end(), [&](int id) { return holds(at(id)); });
+    };
+    const auto same = [&](const IrNode& n) {
+      return n.op == first.op && n.shape == first.shape && n.dtype == first.dtype && n.keep == Keep::plain &&
+             n.inputs.size() == first.inputs.size() && !n.loop;
+    };
     if (!all(same) || first.shape.rank() == Shape::max_rank) return;
     Family family = families_[f];
     if (first.leaf >= 0 || is_sliced(members)) {
       family.kind = is_sliced(members) || lie_evenly(members) ? Family::Kind::lying : Family::Kind::none;
     } else if (all([&](const IrNode& n) { return n.attrs == first.attrs; })) {
       family.kind = first.op->kind == OpKind::random ? Family::Kind::drawn : Family::Kind::lifted;
-      for (size_t n = 0; n < first.inputs.size() && family.kind == Family::Kind::lifted; ++n) family.operands.push_back(operand_of(members, n));
+      for (size_t n = 0; n < first.inputs.size() && family.kind == Family::Kind::lifted; ++n)
+        family.operands.push_back(operand_of(members, n));
     }
     families_[f] = std::move(family);
   }
@@ -126,7 +139,8 @@ class PartJoiner {
   Family::Operand operand_of(const std::vector<int>& members, size_t n) {
     std::vector<int> inputs;
     for (const int id : members) inputs.push_back(at(id).inputs[n]);
-    if (std::all_of(inputs.begin(), inputs.end(), [&](int id) { return id == inputs[0]; })) return {.shared = inputs[0]};
+    if (std::all_of(inputs.begin(), inputs.end(), [&](int id) { return id == inputs[0]; }))
+      return {.shared = inputs[0]};
     return {.family = family_of(inputs)};
   }
 
@@ -143,7 +157,9 @@ class PartJoiner {
       if (slice.inputs != first.inputs) return false;
       for (int d = 0; d < from.rank(); ++d) {
         const auto start = static_cast<size_t>(d), step = static_cast<size_t>(d + from.rank());
-        if (slice.attrs.ints[start] != (d == axis ? static_cast<int64_t>(i) * first.shape[axis] : 0) || slice.attrs.ints[step] != 1) return false;
+        if (slice.attrs.ints[start] != (d == axis ? static_cast<int64_t>(i) * first.shape[axis] : 0) ||
+            slice.attrs.ints[step] != 1)
+          return false;
       }
     }
     return true;
@@ -165,8 +181,11 @@ class PartJoiner {
     for (size_t i = 0; i < members.size(); ++i) {
       if (at(members[i]).leaf < 0) return false;
       const LeafInfo &a = leaf(0), &b = leaf(i);
-      if (b.slot < 0 || b.slot != a.slot || b.view.shape != a.view.shape || b.view.strides != a.view.strides || at(members[i]).varies != at(members[0]).varies) return false;
-      if (b.view.offset - a.view.offset != static_cast<int64_t>(i) * (leaf(1).view.offset - a.view.offset)) return false;
+      if (b.slot < 0 || b.slot != a.slot || b.view.shape != a.view.shape || b.view.strides != a.view.strides ||
+          at(members[i]).varies != at(members[0]).varies)
+        return false;
+      if (b.view.offset - a.view.offset != static_cast<int64_t>(i) * (leaf(1).view.offset - a.view.offset))
+        return false;
     }
     return leaf(1).view.offset > leaf(0).view.offset;
   }
@@ -180,10 +199,13 @@ class PartJoiner {
     to_.assign(in_.nodes.size(), -1);
     bool any = false;
     for (const auto& [depth, is_vertex, index] : order) {
-      if (!is_vertex) join(families_[static_cast<size_t>(index)]);
-      else any = place(index) || any;
+      if (!is_vertex)
+        join(families_[static_cast<size_t>(index)]);
+      else
+        any = place(index) || any;
     }
-    for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to_[static_cast<size_t>(output.node)], output.assign_slot});
+    for (const IrOutput& output : in_.outputs)
+      out_.outputs.push_back({to_[static_cast<size_t>(output.node)], output.assign_slot});
     return any;
   }
 
@@ -193,11 +215,14 @@ class PartJoiner {
     family.end = out_.nodes.size();
     const IrNode& first = at(family.members[0]);
     family.product = first.op->kind == OpKind::contraction || first.op->kind == OpKind::body;
-    for (const Family::Operand& operand : family.operands) family.product = family.product || (operand.family >= 0 && families_[static_cast<size_t>(operand.family)].product);
+    for (const Family::Operand& operand : family.operands)
+      family.product =
+          family.product || (operand.family >= 0 && families_[static_cast<size_t>(operand.family)].product);
     for (size_t made = family.begin; made < family.end; ++made) out_.nodes[made].origin = first.origin;
     if (family.joined < 0) return;
     if (family.kind == Family::Kind::lying) return;  // members are views as they are
-    for (size_t part = 0; part < family.members.size(); ++part) member_of_.try_emplace(family.members[part], &family, part);
+    for (size_t part = 0; part < family.members.size(); ++part)
+      member_of_.try_emplace(family.members[part], &family, part);
   }
 
   // Whether the vertex was a sum over parts.
@@ -229,8 +254,10 @@ class PartJoiner {
     for (const int f : sum.families) {
       const Family& family = families_[static_cast<size_t>(f)];
       const int summed = family.product ? lifter_.sum(family) : -1;
-      if (summed >= 0) add(summed);
-      else rest.insert(rest.end(), family.members.begin(), family.members.end());
+      if (summed >= 0)
+        add(summed);
+      else
+        rest.insert(rest.end(), family.members.begin(), family.members.end());
     }
     if (made < 0) return -1;
     for (const int term : rest) add(to_[static_cast<size_t>(term)]);
@@ -242,13 +269,15 @@ class PartJoiner {
     std::vector<bool> live(out_.nodes.size(), false);
     for (const IrOutput& output : out_.outputs) live[static_cast<size_t>(output.node)] = true;
     for (size_t id = out_.nodes.size(); id-- > 0;) {
-      for (const int input : out_.nodes[id].inputs) live[static_cast<size_t>(input)] = live[static_cast<size_t>(input)] || live[id];
+      for (const int input : out_.nodes[id].inputs)
+        live[static_cast<size_t>(input)] = live[static_cast<size_t>(input)] || live[id];
     }
     int64_t stored = 0, read = 0;
     for (const Family& family : families_) {
       for (size_t id = family.begin; id < family.end; ++id) {
         const OpKind kind = out_.nodes[id].op->kind;
-        const bool fuses = kind == OpKind::elementwise || kind == OpKind::constant || kind == OpKind::leaf || (kind == OpKind::movement && out_.nodes[id].op != &ops::concat_op);
+        const bool fuses = kind == OpKind::elementwise || kind == OpKind::constant || kind == OpKind::leaf ||
+                           (kind == OpKind::movement && out_.nodes[id].op != &ops::concat_op);
         if (live[id] && !fuses) stored += bytes(out_.nodes[id]);
       }
     }

@@ -1,10 +1,11 @@
-// How each kind of operation is computed of all parts at once: as more rows of the whole batch where it works row by row, else with the parts as an axis in front.
+// How each kind of operation is computed of all parts at once: as more rows of the whole batch where it works row by
+// row, else with the parts as an axis in front.
 #include <algorithm>
 
-#include "core/simplify/join_parts.h"
-#include "core/simplify/make_vertices.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/join_parts.h"
+#include "core/simplify/make_vertices.h"
 
 namespace heddle {
 namespace {
@@ -24,12 +25,18 @@ bool works_by_rows(const IrNode& node, const Shape& from) {
   const std::vector<int64_t>& ints = node.attrs.ints;
   if (node.shape.rank() == 0 || from.rank() == 0 || node.shape[0] != from[0]) return false;
   switch (node.op->kind) {
-    case OpKind::elementwise: return true;
-    case OpKind::constant: return node.op != &ops::iota_op || ints[0] != 0;
-    case OpKind::reduce: return !names_first_axis(ints);
-    case OpKind::contraction: return node.shape.rank() > 2;  // the first axis is one of batches
-    case OpKind::index: return node.op == &ops::gather_op && ints[0] != 0;
-    default: break;
+    case OpKind::elementwise:
+      return true;
+    case OpKind::constant:
+      return node.op != &ops::iota_op || ints[0] != 0;
+    case OpKind::reduce:
+      return !names_first_axis(ints);
+    case OpKind::contraction:
+      return node.shape.rank() > 2;  // the first axis is one of batches
+    case OpKind::index:
+      return node.op == &ops::gather_op && ints[0] != 0;
+    default:
+      break;
   }
   if (node.op == &ops::permute_op) return ints[0] == 0;
   if (node.op == &ops::slice_op) return ints[0] == 0 && ints[static_cast<size_t>(node.shape.rank())] == 1;
@@ -41,15 +48,21 @@ bool works_by_rows(const IrNode& node, const Shape& from) {
 
 int FamilyLifter::join(Family& family) {
   switch (family.kind) {
-    case Family::Kind::lying: return lying(family);
-    case Family::Kind::drawn: return drawn(family);
-    case Family::Kind::lifted: return lifted(family);
-    case Family::Kind::none: break;
+    case Family::Kind::lying:
+      return lying(family);
+    case Family::Kind::drawn:
+      return drawn(family);
+    case Family::Kind::lifted:
+      return lifted(family);
+    case Family::Kind::none:
+      break;
   }
   return -1;
 }
 
-int FamilyLifter::parts(const Family& family) { return rewrite::reshape(out_, family.joined, first(family).shape.inserted(0, parts_of(family))); }
+int FamilyLifter::parts(const Family& family) {
+  return rewrite::reshape(out_, family.joined, first(family).shape.inserted(0, parts_of(family)));
+}
 
 int FamilyLifter::rows(const Family& family) {
   const Shape& part = first(family).shape;
@@ -97,19 +110,24 @@ int FamilyLifter::lying(Family& family) {
     }
     return rewrite::permute(out_, rewrite::reshape(out_, whole, part.shape.inserted(axis, parts_of(family))), order);
   }
-  const auto view_of = [&](size_t n) -> const View& { return in_.leaves[static_cast<size_t>(in_.nodes[static_cast<size_t>(family.members[n])].leaf)].view; };
+  const auto view_of = [&](size_t n) -> const View& {
+    return in_.leaves[static_cast<size_t>(in_.nodes[static_cast<size_t>(family.members[n])].leaf)].view;
+  };
   LeafInfo leaf = in_.leaves[static_cast<size_t>(part.leaf)];
   const View one = leaf.view;
   leaf.view.shape = shape;
   leaf.view.strides[0] = view_of(1).offset - one.offset;
-  for (int d = 0; d < one.shape.rank(); ++d) leaf.view.strides[static_cast<size_t>(d) + 1] = one.strides[static_cast<size_t>(d)];
+  for (int d = 0; d < one.shape.rank(); ++d)
+    leaf.view.strides[static_cast<size_t>(d) + 1] = one.strides[static_cast<size_t>(d)];
   family.rows = one.shape.rank() > 0 && leaf.view.strides[0] == one.shape[0] * one.strides[0];
   if (family.rows) leaf.view = *leaf.view.reshape(part.shape.with(0, parts_of(family) * part.shape[0]));
   IrNode node{&ops::leaf_op, {}, {}, leaf.view.shape, part.dtype, static_cast<int>(out_.leaves.size())};
   out_.leaves.push_back(leaf);
   // Sizes that vary (core/ir/dynamic_sizes.h) move behind the parts, and with them the distance of the parts.
   const auto dimensions = static_cast<uint16_t>(part.varies & varies::dimensions);
-  node.varies = family.rows ? part.varies : static_cast<uint16_t>((part.varies & ~varies::dimensions) | (dimensions << 1) | (dimensions != 0 ? varies::numbers : 0));
+  node.varies = family.rows ? part.varies
+                            : static_cast<uint16_t>((part.varies & ~varies::dimensions) | (dimensions << 1) |
+                                                    (dimensions != 0 ? varies::numbers : 0));
   return out_.add(std::move(node));
 }
 
@@ -151,7 +169,8 @@ int FamilyLifter::by_rows(const Family& family) {
   IrNode node = first(family);
   if (node.inputs.empty() && !works_by_rows(node, node.shape)) return -1;
   // Rows of one table by the indices of all parts.
-  const bool picks = node.op == &ops::take_op && !is_family(family, 0) && node.attrs.ints[0] == 0 && operand_family(family, 1).rows;
+  const bool picks =
+      node.op == &ops::take_op && !is_family(family, 0) && node.attrs.ints[0] == 0 && operand_family(family, 1).rows;
   for (size_t n = 0; n < node.inputs.size(); ++n) {
     const int id = node.inputs[n];
     if (picks) {
@@ -172,9 +191,12 @@ int FamilyLifter::by_parts(const Family& family) {
   IrNode node = first(family);
   std::vector<int64_t>& ints = node.attrs.ints;
   const auto rank = static_cast<std::ptrdiff_t>(node.shape.rank());
-  const bool axes = node.op == &ops::permute_op || node.op == &ops::flip_op || node.op == &ops::concat_op || node.op == &ops::gather_op || node.op == &ops::iota_op;
-  if (node.op->kind == OpKind::reduce || axes) ints = behind_parts(ints);
-  else if (node.op->kind == OpKind::index) return -1;
+  const bool axes = node.op == &ops::permute_op || node.op == &ops::flip_op || node.op == &ops::concat_op ||
+                    node.op == &ops::gather_op || node.op == &ops::iota_op;
+  if (node.op->kind == OpKind::reduce || axes)
+    ints = behind_parts(ints);
+  else if (node.op->kind == OpKind::index)
+    return -1;
   if (node.op == &ops::permute_op || node.op == &ops::slice_op || node.op == &ops::pad_op) ints.insert(ints.begin(), 0);
   if (node.op == &ops::slice_op) ints.insert(ints.begin() + rank + 1, 1);
   for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = beside(family, n);
@@ -186,7 +208,8 @@ int FamilyLifter::by_parts(const Family& family) {
 // Rows of all parts by one shared matrix are more rows; otherwise the parts are batches.
 int FamilyLifter::product(Family& family) {
   const IrNode& part = first(family);
-  family.rows = part.shape.rank() == 2 && is_family(family, 0) && operand_family(family, 0).rows && !is_family(family, 1);
+  family.rows =
+      part.shape.rank() == 2 && is_family(family, 0) && operand_family(family, 0).rows && !is_family(family, 1);
   if (!family.rows) return by_parts(family);
   const int64_t rows = part.shape[0] * parts_of(family);
   const int left = operand_family(family, 0).joined, right = shared(family, 1);
@@ -238,8 +261,11 @@ int FamilyLifter::sum_of_products(const Family& family) {
   const Family &a = operand_family(family, 0), &b = operand_family(family, 1);
   const int right = rows(b);
   int left = -1;
-  if (first(a).op == &ops::permute_op && is_family(a, 0)) left = rewrite::permute(out_, rows(operand_family(a, 0)), {1, 0});
-  else left = rewrite::reshape(out_, rewrite::permute(out_, parts(a), {1, 0, 2}), Shape{part.shape[0], shape_of(right)[0]});
+  if (first(a).op == &ops::permute_op && is_family(a, 0))
+    left = rewrite::permute(out_, rows(operand_family(a, 0)), {1, 0});
+  else
+    left =
+        rewrite::reshape(out_, rewrite::permute(out_, parts(a), {1, 0, 2}), Shape{part.shape[0], shape_of(right)[0]});
   return out_.add({&ops::matmul_op, part.attrs, {left, right}, part.shape, part.dtype});
 }
 

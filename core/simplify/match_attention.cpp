@@ -1,8 +1,8 @@
 // Attention that was written out becomes the attention row: no matrix of scores in memory.
 #include "core/functions/nn/attention_kernel.h"
-#include "core/simplify/patterns.h"
-#include "core/simplify/make_vertices.h"
 #include "core/functions/nn/attention_pattern.h"
+#include "core/simplify/make_vertices.h"
+#include "core/simplify/patterns.h"
 
 namespace heddle {
 namespace {
@@ -36,8 +36,10 @@ class Builder {
     packed.shape = Shape{p.results() + p.logarithms()};
     if (!attention_takes(*packed.op, packed.shape, p, packed.dtype, site_.caps)) return -1;
     const int made = out_.add(std::move(packed));
-    const int result = rewrite::reshape(out_, rewrite::slice(out_, made, 0, 0, p.results()), Shape{p.batch, p.queries, p.heads, p.value_size});
-    return rewrite::cast(out_, rewrite::reshape(out_, rewrite::permute(out_, result, {0, 2, 1, 3}), site_.node().shape), site_.node().dtype);
+    const int result = rewrite::reshape(out_, rewrite::slice(out_, made, 0, 0, p.results()),
+                                        Shape{p.batch, p.queries, p.heads, p.value_size});
+    return rewrite::cast(out_, rewrite::reshape(out_, rewrite::permute(out_, result, {0, 2, 1, 3}), site_.node().shape),
+                         site_.node().dtype);
   }
 
  private:
@@ -61,8 +63,13 @@ class Builder {
     for (const auto& hidden : terms_.hidden) {
       const int condition = operand(hidden.condition);
       const Shape shape = shape_of(condition);
-      const int keep = rewrite::full(out_, shape, DType::f32, 0), hide = rewrite::full(out_, shape, DType::f32, hidden.fill);
-      sum = plus(sum, out_.add({&ops::where_op, {}, {condition, hidden.keep ? keep : hide, hidden.keep ? hide : keep}, shape, DType::f32}));
+      const int keep = rewrite::full(out_, shape, DType::f32, 0),
+                hide = rewrite::full(out_, shape, DType::f32, hidden.fill);
+      sum = plus(sum, out_.add({&ops::where_op,
+                                {},
+                                {condition, hidden.keep ? keep : hide, hidden.keep ? hide : keep},
+                                shape,
+                                DType::f32}));
     }
     return sum;
   }
@@ -72,7 +79,8 @@ class Builder {
     Shape shape = shape_of(a);
     for (int d = 0; d < 4; ++d) shape = shape.with(d, std::max(shape[d], shape_of(b)[d]));
     const DType t = promote(out_.nodes[static_cast<size_t>(a)].dtype, out_.nodes[static_cast<size_t>(b)].dtype);
-    return rewrite::binary(out_, ops::add_op, rewrite::expand(out_, rewrite::cast(out_, a, t), shape), rewrite::expand(out_, rewrite::cast(out_, b, t), shape));
+    return rewrite::binary(out_, ops::add_op, rewrite::expand(out_, rewrite::cast(out_, a, t), shape),
+                           rewrite::expand(out_, rewrite::cast(out_, b, t), shape));
   }
 
   const PatternSite& site_;

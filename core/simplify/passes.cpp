@@ -19,18 +19,23 @@ constexpr PassInfo table[] = {
     {Pass::fold, "fold", graph, false, "constants are computed on the host"},
     {Pass::identities, "identities", graph, false, "x + 0, x * 1, x / 2^n, pow(x, 2), sums over axes of size 1"},
     {Pass::casts, "casts", graph, false, "a cast of a cast that lost nothing is one cast"},
-    {Pass::movement, "movement", graph, false, "views of views are one; slices of pads and concats read what is behind them"},
+    {Pass::movement, "movement", graph, false,
+     "views of views are one; slices of pads and concats read what is behind them"},
     {Pass::products, "products", graph, false, "(a b)^T is b^T a^T; a sum of batched products is one product"},
     {Pass::scales, "scales", graph, false, "scales of quantised operands move behind the product"},
     {Pass::cse, "cse", graph, false, "equal vertices are computed once"},
     {Pass::dead, "dead", graph, false, "what nobody reads is dropped"},
-    {Pass::parts, "parts", pattern, false, "a small gradient accumulated over parts of a batch is computed of all parts together"},
+    {Pass::parts, "parts", pattern, false,
+     "a small gradient accumulated over parts of a batch is computed of all parts together"},
     {Pass::softmax, "softmax", pattern, false, "a hand-written softmax or log-softmax is the library's"},
     {Pass::norms, "norms", pattern, false, "a hand-written layer or RMS norm is the library's"},
     {Pass::activations, "activations", pattern, false, "a hand-written GELU or SiLU is one operation"},
-    {Pass::attention, "attention", pattern, false, "softmax(scale q k^T + mask) v is one kernel without the matrix of scores"},
-    {Pass::batch_norm, "batch-norm", pattern, false, "scales and shifts of channels become part of a convolution's or product's weights"},
-    {Pass::recompute, "recompute", pattern, false, "what checkpoint() marked, and a weight in half precision, is computed again for the backward pass"},
+    {Pass::attention, "attention", pattern, false,
+     "softmax(scale q k^T + mask) v is one kernel without the matrix of scores"},
+    {Pass::batch_norm, "batch-norm", pattern, false,
+     "scales and shifts of channels become part of a convolution's or product's weights"},
+    {Pass::recompute, "recompute", pattern, false,
+     "what checkpoint() marked, and a weight in half precision, is computed again for the backward pass"},
     {Pass::split_conv, "split-conv", device, false, "weight gradients of convolutions in partial sums"},
     {Pass::split_matmul, "split-matmul", device, false, "long inner dimensions in parts, those of size 1 elementwise"},
     {Pass::split_attention, "split-attention", device, false, "few queries over many keys in ranges of keys"},
@@ -56,8 +61,10 @@ std::vector<std::string_view> names() {
 }
 
 const PassInfo& find(std::string_view name) {
-  const auto* at = std::find_if(std::begin(table), std::end(table), [&](const PassInfo& info) { return info.name == name; });
-  if (at == std::end(table)) throw ValueError(fmt::format("[passes] unknown pass '{}'; known: {}", name, fmt::join(names(), ", ")));
+  const auto* at =
+      std::find_if(std::begin(table), std::end(table), [&](const PassInfo& info) { return info.name == name; });
+  if (at == std::end(table))
+    throw ValueError(fmt::format("[passes] unknown pass '{}'; known: {}", name, fmt::join(names(), ", ")));
   return *at;
 }
 
@@ -97,12 +104,14 @@ PassSet parse_passes(std::string_view text) {
     } else if (word.front() == '-' || word.front() == '+') {
       const PassInfo& info = find(word.substr(1));
       if (word.front() == '-' && info.required) {
-        throw ValueError(fmt::format("[passes] '{}' cannot be switched off: without it there is no kernel for the operation", info.name));
+        throw ValueError(fmt::format(
+            "[passes] '{}' cannot be switched off: without it there is no kernel for the operation", info.name));
       }
       set = word.front() == '-' ? set.without(info.pass) : set.with(info.pass);
     } else {
       find(word);  // an unknown name first
-      throw ValueError(fmt::format("[passes] '{}' says neither on nor off; did you mean -{} or +{}?", word, word, word));
+      throw ValueError(
+          fmt::format("[passes] '{}' says neither on nor off; did you mean -{} or +{}?", word, word, word));
     }
   }
   return set;

@@ -1,9 +1,10 @@
 // The passes between the recorded graph and kernels: their names, and which of them are switched on.
 //
-// Purpose: every rewrite of the planner belongs to a named pass that can be switched off, by the environment (HEDDLE_PASSES=-cse,-fold), or by a
-// scope in a test. Invariants: a plan means the same whatever is switched off; it is only slower or larger. Passes that a device cannot do without
-// (a sort longer than one kernel takes) are marked `required` and refuse to be switched off; of the others, single rewrites that a device's limits
-// demand happen all the same. The set is part of the key of a cached plan. Thread safety: a scope belongs to the thread that made it.
+// Purpose: every rewrite of the planner belongs to a named pass that can be switched off, by the environment
+// (HEDDLE_PASSES=-cse,-fold), or by a scope in a test. Invariants: a plan means the same whatever is switched off; it
+// is only slower or larger. Passes that a device cannot do without (a sort longer than one kernel takes) are marked
+// `required` and refuse to be switched off; of the others, single rewrites that a device's limits demand happen all the
+// same. The set is part of the key of a cached plan. Thread safety: a scope belongs to the thread that made it.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +16,34 @@ namespace heddle {
 
 // In the order in which `heddle dump --passes` shows them.
 enum class Pass : uint8_t {
-  fold, identities, casts, movement, products, scales, cse, dead,          // of every graph
-  parts,                                                                   // what accumulates
-  softmax, norms, activations, attention, batch_norm,                      // patterns
-  recompute,                                                               // what checkpoint() marked
-  split_conv, split_matmul, split_attention, pair_attention, split_reduce, sort, scan, scatter,  // of a device
-  fuse, cheap, siblings, order, horizontal,                                // of kernels
+  fold,
+  identities,
+  casts,
+  movement,
+  products,
+  scales,
+  cse,
+  dead,   // of every graph
+  parts,  // what accumulates
+  softmax,
+  norms,
+  activations,
+  attention,
+  batch_norm,  // patterns
+  recompute,   // what checkpoint() marked
+  split_conv,
+  split_matmul,
+  split_attention,
+  pair_attention,
+  split_reduce,
+  sort,
+  scan,
+  scatter,  // of a device
+  fuse,
+  cheap,
+  siblings,
+  order,
+  horizontal,  // of kernels
   count_
 };
 
@@ -51,8 +74,8 @@ class PassSet {
   uint64_t bits_ = 0;
 };
 
-// "-cse,-fold": all but those; "none": only required ones; "none,+cse"; "all". From left to right; empty is all. ValueError for a name that is no
-// pass (with the known ones) and for switching off a required one.
+// "-cse,-fold": all but those; "none": only required ones; "none,+cse"; "all". From left to right; empty is all.
+// ValueError for a name that is no pass (with the known ones) and for switching off a required one.
 PassSet parse_passes(std::string_view text);
 
 // What is switched on for this thread: the innermost PassScope's set, else that of HEDDLE_PASSES.

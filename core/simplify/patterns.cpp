@@ -15,7 +15,8 @@ Readers::Readers(const Graph& graph) : readers_(graph.nodes.size()), output_(gra
 bool Readers::only_for(const std::vector<int>& inside, int root) const {
   const std::unordered_set<int> set(inside.begin(), inside.end());
   return std::all_of(inside.begin(), inside.end(), [&](int id) {
-    return !is_output(id) && std::all_of(of(id).begin(), of(id).end(), [&](int reader) { return reader == root || set.contains(reader); });
+    return !is_output(id) && std::all_of(of(id).begin(), of(id).end(),
+                                         [&](int reader) { return reader == root || set.contains(reader); });
   });
 }
 
@@ -42,7 +43,8 @@ std::optional<Graph> replace_patterns(const Graph& graph, const Caps& caps, Pass
     to[i] = out.add(std::move(node));
   }
   if (!any) return std::nullopt;
-  for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  for (const IrOutput& output : graph.outputs)
+    out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;
 }
 

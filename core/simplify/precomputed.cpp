@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/simplify/simplifier.h"
 #include "core/op/primitives.h"
+#include "core/simplify/simplifier.h"
 
 namespace heddle {
 namespace {
@@ -20,7 +20,9 @@ std::vector<bool> stable_vertices(const Graph& graph) {
       const int slot = graph.leaves[static_cast<size_t>(node.leaf)].slot;
       stable[i] = slot >= 0 && !written.contains(slot);
     } else {
-      stable[i] = node.op->kind != OpKind::random && std::all_of(node.inputs.begin(), node.inputs.end(), [&](int input) { return stable[static_cast<size_t>(input)]; });
+      stable[i] =
+          node.op->kind != OpKind::random && std::all_of(node.inputs.begin(), node.inputs.end(),
+                                                         [&](int input) { return stable[static_cast<size_t>(input)]; });
     }
   }
   return stable;
@@ -29,7 +31,8 @@ std::vector<bool> stable_vertices(const Graph& graph) {
 }  // namespace
 
 std::optional<OnceSplit> split_once(const Graph& graph) {
-  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.once; })) return std::nullopt;
+  if (std::none_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.once; }))
+    return std::nullopt;
   const std::vector<bool> stable = stable_vertices(graph);
   OnceSplit split{graph, graph, {}};
   split.once.outputs.clear();

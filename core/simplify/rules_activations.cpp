@@ -1,11 +1,11 @@
-// Rules for activations that were written out: GELU in both forms, sigmoid, SiLU. Only where nobody else reads what they are made of: a gradient that was
-// recorded through the written form would compute it once more.
+// Rules for activations that were written out: GELU in both forms, sigmoid, SiLU. Only where nobody else reads what
+// they are made of: a gradient that was recorded through the written form would compute it once more.
 #include <algorithm>
 #include <cmath>
 
 #include "core/ir/access.h"
-#include "core/simplify/rules_patterns.h"
 #include "core/op/primitives.h"
+#include "core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {
@@ -57,12 +57,16 @@ bool is_gelu_argument(const Simplifier& graph, int u, int x) {
     return (first(sum.inputs[0]) && second(sum.inputs[1])) || (first(sum.inputs[1]) && second(sum.inputs[0]));
   };
   if (whole.op == &ops::add_op) {
-    return either(whole, [&](int a) { return is_power(graph, a, root_2_by_pi, x, 1); }, [&](int b) { return is_power(graph, b, root_2_by_pi * cubic, x, 3); });
+    return either(
+        whole, [&](int a) { return is_power(graph, a, root_2_by_pi, x, 1); },
+        [&](int b) { return is_power(graph, b, root_2_by_pi * cubic, x, 3); });
   }
   if (!about(f.constant, root_2_by_pi, whole.dtype) || f.vertices.empty()) return false;
   if (f.vertices.size() == 1) {
     const IrNode& sum = graph.at(f.vertices[0]);
-    return sum.op == &ops::add_op && either(sum, [&](int a) { return a == x; }, [&](int b) { return is_power(graph, b, cubic, x, 3); });
+    return sum.op == &ops::add_op &&
+           either(
+               sum, [&](int a) { return a == x; }, [&](int b) { return is_power(graph, b, cubic, x, 3); });
   }
   if (f.vertices.size() != 2) return false;
   const int other = f.vertices[f.vertices[0] == x ? 1 : 0];
@@ -82,8 +86,10 @@ std::optional<int> gelu(Simplifier& graph, IrNode& node) {
     if (!inner || graph.users_of(*inner) != 1 || graph.at(*inner).inputs.size() != 1) continue;
     const OpDef* op = graph.at(*inner).op;
     const int u = graph.at(*inner).inputs[0];
-    if (op == &ops::erf_op && is_power(graph, u, inverse_root_2, x, 1)) return graph.make({&ops::gelu_op, {}, {x}, node.shape, node.dtype});
-    if (op == &ops::tanh_op && is_gelu_argument(graph, u, x)) return graph.make({&ops::gelu_tanh_op, {}, {x}, node.shape, node.dtype});
+    if (op == &ops::erf_op && is_power(graph, u, inverse_root_2, x, 1))
+      return graph.make({&ops::gelu_op, {}, {x}, node.shape, node.dtype});
+    if (op == &ops::tanh_op && is_gelu_argument(graph, u, x))
+      return graph.make({&ops::gelu_tanh_op, {}, {x}, node.shape, node.dtype});
   }
   return std::nullopt;
 }
@@ -133,7 +139,9 @@ bool about(double value, double exact, DType t) {
 }
 
 int behind_reshape(const Simplifier& graph, int id) {
-  while (graph.at(id).op == &ops::reshape_op && squeezed(graph.at(id).shape) == squeezed(graph.at(graph.at(id).inputs[0]).shape)) id = graph.at(id).inputs[0];
+  while (graph.at(id).op == &ops::reshape_op &&
+         squeezed(graph.at(id).shape) == squeezed(graph.at(graph.at(id).inputs[0]).shape))
+    id = graph.at(id).inputs[0];
   return id;
 }
 

@@ -1,9 +1,9 @@
 // Rules for elementwise vertices: constants, identities, casts.
 #include <cmath>
 
-#include "core/simplify/rules_patterns.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {
@@ -19,7 +19,9 @@ std::optional<int> fold_cast(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::cast_op || !graph.is_full(node.inputs[0])) return std::nullopt;
   const double value = graph.at(node.inputs[0]).attrs.real;
   // A float beyond an integer's range saturates, on the device (core/lower/emit_convert.cpp); rounded() would wrap it.
-  if (is_float(graph.at(node.inputs[0]).dtype) && is_integer(node.dtype) && rounded(value, node.dtype) != std::trunc(value)) return std::nullopt;
+  if (is_float(graph.at(node.inputs[0]).dtype) && is_integer(node.dtype) &&
+      rounded(value, node.dtype) != std::trunc(value))
+    return std::nullopt;
   return graph.make_full(node.shape, node.dtype, rounded(value, node.dtype));
 }
 
@@ -33,10 +35,15 @@ std::optional<int> fold(Simplifier& graph, IrNode& node) {
     v[i] = *c;
   }
   const DType in = node.inputs.empty() ? node.dtype : graph.at(node.inputs[0]).dtype;
-  if (is_float(in)) return node.op->host_float ? std::optional(graph.make_full(node.shape, node.dtype, rounded(node.op->host_float(v[0], v[1], v[2]), node.dtype))) : std::nullopt;
+  if (is_float(in))
+    return node.op->host_float
+               ? std::optional(graph.make_full(node.shape, node.dtype,
+                                               rounded(node.op->host_float(v[0], v[1], v[2]), node.dtype)))
+               : std::nullopt;
   constexpr double exact = 9007199254740992.0;  // 2^53: beyond it a double does not hold the integer
   if (!node.op->host_int || std::abs(v[0]) > exact || std::abs(v[1]) > exact) return std::nullopt;
-  const int64_t value = node.op->host_int(static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1]), static_cast<int64_t>(v[2]));
+  const int64_t value =
+      node.op->host_int(static_cast<int64_t>(v[0]), static_cast<int64_t>(v[1]), static_cast<int64_t>(v[2]));
   if (std::abs(static_cast<double>(value)) > exact) return std::nullopt;
   return graph.make_full(node.shape, node.dtype, static_cast<double>(value));
 }
@@ -50,9 +57,11 @@ std::optional<int> divide(Simplifier& graph, IrNode& node, const std::optional<d
   // Division by a power of two is a multiplication, exactly.
   int exponent = 0;
   const bool always = (graph.at(node.inputs[1]).varies & varies::numbers) == 0;
-  const bool exact = always && divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 && std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
+  const bool exact = always && divisor && *divisor != 0 && std::abs(std::frexp(*divisor, &exponent)) == 0.5 &&
+                     std::abs(exponent) < 64 && rounded(1 / *divisor, node.dtype) == 1 / *divisor;
   if (!exact) return std::nullopt;
-  return graph.make({&ops::mul_op, {}, {x, graph.make_full(node.shape, node.dtype, 1 / *divisor)}, node.shape, node.dtype});
+  return graph.make(
+      {&ops::mul_op, {}, {x, graph.make_full(node.shape, node.dtype, 1 / *divisor)}, node.shape, node.dtype});
 }
 
 std::optional<int> identity(Simplifier& graph, IrNode& node) {
@@ -79,7 +88,9 @@ std::optional<int> identity(Simplifier& graph, IrNode& node) {
 bool holds(DType to, DType from) {
   if (to == from) return true;
   const auto bits = [](DType t) { return 8 * static_cast<int>(size_of(t)); };
-  const auto significant = [&](DType t) { return t == DType::f64 ? 53 : t == DType::f32 ? 24 : t == DType::f16 ? 11 : 8; };
+  const auto significant = [&](DType t) {
+    return t == DType::f64 ? 53 : t == DType::f32 ? 24 : t == DType::f16 ? 11 : 8;
+  };
   const bool is_signed = from == DType::i8 || from == DType::i32 || from == DType::i64;
   if (from == DType::boolean) return true;
   if (is_float(from)) return (to == DType::f32 && bits(from) == 16) || to == DType::f64;
@@ -89,7 +100,8 @@ bool holds(DType to, DType from) {
   return is_signed ? to_signed && bits(to) >= bits(from) : bits(to) - to_signed >= bits(from);
 }
 
-// A cast that lost nothing does not matter to the next one. Numbers out of range are an exception: from integers they wrap, from floats not.
+// A cast that lost nothing does not matter to the next one. Numbers out of range are an exception: from integers they
+// wrap, from floats not.
 std::optional<int> cast_of_cast(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::cast_op || graph.at(node.inputs[0]).op != &ops::cast_op) return std::nullopt;
   const IrNode& inner = graph.at(node.inputs[0]);
@@ -105,7 +117,11 @@ std::optional<int> cast_of_cast(Simplifier& graph, IrNode& node) {
 
 std::span<const Rule> elementwise_rules() {
   static const std::vector<Rule> all = [] {
-    std::vector<Rule> rules{{Pass::fold, fold_cast}, {Pass::fold, fold_choice}, {Pass::fold, fold}, {Pass::casts, cast_of_cast}, {Pass::identities, identity}};
+    std::vector<Rule> rules{{Pass::fold, fold_cast},
+                            {Pass::fold, fold_choice},
+                            {Pass::fold, fold},
+                            {Pass::casts, cast_of_cast},
+                            {Pass::identities, identity}};
     rules.insert(rules.end(), row_rules().begin(), row_rules().end());
     rules.insert(rules.end(), activation_rules().begin(), activation_rules().end());
     return rules;

@@ -2,16 +2,18 @@
 #include <algorithm>
 
 #include "core/ir/access.h"
-#include "core/simplify/simplifier.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/simplifier.h"
 
 namespace heddle {
 namespace {
 
 std::optional<int> fold_view(Simplifier& graph, IrNode& node) {
   const int x = node.inputs[0];
-  return is_view_op(*node.op) && graph.is_full(x) ? std::optional(graph.make_full(node.shape, node.dtype, graph.at(x).attrs.real)) : std::nullopt;
+  return is_view_op(*node.op) && graph.is_full(x)
+             ? std::optional(graph.make_full(node.shape, node.dtype, graph.at(x).attrs.real))
+             : std::nullopt;
 }
 
 // A slice that lies within one part of a concat is a slice of that part.
@@ -41,7 +43,8 @@ std::optional<int> concat_of_slices(Simplifier& graph, const IrNode& node) {
   int64_t next = first.attrs.ints[axis];
   for (int part : node.inputs) {
     const IrNode& slice = graph.at(part);
-    if (slice.op != &ops::slice_op || slice.inputs[0] != first.inputs[0] || slice.attrs.ints[axis] != next) return std::nullopt;
+    if (slice.op != &ops::slice_op || slice.inputs[0] != first.inputs[0] || slice.attrs.ints[axis] != next)
+      return std::nullopt;
     for (size_t i = 0; i < slice.attrs.ints.size(); ++i) {
       if (static_cast<int>(i) != axis && slice.attrs.ints[i] != first.attrs.ints[i]) return std::nullopt;
     }
@@ -50,8 +53,11 @@ std::optional<int> concat_of_slices(Simplifier& graph, const IrNode& node) {
   return graph.make({&ops::slice_op, first.attrs, {first.inputs[0]}, node.shape, node.dtype});
 }
 
-// Whether the sizes of a vertex and its input can only be equal by chance: of other sizes it does something (core/ir/dynamic_sizes.h).
-bool resizes(const Simplifier& graph, const IrNode& node) { return ((node.varies ^ graph.at(node.inputs[0]).varies) & varies::dimensions) != 0; }
+// Whether the sizes of a vertex and its input can only be equal by chance: of other sizes it does something
+// (core/ir/dynamic_sizes.h).
+bool resizes(const Simplifier& graph, const IrNode& node) {
+  return ((node.varies ^ graph.at(node.inputs[0]).varies) & varies::dimensions) != 0;
+}
 
 bool is_whole_slice(const IrNode& node) {
   const int rank = node.shape.rank();
@@ -61,7 +67,8 @@ bool is_whole_slice(const IrNode& node) {
   return true;
 }
 
-// A slice that reads only what was padded, or only border: gradients of slices are pads, of which the next rule wants a slice again.
+// A slice that reads only what was padded, or only border: gradients of slices are pads, of which the next rule wants a
+// slice again.
 std::optional<int> slice_of_pad(Simplifier& graph, IrNode& node) {
   const IrNode pad = graph.at(node.inputs[0]);
   const IrNode& inner = graph.at(pad.inputs[0]);
@@ -69,7 +76,8 @@ std::optional<int> slice_of_pad(Simplifier& graph, IrNode& node) {
   if (node.shape.numel() == 0) return std::nullopt;  // it has no first element that could lie inside
   bool inside = true;
   for (int d = 0; d < rank; ++d) {
-    const int64_t first = node.attrs.ints[d] - pad.attrs.ints[d], last = first + node.attrs.ints[rank + d] * (node.shape[d] - 1);
+    const int64_t first = node.attrs.ints[d] - pad.attrs.ints[d],
+                  last = first + node.attrs.ints[rank + d] * (node.shape[d] - 1);
     const int64_t low = std::min(first, last), high = std::max(first, last);
     if (high < 0 || low >= inner.shape[d]) return graph.make_full(node.shape, node.dtype, pad.attrs.real);
     inside = inside && low >= 0 && high < inner.shape[d];
@@ -88,7 +96,8 @@ std::optional<int> rewrite_permute(Simplifier& graph, IrNode& node) {
     return graph.make(node);
   }
   bool identity = true;
-  for (size_t d = 0; d < node.attrs.ints.size(); ++d) identity = identity && node.attrs.ints[d] == static_cast<int64_t>(d);
+  for (size_t d = 0; d < node.attrs.ints.size(); ++d)
+    identity = identity && node.attrs.ints[d] == static_cast<int64_t>(d);
   return identity ? std::optional(node.inputs[0]) : std::nullopt;
 }
 
@@ -103,7 +112,8 @@ std::optional<int> compose(Simplifier& graph, IrNode& node) {
     return std::nullopt;
   }
   if (node.op == &ops::permute_op) return rewrite_permute(graph, node);
-  if (node.op == &ops::slice_op && !resizes(graph, node) && graph.at(x).shape == node.shape && is_whole_slice(node)) return x;
+  if (node.op == &ops::slice_op && !resizes(graph, node) && graph.at(x).shape == node.shape && is_whole_slice(node))
+    return x;
   if (node.op == &ops::slice_op && graph.at(x).op == &ops::pad_op) return slice_of_pad(graph, node);
   if (node.op == &ops::slice_op && graph.at(x).op == &ops::concat_op) return slice_of_part(graph, node);
   if (node.op == &ops::pad_op && graph.at(x).shape == node.shape && !resizes(graph, node)) return x;
@@ -115,7 +125,8 @@ std::optional<int> compose(Simplifier& graph, IrNode& node) {
 }  // namespace
 
 std::span<const Rule> movement_rules() {
-  static constexpr Rule rules[] = {{Pass::fold, fold_view}, {Pass::movement, compose}, {Pass::products, transpose_product}};
+  static constexpr Rule rules[] = {
+      {Pass::fold, fold_view}, {Pass::movement, compose}, {Pass::products, transpose_product}};
   return rules;
 }
 

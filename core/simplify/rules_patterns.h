@@ -1,6 +1,7 @@
 // Shared by the rules that recognise written-out operations (rules_rows.cpp, rules_activations.cpp).
 //
-// Purpose: products read as factors, whatever their order and association. Invariants: nothing is made. Thread safety: pure functions.
+// Purpose: products read as factors, whatever their order and association. Invariants: nothing is made. Thread safety:
+// pure functions.
 #pragma once
 
 #include <span>

@@ -1,8 +1,8 @@
 // Rules for products and sums.
 #include <algorithm>
 
-#include "core/simplify/simplifier.h"
 #include "core/op/primitives.h"
+#include "core/simplify/simplifier.h"
 
 namespace heddle {
 
@@ -17,13 +17,16 @@ bool swaps_last_two(const IrNode& node) {
 
 // (a b)^T = b^T a^T: the transposes become strides of the operands, and what follows can join the product's epilogue.
 std::optional<int> transpose_product(Simplifier& graph, IrNode& node) {
-  if (node.op != &ops::permute_op || graph.at(node.inputs[0]).op != &ops::matmul_op || graph.users_of(node.inputs[0]) != 1 || !swaps_last_two(node)) return std::nullopt;
+  if (node.op != &ops::permute_op || graph.at(node.inputs[0]).op != &ops::matmul_op ||
+      graph.users_of(node.inputs[0]) != 1 || !swaps_last_two(node))
+    return std::nullopt;
   const IrNode product = graph.at(node.inputs[0]);
   const auto transposed = [&](int id) {
     Shape shape = graph.at(id).shape;
     const int rank = shape.rank();
     const int64_t rows = shape[rank - 2], columns = shape[rank - 1];
-    return graph.make({&ops::permute_op, node.attrs, {id}, shape.with(rank - 2, columns).with(rank - 1, rows), graph.at(id).dtype});
+    return graph.make(
+        {&ops::permute_op, node.attrs, {id}, shape.with(rank - 2, columns).with(rank - 1, rows), graph.at(id).dtype});
   };
   const int a = transposed(product.inputs[1]), b = transposed(product.inputs[0]);
   return graph.make({&ops::matmul_op, {}, {a, b}, node.shape, node.dtype});
@@ -37,8 +40,8 @@ bool is_dequantised(const Simplifier& graph, int id) {
   return from == DType::i8 || from == DType::u8;
 }
 
-// Quantised operands: of (cast(q) s) b and a (cast(q) s), scales that are constant along the inner dimension are applied to the product. The product
-// then reads the bytes as they lie, and the scales join its epilogue.
+// Quantised operands: of (cast(q) s) b and a (cast(q) s), scales that are constant along the inner dimension are
+// applied to the product. The product then reads the bytes as they lie, and the scales join its epilogue.
 std::optional<int> scale_of_product(Simplifier& graph, const IrNode& node, size_t side) {
   if (node.op != &ops::matmul_op || node.dtype != DType::f32) return std::nullopt;
   const int rank = node.shape.rank();
@@ -83,10 +86,15 @@ std::optional<int> sum_of_products(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::sum_op || graph.at(node.inputs[0]).op != &ops::matmul_op) return std::nullopt;
   const IrNode product = graph.at(node.inputs[0]);
   const int rank = product.shape.rank();
-  if (rank < 3 || node.attrs.ints.size() != static_cast<size_t>(rank - 2) || node.attrs.ints.back() != rank - 3 || !is_float(node.dtype)) return std::nullopt;
+  if (rank < 3 || node.attrs.ints.size() != static_cast<size_t>(rank - 2) || node.attrs.ints.back() != rank - 3 ||
+      !is_float(node.dtype))
+    return std::nullopt;
   const IrNode left = graph.at(product.inputs[0]), right = graph.at(product.inputs[1]);
-  if (left.op != &ops::permute_op || !swaps_last_two(left) || right.op == &ops::permute_op || right.op == &ops::expand_op) return std::nullopt;
-  const int64_t rows = left.shape[rank - 2], columns = right.shape[rank - 1], inner = right.shape.numel() / std::max<int64_t>(1, columns);
+  if (left.op != &ops::permute_op || !swaps_last_two(left) || right.op == &ops::permute_op ||
+      right.op == &ops::expand_op)
+    return std::nullopt;
+  const int64_t rows = left.shape[rank - 2], columns = right.shape[rank - 1],
+                inner = right.shape.numel() / std::max<int64_t>(1, columns);
   const int a = graph.make({&ops::reshape_op, {}, {left.inputs[0]}, Shape{inner, rows}, left.dtype});
   const int b = graph.make({&ops::reshape_op, {}, {product.inputs[1]}, Shape{inner, columns}, right.dtype});
   const int turned = graph.make({&ops::permute_op, Attrs{{1, 0}}, {a}, Shape{rows, inner}, left.dtype});
@@ -96,7 +104,9 @@ std::optional<int> sum_of_products(Simplifier& graph, IrNode& node) {
 // Over axes of size 1 there is nothing to reduce.
 std::optional<int> trivial_reduction(Simplifier& graph, IrNode& node) {
   const IrNode& x = graph.at(node.inputs[0]);
-  if (!std::all_of(node.attrs.ints.begin(), node.attrs.ints.end(), [&](int64_t axis) { return x.shape[static_cast<int>(axis)] == 1; })) return std::nullopt;
+  if (!std::all_of(node.attrs.ints.begin(), node.attrs.ints.end(),
+                   [&](int64_t axis) { return x.shape[static_cast<int>(axis)] == 1; }))
+    return std::nullopt;
   if (node.op == &ops::argmax_op || node.op == &ops::argmin_op) return graph.make_full(node.shape, node.dtype, 0);
   return graph.make({&ops::reshape_op, {}, {node.inputs[0]}, node.shape, node.dtype});
 }

@@ -1,17 +1,17 @@
-// Rules for softmax, log-softmax and normalisations that were written out: they become what the library's functions record, so both give the same
-// kernels. What changes besides is for the better: one division a row instead of one an element, no overflow of exponentials, variances without
-// cancellation.
+// Rules for softmax, log-softmax and normalisations that were written out: they become what the library's functions
+// record, so both give the same kernels. What changes besides is for the better: one division a row instead of one an
+// element, no overflow of exponentials, variances without cancellation.
 #include <algorithm>
 #include <cmath>
 
-#include "core/simplify/rules_patterns.h"
 #include "core/op/primitives.h"
+#include "core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {
 
-// A value per row that is spread over the rows' elements: expand(kept), where `kept` has size 1 along the reduced axes; `row` is what lies behind the
-// reshape that put these axes back.
+// A value per row that is spread over the rows' elements: expand(kept), where `kept` has size 1 along the reduced axes;
+// `row` is what lies behind the reshape that put these axes back.
 struct Spread {
   int kept = -1, row = -1;
 };
@@ -21,9 +21,15 @@ std::optional<Spread> spread(const Simplifier& graph, int id) {
   return Spread{kept, behind_reshape(graph, kept)};
 }
 
-int expand(Simplifier& graph, int kept, const Shape& shape) { return graph.make({&ops::expand_op, {}, {kept}, shape, graph.at(kept).dtype}); }
-int unary(Simplifier& graph, const OpDef& op, int x) { return graph.make({&op, {}, {x}, graph.at(x).shape, graph.at(x).dtype}); }
-int binary(Simplifier& graph, const OpDef& op, int x, int y) { return graph.make({&op, {}, {x, y}, graph.at(x).shape, graph.at(x).dtype}); }
+int expand(Simplifier& graph, int kept, const Shape& shape) {
+  return graph.make({&ops::expand_op, {}, {kept}, shape, graph.at(kept).dtype});
+}
+int unary(Simplifier& graph, const OpDef& op, int x) {
+  return graph.make({&op, {}, {x}, graph.at(x).shape, graph.at(x).dtype});
+}
+int binary(Simplifier& graph, const OpDef& op, int x, int y) {
+  return graph.make({&op, {}, {x, y}, graph.at(x).shape, graph.at(x).dtype});
+}
 
 Shape kept_shape(const Shape& shape, const std::vector<int64_t>& axes) {
   Shape kept = shape;
@@ -60,7 +66,8 @@ int shifted(Simplifier& graph, int z, const std::vector<int64_t>& axes) {
 // Is the exponential `e` read by its sum `total` and one more alone, the sum once, and summed where it is spread again?
 bool may_shift(const Simplifier& graph, int e, const Spread& total, int readers) {
   const IrNode& sum = graph.at(total.row);
-  return graph.users_of(e) == readers && graph.users_of(total.row) == 1 && graph.at(e).shape.numel() > 0 && graph.at(total.kept).shape == kept_shape(graph.at(e).shape, sum.attrs.ints);
+  return graph.users_of(e) == readers && graph.users_of(total.row) == 1 && graph.at(e).shape.numel() > 0 &&
+         graph.at(total.kept).shape == kept_shape(graph.at(e).shape, sum.attrs.ints);
 }
 
 // exp(z) / sum(exp(z)) -> exp(z - max z) * (1 / sum).
@@ -84,7 +91,8 @@ std::optional<int> log_of_softmax(Simplifier& graph, IrNode& node) {
   const IrNode& product = graph.at(node.inputs[0]);
   const int e = product.inputs[0];
   const std::optional<Spread> inverse = spread(graph, product.inputs[1]);
-  if (graph.at(e).op != &ops::exp_op || !inverse || graph.at(inverse->kept).op != &ops::reciprocal_op) return std::nullopt;
+  if (graph.at(e).op != &ops::exp_op || !inverse || graph.at(inverse->kept).op != &ops::reciprocal_op)
+    return std::nullopt;
   const int total = graph.at(inverse->kept).inputs[0], sum = behind_reshape(graph, total), z = graph.at(e).inputs[0];
   if (graph.at(sum).op != &ops::sum_op || graph.at(sum).inputs[0] != e) return std::nullopt;
   return binary(graph, ops::sub_op, z, expand(graph, unary(graph, ops::log_op, total), node.shape));
@@ -95,12 +103,14 @@ std::optional<int> log_softmax(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::sub_op) return std::nullopt;
   const int z = node.inputs[0];
   const std::optional<Spread> log = spread(graph, node.inputs[1]);
-  if (!log || graph.at(log->row).op != &ops::log_op || graph.users_of(log->row) != 1 || is_shifted(graph, z)) return std::nullopt;
+  if (!log || graph.at(log->row).op != &ops::log_op || graph.users_of(log->row) != 1 || is_shifted(graph, z))
+    return std::nullopt;
   const int kept = graph.at(log->row).inputs[0];
   const Spread total{log->kept, behind_reshape(graph, kept)};
   if (graph.at(total.row).op != &ops::sum_op) return std::nullopt;
   const int e = graph.at(total.row).inputs[0];
-  if (graph.at(e).op != &ops::exp_op || graph.at(e).inputs[0] != z || !may_shift(graph, e, total, 1)) return std::nullopt;
+  if (graph.at(e).op != &ops::exp_op || graph.at(e).inputs[0] != z || !may_shift(graph, e, total, 1))
+    return std::nullopt;
   const std::vector<int64_t> axes = graph.at(total.row).attrs.ints;
   const int stable = shifted(graph, z, axes);
   const int sum = reduced(graph, ops::sum_op, unary(graph, ops::exp_op, stable), axes);
@@ -115,7 +125,8 @@ std::optional<int> divide_by_root(Simplifier& graph, IrNode& node) {
   if (!root || graph.at(root->row).op != &ops::sqrt_op) return std::nullopt;
   const int inverse = unary(graph, ops::rsqrt_op, graph.at(root->row).inputs[0]);
   const Shape kept = graph.at(root->kept).shape;
-  return binary(graph, ops::mul_op, node.inputs[0], expand(graph, graph.make({&ops::reshape_op, {}, {inverse}, kept, node.dtype}), node.shape));
+  return binary(graph, ops::mul_op, node.inputs[0],
+                expand(graph, graph.make({&ops::reshape_op, {}, {inverse}, kept, node.dtype}), node.shape));
 }
 
 // 1 / sqrt(v) -> rsqrt(v).
@@ -156,7 +167,9 @@ double inverse_count(const Simplifier& graph, const ScaledSum& s) {
   for (const int64_t axis : s.axes) count *= static_cast<double>(graph.at(s.x).shape[static_cast<int>(axis)]);
   return 1 / count;
 }
-bool is_mean(const Simplifier& graph, const ScaledSum& s) { return about(s.factor, inverse_count(graph, s), graph.at(s.x).dtype); }
+bool is_mean(const Simplifier& graph, const ScaledSum& s) {
+  return about(s.factor, inverse_count(graph, s), graph.at(s.x).dtype);
+}
 
 // Is c a value less its mean over `axes`?
 bool is_centred(const Simplifier& graph, int c, const std::vector<int64_t>& axes) {
@@ -175,8 +188,10 @@ std::optional<int> without_excess(Simplifier& graph, int difference) {
   const std::optional<int> c = square_of(graph, squares->x);
   if (!c || !is_centred(graph, *c, squares->axes)) return std::nullopt;
   // The square of a sum is one factor, or two.
-  if (excess.vertices.empty() || excess.vertices.size() > 2 || excess.vertices.front() != excess.vertices.back()) return std::nullopt;
-  const int total = excess.vertices.size() == 2 ? excess.vertices[0] : square_of(graph, excess.vertices[0]).value_or(-1);
+  if (excess.vertices.empty() || excess.vertices.size() > 2 || excess.vertices.front() != excess.vertices.back())
+    return std::nullopt;
+  const int total =
+      excess.vertices.size() == 2 ? excess.vertices[0] : square_of(graph, excess.vertices[0]).value_or(-1);
   if (total < 0) return std::nullopt;
   const std::optional<ScaledSum> sum = scaled_sum(graph, total);
   return sum && sum->x == *c && sum->axes == squares->axes ? std::optional(node.inputs[0]) : std::nullopt;
@@ -186,9 +201,12 @@ std::optional<int> without_excess(Simplifier& graph, int difference) {
 std::optional<int> without_cancellation(Simplifier& graph, int difference) {
   const IrNode node = graph.at(difference);
   const std::optional<ScaledSum> squares = scaled_sum(graph, node.inputs[0]);
-  const int m = square_of(graph, node.inputs[1]).value_or(-1), x = squares ? square_of(graph, squares->x).value_or(-1) : -1;
+  const int m = square_of(graph, node.inputs[1]).value_or(-1),
+            x = squares ? square_of(graph, squares->x).value_or(-1) : -1;
   const std::optional<ScaledSum> mean = m >= 0 ? scaled_sum(graph, m) : std::nullopt;
-  if (x < 0 || !mean || mean->x != x || mean->axes != squares->axes || !is_mean(graph, *mean) || !is_mean(graph, *squares)) return std::nullopt;
+  if (x < 0 || !mean || mean->x != x || mean->axes != squares->axes || !is_mean(graph, *mean) ||
+      !is_mean(graph, *squares))
+    return std::nullopt;
   const Shape full = graph.at(x).shape, kept = kept_shape(full, mean->axes);
   const int middle = graph.make({&ops::reshape_op, {}, {m}, kept, node.dtype});
   const int centred = binary(graph, ops::sub_op, x, expand(graph, middle, full));
@@ -220,8 +238,9 @@ std::optional<int> variance_under_root(Simplifier& graph, IrNode& node) {
 }  // namespace
 
 std::span<const Rule> row_rules() {
-  static constexpr Rule rules[] = {{Pass::softmax, softmax},        {Pass::softmax, log_of_softmax}, {Pass::softmax, log_softmax},
-                                   {Pass::norms, divide_by_root}, {Pass::norms, inverse_root},     {Pass::norms, variance_under_root}};
+  static constexpr Rule rules[] = {{Pass::softmax, softmax},     {Pass::softmax, log_of_softmax},
+                                   {Pass::softmax, log_softmax}, {Pass::norms, divide_by_root},
+                                   {Pass::norms, inverse_root},  {Pass::norms, variance_under_root}};
   return rules;
 }
 

@@ -12,8 +12,9 @@ namespace heddle {
 namespace {
 
 std::vector<uint64_t> structure(const IrNode& node) {
-  std::vector<uint64_t> key{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype), std::bit_cast<uint64_t>(node.attrs.real),
-                            std::bit_cast<uint64_t>(node.attrs.real2), static_cast<uint64_t>(node.shape.rank()) | static_cast<uint64_t>(node.keep) << 32};
+  std::vector<uint64_t> key{reinterpret_cast<uint64_t>(node.op), static_cast<uint64_t>(node.dtype),
+                            std::bit_cast<uint64_t>(node.attrs.real), std::bit_cast<uint64_t>(node.attrs.real2),
+                            static_cast<uint64_t>(node.shape.rank()) | static_cast<uint64_t>(node.keep) << 32};
   for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
   for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
   key.push_back(node.inputs.size());
@@ -24,11 +25,16 @@ std::vector<uint64_t> structure(const IrNode& node) {
 
 std::span<const Rule> rules_of(OpKind kind) {
   switch (kind) {
-    case OpKind::movement: return movement_rules();
-    case OpKind::elementwise: return elementwise_rules();
-    case OpKind::reduce: return reduce_rules();
-    case OpKind::contraction: return product_rules();
-    default: return {};
+    case OpKind::movement:
+      return movement_rules();
+    case OpKind::elementwise:
+      return elementwise_rules();
+    case OpKind::reduce:
+      return reduce_rules();
+    case OpKind::contraction:
+      return product_rules();
+    default:
+      return {};
   }
 }
 
@@ -48,18 +54,21 @@ Graph Simplifier::run() {
     to[i] = make(std::move(node));
     users_of_[to[i]] += users_[i] - readers_gone(static_cast<int>(i), to);
   }
-  for (const IrOutput& output : in_.outputs) out_.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  for (const IrOutput& output : in_.outputs)
+    out_.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   settle_sizes(out_, anything_varies(in_));
   return passes_.has(Pass::dead) ? drop_dead(std::move(out_)) : std::move(out_);
 }
 
-// A vertex that has become what it was made from (a reshape there and back) does not read it any more, nor does what lay between for it alone.
+// A vertex that has become what it was made from (a reshape there and back) does not read it any more, nor does what
+// lay between for it alone.
 int Simplifier::readers_gone(int vertex, const std::vector<int>& to) const {
   const auto old = [&](int id) -> const IrNode& { return in_.nodes[static_cast<size_t>(id)]; };
   const int same = to[static_cast<size_t>(vertex)];
   int gone = 0;
   for (int id : old(vertex).inputs) {
-    while (to[static_cast<size_t>(id)] != same && users_[static_cast<size_t>(id)] == 1 && old(id).inputs.size() == 1) id = old(id).inputs[0];
+    while (to[static_cast<size_t>(id)] != same && users_[static_cast<size_t>(id)] == 1 && old(id).inputs.size() == 1)
+      id = old(id).inputs[0];
     gone += to[static_cast<size_t>(id)] == same;
   }
   return gone;
@@ -82,7 +91,9 @@ void Simplifier::mark_live() {
 }
 
 bool Simplifier::is_full(int id) const { return at(id).op == &ops::full_op; }
-std::optional<double> Simplifier::constant(int id) const { return is_full(id) ? std::optional(at(id).attrs.real) : std::nullopt; }
+std::optional<double> Simplifier::constant(int id) const {
+  return is_full(id) ? std::optional(at(id).attrs.real) : std::nullopt;
+}
 
 int Simplifier::users_of(int id) const {
   const auto found = users_of_.find(id);
@@ -101,7 +112,8 @@ int Simplifier::make(IrNode node) {
 
 int Simplifier::make_full(const Shape& shape, DType dtype, double value) {
   IrNode full{&ops::full_op, {}, {}, shape, dtype};
-  full.attrs.real = rounded(value, is_half(dtype) ? DType::f32 : dtype);  // a number beside a half-precision value has f32's digits
+  full.attrs.real =
+      rounded(value, is_half(dtype) ? DType::f32 : dtype);  // a number beside a half-precision value has f32's digits
   return make(std::move(full));
 }
 
@@ -120,8 +132,10 @@ std::optional<int> Simplifier::rewrite(IrNode& node) {
   if (node.op == &ops::stop_gradient_op) return node.inputs[0];
   if (node.op == &ops::div_op && divides_by_zero(node)) {
     // x / 0 is x * inf in every case; drivers take liberties with a literal zero divisor (llvmpipe stores garbage).
-    const double infinity = std::copysign(std::numeric_limits<double>::infinity(), behind_views(node.inputs[1]).attrs.real);
-    return make({&ops::mul_op, {}, {node.inputs[0], make_full(node.shape, node.dtype, infinity)}, node.shape, node.dtype});
+    const double infinity =
+        std::copysign(std::numeric_limits<double>::infinity(), behind_views(node.inputs[1]).attrs.real);
+    return make(
+        {&ops::mul_op, {}, {node.inputs[0], make_full(node.shape, node.dtype, infinity)}, node.shape, node.dtype});
   }
   // A constant made of numbers that vary does too.
   uint16_t numbers = 0;
@@ -149,7 +163,8 @@ Graph drop_dead(Graph graph) {
     for (int& input : graph.nodes[i].inputs) input = to[static_cast<size_t>(input)];
     to[i] = kept.add(std::move(graph.nodes[i]));
   }
-  for (const IrOutput& output : graph.outputs) kept.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  for (const IrOutput& output : graph.outputs)
+    kept.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return kept;
 }
 

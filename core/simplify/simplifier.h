@@ -1,9 +1,9 @@
 // The rewriting engine of the graph passes.
 //
-// Purpose: one walk rebuilds the graph bottom-up: each vertex is made again from its rewritten inputs, the rules of its kind are tried, and equal
-// vertices become one (hash consing). Rules feed each other within the walk, so no pass runs twice. Each rule belongs to a pass and is only tried
-// when that pass is on. Invariants: the result has the same leaves and outputs; values are the same up to rounding of folded constants.
-// Thread safety: none; one object, one graph.
+// Purpose: one walk rebuilds the graph bottom-up: each vertex is made again from its rewritten inputs, the rules of its
+// kind are tried, and equal vertices become one (hash consing). Rules feed each other within the walk, so no pass runs
+// twice. Each rule belongs to a pass and is only tried when that pass is on. Invariants: the result has the same leaves
+// and outputs; values are the same up to rounding of folded constants. Thread safety: none; one object, one graph.
 #pragma once
 
 #include <array>
@@ -22,8 +22,8 @@ class Simplifier {
   Simplifier(const Graph& in, PassSet passes);
   Graph run();
 
-  // For rules. A rule looks at a vertex whose inputs are already vertices of the new graph, and answers with the vertex that takes its place; or
-  // changes it and calls make(), which tries all rules again.
+  // For rules. A rule looks at a vertex whose inputs are already vertices of the new graph, and answers with the vertex
+  // that takes its place; or changes it and calls make(), which tries all rules again.
   const IrNode& at(int id) const { return out_.nodes[static_cast<size_t>(id)]; }
   bool is_full(int id) const;
   // The constant that `id` is everywhere.
@@ -63,8 +63,8 @@ std::optional<int> transpose_product(Simplifier& graph, IrNode& node);
 
 bool swaps_last_two(const IrNode& permute);
 
-// Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same results up to
-// rounding of folded constants. Returns a new graph with the same outputs.
+// Algebraic identities, constant folding, movement composition, common subexpressions, dead nodes. Keeps values: same
+// results up to rounding of folded constants. Returns a new graph with the same outputs.
 Graph simplify(const Graph& graph);
 // The same with these passes; without the pass `dead` it keeps what nobody reads.
 Graph simplify(const Graph& graph, PassSet passes);

@@ -21,23 +21,28 @@ class Verifier {
       check(node.op != nullptr, "it has no operation");
       for (const int input : node.inputs) check(input >= 0 && input < id_, "it reads what comes later");
       const bool is_leaf = node.op->kind == OpKind::leaf;
-      check(is_leaf == (node.leaf >= 0) && node.leaf < static_cast<int>(graph_.leaves.size()), "its leaf is not one of the graph's");
-      if (node.op->arity >= 0 && !is_leaf && node.op->kind != OpKind::body) check(static_cast<int>(node.inputs.size()) == node.op->arity, "it has another number of inputs");
+      check(is_leaf == (node.leaf >= 0) && node.leaf < static_cast<int>(graph_.leaves.size()),
+            "its leaf is not one of the graph's");
+      if (node.op->arity >= 0 && !is_leaf && node.op->kind != OpKind::body)
+        check(static_cast<int>(node.inputs.size()) == node.op->arity, "it has another number of inputs");
       shape();
     }
   }
 
   void same_interface(const Graph& before) {
     // A pass may look at a storage in another way: leaves are added, never taken away.
-    if (graph_.leaves.size() < before.leaves.size() || graph_.storage_slots != before.storage_slots || graph_.host_slots != before.host_slots) {
+    if (graph_.leaves.size() < before.leaves.size() || graph_.storage_slots != before.storage_slots ||
+        graph_.host_slots != before.host_slots) {
       throw std::logic_error(fmt::format("[passes] after '{}' the graph has other leaves", pass_));
     }
-    if (graph_.outputs.size() != before.outputs.size()) throw std::logic_error(fmt::format("[passes] after '{}' the graph has other outputs", pass_));
+    if (graph_.outputs.size() != before.outputs.size())
+      throw std::logic_error(fmt::format("[passes] after '{}' the graph has other outputs", pass_));
     for (size_t i = 0; i < graph_.outputs.size(); ++i) {
       const IrOutput &now = graph_.outputs[i], &then = before.outputs[i];
       const bool known = now.node >= 0 && now.node < static_cast<int>(graph_.nodes.size());
       if (known && now.assign_slot == then.assign_slot) {
-        const IrNode &a = graph_.nodes[static_cast<size_t>(now.node)], &b = before.nodes[static_cast<size_t>(then.node)];
+        const IrNode &a = graph_.nodes[static_cast<size_t>(now.node)],
+                     &b = before.nodes[static_cast<size_t>(then.node)];
         if (a.shape == b.shape && a.dtype == b.dtype) continue;
       }
       throw std::logic_error(fmt::format("[passes] after '{}' output {} is another value", pass_, i));
@@ -51,18 +56,24 @@ class Verifier {
   void check(bool good, const char* why) const {
     if (good) return;
     const IrNode& node = here();
-    throw std::logic_error(fmt::format("[passes] after '{}' vertex %{} ({} {} {}) is wrong: {}", pass_, id_, node.op ? node.op->name : "?", node.shape.str(),
-                                       name_of(node.dtype), why));
+    throw std::logic_error(fmt::format("[passes] after '{}' vertex %{} ({} {} {}) is wrong: {}", pass_, id_,
+                                       node.op ? node.op->name : "?", node.shape.str(), name_of(node.dtype), why));
   }
 
   void shape() const {
     switch (here().op->kind) {
-      case OpKind::elementwise: return elementwise();
-      case OpKind::reduce: return reduce();
-      case OpKind::movement: return movement();
-      case OpKind::index: return index();
-      case OpKind::contraction: return product();
-      default: return;
+      case OpKind::elementwise:
+        return elementwise();
+      case OpKind::reduce:
+        return reduce();
+      case OpKind::movement:
+        return movement();
+      case OpKind::index:
+        return index();
+      case OpKind::contraction:
+        return product();
+      default:
+        return;
     }
   }
 
@@ -70,7 +81,9 @@ class Verifier {
     const IrNode& node = here();
     for (size_t i = 0; i < node.inputs.size(); ++i) check(input(i).shape == node.shape, "an input has another shape");
     if (node.op == &ops::cast_op || as_user(*node.op) != nullptr) return;
-    if (node.op == &ops::where_op) return check(input(0).dtype == DType::boolean && input(1).dtype == node.dtype && input(2).dtype == node.dtype, "dtypes of a choice differ");
+    if (node.op == &ops::where_op)
+      return check(input(0).dtype == DType::boolean && input(1).dtype == node.dtype && input(2).dtype == node.dtype,
+                   "dtypes of a choice differ");
     const DTypeRule rule = node.op->rule;
     const DType in = node.inputs.empty() ? node.dtype : input(0).dtype;
     for (size_t i = 1; i < node.inputs.size(); ++i) check(input(i).dtype == in, "inputs have different dtypes");
@@ -107,7 +120,9 @@ class Verifier {
     for (int d = 0; d < rank; ++d) {
       const size_t at = static_cast<size_t>(d);
       if (node.op == &ops::permute_op) {
-        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] < rank && node.shape[d] == from[static_cast<int>(ints[at])], "its shape is not its input's in that order");
+        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] < rank &&
+                  node.shape[d] == from[static_cast<int>(ints[at])],
+              "its shape is not its input's in that order");
       } else if (node.op == &ops::expand_op) {
         check(from[d] == node.shape[d] || from[d] == 1, "only dimensions of size 1 are repeated");
       } else if (node.op == &ops::slice_op && node.shape[d] > 0) {
@@ -115,7 +130,8 @@ class Verifier {
         const int64_t last = ints[at] + (node.shape[d] - 1) * ints[at + static_cast<size_t>(rank)];
         check(ints[at] >= 0 && ints[at] < from[d] && last >= 0 && last < from[d], "it reads outside its input");
       } else if (node.op == &ops::pad_op) {
-        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] + from[d] <= node.shape[d], "its input does not lie inside");
+        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] + from[d] <= node.shape[d],
+              "its input does not lie inside");
       } else if (node.op == &ops::flip_op) {
         check(from[d] == node.shape[d], "its shape is not its input's");
       }
@@ -141,7 +157,8 @@ class Verifier {
     const int rank = node.shape.rank();
     check(rank >= 2 && a.rank() == rank && b.rank() == rank, "ranks differ");
     for (int d = 0; d < rank - 2; ++d) check(a[d] == node.shape[d] && b[d] == node.shape[d], "batches differ");
-    check(a[rank - 2] == node.shape[rank - 2] && b[rank - 1] == node.shape[rank - 1] && a[rank - 1] == b[rank - 2], "sizes do not fit");
+    check(a[rank - 2] == node.shape[rank - 2] && b[rank - 1] == node.shape[rank - 1] && a[rank - 1] == b[rank - 2],
+          "sizes do not fit");
   }
 
   const Graph& graph_;

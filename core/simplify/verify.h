@@ -1,7 +1,7 @@
 // Whether a graph is one: run between passes, so that a faulty rewrite is named where it happened.
 //
-// Purpose: inputs come before their users, shapes and dtypes agree with each op's rule, leaves and outputs are those the user recorded.
-// Invariants: costs a few nanoseconds a vertex, so it always runs. Thread safety: pure functions.
+// Purpose: inputs come before their users, shapes and dtypes agree with each op's rule, leaves and outputs are those
+// the user recorded. Invariants: costs a few nanoseconds a vertex, so it always runs. Thread safety: pure functions.
 #pragma once
 
 #include <string_view>

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <set>
 
-#include "core/ir/bodies.h"
 #include "core/ir/access.h"
+#include "core/ir/bodies.h"
 #include "core/ir/matmul_batch.h"
 #include "core/op/primitives.h"
 
@@ -19,7 +19,8 @@ struct Chain {
 
 class Materializer {
  public:
-  Materializer(Graph graph, uint32_t max_bindings) : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)) {
+  Materializer(Graph graph, uint32_t max_bindings)
+      : in_(std::move(graph)), max_parts_(std::max<size_t>(2, max_bindings / 2)) {
     for (const IrOutput& output : in_.outputs) {
       if (output.assign_slot >= 0) assigned_.insert(output.assign_slot);
     }
@@ -31,7 +32,8 @@ class Materializer {
     for (size_t i = 0; i < in_.nodes.size(); ++i) {
       IrNode node = std::move(in_.nodes[i]);
       for (int& input : node.inputs) input = to[input];
-      const bool operands = node.op->kind == OpKind::contraction || node.op->kind == OpKind::body || node.op == &ops::loop_op;
+      const bool operands =
+          node.op->kind == OpKind::contraction || node.op->kind == OpKind::body || node.op == &ops::loop_op;
       if (operands) {
         for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = in_memory(node, n);
       }
@@ -55,13 +57,15 @@ class Materializer {
     }
     const IrNode& base = at(id);
     const bool leaf = base.leaf >= 0 && out_.graph.leaves[base.leaf].slot >= 0;
-    const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce || base.op->kind == OpKind::contraction ||
-                        base.op->kind == OpKind::body || base.op == &ops::loop_result_op || base.op == &join_op;
+    const bool stored = base.op->kind == OpKind::elementwise || base.op->kind == OpKind::reduce ||
+                        base.op->kind == OpKind::contraction || base.op->kind == OpKind::body ||
+                        base.op == &ops::loop_result_op || base.op == &join_op;
     if (!leaf && !stored) return {id, std::nullopt};
     return {id, compose(out_.graph, views, leaf ? out_.graph.leaves[base.leaf].view : View::dense(base.shape))};
   }
 
-  // The matmul body runs two loops over batches; operands that need more are made dense. Narrow integers are multiplied as i32.
+  // The matmul body runs two loops over batches; operands that need more are made dense. Narrow integers are multiplied
+  // as i32.
   void check_batch(IrNode& node) {
     for (int& input : node.inputs) {
       const DType t = at(input).dtype;
@@ -80,7 +84,12 @@ class Materializer {
       std::vector<int> joined;
       for (size_t first = 0; first < node.inputs.size(); first += max_parts_) {
         const size_t count = std::min(max_parts_, node.inputs.size() - first);
-        IrNode part{node.op, node.attrs, {node.inputs.begin() + static_cast<std::ptrdiff_t>(first), node.inputs.begin() + static_cast<std::ptrdiff_t>(first + count)}, {}, node.dtype};
+        IrNode part{node.op,
+                    node.attrs,
+                    {node.inputs.begin() + static_cast<std::ptrdiff_t>(first),
+                     node.inputs.begin() + static_cast<std::ptrdiff_t>(first + count)},
+                    {},
+                    node.dtype};
         int64_t length = 0;
         for (int input : part.inputs) length += at(input).shape[axis];
         part.shape = node.shape.with(axis, length);
@@ -90,7 +99,8 @@ class Materializer {
     }
   }
 
-  // Many parts that each fill one stretch of the result are written there by whoever computes them: the concat itself costs nothing.
+  // Many parts that each fill one stretch of the result are written there by whoever computes them: the concat itself
+  // costs nothing.
   bool try_join(IrNode& node) {
     const int axis = static_cast<int>(node.attrs.ints[0]);
     if (node.inputs.size() <= max_parts_) return false;
@@ -125,20 +135,26 @@ class Materializer {
     if (node.op == &ops::loop_op) return chain.view->is_dense() ? id : copy(id);
     if (node.op->kind != OpKind::body) return id;
     const BodyRow& row = body_row(*node.op);
-    const bool fits = (!row.dense_operands || chain.view->is_dense()) && (!row.accepts || row.accepts(node, n, *chain.view));
+    const bool fits =
+        (!row.dense_operands || chain.view->is_dense()) && (!row.accepts || row.accepts(node, n, *chain.view));
     return fits ? id : copy(id);
   }
 
   // Scalar arithmetic may be computed by its users and then has no storage; an operand needs one.
-  bool is_scalar_arithmetic(int id) const { return at(id).leaf < 0 && at(id).op->kind == OpKind::elementwise && at(id).op != &copy_op && at(id).shape.numel() == 1; }
+  bool is_scalar_arithmetic(int id) const {
+    return at(id).leaf < 0 && at(id).op->kind == OpKind::elementwise && at(id).op != &copy_op &&
+           at(id).shape.numel() == 1;
+  }
 
   void add_output(int id, int assign_slot) {
     out_.graph.outputs.push_back({id, assign_slot});
     Chain chain = follow(id);
     const IrNode* base = &at(chain.base);
     const bool on_leaf = base->leaf >= 0;
-    const bool clobbered = on_leaf && out_.graph.leaves[base->leaf].slot >= 0 && assigned_.contains(out_.graph.leaves[base->leaf].slot);
-    // The parts of a join are written before the join's turn: too early for memory whose old value somebody may still read.
+    const bool clobbered =
+        on_leaf && out_.graph.leaves[base->leaf].slot >= 0 && assigned_.contains(out_.graph.leaves[base->leaf].slot);
+    // The parts of a join are written before the join's turn: too early for memory whose old value somebody may still
+    // read.
     const bool early = assign_slot >= 0 && base->op == &join_op;
     const bool second_write = assign_slot >= 0 && chain.base >= 0 && written_.contains(chain.base);
     if (!chain.view || (assign_slot >= 0 && (on_leaf || chain.base != id || second_write)) || clobbered || early) {
@@ -158,6 +174,8 @@ class Materializer {
 
 }  // namespace
 
-Materialized materialize(Graph graph, uint32_t max_bindings) { return Materializer(std::move(graph), max_bindings).run(); }
+Materialized materialize(Graph graph, uint32_t max_bindings) {
+  return Materializer(std::move(graph), max_bindings).run();
+}
 
 }  // namespace heddle

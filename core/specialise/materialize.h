@@ -1,8 +1,8 @@
 // Before grouping: makes explicit what must lie in memory.
 //
-// Purpose: inserts `copy` vertices where an operand of a matmul or body, or an output, is not a view of a stored value, and says for each output
-// which vertex's storage holds it. Invariants: afterwards every operand and every output is a chain of views over a leaf or a vertex that
-// becomes (part of) a kernel. Thread safety: pure function.
+// Purpose: inserts `copy` vertices where an operand of a matmul or body, or an output, is not a view of a stored value,
+// and says for each output which vertex's storage holds it. Invariants: afterwards every operand and every output is a
+// chain of views over a leaf or a vertex that becomes (part of) a kernel. Thread safety: pure function.
 #pragma once
 
 #include "core/ir/groups.h"
@@ -15,8 +15,8 @@ struct Materialized {
   std::map<int, Placed> placed;
 };
 
-// `max_bindings`: a concat of more parts than half of that along the outermost dimension becomes a join; along another, it is built from
-// stored partial ones.
+// `max_bindings`: a concat of more parts than half of that along the outermost dimension becomes a join; along another,
+// it is built from stored partial ones.
 Materialized materialize(Graph graph, uint32_t max_bindings);
 
 }  // namespace heddle

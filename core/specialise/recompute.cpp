@@ -46,7 +46,8 @@ class Recomputer {
         continue;
       }
       const std::vector<int>& inputs = in_.nodes[id].inputs;
-      const auto missing = std::find_if(inputs.begin(), inputs.end(), [&](int input) { return is_inside(input) && copy_[input] < 0; });
+      const auto missing =
+          std::find_if(inputs.begin(), inputs.end(), [&](int input) { return is_inside(input) && copy_[input] < 0; });
       if (missing != inputs.end()) {
         stack.push_back(*missing);
         continue;
@@ -136,7 +137,8 @@ class Casts {
 
 Graph recompute(Graph graph) {
   graph = Casts(std::move(graph)).separated();
-  const bool any = std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.keep == Keep::inside; });
+  const bool any =
+      std::any_of(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& node) { return node.keep == Keep::inside; });
   return any ? Recomputer(std::move(graph)).run() : graph;
 }
 

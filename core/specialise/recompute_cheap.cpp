@@ -26,7 +26,9 @@ class Recomputer {
   void try_vertex(int id) {
     const IrNode& node = at(id);
     if (g_.group_of[static_cast<size_t>(id)] < 0 || g_.free_nodes[static_cast<size_t>(id)]) return;
-    if (node.op->kind != OpKind::elementwise || node.op == &copy_op || as_user(*node.op) != nullptr || node.op->cost > 2) return;
+    if (node.op->kind != OpKind::elementwise || node.op == &copy_op || as_user(*node.op) != nullptr ||
+        node.op->cost > 2)
+      return;
     const Member* member = group_of(id).find(id);
     if (!member || !member->stored || g_.outputs.contains(id)) return;
     const std::vector<int> sources = sources_of(id);

@@ -5,9 +5,9 @@
 #include <vector>
 
 #include "core/ir/access.h"
-#include "core/specialise/rewrites.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/specialise/rewrites.h"
 
 namespace heddle {
 namespace {
@@ -18,8 +18,12 @@ struct Row {
 };
 
 // In order; the first that answers wins.
-constexpr Row rows[] = {{Pass::split_conv, split_conv_weight_grad}, {Pass::split_matmul, split_matmul}, {Pass::split_attention, split_attention},
-                        {Pass::split_reduce, split_reduction},      {Pass::sort, long_sort},            {Pass::scan, long_scan},
+constexpr Row rows[] = {{Pass::split_conv, split_conv_weight_grad},
+                        {Pass::split_matmul, split_matmul},
+                        {Pass::split_attention, split_attention},
+                        {Pass::split_reduce, split_reduction},
+                        {Pass::sort, long_sort},
+                        {Pass::scan, long_scan},
                         {Pass::scatter, sorted_scatter}};
 
 // Where a driver ends long loops, a vertex whose kernel could meet that limit is rewritten whatever is switched off.
@@ -27,13 +31,16 @@ bool could_meet_loop_limit(const Graph& out, const IrNode& node, const Caps& cap
   if (caps.max_loop_iterations > uint64_t{1} << 33) return false;
   int64_t most = 0;
   for (const int input : node.inputs) most = std::max(most, out.nodes[static_cast<size_t>(input)].shape.numel());
-  const bool summed = node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction || node.op->kind == OpKind::body;
+  const bool summed =
+      node.op->kind == OpKind::reduce || node.op->kind == OpKind::contraction || node.op->kind == OpKind::body;
   return summed && static_cast<uint64_t>(most) > caps.max_loop_iterations / 8;
 }
 
 // lower() refuses what no kernel can address; how to cut it up is not worth a search, which may be as long as the size.
 bool addressable(const Graph& out, const IrNode& node) {
-  const auto fits = [&](int input) { return out.nodes[static_cast<size_t>(input)].shape.numel() <= addressable_elements; };
+  const auto fits = [&](int input) {
+    return out.nodes[static_cast<size_t>(input)].shape.numel() <= addressable_elements;
+  };
   return node.shape.numel() <= addressable_elements && std::all_of(node.inputs.begin(), node.inputs.end(), fits);
 }
 
@@ -68,7 +75,8 @@ Graph specialize(Graph graph, const Caps& caps, PassSet passes) {
     settle_sizes(out, any, settled);
     settled = out.nodes.size();
   }
-  for (const IrOutput& output : graph.outputs) out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
+  for (const IrOutput& output : graph.outputs)
+    out.outputs.push_back({to[static_cast<size_t>(output.node)], output.assign_slot});
   return out;
 }
 

@@ -1,9 +1,9 @@
 // Rewrites of the graph for one device, between simplify() and schedule().
 //
-// Purpose: algorithms of several kernels are written as graphs of several vertices (a long reduction in two stages, a product split along k),
-// chosen from the device's facts; so one group stays one kernel, and memory between the stages is planned like any other.
-// Invariants: same outputs, equal up to rounding; depends on the graph's shapes and the caps alone, so it is deterministic per device.
-// Thread safety: pure functions.
+// Purpose: algorithms of several kernels are written as graphs of several vertices (a long reduction in two stages, a
+// product split along k), chosen from the device's facts; so one group stays one kernel, and memory between the stages
+// is planned like any other. Invariants: same outputs, equal up to rounding; depends on the graph's shapes and the caps
+// alone, so it is deterministic per device. Thread safety: pure functions.
 #pragma once
 
 #include "core/contract/device.h"

@@ -1,14 +1,15 @@
-// Decoding: few queries over many keys. Query heads that share a key head become rows of one problem, and the keys are cut into ranges that are
-// computed side by side; each gives its own softmax, with the logarithm of its sum, and those are joined in the order of the keys.
+// Decoding: few queries over many keys. Query heads that share a key head become rows of one problem, and the keys are
+// cut into ranges that are computed side by side; each gives its own softmax, with the logarithm of its sum, and those
+// are joined in the order of the keys.
 #include <limits>
 #include <map>
 
-#include "core/ir/attention_vertex.h"
 #include "core/functions/nn/attention_kernel.h"
-#include "core/specialise/rewrites.h"
-#include "core/simplify/make_vertices.h"
+#include "core/ir/attention_vertex.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
+#include "core/specialise/rewrites.h"
 
 namespace heddle {
 
@@ -19,13 +20,18 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 class Builder {
  public:
   Builder(Graph& out, const IrNode& node, const Caps& caps)
-      : p_(attention_problem(out, node)), out_(out), node_(node), caps_(caps), sizes_(attention_sizes(p_, out.nodes[node.inputs[0]].dtype)) {}
+      : p_(attention_problem(out, node)),
+        out_(out),
+        node_(node),
+        caps_(caps),
+        sizes_(attention_sizes(p_, out.nodes[node.inputs[0]].dtype)) {}
 
   int build() {
     if (stack_attention_heads(caps_, sizes_)) return stacked();
     const IrNode &q = out_.nodes[node_.inputs[0]], &k = out_.nodes[node_.inputs[1]];
     const bool varies = ((q.varies | k.varies) & varies::dimensions) != 0;
-    const int64_t splits = varies ? least_attention_splits(caps_, nominal_sizes(out_, node_, sizes_), sizes_.keys) : pick_attention_splits(caps_, sizes_);
+    const int64_t splits = varies ? least_attention_splits(caps_, nominal_sizes(out_, node_, sizes_), sizes_.keys)
+                                  : pick_attention_splits(caps_, sizes_);
     return splits < 2 ? -1 : split(splits);
   }
 
@@ -39,7 +45,8 @@ class Builder {
     const int replaced = Builder(out_, inner, caps_).build();
     const int packed = replaced >= 0 ? replaced : out_.add(std::move(inner));
     if (p_.key_heads == 1) return packed;
-    int result = rewrite::reshape(out_, rewrite::slice(out_, packed, 0, 0, p_.results()), Shape{p_.batch, p_.group(), p_.key_heads, p_.value_size});
+    int result = rewrite::reshape(out_, rewrite::slice(out_, packed, 0, 0, p_.results()),
+                                  Shape{p_.batch, p_.group(), p_.key_heads, p_.value_size});
     result = rewrite::reshape(out_, permute(result, {0, 2, 1, 3}), Shape{p_.results()});
     return joined(result, rewrite::slice(out_, packed, 0, p_.results(), p_.logarithms()));
   }
@@ -54,7 +61,8 @@ class Builder {
     const int parts = out_.add(std::move(partial));
     const Shape heads{p_.batch, p_.queries, p_.heads};
     // The logarithms of a row side by side: (B, M, H, splits).
-    int logarithms = rewrite::reshape(out_, rewrite::slice(out_, parts, 0, splits * p_.results(), splits * rows), Shape{splits, p_.batch, p_.heads, p_.queries});
+    int logarithms = rewrite::reshape(out_, rewrite::slice(out_, parts, 0, splits * p_.results(), splits * rows),
+                                      Shape{splits, p_.batch, p_.heads, p_.queries});
     logarithms = permute(logarithms, {1, 3, 2, 0});
     const Shape all = out_.nodes[logarithms].shape;
     // Ranges without keys say +infinity.
@@ -65,7 +73,8 @@ class Builder {
     const int total = rewrite::reduce(out_, ops::sum_op, terms, {3});
     const int none = is(total, 0);
     const int weights = rewrite::binary(out_, ops::div_op, terms, spread(where(none, constant(heads, 1), total), all));
-    const int logarithm = where(none, constant(heads, infinity), rewrite::binary(out_, ops::add_op, shift, unary(ops::log_op, total)));
+    const int logarithm =
+        where(none, constant(heads, infinity), rewrite::binary(out_, ops::add_op, shift, unary(ops::log_op, total)));
     return joined(weighted(parts, weights, splits), stored(permute(logarithm, {0, 2, 1})));
   }
 
@@ -73,7 +82,8 @@ class Builder {
   int weighted(int parts, int weights, int64_t splits) {
     const Shape all{splits, p_.batch, p_.queries, p_.heads, p_.value_size};
     const int results = rewrite::reshape(out_, rewrite::slice(out_, parts, 0, 0, splits * p_.results()), all);
-    const int factors = rewrite::expand(out_, rewrite::reshape(out_, permute(weights, {3, 0, 1, 2}), all.with(4, 1)), all);
+    const int factors =
+        rewrite::expand(out_, rewrite::reshape(out_, permute(weights, {3, 0, 1, 2}), all.with(4, 1)), all);
     const int sum = rewrite::reduce(out_, ops::sum_op, rewrite::binary(out_, ops::mul_op, results, factors), {0});
     return rewrite::cast(out_, rewrite::reshape(out_, sum, Shape{p_.results()}), node_.dtype);
   }
@@ -88,17 +98,24 @@ class Builder {
       const int piece = rewrite::cast(out_, rest, node_.dtype);
       pieces.inputs.push_back(rewrite::reshape(out_, piece, column));
       const int kept = rewrite::cast(out_, piece, DType::f32);
-      rest = where(out_.add({&ops::isinf_op, {}, {kept}, shape, DType::boolean}), constant(shape, 0), rewrite::binary(out_, ops::sub_op, rest, kept));
+      rest = where(out_.add({&ops::isinf_op, {}, {kept}, shape, DType::boolean}), constant(shape, 0),
+                   rewrite::binary(out_, ops::sub_op, rest, kept));
     }
     return rewrite::reshape(out_, out_.add(std::move(pieces)), Shape{p_.logarithms()});
   }
 
-  int joined(int results, int logarithms) { return out_.add({&ops::concat_op, Attrs{{0}}, {results, logarithms}, node_.shape, node_.dtype}); }
+  int joined(int results, int logarithms) {
+    return out_.add({&ops::concat_op, Attrs{{0}}, {results, logarithms}, node_.shape, node_.dtype});
+  }
   int constant(const Shape& shape, double value) { return rewrite::full(out_, shape, DType::f32, value); }
   int unary(const OpDef& op, int x) { return out_.add({&op, {}, {x}, out_.nodes[x].shape, out_.nodes[x].dtype}); }
   int is(int x, double value) { return rewrite::binary(out_, ops::eq_op, x, constant(out_.nodes[x].shape, value)); }
-  int where(int condition, int x, int y) { return out_.add({&ops::where_op, {}, {condition, x, y}, out_.nodes[x].shape, out_.nodes[x].dtype}); }
-  int spread(int x, const Shape& shape) { return rewrite::expand(out_, rewrite::reshape(out_, x, shape.with(3, 1)), shape); }
+  int where(int condition, int x, int y) {
+    return out_.add({&ops::where_op, {}, {condition, x, y}, out_.nodes[x].shape, out_.nodes[x].dtype});
+  }
+  int spread(int x, const Shape& shape) {
+    return rewrite::expand(out_, rewrite::reshape(out_, x, shape.with(3, 1)), shape);
+  }
   int permute(int x, const std::vector<int64_t>& order) {
     const Shape from = out_.nodes[x].shape;
     Shape shape;
@@ -130,7 +147,9 @@ AttentionPairs::AttentionPairs(const Graph& graph, const Caps& caps) : pair_(gra
     (queries ? both.first : both.second) = static_cast<int>(i);
     if (both.first < 0 || both.second < 0 || graph.nodes[both.first].attrs != graph.nodes[both.second].attrs) continue;
     const DType t = graph.nodes[node.inputs[0]].dtype;
-    if (!attention_gradients_at_once(caps, nominal_sizes(graph, node, attention_sizes(attention_problem(graph, node), t)))) continue;
+    if (!attention_gradients_at_once(caps,
+                                     nominal_sizes(graph, node, attention_sizes(attention_problem(graph, node), t))))
+      continue;
     pair_[static_cast<size_t>(both.first)] = pair_[static_cast<size_t>(both.second)] = static_cast<int>(packed_.size());
     packed_.push_back(-1);
   }
@@ -139,7 +158,8 @@ AttentionPairs::AttentionPairs(const Graph& graph, const Caps& caps) : pair_(gra
 int AttentionPairs::replace(Graph& out, size_t id, const IrNode& node) {
   if (pair_[id] < 0) return -1;
   const AttentionProblem p = attention_problem(out, node);
-  const int64_t keys = p.batch * p.keys * p.key_heads * (p.size + p.value_size), queries = p.batch * p.queries * p.heads * p.size;
+  const int64_t keys = p.batch * p.keys * p.key_heads * (p.size + p.value_size),
+                queries = p.batch * p.queries * p.heads * p.size;
   int& packed = packed_[static_cast<size_t>(pair_[id])];
   if (packed < 0) {
     IrNode all = node;

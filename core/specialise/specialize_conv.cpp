@@ -1,8 +1,9 @@
-// The weight gradient of a convolution sums over all pixels of all images: a long reduction with few results. It becomes partial sums and their sum.
+// The weight gradient of a convolution sums over all pixels of all images: a long reduction with few results. It
+// becomes partial sums and their sum.
 #include "core/ir/conv_problem.h"
-#include "core/specialise/rewrites.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/specialise/rewrites.h"
 
 namespace heddle {
 

@@ -1,12 +1,12 @@
-// A product with few results and a long inner dimension (a weight gradient, a dot product) leaves processors idle: it becomes partial products of
-// pieces of that dimension, a batched product over views of the operands, and their sum in a fixed order. What follows joins the sum.
-// And one whose inner dimension is 1 becomes elementwise.
+// A product with few results and a long inner dimension (a weight gradient, a dot product) leaves processors idle: it
+// becomes partial products of pieces of that dimension, a batched product over views of the operands, and their sum in
+// a fixed order. What follows joins the sum. And one whose inner dimension is 1 becomes elementwise.
 #include <algorithm>
 
-#include "core/specialise/rewrites.h"
-#include "core/simplify/make_vertices.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
+#include "core/specialise/rewrites.h"
 #include "core/tiles/matmul_tiles.h"
 
 namespace heddle {
@@ -40,7 +40,8 @@ int64_t divisor_from(int64_t size, int64_t wanted) {
 
 class Split {
  public:
-  Split(Graph& out, const IrNode& node) : out_(out), node_(node), rank_(node.shape.rank()), k_(out.nodes[node.inputs[0]].shape[rank_ - 1]) {}
+  Split(Graph& out, const IrNode& node)
+      : out_(out), node_(node), rank_(node.shape.rank()), k_(out.nodes[node.inputs[0]].shape[rank_ - 1]) {}
 
   MatmulProblem problem() const {
     MatmulProblem p;
@@ -54,7 +55,8 @@ class Split {
   }
 
   int in_parts(int64_t wanted) {
-    const int64_t divisor = divisor_from(k_, wanted), parts = divisor ? divisor : wanted, length = k_ / parts, covered = parts * length;
+    const int64_t divisor = divisor_from(k_, wanted), parts = divisor ? divisor : wanted, length = k_ / parts,
+                  covered = parts * length;
     const int a = pieces(out_, head(node_.inputs[0], rank_ - 1, covered), rank_ - 1, rank_ - 2, parts, length);
     const int b = pieces(out_, head(node_.inputs[1], rank_ - 2, covered), rank_ - 2, rank_ - 2, parts, length);
     const int partial = product(a, b);
@@ -70,10 +72,15 @@ class Split {
   }
 
   // The loops of a work item are as long as the real dimension.
-  int64_t parts(const Caps& caps) const { return std::max(pick_matmul_parts(caps, problem()), least_matmul_parts(caps, k_)); }
+  int64_t parts(const Caps& caps) const {
+    return std::max(pick_matmul_parts(caps, problem()), least_matmul_parts(caps, k_));
+  }
 
  private:
-  bool k_varies() const { return dimension_varies(out_.nodes[node_.inputs[0]], rank_ - 1) && dimension_varies(out_.nodes[node_.inputs[1]], rank_ - 2); }
+  bool k_varies() const {
+    return dimension_varies(out_.nodes[node_.inputs[0]], rank_ - 1) &&
+           dimension_varies(out_.nodes[node_.inputs[1]], rank_ - 2);
+  }
 
   // Sums of half precision are kept in f32 until they are complete.
   int product(int a, int b) {
@@ -91,7 +98,8 @@ class Split {
 
 // Without a sum it is elementwise, and written as fast as memory takes it.
 int outer_product(Graph& out, const IrNode& node) {
-  return rewrite::binary(out, ops::mul_op, rewrite::expand(out, node.inputs[0], node.shape), rewrite::expand(out, node.inputs[1], node.shape));
+  return rewrite::binary(out, ops::mul_op, rewrite::expand(out, node.inputs[0], node.shape),
+                         rewrite::expand(out, node.inputs[1], node.shape));
 }
 
 }  // namespace

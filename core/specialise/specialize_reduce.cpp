@@ -1,16 +1,16 @@
-// Long reductions in stages: partial results of pieces of the reduced axis, then a reduction of those. More work items than rows, sums that
-// are pairwise from piece to piece, and no work item that loops past what a driver allows. The order of every sum is fixed by the shapes.
+// Long reductions in stages: partial results of pieces of the reduced axis, then a reduction of those. More work items
+// than rows, sums that are pairwise from piece to piece, and no work item that loops past what a driver allows. The
+// order of every sum is fixed by the shapes.
 #include <algorithm>
 
 #include "core/base/integers.h"
-#include "core/specialise/rewrites.h"
-#include "core/simplify/make_vertices.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
+#include "core/specialise/rewrites.h"
 
 namespace heddle {
 namespace {
-
 
 struct Reduction {
   const OpDef& op;
@@ -40,13 +40,16 @@ Reduction describe(const Graph& out, const OpDef& op, int x, const std::vector<i
 struct Machine {
   explicit Machine(const Caps& caps)
       : loops(caps.device_class == DeviceClass::cpu && caps.target == Target::opencl),
-        lanes(loops ? 1 : caps.device_class == DeviceClass::cpu ? 32 : 256),
+        lanes(loops                                   ? 1
+              : caps.device_class == DeviceClass::cpu ? 32
+                                                      : 256),
         units(std::max<int64_t>(1, caps.compute_units)),
-        iterations(caps.max_loop_iterations > 1u << 30 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations)) {}
-  bool loops;           // a group is a loop (lower.h)
-  int64_t lanes;        // that share a row
+        iterations(caps.max_loop_iterations > 1u << 30 ? int64_t{1} << 30
+                                                       : static_cast<int64_t>(caps.max_loop_iterations)) {}
+  bool loops;     // a group is a loop (lower.h)
+  int64_t lanes;  // that share a row
   int64_t units;
-  int64_t iterations;   // a work item may make
+  int64_t iterations;  // a work item may make
 };
 
 // Into how many pieces each row should be cut; 1: as it is.
@@ -60,7 +63,8 @@ int64_t pieces_of(const Reduction& r, DType dtype, const Machine& m) {
   // Lengths that vary stay one kernel while a chain of that many additions is exact enough.
   constexpr int64_t longest_varying = 4096;
   if (r.length >= 4 * least && (!r.varies || r.length > longest_varying)) {
-    if (groups < 4 * m.units) pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / (256 * (m.loops ? 32 : m.lanes)));
+    if (groups < 4 * m.units)
+      pieces = std::max(ceil_div(8 * m.units, groups), r.columns ? 1 : r.length / (256 * (m.loops ? 32 : m.lanes)));
     if (r.columns) pieces = std::max(pieces, r.length / longest_chain);
     pieces = std::min(pieces, r.length / least);
   }
@@ -154,7 +158,9 @@ class Splitter {
     return rewrite::binary(out_, combine_op(r.op), head, tail);
   }
 
-  int head_of(int x, int axis, int64_t count) { return out_.nodes[x].shape[axis] == count ? x : rewrite::slice(out_, x, axis, 0, count); }
+  int head_of(int x, int axis, int64_t count) {
+    return out_.nodes[x].shape[axis] == count ? x : rewrite::slice(out_, x, axis, 0, count);
+  }
 
   // Narrow columns: neighbouring rows side by side make lanes for whole vectors and long stretches of memory.
   int64_t fold_of(const Reduction& r, int64_t size, int64_t pieces) const {
@@ -173,7 +179,8 @@ class Splitter {
     const Shape shape = out_.nodes[piece].shape;
     const int where = rewrite::reshape(out_, piece, out_.nodes[at].shape.with(axis, 1));
     const int within = rewrite::reshape(out_, rewrite::gather(out_, at, axis, where), shape);
-    const int start = rewrite::binary(out_, ops::mul_op, piece, rewrite::full(out_, shape, DType::i64, static_cast<double>(length)));
+    const int start =
+        rewrite::binary(out_, ops::mul_op, piece, rewrite::full(out_, shape, DType::i64, static_cast<double>(length)));
     return rewrite::binary(out_, ops::add_op, start, within);
   }
 
@@ -181,14 +188,17 @@ class Splitter {
   int better_of(const OpDef& op, int x, int axis, int head, int64_t covered) {
     const Shape shape = out_.nodes[head].shape;
     const int rest = rewrite::slice(out_, x, axis, covered, out_.nodes[x].shape[axis] - covered);
-    const int low = rewrite::reshape(out_, rewrite::gather(out_, x, axis, rewrite::reshape(out_, head, out_.nodes[x].shape.with(axis, 1))), shape);
+    const int low = rewrite::reshape(
+        out_, rewrite::gather(out_, x, axis, rewrite::reshape(out_, head, out_.nodes[x].shape.with(axis, 1))), shape);
     const int high = rewrite::reduce(out_, extremum(op), rest, {axis});
-    const int at = rewrite::binary(out_, ops::add_op, rewrite::reduce(out_, op, rest, {axis}), rewrite::full(out_, shape, DType::i64, static_cast<double>(covered)));
+    const int at = rewrite::binary(out_, ops::add_op, rewrite::reduce(out_, op, rest, {axis}),
+                                   rewrite::full(out_, shape, DType::i64, static_cast<double>(covered)));
     int better = rewrite::binary(out_, &op == &ops::argmax_op ? ops::gt_op : ops::lt_op, high, low);
     if (is_float(out_.nodes[x].dtype)) {
       const auto isnan = [&](int id) { return out_.add({&ops::isnan_op, {}, {id}, shape, DType::boolean}); };
       const int number = out_.add({&ops::logical_not_op, {}, {isnan(low)}, shape, DType::boolean});
-      better = rewrite::binary(out_, ops::logical_or_op, better, rewrite::binary(out_, ops::logical_and_op, isnan(high), number));
+      better = rewrite::binary(out_, ops::logical_or_op, better,
+                               rewrite::binary(out_, ops::logical_and_op, isnan(high), number));
     }
     return out_.add({&ops::where_op, {}, {better, at, head}, shape, DType::i64});
   }
@@ -206,7 +216,8 @@ int split_reduction(Graph& out, const IrNode& node, const Caps& caps) {
   const int x = node.inputs[0];
   if (out.nodes[x].shape.numel() == 0) return -1;
   Splitter splitter(out, caps);
-  if (node.op == &ops::argmax_op || node.op == &ops::argmin_op) return splitter.split_position(*node.op, x, static_cast<int>(node.attrs.ints[0]));
+  if (node.op == &ops::argmax_op || node.op == &ops::argmin_op)
+    return splitter.split_position(*node.op, x, static_cast<int>(node.attrs.ints[0]));
   return splitter.split(describe(out, *node.op, x, node.attrs.ints));
 }
 

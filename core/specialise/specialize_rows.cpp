@@ -1,19 +1,18 @@
-// Long sorts, long scans and scatters as graphs of bodies: sorted blocks and merges; chunk totals, their scan, and the chunks; the order of the
-// indices, and sums of segments.
+// Long sorts, long scans and scatters as graphs of bodies: sorted blocks and merges; chunk totals, their scan, and the
+// chunks; the order of the indices, and sums of segments.
 #include <algorithm>
 #include <limits>
 
 #include "core/base/integers.h"
 #include "core/ir/bodies.h"
-#include "core/specialise/rewrites.h"
-#include "core/simplify/make_vertices.h"
 #include "core/ir/dynamic_sizes.h"
 #include "core/op/primitives.h"
+#include "core/simplify/make_vertices.h"
+#include "core/specialise/rewrites.h"
 #include "core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {
-
 
 Attrs ints(std::vector<int64_t> values) {
   Attrs attrs;
@@ -28,7 +27,8 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   const int64_t length = shape[last], block = sort_block(caps);
   // Of another length there would be merges: then there is always one.
   bool merges = dimension_varies(out.nodes[x], last);
-  if (length <= block && !merges) return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
+  if (length <= block && !merges)
+    return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
   int64_t run = std::min(block, kept), runs = ceil_div(length, block);
   int64_t count = (runs - 1) * run + std::min(length - (runs - 1) * block, run);
   int at = out.add({&ops::argsort_op, ints({descending, run, block}), {x}, shape.with(last, count), DType::i32});
@@ -43,7 +43,9 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   return at;
 }
 
-bool is_scan(const OpDef& op) { return &op == &ops::cumsum_op || &op == &ops::cumprod_op || &op == &ops::cummax_op || &op == &ops::logcumsumexp_op; }
+bool is_scan(const OpDef& op) {
+  return &op == &ops::cumsum_op || &op == &ops::cumprod_op || &op == &ops::cummax_op || &op == &ops::logcumsumexp_op;
+}
 
 // What a scan of nothing gives.
 double identity_of(const OpDef& op, DType dtype) {
@@ -62,13 +64,18 @@ int log_sum(Graph& out, int x, int axis) {
   const int above = rewrite::binary(out, ops::maximum_op, largest, rewrite::full(out, rows, dtype, -3e38));
   const int shift = rewrite::binary(out, ops::minimum_op, above, rewrite::full(out, rows, dtype, 3e38));
   const int wide = rewrite::expand(out, rewrite::reshape(out, shift, shape.with(axis, 1)), shape);
-  const int total = rewrite::reduce(out, ops::sum_op, unary(ops::exp_op, rewrite::binary(out, ops::sub_op, x, wide)), {axis});
+  const int total =
+      rewrite::reduce(out, ops::sum_op, unary(ops::exp_op, rewrite::binary(out, ops::sub_op, x, wide)), {axis});
   return rewrite::binary(out, ops::add_op, shift, unary(ops::log_op, total));
 }
 
 int total_of(Graph& out, const OpDef& op, int x, int axis) {
   if (&op == &ops::logcumsumexp_op) return log_sum(out, x, axis);
-  return rewrite::reduce(out, &op == &ops::cumsum_op ? ops::sum_op : &op == &ops::cumprod_op ? ops::prod_op : ops::max_op, x, {axis});
+  return rewrite::reduce(out,
+                         &op == &ops::cumsum_op    ? ops::sum_op
+                         : &op == &ops::cumprod_op ? ops::prod_op
+                                                   : ops::max_op,
+                         x, {axis});
 }
 
 int padded(Graph& out, int x, int axis, int64_t size, double value) {
@@ -88,7 +95,8 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
   const int64_t chunks = ceil_div(length, chunk);
   int wide = rewrite::cast(out, x, arith(dtype));
   if (reverse) wide = out.add({&ops::flip_op, ints({1}), {wide}, shape, out.nodes[wide].dtype});
-  wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op, dtype)), Shape{outer, chunks, chunk, inner});
+  wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op, dtype)),
+                          Shape{outer, chunks, chunk, inner});
   const int totals = total_of(out, op, wide, 2);
   const int carry = scan(out, op, totals, true, false, caps);
   return out.add({&op, ints({1, exclusive, reverse, chunk}), {x, carry}, shape, dtype});
@@ -99,7 +107,8 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
 int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
   if (node.op != &ops::argsort_op || node.attrs.ints.size() > 2 || node.shape.numel() == 0) return -1;
   const Shape& shape = out.nodes[node.inputs[0]].shape;
-  if (shape[shape.rank() - 1] <= sort_block(caps) && !dimension_varies(out.nodes[node.inputs[0]], shape.rank() - 1)) return -1;
+  if (shape[shape.rank() - 1] <= sort_block(caps) && !dimension_varies(out.nodes[node.inputs[0]], shape.rank() - 1))
+    return -1;
   return order_rows(out, node.inputs[0], node.attrs.ints[0] != 0, node.attrs.ints[1], caps);
 }
 
@@ -111,7 +120,8 @@ int long_scan(Graph& out, const IrNode& node, const Caps& caps) {
     if (d != axis) flat = flat.with(d < axis ? 0 : 2, flat[d < axis ? 0 : 2] * node.shape[d]);
   }
   const int x = rewrite::reshape(out, node.inputs[0], flat);
-  return rewrite::reshape(out, scan(out, *node.op, x, node.attrs.ints[1] != 0, node.attrs.ints[2] != 0, caps), node.shape);
+  return rewrite::reshape(out, scan(out, *node.op, x, node.attrs.ints[1] != 0, node.attrs.ints[2] != 0, caps),
+                          node.shape);
 }
 
 // Few indices of few rows are compared one by one (shaders/scatter_add.hk); else they are sorted.
@@ -122,8 +132,10 @@ int sorted_scatter(Graph& out, const IrNode& node, const Caps& caps) {
   const bool zero = out.nodes[base].op == &ops::full_op && out.nodes[base].attrs.real == 0;
   const bool varies = dimension_varies(out.nodes[index], 0) || dimension_varies(node, 0);
   if (count == 0 || (!varies && count * node.shape[0] <= 4096)) return -1;
-  // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their order.
-  const int64_t most = caps.max_loop_iterations > 1u << 30 ? count : static_cast<int64_t>(caps.max_loop_iterations) - 64;
+  // All picks may name one row, which one work item sums: more than it may loop are added piece by piece, in their
+  // order.
+  const int64_t most =
+      caps.max_loop_iterations > 1u << 30 ? count : static_cast<int64_t>(caps.max_loop_iterations) - 64;
   int sums = zero ? -1 : base;
   for (int64_t start = 0; start < count; start += most) {
     const int64_t length = std::min(most, count - start);

@@ -17,10 +17,12 @@ using Row = Bindings;
 
 // Measured on two AVX-512 cores through PoCL 3.1, causal B4 H8 T1024 D64 (docs/design.md).
 const Row cpu_vectors = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 64}, {"LANES", 1}};
-const Row cpu_vectors_gradient = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 32}, {"LANES", 1}};
+const Row cpu_vectors_gradient = {{"SCHEDULE", vectors}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"DU", 1}, {"KB", 32},
+                                  {"LANES", 1}};
 const Row cpu_single = {{"SCHEDULE", single}, {"VW", 16}, {"KB", 64}, {"LANES", 1}};
 // lavapipe: 8 lanes in one AVX register, shared arrays slow.
-const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 4}, {"KB", 32}, {"LANES", 8}};
+const Row lavapipe_vectors = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 2}, {"MR", 8}, {"DU", 4}, {"KB", 32},
+                              {"LANES", 8}};
 const Row lavapipe_rows = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 1}, {"MR", 4}, {"DU", 4}, {"KB", 32}, {"LANES", 1}};
 const Row lavapipe_single = {{"SCHEDULE", single}, {"VW", 4}, {"KB", 32}, {"LANES", 8}};
 const Row any_rows = {{"SCHEDULE", rows}, {"LANES", 64}};
@@ -44,7 +46,11 @@ void add_features(Row& row, const AttentionSizes& s) {
 
 // Four outputs of a tile a lane where the group then has at least a subgroup of lanes.
 Row tile_row(int64_t row_count, int64_t column_count) {
-  return {{"SCHEDULE", tiles}, {"QB", row_count}, {"KB", column_count}, {"RM", row_count >= 32 ? 4 : 2}, {"RN", column_count >= 32 ? 4 : 2}};
+  return {{"SCHEDULE", tiles},
+          {"QB", row_count},
+          {"KB", column_count},
+          {"RM", row_count >= 32 ? 4 : 2},
+          {"RN", column_count >= 32 ? 4 : 2}};
 }
 
 // The largest tiles whose shared arrays fit, or a row per lane.
@@ -100,7 +106,8 @@ Row default_attention(const Caps& caps, const AttentionSizes& s) {
 // What changes the code is the variant, the sizes are those of the problem.
 TuningKey tuning_key(const char* body, const AttentionSizes& s, const std::string& what) {
   std::string variant = fmt::format("{}{} d{}", what, name_of(s.dtype), size_for(s.size));
-  const std::pair<bool, const char*> features[] = {{s.causal, " causal"}, {s.bias, " bias"}, {s.mask, " mask"}, {s.lengths, " lengths"}, {s.dropout, " dropout"}};
+  const std::pair<bool, const char*> features[] = {
+      {s.causal, " causal"}, {s.bias, " bias"}, {s.mask, " mask"}, {s.lengths, " lengths"}, {s.dropout, " dropout"}};
   for (const auto& [on, name] : features) variant += on ? name : "";
   return {body, std::move(variant), {s.batch * s.heads, s.group, s.queries, s.keys}};
 }
@@ -121,7 +128,9 @@ int64_t pick_attention_splits(const Caps& caps, const AttentionSizes& s) {
   constexpr int64_t least_keys = 256, most = 256;
   int64_t splits = groups >= wanted ? 1 : ceil_div(wanted, groups);
   splits = std::clamp<int64_t>(std::min(std::max(splits, lanes), s.keys / least_keys), 1, most);
-  const auto iterations = [&] { return static_cast<uint64_t>(attention_iterations(row, attention_chunk(s.keys, splits), s.size)); };
+  const auto iterations = [&] {
+    return static_cast<uint64_t>(attention_iterations(row, attention_chunk(s.keys, splits), s.size));
+  };
   while (splits < most && iterations() > caps.max_loop_iterations) ++splits;
   // Chunks are rounded up: no range may be empty.
   const int64_t chunk = attention_chunk(s.keys, splits);
@@ -132,7 +141,9 @@ int64_t least_attention_splits(const Caps& caps, const AttentionSizes& s, int64_
   const Row row = default_attention(caps, s);
   constexpr int64_t most = 256;
   int64_t splits = 1;
-  while (splits < most && static_cast<uint64_t>(attention_iterations(row, attention_chunk(keys, splits), s.size)) > caps.max_loop_iterations) ++splits;
+  while (splits<most&& static_cast<uint64_t>(attention_iterations(row, attention_chunk(keys, splits), s.size))> caps
+             .max_loop_iterations)
+    ++splits;
   const int64_t chunk = attention_chunk(keys, splits);
   return ceil_div(keys, chunk);
 }
@@ -149,7 +160,8 @@ bool attention_pays(const Caps& caps, const AttentionSizes& s) {
 // PoCL, causal B4 H8 T1024 D64: 44 ms against 27 and 35.
 bool attention_gradients_at_once(const Caps& caps, const AttentionSizes& s) {
   const bool loops = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl;
-  return loops && s.keys > 16 && s.batch * s.heads / s.group >= 4 * static_cast<int64_t>(std::max<uint32_t>(1, caps.compute_units));
+  return loops && s.keys > 16 &&
+         s.batch * s.heads / s.group >= 4 * static_cast<int64_t>(std::max<uint32_t>(1, caps.compute_units));
 }
 
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
@@ -170,7 +182,9 @@ Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, cons
   row["REDUCE_M"] = gradient.reduce_queries;
   constexpr const char* what[] = {"queries ", "keys ", "bias ", "all "};
   std::string sums;
-  if (gradient.which == 2) sums = fmt::format("{}{}{} ", gradient.reduce_batch ? "b" : "", gradient.reduce_heads ? "h" : "", gradient.reduce_queries ? "m" : "");
+  if (gradient.which == 2)
+    sums = fmt::format("{}{}{} ", gradient.reduce_batch ? "b" : "", gradient.reduce_heads ? "h" : "",
+                       gradient.reduce_queries ? "m" : "");
   return tuned(caps, tuning_key("attention_backward", s, what[gradient.which] + sums), row);
 }
 

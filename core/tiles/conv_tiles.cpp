@@ -16,7 +16,6 @@ constexpr int64_t lanes = 0, tiles = 1, packed = 2, registers = 3, rows = 4, win
 
 using Row = Bindings;
 
-
 // The smallest choice that is at least `value`, or the largest.
 int64_t at_least(int64_t value, std::initializer_list<int64_t> choices) {
   for (int64_t c : choices) {
@@ -86,7 +85,6 @@ Bindings conv_weight_grad_constants(const ConvProblem& p, const ConvImages& x, c
   return values;
 }
 
-
 namespace {
 
 const Row gpu_tiles = {{"SCHEDULE", tiles}, {"TM", 64}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}};
@@ -101,14 +99,18 @@ int64_t taps(const ConvProblem& p) { return p.kernel[0] * p.kernel[1] * p.kernel
 bool in_f32(const ConvProblem& p) { return arith(p.x) == DType::f32 && arith(p.w) == DType::f32; }
 
 // Positions of dst that are walked side by side along one dimension: all, or in an input gradient those of one phase.
-int64_t walked(const ConvProblem& p, size_t d) { return p.kind == ConvProblem::Kind::input_grad ? ceil_div(p.out[d], p.stride[d]) : p.out[d]; }
+int64_t walked(const ConvProblem& p, size_t d) {
+  return p.kind == ConvProblem::Kind::input_grad ? ceil_div(p.out[d], p.stride[d]) : p.out[d];
+}
 int64_t phases(const ConvProblem& p, size_t d) { return p.kind == ConvProblem::Kind::input_grad ? p.stride[d] : 1; }
 
 // Elements of src between the first and the last of `count` positions, as packed.
-int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) { return (count - 1) * p.stride[d] + (p.kernel[d] - 1) * p.dilation[d] + 1; }
+int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) {
+  return (count - 1) * p.stride[d] + (p.kernel[d] - 1) * p.dilation[d] + 1;
+}
 
-constexpr int64_t most_floats = 1 << 18;    // of one private array: the bodies' own limit
-constexpr int64_t cached_floats = 48 << 10; // what a core's second-level cache holds beside other things
+constexpr int64_t most_floats = 1 << 18;     // of one private array: the bodies' own limit
+constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache holds beside other things
 
 // The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
 int64_t pixels_in_registers(int64_t row) {
@@ -140,7 +142,8 @@ class PackedRow {
     qh_ = at_most(rows_of_image, {1, 2, 4, 7, 8, 14, 16, 28});
     // A kernel of one position does little work for each packed pixel: all channels of dst share the packing.
     const int64_t blocks = ceil_div(p_.OG, nv_ * row_["VW"]);
-    nb_ = taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward ? at_most(blocks, {1, 2, 3, 4, 6, 8, 16}) : at_most(blocks, {1, 2, 3, 4});
+    nb_ = taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward ? at_most(blocks, {1, 2, 3, 4, 6, 8, 16})
+                                                                 : at_most(blocks, {1, 2, 3, 4});
     cb_ = at_least(std::min<int64_t>(p_.CG, taps(p_) == 1 ? 128 : taps(p_) <= 9 ? 64 : 16), {4, 8, 16, 32, 64, 128});
     ni_ = mi_;
     shrink();
@@ -169,7 +172,8 @@ class PackedRow {
   int64_t results() const { return ni_ * qh_ * qt_ * mr_ * nb_ * nv_ * row_.at("VW") * phases(p_, 1) * phases(p_, 2); }
   int64_t weights() const { return p_.kernel[1] * p_.kernel[2] * cb_ * nv_ * row_.at("VW"); }
   int64_t groups() const {
-    return p_.G * ceil_div(p_.OG, nb_ * nv_ * row_.at("VW")) * ceil_div(p_.N, ni_) * p_.out[0] * ceil_div(walked(p_, 1), qh_) * ceil_div(walked(p_, 2), qt_ * mr_);
+    return p_.G * ceil_div(p_.OG, nb_ * nv_ * row_.at("VW")) * ceil_div(p_.N, ni_) * p_.out[0] *
+           ceil_div(walked(p_, 1), qh_) * ceil_div(walked(p_, 2), qt_ * mr_);
   }
 
   static int64_t halve(int64_t value) { return std::max<int64_t>(1, value / 2); }
@@ -181,13 +185,20 @@ class PackedRow {
       const bool large = staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < 2 * cores_;
       const bool too_large = staged() > most_floats || results() > most_floats;
       if (!large) return;
-      if (qh_ > 4) qh_ = at_most(qh_ - 1, {1, 2, 4, 7, 8, 14, 16, 28});
-      else if (too_large && qt_ > 1) qt_ = halve(qt_);
-      else if (too_large && qh_ > 1) qh_ = halve(qh_);
-      else if (too_large && nb_ > 1) --nb_;
-      else if (too_large && cb_ > 4) cb_ /= 2;
-      else if (too_large && mi_ > 1) ni_ = mi_ = 1;
-      else return;
+      if (qh_ > 4)
+        qh_ = at_most(qh_ - 1, {1, 2, 4, 7, 8, 14, 16, 28});
+      else if (too_large && qt_ > 1)
+        qt_ = halve(qt_);
+      else if (too_large && qh_ > 1)
+        qh_ = halve(qh_);
+      else if (too_large && nb_ > 1)
+        --nb_;
+      else if (too_large && cb_ > 4)
+        cb_ /= 2;
+      else if (too_large && mi_ > 1)
+        ni_ = mi_ = 1;
+      else
+        return;
     }
   }
 
@@ -215,7 +226,8 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
   const bool backward = p.kind == ConvProblem::Kind::input_grad;
   const Extent3& walk = backward ? p.in : p.out;
   const int64_t cores = std::max<int64_t>(1, caps.compute_units);
-  Row row{{"SCHEDULE", pointwise}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"CB", at_least(p.CG, {16, 32, 64, 128, 256, 512})}};
+  Row row{
+      {"SCHEDULE", pointwise}, {"VW", 16}, {"MR", 8}, {"NV", 2}, {"CB", at_least(p.CG, {16, 32, 64, 128, 256, 512})}};
   const int64_t most = most_floats / row["CB"] - 32;  // pixels
   row["QT"] = 1;
   for (const int64_t qt : {1, 2, 4, 7, 8, 14, 16}) {
@@ -225,7 +237,9 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
   for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16, 28, 32, 56}) {
     if (qh <= walk[1] && qh * row["QT"] * 16 <= std::min<int64_t>(most, 1024)) row["QH"] = qh;
   }
-  const auto groups = [&] { return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]); };
+  const auto groups = [&] {
+    return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]);
+  };
   for (const int64_t ni : {2, 4, 8}) {
     const int64_t before = row["NI"];
     if (ni > p.N || row["QH"] < walk[1] || ni * row["QH"] * row["QT"] * 16 > std::min<int64_t>(most, 512)) break;
@@ -238,9 +252,11 @@ Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
 }
 
 Row pick_rows(const ConvProblem& p) {
-  Row row{{"SCHEDULE", rows}, {"QT", 16}, {"QH", at_least(std::min<int64_t>(walked(p, 1), 16), {1, 2, 4, 7, 8, 14, 16})}};
+  Row row{
+      {"SCHEDULE", rows}, {"QT", 16}, {"QH", at_least(std::min<int64_t>(walked(p, 1), 16), {1, 2, 4, 7, 8, 14, 16})}};
   while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
-  while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats) row["QT"] /= 2;
+  while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats)
+    row["QT"] /= 2;
   if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats) row["QH"] = 1;
   if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > most_floats) return any_lanes;
   return row;
@@ -267,7 +283,8 @@ Row pick_gpu(const Caps& caps, const ConvProblem& p, int64_t m, int64_t n) {
   if (m < 8) return any_lanes;
   const bool small = m < 64 || ceil_div(m, 64) * ceil_div(n, 64) < 2 * static_cast<int64_t>(caps.compute_units);
   const Row& row = small && p.kind != ConvProblem::Kind::weight_grad ? gpu_small_tiles : gpu_tiles;
-  const int64_t group = row.at("TM") / row.at("RM") * (row.at("TN") / row.at("RN")), shared = row.at("TK") * (row.at("TM") + row.at("TN") + 2) * 4;
+  const int64_t group = row.at("TM") / row.at("RM") * (row.at("TN") / row.at("RN")),
+                shared = row.at("TK") * (row.at("TM") + row.at("TN") + 2) * 4;
   return group <= caps.max_group_lanes && shared <= caps.shared_bytes ? row : any_lanes;
 }
 
@@ -279,7 +296,8 @@ Row pick_lavapipe(int64_t m) {
 
 std::string variant(const ConvProblem& p, const char* kind) {
   std::string text = fmt::format("{} {}x{}x{}", kind, p.kernel[0], p.kernel[1], p.kernel[2]);
-  text += fmt::format(" s{}.{}.{} d{}.{}.{}", p.stride[0], p.stride[1], p.stride[2], p.dilation[0], p.dilation[1], p.dilation[2]);
+  text += fmt::format(" s{}.{}.{} d{}.{}.{}", p.stride[0], p.stride[1], p.stride[2], p.dilation[0], p.dilation[1],
+                      p.dilation[2]);
   return text + fmt::format("{} {} {}", p.last ? " last" : "", name_of(p.x), name_of(p.w));
 }
 
@@ -300,9 +318,11 @@ Row pick_cpu_weight_grad(const Caps& caps, const ConvProblem& p) {
   row["MR"] = 8;
   row["NB"] = at_least(std::min<int64_t>(ceil_div(p.OG, 8), taps(p) == 1 ? 16 : 8), {1, 2, 4, 8, 16});
   row["QW"] = at_least(std::min<int64_t>(p.out[2], 128), {4, 7, 8, 14, 16, 28, 32, 56, 64, 128});
-  row["QH"] = at_least(std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])), {1, 2, 4, 7, 8, 14, 16, 28, 56});
+  row["QH"] =
+      at_least(std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])), {1, 2, 4, 7, 8, 14, 16, 28, 56});
   const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QW"]) * row["CB"]; };
-  while (row["QH"] > 1 && staged() > 2 * cached_floats) row["QH"] = row["QH"] == 7 ? 4 : row["QH"] == 14 ? 8 : row["QH"] / 2;
+  while (row["QH"] > 1 && staged() > 2 * cached_floats)
+    row["QH"] = row["QH"] == 7 ? 4 : row["QH"] == 14 ? 8 : row["QH"] / 2;
   while (row["CB"] > 16 && p.kernel[1] * p.kernel[2] * row["CB"] * 64 > most_floats / 2) row["CB"] /= 2;
   return accepted("conv_weight_grad", p, row) ? row : any_lanes;
 }
@@ -357,7 +377,8 @@ int64_t pick_conv_parts(const Caps& caps, const ConvProblem& p) {
   }
   // Work for every core, as long as adding the parts up costs little beside the products.
   const bool loops = caps.device_class == DeviceClass::cpu;
-  const int64_t wanted = loops ? 4 * static_cast<int64_t>(caps.compute_units) : 512 * static_cast<int64_t>(caps.compute_units);
+  const int64_t wanted =
+      loops ? 4 * static_cast<int64_t>(caps.compute_units) : 512 * static_cast<int64_t>(caps.compute_units);
   const int64_t have = loops ? p.G * ceil_div(p.OG, 64) * ceil_div(p.CG, 64) * p.kernel[0] : results / 4;
   const int64_t most = std::max<int64_t>(1, lines * p.out[2] / 256);
   parts = std::max(parts, std::min({ceil_div(wanted, std::max<int64_t>(1, have)), most, int64_t{64}}));
@@ -377,13 +398,20 @@ int64_t conv_loop_iterations(const ConvProblem& p, const Bindings& t) {
 std::string conv_algorithm(const Bindings& t) {
   const auto value = [&](const char* name) { return t.contains(name) ? t.find(name)->second : 1; };
   switch (value("SCHEDULE")) {
-    case tiles: return fmt::format("tiles_{}x{}", value("TM"), value("TN"));
-    case packed: return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
-    case registers: return fmt::format("registers_{}x{}", value("RM"), value("RN"));
-    case rows: return "rows";
-    case winograd: return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
-    case pointwise: return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
-    default: return "lanes";
+    case tiles:
+      return fmt::format("tiles_{}x{}", value("TM"), value("TN"));
+    case packed:
+      return fmt::format("packed_{}x{}", value("MR") * value("MI"), value("NV") * value("VW"));
+    case registers:
+      return fmt::format("registers_{}x{}", value("RM"), value("RN"));
+    case rows:
+      return "rows";
+    case winograd:
+      return fmt::format("winograd_{}x{}", value("MR"), value("NV") * value("VW"));
+    case pointwise:
+      return fmt::format("pointwise_{}x{}", value("MR"), value("NV") * value("VW"));
+    default:
+      return "lanes";
   }
 }
 

@@ -1,8 +1,9 @@
-// pick_conv, pick_conv_weight_grad: default schedules of shaders/conv.hk and shaders/conv_weight_grad.hk for a device and a problem.
+// pick_conv, pick_conv_weight_grad: default schedules of shaders/conv.hk and shaders/conv_weight_grad.hk for a device
+// and a problem.
 //
-// Purpose: one table of measured defaults by device class; the tuner starts from it. Invariants: the result is accepted by
-// KernelFile::instantiate, states the problem's facts, and gives right results for every problem with the same facts.
-// Thread safety: pure.
+// Purpose: one table of measured defaults by device class; the tuner starts from it. Invariants: the result is accepted
+// by KernelFile::instantiate, states the problem's facts, and gives right results for every problem with the same
+// facts. Thread safety: pure.
 #pragma once
 
 #include <array>
@@ -18,26 +19,26 @@ using Extent3 = std::array<int64_t, 3>;  // depth, height, width
 
 // One convolution, or one of its two gradients. Images with fewer than three dimensions have depth (and height) 1.
 //   forward:      dst[n, o, q] = sum over c, k of src[n, c, q stride + k dilation - pad] w[o, c, k]
-//   input_grad:   dst[n, o, q] = sum over c, k of src[n, c, (q + pad - k dilation) / stride] w[c, o, k], where stride divides
-//   weight_grad:  dst[o, c, k] = sum over n, q of src[n, c, q stride + k dilation - pad] g[n, o, q]
+//   input_grad:   dst[n, o, q] = sum over c, k of src[n, c, (q + pad - k dilation) / stride] w[c, o, k], where stride
+//   divides weight_grad:  dst[o, c, k] = sum over n, q of src[n, c, q stride + k dilation - pad] g[n, o, q]
 struct ConvProblem {
   enum class Kind : uint8_t { forward, input_grad, weight_grad };
   Kind kind = Kind::forward;
-  int64_t N = 1;                           // images
-  int64_t G = 1;                           // groups
-  int64_t CG = 1;                          // channels of src in a group
-  int64_t OG = 1;                          // channels of dst (weight_grad: of g) in a group
-  Extent3 in{1, 1, 1};                     // size of src
-  Extent3 out{1, 1, 1};                    // size of dst (weight_grad: of g)
+  int64_t N = 1;         // images
+  int64_t G = 1;         // groups
+  int64_t CG = 1;        // channels of src in a group
+  int64_t OG = 1;        // channels of dst (weight_grad: of g) in a group
+  Extent3 in{1, 1, 1};   // size of src
+  Extent3 out{1, 1, 1};  // size of dst (weight_grad: of g)
   Extent3 kernel{1, 1, 1}, stride{1, 1, 1}, dilation{1, 1, 1}, pad{0, 0, 0};
-  bool x_w1 = false;                       // neighbours along the width of src lie side by side, and no stride of src is negative
-  bool g_w1 = false;                       // weight_grad: the same of g
-  bool w_k1 = false;                       // positions of a kernel lie side by side, and no stride of w is negative (not weight_grad)
-  bool w_c1 = false;                       // with w_k1: so do the kernels of the channels of src
-  bool winograd = true;                    // sums may be rearranged by Winograd's transforms
-  bool last = false;                       // dst has its channels last (weight_grad: no meaning)
-  int64_t parts = 1;                       // weight_grad: partial sums
-  DType x = DType::f32, w = DType::f32;    // weight_grad: w is the dtype of g
+  bool x_w1 = false;     // neighbours along the width of src lie side by side, and no stride of src is negative
+  bool g_w1 = false;     // weight_grad: the same of g
+  bool w_k1 = false;     // positions of a kernel lie side by side, and no stride of w is negative (not weight_grad)
+  bool w_c1 = false;     // with w_k1: so do the kernels of the channels of src
+  bool winograd = true;  // sums may be rearranged by Winograd's transforms
+  bool last = false;     // dst has its channels last (weight_grad: no meaning)
+  int64_t parts = 1;     // weight_grad: partial sums
+  DType x = DType::f32, w = DType::f32;  // weight_grad: w is the dtype of g
 };
 
 // How an operand lies in memory: strides of its dimensions, in elements.
@@ -49,7 +50,8 @@ struct ConvWeights {
   int64_t offset = 0, group = 0, o = 0, c = 0;  // o, c: as in ConvProblem, within a group
   Extent3 space{0, 0, 0};
 };
-// Weights that lie densely as (channels of y, channels of x in a group, kernel...), where y is the result of the forward convolution.
+// Weights that lie densely as (channels of y, channels of x in a group, kernel...), where y is the result of the
+// forward convolution.
 ConvWeights dense_weights(const ConvProblem& problem);
 // Values of the bodies' launch constants, by name.
 Bindings conv_constants(const ConvProblem& problem, const ConvImages& x, const ConvWeights& w);
@@ -59,13 +61,15 @@ Bindings conv_weight_grad_constants(const ConvProblem& problem, const ConvImages
 Bindings pick_conv(const Caps& caps, const ConvProblem& problem);
 Bindings pick_conv_weight_grad(const Caps& caps, const ConvProblem& problem);
 
-// Into how many partial sums the long reduction of a weight gradient is split (1: none). A fixed number per device and problem.
+// Into how many partial sums the long reduction of a weight gradient is split (1: none). A fixed number per device and
+// problem.
 int64_t pick_conv_parts(const Caps& caps, const ConvProblem& problem);
 
 // Iterations of all loops of the work item with the most.
 int64_t conv_loop_iterations(const ConvProblem& problem, const Bindings& tunables);
 
-// What a schedule does, for people: "winograd_8x32", "pointwise_8x32", "packed_14x32", "tiles_64x64", "registers_8x4", "rows", "lanes".
+// What a schedule does, for people: "winograd_8x32", "pointwise_8x32", "packed_14x32", "tiles_64x64", "registers_8x4",
+// "rows", "lanes".
 std::string conv_algorithm(const Bindings& tunables);
 
 }  // namespace heddle

@@ -7,7 +7,6 @@
 namespace heddle {
 namespace {
 
-
 int64_t at_most(int64_t value, std::initializer_list<int64_t> choices) {
   int64_t best = *choices.begin();
   for (int64_t c : choices) {
@@ -25,24 +24,26 @@ int64_t at_least(int64_t value, std::initializer_list<int64_t> choices) {
 
 bool suits(const ConvProblem& p) {
   const Extent3 kernel{1, 3, 3}, ones{1, 1, 1};
-  return p.kernel == kernel && p.stride == ones && p.dilation[1] == 1 && p.dilation[2] == 1 && arith(p.x) == DType::f32 && arith(p.w) == DType::f32 &&
-         p.winograd && p.OG >= 16 && p.CG >= 16 && p.N > 0;
+  return p.kernel == kernel && p.stride == ones && p.dilation[1] == 1 && p.dilation[2] == 1 &&
+         arith(p.x) == DType::f32 && arith(p.w) == DType::f32 && p.winograd && p.OG >= 16 && p.CG >= 16 && p.N > 0;
 }
 
-// Cycles of a core with vectors of 16 floats, as measured, for 16 channels of dst and one of src (weight gradients: 16 channels of src and one of the gradient).
+// Cycles of a core with vectors of 16 floats, as measured, for 16 channels of dst and one of src (weight gradients: 16
+// channels of src and one of the gradient).
 constexpr double tile_products = 18, pixel_products = 4.5;  // 36 products of a tile, and 9 of a pixel, two a cycle
 constexpr double tile_transform = 19;                       // of a tile's pixels (or gradients), for one channel
 constexpr double tile_results = 250;                        // of a tile's results, for 16 channels
 constexpr double kernel_transform = 150;                    // of a kernel
 
-constexpr int64_t most_source = 655360;   // floats of transformed pixels: the bodies' own limit
-constexpr int64_t most_grads = 262144;    // of transformed gradients
+constexpr int64_t most_source = 655360;  // floats of transformed pixels: the bodies' own limit
+constexpr int64_t most_grads = 262144;   // of transformed gradients
 constexpr int64_t most_tiles = 112;
-constexpr double worthwhile = 0.8;        // of the direct sum's time
+constexpr double worthwhile = 0.8;  // of the direct sum's time
 
 double direct_cycles(const ConvProblem& p, int64_t cores) {
   const double pixels = static_cast<double>(p.N * p.out[0] * p.out[1] * p.out[2]);
-  return pixel_products * pixels * static_cast<double>(p.G * p.CG) * static_cast<double>(p.OG) / 16 / static_cast<double>(cores);
+  return pixel_products * pixels * static_cast<double>(p.G * p.CG) * static_cast<double>(p.OG) / 16 /
+         static_cast<double>(cores);
 }
 
 // A block of tiles: of one row, several, or several images.
@@ -69,7 +70,9 @@ Block largest_block(const ConvProblem& p, int64_t most) {
   if (b.columns > most) b.columns = at_most(most, {1, 2, 4, 7, 8, 14, 16});
   const int64_t highest = std::max<int64_t>(1, most / b.columns);
   b.rows = at_least(tile_rows(p), {1, 2, 4, 7, 8, 14, 16});
-  if (b.rows > highest || b.rows < tile_rows(p)) b.rows = at_most(std::min(highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest))), {1, 2, 4, 7, 8, 14, 16});
+  if (b.rows > highest || b.rows < tile_rows(p))
+    b.rows =
+        at_most(std::min(highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest))), {1, 2, 4, 7, 8, 14, 16});
   if (b.rows >= tile_rows(p) && b.columns >= tile_columns(p)) {
     b.images = at_most(std::min(p.N, std::max<int64_t>(1, most / b.tiles())), {1, 2, 3, 4, 6, 8, 12, 16});
   }
@@ -97,7 +100,8 @@ class WinogradRow {
     nb_ = p_.OG > 32 ? 2 : 1;
     // Each further tile shares the transform of the kernels.
     block_ = largest_block(p_, std::min(most_tiles, most_source / (36 * cb_ * kb_)));
-    while (groups(1) < cores_ && halve(block_)) {}
+    while (groups(1) < cores_ && halve(block_)) {
+    }
     double best = 0;
     for (const int64_t no : {1, 2, 4, 8, 16}) {
       if (const double time = cycles(no); best == 0 || time < best) {
@@ -106,8 +110,9 @@ class WinogradRow {
       }
     }
     if (best > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
-    return Bindings{{"SCHEDULE", 5}, {"VW", 16}, {"MR", rows()}, {"NV", 2}, {"NB", nb_}, {"CB", cb_}, {"KB", kb_}, {"NO", no_},
-                    {"QH", block_.rows}, {"QT", block_.columns}, {"NI", block_.images}};
+    return Bindings{{"SCHEDULE", 5},      {"VW", 16},  {"MR", rows()}, {"NV", 2},           {"NB", nb_},
+                    {"CB", cb_},          {"KB", kb_}, {"NO", no_},    {"QH", block_.rows}, {"QT", block_.columns},
+                    {"NI", block_.images}};
   }
 
  private:
@@ -125,7 +130,8 @@ class WinogradRow {
 
   double cycles(int64_t no) const {
     const int64_t passes = std::min(no, ceil_div(p_.OG, nb_ * 32));
-    const double v = static_cast<double>(passes * nb_ * 2), c = static_cast<double>(p_.CG), t = static_cast<double>(ceil_div(used_tiles(p_, block_), rows()) * rows());
+    const double v = static_cast<double>(passes * nb_ * 2), c = static_cast<double>(p_.CG),
+                 t = static_cast<double>(ceil_div(used_tiles(p_, block_), rows()) * rows());
     const double group = c * (t * tile_transform + v * (t * tile_products + kernel_transform)) + t * v * tile_results;
     return group * static_cast<double>(ceil_div(groups(no), cores_));
   }
@@ -149,14 +155,16 @@ class WinogradWeightRow {
     const bool single = nc_ == 1 && no_ == 1;
     // Several passes share what they transform, so a part is one block; a single one adds its blocks up in the cache.
     block_ = largest_block(p_, single ? std::min<int64_t>(most, 64) : most);
-    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(block_)) {}
+    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(block_)) {
+    }
     const int64_t bytes = p_.G * p_.OG * p_.CG * 9 * 4, all = blocks(p_, block_);
     parts_ = std::min({all, std::max<int64_t>(2 * cores_, (int64_t{32} << 20) / bytes), int64_t{64}});
     if (single) parts_ = std::min(parts_, ceil_div(2 * cores_, p_.G));
     while (parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_) < cores_ && no_ > 1) no_ /= 2;
     if (cycles() > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
-    return Bindings{{"SCHEDULE", 5}, {"VW", 16}, {"MR", 8}, {"NV", cb_ >= 32 ? 2 : 1}, {"NB", nb_}, {"CB", cb_}, {"NC", nc_}, {"NO", no_},
-                    {"QH", block_.rows}, {"QT", block_.columns}, {"NI", block_.images}};
+    return Bindings{{"SCHEDULE", 5},      {"VW", 16},  {"MR", 8},   {"NV", cb_ >= 32 ? 2 : 1}, {"NB", nb_},
+                    {"CB", cb_},          {"NC", nc_}, {"NO", no_}, {"QH", block_.rows},       {"QT", block_.columns},
+                    {"NI", block_.images}};
   }
 
   int64_t parts() const { return parts_; }
@@ -165,10 +173,13 @@ class WinogradWeightRow {
   double cycles() const {
     const int64_t part_blocks = ceil_div(blocks(p_, block_), parts_);
     const int64_t o_passes = std::min(no_, ceil_div(p_.OG, nb_ * 8)), c_passes = std::min(nc_, ceil_div(p_.CG, cb_));
-    const double passes = static_cast<double>(o_passes * c_passes), o = static_cast<double>(nb_ * 8), c = static_cast<double>(cb_);
+    const double passes = static_cast<double>(o_passes * c_passes), o = static_cast<double>(nb_ * 8),
+                 c = static_cast<double>(cb_);
     const double t = static_cast<double>(used_tiles(p_, block_) * part_blocks);
-    const double transformed = part_blocks <= 1 ? static_cast<double>(o_passes) * o + static_cast<double>(c_passes) * c : passes * (o + c);
-    const double group = t * transformed * tile_transform + passes * o * c / 16 * (t * tile_products + kernel_transform);
+    const double transformed =
+        part_blocks <= 1 ? static_cast<double>(o_passes) * o + static_cast<double>(c_passes) * c : passes * (o + c);
+    const double group =
+        t * transformed * tile_transform + passes * o * c / 16 * (t * tile_products + kernel_transform);
     const int64_t groups = parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_);
     return group * static_cast<double>(ceil_div(groups, cores_));
   }

@@ -9,15 +9,19 @@
 namespace heddle {
 namespace {
 
-// From this size on a result is not found in a cache when somebody reads it, and reading its lines before writing them is the waste
-// that shows: y = 2a + b over 16 M floats on PoCL 30 -> 42 GB/s. At 4 MB the cached store is faster by a third, at 16 MB they are equal.
+// From this size on a result is not found in a cache when somebody reads it, and reading its lines before writing them
+// is the waste that shows: y = 2a + b over 16 M floats on PoCL 30 -> 42 GB/s. At 4 MB the cached store is faster by a
+// third, at 16 MB they are equal.
 constexpr int64_t stream_bytes = 16 << 20;
 // A turned result writes each row in short pieces, which conflict in the caches much earlier.
 constexpr int64_t turned_stream_bytes = 2 << 20;
-// Below it a transpose is over before a tile has paid for its longer kernel (PoCL compiles one in 0.4 s instead of 0.15).
+// Below it a transpose is over before a tile has paid for its longer kernel (PoCL compiles one in 0.4 s instead of
+// 0.15).
 constexpr int64_t tile_elements = 1 << 14;
 
-bool worth_tiles(const ElementwiseProblem& p) { return p.turned && p.inner >= 8 && p.across >= 8 && p.elements >= tile_elements; }
+bool worth_tiles(const ElementwiseProblem& p) {
+  return p.turned && p.inner >= 8 && p.across >= 8 && p.elements >= tile_elements;
+}
 
 Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
   Bindings row;
@@ -26,7 +30,8 @@ Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
   row["STREAM"] = p.stored_bytes >= (p.turned ? turned_stream_bytes : stream_bytes);
   row["TILE"] = worth_tiles(p);
   row["TILE_I"] = p.narrowest == 1 ? 64 : 32;
-  // Long runs of 32 rows keep as many of the hardware's prefetchers busy (4096 x 4096: 0.97 of a copy; runs of 256 elements 0.8).
+  // Long runs of 32 rows keep as many of the hardware's prefetchers busy (4096 x 4096: 0.97 of a copy; runs of 256
+  // elements 0.8).
   const int64_t units = 4 * caps.compute_units * 1024;
   row["TILE_Q"] = std::clamp<int64_t>(p.elements / units / 16 * 16, 64, 4096);
   return row;
@@ -42,22 +47,25 @@ Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
   row["QUADS"] = caps.texel_loads ? (p.elements >= (1 << 16) ? 4 : 1) : 0;
   const int64_t side = 32;
   const bool fits = caps.max_group_lanes >= 256 && caps.shared_bytes >= 4 * side * (side + 1) * 2;
-  // Where loads are texel fetches, a shared tile costs more than loads that jump (lavapipe, 1000 x 1003: 5.0 ms, 1.7 without), until the caches
-  // are too small (4096 x 4096: 88 ms, 105 without).
+  // Where loads are texel fetches, a shared tile costs more than loads that jump (lavapipe, 1000 x 1003: 5.0 ms, 1.7
+  // without), until the caches are too small (4096 x 4096: 88 ms, 105 without).
   row["TILE"] = fits && worth_tiles(p) && !(caps.texel_loads && p.elements < (1 << 23));
   row["TILE_I"] = side;
   return row;
 }
 
-// From this size on the next row is fetched early, until a row is so long that it would push itself out of the second-level cache.
+// From this size on the next row is fetched early, until a row is so long that it would push itself out of the
+// second-level cache.
 constexpr int64_t prefetch_bytes = 1 << 20, longest_prefetched = 1 << 16;
 
 Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
   Bindings row;
   row["WIDTH"] = p.last >= 64 ? (p.registers > 4 ? 32 : 64) : p.last >= 16 ? 16 : 1;
-  // Several short rows a unit, so that starting it does not dominate; where there are many rows, so many that few of those fetched early are another unit's.
+  // Several short rows a unit, so that starting it does not dominate; where there are many rows, so many that few of
+  // those fetched early are another unit's.
   const int64_t length = std::max<int64_t>(1, p.length), units = std::max<int64_t>(1, caps.compute_units);
-  row["BLOCK"] = std::max(std::clamp<int64_t>(4096 / length, 1, std::max<int64_t>(1, p.rows / (2 * units))), std::min<int64_t>(16384 / length, p.rows / (64 * units)));
+  row["BLOCK"] = std::max(std::clamp<int64_t>(4096 / length, 1, std::max<int64_t>(1, p.rows / (2 * units))),
+                          std::min<int64_t>(16384 / length, p.rows / (64 * units)));
   row["PREFETCH"] = p.rows * p.length * 4 >= prefetch_bytes && p.length <= longest_prefetched;
   row["STREAM"] = p.stored_bytes >= stream_bytes;
   return row;
@@ -73,7 +81,8 @@ Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
 
 Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& p) {
   const std::string variant = fmt::format("{}{}", p.loop_lanes ? "loop" : "items", p.turned ? " turned" : "");
-  return tuned(caps, {"elementwise", variant, {p.elements, p.inner}}, p.loop_lanes ? pick_loop(caps, p) : pick_items(caps, p));
+  return tuned(caps, {"elementwise", variant, {p.elements, p.inner}},
+               p.loop_lanes ? pick_loop(caps, p) : pick_items(caps, p));
 }
 
 }  // namespace heddle

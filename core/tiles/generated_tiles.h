@@ -1,8 +1,8 @@
 // Schedules of generated elementwise and reduce kernels: the table of tunables by class of device.
 //
-// Purpose: what matmul_schedule is for a body, for the kernels that lower_elementwise prints; the tuner forces the same names through
-// core/tiles/tuning.h (body "elementwise", variants "loop", "items" and their "tiled" forms). Invariants: every value gives the same results.
-// Thread safety: pure functions.
+// Purpose: what matmul_schedule is for a body, for the kernels that lower_elementwise prints; the tuner forces the same
+// names through core/tiles/tuning.h (body "elementwise", variants "loop", "items" and their "tiled" forms). Invariants:
+// every value gives the same results. Thread safety: pure functions.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ struct ElementwiseProblem {
   int64_t inner = 0;         // of the innermost loop
   int64_t stored_bytes = 0;  // of the largest result that the kernel writes and does not read
   int64_t narrowest = 4;     // bytes of an element of the narrowest result
-  // Some load is contiguous along another dimension than the results are: sizes of the innermost dimension and of that other one.
+  // Some load is contiguous along another dimension than the results are: sizes of the innermost dimension and of that
+  // other one.
   bool turned = false;
   int64_t across = 0;
 };
@@ -36,9 +37,10 @@ Bindings pick_elementwise(const Caps& caps, const ElementwiseProblem& problem);
 struct RowsProblem {
   bool loop_lanes = false;
   int64_t rows = 0, length = 0;
-  int64_t last = 0;          // size of the innermost reduced dimension
-  int64_t registers = 1;     // of a lane's accumulators, in the pass that has most
-  int64_t stored_bytes = 0;  // of the largest result with an element for each of the rows' that the kernel writes and does not read
+  int64_t last = 0;       // size of the innermost reduced dimension
+  int64_t registers = 1;  // of a lane's accumulators, in the pass that has most
+  int64_t stored_bytes =
+      0;  // of the largest result with an element for each of the rows' that the kernel writes and does not read
 };
 
 // Reduce groups whose lanes run along the rows (body "rows", variants "loop" and "items"). The tunables of loops:

@@ -48,7 +48,8 @@ Bindings pick_lu(const Caps& caps, DType dtype, int64_t m, int64_t n) { return p
 
 // Exchanging rows copies four, by the lanes that own them; 64: the two reductions.
 int64_t lu_iterations(const Bindings& tunables, int64_t m, int64_t n) {
-  const int64_t lanes = tunables.at("SCHEDULE") == 0 ? tunables.at("LANES") : 1, own = ceil_div(m, lanes), steps = std::min(m, n);
+  const int64_t lanes = tunables.at("SCHEDULE") == 0 ? tunables.at("LANES") : 1, own = ceil_div(m, lanes),
+                steps = std::min(m, n);
   return own * (n + 1) + steps * (2 * own + 4 * n + 64) + own * steps * n - own * steps * steps / 2;
 }
 
@@ -68,15 +69,19 @@ Bindings pick_blocks(const Caps& caps, DType dtype, int64_t m, int64_t n) {
 }
 
 int64_t cholesky_block(const Caps& caps, DType dtype, int64_t n) {
-  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return cholesky_iterations(pick_cholesky(caps, dtype, block), block); });
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)),
+                 [&](int64_t block) { return cholesky_iterations(pick_cholesky(caps, dtype, block), block); });
 }
 
 int64_t lu_block(const Caps& caps, DType dtype, int64_t m, int64_t n) {
-  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return lu_iterations(pick_lu(caps, dtype, m, block), m, block); });
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)),
+                 [&](int64_t block) { return lu_iterations(pick_lu(caps, dtype, m, block), m, block); });
 }
 
 int64_t triangular_block(const Caps& caps, DType dtype, int64_t n, int64_t k) {
-  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) { return triangular_iterations(pick_triangular(caps, dtype, block, k), block, k); });
+  return fitting(caps, std::min(n, largest_block(caps, dtype, n)), [&](int64_t block) {
+    return triangular_iterations(pick_triangular(caps, dtype, block, k), block, k);
+  });
 }
 
 Bindings pick_qr(const Caps& caps, DType dtype, int64_t m, int64_t n) {
@@ -132,18 +137,21 @@ int64_t at_most(const Caps& caps, const char* key, DType dtype, int64_t size, in
 
 int64_t qr_steps(const Caps& caps, DType dtype, int64_t m, int64_t n) {
   const Bindings tunables = pick_qr(caps, dtype, m, n);
-  return most_steps(caps, at_most(caps, "qr_steps", dtype, n, std::min(m, n)), [&](int64_t steps) { return qr_iterations(tunables, m, n, steps); });
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, n, std::min(m, n)),
+                    [&](int64_t steps) { return qr_iterations(tunables, m, n, steps); });
 }
 
 int64_t qr_apply_steps(const Caps& caps, DType dtype, int64_t m, int64_t columns) {
   const Bindings tunables = pick_qr_apply(caps, dtype, m, columns);
-  return most_steps(caps, at_most(caps, "qr_steps", dtype, columns, m), [&](int64_t steps) { return qr_apply_iterations(tunables, m, columns, steps); });
+  return most_steps(caps, at_most(caps, "qr_steps", dtype, columns, m),
+                    [&](int64_t steps) { return qr_apply_iterations(tunables, m, columns, steps); });
 }
 
 int64_t jacobi_pairs(const Caps& caps, DType dtype, int64_t n) {
   const Bindings tunables = pick_jacobi(caps, dtype, n);
   const int64_t most = gpu(caps) ? 1 << 15 : int64_t{1} << 30;
-  return most_steps(caps, at_most(caps, "jacobi_pairs", dtype, n, most), [&](int64_t pairs) { return jacobi_iterations(tunables, n, pairs); });
+  return most_steps(caps, at_most(caps, "jacobi_pairs", dtype, n, most),
+                    [&](int64_t pairs) { return jacobi_iterations(tunables, n, pairs); });
 }
 
 }  // namespace heddle

@@ -13,7 +13,8 @@ using Row = Bindings;
 
 constexpr uint32_t amd = 0x1002, nvidia = 0x10de, intel = 0x8086;
 
-// From the largest tiles to the smallest; the first one that fits the device and gives every compute unit a group is taken.
+// From the largest tiles to the smallest; the first one that fits the device and gives every compute unit a group is
+// taken.
 struct ClassRows {
   uint32_t vendor;  // 0: any
   DeviceClass device_class;
@@ -21,16 +22,21 @@ struct ClassRows {
 };
 
 Row tiles(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t run, int64_t prefetch, int64_t band) {
-  return {{"SCHEDULE", 1}, {"TM", tm}, {"TN", tn}, {"TK", tk}, {"RM", rm}, {"RN", rn}, {"RUN", run}, {"PREFETCH", prefetch}, {"BAND", band}};
+  return {{"SCHEDULE", 1},        {"TM", tm},    {"TN", tn}, {"TK", tk}, {"RM", rm}, {"RN", rn}, {"RUN", run},
+          {"PREFETCH", prefetch}, {"BAND", band}};
 }
 
 const ClassRows& rows_of(const Caps& caps) {
-  static const ClassRows table[] = {
-      {nvidia, DeviceClass::discrete_gpu, tiles(128, 128, 16, 8, 8, 4, 1, 8), tiles(64, 64, 16, 4, 4, 4, 1, 8), tiles(32, 32, 32, 2, 4, 2, 1, 0)},
-      {amd, DeviceClass::discrete_gpu, tiles(128, 64, 16, 8, 4, 4, 1, 8), tiles(64, 64, 16, 4, 4, 4, 1, 0), tiles(32, 32, 32, 2, 4, 2, 0, 0)},
-      {intel, DeviceClass::discrete_gpu, tiles(64, 64, 16, 8, 4, 4, 1, 4), tiles(64, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)},
-      {0, DeviceClass::integrated_gpu, tiles(64, 64, 16, 8, 4, 4, 0, 4), tiles(32, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)},
-      {0, DeviceClass::discrete_gpu, tiles(64, 64, 16, 4, 4, 4, 1, 4), tiles(32, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)}};
+  static const ClassRows table[] = {{nvidia, DeviceClass::discrete_gpu, tiles(128, 128, 16, 8, 8, 4, 1, 8),
+                                     tiles(64, 64, 16, 4, 4, 4, 1, 8), tiles(32, 32, 32, 2, 4, 2, 1, 0)},
+                                    {amd, DeviceClass::discrete_gpu, tiles(128, 64, 16, 8, 4, 4, 1, 8),
+                                     tiles(64, 64, 16, 4, 4, 4, 1, 0), tiles(32, 32, 32, 2, 4, 2, 0, 0)},
+                                    {intel, DeviceClass::discrete_gpu, tiles(64, 64, 16, 8, 4, 4, 1, 4),
+                                     tiles(64, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)},
+                                    {0, DeviceClass::integrated_gpu, tiles(64, 64, 16, 8, 4, 4, 0, 4),
+                                     tiles(32, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)},
+                                    {0, DeviceClass::discrete_gpu, tiles(64, 64, 16, 4, 4, 4, 1, 4),
+                                     tiles(32, 64, 16, 4, 4, 4, 0, 0), tiles(16, 32, 16, 2, 4, 2, 0, 0)}};
   for (const ClassRows& rows : table) {
     if ((rows.vendor == 0 || rows.vendor == caps.vendor_id) && rows.device_class == caps.device_class) return rows;
   }
@@ -39,7 +45,8 @@ const ClassRows& rows_of(const Caps& caps) {
 
 // `depth` is that of one fragment, which is 32 bytes long.
 Row units(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
-  return {{"SCHEDULE", 5}, {"TM", tile}, {"TN", tile}, {"TK", 2 * depth}, {"WM", part}, {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
+  return {{"SCHEDULE", 5}, {"TM", tile}, {"TN", tile},       {"TK", 2 * depth},
+          {"WM", part},    {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
 }
 
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.
@@ -49,7 +56,9 @@ int64_t element_of(const Caps& caps, const MatmulProblem& p) {
   if (p.a_value == DType::f16 && has("16x16x16 f16 f32")) return 0;
   if (p.a_value == DType::bf16 && has("16x16x16 bf16 f32")) return 1;
   if (p.a_value == DType::f32 && p.tf32 && has("16x16x8 tf32 f32")) return 2;
-  if (p.a_value == DType::i8 && p.a == DType::i8 && p.b == DType::i8 && !p.prologue_a && !p.prologue_b && has("16x16x32 i8 i32")) return 3;
+  if (p.a_value == DType::i8 && p.a == DType::i8 && p.b == DType::i8 && !p.prologue_a && !p.prologue_b &&
+      has("16x16x32 i8 i32"))
+    return 3;
   return -1;
 }
 

@@ -1,8 +1,9 @@
 // Schedules of shaders/matmul.hk for GPUs: the defaults by device class, and the facts that its GPU schedules ask for.
 //
-// Purpose: the GPU half of core/tiles/matmul_tiles.h. None of these rows was measured on its device: they are what the hardware's documentation
-// and the practice of its libraries suggest, and the tuner starts from them. Invariants: the result fits Caps::shared_bytes and
-// Caps::max_group_lanes, and is accepted by KernelFile::instantiate. Thread safety: pure.
+// Purpose: the GPU half of core/tiles/matmul_tiles.h. None of these rows was measured on its device: they are what the
+// hardware's documentation and the practice of its libraries suggest, and the tuner starts from them. Invariants: the
+// result fits Caps::shared_bytes and Caps::max_group_lanes, and is accepted by KernelFile::instantiate. Thread safety:
+// pure.
 #pragma once
 
 #include "core/tiles/matmul_tiles.h"

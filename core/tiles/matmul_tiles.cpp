@@ -7,7 +7,6 @@
 
 #include "core/base/integers.h"
 #include "core/tiles/matmul_gpu_tiles.h"
-
 #include "core/tiles/tuning.h"
 
 namespace heddle {
@@ -18,17 +17,20 @@ constexpr int64_t lanes = 0, columns = 2, packed = 3, dot = 4, stream = 6;
 
 using Row = Bindings;
 
-// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md). 6 rows x 4 vectors keep all arithmetic units busy with the fewest streams of the
-// left operand: more rows mean more pages and, where strides are powers of two, lines that push each other out of the cache.
+// Measured on two AVX-512 cores through PoCL 3.1 (docs/design.md). 6 rows x 4 vectors keep all arithmetic units busy
+// with the fewest streams of the left operand: more rows mean more pages and, where strides are powers of two, lines
+// that push each other out of the cache.
 const Row cpu_dot = {{"SCHEDULE", dot}, {"VW", 16}, {"MR", 4}, {"NR", 4}, {"NB", 4}};
 const Row cpu_columns = {{"SCHEDULE", columns}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 4}};
-const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 1}, {"KC", 1024}, {"PACK_A", 0}};
+const Row cpu_packed = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6},    {"NV", 4},
+                        {"MB", 32},           {"NB", 1},  {"KC", 1024}, {"PACK_A", 0}};
 // Bytes multiply as floats, from copies of both operands: sums of 256 products of any bytes are exact.
-const Row cpu_bytes = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6}, {"NV", 4}, {"MB", 32}, {"NB", 4}, {"KC", 256}, {"PACK_A", 1}};
+const Row cpu_bytes = {{"SCHEDULE", packed}, {"VW", 16}, {"MR", 6},   {"NV", 4},
+                       {"MB", 32},           {"NB", 4},  {"KC", 256}, {"PACK_A", 1}};
 const Row cpu_stream = {{"SCHEDULE", stream}, {"VW", 16}, {"MR", 4}, {"WIDE", 1024}, {"KU", 4}};
 const Row any_lanes = {{"SCHEDULE", lanes}, {"LX", 16}, {"LY", 4}};
-// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19 GFLOP/s at 512 cubed, 14 with
-// 8 columns), or 8 columns where there are few groups.
+// lavapipe runs 8 lanes in one AVX register and has no cheap shared memory: a lane holds 16 rows x 16 columns (19
+// GFLOP/s at 512 cubed, 14 with 8 columns), or 8 columns where there are few groups.
 const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV", 2}, {"LANES", 8}};
 
 int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
@@ -76,9 +78,11 @@ Row pick_cpu(const MatmulProblem& p) {
     row["WIDE"] = p.N >= 2048 ? 1024 : p.N >= 1024 ? 512 : p.N >= 256 ? 256 : 64;
     return row;
   }
-  // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride of 1.
+  // The left operand is read a scalar at a time: what is not a plain float is widened once, as is one without a stride
+  // of 1.
   const bool pack_a = p.N >= 64 && (p.a != DType::f32 || p.prologue_a || !(p.a_k1 || p.a_m1));
-  // Some rows and a large right operand: panels of short depth and many columns, so that memory is read in long stretches.
+  // Some rows and a large right operand: panels of short depth and many columns, so that memory is read in long
+  // stretches.
   if (!pack_a && p.M > 8 && p.M < 96 && p.N >= 512 && p.K * p.N > 4 * in_place_floats) {
     Row row = cpu_packed;
     row["KC"] = 64;
@@ -86,7 +90,8 @@ Row pick_cpu(const MatmulProblem& p) {
     row["MB"] = blocks_for(p.M, row["MR"]);
     return row;
   }
-  const bool pack_b = (p.M >= 96 && p.K * p.N > in_place_floats) || (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
+  const bool pack_b =
+      (p.M >= 96 && p.K * p.N > in_place_floats) || (p.M >= 16 && p.N >= 16 && (!p.b_n1 || p.prologue_b));
   Row row = pack_a || pack_b ? cpu_packed : cpu_columns;
   row["VW"] = vector_width(p.N);
   if (p.N <= 32) row["NV"] = p.N <= 16 ? 1 : 2;
@@ -103,7 +108,9 @@ Row pick_cpu(const MatmulProblem& p) {
   }
   // A panel is worth copying for as many rows as there are, while enough groups are left for the cores to share evenly.
   const int64_t panels = std::max<int64_t>(1, p.batch * ceil_div(p.N, row["NV"] * row["VW"]));
-  const int64_t wanted = pack_a ? (p.M + 191) / 192 : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels) : std::max<int64_t>(48 / panels, 1);
+  const int64_t wanted = pack_a   ? (p.M + 191) / 192
+                         : pack_b ? std::max<int64_t>((p.M + 1151) / 1152, 8 / panels)
+                                  : std::max<int64_t>(48 / panels, 1);
   row["MB"] = blocks_for(p.M, row["MR"] * std::max<int64_t>(wanted, 1));
   if (p.K < 8 && row.at("SCHEDULE") == columns) {  // what is written counts: row by row
     row["ORDER"] = 1;
@@ -142,17 +149,18 @@ Row pick_lavapipe(const MatmulProblem& p) {
 const char* layout(bool rows1, bool columns1) { return rows1 && columns1 ? "v" : columns1 ? "n" : rows1 ? "t" : "s"; }
 
 TuningKey tuning_key(const MatmulProblem& p) {
-  const std::string variant = fmt::format("{}{} {} {}{}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
-                                          p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "", p.tf32 ? " tf32" : "");
+  const std::string variant =
+      fmt::format("{}{} {} {}{}{}{}", layout(p.a_m1, p.a_k1), layout(p.b_k1, p.b_n1), name_of(p.a), name_of(p.b),
+                  p.prologue_a ? " pa" : "", p.prologue_b ? " pb" : "", p.tf32 ? " tf32" : "");
   return {"matmul", variant, {p.batch, p.M, p.N, p.K}};
 }
-
 
 constexpr int64_t shortest_part = 256;  // along k
 
 // Few results keep few groups busy; the groups of the smallest tiles are counted.
 int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
-  const int64_t have = p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32), wanted = 2 * std::max<int64_t>(1, caps.compute_units);
+  const int64_t have = p.batch * ceil_div(p.M, 32) * ceil_div(p.N, 32),
+                wanted = 2 * std::max<int64_t>(1, caps.compute_units);
   if (2 * have > wanted || 2 * p.batch * p.M * p.N * p.K < 1000000) return 1;
   int64_t parts = std::min({ceil_div(wanted, have), p.K / shortest_part, int64_t{256}});
   // Partial products are written and read once more: they must be few beside the operands.
@@ -160,13 +168,15 @@ int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
   return parts;
 }
 
-// Measured through PoCL (docs/benchmarks.md): two cores and short parts, whose panels stay in the caches: 64x64x8192 (TN) 740 -> 302 us. Below
-// that work the second launch costs more, and lavapipe gains nothing (its one gain is that long products run at all).
+// Measured through PoCL (docs/benchmarks.md): two cores and short parts, whose panels stay in the caches: 64x64x8192
+// (TN) 740 -> 302 us. Below that work the second launch costs more, and lavapipe gains nothing (its one gain is that
+// long products run at all).
 int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
   if (caps.target != Target::opencl) return 1;
   const int64_t results = p.batch * p.M * p.N;
   if (results <= 4) return p.K >= 1 << 20 ? 2 * std::max<int64_t>(1, caps.compute_units) : 1;
-  const bool pays = std::min(p.M, p.N) >= 8 && std::max(p.M, p.N) <= 512 && results <= 256 * 256 && results * p.K >= 20000000;
+  const bool pays =
+      std::min(p.M, p.N) >= 8 && std::max(p.M, p.N) <= 512 && results <= 256 * 256 && results * p.K >= 20000000;
   return pays ? std::clamp<int64_t>(p.K / (2 * shortest_part), 1, 8) : 1;
 }
 
@@ -174,7 +184,9 @@ int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
 
 // A lane walks along k once; an eighth of what the driver allows leaves room for tails and blocks of rows.
 int64_t least_matmul_parts(const Caps& caps, int64_t k) {
-  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33 ? int64_t{1} << 30 : static_cast<int64_t>(caps.max_loop_iterations / 8);
+  const int64_t longest = caps.max_loop_iterations > uint64_t{1} << 33
+                              ? int64_t{1} << 30
+                              : static_cast<int64_t>(caps.max_loop_iterations / 8);
   return std::max<int64_t>(1, ceil_div(k, std::max<int64_t>(1, longest)));
 }
 

@@ -58,7 +58,8 @@ int64_t segment_iterations(const Bindings& tunables, int64_t columns, int64_t co
 Bindings pick_segment_add(const Caps& caps, DType dtype, int64_t rows, int64_t columns, int64_t count) {
   const Bindings row{{"SCHEDULE", loops(caps) ? 1 : 0}, {"LANES", gpu(caps) ? 128 : 64}, {"ROWS", 16}, {"CHUNK", 1024}};
   Bindings chosen = tuned(caps, {"segment_add", std::string(name_of(dtype)), {rows, columns, count}}, row);
-  if (static_cast<uint64_t>(segment_iterations(chosen, columns, count)) > caps.max_loop_iterations) chosen["SCHEDULE"] = 0;
+  if (static_cast<uint64_t>(segment_iterations(chosen, columns, count)) > caps.max_loop_iterations)
+    chosen["SCHEDULE"] = 0;
   return chosen;
 }
 

@@ -1,7 +1,9 @@
-// Tunables of the sort, scan and segment bodies (shaders/sort_blocks.hk, sort_merge.hk, scan.hk, segment_add.hk) by class of device and shape.
+// Tunables of the sort, scan and segment bodies (shaders/sort_blocks.hk, sort_merge.hk, scan.hk, segment_add.hk) by
+// class of device and shape.
 //
-// Purpose: one place for the defaults; tuned() has the last word. Invariants: what is returned passes the bodies' `require` rules, and chunk and
-// block sizes do not depend on tuning: the graph of a long sort or scan is built on them. Thread safety: pure but for the tuning table.
+// Purpose: one place for the defaults; tuned() has the last word. Invariants: what is returned passes the bodies'
+// `require` rules, and chunk and block sizes do not depend on tuning: the graph of a long sort or scan is built on
+// them. Thread safety: pure but for the tuning table.
 #pragma once
 
 #include "core/contract/device.h"

@@ -134,8 +134,10 @@ const TuningDevice* user_section(const Tables& t, const Caps& caps) {
   }
   if (foreign != nullptr && foreign->driver_hash == 0) return foreign;
   if (foreign != nullptr) {
-    warn_once(fmt::format("[tuning] {}: measured with another driver ({}, {}); defaults are used until `heddle tune` has run with this one", t.user_path,
-                          foreign->name, foreign->driver));
+    warn_once(
+        fmt::format("[tuning] {}: measured with another driver ({}, {}); defaults are used until `heddle tune` has run "
+                    "with this one",
+                    t.user_path, foreign->name, foreign->driver));
   }
   return nullptr;
 }
@@ -168,13 +170,17 @@ Bindings answer(const Caps& caps, const TuningKey& key, const Bindings& fallback
       Bindings with = fallback;
       overlay(with, entry->tunables);
       const std::string refusal = has_tunable_space(key.body) ? tunable_space(key.body).refusal(key.body, with) : "";
-      if (refusal.empty()) values = std::move(with);
-      else warn_once(fmt::format("[tuning] an entry for {} does not fit this version: {}; defaults are used", entry->key.str(), refusal));
+      if (refusal.empty())
+        values = std::move(with);
+      else
+        warn_once(fmt::format("[tuning] an entry for {} does not fit this version: {}; defaults are used",
+                              entry->key.str(), refusal));
     }
   }
   for (const Forced& f : forced) {
     if (f.off || f.key.body != key.body) continue;
-    if ((f.key.variant.empty() || f.key.variant == key.variant) && (f.key.sizes.empty() || f.key.sizes == key.sizes)) overlay(values, f.values);
+    if ((f.key.variant.empty() || f.key.variant == key.variant) && (f.key.sizes.empty() || f.key.sizes == key.sizes))
+      overlay(values, f.values);
   }
   return values;
 }
@@ -200,7 +206,8 @@ TuningRecorder::TuningRecorder() {
 TuningRecorder::~TuningRecorder() { std::erase(thread_state().recorders, this); }
 
 void TuningRecorder::add(TuningUse use) {
-  if (std::none_of(uses_.begin(), uses_.end(), [&](const TuningUse& u) { return u.key == use.key; })) uses_.push_back(std::move(use));
+  if (std::none_of(uses_.begin(), uses_.end(), [&](const TuningUse& u) { return u.key == use.key; }))
+    uses_.push_back(std::move(use));
 }
 
 uint64_t tuning_state() {

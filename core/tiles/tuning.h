@@ -1,12 +1,13 @@
 // Tuned values of tunables: what every pick_<body>() asks last.
 //
-// Purpose: pick_<body>(caps, problem) chooses defaults by class of device and problem, then calls tuned(), which overlays what was measured on this
-// device and driver for the nearest shape. Sources, the first that has a near entry wins: values forced by the calling thread (ScopedTuning), the
-// user's file, what ships with the library (first for this driver, then for the class of device).
-// The user's file is $HEDDLE_TUNING, else tuning.json in the cache folder (core/base/cache_dir.h); HEDDLE_TUNING set but empty: none.
-// Invariants: a file that is missing is no fault; one that is corrupt or of another driver is one line on stderr, and the defaults hold. Plans are
-// cached: tuning_state() is part of their key, so a plan made under other values is never found. Thread safety: all functions may be called from any
-// thread; scopes belong to the thread that made them and end in reverse order.
+// Purpose: pick_<body>(caps, problem) chooses defaults by class of device and problem, then calls tuned(), which
+// overlays what was measured on this device and driver for the nearest shape. Sources, the first that has a near entry
+// wins: values forced by the calling thread (ScopedTuning), the user's file, what ships with the library (first for
+// this driver, then for the class of device). The user's file is $HEDDLE_TUNING, else tuning.json in the cache folder
+// (core/base/cache_dir.h); HEDDLE_TUNING set but empty: none. Invariants: a file that is missing is no fault; one that
+// is corrupt or of another driver is one line on stderr, and the defaults hold. Plans are cached: tuning_state() is
+// part of their key, so a plan made under other values is never found. Thread safety: all functions may be called from
+// any thread; scopes belong to the thread that made them and end in reverse order.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +18,12 @@
 
 namespace heddle {
 
-// `fallback`, overlaid with the values for the nearest key of this device (same body and variant, sizes within a factor of two).
-// `fallback` should name every tunable that it cares for: an entry replaces only what it names.
+// `fallback`, overlaid with the values for the nearest key of this device (same body and variant, sizes within a factor
+// of two). `fallback` should name every tunable that it cares for: an entry replaces only what it names.
 Bindings tuned(const Caps& caps, const TuningKey& key, const Bindings& fallback);
 
-// While alive, tuned() of this thread overlays `values` for keys that fit: the same body, and the same variant and sizes unless those are empty.
-// The values are taken as they are: for the tuner, and for tests that force a schedule.
+// While alive, tuned() of this thread overlays `values` for keys that fit: the same body, and the same variant and
+// sizes unless those are empty. The values are taken as they are: for the tuner, and for tests that force a schedule.
 class ScopedTuning {
  public:
   ScopedTuning(TuningKey key, Bindings values);
@@ -60,7 +61,8 @@ class TuningRecorder {
   std::vector<TuningUse> uses_;
 };
 
-// Changes whenever tuned() of this thread may answer differently; 0 only when nothing is forced and no table was replaced.
+// Changes whenever tuned() of this thread may answer differently; 0 only when nothing is forced and no table was
+// replaced.
 uint64_t tuning_state();
 
 // The user's file; empty when there is none to be.

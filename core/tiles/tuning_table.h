@@ -1,10 +1,14 @@
 // TuningTable: measured values of tunables, by device and driver, as a readable file.
 //
-// Purpose: what `heddle tune` writes, what ships with the library (shaders/tuned.json) and what core/tiles/tuning.h looks up. The text is JSON:
-//   {"heddle_tuning": 1, "devices": [{"name": "...", "driver": "...", "driver_hash": "0x12", "target": "opencl", "class": "cpu", "vendor": "0x8086",
-//     "entries": [{"body": "matmul", "variant": "nn f32 f32", "sizes": [1, 768, 384, 128], "tunables": {"MR": 6}, "seconds": 1e-4, "default_seconds": 1.2e-4}]}]}
-// A section without driver_hash ("any") holds for every driver of that target, class and vendor. An entry without tunables says that the default won.
-// Invariants: at most one section per identity and one entry per body, variant and sizes. Thread safety: plain values.
+// Purpose: what `heddle tune` writes, what ships with the library (shaders/tuned.json) and what core/tiles/tuning.h
+// looks up. The text is JSON:
+//   {"heddle_tuning": 1, "devices": [{"name": "...", "driver": "...", "driver_hash": "0x12", "target": "opencl",
+//   "class": "cpu", "vendor": "0x8086",
+//     "entries": [{"body": "matmul", "variant": "nn f32 f32", "sizes": [1, 768, 384, 128], "tunables": {"MR": 6},
+//     "seconds": 1e-4, "default_seconds": 1.2e-4}]}]}
+// A section without driver_hash ("any") holds for every driver of that target, class and vendor. An entry without
+// tunables says that the default won. Invariants: at most one section per identity and one entry per body, variant and
+// sizes. Thread safety: plain values.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +21,8 @@
 
 namespace heddle {
 
-// What a value of tunables was measured for. `variant` names what changes the code (layouts, dtypes), `sizes` what does not.
+// What a value of tunables was measured for. `variant` names what changes the code (layouts, dtypes), `sizes` what does
+// not.
 struct TuningKey {
   std::string body;
   std::string variant;
@@ -41,12 +46,15 @@ struct TuningDevice {
   uint32_t vendor_id = 0;
   std::vector<TuningEntry> entries;
 
-  bool same_kind(const Caps& caps) const { return target == caps.target && device_class == caps.device_class && vendor_id == caps.vendor_id; }
+  bool same_kind(const Caps& caps) const {
+    return target == caps.target && device_class == caps.device_class && vendor_id == caps.vendor_id;
+  }
   bool same_identity(const TuningDevice& other) const;
   // Replaces the entry of the same key, or adds one.
   void set(TuningEntry entry);
-  // The entry of the same body and variant whose sizes are nearest: smallest sum of squared logarithms of ratios. Null when none is near:
-  // every size must be within a factor of `max_factor`, because a shape further away is another class.
+  // The entry of the same body and variant whose sizes are nearest: smallest sum of squared logarithms of ratios. Null
+  // when none is near: every size must be within a factor of `max_factor`, because a shape further away is another
+  // class.
   const TuningEntry* nearest(const TuningKey& key) const;
   static constexpr double max_factor = 2;
 };

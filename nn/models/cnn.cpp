@@ -23,7 +23,9 @@ Sequential make_features(const CnnOptions& o, DeviceContext* device, Generator* 
 }  // namespace
 
 Cnn::Cnn(const CnnOptions& o, DeviceContext* device, Generator* generator)
-    : Module("Cnn"), features_(add("features", make_features(o, device, generator))), head_(add("head", Linear(o.widths.back(), o.classes, true, device, generator))) {}
+    : Module("Cnn"),
+      features_(add("features", make_features(o, device, generator))),
+      head_(add("head", Linear(o.widths.back(), o.classes, true, device, generator))) {}
 
 Tensor Cnn::forward(const Tensor& images) { return head_(mean(features_(images), {-2, -1})); }
 

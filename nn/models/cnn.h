@@ -1,7 +1,8 @@
 // Cnn: a small convolutional classifier.
 //
-// Purpose: images (N, C, H, W) -> logits (N, classes): stages of convolution, batch norm and ReLU that halve the image by their stride, the mean
-// over what is left, and a linear layer. Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes. Thread safety: none.
+// Purpose: images (N, C, H, W) -> logits (N, classes): stages of convolution, batch norm and ReLU that halve the image
+// by their stride, the mean over what is left, and a linear layer. Invariants: modules are handles (nn/module.h).
+// Errors: ValueError for sizes. Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -13,7 +14,7 @@
 namespace heddle::nn {
 
 struct CnnOptions {
-  int64_t channels = 1;                    // of the image
+  int64_t channels = 1;                        // of the image
   std::vector<int64_t> widths = {16, 32, 64};  // of the stages
   int64_t classes = 10;
 };

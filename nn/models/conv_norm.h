@@ -1,8 +1,9 @@
 // What the convolutional models share: a convolution followed by batch norm.
 //
-// Purpose: Conv2d without bias, which batch norm would remove, padded by kernel / 2 so that stride 1 keeps the image's size. First weights are He's for ReLU, by
-// fan out, as torchvision's models have. He et al. 2015, "Delving deep into rectifiers".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes and groups that do not fit. Thread safety: none.
+// Purpose: Conv2d without bias, which batch norm would remove, padded by kernel / 2 so that stride 1 keeps the image's
+// size. First weights are He's for ReLU, by fan out, as torchvision's models have. He et al. 2015, "Delving deep into
+// rectifiers". Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes and groups that do not fit.
+// Thread safety: none.
 #pragma once
 
 #include "nn/conv.h"
@@ -20,7 +21,8 @@ Conv2d padded_conv(const ConvSize& size, DeviceContext* device, Generator* gener
 // Named "0" and "1"; what `activation` is follows as "2".
 template <std::derived_from<Module>... Activation>
 Sequential conv_norm(const ConvSize& size, DeviceContext* device, Generator* generator, Activation... activation) {
-  return Sequential(padded_conv(size, device, generator), BatchNorm(size.out, 1e-5, 0.1, true, device), std::move(activation)...);
+  return Sequential(padded_conv(size, device, generator), BatchNorm(size.out, 1e-5, 0.1, true, device),
+                    std::move(activation)...);
 }
 
 }  // namespace heddle::nn

@@ -11,7 +11,8 @@
 namespace heddle::nn {
 namespace {
 
-// GPT-2 draws weights from N(0, 0.02), those that end in a residual sum from a distribution narrower by sqrt(2 * layers).
+// GPT-2 draws weights from N(0, 0.02), those that end in a residual sum from a distribution narrower by sqrt(2 *
+// layers).
 Linear linear(int64_t in, int64_t out, double stddev, DeviceContext* device, Generator* generator) {
   Linear layer(in, out, true, device, generator);
   init::normal(layer.weight, 0, stddev, generator);
@@ -30,8 +31,10 @@ double residual_stddev(const GptOptions& o) { return 0.02 / std::sqrt(2.0 * stat
 const GptOptions& checked(const GptOptions& o) {
   check_sizes("Gpt", {{"vocabulary", o.vocabulary}, {"context", o.context}, {"heads", o.heads}, {"width", o.width}});
   checked_size("Gpt", "layers", o.layers, most_layers);
-  if (o.width % o.heads != 0) throw ValueError(fmt::format("[Gpt] {} heads do not divide the width {}", o.heads, o.width));
-  if (!(o.dropout >= 0 && o.dropout < 1)) throw ValueError(fmt::format("[Gpt] dropout is {}; it must be in [0, 1)", o.dropout));
+  if (o.width % o.heads != 0)
+    throw ValueError(fmt::format("[Gpt] {} heads do not divide the width {}", o.heads, o.width));
+  if (!(o.dropout >= 0 && o.dropout < 1))
+    throw ValueError(fmt::format("[Gpt] dropout is {}; it must be in [0, 1)", o.dropout));
   return o;
 }
 
@@ -55,10 +58,17 @@ GptOptions gpt2_medium() { return {.layers = 24, .heads = 16, .width = 1024}; }
 GptOptions gpt2_large() { return {.layers = 36, .heads = 20, .width = 1280}; }
 GptOptions gpt2_xl() { return {.layers = 48, .heads = 25, .width = 1600}; }
 GptOptions nanogpt_char(int64_t vocabulary) {
-  return {.vocabulary = vocabulary, .context = 256, .layers = 6, .heads = 6, .width = 384, .dropout = 0.2, .tanh_gelu = false};
+  return {.vocabulary = vocabulary,
+          .context = 256,
+          .layers = 6,
+          .heads = 6,
+          .width = 384,
+          .dropout = 0.2,
+          .tanh_gelu = false};
 }
 GptOptions nanogpt_char_cpu(int64_t vocabulary) {
-  return {.vocabulary = vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0, .tanh_gelu = false};
+  return {
+      .vocabulary = vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0, .tanh_gelu = false};
 }
 
 GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* generator)
@@ -110,7 +120,8 @@ GptBlock::Projected GptBlock::project(const Tensor& x, DType cached) {
   return {cast(squeeze(heads(0, 1), 1), cached), cast(heads(1, 2), cached)};
 }
 
-Tensor GptBlock::attend(const Tensor& x, const Tensor& queries, const Tensor& keys_and_values, const AttentionOptions& how) {
+Tensor GptBlock::attend(const Tensor& x, const Tensor& queries, const Tensor& keys_and_values,
+                        const AttentionOptions& how) {
   const auto part = [&](int64_t i) { return squeeze(slice(keys_and_values, 1, {.start = i, .stop = i + 1}), 1); };
   return finish(x, attn_proj_(join_heads(scaled_dot_product_attention(queries, part(0), part(1), how))));
 }
@@ -136,12 +147,14 @@ Gpt::Gpt(const GptOptions& o, DeviceContext* device, Generator* generator)
 
 void Gpt::check_tokens(const Tensor& tokens) const {
   if (tokens.rank() == 2 && tokens.dim(1) <= options_.context) return;
-  throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}", tokens.shape().str(), options_.context));
+  throw ShapeError(fmt::format("[Gpt] tokens are {}; expected (batch, length) with a length of at most {}",
+                               tokens.shape().str(), options_.context));
 }
 
 Tensor Gpt::embed(const Tensor& tokens, const Tensor& positions) const {
   const Tensor x = embedding(wte_, tokens) + positions;
-  return cast(x, promote(x.dtype(), DType::f32));  // the sums of the blocks keep their digits where weights are stored in 16 bits
+  return cast(x, promote(x.dtype(),
+                         DType::f32));  // the sums of the blocks keep their digits where weights are stored in 16 bits
 }
 
 Tensor Gpt::first_positions(const Tensor& tokens) const { return slice(wpe_, 0, {.start = 0, .stop = tokens.dim(1)}); }
@@ -149,12 +162,15 @@ Tensor Gpt::first_positions(const Tensor& tokens) const { return slice(wpe_, 0, 
 Tensor Gpt::forward(const Tensor& tokens) {
   check_tokens(tokens);
   Tensor x = heddle::dropout(embed(tokens, first_positions(tokens)), options_.dropout, training(), generator_);
-  for (GptBlock& block : blocks_) x = options_.checkpoint || options_.offload ? checkpoint(CheckpointOptions{.offload = options_.offload}, block, x) : block(x);
+  for (GptBlock& block : blocks_)
+    x = options_.checkpoint || options_.offload ? checkpoint(CheckpointOptions{.offload = options_.offload}, block, x)
+                                                : block(x);
   return matmul(ln_f_(x), transpose(wte_));
 }
 
 KvCache Gpt::make_cache(int64_t batch) const {
-  const Shape shape = parameter_shape("Gpt", {batch, 2, options_.heads, options_.context, options_.width / options_.heads});
+  const Shape shape =
+      parameter_shape("Gpt", {batch, 2, options_.heads, options_.context, options_.width / options_.heads});
   DeviceContext* device = &wte_.device();
   KvCache cache{{}, zeros({1}, DType::i32, device)};
   for (int64_t i = 0; i < options_.layers; ++i) cache.layers.push_back(zeros(shape, wte_.dtype(), device));

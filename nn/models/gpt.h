@@ -1,10 +1,10 @@
 // Gpt: the decoder-only transformer of GPT-2.
 //
 // Purpose: tokens (B, T) -> logits (B, T, vocabulary). Blocks normalise before they compute (pre-norm); the
-// last projection shares its weight with the token embedding. Names follow GPT-2's: wte, wpe, h.0.ln_1, h.0.attn.c_attn, ..., ln_f.
-// Radford et al. 2019, "Language models are unsupervised multitask learners".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes that do not fit, ShapeError for tokens beyond the context.
-// Thread safety: none.
+// last projection shares its weight with the token embedding. Names follow GPT-2's: wte, wpe, h.0.ln_1,
+// h.0.attn.c_attn, ..., ln_f. Radford et al. 2019, "Language models are unsupervised multitask learners". Invariants:
+// modules are handles (nn/module.h). Errors: ValueError for sizes that do not fit, ShapeError for tokens beyond the
+// context. Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -21,9 +21,10 @@ struct GptOptions {
   int64_t heads = 12;
   int64_t width = 768;
   double dropout = 0.1;
-  bool tanh_gelu = true;    // GPT-2's form of GELU; false: the exact one, as nanoGPT
-  bool checkpoint = false;  // compute each block again for its gradient instead of keeping what it computed (core/graph/checkpoint.h)
-  bool offload = false;     // keep what each block's gradient needs in host memory instead
+  bool tanh_gelu = true;  // GPT-2's form of GELU; false: the exact one, as nanoGPT
+  bool checkpoint =
+      false;  // compute each block again for its gradient instead of keeping what it computed (core/graph/checkpoint.h)
+  bool offload = false;  // keep what each block's gradient needs in host memory instead
 };
 
 // Parameters of GPT-2: 124,439,808; 354,823,168; 774,030,080; 1,557,611,200.
@@ -31,12 +32,14 @@ GptOptions gpt2();
 GptOptions gpt2_medium();
 GptOptions gpt2_large();
 GptOptions gpt2_xl();
-// nanoGPT's for characters: train_shakespeare_char, and the small one that it gives for a CPU. The vocabulary is that of tinyshakespeare.
+// nanoGPT's for characters: train_shakespeare_char, and the small one that it gives for a CPU. The vocabulary is that
+// of tinyshakespeare.
 GptOptions nanogpt_char(int64_t vocabulary = 65);
 GptOptions nanogpt_char_cpu(int64_t vocabulary = 65);
 
-// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h) computes one position a step. In the weights' dtype, so with weights in
-// 16 bits (Module::to) the cache takes 16 as well; products, norms and logits are f32 all the same.
+// What earlier positions computed, in tensors of fixed shapes that are updated in place: generation (nn/decoder.h)
+// computes one position a step. In the weights' dtype, so with weights in 16 bits (Module::to) the cache takes 16 as
+// well; products, norms and logits are f32 all the same.
 struct KvCache {
   std::vector<Tensor> layers;  // (B, 2, heads, context, width / heads): keys, then values
   Tensor length;               // (1) i32: positions held, the same in every row
@@ -49,7 +52,8 @@ class GptBlock : public Module {
   Tensor forward(const Tensor& x) override;  // (B, T, C) -> (B, T, C)
   // The same, and the cache holds these T positions. Evaluation only: no dropout.
   Tensor read(const Tensor& x, Tensor& cache);
-  // One position (B, 1, C) behind the `length` (1) i32 that the cache holds, which is written there: this row and no other.
+  // One position (B, 1, C) behind the `length` (1) i32 that the cache holds, which is written there: this row and no
+  // other.
   Tensor step(const Tensor& x, Tensor& cache, const Tensor& length);
 
  private:
@@ -79,7 +83,8 @@ class Gpt : public Module {
 
   // An empty cache of this model's context.
   KvCache make_cache(int64_t batch = 1) const;
-  // Logits (B, vocabulary) behind tokens (B, T); the cache then holds these positions and no others. Records no gradient, as step().
+  // Logits (B, vocabulary) behind tokens (B, T); the cache then holds these positions and no others. Records no
+  // gradient, as step().
   Tensor read(const Tensor& tokens, KvCache& cache);
   // Logits (B, vocabulary) behind one token more for each row, (B). Wrong where a row's cache is full.
   Tensor step(const Tensor& tokens, KvCache& cache);

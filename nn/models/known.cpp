@@ -23,7 +23,9 @@ KnownModel known(const char* name, const Options& options, const Shape& input, D
   return {name, [options](DeviceContext* device) { return std::make_unique<Model>(options, device); }, input, dtype};
 }
 
-KnownModel gpt(const char* name, const GptOptions& options) { return known<Gpt>(name, options, {1, options.context}, DType::i32); }
+KnownModel gpt(const char* name, const GptOptions& options) {
+  return known<Gpt>(name, options, {1, options.context}, DType::i32);
+}
 
 ResNetOptions for_cifar(ResNetOptions options) {
   options.small_input = true;
@@ -65,7 +67,8 @@ const KnownModel& find_model(std::string_view name) {
     if (model.name == name) return model;
     names.push_back(model.name);
   }
-  throw ValueError(fmt::format("[model] there is no model '{}'{}; there are {}", name, did_you_mean(name, names), fmt::join(names, ", ")));
+  throw ValueError(fmt::format("[model] there is no model '{}'{}; there are {}", name, did_you_mean(name, names),
+                               fmt::join(names, ", ")));
 }
 
 }  // namespace heddle::nn

@@ -1,7 +1,7 @@
 // The models of nn/models by name, for commands, tests and documents.
 //
-// Purpose: find_model("resnet18").make(&device) is the network, .input what one call takes. Errors: ValueError for an unknown name, with those that are near.
-// Thread safety: the list is made once and then only read.
+// Purpose: find_model("resnet18").make(&device) is the network, .input what one call takes. Errors: ValueError for an
+// unknown name, with those that are near. Thread safety: the list is made once and then only read.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace heddle::nn {
 struct KnownModel {
   std::string name;
   std::function<std::unique_ptr<Module>(DeviceContext*)> make;
-  Shape input;                 // a batch of one
-  DType dtype = DType::f32;    // i32: tokens
+  Shape input;               // a batch of one
+  DType dtype = DType::f32;  // i32: tokens
 };
 
 std::span<const KnownModel> known_models();

@@ -24,7 +24,9 @@ Sequential make_classifier(const LeNetOptions& o, DeviceContext* device, Generat
   check_sizes("LeNet", {{"height", o.height}, {"width", o.width}});
   const size_t halved = std::min<size_t>(o.stages.size(), 62);
   const int64_t height = o.height >> halved, width = o.width >> halved;
-  if (height < 1 || width < 1) throw ValueError(fmt::format("[LeNet] nothing is left of a {}x{} image after {} stages that halve it", o.height, o.width, o.stages.size()));
+  if (height < 1 || width < 1)
+    throw ValueError(fmt::format("[LeNet] nothing is left of a {}x{} image after {} stages that halve it", o.height,
+                                 o.width, o.stages.size()));
   const int64_t in = parameter_shape("LeNet", {o.stages.back(), height, width}).numel();
   return Sequential(Flatten(), Linear(in, o.hidden, true, device, generator), ReLU(), Dropout(o.dropout, generator),
                     Linear(o.hidden, o.classes, true, device, generator));
@@ -33,7 +35,9 @@ Sequential make_classifier(const LeNetOptions& o, DeviceContext* device, Generat
 }  // namespace
 
 LeNet::LeNet(const LeNetOptions& o, DeviceContext* device, Generator* generator)
-    : Module("LeNet"), features_(add("features", make_features(o, device, generator))), classifier_(add("classifier", make_classifier(o, device, generator))) {}
+    : Module("LeNet"),
+      features_(add("features", make_features(o, device, generator))),
+      classifier_(add("classifier", make_classifier(o, device, generator))) {}
 
 Tensor LeNet::forward(const Tensor& images) { return classifier_(features_(images)); }
 

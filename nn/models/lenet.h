@@ -1,8 +1,9 @@
 // LeNet: a small convolutional classifier in the manner of LeNet-5, with today's parts.
 //
-// Purpose: images (N, channels, height, width) -> logits (N, classes): stages of convolution 3x3, batch norm, ReLU and a maximum over 2x2, then a hidden linear layer with
-// dropout and the last one. LeCun et al. 1998, "Gradient-based learning applied to document recognition"; Ioffe and Szegedy 2015, "Batch normalization".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for images of another size. Thread safety: none.
+// Purpose: images (N, channels, height, width) -> logits (N, classes): stages of convolution 3x3, batch norm, ReLU and
+// a maximum over 2x2, then a hidden linear layer with dropout and the last one. LeCun et al. 1998, "Gradient-based
+// learning applied to document recognition"; Ioffe and Szegedy 2015, "Batch normalization". Invariants: modules are
+// handles (nn/module.h). Errors: ValueError for sizes, ShapeError for images of another size. Thread safety: none.
 #pragma once
 
 #include <vector>

@@ -8,11 +8,21 @@ namespace heddle::nn {
 
 void append_activation(Sequential& to, Activation activation) {
   switch (activation) {
-    case Activation::relu: to.append(ReLU()); break;
-    case Activation::gelu: to.append(GELU()); break;
-    case Activation::silu: to.append(SiLU()); break;
-    case Activation::tanh: to.append(Tanh()); break;
-    case Activation::sigmoid: to.append(Sigmoid()); break;
+    case Activation::relu:
+      to.append(ReLU());
+      break;
+    case Activation::gelu:
+      to.append(GELU());
+      break;
+    case Activation::silu:
+      to.append(SiLU());
+      break;
+    case Activation::tanh:
+      to.append(Tanh());
+      break;
+    case Activation::sigmoid:
+      to.append(Sigmoid());
+      break;
   }
 }
 

@@ -1,8 +1,10 @@
 // Mlp: a multilayer perceptron.
 //
-// Purpose: (N, ...) with `in` numbers an example -> (N, out): linear layers with an activation and, in training, dropout between them. Layers are named "0", "1", ... in the
-// order in which they run, activations included, as in PyTorch's Sequential. Rumelhart et al. 1986, "Learning representations by back-propagating errors".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for an input of another size. Thread safety: none.
+// Purpose: (N, ...) with `in` numbers an example -> (N, out): linear layers with an activation and, in training,
+// dropout between them. Layers are named "0", "1", ... in the order in which they run, activations included, as in
+// PyTorch's Sequential. Rumelhart et al. 1986, "Learning representations by back-propagating errors". Invariants:
+// modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for an input of another size. Thread
+// safety: none.
 #pragma once
 
 #include <vector>

@@ -13,16 +13,21 @@ namespace {
 
 class InvertedResidual : public Module {
  public:
-  InvertedResidual(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device, Generator* generator)
-      : Module("InvertedResidual"), adds_(stride == 1 && in == out), conv_(add("conv", make(in, out, expansion, stride, device, generator))) {}
+  InvertedResidual(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device,
+                   Generator* generator)
+      : Module("InvertedResidual"),
+        adds_(stride == 1 && in == out),
+        conv_(add("conv", make(in, out, expansion, stride, device, generator))) {}
   Tensor forward(const Tensor& x) override { return adds_ ? x + conv_(x) : conv_(x); }
 
  private:
-  static Sequential make(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device, Generator* generator) {
+  static Sequential make(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device,
+                         Generator* generator) {
     const int64_t inside = in * expansion;
     Sequential layers;
     if (expansion != 1) layers.append(conv_norm({.in = in, .out = inside, .kernel = 1}, device, generator, ReLU6()));
-    layers.append(conv_norm({.in = inside, .out = inside, .stride = stride, .groups = inside}, device, generator, ReLU6()));
+    layers.append(
+        conv_norm({.in = inside, .out = inside, .stride = stride, .groups = inside}, device, generator, ReLU6()));
     layers.append(padded_conv({.in = inside, .out = out, .kernel = 1}, device, generator));
     layers.append(BatchNorm(out, 1e-5, 0.1, true, device));
     return layers;
@@ -35,13 +40,15 @@ class InvertedResidual : public Module {
 // The nearest multiple of 8 that is not below nine tenths of it.
 int64_t scaled(int64_t channels, double width) {
   const double wanted = static_cast<double>(checked_size("MobileNetV2", "a number of channels", channels)) * width;
-  if (wanted > static_cast<double>(most_size)) throw ValueError(fmt::format("[MobileNetV2] {} channels times {} are too many", channels, width));
+  if (wanted > static_cast<double>(most_size))
+    throw ValueError(fmt::format("[MobileNetV2] {} channels times {} are too many", channels, width));
   const int64_t rounded = std::max<int64_t>(8, static_cast<int64_t>(wanted + 4) / 8 * 8);
   return static_cast<double>(rounded) < 0.9 * wanted ? rounded + 8 : rounded;
 }
 
 const MobileNetV2Options& checked(const MobileNetV2Options& o) {
-  if (!(o.width > 0) || o.classes < 1) throw ValueError(fmt::format("[MobileNetV2] sizes must be positive: width {}, classes {}", o.width, o.classes));
+  if (!(o.width > 0) || o.classes < 1)
+    throw ValueError(fmt::format("[MobileNetV2] sizes must be positive: width {}, classes {}", o.width, o.classes));
   for (const InvertedResiduals& stage : o.stages) {
     checked_size("MobileNetV2", "the number of a stage's blocks", stage.blocks, most_layers);
     checked_size("MobileNetV2", "the expansion", stage.expansion);

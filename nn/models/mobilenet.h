@@ -1,9 +1,10 @@
 // MobileNetV2: a convolutional classifier for small devices, of inverted residual blocks.
 //
-// Purpose: images (N, 3, H, W) -> logits (N, classes). A block widens with a 1x1 convolution, filters each channel by itself, and narrows without an activation; blocks that
-// keep size and width add their input. Names and widths are torchvision's: features.0.0, features.1.conv.0.0, ..., features.18.0, classifier.1.
-// Sandler et al. 2018, "MobileNetV2: Inverted residuals and linear bottlenecks".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for inputs that do not fit. Thread safety: none.
+// Purpose: images (N, 3, H, W) -> logits (N, classes). A block widens with a 1x1 convolution, filters each channel by
+// itself, and narrows without an activation; blocks that keep size and width add their input. Names and widths are
+// torchvision's: features.0.0, features.1.conv.0.0, ..., features.18.0, classifier.1. Sandler et al. 2018,
+// "MobileNetV2: Inverted residuals and linear bottlenecks". Invariants: modules are handles (nn/module.h). Errors:
+// ValueError for sizes, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
 #include <vector>
@@ -24,13 +25,15 @@ struct MobileNetV2Options {
   int64_t classes = 1000;
   double width = 1;      // times the channels of every layer, rounded to multiples of 8
   double dropout = 0.2;  // before the last layer
-  std::vector<InvertedResiduals> stages = {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  std::vector<InvertedResiduals> stages = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
+                                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
   int64_t first = 32, last = 1280;  // channels of the first and the last convolution
 };
 
 class MobileNetV2 : public Module {
  public:
-  explicit MobileNetV2(const MobileNetV2Options& options = {}, DeviceContext* device = nullptr, Generator* generator = nullptr);  // 3,504,872 parameters
+  explicit MobileNetV2(const MobileNetV2Options& options = {}, DeviceContext* device = nullptr,
+                       Generator* generator = nullptr);  // 3,504,872 parameters
   Tensor forward(const Tensor& images) override;
 
  private:

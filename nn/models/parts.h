@@ -1,4 +1,5 @@
-// What models with the names of other libraries share: modules that only name their parts, and attention over a joined projection.
+// What models with the names of other libraries share: modules that only name their parts, and attention over a joined
+// projection.
 //
 // Invariants: modules are handles (nn/module.h). Errors: those of the functions. Thread safety: none.
 #pragma once
@@ -18,7 +19,8 @@ class Parts : public Module {
   using Module::add_parameter;
 };
 
-// A joined projection's queries, keys and values, (B, heads, T, D) each, and what attention made of them back to (B, T, heads * D).
+// A joined projection's queries, keys and values, (B, heads, T, D) each, and what attention made of them back to (B, T,
+// heads * D).
 struct Heads {
   Tensor queries, keys, values;
 };

@@ -9,7 +9,10 @@ namespace {
 
 const RecurrentLmOptions& checked(const RecurrentLmOptions& o) {
   check_sizes("RecurrentLm", {{"vocabulary", o.vocabulary}, {"width", o.width}, {"hidden", o.hidden}});
-  if (o.tied && o.width != o.hidden) throw ValueError(fmt::format("[RecurrentLm] tied weights need an embedding as wide as the hidden state: width {}, hidden {}", o.width, o.hidden));
+  if (o.tied && o.width != o.hidden)
+    throw ValueError(
+        fmt::format("[RecurrentLm] tied weights need an embedding as wide as the hidden state: width {}, hidden {}",
+                    o.width, o.hidden));
   return o;
 }
 
@@ -29,13 +32,15 @@ Linear make_decoder(const RecurrentLmOptions& o, const Tensor& table, DeviceCont
 }
 
 Recurrent make_layers(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator) {
-  const RecurrentOptions how{.layers = o.layers, .dropout = o.dropout, .batch_first = true, .device = device, .generator = generator};
+  const RecurrentOptions how{
+      .layers = o.layers, .dropout = o.dropout, .batch_first = true, .device = device, .generator = generator};
   if (o.cell == RecurrentCellKind::gru) return GRU(o.width, o.hidden, how);
   return LSTM(o.width, o.hidden, how);
 }
 
 void check_tokens(const Tensor& tokens) {
-  if (tokens.rank() != 2) throw ShapeError(fmt::format("[RecurrentLm] tokens are {}; expected (batch, length)", tokens.shape().str()));
+  if (tokens.rank() != 2)
+    throw ShapeError(fmt::format("[RecurrentLm] tokens are {}; expected (batch, length)", tokens.shape().str()));
 }
 
 }  // namespace
@@ -52,7 +57,8 @@ RecurrentLm::Result RecurrentLm::run(const Tensor& tokens, std::vector<Tensor> s
   check_tokens(tokens);
   const Tensor embedded = drop_(encoder_(tokens));
   // States stay f32 where weights are stored in 16 bits.
-  const Recurrent::Result result = rnn_.run(cast(embedded, promote(embedded.dtype(), DType::f32)), std::move(state));  // (N, T, hidden)
+  const Recurrent::Result result =
+      rnn_.run(cast(embedded, promote(embedded.dtype(), DType::f32)), std::move(state));  // (N, T, hidden)
   return {decoder_(drop_(result.states)), result.last};
 }
 

@@ -11,14 +11,17 @@ namespace heddle::nn {
 namespace {
 
 const ResNetOptions& checked(const ResNetOptions& o) {
-  if (o.blocks.empty() || std::ranges::any_of(o.blocks, [](int64_t n) { return n < 1; })) throw ValueError("[ResNet] each stage needs a block, and there must be a stage");
+  if (o.blocks.empty() || std::ranges::any_of(o.blocks, [](int64_t n) { return n < 1; }))
+    throw ValueError("[ResNet] each stage needs a block, and there must be a stage");
   checked_size("ResNet", "the number of stages", static_cast<int64_t>(o.blocks.size()), 16);  // each is twice as wide
   for (const int64_t blocks : o.blocks) checked_size("ResNet", "the number of a stage's blocks", blocks, most_layers);
   check_sizes("ResNet", {{"width", o.width}, {"classes", o.classes}});
   return o;
 }
 
-int64_t features(const ResNetOptions& o) { return (o.width << (o.blocks.size() - 1)) * (o.bottleneck ? ResNetBlock::expansion : 1); }
+int64_t features(const ResNetOptions& o) {
+  return (o.width << (o.blocks.size() - 1)) * (o.bottleneck ? ResNetBlock::expansion : 1);
+}
 
 }  // namespace
 
@@ -26,18 +29,24 @@ ResNetOptions resnet18(int64_t classes) { return {.classes = classes}; }
 ResNetOptions resnet34(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .classes = classes}; }
 ResNetOptions resnet50(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .bottleneck = true, .classes = classes}; }
 
-void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device, Generator* generator) {
+void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device,
+                         Generator* generator) {
   const size_t number = layers_.size() + 1;
-  const Conv2d conv = add(fmt::format("conv{}", number), padded_conv({.in = in, .out = out, .kernel = kernel, .stride = stride}, device, generator));
+  const Conv2d conv = add(fmt::format("conv{}", number),
+                          padded_conv({.in = in, .out = out, .kernel = kernel, .stride = stride}, device, generator));
   layers_.emplace_back(conv, add(fmt::format("bn{}", number), BatchNorm(out, 1e-5, 0.1, true, device)));
 }
 
-ResNetBlock::ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device, Generator* generator) : Module("ResNetBlock") {
+ResNetBlock::ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device,
+                         Generator* generator)
+    : Module("ResNetBlock") {
   const int64_t out = checked_size("ResNetBlock", "width", width) * (bottleneck ? expansion : 1);
   if (bottleneck) append(in, width, 1, 1, device, generator);
   append(bottleneck ? width : in, width, 3, stride, device, generator);
   append(width, out, bottleneck ? 1 : 3, 1, device, generator);
-  if (stride != 1 || in != out) downsample_ = add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = stride}, device, generator));
+  if (stride != 1 || in != out)
+    downsample_ =
+        add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = stride}, device, generator));
 }
 
 Tensor ResNetBlock::forward(const Tensor& x) {
@@ -52,7 +61,11 @@ Tensor ResNetBlock::forward(const Tensor& x) {
 ResNet::ResNet(const ResNetOptions& o, DeviceContext* device, Generator* generator)
     : Module("ResNet"),
       small_input_(checked(o).small_input),
-      conv1_(add("conv1", padded_conv({.in = o.channels, .out = o.width, .kernel = o.small_input ? 3 : 7, .stride = o.small_input ? 1 : 2}, device, generator))),
+      conv1_(
+          add("conv1",
+              padded_conv(
+                  {.in = o.channels, .out = o.width, .kernel = o.small_input ? 3 : 7, .stride = o.small_input ? 1 : 2},
+                  device, generator))),
       bn1_(add("bn1", BatchNorm(o.width, 1e-5, 0.1, true, device))),
       fc_(features(o), o.classes, true, device, generator) {
   int64_t in = o.width, width = o.width;

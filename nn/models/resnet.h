@@ -1,9 +1,10 @@
 // ResNet: residual networks of 18, 34 and 50 layers, and others of their form.
 //
-// Purpose: images (N, channels, H, W) -> logits (N, classes). Names and first values are torchvision's: conv1, bn1, layer1.0.conv1, ..., layer2.0.downsample.0, ..., fc; in a
-// bottleneck the 3x3 convolution has the stride, as there. With `small_input` (CIFAR) the stem is one 3x3 convolution of stride 1 without pooling.
-// He et al. 2015, "Deep residual learning for image recognition".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for inputs that do not fit. Thread safety: none.
+// Purpose: images (N, channels, H, W) -> logits (N, classes). Names and first values are torchvision's: conv1, bn1,
+// layer1.0.conv1, ..., layer2.0.downsample.0, ..., fc; in a bottleneck the 3x3 convolution has the stride, as there.
+// With `small_input` (CIFAR) the stem is one 3x3 convolution of stride 1 without pooling. He et al. 2015, "Deep
+// residual learning for image recognition". Invariants: modules are handles (nn/module.h). Errors: ValueError for
+// sizes, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
 #include <optional>
@@ -16,10 +17,11 @@
 namespace heddle::nn {
 
 struct ResNetOptions {
-  std::vector<int64_t> blocks = {2, 2, 2, 2};  // of each stage; its width doubles and its image halves from one to the next
-  bool bottleneck = false;                     // blocks of 1x1, 3x3 and 1x1, four times as wide at their end
-  int64_t width = 64;                          // of the first stage
-  int64_t channels = 3;                        // of the image
+  std::vector<int64_t> blocks = {2, 2, 2,
+                                 2};  // of each stage; its width doubles and its image halves from one to the next
+  bool bottleneck = false;            // blocks of 1x1, 3x3 and 1x1, four times as wide at their end
+  int64_t width = 64;                 // of the first stage
+  int64_t channels = 3;               // of the image
   int64_t classes = 1000;
   bool small_input = false;
 };

@@ -11,11 +11,14 @@ namespace heddle::nn {
 namespace {
 
 const UNetOptions& checked(const UNetOptions& o) {
-  if (o.multipliers.empty() || std::ranges::any_of(o.multipliers, [](int64_t m) { return m < 1; })) throw ValueError("[UNet] there must be a level, and multipliers are positive");
+  if (o.multipliers.empty() || std::ranges::any_of(o.multipliers, [](int64_t m) { return m < 1; }))
+    throw ValueError("[UNet] there must be a level, and multipliers are positive");
   for (const int64_t m : o.multipliers) checked_size("UNet", "a multiplier", m);
   check_sizes("UNet", {{"in", o.in}, {"out", o.out}, {"width", o.width}});
-  if (o.groups < 1 || o.width < 1 || o.width % o.groups != 0) throw ValueError(fmt::format("[UNet] {} groups do not divide the width {}", o.groups, o.width));
-  if (o.time && o.width % 2 != 0) throw ValueError(fmt::format("[UNet] with time the width must be even, not {}", o.width));
+  if (o.groups < 1 || o.width < 1 || o.width % o.groups != 0)
+    throw ValueError(fmt::format("[UNet] {} groups do not divide the width {}", o.groups, o.width));
+  if (o.time && o.width % 2 != 0)
+    throw ValueError(fmt::format("[UNet] with time the width must be even, not {}", o.width));
   return o;
 }
 
@@ -53,13 +56,15 @@ UNet::UNet(const UNetOptions& o, DeviceContext* device, Generator* generator)
       norm_(o.groups, o.width * o.multipliers.front(), 1e-5, true, device),
       head_(conv(o.width * o.multipliers.front(), o.out, 3, 1, device, generator)) {
   if (o.time) {
-    time_ = add("time", Sequential(Linear(o.width, time_width(o), true, device, generator), SiLU(), Linear(time_width(o), time_width(o), true, device, generator)));
+    time_ = add("time", Sequential(Linear(o.width, time_width(o), true, device, generator), SiLU(),
+                                   Linear(time_width(o), time_width(o), true, device, generator)));
   }
   int64_t in = o.width;
   for (size_t level = 0; level < o.multipliers.size(); ++level) {
     const int64_t out = o.width * o.multipliers[level];
     down_.push_back(add(fmt::format("down{}", level), UNetBlock(in, out, o, device, generator)));
-    if (level + 1 < o.multipliers.size()) shrink_.push_back(add(fmt::format("shrink{}", level), conv(out, out, 3, 2, device, generator)));
+    if (level + 1 < o.multipliers.size())
+      shrink_.push_back(add(fmt::format("shrink{}", level), conv(out, out, 3, 2, device, generator)));
     in = out;
   }
   add("middle", middle_);
@@ -75,13 +80,15 @@ UNet::UNet(const UNetOptions& o, DeviceContext* device, Generator* generator)
 // Sines and cosines of the step, of wavelengths from 2 pi to 10,000 times that, through two layers.
 Tensor UNet::embed(const Tensor& step) {
   const int64_t half = options_.width / 2;
-  const Tensor frequencies = exp(arange(0, static_cast<double>(half), 1, DType::f32, &step.device()) * (-std::log(10000.0) / static_cast<double>(half)));
+  const Tensor frequencies = exp(arange(0, static_cast<double>(half), 1, DType::f32, &step.device()) *
+                                 (-std::log(10000.0) / static_cast<double>(half)));
   const Tensor angles = unsqueeze(cast(step, DType::f32), 1) * frequencies;  // (N, width / 2)
   return (*time_)(concat({sin(angles), cos(angles)}, 1));
 }
 
 Tensor UNet::compute(const Tensor& images, const Tensor& time) {
-  if (images.rank() != 4 || images.dim(1) != options_.in) throw ShapeError(fmt::format("[UNet] images are {}; expected (N, {}, H, W)", images.shape().str(), options_.in));
+  if (images.rank() != 4 || images.dim(1) != options_.in)
+    throw ShapeError(fmt::format("[UNet] images are {}; expected (N, {}, H, W)", images.shape().str(), options_.in));
   Tensor x = stem_(images);
   std::vector<Tensor> seen;
   for (size_t level = 0; level < down_.size(); ++level) {
@@ -91,7 +98,8 @@ Tensor UNet::compute(const Tensor& images, const Tensor& time) {
   x = middle_.run(x, time);
   for (UNetBlock& block : up_) {
     const Tensor& beside = seen.back();
-    if (x.dim(-2) != beside.dim(-2) || x.dim(-1) != beside.dim(-1)) x = interpolate(x, {.size = {beside.dim(-2), beside.dim(-1)}});
+    if (x.dim(-2) != beside.dim(-2) || x.dim(-1) != beside.dim(-1))
+      x = interpolate(x, {.size = {beside.dim(-2), beside.dim(-1)}});
     x = block.run(concat({x, beside}, 1), time);
     seen.pop_back();
   }
@@ -100,7 +108,9 @@ Tensor UNet::compute(const Tensor& images, const Tensor& time) {
 
 Tensor UNet::run(const Tensor& images, const Tensor& step) {
   if (!time_) throw ValueError("[UNet] this network knows no time; make it with UNetOptions::time");
-  if (step.rank() != 1 || step.dim(0) != images.dim(0)) throw ShapeError(fmt::format("[UNet] steps are {}; there must be one for each of {} images", step.shape().str(), images.dim(0)));
+  if (step.rank() != 1 || step.dim(0) != images.dim(0))
+    throw ShapeError(
+        fmt::format("[UNet] steps are {}; there must be one for each of {} images", step.shape().str(), images.dim(0)));
   return compute(images, embed(step));
 }
 

@@ -1,9 +1,11 @@
 // UNet: a network from images to images, with the form of those that remove noise in diffusion models.
 //
-// Purpose: (N, in, H, W) -> (N, out, H, W), of any size: the way down halves the image at each level, the way up doubles it and sees what the way down had at that size. A level is
-// one residual block of group norm, SiLU and convolutions. With `time` the network is told a step of a diffusion, (N), which each block adds to its channels.
-// Ronneberger et al. 2015, "U-Net: convolutional networks for biomedical image segmentation"; Ho et al. 2020, "Denoising diffusion probabilistic models".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for inputs that do not fit. Thread safety: none.
+// Purpose: (N, in, H, W) -> (N, out, H, W), of any size: the way down halves the image at each level, the way up
+// doubles it and sees what the way down had at that size. A level is one residual block of group norm, SiLU and
+// convolutions. With `time` the network is told a step of a diffusion, (N), which each block adds to its channels.
+// Ronneberger et al. 2015, "U-Net: convolutional networks for biomedical image segmentation"; Ho et al. 2020,
+// "Denoising diffusion probabilistic models". Invariants: modules are handles (nn/module.h). Errors: ValueError for
+// sizes, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
 #include <optional>
@@ -16,10 +18,10 @@
 namespace heddle::nn {
 
 struct UNetOptions {
-  int64_t in = 1, out = 1;                      // channels of the images
-  int64_t width = 32;                           // channels of the first level
+  int64_t in = 1, out = 1;                       // channels of the images
+  int64_t width = 32;                            // channels of the first level
   std::vector<int64_t> multipliers = {1, 2, 4};  // of the width, at each level
-  int64_t groups = 8;                           // of the group norms; they divide every width
+  int64_t groups = 8;                            // of the group norms; they divide every width
   bool time = false;
   double dropout = 0;
 };

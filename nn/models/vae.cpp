@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include "core/base/error.h"
-
 #include "nn/sizes.h"
 
 namespace heddle::nn {
@@ -12,17 +11,21 @@ namespace {
 // `numbers` for each of the latent ones.
 Mlp make_encoder(const AutoencoderOptions& o, int64_t numbers, DeviceContext* device, Generator* generator) {
   check_sizes("autoencoder", {{"in", o.in}, {"latent", o.latent}});
-  return Mlp({.in = o.in, .hidden = o.hidden, .out = numbers * o.latent, .activation = o.activation}, device, generator);
+  return Mlp({.in = o.in, .hidden = o.hidden, .out = numbers * o.latent, .activation = o.activation}, device,
+             generator);
 }
 
 Mlp make_decoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator) {
-  return Mlp({.in = o.latent, .hidden = {o.hidden.rbegin(), o.hidden.rend()}, .out = o.in, .activation = o.activation}, device, generator);
+  return Mlp({.in = o.latent, .hidden = {o.hidden.rbegin(), o.hidden.rend()}, .out = o.in, .activation = o.activation},
+             device, generator);
 }
 
 }  // namespace
 
 Autoencoder::Autoencoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
-    : Module("Autoencoder"), encoder_(add("encoder", make_encoder(o, 1, device, generator))), decoder_(add("decoder", make_decoder(o, device, generator))) {}
+    : Module("Autoencoder"),
+      encoder_(add("encoder", make_encoder(o, 1, device, generator))),
+      decoder_(add("decoder", make_decoder(o, device, generator))) {}
 
 Vae::Vae(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
     : Module("Vae"),
@@ -37,7 +40,8 @@ Vae::Latent Vae::encode(const Tensor& x) {
 }
 
 Tensor Vae::draw(const Latent& latent, Generator* generator) const {
-  return latent.mean + exp(latent.log_variance * 0.5) * normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator ? generator : generator_);
+  return latent.mean + exp(latent.log_variance * 0.5) *
+                           normal(latent.mean.shape(), 0, 1, &latent.mean.device(), generator ? generator : generator_);
 }
 
 Tensor Vae::sample(int64_t count, Generator* generator) {

@@ -14,9 +14,12 @@ const VitOptions& checked(const VitOptions& o) {
   check_sizes("Vit", {{"size", o.size}, {"channels", o.channels}, {"width", o.width}, {"mlp_width", o.mlp_width}});
   checked_size("Vit", "classes", o.classes, most_size, 0);
   checked_size("Vit", "layers", o.layers, most_layers);
-  if (o.patch < 1 || o.size < o.patch || o.size % o.patch != 0) throw ValueError(fmt::format("[Vit] patches of {} do not tile an image of {}", o.patch, o.size));
-  if (o.heads < 1 || o.width < 1 || o.width % o.heads != 0) throw ValueError(fmt::format("[Vit] {} heads do not divide the width {}", o.heads, o.width));
-  if (!(o.dropout >= 0 && o.dropout < 1)) throw ValueError(fmt::format("[Vit] dropout is {}; it must be in [0, 1)", o.dropout));
+  if (o.patch < 1 || o.size < o.patch || o.size % o.patch != 0)
+    throw ValueError(fmt::format("[Vit] patches of {} do not tile an image of {}", o.patch, o.size));
+  if (o.heads < 1 || o.width < 1 || o.width % o.heads != 0)
+    throw ValueError(fmt::format("[Vit] {} heads do not divide the width {}", o.heads, o.width));
+  if (!(o.dropout >= 0 && o.dropout < 1))
+    throw ValueError(fmt::format("[Vit] dropout is {}; it must be in [0, 1)", o.dropout));
   return o;
 }
 
@@ -54,7 +57,8 @@ VitBlock::VitBlock(const VitOptions& o, DeviceContext* device, Generator* genera
       ln_2_(o.width, 1e-6, true, device),
       in_proj_(projection(o.width, 3 * o.width, device, generator)),
       out_proj_(projection(o.width, o.width, device, generator)),
-      mlp_(projection(o.width, o.mlp_width, device, generator), GELU(), Dropout(o.dropout, generator), projection(o.mlp_width, o.width, device, generator)) {
+      mlp_(projection(o.width, o.mlp_width, device, generator), GELU(), Dropout(o.dropout, generator),
+           projection(o.mlp_width, o.width, device, generator)) {
   Parts attention("SelfAttention");
   attention.add_parameter("in_proj_weight", in_proj_.weight);
   attention.add_parameter("in_proj_bias", in_proj_.bias);
@@ -83,7 +87,8 @@ Vit::Vit(const VitOptions& o, DeviceContext* device, Generator* generator)
   init::normal(positions_, 0, 0.02, generator);
   add("conv_proj", conv_proj_);
   Parts layers("Layers"), encoder("Encoder"), heads("Heads");
-  for (int64_t i = 0; i < o.layers; ++i) layers.add(fmt::format("encoder_layer_{}", i), blocks_.emplace_back(o, device, generator));
+  for (int64_t i = 0; i < o.layers; ++i)
+    layers.add(fmt::format("encoder_layer_{}", i), blocks_.emplace_back(o, device, generator));
   positions_ = encoder.add_parameter("pos_embedding", positions_);
   encoder.add("layers", layers);
   encoder.add("ln", ln_);
@@ -95,7 +100,8 @@ Vit::Vit(const VitOptions& o, DeviceContext* device, Generator* generator)
 Tensor Vit::forward(const Tensor& images) {
   const VitOptions& o = options_;
   if (images.rank() != 4 || images.dim(1) != o.channels || images.dim(2) != o.size || images.dim(3) != o.size) {
-    throw ShapeError(fmt::format("[Vit] images are {}; expected (N, {}, {}, {})", images.shape().str(), o.channels, o.size, o.size));
+    throw ShapeError(
+        fmt::format("[Vit] images are {}; expected (N, {}, {}, {})", images.shape().str(), o.channels, o.size, o.size));
   }
   const int64_t batch = images.dim(0);
   const Tensor patches = transpose(flatten(conv_proj_(images), 2), 1, 2);  // (N, patches, C)

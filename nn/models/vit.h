@@ -1,9 +1,10 @@
 // Vit: the vision transformer.
 //
-// Purpose: images (N, channels, size, size) -> logits (N, classes). The image is cut into patches, each a token; a class token in front of them reads the answer out. Names are
-// torchvision's: conv_proj, class_token, encoder.pos_embedding, encoder.layers.encoder_layer_0.self_attention.in_proj_weight, ..., heads.head.
-// Dosovitskiy et al. 2020, "An image is worth 16x16 words".
-// Invariants: modules are handles (nn/module.h). Errors: ValueError for sizes, ShapeError for images of another size. Thread safety: none.
+// Purpose: images (N, channels, size, size) -> logits (N, classes). The image is cut into patches, each a token; a
+// class token in front of them reads the answer out. Names are torchvision's: conv_proj, class_token,
+// encoder.pos_embedding, encoder.layers.encoder_layer_0.self_attention.in_proj_weight, ..., heads.head. Dosovitskiy et
+// al. 2020, "An image is worth 16x16 words". Invariants: modules are handles (nn/module.h). Errors: ValueError for
+// sizes, ShapeError for images of another size. Thread safety: none.
 #pragma once
 
 #include <vector>

@@ -20,7 +20,8 @@ TEST(Absent, ImagesNameTheDecoderThatIsMissing) {
   const std::string png = thrown_text<IoError>([&] { data::read_image(folder / "a.png"); });
   EXPECT_TRUE(contains(png, "a.png") && contains(png, "no libpng") && contains(png, "libpng-dev")) << png;
   const std::string jpeg = thrown_text<IoError>([&] { data::read_image(folder / "b.png"); });
-  EXPECT_TRUE(contains(jpeg, "b.png") && contains(jpeg, "no libjpeg-turbo") && contains(jpeg, "libturbojpeg0-dev")) << jpeg;
+  EXPECT_TRUE(contains(jpeg, "b.png") && contains(jpeg, "no libjpeg-turbo") && contains(jpeg, "libturbojpeg0-dev"))
+      << jpeg;
   const data::Array pixel = data::Array::of(std::vector<uint8_t>{7}, Shape{1, 1, 1});
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::write_png(folder / "c.png", pixel); }), "no libpng"));
 }

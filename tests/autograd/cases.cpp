@@ -5,10 +5,10 @@
 
 #include "autograd/autograd.h"
 #include "core/base/hash.h"
-#include "core/graph/node.h"
 #include "core/functions/nn/norms.h"
-#include "core/op/op.h"
+#include "core/graph/node.h"
 #include "core/graph/philox.h"
+#include "core/op/op.h"
 
 namespace heddle::tests {
 namespace {
@@ -22,10 +22,11 @@ struct Domain {
 // stays 2.
 Domain domain_of(const std::string& name) {
   static const std::map<std::string, Domain> special = {
-      {"log", {0.3, 2}},    {"sqrt", {0.3, 2}},   {"rsqrt", {0.3, 2}}, {"reciprocal", {0.4, 2}}, {"pow", {0.4, 2}},
-      {"tan", {-1.1, 1.1}}, {"log1p", {-0.5, 2}}, {"div", {0.4, 2}},   {"mod", {1.1, 1.3, 1.6}}, {"atan2", {0.3, 1.5}},
-      {"log2", {0.3, 2}},   {"log10", {0.3, 2}},  {"asin", {-0.8, 0.8}}, {"acos", {-0.8, 0.8}},     {"acosh", {1.3, 3}},
-      {"atanh", {-0.8, 0.8}}, {"erfinv", {-0.8, 0.8}}, {"lgamma", {0.6, 3}}};
+      {"log", {0.3, 2}},        {"sqrt", {0.3, 2}},    {"rsqrt", {0.3, 2}},  {"reciprocal", {0.4, 2}},
+      {"pow", {0.4, 2}},        {"tan", {-1.1, 1.1}},  {"log1p", {-0.5, 2}}, {"div", {0.4, 2}},
+      {"mod", {1.1, 1.3, 1.6}}, {"atan2", {0.3, 1.5}}, {"log2", {0.3, 2}},   {"log10", {0.3, 2}},
+      {"asin", {-0.8, 0.8}},    {"acos", {-0.8, 0.8}}, {"acosh", {1.3, 3}},  {"atanh", {-0.8, 0.8}},
+      {"erfinv", {-0.8, 0.8}},  {"lgamma", {0.6, 3}}};
   const auto found = special.find(name);
   return found == special.end() ? Domain{-1.5, 1.5} : found->second;
 }
@@ -131,18 +132,28 @@ void add_indexing(std::vector<GradientCase>& t) {
 
 void add_order(std::vector<GradientCase>& t) {
   t.push_back(one("cumsum", {3, 5}, [](const Tensor& x) { return square(cumsum(x, 1)); }));
-  t.push_back(one("cumsum exclusive reverse", {4, 3}, [](const Tensor& x) { return square(cumsum(x, 0, true, true)); }));
-  t.push_back(one("cumprod", {3, 5}, [](const Tensor& x) { return cumprod(x, 1); }, 0.5, 1.5));
-  t.push_back(one("cumprod exclusive reverse", {4, 3}, [](const Tensor& x) { return cumprod(x, 0, true, true); }, 0.5, 1.5));
-  t.push_back(one("cumprod past a zero", {2, 5}, [](const Tensor& x) {
-    // Row 0 has no zero, row 1 one, exactly.
-    const Tensor less = Tensor::from_vector(std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0}, {2, 5}, &x.device());
-    return cumprod(x - cast(less, x.dtype()), 1);
-  }, 0.5, 0.5));
-  t.push_back(two("layer_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return square(layer_norm(x, {5}, w, w)); }));
+  t.push_back(
+      one("cumsum exclusive reverse", {4, 3}, [](const Tensor& x) { return square(cumsum(x, 0, true, true)); }));
+  t.push_back(one(
+      "cumprod", {3, 5}, [](const Tensor& x) { return cumprod(x, 1); }, 0.5, 1.5));
+  t.push_back(one(
+      "cumprod exclusive reverse", {4, 3}, [](const Tensor& x) { return cumprod(x, 0, true, true); }, 0.5, 1.5));
+  t.push_back(one(
+      "cumprod past a zero", {2, 5},
+      [](const Tensor& x) {
+        // Row 0 has no zero, row 1 one, exactly.
+        const Tensor less =
+            Tensor::from_vector(std::vector<float>{0, 0, 0, 0, 0, 0, 0, 0.5f, 0, 0}, {2, 5}, &x.device());
+        return cumprod(x - cast(less, x.dtype()), 1);
+      },
+      0.5, 0.5));
+  t.push_back(two("layer_norm", {3, 5}, {5},
+                  [](const Tensor& x, const Tensor& w) { return square(layer_norm(x, {5}, w, w)); }));
   t.push_back(two("rms_norm", {3, 5}, {5}, [](const Tensor& x, const Tensor& w) { return rms_norm(x, w); }));
-  t.push_back(two("group_norm", {2, 4, 3}, {4}, [](const Tensor& x, const Tensor& w) { return square(group_norm(x, 2, w)); }));
-  t.push_back(two("batch_norm", {4, 3, 2}, {3}, [](const Tensor& x, const Tensor& w) { return square(batch_norm(x, {}, {}, w, w)); }));
+  t.push_back(
+      two("group_norm", {2, 4, 3}, {4}, [](const Tensor& x, const Tensor& w) { return square(group_norm(x, 2, w)); }));
+  t.push_back(two("batch_norm", {4, 3, 2}, {3},
+                  [](const Tensor& x, const Tensor& w) { return square(batch_norm(x, {}, {}, w, w)); }));
   t.push_back(one("sort", {3, 7}, [](const Tensor& x) {
     const Tensor weight = arange(0, 7, 1, x.dtype(), &x.device());
     return square(sort(x).values) * weight;
@@ -201,7 +212,8 @@ void add_convolutions(std::vector<GradientCase>& t) {
   t.push_back(two("conv1d grouped", {2, 4, 6}, {4, 2, 3}, [](const Tensor& x, const Tensor& w) {
     return conv1d(x, w, {{2}, {1}, {}, 2, {}, {}});
   }));
-  t.push_back(two("conv3d", {1, 2, 3, 2, 3}, {2, 2, 2, 1, 2}, [](const Tensor& x, const Tensor& w) { return conv3d(x, w); }));
+  t.push_back(
+      two("conv3d", {1, 2, 3, 2, 3}, {2, 2, 2, 1, 2}, [](const Tensor& x, const Tensor& w) { return conv3d(x, w); }));
   t.push_back({"conv2d channels last with bias", {{1, 4, 3, 2}, {3, 2, 2, 2}, {3}}, [](Inputs in) {
                  return conv2d(in[0], in[1], in[2], {{}, {1}, {}, 1, ConvLayout::channels_last, {}});
                }});

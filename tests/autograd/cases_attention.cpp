@@ -7,8 +7,9 @@ namespace {
 using Options = std::function<AttentionOptions(Inputs)>;
 
 GradientCase attention(std::string name, std::vector<Shape> shapes, Options options) {
-  return {"attention " + std::move(name), std::move(shapes),
-          [options = std::move(options)](Inputs in) { return scaled_dot_product_attention(in[0], in[1], in[2], options(in)); }};
+  return {"attention " + std::move(name), std::move(shapes), [options = std::move(options)](Inputs in) {
+            return scaled_dot_product_attention(in[0], in[1], in[2], options(in));
+          }};
 }
 
 Tensor mask(Inputs in, const std::vector<int32_t>& values, const Shape& shape) {
@@ -19,7 +20,8 @@ Tensor mask(Inputs in, const std::vector<int32_t>& values, const Shape& shape) {
 
 std::vector<GradientCase> attention_cases() {
   std::vector<GradientCase> t;
-  t.push_back(attention("plain", {{2, 2, 5, 3}, {2, 2, 7, 3}, {2, 2, 7, 4}}, [](Inputs) { return AttentionOptions{}; }));
+  t.push_back(
+      attention("plain", {{2, 2, 5, 3}, {2, 2, 7, 3}, {2, 2, 7, 4}}, [](Inputs) { return AttentionOptions{}; }));
   t.push_back(attention("causal", {{1, 2, 6, 5}, {1, 2, 6, 5}, {1, 2, 6, 5}}, [](Inputs) {
     AttentionOptions o;
     o.causal = true;
@@ -48,11 +50,12 @@ std::vector<GradientCase> attention_cases() {
     o.key_lengths = Tensor::from_vector(std::vector<int32_t>{5, 2}, {2}, &in[0].device());
     return o;
   }));
-  t.push_back(attention("bias of batch and queries", {{2, 2, 3, 2}, {2, 2, 5, 2}, {2, 2, 5, 2}, {2, 1, 3, 1}}, [](Inputs in) {
-    AttentionOptions o;
-    o.bias = in[3];
-    return o;
-  }));
+  t.push_back(
+      attention("bias of batch and queries", {{2, 2, 3, 2}, {2, 2, 5, 2}, {2, 2, 5, 2}, {2, 1, 3, 1}}, [](Inputs in) {
+        AttentionOptions o;
+        o.bias = in[3];
+        return o;
+      }));
   t.push_back(attention("dropout", {{1, 2, 3, 2}, {1, 2, 5, 2}, {1, 2, 5, 2}, {3, 5}}, [](Inputs in) {
     static Generator generator;
     generator = {7, 0};

@@ -1,6 +1,6 @@
 // Loops and branches: small, for finite differences to second order, and for the comparison of devices.
-#include "core/graph/checkpoint.h"
 #include "core/functions/control/control.h"
+#include "core/graph/checkpoint.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {
@@ -17,7 +17,8 @@ Tensor recurrent(Inputs in, const ScanOptions& options) {
   return sum(all.carry[0], {1}) + sum(all.ys[0] * 0.5, {0});
 }
 
-// Carries that change places, one that stays, one of integers; a slice that is a result as it is; a result that does not vary.
+// Carries that change places, one that stays, one of integers; a slice that is a result as it is; a result that does
+// not vary.
 Tensor odd_carries(Inputs in) {
   const Tensor count = zeros({}, DType::i32, &in[0].device());
   const Scanned all = scan(
@@ -25,7 +26,8 @@ Tensor odd_carries(Inputs in) {
         return Scanned{{c[1], c[0] * x[0] + c[2], c[2], c[3] + 1.0}, {x[0], c[0], in[1] * 2.0}};
       },
       {in[1], in[2], in[1] * in[2], count}, {in[0]});
-  return all.carry[0] + all.carry[1] * all.carry[2] + cast(all.carry[3], in[0].dtype()) + sum(all.ys[0] * all.ys[1] + all.ys[2], {0});
+  return all.carry[0] + all.carry[1] * all.carry[2] + cast(all.carry[3], in[0].dtype()) +
+         sum(all.ys[0] * all.ys[1] + all.ys[2], {0});
 }
 
 Tensor nested(Inputs in) {
@@ -62,8 +64,9 @@ Tensor branch(Inputs in) {
 
 // Doubles until the sum of the first input's square passes 50.
 Tensor bounded_while(Inputs in) {
-  const WhileResult result = while_loop([](const std::vector<Tensor>& c) { return sum(square(c[0])) < 50.0; },
-                                        [&](const std::vector<Tensor>& c) { return std::vector<Tensor>{c[0] * 1.7 + sin(in[1])}; }, {in[0]}, {8, 16});
+  const WhileResult result = while_loop(
+      [](const std::vector<Tensor>& c) { return sum(square(c[0])) < 50.0; },
+      [&](const std::vector<Tensor>& c) { return std::vector<Tensor>{c[0] * 1.7 + sin(in[1])}; }, {in[0]}, {8, 16});
   return result.carry[0];
 }
 

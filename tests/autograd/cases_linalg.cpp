@@ -1,4 +1,5 @@
-// Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay invertible (or definite) nearby.
+// Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay
+// invertible (or definite) nearby.
 #include "core/functions/linalg/matrix.h"
 #include "tests/autograd/cases.h"
 
@@ -28,11 +29,17 @@ void add_systems(std::vector<GradientCase>& t) {
     t.push_back(two("solve_triangular " + std::to_string(form), {3, 3}, how.left ? Shape{2, 3, 2} : Shape{2, 2, 3},
                     [how](const Tensor& a, const Tensor& b) { return solve_triangular(triangle(a), b, how); }));
   }
-  t.push_back(two("solve", {2, 3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
-  t.push_back(two("solve from the right", {3, 3}, {2, 3}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b, false); }));
-  t.push_back(two("solve for a vector", {3, 3}, {3}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
-  t.push_back(two("cholesky_solve", {3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return cholesky_solve(b, cholesky(definite(a))); }));
-  t.push_back(two("lu_solve", {3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return lu_solve(lu_factor(invertible(a)), b, {.transposed = true}); }));
+  t.push_back(
+      two("solve", {2, 3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
+  t.push_back(two("solve from the right", {3, 3}, {2, 3},
+                  [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b, false); }));
+  t.push_back(
+      two("solve for a vector", {3, 3}, {3}, [](const Tensor& a, const Tensor& b) { return solve(invertible(a), b); }));
+  t.push_back(two("cholesky_solve", {3, 3}, {3, 2},
+                  [](const Tensor& a, const Tensor& b) { return cholesky_solve(b, cholesky(definite(a))); }));
+  t.push_back(two("lu_solve", {3, 3}, {3, 2}, [](const Tensor& a, const Tensor& b) {
+    return lu_solve(lu_factor(invertible(a)), b, {.transposed = true});
+  }));
   t.push_back(one("inverse", {2, 3, 3}, [](const Tensor& x) { return inverse(invertible(x)); }));
   t.push_back(one("det", {2, 3, 3}, [](const Tensor& x) { return det(x); }));
   t.push_back(one("slogdet", {3, 3}, [](const Tensor& x) { return slogdet(invertible(x)).logabsdet; }));

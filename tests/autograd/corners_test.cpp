@@ -1,4 +1,5 @@
-// Gradients at corners, bounds, ties and NaN, in double precision, against PyTorch's (torch_corners.json, made by torch_corners.py): what docs/gradients.md promises.
+// Gradients at corners, bounds, ties and NaN, in double precision, against PyTorch's (torch_corners.json, made by
+// torch_corners.py): what docs/gradients.md promises.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,9 +12,9 @@
 
 #include "autograd/autograd.h"
 #include "core/functions/functions.h"
-#include "core/functions/nn/losses.h"
 #include "core/functions/math/math.h"
 #include "core/functions/math/statistics.h"
+#include "core/functions/nn/losses.h"
 #include "core/functions/nn/norms.h"
 
 namespace heddle::tests {
@@ -117,13 +118,15 @@ struct Difference {
   double ours;
 };
 const Difference differences[] = {
-    {"abs", 0, 12, nan}, {"l1", 0, 12, nan},            // sign(NaN) is NaN
-    {"hypot", 0, 0, 0},  {"hypot", 1, 0, 0},            // at (0, 0)
-    {"xlogy", 1, 0, 0},                                 // 0 / 0 counts as 0 where x is 0
-    {"pow_half", 0, 14, 0},                             // of -infinity: IEEE's pow is +infinity there, PyTorch's is the square root
+    {"abs", 0, 12, nan},    {"l1", 0, 12, nan},  // sign(NaN) is NaN
+    {"hypot", 0, 0, 0},     {"hypot", 1, 0, 0},  // at (0, 0)
+    {"xlogy", 1, 0, 0},                          // 0 / 0 counts as 0 where x is 0
+    {"pow_half", 0, 14, 0},  // of -infinity: IEEE's pow is +infinity there, PyTorch's is the square root
 };
 
-bool close(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == b || std::abs(a - b) <= 1e-7 * std::max(1.0, std::abs(b)); }
+bool close(double a, double b) {
+  return (std::isnan(a) && std::isnan(b)) || a == b || std::abs(a - b) <= 1e-7 * std::max(1.0, std::abs(b));
+}
 
 TEST(Corners, GradientsArePyTorchs) {
   DeviceContext& reference = device("reference:0");
@@ -136,7 +139,8 @@ TEST(Corners, GradientsArePyTorchs) {
     Inputs inputs;
     for (const json& list : row["inputs"]) {
       const Values values = numbers(list);
-      inputs.push_back(Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &reference).set_requires_grad());
+      inputs.push_back(
+          Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &reference).set_requires_grad());
     }
     backward(sum(known.at(name)(inputs)));
     for (size_t k = 0; k < inputs.size(); ++k) {
@@ -147,7 +151,8 @@ TEST(Corners, GradientsArePyTorchs) {
         for (const Difference& d : differences) {
           if (d.name == name && d.input == k && d.place == i) expected = d.ours;
         }
-        EXPECT_TRUE(close(got[i], expected)) << name << " input " << k << " place " << i << " x " << x[i] << ": " << got[i] << ", expected " << expected;
+        EXPECT_TRUE(close(got[i], expected))
+            << name << " input " << k << " place " << i << " x " << x[i] << ": " << got[i] << ", expected " << expected;
       }
     }
   }
@@ -161,9 +166,10 @@ TEST(Corners, NormsOfNothingReachTheirParameters) {
   Tensor weight = ones({6}, DType::f32, &d), bias = zeros({6}, DType::f32, &d);
   weight.set_requires_grad(true);
   bias.set_requires_grad(true);
-  for (const auto& norm : {+[](const Tensor& a, const Tensor& w, const Tensor& b) { return group_norm(a, 2, w, b); },
-                           +[](const Tensor& a, const Tensor& w, const Tensor& b) { return instance_norm(a, w, b); }}) {
-    for (const Tensor& gradient : grad(sum(norm(x, weight, bias)), {weight, bias})) EXPECT_EQ(gradient.to_vector<double>(), Values(6, 0.0));
+  for (const auto& norm : {+[](const Tensor&a, const Tensor&w, const Tensor&b) { return group_norm(a, 2, w, b); },
+                           +[](const Tensor&a, const Tensor&w, const Tensor&b) { return instance_norm(a, w, b); }}) {
+    for (const Tensor& gradient : grad(sum(norm(x, weight, bias)), {weight, bias}))
+      EXPECT_EQ(gradient.to_vector<double>(), Values(6, 0.0));
   }
 }
 

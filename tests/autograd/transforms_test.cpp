@@ -1,4 +1,5 @@
-// Forward mode against reverse mode for every differentiable function, to second order, and the transforms' own contracts.
+// Forward mode against reverse mode for every differentiable function, to second order, and the transforms' own
+// contracts.
 #include "autograd/transforms.h"
 
 #include <gtest/gtest.h>
@@ -8,8 +9,8 @@
 #include "autograd/gradcheck.h"
 #include "autograd/vmap.h"
 #include "core/base/error.h"
-#include "core/device/context.h"
 #include "core/compile/compile.h"
+#include "core/device/context.h"
 #include "core/graph/checkpoint.h"
 #include "core/graph/philox.h"
 #include "tests/autograd/cases.h"
@@ -22,7 +23,9 @@ using List = std::vector<Tensor>;
 DeviceContext& reference() { return device("reference:0"); }
 
 Tensor scalar(double x) { return Tensor::from_vector(std::vector<double>{x}, Shape{}, &reference()); }
-Tensor vector(const std::vector<double>& x) { return Tensor::from_vector(x, Shape{static_cast<int64_t>(x.size())}, &reference()); }
+Tensor vector(const std::vector<double>& x) {
+  return Tensor::from_vector(x, Shape{static_cast<int64_t>(x.size())}, &reference());
+}
 
 // Fixed numbers in [-1, 1) like x.
 Tensor weights(const Tensor& x, uint32_t seed) {
@@ -58,11 +61,12 @@ TEST(ForwardMode, AgreesWithReverseModeToSecondOrder) {
 
     const auto loss = [&](const List& in) { return sum(u * c.f(in)); };
     const double reverse_reverse = dot(grad([&](const List& in) {
-      const List g = grad(loss)(in);
-      Tensor total = sum(g[0] * v[0]);
-      for (size_t i = 1; i < g.size(); ++i) total = total + sum(g[i] * v[i]);
-      return total;
-    })(x), w);
+                                         const List g = grad(loss)(in);
+                                         Tensor total = sum(g[0] * v[0]);
+                                         for (size_t i = 1; i < g.size(); ++i) total = total + sum(g[i] * v[i]);
+                                         return total;
+                                       })(x),
+                                       w);
     EXPECT_CLOSE(dot(hvp(loss, x, v), w), reverse_reverse);
     const auto slope = [&](const List& in) { return jvp(loss, in, v).second; };
     EXPECT_CLOSE(jvp(slope, x, w).second.item(), reverse_reverse);
@@ -79,7 +83,10 @@ TEST(ForwardMode, KeepsHalfPrecision) {
       const auto f = [&](const List& in) { return c.f(in); };
       const auto [value, tangent] = jvp(f, x, weights(x, 10));
       EXPECT_EQ(tangent.dtype(), value.dtype());
-      EXPECT_EQ(vmap([&](const List& in) { return grad([&](const List& t) { return sum(c.f(t)); })(in); }, {std::nullopt}, {0}, {Randomness::same, 2})(x)[0].dtype(), dtype);
+      EXPECT_EQ(vmap([&](const List& in) { return grad([&](const List& t) { return sum(c.f(t)); })(in); },
+                     {std::nullopt}, {0}, {Randomness::same, 2})(x)[0]
+                    .dtype(),
+                dtype);
     }
   }
 }
@@ -101,8 +108,13 @@ TEST(Transforms, NestToAnyOrder) {
   EXPECT_NEAR(d(d(d(f)))(scalar(2)).item(), 60 * 4, 1e-9);
   EXPECT_NEAR(d(grad(d(f)))(scalar(2)).item(), 60 * 4, 1e-9);
   // Inner and outer variables are told apart: d/dx [x * d/dy (x + y)] = 1.
-  EXPECT_NEAR(grad([](const Tensor& x) { return x * grad([&](const Tensor& y) { return x + y; })(scalar(7)); })(scalar(3)).item(), 1, 1e-12);
-  EXPECT_NEAR(d([&](const Tensor& x) { return x * d([&](const Tensor& y) { return x * y; })(scalar(7)); })(scalar(3)).item(), 6, 1e-12);
+  EXPECT_NEAR(
+      grad([](const Tensor& x) { return x * grad([&](const Tensor& y) { return x + y; })(scalar(7)); })(scalar(3))
+          .item(),
+      1, 1e-12);
+  EXPECT_NEAR(
+      d([&](const Tensor& x) { return x * d([&](const Tensor& y) { return x * y; })(scalar(7)); })(scalar(3)).item(), 6,
+      1e-12);
 }
 
 TEST(Transforms, ArgumentsAndResultsAreTrees) {
@@ -134,19 +146,25 @@ TEST(Transforms, ArgumentsAndResultsAreTrees) {
   EXPECT_EQ(std::get<0>(dz).to_doubles(), a.to_doubles());
   EXPECT_FALSE(std::get<2>(dz).defined());
   const std::map<std::string, Tensor> named{{"a", a}, {"b", b}};
-  EXPECT_EQ(grad([](const std::map<std::string, Tensor>& m) { return sum(m.at("a") * m.at("b")); })(named).at("b").to_doubles(), a.to_doubles());
+  EXPECT_EQ(grad([](const std::map<std::string, Tensor>& m) { return sum(m.at("a") * m.at("b")); })(named)
+                .at("b")
+                .to_doubles(),
+            a.to_doubles());
 }
 
 TEST(Transforms, LinearizeCallsTheFunctionOnce) {
   int calls = 0;
-  const auto [y, push] = linearize([&](const Tensor& x) {
-    ++calls;
-    return sin(x) * x;
-  }, vector({1, 2}));
+  const auto [y, push] = linearize(
+      [&](const Tensor& x) {
+        ++calls;
+        return sin(x) * x;
+      },
+      vector({1, 2}));
   const std::vector<double> at{1, 2};
   for (const double t : {1.0, -3.0}) {
     const std::vector<double> found = push(vector({t, 2 * t})).to_doubles();
-    for (size_t i = 0; i < 2; ++i) EXPECT_CLOSE(found[i], t * static_cast<double>(i + 1) * (std::cos(at[i]) * at[i] + std::sin(at[i])));
+    for (size_t i = 0; i < 2; ++i)
+      EXPECT_CLOSE(found[i], t * static_cast<double>(i + 1) * (std::cos(at[i]) * at[i] + std::sin(at[i])));
   }
   EXPECT_EQ(calls, 1);
 }
@@ -165,8 +183,8 @@ TEST(Transforms, JacobiansAndHessians) {
     for (size_t i = 0; i < 9; ++i) EXPECT_CLOSE(found[i], expected[i]);
   }
   const auto loss = [&](const Tensor& t) { return sum(f(t)); };
-  const std::vector<double> h = hessian(loss)(x).to_doubles(), h2 = jacrev(jacrev(loss))(x).to_doubles(), h3 = jacfwd(jacfwd(loss))(x).to_doubles(),
-                            h4 = jacrev(jacfwd(loss))(x).to_doubles();
+  const std::vector<double> h = hessian(loss)(x).to_doubles(), h2 = jacrev(jacrev(loss))(x).to_doubles(),
+                            h3 = jacfwd(jacfwd(loss))(x).to_doubles(), h4 = jacrev(jacfwd(loss))(x).to_doubles();
   const std::vector<double> second{0, 1, 0, 1, 0, 0, 0, 0, 2 - std::sin(0.5)};
   for (size_t i = 0; i < 9; ++i) {
     EXPECT_CLOSE(h[i], second[i]);
@@ -233,23 +251,34 @@ TEST(Transforms, WrongCallsAreNamed) {
     return "nothing thrown";
   };
   const Tensor x = vector({1, 2});
-  const auto has = [&](const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; };
-  has(message([&] { grad([](const Tensor& t) { return t * 2; })(x); }), "[grad] the function must give a floating tensor with one element (first, if it gives several), not (2) f64");
-  has(message([&] { grad([](const Tensor& t) { return sum(cast(t, DType::f64)); })(cast(x, DType::i32)); }), "[grad] tensor 0 of the differentiated arguments is (2) i32");
+  const auto has = [&](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  has(message([&] { grad([](const Tensor& t) { return t * 2; })(x); }),
+      "[grad] the function must give a floating tensor with one element (first, if it gives several), not (2) f64");
+  has(message([&] { grad([](const Tensor& t) { return sum(cast(t, DType::f64)); })(cast(x, DType::i32)); }),
+      "[grad] tensor 0 of the differentiated arguments is (2) i32");
   has(message([&] { value_and_grad([](double d) { return scalar(d); })(1.0); }), "hold no tensor");
-  has(message([&] { vjp([](const Tensor& t) { return t * 2; }, x).second(scalar(1)); }), "[vjp] cotangent 0 is () f64, but its tensor is (2) f64");
-  has(message([&] { jvp([](const Tensor& t) { return t * 2; }, x, scalar(1)); }), "[jvp] tangent 0 is () f64, but its tensor is (2) f64");
-  has(message([&] { jvp([](const List& t) { return t[0]; }, List{x, x}, List{x}); }), "takes 2 tensors, but there are 1 tangents");
+  has(message([&] { vjp([](const Tensor& t) { return t * 2; }, x).second(scalar(1)); }),
+      "[vjp] cotangent 0 is () f64, but its tensor is (2) f64");
+  has(message([&] { jvp([](const Tensor& t) { return t * 2; }, x, scalar(1)); }),
+      "[jvp] tangent 0 is () f64, but its tensor is (2) f64");
+  has(message([&] {
+        jvp([](const List& t) { return t[0]; }, List{x, x}, List{x});
+      }),
+      "takes 2 tensors, but there are 1 tangents");
   has(message([&] { jacrev([](const Tensor& t) { return argmax(t); })(x); }), "[jacrev] result 0 is () i64");
 }
 
 // The first zero of a row, the second, and both, to second order: nothing may divide by them.
 TEST(Transforms, RunningProductsThroughZeros) {
-  for (const std::vector<double>& row : {std::vector<double>{0, 2, 0, -1, 3}, {1, 0, 0, 2, 0.5}, {0, 0, 0, 0, 0}, {2, 3, -1, 0.5, 0}}) {
+  for (const std::vector<double>& row :
+       {std::vector<double>{0, 2, 0, -1, 3}, {1, 0, 0, 2, 0.5}, {0, 0, 0, 0, 0}, {2, 3, -1, 0.5, 0}}) {
     for (const bool exclusive : {false, true}) {
       for (const bool reverse : {false, true}) {
         const Tensor x = Tensor::from_vector(row, Shape{5}, &reference());
-        const GradcheckResult result = gradcheck([&](Inputs in) { return List{cumprod(in[0], 0, exclusive, reverse)}; }, std::span(&x, 1));
+        const GradcheckResult result =
+            gradcheck([&](Inputs in) { return List{cumprod(in[0], 0, exclusive, reverse)}; }, std::span(&x, 1));
         EXPECT_TRUE(result.ok) << result.message;
       }
     }

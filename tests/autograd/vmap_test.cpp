@@ -1,4 +1,5 @@
-// vmap against a loop over the examples: every function, every choice of mapped arguments, and with other transforms inside and outside.
+// vmap against a loop over the examples: every function, every choice of mapped arguments, and with other transforms
+// inside and outside.
 #include "autograd/vmap.h"
 
 #include <gtest/gtest.h>
@@ -9,10 +10,10 @@
 #include "autograd/batching.h"
 #include "autograd/transforms.h"
 #include "core/base/error.h"
-#include "core/device/context.h"
 #include "core/compile/compile.h"
-#include "core/op/op.h"
+#include "core/device/context.h"
 #include "core/graph/philox.h"
+#include "core/op/op.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {
@@ -76,9 +77,19 @@ template <class F>
 auto mapped_list(const F& f, const InAxes& axes, int out_axis) {
   return [=](const List& x) {
     if (x.size() == 1) return vmap([=](const Tensor& a) { return f(List{a}); }, axes, {out_axis}, same)(x[0]);
-    if (x.size() == 2) return vmap([=](const Tensor& a, const Tensor& b) { return f(List{a, b}); }, axes, {out_axis}, same)(x[0], x[1]);
-    if (x.size() == 3) return vmap([=](const Tensor& a, const Tensor& b, const Tensor& c) { return f(List{a, b, c}); }, axes, {out_axis}, same)(x[0], x[1], x[2]);
-    return vmap([=](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) { return f(List{a, b, c, d}); }, axes, {out_axis}, same)(x[0], x[1], x[2], x[3]);
+    if (x.size() == 2)
+      return vmap([=](const Tensor& a, const Tensor& b) { return f(List{a, b}); }, axes, {out_axis}, same)(x[0], x[1]);
+    if (x.size() == 3)
+      return vmap(
+          [=](const Tensor& a, const Tensor& b, const Tensor& c) {
+            return f(List{a, b, c});
+          },
+          axes, {out_axis}, same)(x[0], x[1], x[2]);
+    return vmap(
+        [=](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+          return f(List{a, b, c, d});
+        },
+        axes, {out_axis}, same)(x[0], x[1], x[2], x[3]);
   };
 }
 
@@ -93,7 +104,8 @@ TEST(Vmap, EveryFunctionEqualsTheLoop) {
       const int out_axis = static_cast<int>(c.name.size() % 3) == 0 ? -1 : 0;
       List expected;
       for (int64_t b = 0; b < size; ++b) expected.push_back(c.f(m.example(b)));
-      expect_close(mapped_list([&](const List& x) { return c.f(x); }, m.axes, out_axis)(m.inputs), stack(expected, out_axis));
+      expect_close(mapped_list([&](const List& x) { return c.f(x); }, m.axes, out_axis)(m.inputs),
+                   stack(expected, out_axis));
     }
   }
 }
@@ -118,7 +130,8 @@ TEST(Vmap, GradientsOfEveryFunction) {
       }
       const auto push = [&](const List& x) {
         List v;
-        for (size_t i = 0; i < x.size(); ++i) v.push_back(random(x[i].shape(), static_cast<uint32_t>(40 + i), reference()));
+        for (size_t i = 0; i < x.size(); ++i)
+          v.push_back(random(x[i].shape(), static_cast<uint32_t>(40 + i), reference()));
         return jvp([&](const List& t) { return c.f(t); }, x, v).second;
       };
       List tangents;
@@ -136,7 +149,8 @@ TEST(Vmap, HessianVectorProductsOfEveryFunction) {
     const Tensor u = random(c.f(m.example(0)).shape(), 1, reference());
     const auto product = [&](const List& x) {
       List v;
-      for (size_t i = 0; i < x.size(); ++i) v.push_back(random(x[i].shape(), static_cast<uint32_t>(40 + i), reference()));
+      for (size_t i = 0; i < x.size(); ++i)
+        v.push_back(random(x[i].shape(), static_cast<uint32_t>(40 + i), reference()));
       return hvp([&](const List& t) { return sum(u * c.f(t)); }, x, v);
     };
     const List each = mapped_list(product, m.axes, 0)(m.inputs);
@@ -152,15 +166,20 @@ TEST(Vmap, Nests) {
   const Tensor a = random({2, 3, 4}, 1, reference()), b = random({4, 5, 2}, 2, reference());
   // Over the first axis of a and the last of b, then over the next two: all pairs of products.
   const auto inner = [](const Tensor& x, const Tensor& y) { return sum(x * y); };
-  const Tensor found = vmap([&](const Tensor& x, const Tensor& y) {                                        // (3, 4), (4, 5)
-    return vmap([&](const Tensor& row) { return vmap([&](const Tensor& column) { return inner(row, column); }, {1})(y); })(x);
-  }, {0, -1})(a, b);
+  const Tensor found = vmap(
+      [&](const Tensor& x, const Tensor& y) {  // (3, 4), (4, 5)
+        return vmap([&](const Tensor& row) {
+          return vmap([&](const Tensor& column) { return inner(row, column); }, {1})(y);
+        })(x);
+      },
+      {0, -1})(a, b);
   expect_close(found, matmul(a, permute(b, {2, 0, 1})));
   // Outer product through one mapped argument at a time.
   const Tensor x = random({3}, 3, reference()), y = random({4}, 4, reference());
   const auto times = [](const Tensor& s, const Tensor& t) { return s * t; };
   expect_close(vmap(vmap(times, {std::nullopt, 0}), {0, std::nullopt})(x, y), matmul(unsqueeze(x, 1), unsqueeze(y, 0)));
-  expect_close(jacrev(vmap([](const Tensor& t) { return t * t; }))(x), jacfwd(vmap([](const Tensor& t) { return t * t; }))(x));
+  expect_close(jacrev(vmap([](const Tensor& t) { return t * t; }))(x),
+               jacfwd(vmap([](const Tensor& t) { return t * t; }))(x));
   expect_close(vmap(hessian([](const Tensor& t) { return sum(t * t * t); }))(reshape(a, {6, 4})),
                unsqueeze(eye(4, -1, DType::f64, &reference()), 0) * unsqueeze(6.0 * reshape(a, {6, 4}), 2));
 }
@@ -168,7 +187,9 @@ TEST(Vmap, Nests) {
 // What does not depend on an example is repeated; integers and truth values are mapped as well.
 TEST(Vmap, ResultsOfEveryKind) {
   const Tensor x = random({3, 4}, 1, reference()), c = random({2}, 2, reference());
-  const auto f = [&](const Tensor& row) { return std::tuple(c * 2, argmax(row), row > 0, sort(row).indices, 7, Tensor()); };
+  const auto f = [&](const Tensor& row) {
+    return std::tuple(c * 2, argmax(row), row > 0, sort(row).indices, 7, Tensor());
+  };
   const auto [constant, best, positive, order, number, nothing] = vmap(f, {0}, {0, 0, 1, -1, 0})(x);
   EXPECT_EQ(constant.shape(), (Shape{3, 2}));
   expect_close(constant, concat({unsqueeze(c * 2, 0), unsqueeze(c * 2, 0), unsqueeze(c * 2, 0)}, 0));
@@ -181,7 +202,9 @@ TEST(Vmap, ResultsOfEveryKind) {
 
 // Each example its own indices, also those that count from the end or lie outside.
 TEST(Vmap, IndicesByExample) {
-  const auto at = [](const std::vector<int32_t>& values, const Shape& shape) { return Tensor::from_vector(values, shape, &reference()); };
+  const auto at = [](const std::vector<int32_t>& values, const Shape& shape) {
+    return Tensor::from_vector(values, shape, &reference());
+  };
   const Tensor table = random({3, 2, 5, 2}, 1, reference());
   const Tensor indices = at({0, -1, 9, 2, -7, 4, 3, 3, 1, 0, -5, 2}, {3, 2, 2});
   const Tensor base = random({3, 4, 2}, 2, reference()), rows = random({3, 5, 2}, 3, reference());
@@ -209,7 +232,11 @@ TEST(Vmap, IndicesByExample) {
       compare([](const Tensor& x, const Tensor& i) { return take(x, i, 1); }, table, indices);
       compare([](const Tensor& x, const Tensor& i) { return take(x, i); }, table, indices);
       compare([](const Tensor& x, const Tensor& i) { return gather(x, 1, unsqueeze(i, 2)); }, table, indices);
-      compare([](const Tensor& x, const Tensor& i) { return index_add(ones({4, 2}, DType::f64, &reference()), i, x); }, rows, places);
+      compare(
+          [](const Tensor& x, const Tensor& i) {
+            return index_add(ones({4, 2}, DType::f64, &reference()), i, x);
+          },
+          rows, places);
       compare([&](const Tensor& x, const Tensor& i) { return index_add(x, i, pick(rows, 0, 1)); }, base, places);
       compare([](const Tensor& x, const Tensor& i) { return cross_entropy(x, i); }, logits, labels);
     }
@@ -234,7 +261,8 @@ TEST(Vmap, RandomDraws) {
   const auto draw = [&] { return uniform({2}, 0, 1, &reference(), &generator); };
   const std::vector<double> ensemble = vmap(draw, {}, {0}, {Randomness::different, 3})().to_doubles();
   EXPECT_NE(ensemble[0], ensemble[2]);
-  const std::vector<double> pairs = vmap([&](const Tensor&) { return vmap([&](const Tensor&) { return draw(); })(x); })(x).to_doubles();
+  const std::vector<double> pairs =
+      vmap([&](const Tensor&) { return vmap([&](const Tensor&) { return draw(); })(x); })(x).to_doubles();
   EXPECT_EQ(std::set<double>(pairs.begin(), pairs.end()).size(), 18u);
   const Tensor outside = uniform({2}, 0, 1, &reference(), &generator);
   EXPECT_EQ(vmap([&](const Tensor& t) { return t + outside; })(x).to_doubles()[4], outside.to_doubles()[0]);
@@ -268,12 +296,14 @@ TEST(Vmap, EmptyAxes) {
   const Tensor none = zeros({0, 3}, DType::f64, &reference());
   EXPECT_EQ(vmap([](const Tensor& t) { return softmax(t * t); }, {0}, {1})(none).shape(), (Shape{3, 0}));
   EXPECT_EQ(vmap(grad([](const Tensor& t) { return sum(t * t); }))(none).shape(), (Shape{0, 3}));
-  EXPECT_EQ(vmap([](const Tensor& t) { return sum(t); })(zeros({4, 0}, DType::f64, &reference())).to_doubles(), (std::vector<double>(4, 0)));
+  EXPECT_EQ(vmap([](const Tensor& t) { return sum(t); })(zeros({4, 0}, DType::f64, &reference())).to_doubles(),
+            (std::vector<double>(4, 0)));
 }
 
 TEST(Vmap, EveryRowHasARuleOrAReason) {
   for (const OpDef* row : all_ops()) {
-    EXPECT_NE(autograd::batching_status(*row).substr(0, 7), "no rule") << row->name << ": " << autograd::batching_status(*row);
+    EXPECT_NE(autograd::batching_status(*row).substr(0, 7), "no rule")
+        << row->name << ": " << autograd::batching_status(*row);
   }
 }
 
@@ -286,19 +316,34 @@ TEST(Vmap, WrongCallsAreNamed) {
     }
     return "nothing thrown";
   };
-  const auto has = [&](const std::string& text, const std::string& part) { EXPECT_NE(text.find(part), std::string::npos) << text; };
+  const auto has = [&](const std::string& text, const std::string& part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
   const Tensor x = random({5, 3}, 1, reference()), y = random({4, 3}, 2, reference());
   const auto add_up = [](const Tensor& a, const Tensor& b) { return a + b; };
   const auto same_one = [](const Tensor& a) { return a; };
-  has(message([&] { vmap(add_up)(x, y); }), "[vmap] the mapped axes differ in size: argument 0 (5, 3) has 5 along axis 0, argument 1 (4, 3) has 4 along axis 0");
+  has(message([&] { vmap(add_up)(x, y); }),
+      "[vmap] the mapped axes differ in size: argument 0 (5, 3) has 5 along axis 0, argument 1 (4, 3) has 4 along axis "
+      "0");
   has(message([&] { vmap(same_one, {2})(x); }), "[vmap] axis 2 is out of range for argument 0, (5, 3)");
   has(message([&] { vmap(same_one, {-3})(x); }), "[vmap] axis -3 is out of range for argument 0, (5, 3)");
-  has(message([&] { vmap(same_one, {0}, {2})(x); }), "[vmap] axis 2 is out of range for result 0, (3) and the mapped axis");
-  has(message([&] { vmap(add_up, {0, 0, 0})(x, y); }), "[vmap] in_axes has 3 entries, but the function was called with 2 arguments");
-  has(message([&] { vmap(same_one, {0}, {0, 0})(x); }), "[vmap] out_axes has 2 entries, but the function gave 1 tensors");
+  has(message([&] { vmap(same_one, {0}, {2})(x); }),
+      "[vmap] axis 2 is out of range for result 0, (3) and the mapped axis");
+  has(message([&] {
+        vmap(add_up, {0, 0, 0})(x, y);
+      }),
+      "[vmap] in_axes has 3 entries, but the function was called with 2 arguments");
+  has(message([&] {
+        vmap(same_one, {0}, {0, 0})(x);
+      }),
+      "[vmap] out_axes has 2 entries, but the function gave 1 tensors");
   has(message([&] { vmap(add_up, {std::nullopt})(x, x); }), "[vmap] no argument is mapped");
-  has(message([&] { vmap(same_one, {0}, {0}, {Randomness::same, 7})(x); }), "axis_size is 7, argument 0 (5, 3) has 5 along axis 0");
-  has(message([&] { vmap([](const Tensor& a) { return a * a.to_doubles()[0]; })(x); }), "[vmap] a value that depends on an example (3) f64 was looked at");
+  has(message([&] {
+        vmap(same_one, {0}, {0}, {Randomness::same, 7})(x);
+      }),
+      "axis_size is 7, argument 0 (5, 3) has 5 along axis 0");
+  has(message([&] { vmap([](const Tensor& a) { return a * a.to_doubles()[0]; })(x); }),
+      "[vmap] a value that depends on an example (3) f64 was looked at");
   Tensor kept;
   vmap([&](const Tensor& a) { return kept = a * 2; })(x);
   has(message([&] { kept.to_doubles(); }), "[vmap] a value that depends on an example");
@@ -313,7 +358,8 @@ TEST(Vmap, WrongCallsAreNamed) {
   EXPECT_EQ((x + 1).to_doubles().size(), 15u);  // what is pending is as it was
 }
 
-// A few functions whose rules fold the mapped axis into a kernel's own, on the drivers: values and per-example gradients.
+// A few functions whose rules fold the mapped axis into a kernel's own, on the drivers: values and per-example
+// gradients.
 class VmapOnDevice : public testing::TestWithParam<const char*> {};
 
 TEST_P(VmapOnDevice, FoldedKernels) {
@@ -336,7 +382,8 @@ TEST_P(VmapOnDevice, FoldedKernels) {
       return mapped_list([&](const List& x) { return value_and_grad(loss)(x).second; }, m.axes, 0)(m.inputs);
     };
     const List expected = run(reference()), found = run(*on);
-    for (size_t i = 0; i < expected.size(); ++i) expect_close(found[i].to(reference()), expected[i], "gradient " + std::to_string(i), 1e-4);
+    for (size_t i = 0; i < expected.size(); ++i)
+      expect_close(found[i].to(reference()), expected[i], "gradient " + std::to_string(i), 1e-4);
   }
 }
 INSTANTIATE_TEST_SUITE_P(Drivers, VmapOnDevice, testing::Values("opencl:0", "vulkan:0"), [](const auto& param_info) {
@@ -361,7 +408,8 @@ TEST_P(VmapOnDevice, Compiled) {
     const Tensor expected = vmap(grad(loss))(x);
     expect_close(each(x), expected, "compile(vmap(grad))", 1e-5);
     expect_close(vmap(grad(fast))(x), expected, "vmap(grad(compiled))", 1e-5);
-    expect_close(grad([all = compile(vmap(fast))](const Tensor& t) { return sum(all(t)); })(x), expected, "grad(compile(vmap))", 1e-5);
+    expect_close(grad([all = compile(vmap(fast))](const Tensor& t) { return sum(all(t)); })(x), expected,
+                 "grad(compile(vmap))", 1e-5);
   }
   EXPECT_GE(each.stats().replayed, 2u) << each.stats().refusal;
 }

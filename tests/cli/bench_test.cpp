@@ -26,7 +26,9 @@ std::vector<Json> json_lines(const std::string& text) {
   return lines;
 }
 
-void write_text(const std::string& path, const std::string& text) { test::write_bytes(path, {text.begin(), text.end()}); }
+void write_text(const std::string& path, const std::string& text) {
+  test::write_bytes(path, {text.begin(), text.end()});
+}
 
 TEST(Bench, BadInputIsOneLine) {
   const auto fails = [](std::vector<std::string> arguments, const std::string& part) {
@@ -54,18 +56,25 @@ TEST(Bench, BadInputIsOneLine) {
   fails({"optimizer", "--cases", "juggle:2x2"}, "adamw:TENSORSxELEMENTS");
 }
 
-// Drivers of CPU devices keep the private arrays of kernels on the stacks of their threads, which `ulimit -s` sizes: 256 KiB of panels here.
+// Drivers of CPU devices keep the private arrays of kernels on the stacks of their threads, which `ulimit -s` sizes:
+// 256 KiB of panels here.
 TEST(Bench, SmallStacksAreEnough) {
   const std::string heddle = std::string(HEDDLE_BINARY_DIR) + "/bin/heddle";
   for (const char* device : {"opencl:0", "vulkan:0"}) {
-    const Finished run = test::run_program({"/bin/bash", "-c", "ulimit -s 256; exec \"$0\" bench matmul --cases 512x512x512 --repetitions 10 --device \"$1\"", heddle, device});
-    if (contains(run.err, "is not available") || contains(run.err, "does not exist") || contains(run.err, "no known device")) continue;
+    const Finished run = test::run_program(
+        {"/bin/bash", "-c",
+         "ulimit -s 256; exec \"$0\" bench matmul --cases 512x512x512 --repetitions 10 --device \"$1\"", heddle,
+         device});
+    if (contains(run.err, "is not available") || contains(run.err, "does not exist") ||
+        contains(run.err, "no known device"))
+      continue;
     EXPECT_EQ(run.exit_code, 0) << device << ": signal " << run.signal << ' ' << run.err;
   }
 }
 
 TEST(Bench, MatmulRow) {
-  const Finished run = run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
+  const Finished run =
+      run_heddle({"bench", "matmul", "--cases", "8x4x2", "--device", "reference:0", "--repetitions", "10", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json row = Json::parse(run.out);
   EXPECT_EQ(row["bench"], "matmul");
@@ -84,10 +93,13 @@ TEST(Bench, ComparesWithTheRowsOfAnotherRun) {
   const test::TemporaryFolder folder;
   const std::string base = folder / "base.json";
   const auto row = [](const std::string& name, const std::string& seconds) {
-    return "{\"bench\": \"copy\", \"case\": \"" + name + "\", \"dtype\": \"f32\", \"device\": \"reference:0\", \"seconds\": " + seconds + "}\n";
+    return "{\"bench\": \"copy\", \"case\": \"" + name +
+           "\", \"dtype\": \"f32\", \"device\": \"reference:0\", \"seconds\": " + seconds + "}\n";
   };
-  write_text(base, row("64", "1e3") + row("128", "1e-12") + row("7", "1") + "{\"goal\": \"something\", \"met\": true}\n\n");
-  const std::vector<std::string> command = {"bench", "copy", "--cases", "64,128,256", "--device", "reference:0", "--repetitions", "10", "--compare", base};
+  write_text(base,
+             row("64", "1e3") + row("128", "1e-12") + row("7", "1") + "{\"goal\": \"something\", \"met\": true}\n\n");
+  const std::vector<std::string> command = {"bench",       "copy",          "--cases", "64,128,256", "--device",
+                                            "reference:0", "--repetitions", "10",      "--compare",  base};
   std::vector<std::string> as_json = command;
   as_json.push_back("--json");
   const Finished run = run_heddle(as_json);
@@ -103,31 +115,40 @@ TEST(Bench, ComparesWithTheRowsOfAnotherRun) {
   EXPECT_EQ(lines[5]["only_base"], 1);  // 7
   EXPECT_EQ(lines[5]["only_now"], 1);   // 256
   const Finished text = run_heddle(command);
-  EXPECT_TRUE(contains(text.out, "2 rows: worst") && contains(text.out, "1 rows only in the base, 1 only now")) << text.out;
+  EXPECT_TRUE(contains(text.out, "2 rows: worst") && contains(text.out, "1 rows only in the base, 1 only now"))
+      << text.out;
 
   write_text(base, row("64", "1") + "words\n");
   expect_user_error(command, "base.json:2: no line of heddle bench --json");
-  expect_user_error({"bench", "copy", "--cases", "64", "--device", "reference:0", "--compare", folder / "none"}, "none");
+  expect_user_error({"bench", "copy", "--cases", "64", "--device", "reference:0", "--compare", folder / "none"},
+                    "none");
 }
 
 TEST(Bench, SuiteOfAllFamiliesAndSteps) {
   const Finished run = run_heddle({"bench", "--suite", "all", "--list", "--json"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   std::set<std::string> names;
-  for (const Json& line : json_lines(run.out)) names.insert(line["bench"].get<std::string>() + " " + line["case"].get<std::string>());
-  for (const char* step : {"mlp:32", "char-gpt", "cnn:32", "mnist-cnn:64", "resnet18:32x16", "resnet18:16x64", "vae:128", "char-lstm:32"}) {
+  for (const Json& line : json_lines(run.out))
+    names.insert(line["bench"].get<std::string>() + " " + line["case"].get<std::string>());
+  for (const char* step : {"mlp:32", "char-gpt", "cnn:32", "mnist-cnn:64", "resnet18:32x16", "resnet18:16x64",
+                           "vae:128", "char-lstm:32"}) {
     EXPECT_TRUE(names.contains(std::string("step ") + step)) << step;
   }
-  for (const char* first : {"matmul 1024x1024x1024", "softmax 4096x1024", "sort 256x4096", "fft 64x4096"}) EXPECT_TRUE(names.contains(first)) << first;
+  for (const char* first : {"matmul 1024x1024x1024", "softmax 4096x1024", "sort 256x4096", "fft 64x4096"})
+    EXPECT_TRUE(names.contains(first)) << first;
 }
 
 TEST(Bench, PlotIsACompleteSvgFile) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/roof.svg";
-  const Finished run = run_heddle({"bench", "matmul", "elementwise", "--cases", "64", "--device", "reference:0", "--plot", path});
+  const Finished run =
+      run_heddle({"bench", "matmul", "elementwise", "--cases", "64", "--device", "reference:0", "--plot", path});
   EXPECT_EQ(run.exit_code, 2);  // 64 is no matmul
   EXPECT_FALSE(std::filesystem::exists(path));
-  ASSERT_EQ(run_heddle({"bench", "elementwise", "--cases", "64,4096", "--device", "reference:0", "--repetitions", "10", "--plot", path}).exit_code, 0);
+  ASSERT_EQ(run_heddle({"bench", "elementwise", "--cases", "64,4096", "--device", "reference:0", "--repetitions", "10",
+                        "--plot", path})
+                .exit_code,
+            0);
   std::ifstream in(path);
   const std::string svg(std::istreambuf_iterator<char>(in), {});
   EXPECT_TRUE(svg.starts_with("<svg xmlns=") && svg.ends_with("</svg>\n")) << svg.substr(0, 200);
@@ -141,7 +162,9 @@ TEST(Bench, ASignalKeepsWhatWasMeasured) {
   std::string cases = "64";
   for (int size = 65; size < 400; ++size) cases += "," + std::to_string(size);
   for (const int signal : {SIGINT, SIGTERM}) {
-    const Finished run = run_heddle({"bench", "elementwise", "--cases", cases, "--device", "reference:0", "--repetitions", "10", "--json", "--plot", path}, {.interrupt_after = "\n", .signal = signal});
+    const Finished run = run_heddle({"bench", "elementwise", "--cases", cases, "--device", "reference:0",
+                                     "--repetitions", "10", "--json", "--plot", path},
+                                    {.interrupt_after = "\n", .signal = signal});
     EXPECT_EQ(run.exit_code, 128 + signal) << run.signal << run.err;
     const std::vector<Json> rows = json_lines(run.out);
     EXPECT_GE(rows.size(), 1u);
@@ -152,7 +175,8 @@ TEST(Bench, ASignalKeepsWhatWasMeasured) {
 }
 
 TEST(Bench, ListNamesEveryStandardCase) {
-  const Finished run = run_heddle({"bench", "matmul", "softmax", "optimizer", "--list", "--json", "--device", "reference:0"});
+  const Finished run =
+      run_heddle({"bench", "matmul", "softmax", "optimizer", "--list", "--json", "--device", "reference:0"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::vector<Json> rows = json_lines(run.out);
   EXPECT_GE(rows.size(), 6u);

@@ -70,7 +70,9 @@ TEST_F(CacheCommand, UnpackingLeavesMachineCodeOut) {
   EXPECT_EQ(json({"pack", pack, "--json"})["entries"].size(), 2u);
   const Finished plain = run({"unpack", pack}, "copy");
   EXPECT_EQ(plain.exit_code, 0) << plain.err;
-  EXPECT_TRUE(contains(plain.out, "1 entries, ") && contains(plain.out, "1 entries of machine code were left out; --trust-native-code takes them")) << plain.out;
+  EXPECT_TRUE(contains(plain.out, "1 entries, ") &&
+              contains(plain.out, "1 entries of machine code were left out; --trust-native-code takes them"))
+      << plain.out;
   EXPECT_EQ(json({"list", "--json"}, "copy")["entries"].size(), 1u);
   EXPECT_EQ(json({"unpack", pack, "--json", "--trust-native-code"}, "copy")["refused"], 0);
   EXPECT_EQ(json({"list", "--json"}, "copy")["entries"].size(), 2u);

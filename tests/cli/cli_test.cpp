@@ -73,11 +73,14 @@ TEST(Version, TextAndJson) {
 }
 
 TEST(Help, EveryCommandHasAnExample) {
-  for (const char* command : {"devices", "train", "eval", "ops", "dump", "profile", "kernel", "bench", "tune", "generate", "tokenize", "pack", "version"}) {
+  for (const char* command : {"devices", "train", "eval", "ops", "dump", "profile", "kernel", "bench", "tune",
+                              "generate", "tokenize", "pack", "version"}) {
     const Finished run = run_heddle({command, "--help"});
     EXPECT_EQ(run.exit_code, 0) << command;
     EXPECT_TRUE(contains(run.out, std::string("Example:\n  heddle ") + command));
-    if (std::string(command) != "tokenize") { EXPECT_TRUE(contains(run.out, "--json")); }  // its subcommands have it
+    if (std::string(command) != "tokenize") {
+      EXPECT_TRUE(contains(run.out, "--json"));
+    }  // its subcommands have it
   }
   EXPECT_TRUE(contains(run_heddle({"tokenize", "info", "--help"}).out, "--json"));
   EXPECT_EQ(run_heddle({"--help"}).exit_code, 0);
@@ -89,7 +92,8 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"trian"}, "unknown command 'trian'; did you mean train?; known: train");
   expect_user_error({"train", "mnist-mlp", "--nope"}, "see heddle train --help");
   expect_user_error({"cache", "list", "--nope"}, "see heddle cache list --help");
-  expect_user_error({"train", "mnist-mlp", "--set", "optimizer.learning_rate=1"}, "unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
+  expect_user_error({"train", "mnist-mlp", "--set", "optimizer.learning_rate=1"},
+                    "unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
   expect_user_error({"devices", "--colour"}, "--colour");
   expect_user_error({"train"}, "recipe");
   expect_user_error({"train", "resnet"}, "unknown recipe 'resnet'; known: mnist-mlp");
@@ -119,7 +123,8 @@ TEST(BadInput, Kernel) {
   expect_user_error({"kernel", "matmul", "--set", "TM=x"}, "'x' is not a number");
   expect_user_error({"kernel", "matmul", "--set", "NOPE=1", "--print", "source"}, "NOPE");
   for (const std::string& id : test::kernel_devices()) {
-    expect_user_error({"kernel", "reduce", "--const", "R=3,C=4,OFFSET=0,SR=4,SC=1", "--size", "src=1", "--device", id}, "reach elements 0 to 11 of src, which has 1");
+    expect_user_error({"kernel", "reduce", "--const", "R=3,C=4,OFFSET=0,SR=4,SC=1", "--size", "src=1", "--device", id},
+                      "reach elements 0 to 11 of src, which has 1");
   }
   expect_user_error({"kernel", "matmul", "--print", "poem"}, "unknown --print 'poem'");
   expect_user_error({"kernel", "matmul", "--type", "TA=f8", "--print", "source"}, "f8");
@@ -152,7 +157,8 @@ TEST(Dump, EveryView) {
   EXPECT_TRUE(contains(run_heddle({"dump", "mnist-mlp", "--what", "graph", "--device", "null:0"}).out, "matmul"));
 }
 
-// The gradient of windows that lie side by side finds an element's window once: three remainders of the flat number and one for each side, not four for each of a window's elements.
+// The gradient of windows that lie side by side finds an element's window once: three remainders of the flat number and
+// one for each side, not four for each of a window's elements.
 TEST(Dump, GradientsOfPoolsFindTheirWindowOnce) {
   std::istringstream lines(run_heddle({"dump", "mnist-cnn", "--what", "source", "--device", "null:0"}).out);
   std::vector<std::pair<std::string, int>> remainders;

@@ -19,7 +19,9 @@ std::string script(const std::string& shell) {
   return done.out;
 }
 
-bool has(const std::string& program) { return test::run_program({"/bin/sh", "-c", "command -v " + program}).exit_code == 0; }
+bool has(const std::string& program) {
+  return test::run_program({"/bin/sh", "-c", "command -v " + program}).exit_code == 0;
+}
 
 class Completion : public testing::Test {
  protected:
@@ -27,7 +29,10 @@ class Completion : public testing::Test {
   std::set<std::string> offered(const std::string& words) {
     const std::string file = folder / "heddle.bash";
     write_file_atomically(file, script("bash"));
-    const test::Finished done = test::run_program({"/bin/bash", "-c", "source " + file + "; COMP_WORDS=(" + words + "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _heddle; printf '%s\\n' \"${COMPREPLY[@]}\""});
+    const test::Finished done = test::run_program(
+        {"/bin/bash", "-c",
+         "source " + file + "; COMP_WORDS=(" + words +
+             "); COMP_CWORD=$((${#COMP_WORDS[@]} - 1)); _heddle; printf '%s\\n' \"${COMPREPLY[@]}\""});
     EXPECT_EQ(done.exit_code, 0) << done.err;
     std::set<std::string> result;
     std::istringstream lines(done.out);
@@ -70,8 +75,10 @@ TEST_F(Completion, AnUnknownShellIsAnError) {
 TEST(Man, ThePageIsUpToDate) {
   const test::Finished done = test::run_heddle({"man"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
-  EXPECT_TRUE(done.out == test::read_text(HEDDLE_SOURCE_DIR "/docs/heddle.1")) << "docs/heddle.1 is stale: build/.../bin/heddle man > docs/heddle.1";
-  for (const char* part : {".TH HEDDLE 1", "heddle train", "\\-\\-optimizer", "HEDDLE_DEVICE", "Exit codes"}) EXPECT_TRUE(contains(done.out, part));
+  EXPECT_TRUE(done.out == test::read_text(HEDDLE_SOURCE_DIR "/docs/heddle.1"))
+      << "docs/heddle.1 is stale: build/.../bin/heddle man > docs/heddle.1";
+  for (const char* part : {".TH HEDDLE 1", "heddle train", "\\-\\-optimizer", "HEDDLE_DEVICE", "Exit codes"})
+    EXPECT_TRUE(contains(done.out, part));
 }
 
 }  // namespace

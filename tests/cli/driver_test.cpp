@@ -19,7 +19,8 @@ class FatalDriver : public testing::Test {
  protected:
   FatalDriver() {
     write(folder / "vendors/fatal.icd", HEDDLE_FATAL_DRIVER "\n");
-    write(folder / "fatal.json", R"({"file_format_version": "1.0.0", "ICD": {"library_path": ")" HEDDLE_FATAL_DRIVER R"(", "api_version": "1.1.0"}})");
+    write(folder / "fatal.json", R"({"file_format_version": "1.0.0", "ICD": {"library_path": ")" HEDDLE_FATAL_DRIVER
+                                 R"(", "api_version": "1.1.0"}})");
   }
   static void write(const std::string& path, const std::string& text) {
     std::filesystem::create_directories(std::filesystem::path(path).parent_path());
@@ -35,7 +36,8 @@ class FatalDriver : public testing::Test {
     const test::Finished run = test::run_heddle({"devices", "--json"}, options);
     EXPECT_EQ(run.exit_code, 0) << "signal " << run.signal << "\n" << run.err;
     std::map<std::string, std::string> reasons;
-    for (const Json& row : Json::parse(run.out)) reasons[row["id"]] = row["available"].get<bool>() ? "" : row["reason"].get<std::string>();
+    for (const Json& row : Json::parse(run.out))
+      reasons[row["id"]] = row["available"].get<bool>() ? "" : row["reason"].get<std::string>();
     return reasons;
   }
 
@@ -67,8 +69,10 @@ TEST_F(FatalDriver, OfVulkanLeavesTheOthers) {
 
 TEST_F(FatalDriver, ThatHangsIsGivenUp) {
   const auto start = std::chrono::steady_clock::now();
-  auto now = devices({{"OCL_ICD_VENDORS", folder / "vendors"}, {"FATAL_DRIVER_HANGS", "1"}, {"HEDDLE_PROBE_SECONDS", "0.5"}});
-  EXPECT_TRUE(contains(now["opencl:0"], "the driver did not answer within 0.5 s: \"Not enough memory")) << now["opencl:0"];
+  auto now =
+      devices({{"OCL_ICD_VENDORS", folder / "vendors"}, {"FATAL_DRIVER_HANGS", "1"}, {"HEDDLE_PROBE_SECONDS", "0.5"}});
+  EXPECT_TRUE(contains(now["opencl:0"], "the driver did not answer within 0.5 s: \"Not enough memory"))
+      << now["opencl:0"];
   EXPECT_LT(seconds_since(start), 30);
 }
 

@@ -15,7 +15,10 @@ TEST_P(PendingAtExit, EndsCleanly) {
     if (!info.available || info.caps.target == Target::none || info.backend == "null") continue;  // without a driver
     const test::TemporaryFolder caches;
     test::RunOptions options;
-    options.environment = {{"HEDDLE_CACHE_DIR", caches / "heddle"}, {"POCL_CACHE_DIR", caches / "pocl"}, {"MESA_SHADER_CACHE_DIR", caches / "mesa"}, {"HEDDLE_QUIET", "1"},
+    options.environment = {{"HEDDLE_CACHE_DIR", caches / "heddle"},
+                           {"POCL_CACHE_DIR", caches / "pocl"},
+                           {"MESA_SHADER_CACHE_DIR", caches / "mesa"},
+                           {"HEDDLE_QUIET", "1"},
                            {"HEDDLE_PROBE_SECONDS", "0"}};
     options.limit = std::chrono::seconds(60);
     const test::Finished run = test::run_program({HEDDLE_PENDING_AT_EXIT, info.id, GetParam()}, options);
@@ -23,7 +26,9 @@ TEST_P(PendingAtExit, EndsCleanly) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, PendingAtExit, testing::Values("return", "static", "exit", "read", "unread", "thread", "threads", "profiler", "profiling"),
+INSTANTIATE_TEST_SUITE_P(Ways, PendingAtExit,
+                         testing::Values("return", "static", "exit", "read", "unread", "thread", "threads", "profiler",
+                                         "profiling"),
                          [](const auto& way) { return std::string(way.param); });
 
 }  // namespace

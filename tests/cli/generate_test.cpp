@@ -22,8 +22,16 @@ class GenerateCommand : public test::CommandTest {
     std::string corpus;
     for (int i = 0; i < 40; ++i) corpus += "the weaver lifts the warp, größer ";
     const std::string text = write("corpus.txt", corpus), run = folder / recipe;
-    std::vector<std::string> arguments = {"train", recipe, "--data", text, "--out", run, "--device", "reference:0", "--steps", "1", "--batch", "2", "--limit-test", "1", "--set", "model.width=8", "--set", "model.layers=1", "--set",
-                                          "model.context=16"};
+    std::vector<std::string> arguments = {"train",        recipe,
+                                          "--data",       text,
+                                          "--out",        run,
+                                          "--device",     "reference:0",
+                                          "--steps",      "1",
+                                          "--batch",      "2",
+                                          "--limit-test", "1",
+                                          "--set",        "model.width=8",
+                                          "--set",        "model.layers=1",
+                                          "--set",        "model.context=16"};
     arguments.insert(arguments.end(), more.begin(), more.end());
     const Finished trained = run_heddle(arguments);
     EXPECT_EQ(trained.exit_code, 0) << trained.err;
@@ -37,7 +45,8 @@ TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
     return json(more);
   };
   const std::string gpt = train("char-gpt"), lstm = train("char-lstm");
-  const Json drawn = generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"}), greedy = generate(gpt, {"--greedy"});
+  const Json drawn = generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"}),
+             greedy = generate(gpt, {"--greedy"});
   EXPECT_EQ(drawn["tokens"], 10);
   EXPECT_EQ(generate(gpt, {"--seed", "4", "--top-k", "5", "--top-p", "0.9"})["text"], drawn["text"]);
   EXPECT_EQ(generate(gpt, {"--greedy", "--no-cache"})["text"], greedy["text"]);
@@ -45,9 +54,14 @@ TEST_F(GenerateCommand, GoesOnWithWhatWasTrained) {
   EXPECT_EQ(generate(lstm, {"--greedy"})["tokens"], 10);
   for (const std::string& run : {gpt, lstm}) {
     for (const char* precision : {"f16", "bf16"}) EXPECT_EQ(generate(run, {"--precision", precision})["tokens"], 10);
-    for (const char* beams : {"1", "2"}) EXPECT_EQ(json({"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "0", "--beams", beams})["text"], "");
+    for (const char* beams : {"1", "2"})
+      EXPECT_EQ(json({"generate", run, "--device", "reference:0", "--prompt", "the ", "--tokens", "0", "--beams",
+                      beams})["text"],
+                "");
   }
-  EXPECT_EQ(run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out, "the " + greedy["text"].get<std::string>() + "\n");
+  EXPECT_EQ(
+      run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", "the ", "--tokens", "10", "--greedy"}).out,
+      "the " + greedy["text"].get<std::string>() + "\n");
   EXPECT_EQ(json({"tokenize", "info", "--tokenizer", gpt + "/model.safetensors"})["type"], "characters");
 }
 
@@ -64,16 +78,22 @@ TEST_F(GenerateCommand, RefusesInOneLine) {
   refused({"generate", gpt, "--prompt", "the", "--top-p", "2"}, "top_p is 2");
   refused({"generate", gpt, "--prompt", "the", "--precision", "f8"}, "--precision");
   refused({"generate", gpt, "--prompt", "the", "--stop", "er"}, "--stop 'er' is 2 tokens");
-  refused({"generate", gpt, "--prompt", "the", "--beams", "2", "--tokens", "100"}, "do not fit the model's context of 16");
+  refused({"generate", gpt, "--prompt", "the", "--beams", "2", "--tokens", "100"},
+          "do not fit the model's context of 16");
   refused({"generate", lstm, "--prompt", "the", "--no-cache"}, "no cache to do without");
 }
 
 TEST_F(GenerateCommand, LongPromptsAreReadFromTheirEnd) {
   const std::string gpt = train("char-gpt"), end = "lifts the warp, ";  // 16 characters
-  const auto generate = [&](const std::string& prompt) { return run_heddle({"generate", gpt, "--device", "reference:0", "--prompt", prompt, "--tokens", "20", "--greedy", "--json"}); };
+  const auto generate = [&](const std::string& prompt) {
+    return run_heddle(
+        {"generate", gpt, "--device", "reference:0", "--prompt", prompt, "--tokens", "20", "--greedy", "--json"});
+  };
   const Finished whole = generate("the weaver " + end), last = generate(end);
   EXPECT_EQ(Json::parse(whole.out)["text"], Json::parse(last.out)["text"]);
-  EXPECT_NE(whole.err.find("the prompt has 27 tokens, the model's context is 16: only the last 16 are read"), std::string::npos) << whole.err;
+  EXPECT_NE(whole.err.find("the prompt has 27 tokens, the model's context is 16: only the last 16 are read"),
+            std::string::npos)
+      << whole.err;
   EXPECT_EQ(last.err, "");
 }
 
@@ -82,20 +102,24 @@ TEST_F(GenerateCommand, BytePairsAreShownAsUtf8) {
   const std::string corpus = write("words.txt", "größer größer weaver weaver weaver");
   json({"tokenize", "train", corpus, "--vocabulary", "262", "--out", folder / "bpe"});
   const std::string gpt2 = train("gpt2", {"--tokenizer", folder / "bpe", "--set", "model.heads=2"});
-  const std::vector<std::string> command = {"generate", gpt2, "--device", "reference:0", "--tokens", "60", "--temperature", "3", "--seed", "2"};
+  const std::vector<std::string> command = {
+      "generate", gpt2, "--device", "reference:0", "--tokens", "60", "--temperature", "3", "--seed", "2"};
   std::vector<std::string> as_json = command;
   as_json.push_back("--json");
   const Finished shown = run_heddle(command), told = run_heddle(as_json);
   ASSERT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_EQ(data::valid_utf8(shown.out), shown.out);
   EXPECT_NE(shown.out.find("\uFFFD"), std::string::npos);
-  EXPECT_EQ(Json::parse(told.out)["text"].get<std::string>() + "\n", shown.out);  // behind <|endoftext|>, which is not shown
+  EXPECT_EQ(Json::parse(told.out)["text"].get<std::string>() + "\n",
+            shown.out);  // behind <|endoftext|>, which is not shown
 }
 
 TEST_F(GenerateCommand, SignalsEndTheText) {
   const std::string model = train("char-gpt");
   for (const int signal : {SIGINT, SIGTERM}) {
-    const Finished run = run_heddle({"generate", model, "--device", "reference:0", "--prompt", "weaver", "--tokens", "10000000"}, {.interrupt_after = "weaver", .signal = signal});
+    const Finished run =
+        run_heddle({"generate", model, "--device", "reference:0", "--prompt", "weaver", "--tokens", "10000000"},
+                   {.interrupt_after = "weaver", .signal = signal});
     EXPECT_EQ(run.exit_code, 128 + signal);
     EXPECT_EQ(run.out.back(), '\n');
     EXPECT_NE(run.err.find("tokens/s"), std::string::npos);

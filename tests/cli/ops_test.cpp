@@ -25,9 +25,12 @@ TEST(OpsCommand, JsonListsThePublicFunctions) {
   std::set<std::string> names;
   for (const Json& f : list) {
     EXPECT_TRUE(names.insert(f["name"]).second);
-    for (const char* key : {"family", "meaning", "made", "types"}) EXPECT_FALSE(f[key].get<std::string>().empty()) << f.dump();
-    for (const char* key : {"gradient", "vmap", "jvp"}) EXPECT_TRUE(f[key] == true || !f[key].get<std::string>().empty()) << f.dump();
-    EXPECT_EQ(f["gradient"] == true, !f["differentiable"].empty() && f["gradient"] != "0: constant but for jumps") << f.dump();
+    for (const char* key : {"family", "meaning", "made", "types"})
+      EXPECT_FALSE(f[key].get<std::string>().empty()) << f.dump();
+    for (const char* key : {"gradient", "vmap", "jvp"})
+      EXPECT_TRUE(f[key] == true || !f[key].get<std::string>().empty()) << f.dump();
+    EXPECT_EQ(f["gradient"] == true, !f["differentiable"].empty() && f["gradient"] != "0: constant but for jumps")
+        << f.dump();
     EXPECT_FALSE(f["devices"].empty());
   }
 }
@@ -41,13 +44,15 @@ TEST(OpsCommand, NamesAndFamiliesChoose) {
   EXPECT_EQ(softmax[0]["row"], "softmax");
   EXPECT_EQ(softmax[0]["differentiable"], Json{"x"});
   EXPECT_EQ(Json::parse(run_heddle({"ops", "conv*d", "--json"}).out).size(), 6u);
-  for (const Json& f : Json::parse(run_heddle({"ops", "--family", "losses", "--json"}).out)) EXPECT_EQ(f["family"], "Losses");
+  for (const Json& f : Json::parse(run_heddle({"ops", "--family", "losses", "--json"}).out))
+    EXPECT_EQ(f["family"], "Losses");
 }
 
 TEST(OpsCommand, UnknownNamesAreMistakesOfTheUser) {
   const Finished name = run_heddle({"ops", "sotfmax"});
   EXPECT_EQ(name.exit_code, 2);
-  EXPECT_NE(name.err.find("[ops] no function is called 'sotfmax'; did you mean softmax?"), std::string::npos) << name.err;
+  EXPECT_NE(name.err.find("[ops] no function is called 'sotfmax'; did you mean softmax?"), std::string::npos)
+      << name.err;
   const Finished nothing = run_heddle({"ops", "qqqqqq"});
   EXPECT_EQ(nothing.exit_code, 2);
   EXPECT_NE(nothing.err.find("`heddle ops` lists all"), std::string::npos) << nothing.err;

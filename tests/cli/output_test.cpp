@@ -1,4 +1,5 @@
-// What becomes of output that gets nowhere, of files opened while the standard streams are closed, and of signals that end a run.
+// What becomes of output that gets nowhere, of files opened while the standard streams are closed, and of signals that
+// end a run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,15 +32,19 @@ TEST_P(LostOutput, IsToldByTheExitCode) {
   EXPECT_EQ(test::run_heddle(GetParam()).exit_code, 0);
 }
 INSTANTIATE_TEST_SUITE_P(Commands, LostOutput,
-                         testing::Values(std::vector<std::string>{"version"}, std::vector<std::string>{"version", "--json"}, std::vector<std::string>{"ops"},
-                                         std::vector<std::string>{"ops", "--json"}, std::vector<std::string>{"man"}, std::vector<std::string>{"--help"},
-                                         std::vector<std::string>{"completion", "bash"}, std::vector<std::string>{"bench", "matmul", "--list"}));
+                         testing::Values(std::vector<std::string>{"version"},
+                                         std::vector<std::string>{"version", "--json"}, std::vector<std::string>{"ops"},
+                                         std::vector<std::string>{"ops", "--json"}, std::vector<std::string>{"man"},
+                                         std::vector<std::string>{"--help"},
+                                         std::vector<std::string>{"completion", "bash"},
+                                         std::vector<std::string>{"bench", "matmul", "--list"}));
 
 class RunWithoutStreams : public testing::Test {
  protected:
   RunWithoutStreams() { test::write_mnist_folder(data, 96, 20); }
   Finished train(std::vector<std::string> more, const test::RunOptions& options) {
-    more.insert(more.begin(), {"train", "mnist-mlp", "--data", data.path(), "--out", out, "--device", "reference:0", "--batch", "16", "--validation", "0"});
+    more.insert(more.begin(), {"train", "mnist-mlp", "--data", data.path(), "--out", out, "--device", "reference:0",
+                               "--batch", "16", "--validation", "0"});
     return test::run_heddle(more, options);
   }
   // Every line is JSON; gives the events.
@@ -68,7 +73,8 @@ TEST_F(RunWithoutStreams, ProgressLandsInNoFile) {
 }
 
 TEST_F(RunWithoutStreams, TrainingGoesOnWithoutItsOutput) {
-  const Finished run = train({"--epochs", "8", "--json"}, {.output = Output::full_disk});  // more than a buffer's worth of lines
+  const Finished run =
+      train({"--epochs", "8", "--json"}, {.output = Output::full_disk});  // more than a buffer's worth of lines
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_EQ(std::count(run.err.begin(), run.err.end(), '\n'), 1) << run.err;
   EXPECT_EQ(events().back(), "done");
@@ -83,7 +89,8 @@ TEST_F(RunWithoutStreams, TheSignalOfJobSystemsSaves) {
   EXPECT_EQ(last["event"], "interrupted");
   EXPECT_GE(last["step"], 20);
   EXPECT_EQ(load_safetensors(last["checkpoint"].get<std::string>()).metadata.at("step"), last["step"].dump());
-  const Finished rest = test::run_heddle({"resume", out, "--epochs", "100000", "--json"}, {.interrupt_after = "\"event\":\"step\"", .signal = SIGTERM});
+  const Finished rest = test::run_heddle({"resume", out, "--epochs", "100000", "--json"},
+                                         {.interrupt_after = "\"event\":\"step\"", .signal = SIGTERM});
   EXPECT_EQ(rest.exit_code, 143) << rest.signal << rest.err;
   EXPECT_GT(Json::parse(rest.out_lines().back())["step"], last["step"]);
 }

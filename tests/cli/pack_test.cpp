@@ -1,4 +1,5 @@
-// heddle pack: every format that it takes, through the command; the same bytes, and the same training, from the file as from the source.
+// heddle pack: every format that it takes, through the command; the same bytes, and the same training, from the file as
+// from the source.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -37,7 +38,9 @@ class FirstArray final : public train::Task {
   explicit FirstArray(DatasetPtr set) : layer_(made(*set)) { data_ = {.name = "packed", .dataset = std::move(set)}; }
   nn::Module& model() override { return layer_; }
   const train::TrainingData& training() const override { return data_; }
-  Tensor loss(const std::vector<Tensor>& batch) override { return mean(square(layer_(cast(reshape(batch.at(0), {batch.at(0).dim(0), -1}), DType::f32) * 0.01) - 1.0)); }
+  Tensor loss(const std::vector<Tensor>& batch) override {
+    return mean(square(layer_(cast(reshape(batch.at(0), {batch.at(0).dim(0), -1}), DType::f32) * 0.01) - 1.0));
+  }
   train::Evaluation evaluate(int64_t) override { return {}; }
 
  private:
@@ -67,10 +70,13 @@ class Pack : public testing::Test {
     test::write_bytes(folder / name, bytes);
     return folder / name;
   }
-  std::string put_text(const std::string& name, const std::string& text) { return put(name, Bytes(text.begin(), text.end())); }
+  std::string put_text(const std::string& name, const std::string& text) {
+    return put(name, Bytes(text.begin(), text.end()));
+  }
 
   // Packs, compares every example with the source's, and trains from both. The metadata.
-  data::Preprocessing expect_packed(const std::string& source, const DatasetPtr& expected, std::vector<std::string> options = {}) {
+  data::Preprocessing expect_packed(const std::string& source, const DatasetPtr& expected,
+                                    std::vector<std::string> options = {}) {
     const std::string out = folder / "packed.rec";
     options.insert(options.begin(), {"pack", source, "--out", out});
     const test::Finished run = test::run_heddle(options);
@@ -81,7 +87,9 @@ class Pack : public testing::Test {
     for (int64_t i = 0; i < file->size(); ++i) {
       const data::Sample a = file->get(i, random), b = expected->get(i, random);
       EXPECT_EQ(a.size(), b.size());
-      for (size_t k = 0; k < std::min(a.size(), b.size()); ++k) EXPECT_TRUE(a[k].dtype == b[k].dtype && a[k].shape == b[k].shape && a[k].bytes == b[k].bytes) << "array " << k << " of " << i;
+      for (size_t k = 0; k < std::min(a.size(), b.size()); ++k)
+        EXPECT_TRUE(a[k].dtype == b[k].dtype && a[k].shape == b[k].shape && a[k].bytes == b[k].bytes)
+            << "array " << k << " of " << i;
     }
     EXPECT_EQ(last_loss(file), last_loss(expected));
     EXPECT_EQ(test::run_heddle({"pack", "verify", out}).exit_code, 0);
@@ -90,11 +98,13 @@ class Pack : public testing::Test {
     return stored;
   }
   // One line, exit code 2, and no file.
-  void expect_refused(const std::string& source, const std::string& part, const std::vector<std::string>& options = {}) {
+  void expect_refused(const std::string& source, const std::string& part,
+                      const std::vector<std::string>& options = {}) {
     std::vector<std::string> arguments = {"pack", source, "--out", folder / "bad.rec"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     test::expect_user_error(arguments, part);
-    for (const std::string& name : folder.names()) EXPECT_FALSE(name.starts_with("bad.rec")) << name << " after: " << part;
+    for (const std::string& name : folder.names())
+      EXPECT_FALSE(name.starts_with("bad.rec")) << name << " after: " << part;
   }
   test::TemporaryFolder folder;
 };
@@ -117,7 +127,8 @@ TEST_F(Pack, Cifar) {
   constexpr size_t record = 1 + 3 * 32 * 32;
   const auto batch = [](size_t count, uint8_t seed) {
     Bytes bytes(count * record);
-    for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(i % record == 0 ? (i / record + seed) % 10 : i * 31 + seed);
+    for (size_t i = 0; i < bytes.size(); ++i)
+      bytes[i] = static_cast<uint8_t>(i % record == 0 ? (i / record + seed) % 10 : i * 31 + seed);
     return bytes;
   };
   for (int i = 1; i <= 5; ++i) put("cifar/data_batch_" + std::to_string(i) + ".bin", batch(2, static_cast<uint8_t>(i)));
@@ -143,7 +154,8 @@ TEST_F(Pack, FoldersOfImages) {
     fs::create_directories(folder / "photos/" + name);
     for (int i = 0; i < 3; ++i) {
       std::vector<uint8_t> pixels(3 * 4 * 5);
-      for (size_t p = 0; p < pixels.size(); ++p) pixels[p] = static_cast<uint8_t>(p * 11 + static_cast<size_t>(i) + (name[0] == 'c' ? 0 : 100));
+      for (size_t p = 0; p < pixels.size(); ++p)
+        pixels[p] = static_cast<uint8_t>(p * 11 + static_cast<size_t>(i) + (name[0] == 'c' ? 0 : 100));
       data::write_png(folder / "photos/" + name + "/" + std::to_string(i) + ".png", Array::of(pixels, {3, 4, 5}));
     }
   }
@@ -166,7 +178,8 @@ TEST_F(Pack, NumPyAndSafetensors) {
   const Json stored = Json::parse(stream);
   const auto from_hex = [](const std::string& text) {
     Bytes bytes;
-    for (size_t i = 0; i < text.size(); i += 2) bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+    for (size_t i = 0; i < text.size(); i += 2)
+      bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
     return bytes;
   };
   for (const char* how : {"stored", "deflated", "stored_zip64"}) {
@@ -176,7 +189,8 @@ TEST_F(Pack, NumPyAndSafetensors) {
   const std::string npy = put("set.npy", from_hex(stored["arrays"][1]["file"]));
   expect_packed(npy, data::arrays_dataset(npy));
   const std::string tensors = folder / "set.safetensors";
-  save_safetensors(tensors, {{"x", reshape(arange(0, 12, 1, DType::f32, &host()), {4, 3})}, {"y", arange(0, 4, 1, DType::i64, &host())}});
+  save_safetensors(tensors, {{"x", reshape(arange(0, 12, 1, DType::f32, &host()), {4, 3})},
+                             {"y", arange(0, 4, 1, DType::i64, &host())}});
   expect_packed(tensors, data::arrays_dataset(tensors));
 
   expect_refused(put_text("bad.npy", "\x93NUMPY"), "truncated header");
@@ -191,11 +205,14 @@ TEST_F(Pack, NumPyAndSafetensors) {
 
 TEST_F(Pack, CsvAndText) {
   const std::string csv = put_text("a.csv", "x,y,kind\n1,2,cat\n3,4,dog\n5,6.5,cat\n");
-  const data::Preprocessing table = expect_packed(csv, data::csv_dataset(data::CsvTable(csv), {.label = "kind"}), {"--label", "kind"});
+  const data::Preprocessing table =
+      expect_packed(csv, data::csv_dataset(data::CsvTable(csv), {.label = "kind"}), {"--label", "kind"});
   EXPECT_EQ(table.classes, (std::vector<std::string>{"cat", "dog"}));
   const std::string text = put_text("a.txt", "warp and weft and warp and weft and more");
   const auto tokenizer = std::make_shared<data::CharTokenizer>("warp and weft and warp and weft and more");
-  const data::Preprocessing stored = expect_packed(text, data::windows(data::token_stream(tokenizer->encode("warp and weft and warp and weft and more")), 8), {"--block", "8"});
+  const data::Preprocessing stored = expect_packed(
+      text, data::windows(data::token_stream(tokenizer->encode("warp and weft and warp and weft and more")), 8),
+      {"--block", "8"});
   EXPECT_EQ(stored.tokenizer->size(), tokenizer->size());
   expect_refused(csv, "no column 'sort'", {"--label", "sort"});
   expect_refused(put_text("b.csv", "x,y\n1,two\n"), "two");

@@ -22,7 +22,8 @@ TEST(Plan, ReportOfTheMlp) {
   EXPECT_EQ(plan["parameters"], 109386 * 4);
   EXPECT_EQ(plan["optimizer_state"], 2 * 109386 * 4);
   EXPECT_EQ(plan["inputs"], 32 * 784 * 4 + 32 * 4);
-  EXPECT_EQ(plan["lower_bound"], plan["activations"].get<int64_t>() + plan["gradients"].get<int64_t>() + plan["workspace"].get<int64_t>());
+  EXPECT_EQ(plan["lower_bound"],
+            plan["activations"].get<int64_t>() + plan["gradients"].get<int64_t>() + plan["workspace"].get<int64_t>());
   EXPECT_LE(plan["arena"].get<double>(), 1.15 * plan["lower_bound"].get<double>());
   EXPECT_LE(plan["arena"].get<double>(), 0.6 * plan["all_values"].get<double>());
   EXPECT_EQ(plan["outputs"], 4);
@@ -52,7 +53,8 @@ TEST(Plan, ABudgetIsKeptOnTheDeviceToo) {
     const Json free = plan(device, {});
     const double peak = free["peak"], arena = free["arena"];
     const int64_t budget = static_cast<int64_t>(peak - 0.1 * arena);
-    const Json fitted = device == "null:0" ? plan(device, {"--memory-budget", std::to_string(budget)}) : plan(device, {"--measure", "--memory-budget", std::to_string(budget)});
+    const Json fitted = device == "null:0" ? plan(device, {"--memory-budget", std::to_string(budget)})
+                                           : plan(device, {"--measure", "--memory-budget", std::to_string(budget)});
     EXPECT_LE(fitted["peak"], budget) << device;
     EXPECT_GT(fitted["kernels"], free["kernels"]) << device;
     if (device == "null:0") continue;
@@ -62,7 +64,8 @@ TEST(Plan, ABudgetIsKeptOnTheDeviceToo) {
 }
 
 TEST(Plan, BadInputIsOneLine) {
-  expect_user_error({"plan", "mlp:32", "--device", "null:0", "--memory-budget", "1MiB"}, "this step needs at least 2 MiB");
+  expect_user_error({"plan", "mlp:32", "--device", "null:0", "--memory-budget", "1MiB"},
+                    "this step needs at least 2 MiB");
   expect_user_error({"plan", "mlp:32", "--device", "null:0", "--memory-budget", "much"}, "--memory-budget");
   expect_user_error({"plan", "vgg:32"}, "unknown training step");
   expect_user_error({"plan", "gpt:4x128", "--device", "null:0"}, "is not of the form");

@@ -54,7 +54,8 @@ std::map<std::string, int> check_trace(const std::string& path) {
 TEST(Profile, NoShareIsAboveTheWhole) {
   const std::vector<std::string> devices = test::kernel_devices();
   if (devices.empty()) GTEST_SKIP() << "no device gives times";
-  const Finished run = run_heddle({"profile", "step", "mlp:8", "--device", devices.front(), "--steps", "5", "--no-bounds"});
+  const Finished run =
+      run_heddle({"profile", "step", "mlp:8", "--device", devices.front(), "--steps", "5", "--no-bounds"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   int walls = 0;
   for (const std::string& line : run.out_lines()) {
@@ -74,7 +75,8 @@ TEST(Profile, StepAndTraceOnEveryDevice) {
   for (const std::string& device : devices) {
     const test::TemporaryFolder folder;
     const std::string trace = folder / "trace.json";
-    const Finished run = run_heddle({"profile", "step", "mlp:8", "--device", device, "--steps", "5", "--no-bounds", "--trace", trace, "--json"});
+    const Finished run = run_heddle(
+        {"profile", "step", "mlp:8", "--device", device, "--steps", "5", "--no-bounds", "--trace", trace, "--json"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const Json profile = Json::parse(run.out);
     EXPECT_EQ(profile["steps"], 5);
@@ -94,21 +96,25 @@ TEST(Profile, StepAndTraceOnEveryDevice) {
     EXPECT_LE(total, profile["device_seconds"].get<double>() + 1e-6);
     const std::map<std::string, int> names = check_trace(trace);
     EXPECT_EQ(names.at("submission"), 5) << device;
-    for (const char* span : {"record", "capture", "submit", "wait"}) EXPECT_TRUE(names.contains(span)) << span << " on " << device;
+    for (const char* span : {"record", "capture", "submit", "wait"})
+      EXPECT_TRUE(names.contains(span)) << span << " on " << device;
   }
 }
 
 TEST(Profile, TextNamesKernelsAndGaps) {
   const Finished run = run_heddle({"profile", "bench", "softmax", "64x100", "--device", "null:0"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  for (const char* part : {"kernel", "computes", "gaps", "device time", "max sub exp sum"}) EXPECT_TRUE(contains(run.out, part));
+  for (const char* part : {"kernel", "computes", "gaps", "device time", "max sub exp sum"})
+    EXPECT_TRUE(contains(run.out, part));
 }
 
 TEST(Profile, TrainingLeavesNothingBehind) {
   if (test::kernel_devices().empty()) GTEST_SKIP() << "no device runs kernels here";
   const test::TemporaryFolder folder;
   const test::RunOptions options{.environment = {{"TMPDIR", folder.path()}}, .interrupt_after = {}};
-  const Finished run = run_heddle({"profile", "train", "mnist-mlp", "--device", test::kernel_devices()[0], "--limit-steps", "9", "--no-bounds", "--json"}, options);
+  const Finished run = run_heddle({"profile", "train", "mnist-mlp", "--device", test::kernel_devices()[0],
+                                   "--limit-steps", "9", "--no-bounds", "--json"},
+                                  options);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json profile = Json::parse(run.out);
   EXPECT_EQ(profile["steps"], 6);
@@ -139,16 +145,19 @@ std::vector<std::vector<std::string>> commands_in(const std::string& text) {
   return commands;
 }
 
-// What verbose lines print is run as it stands: on every device, of a product, a generated kernel and a launch over many tensors.
+// What verbose lines print is run as it stands: on every device, of a product, a generated kernel and a launch over
+// many tensors.
 TEST(Verbose, EveryLineEndsWithACommandThatRuns) {
   for (const std::string& device : test::kernel_devices()) {
     test::RunOptions options;
     options.environment = {{"HEDDLE_DEBUG", "1"}};
-    const Finished verbose = run_heddle({"profile", "step", "mlp:8", "--device", device, "--steps", "1", "--no-bounds"}, options);
+    const Finished verbose =
+        run_heddle({"profile", "step", "mlp:8", "--device", device, "--steps", "1", "--no-bounds"}, options);
     ASSERT_EQ(verbose.exit_code, 0) << verbose.err;
     std::istringstream lines(verbose.err);
     for (std::string line; std::getline(lines, line);) {
-      if (line.find(" us ") != std::string::npos && line.rfind("  ", 0) == 0 && line.find("  copy") == std::string::npos) {
+      if (line.find(" us ") != std::string::npos && line.rfind("  ", 0) == 0 &&
+          line.find("  copy") == std::string::npos) {
         EXPECT_TRUE(contains(line, "heddle bench kernel --cases ")) << device;
       }
     }
@@ -170,7 +179,8 @@ TEST(Verbose, EveryLineEndsWithACommandThatRuns) {
 
 TEST(Verbose, BenchPrintsTheKernelsOfACase) {
   for (const std::string& device : test::kernel_devices()) {
-    const Finished run = run_heddle({"bench", "layernorm", "--cases", "64x256", "--device", device, "--repetitions", "10", "--verbose"});
+    const Finished run =
+        run_heddle({"bench", "layernorm", "--cases", "64x256", "--device", device, "--repetitions", "10", "--verbose"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const auto commands = commands_in(run.err);
     ASSERT_GE(commands.size(), 1u) << run.err;
@@ -184,11 +194,14 @@ TEST(Draw, HtmlIsOneFileThatShowsEverything) {
   const Finished run = run_heddle({"dump", "gpt:2x16x2x32", "--format", "html", "--out", path, "--device", "null:0"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string html = read_text(path);
-  for (const char* part : {"<!doctype html>", "<svg", "Schedule", "Arena", "last read by kernel", "matmul", "</html>"}) EXPECT_TRUE(html.find(part) != std::string::npos) << part;
-  for (const char* part : {"http:", "https:", "<script src", "<link"}) EXPECT_EQ(html.find(part), std::string::npos) << part;
+  for (const char* part : {"<!doctype html>", "<svg", "Schedule", "Arena", "last read by kernel", "matmul", "</html>"})
+    EXPECT_TRUE(html.find(part) != std::string::npos) << part;
+  for (const char* part : {"http:", "https:", "<script src", "<link"})
+    EXPECT_EQ(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("<pre><"), std::string::npos) << "sources are escaped";
   // The picture follows the window's width, and long cells wrap.
-  for (const char* part : {"max-width: 100%; height: auto", "overflow-wrap: anywhere", "viewBox="}) EXPECT_NE(html.find(part), std::string::npos) << part;
+  for (const char* part : {"max-width: 100%; height: auto", "overflow-wrap: anywhere", "viewBox="})
+    EXPECT_NE(html.find(part), std::string::npos) << part;
   EXPECT_EQ(html.find("<svg width="), std::string::npos);
   size_t opened = 0, closed = 0, at = 0;
   for (; (at = html.find("<rect", at)) != std::string::npos; ++at) ++opened;
@@ -201,7 +214,8 @@ TEST(Draw, DotIsTakenByGraphviz) {
   const test::TemporaryFolder folder;
   for (const char* what : {"graph", "groups"}) {
     const std::string path = folder / (std::string(what) + ".dot");
-    const Finished run = run_heddle({"dump", "mlp:8", "--format", "dot", "--what", what, "--out", path, "--device", "null:0"});
+    const Finished run =
+        run_heddle({"dump", "mlp:8", "--format", "dot", "--what", what, "--out", path, "--device", "null:0"});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const std::string dot = read_text(path);
     EXPECT_EQ(dot.rfind("digraph", 0), 0u);

@@ -15,7 +15,8 @@ namespace {
 using Json = nlohmann::json;
 using test::contains;
 
-constexpr const char* metrics = R"({"event":"start","recipe":"mnist-cnn","parameters":431080,"steps":4,"device":"opencl:0","seconds":0}
+constexpr const char* metrics =
+    R"({"event":"start","recipe":"mnist-cnn","parameters":431080,"steps":4,"device":"opencl:0","seconds":0}
 {"event":"step","step":1,"epoch":0.5,"loss":2.5,"lr":0.001,"grad_norm":null,"samples_per_second":1000,"seconds":1}
 {"event":"sample","step":1,"text":"</script><b>ROMEO</b>"}
 {"event":"step","step":2,"epoch":1,"loss":1.5,"lr":0.0005,"grad_norm":0.25,"samples_per_second":1200,"seconds":2}
@@ -70,7 +71,10 @@ TEST_F(Report, ThePageHoldsWhatTheRunWrote) {
   EXPECT_EQ(runs[0]["evals"][0]["confusion"], Json::parse("[[3, 1], [0, 4]]"));
   EXPECT_EQ(runs[0]["loaders"][0]["bottleneck"], "compute");
   EXPECT_EQ(runs[0]["samples"][0]["text"], "</script><b>ROMEO</b>");
-  EXPECT_EQ(runs[0]["config"], Json::parse(R"([{"key":"optimizer.lr","value":"0.002","initial":"0.001"},{"key":"model.width","value":"32","initial":null}])"));
+  EXPECT_EQ(
+      runs[0]["config"],
+      Json::parse(
+          R"([{"key":"optimizer.lr","value":"0.002","initial":"0.001"},{"key":"model.width","value":"32","initial":null}])"));
   EXPECT_EQ(runs[0]["environment"]["commit"], "abc");
   EXPECT_EQ(runs[0]["done"], nullptr);
 
@@ -87,7 +91,8 @@ class ReportPage : public Report {
   }
   std::string texts(const std::string& folder) {
     EXPECT_EQ(test::run_heddle({"report", folder}).exit_code, 0);
-    const test::Finished page = test::run_program({"/usr/bin/node", std::string(HEDDLE_SOURCE_DIR) + "/tests/cli/page.js", folder + "/report.html"});
+    const test::Finished page = test::run_program(
+        {"/usr/bin/node", std::string(HEDDLE_SOURCE_DIR) + "/tests/cli/page.js", folder + "/report.html"});
     EXPECT_EQ(page.exit_code, 0) << page.err;
     return page.out;
   }
@@ -98,7 +103,9 @@ TEST_F(ReportPage, ASingleEvaluationSaysWhatItIs) {
   EXPECT_TRUE(contains(once, "text.value: validation 0.75\n"));
   EXPECT_TRUE(contains(once, "text.value: validation 1.25\n"));
   EXPECT_FALSE(contains(once, "text.: 2\ntext.: 2\n"));  // one place on the axis of updates is named once
-  const std::string twice = texts(run("twice", std::string(metrics) + R"({"event":"eval","step":4,"split":"validation","loss":1,"metrics":{"accuracy":0.875}})" + "\n"));
+  const std::string twice = texts(run(
+      "twice", std::string(metrics) +
+                   R"({"event":"eval","step":4,"split":"validation","loss":1,"metrics":{"accuracy":0.875}})" + "\n"));
   EXPECT_FALSE(contains(twice, "text.value:"));
 }
 
@@ -107,7 +114,8 @@ TEST_F(ReportPage, OneSpeed) {
   const Json killed = data({run("killed", metrics)})[0]["speed"];
   EXPECT_EQ(killed.size(), 1u);
   EXPECT_NEAR(killed["samples_per_second"].get<double>(), 2 / (1 / 1000.0 + 1 / 1200.0), 1e-9);
-  const std::string done = run("done", std::string(metrics) + R"({"event":"done","step":2,"samples_per_second":123})" + "\n");
+  const std::string done =
+      run("done", std::string(metrics) + R"({"event":"done","step":2,"samples_per_second":123})" + "\n");
   EXPECT_EQ(data({done})[0]["speed"], Json::parse(R"({"samples_per_second":123})"));
   const std::string shown = texts(done);
   EXPECT_TRUE(contains(shown, "b.: 123\nsmall.: samples/s, all updates\n"));
@@ -138,7 +146,8 @@ TEST_F(Report, AResumedRunIsOneCurve) {
 
 TEST_F(Report, LongRunsAreThinned) {
   std::string lines = "{\"event\":\"start\"}\n";
-  for (int step = 1; step <= 9000; ++step) lines += "{\"event\":\"step\",\"step\":" + std::to_string(step) + ",\"loss\":" + std::to_string(step % 3) + "}\n";
+  for (int step = 1; step <= 9000; ++step)
+    lines += "{\"event\":\"step\",\"step\":" + std::to_string(step) + ",\"loss\":" + std::to_string(step % 3) + "}\n";
   const Json r = data({run("long", lines)})[0];
   EXPECT_EQ(r["every"], 3);
   EXPECT_EQ(r["steps"]["step"].size(), 3000u);
@@ -152,7 +161,10 @@ TEST_F(Report, LongRunsAreThinned) {
 TEST_F(Report, ImagesComeIntoThePageFromTheRunsFolderOnly) {
   const std::string png = "\x89PNG\r\n";
   write_file_atomically(parent / "outside.png", png);
-  const std::string folder = run("images", "{\"event\":\"sample\",\"step\":1,\"image\":\"a.png\"}\n{\"event\":\"sample\",\"step\":2,\"image\":\"../outside.png\"}\n{\"event\":\"sample\",\"step\":3,\"image\":\"b.png\"}\n");
+  const std::string folder =
+      run("images",
+          "{\"event\":\"sample\",\"step\":1,\"image\":\"a.png\"}\n{\"event\":\"sample\",\"step\":2,\"image\":\"../"
+          "outside.png\"}\n{\"event\":\"sample\",\"step\":3,\"image\":\"b.png\"}\n");
   write_file_atomically(folder + "/a.png", png);
   write_file_atomically(folder + "/b.png", "text");
   const Json samples = data({folder})[0]["samples"];
@@ -186,7 +198,8 @@ TEST_F(Report, BadInputIsOneLine) {
   std::filesystem::create_directories(parent / "empty");
   expect_refused(parent / "empty", "holds no metrics.jsonl; not the folder of a run");
   expect_refused(run("nothing", ""), "is empty; nothing was trained yet");
-  expect_refused(run("broken", "{\"event\":\"start\"}\n{\"event\":\n{\"event\":\"done\"}\n"), "metrics.jsonl:2: is not an event");
+  expect_refused(run("broken", "{\"event\":\"start\"}\n{\"event\":\n{\"event\":\"done\"}\n"),
+                 "metrics.jsonl:2: is not an event");
   expect_refused(run("list", "[1]\n{}\n"), "metrics.jsonl:1: is not an event");
   expect_refused(run("config", metrics, "[run\n"), "config.toml:1: ");
   const std::string environment = run("environment", metrics);

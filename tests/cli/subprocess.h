@@ -17,7 +17,8 @@ struct Finished {
   std::vector<std::string> out_lines() const;
 };
 
-// Where standard output goes: to who asks, to a full disk, nowhere (closed, as standard input and error are then), or into a pipe that nobody reads.
+// Where standard output goes: to who asks, to a full disk, nowhere (closed, as standard input and error are then), or
+// into a pipe that nobody reads.
 enum class Output { read, full_disk, closed, broken_pipe };
 
 struct RunOptions {

@@ -32,7 +32,8 @@ TEST_F(TokenizeCommand, TrainsEncodesAndDecodes) {
     for (const Json& token : tokens) arguments.push_back(token.dump());
     EXPECT_EQ(run_heddle(arguments).out, "the größer warp\n");
   }
-  EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", out, "--recognise-special", "<|endoftext|>"}), Json::array({279}));
+  EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", out, "--recognise-special", "<|endoftext|>"}),
+            Json::array({279}));
   const Json about = json({"tokenize", "info", "--tokenizer", out, "--file", text});
   EXPECT_EQ(about["type"], "bpe");
   EXPECT_EQ(about["bytes"], corpus.size());
@@ -43,13 +44,15 @@ TEST_F(TokenizeCommand, Characters) {
   const std::string text = write("corpus.txt", "abcü"), out = folder / "tokenizer";
   EXPECT_EQ(json({"tokenize", "train", text, "--out", out, "--kind", "characters"})["tokens"], 4);
   EXPECT_EQ(json({"tokenize", "encode", "--tokenizer", out, "cü"}), (Json{2, 3}));
-  expect_user_error({"tokenize", "encode", "--tokenizer", out, "xyz"}, "'x' (U+0078) at byte 0 is not among the 4 characters");
+  expect_user_error({"tokenize", "encode", "--tokenizer", out, "xyz"},
+                    "'x' (U+0078) at byte 0 is not among the 4 characters");
   expect_user_error({"tokenize", "decode", "--tokenizer", out, "4"}, "there is no token 4 among 4");
 }
 
 TEST_F(TokenizeCommand, BadInput) {
   expect_user_error({"tokenize", "train", folder / "none.txt", "--out", folder / "t"}, "no such file");
-  expect_user_error({"tokenize", "train", write("a.txt", "abc"), "--out", folder / "t", "--vocabulary", "100"}, "a vocabulary of 100 is not between 257");
+  expect_user_error({"tokenize", "train", write("a.txt", "abc"), "--out", folder / "t", "--vocabulary", "100"},
+                    "a vocabulary of 100 is not between 257");
   expect_user_error({"tokenize", "train", write("b.txt", "ab\xFF"), "--out", folder / "t"}, "is no UTF-8");
   expect_user_error({"tokenize", "info", "--tokenizer", write("bad.json", "{}")}, "not what a tokenizer is stored as");
   expect_user_error({"tokenize", "info", "--tokenizer", folder.path()}, "tokenizer.json: no such file");
@@ -66,7 +69,8 @@ TEST_F(PackCommand, CsvAndText) {
 
   const std::string text = write("a.txt", "to be or not to be, that is the question"), tokens = folder / "t.rec";
   EXPECT_EQ(json({"pack", text, "--out", tokens, "--block", "8"})["examples"], 4);
-  EXPECT_EQ(Json::parse(json({"pack", "verify", tokens})["metadata"].get<std::string>())["tokenizer"]["type"], "characters");
+  EXPECT_EQ(Json::parse(json({"pack", "verify", tokens})["metadata"].get<std::string>())["tokenizer"]["type"],
+            "characters");
   EXPECT_TRUE(contains(run_heddle({"pack", text, "--out", tokens, "--block", "8"}).out, "4 examples"));
 }
 

@@ -39,7 +39,8 @@ class Train : public testing::Test {
   Train() { test::write_mnist_folder(data, 96, 20); }
   void put(const std::string& name, const Bytes& bytes) { test::write_bytes(data / name, bytes); }
 
-  // heddle train mnist-mlp on the small folder into `out`; on the reference device, with batch 16 and all 96 images, unless `more` says otherwise.
+  // heddle train mnist-mlp on the small folder into `out`; on the reference device, with batch 16 and all 96 images,
+  // unless `more` says otherwise.
   Finished train(std::vector<std::string> more, const test::RunOptions& options = {}) {
     const auto otherwise = [&more](const char* option, const char* value) {
       if (std::find(more.begin(), more.end(), option) == more.end()) more.insert(more.end(), {option, value});
@@ -94,10 +95,12 @@ TEST_F(Train, JsonEventsAndFiles) {
   EXPECT_EQ(done["device"], "reference:0");
   EXPECT_EQ(done["step"], 12);
   EXPECT_EQ(done["test_accuracy"], evaluations.back()["metrics"]["accuracy"]);
-  for (const char* key : {"test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"}) EXPECT_TRUE(done[key].is_number()) << key;
+  for (const char* key : {"test_loss", "seconds", "median_step_ms", "kernels_per_step", "peak_device_bytes"})
+    EXPECT_TRUE(done[key].is_number()) << key;
   EXPECT_GT(done["median_step_ms"].get<double>(), 0);
   EXPECT_GE(done["peak_device_bytes"].get<double>(), 109386 * 4 * 3);  // parameters and Adam's two moments
-  for (const char* name : {"checkpoints", "config.toml", "environment.json", "metrics.jsonl", "model.safetensors"}) EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
+  for (const char* name : {"checkpoints", "config.toml", "environment.json", "metrics.jsonl", "model.safetensors"})
+    EXPECT_TRUE(std::filesystem::exists(out + "/" + name)) << name;
   std::ifstream metrics(out + "/metrics.jsonl");
   std::vector<double> written;
   for (std::string line; std::getline(metrics, line);) {
@@ -133,10 +136,13 @@ TEST_F(Train, ValidationIsHeldOutOfTheTrainingSet) {
 
 TEST_F(Train, WhatTheChoicesLookAtIsSaid) {
   const Finished held_out = train({"--epochs", "1", "--validation", "0.25"});
-  for (const char* part : {"72 training examples", "epoch 1/1  loss", "validation loss", "on 24 examples\ntest loss", "on 20 examples\n"}) EXPECT_TRUE(contains(held_out.out, part)) << held_out.out;
+  for (const char* part :
+       {"72 training examples", "epoch 1/1  loss", "validation loss", "on 24 examples\ntest loss", "on 20 examples\n"})
+    EXPECT_TRUE(contains(held_out.out, part)) << held_out.out;
   EXPECT_FALSE(contains(held_out.out, "--validation"));
   std::filesystem::remove_all(out);
-  EXPECT_TRUE(contains(train({"--epochs", "1"}).out, "evaluations look at the test data, and so do plateau, best checkpoint and early stopping"));
+  EXPECT_TRUE(contains(train({"--epochs", "1"}).out,
+                       "evaluations look at the test data, and so do plateau, best checkpoint and early stopping"));
 }
 
 TEST_F(Train, EvalRepeatsTheTest) {
@@ -144,7 +150,8 @@ TEST_F(Train, EvalRepeatsTheTest) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json done = Json::parse(run.out_lines().back());
   for (const std::string& file : {out + "/model.safetensors", checkpoint(6), out}) {
-    const Finished again = test::run_heddle({"eval", "mnist-mlp", "--model", file, "--device", "reference:0", "--json"});
+    const Finished again =
+        test::run_heddle({"eval", "mnist-mlp", "--model", file, "--device", "reference:0", "--json"});
     ASSERT_EQ(again.exit_code, 0) << again.err;
     const Json tested = Json::parse(again.out);
     EXPECT_EQ(tested["test_accuracy"], done["test_accuracy"]);
@@ -176,10 +183,21 @@ TEST_F(Train, ResumeGoesOnExactly) {
 TEST_F(Train, KilledAtRandomMomentsItGoesOnExactly) {
   const char* kills = std::getenv("HEDDLE_TEST_KILLS");
   const char* where = std::getenv("HEDDLE_TEST_KILL_DEVICE");
-  const std::vector<std::string> options{"--epochs", "12", "--checkpoint-every", "3", "--ema", "0.9", "--set", "log.eval_every=7", "--json", "--device", where != nullptr ? where : "reference:0"};
+  const std::vector<std::string> options{"--epochs",
+                                         "12",
+                                         "--checkpoint-every",
+                                         "3",
+                                         "--ema",
+                                         "0.9",
+                                         "--set",
+                                         "log.eval_every=7",
+                                         "--json",
+                                         "--device",
+                                         where != nullptr ? where : "reference:0"};
   const auto start = std::chrono::steady_clock::now();
   const std::vector<double> expected = losses(train(options));
-  int64_t longest = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
+  int64_t longest =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start).count();
   ASSERT_EQ(expected.size(), 72u);
   const Bytes model = test::read_bytes(out + "/model.safetensors");
   std::filesystem::remove_all(out);
@@ -189,13 +207,18 @@ TEST_F(Train, KilledAtRandomMomentsItGoesOnExactly) {
   const int wanted = kills != nullptr ? std::atoi(kills) : 3;
   for (int attempt = 0; killed < wanted && attempt < 10 * wanted; ++attempt) {
     std::vector<std::string> more = options;
-    if (std::filesystem::exists(out + "/config.toml")) more.push_back("--resume");
-    else std::filesystem::remove_all(out);
-    const Finished run = train(more, {.limit = std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(longest / 20, longest)(random))});
+    if (std::filesystem::exists(out + "/config.toml"))
+      more.push_back("--resume");
+    else
+      std::filesystem::remove_all(out);
+    const Finished run = train(
+        more,
+        {.limit = std::chrono::milliseconds(std::uniform_int_distribution<int64_t>(longest / 20, longest)(random))});
     killed += run.signal == SIGKILL ? 1 : 0;
     ASSERT_TRUE(run.signal == SIGKILL || run.exit_code == 0) << run.err;
     if (run.exit_code != 0) continue;
-    std::filesystem::remove_all(out);  // it was faster, as after a pause of the machine in the first run: from the beginning, and sooner
+    std::filesystem::remove_all(
+        out);  // it was faster, as after a pause of the machine in the first run: from the beginning, and sooner
     longest = longest * 3 / 4;
   }
   EXPECT_EQ(killed, wanted);
@@ -209,7 +232,8 @@ TEST_F(Train, KilledAtRandomMomentsItGoesOnExactly) {
     if (event["event"] != "step") continue;
     const auto step = event["step"].get<int64_t>();
     ++seen[step];
-    EXPECT_EQ(event["loss"].get<double>(), expected.at(static_cast<size_t>(step - 1))) << step;  // also those that were done twice
+    EXPECT_EQ(event["loss"].get<double>(), expected.at(static_cast<size_t>(step - 1)))
+        << step;  // also those that were done twice
   }
   EXPECT_EQ(seen.size(), expected.size());
   EXPECT_EQ(test::read_bytes(out + "/model.safetensors"), model);
@@ -232,7 +256,8 @@ TEST_F(Train, LionAndClipping) {
     EXPECT_EQ(run.exit_code, 0) << run.err;
     return load_safetensors(out + "/model.safetensors", &device("reference:0")).tensors.begin()->second.to_doubles();
   };
-  const std::vector<double> lion = weights({"--optimizer", "lion"}), still = weights({"--optimizer", "sgd", "--clip-norm", "1e-12"});
+  const std::vector<double> lion = weights({"--optimizer", "lion"}),
+                            still = weights({"--optimizer", "sgd", "--clip-norm", "1e-12"});
   ASSERT_EQ(lion.size(), still.size());
   double largest = 0;
   for (size_t i = 0; i < lion.size(); ++i) largest = std::max(largest, std::abs(lion[i] - still[i]));
@@ -261,8 +286,8 @@ TEST_F(Train, PlainLinesWithoutATerminal) {
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(run.out.find('\r'), std::string::npos);
   EXPECT_EQ(run.out.find('\x1b'), std::string::npos);
-  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test loss", ", accuracy 0.",
-                           "samples/s", "model          "}) {
+  for (const char* part : {"training mnist-mlp (109,386 parameters) on reference:0", "epoch 1/2", "test loss",
+                           ", accuracy 0.", "samples/s", "model          "}) {
     EXPECT_TRUE(contains(run.out, part));
   }
 }
@@ -322,7 +347,9 @@ TEST_F(Train, NanStopsAndKeepsTheLastGoodCheckpoint) {
   std::filesystem::remove_all(out);
   const Finished checked = train({"--optimizer", "sgd", "--lr", "1e30", "--schedule", "constant", "--check-numbers"});
   EXPECT_EQ(checked.exit_code, 2);
-  for (const char* part : {"[check_numbers] '", "its inputs: ", "(image_classifier.cpp:", "at step 2; no checkpoint had been written yet"}) EXPECT_TRUE(contains(checked.err, part));
+  for (const char* part :
+       {"[check_numbers] '", "its inputs: ", "(image_classifier.cpp:", "at step 2; no checkpoint had been written yet"})
+    EXPECT_TRUE(contains(checked.err, part));
 }
 
 TEST_F(Train, ImpossibleNumbers) {
@@ -343,7 +370,8 @@ TEST_F(Train, ImpossibleNumbers) {
   expect_refused({"--set", "optimizer.lrr=1"}, "did you mean optimizer.lr");
   expect_refused({"--set", "model.hiden=1"}, "did you mean hidden");
   expect_refused({"--set", "lr"}, "expected KEY=VALUE");
-  expect_refused({"--optimizer", "adam", "--momentum", "0.5"}, "only sgd, rmsprop and muon use it: optimizer.name is adam");
+  expect_refused({"--optimizer", "adam", "--momentum", "0.5"},
+                 "only sgd, rmsprop and muon use it: optimizer.name is adam");
   expect_refused({"--set", "training.loss_scale=1024"}, "only f16 uses it");
 }
 
@@ -429,12 +457,14 @@ TEST_F(Train, EveryKindOfTexelBufferGivesTheSameLosses) {
   std::vector<double> expected;
   for (const char* kind : {"none", "uniform", "storage"}) {
     std::filesystem::remove_all(out);
-    const Finished run = train({"--epochs", "1", "--json", "--device", "vulkan:0"}, {.environment = {{"HEDDLE_TEXELS", kind}}});
+    const Finished run =
+        train({"--epochs", "1", "--json", "--device", "vulkan:0"}, {.environment = {{"HEDDLE_TEXELS", kind}}});
     ASSERT_EQ(run.exit_code, 0) << kind << ": " << run.err;
     const std::vector<double> found = losses(run);
     if (expected.empty()) expected = found;
     ASSERT_EQ(found.size(), expected.size());
-    for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5 * expected[i]) << kind << ' ' << i;
+    for (size_t i = 0; i < found.size(); ++i)
+      EXPECT_NEAR(found[i], expected[i], 1e-5 * expected[i]) << kind << ' ' << i;
   }
 }
 

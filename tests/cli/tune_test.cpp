@@ -1,4 +1,5 @@
-// heddle tune as a user meets it: bad candidates are rejected, files are kept, merged and shown, and a broken one is one clear line.
+// heddle tune as a user meets it: bad candidates are rejected, files are kept, merged and shown, and a broken one is
+// one clear line.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -33,7 +34,8 @@ class TuneOn : public testing::TestWithParam<const char*> {
   }
   std::string path() const { return folder_.path() + "/tuning.json"; }
   Finished tune(std::vector<std::string> more, const std::string& fault = "") const {
-    std::vector<std::string> arguments = {"tune", "matmul", "--cases", "40x48x32", "--device", GetParam(), "--json", "-o", path()};
+    std::vector<std::string> arguments = {"tune",     "matmul", "--cases", "40x48x32", "--device",
+                                          GetParam(), "--json", "-o",      path()};
     arguments.insert(arguments.end(), more.begin(), more.end());
     return run_heddle(arguments, {.environment = {{"HEDDLE_TUNE_FAULT", fault}, {"HEDDLE_TUNING", path()}}});
   }
@@ -53,14 +55,17 @@ TEST_P(TuneOn, StoresWhatItFoundAndTheLibraryTakesIt) {
   ASSERT_EQ(file["devices"][0]["entries"].size(), 1u);
   EXPECT_EQ(file["devices"][0]["entries"][0]["tunables"], found["tunables"]);
   // The tuned program gives right results.
-  const Finished bench = run_heddle({"bench", "matmul", "--cases", "40x48x32", "--device", GetParam(), "--repetitions", "10", "--compare-tuning", "--json"},
+  const Finished bench = run_heddle({"bench", "matmul", "--cases", "40x48x32", "--device", GetParam(), "--repetitions",
+                                     "10", "--compare-tuning", "--json"},
                                     {.environment = {{"HEDDLE_TUNING", path()}}});
   EXPECT_EQ(bench.exit_code, 0) << bench.err;
   EXPECT_TRUE(contains(bench.out, "tuned_over_default"));
 }
 
 TEST_P(TuneOn, WrongAndFailingAndCrashingCandidatesAreRejected) {
-  const Finished run = tune({"--budget", "5"}, "SCHEDULE=0:wrong,SCHEDULE=1:compile,SCHEDULE=3:crash,SCHEDULE=4:launch,ORDER=1:wrong,NV=1:compile,NV=2:compile");
+  const Finished run = tune(
+      {"--budget", "5"},
+      "SCHEDULE=0:wrong,SCHEDULE=1:compile,SCHEDULE=3:crash,SCHEDULE=4:launch,ORDER=1:wrong,NV=1:compile,NV=2:compile");
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Json found = Json::parse(run.out_lines().front());
   EXPECT_GT(found["wrong"].get<int>() + found["failed"].get<int>(), 0) << run.out;
@@ -85,7 +90,8 @@ TEST(Tune, BadInputIsOneLine) {
   expect_user_error({"tune", "matmul", "--cases", "8x8", "--dry-run"}, "MxNxK");
   expect_user_error({"tune", "matmul", "--suite", "juggling", "--dry-run"}, "unknown suite 'juggling'");
   expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "reference:0", "--dry-run"}, "runs no kernels");
-  expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "reference:0", "-o", "/proc/nowhere/x.json"}, "runs no kernels");
+  expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "reference:0", "-o", "/proc/nowhere/x.json"},
+                    "runs no kernels");
   const Finished nowhere = run_heddle({"tune", "matmul"}, {.environment = {{"HEDDLE_TUNING", ""}}});
   EXPECT_EQ(nowhere.exit_code, 2);
   EXPECT_TRUE(contains(nowhere.err, "--output FILE"));
@@ -98,9 +104,12 @@ TEST(Tune, ACorruptFileIsNotOverwritten) {
   std::ofstream(path) << text;
   expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "opencl:0", "-o", path}, path);
   EXPECT_EQ(read_text(path), text);
-  expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "opencl:0", "-o", "/proc/nowhere/x.json"}, "/proc/nowhere");
+  expect_user_error({"tune", "matmul", "--cases", "8x8x8", "--device", "opencl:0", "-o", "/proc/nowhere/x.json"},
+                    "/proc/nowhere");
   // A program goes on with the defaults, after one line.
-  const Finished run = run_heddle({"bench", "matmul", "--cases", "8x8x8", "--device", "opencl:0", "--repetitions", "10"}, {.environment = {{"HEDDLE_TUNING", path}}});
+  const Finished run =
+      run_heddle({"bench", "matmul", "--cases", "8x8x8", "--device", "opencl:0", "--repetitions", "10"},
+                 {.environment = {{"HEDDLE_TUNING", path}}});
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(contains(run.err, "defaults are used"));
 }
@@ -110,7 +119,9 @@ TEST(Tune, AFullDiskIsOneLine) {
   const test::TemporaryFolder folder;
   const std::string path = folder.path() + "/tuning.json", text = R"({"heddle_tuning": 1, "devices": []})";
   std::ofstream(path) << text;
-  const Finished run = test::run_program({"/bin/bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" tune merge \"$1\" -o \"$1\"", std::string(HEDDLE_BINARY_DIR) + "/bin/heddle", path});
+  const Finished run =
+      test::run_program({"/bin/bash", "-c", "trap '' XFSZ; ulimit -f 0; exec \"$0\" tune merge \"$1\" -o \"$1\"",
+                         std::string(HEDDLE_BINARY_DIR) + "/bin/heddle", path});
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_EQ(run.out, "");
   EXPECT_TRUE(contains(run.err, path)) << run.err;
@@ -122,12 +133,14 @@ TEST(Tune, MergeAndShow) {
   const test::TemporaryFolder folder;
   const auto file = [&](const std::string& name, const std::string& hash, int mr) {
     const std::string path = folder.path() + "/" + name;
-    std::ofstream(path) << R"({"heddle_tuning": 1, "devices": [{"name": "A", "driver": "B", "driver_hash": ")" << hash
-                        << R"(", "target": "opencl", "class": "cpu", "entries": [{"body": "matmul", "variant": "nn f32 f32", "sizes": [1, 8, 8, 8], "tunables": {"MR": )" << mr
-                        << R"(}, "seconds": 1, "default_seconds": 2}]}]})";
+    std::ofstream(path)
+        << R"({"heddle_tuning": 1, "devices": [{"name": "A", "driver": "B", "driver_hash": ")" << hash
+        << R"(", "target": "opencl", "class": "cpu", "entries": [{"body": "matmul", "variant": "nn f32 f32", "sizes": [1, 8, 8, 8], "tunables": {"MR": )"
+        << mr << R"(}, "seconds": 1, "default_seconds": 2}]}]})";
     return path;
   };
-  const std::string a = file("a.json", "0x1", 1), b = file("b.json", "0x2", 2), c = file("c.json", "0x1", 3), out = folder.path() + "/out.json";
+  const std::string a = file("a.json", "0x1", 1), b = file("b.json", "0x2", 2), c = file("c.json", "0x1", 3),
+                    out = folder.path() + "/out.json";
   const Finished merged = run_heddle({"tune", "merge", a, b, c, "-o", out});
   ASSERT_EQ(merged.exit_code, 0) << merged.err;
   const Finished shown = run_heddle({"tune", "show", out});

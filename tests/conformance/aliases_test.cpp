@@ -1,4 +1,5 @@
-// Writes to tensors whose storage others see: assign() and optimizers write in place where nobody can tell, so every result is that of copying.
+// Writes to tensors whose storage others see: assign() and optimizers write in place where nobody can tell, so every
+// result is that of copying.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -37,15 +38,32 @@ constexpr int64_t n = 37;
 
 const std::vector<Rewrite>& rewrites() {
   static const std::vector<Rewrite> all = {
-      {"reversed", [](const Tensor& x) { return flip(x, {0, 1}); }, [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>((n - 1 - r) * n + n - 1 - c)]; }},
-      {"transposed", [](const Tensor& x) { return transpose(x); }, [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>(c * n + r)]; }},
-      {"shifted", [](const Tensor& x) { return concat({slice(x, 0, {.start = 1}), slice(x, 0, {.stop = 1})}, 0); },
+      {"reversed",
+       [](const Tensor& x) {
+         return flip(x, {0, 1});
+       },
+       [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>((n - 1 - r) * n + n - 1 - c)]; }},
+      {"transposed", [](const Tensor& x) { return transpose(x); },
+       [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>(c * n + r)]; }},
+      {"shifted",
+       [](const Tensor& x) {
+         return concat({slice(x, 0, {.start = 1}), slice(x, 0, {.stop = 1})}, 0);
+       },
        [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>((r + 1) % n * n + c)]; }},
-      {"broadcast", [](const Tensor& x) { return expand(slice(x, 0, {.start = 5, .stop = 6}), x.shape()); }, [](const Values& x, int64_t, int64_t c) { return x[static_cast<size_t>(5 * n + c)]; }},
-      {"strided", [](const Tensor& x) { return concat({slice(x, 1, {.start = 0, .step = 2}), slice(x, 1, {.start = 1, .step = 2})}, 1); },
-       [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>(r * n + (c <= n / 2 ? 2 * c : 2 * (c - n / 2) - 1))]; }},
+      {"broadcast", [](const Tensor& x) { return expand(slice(x, 0, {.start = 5, .stop = 6}), x.shape()); },
+       [](const Values& x, int64_t, int64_t c) { return x[static_cast<size_t>(5 * n + c)]; }},
+      {"strided",
+       [](const Tensor& x) {
+         return concat({slice(x, 1, {.start = 0, .step = 2}), slice(x, 1, {.start = 1, .step = 2})}, 1);
+       },
+       [](const Values& x, int64_t r, int64_t c) {
+         return x[static_cast<size_t>(r * n + (c <= n / 2 ? 2 * c : 2 * (c - n / 2) - 1))];
+       }},
       {"computed from neighbours", [](const Tensor& x) { return x + flip(x, {0}) * 2.0 - transpose(x); },
-       [](const Values& x, int64_t r, int64_t c) { return x[static_cast<size_t>(r * n + c)] + 2 * x[static_cast<size_t>((n - 1 - r) * n + c)] - x[static_cast<size_t>(c * n + r)]; }},
+       [](const Values& x, int64_t r, int64_t c) {
+         return x[static_cast<size_t>(r * n + c)] + 2 * x[static_cast<size_t>((n - 1 - r) * n + c)] -
+                x[static_cast<size_t>(c * n + r)];
+       }},
       {"less its row's sum", [](const Tensor& x) { return x - sum(x, {1}, true); },
        [](const Values& x, int64_t r, int64_t c) {
          double total = 0;
@@ -108,7 +126,8 @@ TEST_P(Aliases, Compiled) {
       EXPECT_NEAR(step().item(), total, 1e-6 * std::abs(total)) << how.name << ", call " << i;
     }
     const Values found = x.to_doubles();
-    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6 * std::abs(expected[i])) << how.name << " at " << i;
+    for (size_t i = 0; i < found.size(); ++i)
+      ASSERT_NEAR(found[i], expected[i], 1e-6 * std::abs(expected[i])) << how.name << " at " << i;
   }
 }
 
@@ -116,7 +135,8 @@ TEST_P(Aliases, Compiled) {
 TEST_P(Aliases, OldViewsKeepTheirValues) {
   Tensor x = counted({6, 4});
   const Values old = x.to_doubles();
-  const Tensor seen = slice(x, 0, {.start = 2, .stop = 4}), pending = transpose(x), doubled = x * 2, detached = x.detach(), flat = reshape(x, {24});
+  const Tensor seen = slice(x, 0, {.start = 2, .stop = 4}), pending = transpose(x), doubled = x * 2,
+               detached = x.detach(), flat = reshape(x, {24});
   const Values rows = seen.to_doubles();
   x.assign(flip(x, {0}) + 100);
   EXPECT_EQ(x.to_doubles()[0], 120);
@@ -163,7 +183,8 @@ TEST_P(Aliases, SwapsAndOverlappingSlices) {
   EXPECT_EQ(buffer.to_doubles(), (Values{0, 1, 2, 3, 4, 5, 6, 7, 8}));
 }
 
-// The optimizer writes in place; a detached copy and a transposed view of the weight see the old values, a tied use the new ones.
+// The optimizer writes in place; a detached copy and a transposed view of the weight see the old values, a tied use the
+// new ones.
 TEST_P(Aliases, OptimizersBesideViews) {
   const auto train = [&](bool beside, bool compiled) {
     Tensor w = counted({4, 4}, 1);
@@ -191,7 +212,8 @@ TEST_P(Aliases, OptimizersBesideViews) {
     return w.to_doubles();
   };
   const Values alone = train(false, false);
-  for (const bool compiled : {false, true}) EXPECT_EQ(train(true, compiled), alone) << (compiled ? "compiled" : "recorded");
+  for (const bool compiled : {false, true})
+    EXPECT_EQ(train(true, compiled), alone) << (compiled ? "compiled" : "recorded");
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, Aliases, ::testing::ValuesIn(test::value_devices()));

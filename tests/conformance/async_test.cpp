@@ -1,4 +1,5 @@
-// Nothing waits until somebody looks: submissions, events, reads that are under way while the host goes on; and recordings cut into slices.
+// Nothing waits until somebody looks: submissions, events, reads that are under way while the host goes on; and
+// recordings cut into slices.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -19,8 +20,9 @@ class Async : public testing::TestWithParam<std::string> {
   // Something that keeps the device busy for a tenth of a second at least, and gives 7.
   Tensor long_work() {
     const int64_t n = 512;
-    const Tensor eye = where(arange(0, n, 1, DType::i32, &dev()) == reshape(arange(0, n, 1, DType::i32, &dev()), {n, 1}), full({n, n}, 1.0, DType::f32, &dev()),
-                             full({n, n}, 0.0, DType::f32, &dev()));
+    const Tensor eye =
+        where(arange(0, n, 1, DType::i32, &dev()) == reshape(arange(0, n, 1, DType::i32, &dev()), {n, 1}),
+              full({n, n}, 1.0, DType::f32, &dev()), full({n, n}, 0.0, DType::f32, &dev()));
     Tensor m = eye;
     eval({m});
     const int times = dev().caps().target == Target::opencl ? 160 : 40;
@@ -72,7 +74,9 @@ TEST_P(Async, AFutureHoldsTheValueAsOfTheCall) {
   }
   for (int i = 0; i < 20; ++i) {
     const float b = static_cast<float>(i + 1);
-    EXPECT_EQ(futures[static_cast<size_t>(i)].to_vector<float>(), (std::vector<float>{1 + b, 4 + b, 2 + b, 5 + b, 3 + b, 6 + b})) << i;
+    EXPECT_EQ(futures[static_cast<size_t>(i)].to_vector<float>(),
+              (std::vector<float>{1 + b, 4 + b, 2 + b, 5 + b, 3 + b, 6 + b}))
+        << i;
   }
   EXPECT_EQ(read_async(sum(w)).item(), 6 * 20 + 21.0);
   EXPECT_EQ(read_async(Tensor::host_scalar(2.5f, &dev())).item(), 2.5);
@@ -81,13 +85,15 @@ TEST_P(Async, AFutureHoldsTheValueAsOfTheCall) {
   EXPECT_THROW(ValueFuture().item(), ValueError);
 }
 
-// The upload of a batch may overtake submissions, but no write that is queued to the same memory: by its last owner, by the host, or of a batch that nobody used.
+// The upload of a batch may overtake submissions, but no write that is queued to the same memory: by its last owner, by
+// the host, or of a batch that nobody used.
 TEST_P(Async, ABatchIsNotOverwrittenByWritesQueuedBefore) {
   Tensor zero = full({256, 256}, 0.0, DType::f32, &dev());
   const auto keep_busy = [&] { eval({zero = matmul(zero, zero)}); };
   for (int32_t round = 0; round < 40; ++round) {
     const int64_t n = 8 + round;  // memory that no batch had before
-    const std::vector<int32_t> stale(static_cast<size_t>(n), -1), values(static_cast<size_t>(n), round), sums(static_cast<size_t>(n), round + 1);
+    const std::vector<int32_t> stale(static_cast<size_t>(n), -1), values(static_cast<size_t>(n), round),
+        sums(static_cast<size_t>(n), round + 1);
     const auto make = [&](const std::vector<int32_t>& from) { return Tensor::from_batch<int32_t>(from, {n}, &dev()); };
     keep_busy();
     Tensor::from_vector(stale, {n}, &dev());
@@ -126,7 +132,8 @@ TEST_P(Slices, ARecordingInManySubmissionsComputesTheSame) {
   std::vector<Command> commands{Fill{{a, 0, 256}, 0u}};
   for (int i = 0; i < 6; ++i) {
     const BufferId from = i % 2 ? b : a, to = i % 2 ? a : b;
-    commands.emplace_back(Dispatch{kernel, {4, 1, 1}, {{from, 0, 256}, {to, 0, 256}}, {64}, 0.006});  // two do not fit one slice
+    commands.emplace_back(
+        Dispatch{kernel, {4, 1, 1}, {{from, 0, 256}, {to, 0, 256}}, {64}, 0.006});  // two do not fit one slice
   }
   for (const bool timed : {false, true}) {
     const RecordingId recording = made->record(commands, timed);

@@ -1,13 +1,14 @@
-// Attention as users call it, on every device: against plain loops in double precision at head sizes, key heads and lengths that fit no tile; decoding
-// with a cache; rows without keys, NaN, dropout; and memory that grows with the length, not with its square.
+// Attention as users call it, on every device: against plain loops in double precision at head sizes, key heads and
+// lengths that fit no tile; decoding with a cache; rows without keys, NaN, dropout; and memory that grows with the
+// length, not with its square.
 #include <cmath>
 #include <limits>
 
 #include "autograd/autograd.h"
-#include "core/ir/ir.h"
-#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
+#include "core/ir/ir.h"
 #include "core/record/capture.h"
+#include "core/run/compiled_graph.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {
@@ -16,7 +17,9 @@ namespace {
 class Attention : public DeviceTest {
  protected:
   // llvmpipe compiles a kernel in seconds and runs few of its lanes at once.
-  bool slow() const { return device().caps().target == Target::glsl && device().caps().device_class == DeviceClass::cpu; }
+  bool slow() const {
+    return device().caps().target == Target::glsl && device().caps().device_class == DeviceClass::cpu;
+  }
 };
 
 std::vector<float> values(int64_t count, uint32_t seed) {
@@ -48,10 +51,13 @@ struct Problem {
       double total = 0;
       for (int64_t n = 0; n < end; ++n) {
         double s = 0;
-        for (int64_t d = 0; d < size; ++d) s += static_cast<double>(q[static_cast<size_t>(row * size + d)]) * k[static_cast<size_t>((first + n) * size + d)];
+        for (int64_t d = 0; d < size; ++d)
+          s += static_cast<double>(q[static_cast<size_t>(row * size + d)]) *
+               k[static_cast<size_t>((first + n) * size + d)];
         const double p = std::exp(s / std::sqrt(static_cast<double>(size)));
         total += p;
-        for (int64_t d = 0; d < size; ++d) y[static_cast<size_t>(row * size + d)] += p * v[static_cast<size_t>((first + n) * size + d)];
+        for (int64_t d = 0; d < size; ++d)
+          y[static_cast<size_t>(row * size + d)] += p * v[static_cast<size_t>((first + n) * size + d)];
       }
       for (int64_t d = 0; d < size && total > 0; ++d) y[static_cast<size_t>(row * size + d)] /= total;
     }
@@ -61,15 +67,19 @@ struct Problem {
   Tensor run(DeviceContext& device, DType t = DType::f32, AttentionOptions o = {}) const {
     o.causal = causal;
     if (!lengths.empty()) o.key_lengths = Tensor::from_vector(lengths, {batch}, &device);
-    const auto tensor = [&](const std::vector<float>& x, int64_t h, int64_t rows) { return cast(Tensor::from_vector(x, {batch, h, rows, size}, &device), t); };
-    return scaled_dot_product_attention(tensor(q(), heads, queries), tensor(k(), key_heads, keys), tensor(v(), key_heads, keys), o);
+    const auto tensor = [&](const std::vector<float>& x, int64_t h, int64_t rows) {
+      return cast(Tensor::from_vector(x, {batch, h, rows, size}, &device), t);
+    };
+    return scaled_dot_product_attention(tensor(q(), heads, queries), tensor(k(), key_heads, keys),
+                                        tensor(v(), key_heads, keys), o);
   }
 
   void check(DeviceContext& device, double tolerance = 2e-5, DType t = DType::f32) const {
     const std::vector<double> found = run(device, t).to_doubles(), y = expected();
     ASSERT_EQ(found.size(), y.size());
     for (size_t i = 0; i < y.size(); ++i) {
-      ASSERT_NEAR(found[i], y[i], tolerance) << "element " << i << " of B" << batch << " H" << heads << "/" << key_heads << " " << queries << "x" << keys << " D" << size;
+      ASSERT_NEAR(found[i], y[i], tolerance) << "element " << i << " of B" << batch << " H" << heads << "/" << key_heads
+                                             << " " << queries << "x" << keys << " D" << size;
     }
   }
 };
@@ -100,7 +110,8 @@ TEST_P(Attention, Decode) {
 void check_gradients(DeviceContext& device, const Problem& p, DType t, double tolerance) {
   const auto gradients = [&](DeviceContext& d) {
     std::vector<Tensor> in;
-    for (const auto& [x, h, rows] : {std::tuple{p.q(), p.heads, p.queries}, {p.k(), p.key_heads, p.keys}, {p.v(), p.key_heads, p.keys}}) {
+    for (const auto& [x, h, rows] :
+         {std::tuple{p.q(), p.heads, p.queries}, {p.k(), p.key_heads, p.keys}, {p.v(), p.key_heads, p.keys}}) {
       in.push_back(cast(Tensor::from_vector(x, {p.batch, h, rows, p.size}, &d), t));
       in.back().set_requires_grad();
     }
@@ -113,12 +124,15 @@ void check_gradients(DeviceContext& device, const Problem& p, DType t, double to
   };
   const auto found = gradients(device), expected = gradients(heddle::device("reference:0"));
   for (size_t i = 0; i < found.size(); ++i) {
-    for (size_t j = 0; j < found[i].size(); ++j) ASSERT_NEAR(found[i][j], expected[i][j], tolerance) << "gradient " << i << ", element " << j;
+    for (size_t j = 0; j < found[i].size(); ++j)
+      ASSERT_NEAR(found[i][j], expected[i][j], tolerance) << "gradient " << i << ", element " << j;
   }
 }
 
 // The logarithms of a row in ranges serve the gradient.
-TEST_P(Attention, DecodeHasGradients) { check_gradients(device(), Problem{1, 4, 2, 1, 1100, 8, true}, DType::f32, 2e-6); }
+TEST_P(Attention, DecodeHasGradients) {
+  check_gradients(device(), Problem{1, 4, 2, 1, 1100, 8, true}, DType::f32, 2e-6);
+}
 
 // Enough heads that a CPU driver computes all gradients in one kernel.
 TEST_P(Attention, GradientsOfManyHeads) {
@@ -148,12 +162,17 @@ TEST_P(Attention, ANaNStaysInItsQuery) {
     std::vector<float> q = p.q();
     const int64_t bad = queries == 20 ? 7 : 0;
     q[static_cast<size_t>(bad * 24 + 5)] = NAN;  // of head 0
-    const auto at = [&](const std::vector<float>& x, int64_t rows) { return Tensor::from_vector(x, {1, 2, rows, 24}, &device()); };
-    const std::vector<float> y = scaled_dot_product_attention(at(q, queries), at(p.k(), keys), at(p.v(), keys)).to_vector<float>();
+    const auto at = [&](const std::vector<float>& x, int64_t rows) {
+      return Tensor::from_vector(x, {1, 2, rows, 24}, &device());
+    };
+    const std::vector<float> y =
+        scaled_dot_product_attention(at(q, queries), at(p.k(), keys), at(p.v(), keys)).to_vector<float>();
     const std::vector<double> expected = p.expected();
     for (size_t i = 0; i < y.size(); ++i) {
-      if (static_cast<int64_t>(i) / 24 == bad) EXPECT_TRUE(std::isnan(y[i])) << i;
-      else EXPECT_NEAR(y[i], expected[i], 2e-5) << i;
+      if (static_cast<int64_t>(i) / 24 == bad)
+        EXPECT_TRUE(std::isnan(y[i])) << i;
+      else
+        EXPECT_NEAR(y[i], expected[i], 2e-5) << i;
     }
   }
 }

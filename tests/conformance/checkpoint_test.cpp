@@ -13,7 +13,9 @@ namespace {
 
 std::vector<double> train_gpt(DeviceContext& d, bool checkpoint, int steps) {
   manual_seed(3);
-  nn::Gpt model({.vocabulary = 31, .context = 9, .layers = 2, .heads = 2, .width = 24, .dropout = 0.2, .checkpoint = checkpoint}, &d);
+  nn::Gpt model(
+      {.vocabulary = 31, .context = 9, .layers = 2, .heads = 2, .width = 24, .dropout = 0.2, .checkpoint = checkpoint},
+      &d);
   nn::AdamW optimizer(model.parameters(), 1e-2);
   std::vector<int32_t> text(2 * 9 + 1);
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<int32_t>(i * 7 % 31);
@@ -34,7 +36,8 @@ using CheckpointTraining = tests::DeviceTest;
 
 TEST_P(CheckpointTraining, LossesAreBitIdentical) {
   const std::vector<double> plain = train_gpt(device(), false, 8), again = train_gpt(device(), true, 8);
-  EXPECT_EQ(0, std::memcmp(plain.data(), again.data(), plain.size() * sizeof(double))) << plain.back() << " and " << again.back();
+  EXPECT_EQ(0, std::memcmp(plain.data(), again.data(), plain.size() * sizeof(double)))
+      << plain.back() << " and " << again.back();
   EXPECT_LT(plain.back(), plain.front() - 0.5);
 }
 

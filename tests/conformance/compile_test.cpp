@@ -77,7 +77,9 @@ TEST_P(CompileTest, ShapesDtypesAndLayoutsAreRecordedApart) {
       EXPECT_EQ(y.to_doubles(), sum(x * 2.0, {1}).to_doubles()) << i << " " << x.shape().str();
     }
   }
-  if (dev().caps().target != Target::none) { EXPECT_GE(f.stats().replayed, 11u); }
+  if (dev().caps().target != Target::none) {
+    EXPECT_GE(f.stats().replayed, 11u);
+  }
 }
 
 TEST_P(CompileTest, ClosedOverTensorsAreReadAgain) {
@@ -147,17 +149,20 @@ TEST_P(CompileTest, StateThatItWritesFollows) {
   Tensor h = zeros({3}, DType::f32, &dev()), count = zeros({}, DType::f32, &dev());
   eval({h, count});
   const auto f = compile([&](const Tensor& x) {
-    h = h * 0.5 + x;              // a handle that is rebound
-    count.assign(count + 1.0);    // a value that is assigned
+    h = h * 0.5 + x;            // a handle that is rebound
+    count.assign(count + 1.0);  // a value that is assigned
   });
   double expected = 0;
   for (int i = 0; i < 6; ++i) {
     f(full({3}, i, DType::f32, &dev()));
     expected = expected * 0.5 + i;
-    if (i % 2 == 1) { EXPECT_EQ(h.to_doubles()[1], expected) << i; }
+    if (i % 2 == 1) {
+      EXPECT_EQ(h.to_doubles()[1], expected) << i;
+    }
     EXPECT_EQ(count.item(), i + 1);
   }
-  // What the first call reads was made by zeros(), what the second reads by the first: both are stored values, so the second call confirms the first.
+  // What the first call reads was made by zeros(), what the second reads by the first: both are stored values, so the
+  // second call confirms the first.
   expect_replays(f, 4, 2);
   const Tensor old = h;
   f(full({3}, 1, DType::f32, &dev()));
@@ -177,7 +182,8 @@ TEST_P(CompileTest, AnOldValueReadLaterIsRefusedAsInALoop) {
 
 // One training step, in a loop and compiled: the same losses to the last bit.
 template <class MakeOptimizer, class Between>
-std::vector<double> train(DeviceContext& dev, bool compiled, int steps, const MakeOptimizer& make, const Between& between, CompileStats* stats = nullptr) {
+std::vector<double> train(DeviceContext& dev, bool compiled, int steps, const MakeOptimizer& make,
+                          const Between& between, CompileStats* stats = nullptr) {
   Generator seeds{7, 0}, masks{11, 0};
   nn::Linear first(6, 16, true, &dev, &seeds), second(16, 4, true, &dev, &seeds);
   std::vector<Tensor> parameters = first.parameters();
@@ -209,7 +215,9 @@ std::vector<double> train(DeviceContext& dev, bool compiled, int steps, const Ma
 const auto nothing_between = [](int, nn::Optimizer&, nn::Dropout&) {};
 
 TEST_P(CompileTest, OptimizersAndDropoutGoOnAsInALoop) {
-  const auto adam = [](std::vector<Tensor> p) { return std::make_unique<nn::AdamW>(std::move(p), nn::AdamOptions{.lr = 0.01, .weight_decay = 0.1}); };
+  const auto adam = [](std::vector<Tensor> p) {
+    return std::make_unique<nn::AdamW>(std::move(p), nn::AdamOptions{.lr = 0.01, .weight_decay = 0.1});
+  };
   const auto sgd = [](std::vector<Tensor> p) {
     auto optimizer = std::make_unique<nn::SGD>(std::move(p), nn::SgdOptions{.lr = 0.05, .momentum = 0.9});
     optimizer->set_clip_norm(0.5);
@@ -217,9 +225,13 @@ TEST_P(CompileTest, OptimizersAndDropoutGoOnAsInALoop) {
   };
   CompileStats stats;
   EXPECT_EQ(train(dev(), true, 9, adam, nothing_between, &stats), train(dev(), false, 9, adam, nothing_between));
-  if (dev().caps().target != Target::none) { EXPECT_EQ(stats.replayed, 6u) << stats.refusal; }
+  if (dev().caps().target != Target::none) {
+    EXPECT_EQ(stats.replayed, 6u) << stats.refusal;
+  }
   EXPECT_EQ(train(dev(), true, 7, sgd, nothing_between, &stats), train(dev(), false, 7, sgd, nothing_between));
-  if (dev().caps().target != Target::none) { EXPECT_GE(stats.replayed, 4u) << stats.refusal; }
+  if (dev().caps().target != Target::none) {
+    EXPECT_GE(stats.replayed, 4u) << stats.refusal;
+  }
 }
 
 TEST_P(CompileTest, LearningRatesAndFlagsThatChangeAreSeen) {
@@ -236,10 +248,15 @@ TEST_P(CompileTest, LearningRatesAndFlagsThatChangeAreSeen) {
   };
   CompileStats stats;
   EXPECT_EQ(train(dev(), true, 10, adam, outside, &stats), train(dev(), false, 10, adam, outside));
-  if (dev().caps().target != Target::none) { EXPECT_GE(stats.replayed, 3u) << stats.refusal; }
+  if (dev().caps().target != Target::none) {
+    EXPECT_GE(stats.replayed, 3u) << stats.refusal;
+  }
   EXPECT_EQ(stats.stale, 0u);
-  EXPECT_EQ(train(dev(), true, 7, scheduled, nothing_between, &stats), train(dev(), false, 7, scheduled, nothing_between));
-  if (dev().caps().target != Target::none) { EXPECT_EQ(stats.replayed, 4u) << stats.refusal; }
+  EXPECT_EQ(train(dev(), true, 7, scheduled, nothing_between, &stats),
+            train(dev(), false, 7, scheduled, nothing_between));
+  if (dev().caps().target != Target::none) {
+    EXPECT_EQ(stats.replayed, 4u) << stats.refusal;
+  }
 }
 
 TEST_P(CompileTest, ALearningRateSetInsideRunsTheFunction) {
@@ -278,7 +295,9 @@ TEST_P(CompileTest, NumbersOfTheHost) {
   plain = 1;
   for (int i = 0; i < 10; ++i) f(x, 1.0);
   EXPECT_EQ(f(x, 1.0).to_doubles()[0], 5);
-  if (dev().caps().target != Target::none) { EXPECT_EQ(f.stats().stale, 1u); }
+  if (dev().caps().target != Target::none) {
+    EXPECT_EQ(f.stats().stale, 1u);
+  }
   const auto always = compile([&](const Tensor& t) { return t * plain; }, {.check_every = 1});
   for (int i = 0; i < 5; ++i) {
     plain = i;
@@ -296,7 +315,9 @@ TEST_P(CompileTest, Refusals) {
   });
   const auto counts = compile([&](const Tensor& t) { return t * ++factor; });
   const auto looks = compile([](const Tensor& t) { return sum(t).item() > 2 ? t * 2.0 : t; });
-  const auto uploads = compile([&](const Tensor& t) { return t + Tensor::from_vector(std::vector<float>(3, static_cast<float>(factor)), Shape{3}, &dev()); });
+  const auto uploads = compile([&](const Tensor& t) {
+    return t + Tensor::from_vector(std::vector<float>(3, static_cast<float>(factor)), Shape{3}, &dev());
+  });
   const auto mutates = compile([n = 0](const Tensor& t) mutable { return t * static_cast<double>(++n / 3); });
   for (int i = 0; i < 5; ++i) {
     EXPECT_EQ(keeps(x).to_doubles()[0], 3);
@@ -306,7 +327,8 @@ TEST_P(CompileTest, Refusals) {
     EXPECT_EQ(mutates(x).to_doubles()[0], (i + 1) / 3);
   }
   EXPECT_EQ(kept.size(), 5u);
-  for (const auto& stats : {keeps.stats(), counts.stats(), looks.stats(), uploads.stats(), mutates.stats()}) EXPECT_EQ(stats.replayed, 0u);
+  for (const auto& stats : {keeps.stats(), counts.stats(), looks.stats(), uploads.stats(), mutates.stats()})
+    EXPECT_EQ(stats.replayed, 0u);
   EXPECT_NE(looks.stats().refusal.find("compile_test.cpp:"), std::string::npos) << looks.stats().refusal;
   const auto empty = compile([](const Tensor&) {});
   EXPECT_THROW(empty(x), ValueError);

@@ -1,4 +1,5 @@
-// Loops in the graph on every device: values and gradients of loops written out, what is launched and compiled, random numbers, and the modes around them.
+// Loops in the graph on every device: values and gradients of loops written out, what is launched and compiled, random
+// numbers, and the modes around them.
 #include "core/functions/control/control.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,8 @@ using Tensors = std::vector<Tensor>;
 
 std::vector<float> wave(int64_t n, double frequency) {
   std::vector<float> values(static_cast<size_t>(n));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(0.6 * std::sin(frequency * (static_cast<double>(i) + 1)));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(0.6 * std::sin(frequency * (static_cast<double>(i) + 1)));
   return values;
 }
 
@@ -43,12 +45,14 @@ struct Rnn {
   Tensors all() const { return {x, w, u, b, h}; }
 };
 
-// The loop on the device; written out on the reference device. Rows of 20 bytes, which no device can bind as they lie, and of 256, which every device can.
+// The loop on the device; written out on the reference device. Rows of 20 bytes, which no device can bind as they lie,
+// and of 256, which every device can.
 TEST_P(ControlFlow, ScanIsTheLoopWrittenOut) {
   for (const bool reverse : {false, true}) {
     const int64_t steps = 4, width = reverse ? 16 : 5, batch = reverse ? 4 : 1;
     const auto make = [&](DeviceContext& d) {
-      return Rnn{leaf({steps, batch, 3}, 0.7, d), leaf({3, width}, 1.1, d), leaf({width, width}, 0.37, d), leaf({width}, 2.3, d), leaf({batch, width}, 0.9, d)};
+      return Rnn{leaf({steps, batch, 3}, 0.7, d), leaf({3, width}, 1.1, d), leaf({width, width}, 0.37, d),
+                 leaf({width}, 2.3, d), leaf({batch, width}, 0.9, d)};
     };
     const Rnn rnn = make(device()), oracle = make(heddle::device("reference:0"));
     const Scanned all = scan(
@@ -65,10 +69,13 @@ TEST_P(ControlFlow, ScanIsTheLoopWrittenOut) {
       states[static_cast<size_t>(t)] = unsqueeze(h, 0);
       sums[static_cast<size_t>(t)] = unsqueeze(sum(h, {1}), 0);
     }
-    const auto loss_of = [](const Rnn& r, const Tensor& last, const Tensor& ys, const Tensor& s) { return sum(square(ys)) + sum(last * r.h) + sum(s * 0.3); };
+    const auto loss_of = [](const Rnn& r, const Tensor& last, const Tensor& ys, const Tensor& s) {
+      return sum(square(ys)) + sum(last * r.h) + sum(s * 0.3);
+    };
     const Tensor ys = concat(states, 0), s = concat(sums, 0);
     const Tensors in = rnn.all(), oracle_in = oracle.all();
-    const Tensors found = grad(loss_of(rnn, all.carry[0], all.ys[0], all.ys[1]), in, {}, true), expected = grad(loss_of(oracle, h, ys, s), oracle_in, {}, true);
+    const Tensors found = grad(loss_of(rnn, all.carry[0], all.ys[0], all.ys[1]), in, {}, true),
+                  expected = grad(loss_of(oracle, h, ys, s), oracle_in, {}, true);
     Tensors second, written_out;
     if (!reverse) {
       second = grad(sum(square(found[2])) + sum(found[0]), in, {}, false, true);
@@ -82,8 +89,9 @@ TEST_P(ControlFlow, ScanIsTheLoopWrittenOut) {
   }
 }
 
-// Of a training step: one region; as many launches per step of time whatever the length; nothing to compile for another length; a plan found again.
-// Results of a loop may be asked for one after the other, each evaluated by itself: the gradient asks the forward loop for what it reads, and its own for each cotangent.
+// Of a training step: one region; as many launches per step of time whatever the length; nothing to compile for another
+// length; a plan found again. Results of a loop may be asked for one after the other, each evaluated by itself: the
+// gradient asks the forward loop for what it reads, and its own for each cotangent.
 TEST_P(ControlFlow, OneOperationAtATime) {
   const auto gradients = [&](DeviceContext& d, bool written_out) {
     const Tensor x = leaf({3, 2}, 0.7, d), w = leaf({2}, 1.1, d), first = leaf({2}, 0.9, d);
@@ -92,7 +100,12 @@ TEST_P(ControlFlow, OneOperationAtATime) {
     if (written_out) {
       for (int64_t t = 0; t < 3; ++t) last = next(last, squeeze(slice(x, 0, {.start = t, .stop = t + 1}), 0));
     } else {
-      last = scan([&](const Tensors& c, const Tensors& in) { return Scanned{{next(c[0], in[0])}, {}}; }, {first}, {x}).carry[0];
+      last = scan(
+                 [&](const Tensors& c, const Tensors& in) {
+                   return Scanned{{next(c[0], in[0])}, {}};
+                 },
+                 {first}, {x})
+                 .carry[0];
     }
     return grad(sum(square(last)), Tensors{x, w, first});
   };
@@ -107,8 +120,11 @@ TEST_P(ControlFlow, LaunchesPerStep) {
   Tensor w = leaf({3, width}, 1.1), u = leaf({width, width}, 0.37);
   const auto step = [&](int64_t steps) {
     const Tensor x = Tensor::from_vector(wave(steps * batch * 3, 0.7), {steps, batch, 3}, &device());
-    const Scanned all = scan([&](const Tensors& c, const Tensors& s) { return Scanned{{tanh(matmul(s[0], w) + matmul(c[0], u))}, {}}; },
-                             {zeros({batch, width}, DType::f32, &device())}, {x});
+    const Scanned all = scan(
+        [&](const Tensors& c, const Tensors& s) {
+          return Scanned{{tanh(matmul(s[0], w) + matmul(c[0], u))}, {}};
+        },
+        {zeros({batch, width}, DType::f32, &device())}, {x});
     const Tensors g = grad(mean(square(all.carry[0])), {{w, u}});
     w.assign(w - g[0] * 0.1);
     u.assign(u - g[1] * 0.1);
@@ -138,9 +154,12 @@ TEST_P(ControlFlow, OddCarries) {
   const Tensor x = Tensor::from_vector(std::vector<int32_t>{1, 2, 3, 4, 5}, {5}, &d);
   const Scanned fibonacci = scan(
       [](const Tensors& c, const Tensors& s) {
-        return Scanned{{c[1], c[0] + c[1], c[2], !c[3], c[4] + cast(s[0], DType::f16)}, {c[0], s[0], c[3], s[0] * 2.0, c[1] > 3.0}};
+        return Scanned{{c[1], c[0] + c[1], c[2], !c[3], c[4] + cast(s[0], DType::f16)},
+                       {c[0], s[0], c[3], s[0] * 2.0, c[1] > 3.0}};
       },
-      {zeros({}, DType::i32, &d), ones({}, DType::i32, &d), full({2}, 7, DType::i32, &d), full({3}, 0, DType::boolean, &d), full({3}, 0.5, DType::f16, &d)}, {x});
+      {zeros({}, DType::i32, &d), ones({}, DType::i32, &d), full({2}, 7, DType::i32, &d),
+       full({3}, 0, DType::boolean, &d), full({3}, 0.5, DType::f16, &d)},
+      {x});
   EXPECT_EQ(fibonacci.carry[0].item(), 5);
   EXPECT_EQ(fibonacci.carry[1].item(), 8);
   EXPECT_EQ(fibonacci.carry[2].to_doubles(), (std::vector<double>{7, 7}));
@@ -158,23 +177,35 @@ TEST_P(ControlFlow, StridedSlicesAndNone) {
   DeviceContext& d = device();
   const Tensor x = Tensor::from_vector(wave(2 * 6 * 3, 0.7), {2, 6, 3}, &d);
   const Tensor time_first = permute(slice(x, 1, {1, 5, 1}), {1, 0, 2});
-  const Scanned sums = scan([](const Tensors& c, const Tensors& s) { return Scanned{{c[0] + s[0]}, {c[0]}}; }, {zeros({2, 3}, DType::f32, &d)}, {time_first}, {{}, true, false});
+  const Scanned sums = scan(
+      [](const Tensors& c, const Tensors& s) {
+        return Scanned{{c[0] + s[0]}, {c[0]}};
+      },
+      {zeros({2, 3}, DType::f32, &d)}, {time_first}, {{}, true, false});
   expect_near(sums.carry[0], sum(slice(x, 1, {1, 5}), {1}), 1e-6, "sum");
   expect_near(sums.ys[0], permute(cumsum(slice(x, 1, {1, 5}), 1, true, true), {1, 0, 2}), 1e-6, "sums");
-  const Scanned counted = scan([](const Tensors& c, const Tensors&) { return Scanned{{c[0] + 1.0, c[1]}, {c[0] * 2.0}}; },
-                               {zeros({}, DType::f32, &d), zeros({0, 3}, DType::f32, &d)}, {}, {3});
+  const Scanned counted = scan(
+      [](const Tensors& c, const Tensors&) {
+        return Scanned{{c[0] + 1.0, c[1]}, {c[0] * 2.0}};
+      },
+      {zeros({}, DType::f32, &d), zeros({0, 3}, DType::f32, &d)}, {}, {3});
   EXPECT_EQ(counted.carry[0].item(), 3);
   EXPECT_EQ(counted.carry[1].shape(), (Shape{0, 3}));
   EXPECT_EQ(counted.ys[0].to_doubles(), (std::vector<double>{0, 2, 4}));
 }
 
-// Every iteration, of nested loops too, draws other numbers; the same ones under the same seed, in the gradient and on every device.
+// Every iteration, of nested loops too, draws other numbers; the same ones under the same seed, in the gradient and on
+// every device.
 TEST_P(ControlFlow, RandomNumbers) {
   const auto draw = [](DeviceContext& d) {
     manual_seed(11);
     const Scanned nested = scan(
         [&](const Tensors&, const Tensors&) {
-          const Scanned inner = scan([&](const Tensors&, const Tensors&) { return Scanned{{}, {uniform({4}, 0, 1, &d)}}; }, {}, {}, {3, false, false, &d});
+          const Scanned inner = scan(
+              [&](const Tensors&, const Tensors&) {
+                return Scanned{{}, {uniform({4}, 0, 1, &d)}};
+              },
+              {}, {}, {3, false, false, &d});
           return Scanned{{}, {inner.ys[0], uniform({4}, 0, 1, &d)}};
         },
         {}, {}, {2, false, false, &d});
@@ -192,8 +223,13 @@ TEST_P(ControlFlow, RandomNumbers) {
 
   manual_seed(5);
   Tensor x = leaf({6, 8}, 0.3);
-  const Scanned dropped = scan([](const Tensors&, const Tensors& s) { return Scanned{{}, {dropout(s[0], 0.5)}}; }, {}, {x}, {{}, false, true});
-  const std::vector<double> y = dropped.ys[0].to_doubles(), g = grad(sum(dropped.ys[0]), x).to_doubles(), before = x.to_doubles();
+  const Scanned dropped = scan(
+      [](const Tensors&, const Tensors& s) {
+        return Scanned{{}, {dropout(s[0], 0.5)}};
+      },
+      {}, {x}, {{}, false, true});
+  const std::vector<double> y = dropped.ys[0].to_doubles(), g = grad(sum(dropped.ys[0]), x).to_doubles(),
+                            before = x.to_doubles();
   for (size_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], g[i] * before[i], 1e-6);
 }
 
@@ -204,8 +240,11 @@ TEST_P(ControlFlow, InsideCompileAndCheckpoint) {
     Tensor w = leaf({3, 4}, 1.1), u = leaf({4, 4}, 0.37);
     manual_seed(7);
     const auto loop = [&](const Tensor& xs) {
-      return scan([&](const Tensors& c, const Tensors& s) { return Scanned{{dropout(tanh(matmul(s[0], w) + matmul(c[0], u)), 0.2)}, {}}; },
-                  {zeros({2, 4}, DType::f32, &device())}, {xs})
+      return scan(
+                 [&](const Tensors& c, const Tensors& s) {
+                   return Scanned{{dropout(tanh(matmul(s[0], w) + matmul(c[0], u)), 0.2)}, {}};
+                 },
+                 {zeros({2, 4}, DType::f32, &device())}, {xs})
           .carry[0];
     };
     const auto step = [&](const Tensor& xs) {
@@ -232,12 +271,17 @@ TEST_P(ControlFlow, InsideCompileAndCheckpoint) {
 TEST_P(ControlFlow, OneByOne) {
   const EagerScope eager;
   const Tensor x = Tensor::from_vector(std::vector<float>{1, 2, 3}, {3}, &device());
-  const Scanned all = scan([](const Tensors& c, const Tensors& s) { return Scanned{{c[0] * 2.0 + s[0]}, {c[0]}}; }, {ones({}, DType::f32, &device())}, {x});
+  const Scanned all = scan(
+      [](const Tensors& c, const Tensors& s) {
+        return Scanned{{c[0] * 2.0 + s[0]}, {c[0]}};
+      },
+      {ones({}, DType::f32, &device())}, {x});
   EXPECT_EQ(all.carry[0].item(), 19);
   EXPECT_EQ(all.ys[0].to_doubles(), (std::vector<double>{1, 3, 8}));
 }
 
-// sqrt and log of a negative number and the division by zero stay in the branch that is not taken, in the second gradient too; also of what it captures.
+// sqrt and log of a negative number and the division by zero stay in the branch that is not taken, in the second
+// gradient too; also of what it captures.
 TEST_P(ControlFlow, TheOtherBranchDoesNotLeak) {
   Tensor x = Tensor::from_vector(std::vector<float>{-1, 0, 4}, {3}, &device());
   Tensor w = Tensor::from_vector(std::vector<float>{0}, {1}, &device());
@@ -258,15 +302,17 @@ TEST_P(ControlFlow, TheOtherBranchDoesNotLeak) {
   }
 }
 
-// Newton's square root of 2 and the Collatz length of 27, bounded and not; iterations after the end must not spoil the gradient.
+// Newton's square root of 2 and the Collatz length of 27, bounded and not; iterations after the end must not spoil the
+// gradient.
 TEST_P(ControlFlow, While) {
   const auto collatz = [&](const WhileOptions& options) {
-    return while_loop([](const Tensors& c) { return c[0] != 1.0; },
-                      [](const Tensors& c) {
-                        const Tensor odd = mod(c[0], 2.0) == 1.0;
-                        return Tensors{where(odd, c[0] * 3.0 + 1.0, floor(cast(c[0], DType::f32) * 0.5).to(DType::i32))};
-                      },
-                      {full({}, 27, DType::i32, &device()) + 0.0}, options);
+    return while_loop(
+        [](const Tensors& c) { return c[0] != 1.0; },
+        [](const Tensors& c) {
+          const Tensor odd = mod(c[0], 2.0) == 1.0;
+          return Tensors{where(odd, c[0] * 3.0 + 1.0, floor(cast(c[0], DType::f32) * 0.5).to(DType::i32))};
+        },
+        {full({}, 27, DType::i32, &device()) + 0.0}, options);
   };
   const WhileResult bounded = collatz({120, 16});
   EXPECT_EQ(bounded.iterations.item(), 111);
@@ -281,7 +327,9 @@ TEST_P(ControlFlow, While) {
   // y = y - sqrt(y) while y > 1: the last y lies below 1, where sqrt of y - 1, not taken, is NaN.
   Tensor y = Tensor::from_vector(std::vector<float>{9}, {1}, &device());
   y.set_requires_grad();
-  const WhileResult fell = while_loop([](const Tensors& c) { return max(c[0]) > 1.0; }, [](const Tensors& c) { return Tensors{c[0] - sqrt(c[0] - 1.0) - 0.1}; }, {y}, {10, 16});
+  const WhileResult fell =
+      while_loop([](const Tensors& c) { return max(c[0]) > 1.0; },
+                 [](const Tensors& c) { return Tensors{c[0] - sqrt(c[0] - 1.0) - 0.1}; }, {y}, {10, 16});
   double value = 9, slope = 1;
   int count = 0;
   while (value > 1) {

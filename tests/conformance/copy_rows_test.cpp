@@ -1,10 +1,11 @@
-// Rows written into a tensor where it lies: x.assign(index_copy(x, ...)) against plain loops, wherever x, its rows and its readers may be.
+// Rows written into a tensor where it lies: x.assign(index_copy(x, ...)) against plain loops, wherever x, its rows and
+// its readers may be.
 #include <algorithm>
 #include <numeric>
 
 #include "core/compile/compile.h"
-#include "core/inspect/profile.h"
 #include "core/functions/functions.h"
+#include "core/inspect/profile.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {
@@ -24,7 +25,9 @@ class CopyRows : public DeviceTest {
     eval({x});
     return x;
   }
-  Tensor indices(const Indices& values) const { return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &device()); }
+  Tensor indices(const Indices& values) const {
+    return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &device());
+  }
 };
 
 // x with the rows of u (same shape, but `rows.size()` along the axis) put where `rows` says.
@@ -37,7 +40,8 @@ Values expected(Values x, const Shape& shape, int axis, const Indices& rows, con
     const int64_t row = rows[static_cast<size_t>(j)] + (rows[static_cast<size_t>(j)] < 0 ? size : 0);
     if (row < 0 || row >= size) continue;
     for (int64_t o = 0; o < outer; ++o) {
-      for (int64_t i = 0; i < inner; ++i) x[static_cast<size_t>((o * size + row) * inner + i)] = u[static_cast<size_t>((o * count + j) * inner + i)];
+      for (int64_t i = 0; i < inner; ++i)
+        x[static_cast<size_t>((o * size + row) * inner + i)] = u[static_cast<size_t>((o * count + j) * inner + i)];
     }
   }
   return x;
@@ -60,8 +64,9 @@ TEST_P(CopyRows, AnyAxisAnyRows) {
 // Heads of a joined projection: neither dense nor one run of rows.
 TEST_P(CopyRows, RowsOfAnyView) {
   const Tensor joined = counted({2, 3, 4 * 6}, 500);
-  const Tensor heads = permute(reshape(joined, {2, 3, 4, 6}), {0, 2, 1, 3});                                         // (2, 4, 3, 6)
-  const Tensor views[] = {heads, flip(heads, {2}), flip(heads, {3}), expand(slice(heads, 2, {.start = 1, .stop = 2}), heads.shape()), heads * 2.0};
+  const Tensor heads = permute(reshape(joined, {2, 3, 4, 6}), {0, 2, 1, 3});  // (2, 4, 3, 6)
+  const Tensor views[] = {heads, flip(heads, {2}), flip(heads, {3}),
+                          expand(slice(heads, 2, {.start = 1, .stop = 2}), heads.shape()), heads * 2.0};
   for (const Tensor& u : views) {
     Tensor x = counted({2, 4, 9, 6});
     const Values want = expected(x.to_doubles(), x.shape(), 2, {7, 0, 3}, u.to_doubles());
@@ -99,7 +104,8 @@ TEST_P(CopyRows, ReadersSeeWhatTheyAskedFor) {
   EXPECT_EQ(x.to_doubles(), after);
 }
 
-// Rows that come from x itself, old values that are needed behind the write, a second owner of the memory, two writes in one step.
+// Rows that come from x itself, old values that are needed behind the write, a second owner of the memory, two writes
+// in one step.
 TEST_P(CopyRows, WhereInPlaceIsWrong) {
   const Shape shape{6, 4};
   const Values numbers = counted(shape).to_doubles();
@@ -121,7 +127,8 @@ TEST_P(CopyRows, WhereInPlaceIsWrong) {
   x = counted(shape);
   x.assign(index_copy(x, 0, indices({1}), u));
   x.assign(index_copy(x, 0, indices({3}), u * 2.0));
-  EXPECT_EQ(x.to_doubles(), expected(expected(numbers, shape, 0, {1}, u.to_doubles()), shape, 0, {3}, (u * 2.0).to_doubles()));
+  EXPECT_EQ(x.to_doubles(),
+            expected(expected(numbers, shape, 0, {1}, u.to_doubles()), shape, 0, {3}, (u * 2.0).to_doubles()));
 
   Tensor a = counted(shape), b = counted(shape, 50);
   const Tensor row_of_a = slice(a, 0, {.start = 0, .stop = 1}), row_of_b = slice(b, 0, {.start = 0, .stop = 1});

@@ -163,13 +163,15 @@ TEST_P(DeviceContract, PartialWritesAtOddOffsets) {
   dev().write(buffer, expected.size(), nullptr, 0);  // nothing, at the very end
 }
 
-// Batches: what was written beside earlier work is seen by everything enqueued afterwards, and leaves what that work reads alone.
+// Batches: what was written beside earlier work is seen by everything enqueued afterwards, and leaves what that work
+// reads alone.
 TEST_P(DeviceContract, WritesBesideWorkAreSeenByLaterWork) {
   const uint32_t n = 20000;
   const KernelId add = dev().compile(add_source());
   const BufferId slots[] = {dev().alloc(n * 4), dev().alloc(n * 4)}, total = make(std::vector<int32_t>(n, 0));
   RecordingId steps[2];
-  for (int s = 0; s < 2; ++s) steps[s] = record({Dispatch{add, {groups_for(n), 1, 1}, {{slots[s], 0, n * 4}, {total, 0, n * 4}}, {n}}});
+  for (int s = 0; s < 2; ++s)
+    steps[s] = record({Dispatch{add, {groups_for(n), 1, 1}, {{slots[s], 0, n * 4}, {total, 0, n * 4}}, {n}}});
   Ticket used[2] = {Ticket::none, Ticket::none};
   std::vector<int32_t> expected(n, 0), batch(n);
   for (int step = 0; step < 40; ++step) {
@@ -203,7 +205,9 @@ TEST_P(DeviceContract, HostMemoryTakesCopiesAndGivesThemBack) {
   const BufferId x = make(values), host = dev().alloc_host(n * 4 + 256);
   const KernelId increment = dev().compile(increment_source());
   const Binding here{x, 0, n * 4}, there{host, 256, n * 4};
-  const RecordingId away = record({Copy{here, there}, Fill{here, 0u}}), back = record({Copy{there, here}, Dispatch{increment, {groups_for(n), 1, 1}, {here}, {n}}, Copy{here, there}});
+  const RecordingId away = record({Copy{here, there}, Fill{here, 0u}}),
+                    back = record({Copy{there, here}, Dispatch{increment, {groups_for(n), 1, 1}, {here}, {n}},
+                                   Copy{here, there}});
   dev().submit(away);
   EXPECT_EQ(get(x, n), std::vector<int32_t>(n, 0));
   for (int times = 0; times < 3; ++times) dev().submit(back);
@@ -476,7 +480,8 @@ TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
     ASSERT_EQ(times.size(), 4u);
     for (size_t i = 0; i < times.size(); ++i) {
       EXPECT_NEAR(times[i].end - times[i].start, seconds[i], 1e-9);
-      EXPECT_GE(times[i].start, i == 0 ? finished : times[i - 1].end) << "one after the other, also from one submission to the next";
+      EXPECT_GE(times[i].start, i == 0 ? finished : times[i - 1].end)
+          << "one after the other, also from one submission to the next";
     }
     finished = times.back().end;
   }

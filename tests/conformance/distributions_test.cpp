@@ -1,5 +1,5 @@
-// Distributions on every device: support, mean, variance and quantiles of one seed's draws, reproducibility, gradients of gumbel_softmax. Bounds are five
-// standard errors or wider; the draws are fixed by the seed.
+// Distributions on every device: support, mean, variance and quantiles of one seed's draws, reproducibility, gradients
+// of gumbel_softmax. Bounds are five standard errors or wider; the draws are fixed by the seed.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -42,15 +42,19 @@ TEST_P(Distributions, MeanVarianceAndSupport) {
     double mean, var, low, high, median;
   };
   const double pi = 3.14159265358979, e = std::exp(1.0);
-  // A normal number in [-1, 2]: mean (phi(-1) - phi(2)) / Z, variance 1 + (-phi(-1) - 2 phi(2)) / Z - mean^2, median Phi^-1 of the middle.
+  // A normal number in [-1, 2]: mean (phi(-1) - phi(2)) / Z, variance 1 + (-phi(-1) - 2 phi(2)) / Z - mean^2, median
+  // Phi^-1 of the middle.
   const double a = std::exp(-0.5) / std::sqrt(2 * pi), b = std::exp(-2.0) / std::sqrt(2 * pi);
   const double mass = 0.5 * (std::erf(2 / std::sqrt(2.0)) + std::erf(1 / std::sqrt(2.0))), centre = (a - b) / mass;
   const Row rows[] = {
       {"exponential", exponential({count}, 2, d, g), 0.5, 0.25, 0, 20, std::log(2.0) / 2},
-      {"gumbel", gumbel({count}, 1, 2, d, g), 1 + 2 * 0.57721566, 4 * pi * pi / 6, -10, 60, 1 - 2 * std::log(std::log(2.0))},
+      {"gumbel", gumbel({count}, 1, 2, d, g), 1 + 2 * 0.57721566, 4 * pi * pi / 6, -10, 60,
+       1 - 2 * std::log(std::log(2.0))},
       {"laplace", laplace({count}, -1, 0.5, d, g), -1, 0.5, -20, 20, -1},
-      {"log_normal", log_normal({count}, 0.5, 0.5, d, g), std::exp(0.625), (std::exp(0.25) - 1) * std::exp(1.25), 0, 60, std::sqrt(e)},
-      {"truncated_normal", truncated_normal({count}, 3, 2, 1, 7, d, g), 3 + 2 * centre, 4 * (1 + (-a - 2 * b) / mass - centre * centre), 1, 7, 3 + 2 * 0.17116},
+      {"log_normal", log_normal({count}, 0.5, 0.5, d, g), std::exp(0.625), (std::exp(0.25) - 1) * std::exp(1.25), 0, 60,
+       std::sqrt(e)},
+      {"truncated_normal", truncated_normal({count}, 3, 2, 1, 7, d, g), 3 + 2 * centre,
+       4 * (1 + (-a - 2 * b) / mass - centre * centre), 1, 7, 3 + 2 * 0.17116},
       {"randint", cast(randint(-3, 8, {count}, d, g), DType::f32), 2, 10, -3, 7, 2},
   };
   for (const Row& r : rows) {
@@ -90,7 +94,8 @@ TEST_P(Distributions, ClassesComeByTheirWeights) {
   const Tensor w = Tensor::from_vector(weights, {5}, &device());
   const auto check = [&](const Tensor& drawn) {
     const auto counts = bincount(drawn, 5).to_vector<double>();
-    for (size_t i = 0; i < 5; ++i) EXPECT_NEAR(counts[i], weights[i] / 10 * count, 5 * std::sqrt(weights[i] / 10 * count)) << i;
+    for (size_t i = 0; i < 5; ++i)
+      EXPECT_NEAR(counts[i], weights[i] / 10 * count, 5 * std::sqrt(weights[i] / 10 * count)) << i;
   };
   check(multinomial(w, count, true, &generator_));
   check(categorical(expand(log(w), {count, 5}), -1, &generator_));
@@ -130,14 +135,10 @@ TEST_P(Distributions, GammaAndWhatIsMadeOfIt) {
     double mean, var, low;
   };
   const Row rows[] = {
-      {"gamma 3", gamma(filled(3), 2, g), 1.5, 0.75, 0},
-      {"gamma 0.5", gamma(filled(0.5), 1, g), 0.5, 0.5, 0},
-      {"beta", beta(filled(2), filled(3), g), 0.4, 0.04, 0},
-      {"chi_squared", chi_squared(filled(5), g), 5, 10, 0},
-      {"student_t", student_t(filled(9), g), 0, 9.0 / 7, -100},
-      {"poisson 0.3", poisson(filled(0.3), g), 0.3, 0.3, 0},
-      {"poisson 9.9", poisson(filled(9.9), g), 9.9, 9.9, 0},
-      {"poisson 12", poisson(filled(12), g), 12, 12, 0},
+      {"gamma 3", gamma(filled(3), 2, g), 1.5, 0.75, 0},        {"gamma 0.5", gamma(filled(0.5), 1, g), 0.5, 0.5, 0},
+      {"beta", beta(filled(2), filled(3), g), 0.4, 0.04, 0},    {"chi_squared", chi_squared(filled(5), g), 5, 10, 0},
+      {"student_t", student_t(filled(9), g), 0, 9.0 / 7, -100}, {"poisson 0.3", poisson(filled(0.3), g), 0.3, 0.3, 0},
+      {"poisson 9.9", poisson(filled(9.9), g), 9.9, 9.9, 0},    {"poisson 12", poisson(filled(12), g), 12, 12, 0},
       {"poisson 400", poisson(filled(400), g), 400, 400, 250},
   };
   for (const Row& r : rows) {
@@ -146,7 +147,8 @@ TEST_P(Distributions, GammaAndWhatIsMadeOfIt) {
     EXPECT_NEAR(m.var, r.var, 0.12 * r.var) << r.name;
     EXPECT_GE(m.low, r.low) << r.name;
   }
-  const Tensor parts = dirichlet(Tensor::from_vector<float>({1, 2, 5}, {1, 3}, &device()) + zeros({count, 3}, DType::f32, &device()), g);
+  const Tensor parts =
+      dirichlet(Tensor::from_vector<float>({1, 2, 5}, {1, 3}, &device()) + zeros({count, 3}, DType::f32, &device()), g);
   EXPECT_NEAR(moments(sum(parts, {1})).low, 1, 1e-5);
   const std::vector<double> means = mean(parts, {0}).to_doubles();
   for (size_t k = 0; k < 3; ++k) EXPECT_NEAR(means[k], (k == 0 ? 1 : k == 1 ? 2 : 5) / 8.0, 0.01);
@@ -159,7 +161,8 @@ TEST_P(Distributions, AlphaDropoutKeepsMeanAndVariance) {
   EXPECT_NEAR(m.mean, 0, 0.05);
   EXPECT_NEAR(m.var, 1, 0.08);
   EXPECT_EQ(alpha_dropout(x, 0.3, false, g).to_doubles(), x.to_doubles());
-  const std::vector<double> channels = feature_alpha_dropout(ones({64, 4, 5}, DType::f32, &device()), 0.5, true, g).to_doubles();
+  const std::vector<double> channels =
+      feature_alpha_dropout(ones({64, 4, 5}, DType::f32, &device()), 0.5, true, g).to_doubles();
   for (size_t i = 0; i < channels.size(); ++i) EXPECT_EQ(channels[i], channels[i / 5 * 5]);
 }
 

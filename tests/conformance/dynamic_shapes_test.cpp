@@ -1,4 +1,5 @@
-// Kernels that do not depend on sizes: none are compiled after the third length, and the values are the reference's at odd sizes.
+// Kernels that do not depend on sizes: none are compiled after the third length, and the values are the reference's at
+// odd sizes.
 #include "core/ir/dynamic_shapes.h"
 
 #include <gtest/gtest.h>
@@ -6,8 +7,8 @@
 #include <cmath>
 #include <thread>
 
-#include "heddle.h"
 #include "core/run/compiled_graph.h"
+#include "heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -16,7 +17,8 @@ namespace {
 using DynamicShapesTest = tests::DeviceTest;
 
 // Losses of a tiny GPT over the lengths (`heddle bench shapes` trains one). `compiled`: kernels, by length.
-std::vector<double> losses(DeviceContext& d, const std::vector<int64_t>& lengths, std::vector<uint64_t>* compiled = nullptr) {
+std::vector<double> losses(DeviceContext& d, const std::vector<int64_t>& lengths,
+                           std::vector<uint64_t>* compiled = nullptr) {
   manual_seed(5);
   nn::Gpt model({.vocabulary = 31, .context = 40, .layers = 1, .heads = 2, .width = 24, .dropout = 0}, &d);
   std::vector<double> result;
@@ -24,7 +26,8 @@ std::vector<double> losses(DeviceContext& d, const std::vector<int64_t>& lengths
     std::vector<int32_t> text(static_cast<size_t>(2 * length));
     for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<int32_t>((i * i + 3) % 31);
     const uint64_t before = d.counters().kernels_compiled;
-    const Tensor tokens = Tensor::from_vector(text, {2, length}, &d), next = Tensor::from_vector(text, {2 * length}, &d);
+    const Tensor tokens = Tensor::from_vector(text, {2, length}, &d),
+                 next = Tensor::from_vector(text, {2 * length}, &d);
     const Tensor loss = cross_entropy(reshape(model(tokens), {-1, 31}), next);
     result.push_back(loss.item());
     if (compiled) compiled->push_back(d.counters().kernels_compiled - before);
@@ -35,10 +38,12 @@ std::vector<double> losses(DeviceContext& d, const std::vector<int64_t>& lengths
 TEST_P(DynamicShapesTest, LengthsCompileNothingAfterTheThird) {
   const std::vector<int64_t> lengths{13, 29, 8, 5, 24, 31, 32, 40, 12, 7, 2, 33, 39, 16};
   std::vector<uint64_t> compiled;
-  const std::vector<double> values = losses(device(), lengths, &compiled), expected = losses(heddle::device("reference:0"), lengths);
+  const std::vector<double> values = losses(device(), lengths, &compiled),
+                            expected = losses(heddle::device("reference:0"), lengths);
   EXPECT_GT(compiled[0], 0u);
   for (size_t i = 3; i < lengths.size(); ++i) EXPECT_EQ(compiled[i], 0u) << "length " << lengths[i];
-  for (size_t i = 0; i < lengths.size(); ++i) EXPECT_NEAR(values[i], expected[i], 2e-4 * std::abs(expected[i])) << "length " << lengths[i];
+  for (size_t i = 0; i < lengths.size(); ++i)
+    EXPECT_NEAR(values[i], expected[i], 2e-4 * std::abs(expected[i])) << "length " << lengths[i];
 }
 
 TEST_P(DynamicShapesTest, BatchesOfADataSetAreThoseOfTheHost) {
@@ -58,7 +63,8 @@ TEST_P(DynamicShapesTest, BatchesOfADataSetAreThoseOfTheHost) {
   EXPECT_EQ(device().counters().steps_compiled - before.steps_compiled, 1u);
 }
 
-// Views of one storage: a view of the start binds all of it, an update in place writes all of it, a result that is a view keeps its place.
+// Views of one storage: a view of the start binds all of it, an update in place writes all of it, a result that is a
+// view keeps its place.
 TEST_P(DynamicShapesTest, ViewsOfOneStorageKeepTheirPlaces) {
   std::vector<float> data(4096);
   for (size_t i = 0; i < data.size(); ++i) data[i] = static_cast<float>(i);

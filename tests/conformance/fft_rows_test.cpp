@@ -1,4 +1,7 @@
-// Transforms by one launch (shaders/fft.hk) against sums in double precision and against the products of the reference device.
+// Transforms by one launch (shaders/fft.hk) against sums in double precision and against the products of the reference
+// device.
+#include "core/functions/math/fft_rows.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -9,7 +12,6 @@
 #include "autograd/transforms.h"
 #include "autograd/vmap.h"
 #include "core/compile/compile.h"
-#include "core/functions/math/fft_rows.h"
 #include "core/functions/functions.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
@@ -23,7 +25,9 @@ using Values = std::vector<double>;
 
 class FftRows : public DeviceTest {
  protected:
-  Tensor on(const Values& values, const Shape& shape, DeviceContext& where) const { return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &where); }
+  Tensor on(const Values& values, const Shape& shape, DeviceContext& where) const {
+    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &where);
+  }
   Tensor random(const Shape& shape, uint64_t seed) const { return on(noise(shape.numel(), seed), shape, device()); }
   static DeviceContext& reference() { return heddle::device("reference:0"); }
 };
@@ -41,7 +45,8 @@ std::vector<Complex> transform(const std::vector<Complex>& x, double sign) {
   odd = transform(odd, sign);
   std::vector<Complex> y(n);
   for (size_t k = 0; k < n / 2; ++k) {
-    const Complex turned = odd[k] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
+    const Complex turned =
+        odd[k] * std::polar(1.0, sign * 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(n));
     y[k] = even[k] + turned;
     y[k + n / 2] = even[k] - turned;
   }
@@ -66,14 +71,16 @@ TEST_P(FftRows, EveryLengthBothWays) {
       Values want;
       for (int64_t r = 0; r < 3; ++r) {
         std::vector<Complex> row;
-        for (int64_t i = 0; i < n; ++i) row.emplace_back(x[static_cast<size_t>((r * n + i) * 2)], x[static_cast<size_t>((r * n + i) * 2 + 1)]);
+        for (int64_t i = 0; i < n; ++i)
+          row.emplace_back(x[static_cast<size_t>((r * n + i) * 2)], x[static_cast<size_t>((r * n + i) * 2 + 1)]);
         for (const Complex& v : transform(row, sign)) {
           want.push_back(v.real() / (sign > 0 ? static_cast<double>(n) : 1));
           want.push_back(v.imag() / (sign > 0 ? static_cast<double>(n) : 1));
         }
       }
       const Tensor z = on(x, {3, n, 2}, device());
-      expect_near((sign < 0 ? fft(z) : ifft(z)).to_doubles(), want, 5e-7, std::to_string(n) + (sign < 0 ? " forward" : " back"));
+      expect_near((sign < 0 ? fft(z) : ifft(z)).to_doubles(), want, 5e-7,
+                  std::to_string(n) + (sign < 0 ? " forward" : " back"));
     }
   }
 }
@@ -87,7 +94,8 @@ TEST_P(FftRows, OneLaunchAndTheTable) {
   EXPECT_LE(device().counters().kernels - before, 2u);
 }
 
-// Other axes, cut and padded lengths, strided and computed inputs, reals in and out, longer lengths that are made of these.
+// Other axes, cut and padded lengths, strided and computed inputs, reals in and out, longer lengths that are made of
+// these.
 TEST_P(FftRows, AllForms) {
   const auto check = [&](const char* what, const Shape& shape, const std::function<Tensor(const Tensor&)>& f) {
     const Values x = noise(shape.numel(), 9);
@@ -96,7 +104,8 @@ TEST_P(FftRows, AllForms) {
   check("middle axis", {2, 256, 3, 2}, [](const Tensor& z) { return fft(z, {.axis = 1}); });
   check("padded", {2, 200, 2}, [](const Tensor& z) { return fft(z, {.n = 256}); });
   check("cut", {2, 300, 2}, [](const Tensor& z) { return ifft(z, {.n = 256, .norm = FftNorm::ortho}); });
-  check("turned view", {3, 2, 256}, [](const Tensor& z) { return fft(slice(flip(transpose(z), {1}), 0, {.start = 1})); });
+  check("turned view", {3, 2, 256},
+        [](const Tensor& z) { return fft(slice(flip(transpose(z), {1}), 0, {.start = 1})); });
   check("computed", {3, 256, 2}, [](const Tensor& z) { return exp(fft(tanh(z) * 2.0) * 0.01); });
   check("reals", {3, 256}, [](const Tensor& x) { return rfft(x); });
   check("reals back", {3, 129, 2}, [](const Tensor& z) { return irfft(z); });
@@ -116,12 +125,17 @@ TEST_P(FftRows, DerivativesAndTransforms) {
     expect_near(f(device()).to_doubles(), f(reference()).to_doubles(), 1e-5, what);
   };
   both("gradient", [&](DeviceContext& d) { return grad(loss)(on(x, {2, 256}, d)); });
-  both("forward mode", [&](DeviceContext& d) { return jvp([](const Tensor& t) { return rfft(t); }, on(x, {2, 256}, d), on(direction, {2, 256}, d)).second; });
+  both("forward mode", [&](DeviceContext& d) {
+    return jvp([](const Tensor& t) { return rfft(t); }, on(x, {2, 256}, d), on(direction, {2, 256}, d)).second;
+  });
   both("second order", [&](DeviceContext& d) { return hvp(loss, on(x, {2, 256}, d), on(direction, {2, 256}, d)); });
   both("vmap", [&](DeviceContext& d) { return vmap([](const Tensor& t) { return rfft(t); })(on(x, {2, 256}, d)); });
   both("vmap of a gradient", [&](DeviceContext& d) { return vmap(grad(loss))(on(x, {2, 256}, d)); });
   const auto step = compile([](const Tensor& t) { return fft(complex_pair(t, t * 2.0)); });
-  for (int i = 0; i < 3; ++i) expect_near(step(on(x, {2, 256}, device())).to_doubles(), fft(complex_pair(on(x, {2, 256}, reference()), on(x, {2, 256}, reference()) * 2.0)).to_doubles(), 1e-6, "compiled");
+  for (int i = 0; i < 3; ++i)
+    expect_near(step(on(x, {2, 256}, device())).to_doubles(),
+                fft(complex_pair(on(x, {2, 256}, reference()), on(x, {2, 256}, reference()) * 2.0)).to_doubles(), 1e-6,
+                "compiled");
 }
 
 TEST_P(FftRows, NanStaysInItsRow) {

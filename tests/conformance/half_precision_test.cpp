@@ -1,5 +1,5 @@
-// f16 and bf16: numbers beside tensors enter in f32, each recorded operation rounds once, and so values do not depend on what is fused, on the device or on
-// EagerScope (docs/numbers.md). The oracle rounds floats by itself.
+// f16 and bf16: numbers beside tensors enter in f32, each recorded operation rounds once, and so values do not depend
+// on what is fused, on the device or on EagerScope (docs/numbers.md). The oracle rounds floats by itself.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -7,9 +7,9 @@
 
 #include "autograd/autograd.h"
 #include "core/compile/compile.h"
+#include "core/functions/functions.h"
 #include "core/graph/autocast.h"
 #include "core/graph/excess_precision.h"
-#include "core/functions/functions.h"
 #include "tests/support/noise.h"
 #include "tests/support/value_test.h"
 
@@ -27,7 +27,9 @@ float nearest(float value, DType dtype) {
 
 class HalfPrecision : public ValueTest {
  protected:
-  Tensor half(const std::vector<float>& values, DType dtype = DType::f16) { return cast(Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device()), dtype); }
+  Tensor half(const std::vector<float>& values, DType dtype = DType::f16) {
+    return cast(Tensor::from_vector(values, Shape{static_cast<int64_t>(values.size())}, &device()), dtype);
+  }
   double first(const Tensor& x) { return x.to_doubles().at(0); }
 };
 
@@ -50,7 +52,8 @@ TEST_P(HalfPrecision, NumbersEnterInF32) {
   EXPECT_EQ(first(leaky_relu(x(-1000), 1e-8)), nearest(-1e-5f, DType::f16));
 }
 
-// As PyTorch: a comparison asks for the number that the dtype holds, and what chooses between a value and a number gives the rounded one.
+// As PyTorch: a comparison asks for the number that the dtype holds, and what chooses between a value and a number
+// gives the rounded one.
 TEST_P(HalfPrecision, ComparedAndChosenNumbersAreRounded) {
   const Tensor x = half({0.1f});
   EXPECT_EQ(first(cast(x == 0.1, DType::i32)), 1);
@@ -98,39 +101,50 @@ using Program = std::function<std::vector<Tensor>(DeviceContext&, DType)>;
 
 std::vector<float> noise_of(int64_t count, uint32_t seed) {
   std::vector<float> values(static_cast<size_t>(count));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(static_cast<int>((i * 2654435761u + seed * 40503u) >> 7 & 1023) - 512) / 256.0f;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(static_cast<int>((i * 2654435761u + seed * 40503u) >> 7 & 1023) - 512) / 256.0f;
   return values;
 }
 
-Tensor draw(DeviceContext& device, const Shape& shape, DType dtype, uint32_t seed) { return cast(Tensor::from_vector(noise_of(shape.numel(), seed), shape, &device), dtype); }
+Tensor draw(DeviceContext& device, const Shape& shape, DType dtype, uint32_t seed) {
+  return cast(Tensor::from_vector(noise_of(shape.numel(), seed), shape, &device), dtype);
+}
 
 // Programs whose operations have one correctly rounded answer in f32: equal bit for bit wherever they run.
 const std::vector<std::pair<const char*, Program>>& programs() {
   static const std::vector<std::pair<const char*, Program>> all{
-      {"chain", [](DeviceContext& d, DType t) {
+      {"chain",
+       [](DeviceContext& d, DType t) {
          const Tensor x = draw(d, {7, 33}, t, 1), y = draw(d, {33}, t, 2);
          const Tensor a = x * y + x, b = (a - 0.3) * a, c = where(b > a, b * b, a - y);
          return std::vector<Tensor>{c * 1.7 + b, relu(a * 3 - 1) * c};
        }},
-      {"chain of scalars and views", [](DeviceContext& d, DType t) {
+      {"chain of scalars and views",
+       [](DeviceContext& d, DType t) {
          const Tensor x = draw(d, {5, 17}, t, 3);
-         return std::vector<Tensor>{transpose(x * 0.1 + 0.7) * 3 - slice(transpose(x), 0, {}) * 0.3, flip(x * 1.1 * 1.1 * 1.1, {1})};
+         return std::vector<Tensor>{transpose(x * 0.1 + 0.7) * 3 - slice(transpose(x), 0, {}) * 0.3,
+                                    flip(x * 1.1 * 1.1 * 1.1, {1})};
        }},
-      {"around a reduction", [](DeviceContext& d, DType t) {
+      {"around a reduction",
+       [](DeviceContext& d, DType t) {
          const Tensor x = draw(d, {9, 31}, t, 4);
          const Tensor row = max(x * 1.3, {1}, true), centred = x - row;
          return std::vector<Tensor>{centred * centred - row, max(centred * 0.7 + x, {0}) * 1.1};
        }},
-      {"sum and more", [](DeviceContext& d, DType t) {
+      {"sum and more",
+       [](DeviceContext& d, DType t) {
          const Tensor x = cast(round(draw(d, {6, 40}, t, 5) * 4), t);  // whole numbers: their f32 sums are exact
          const Tensor total = sum(x * x, {1}, true);
          return std::vector<Tensor>{total * 0.37 + x, sum(x, {0}) * 1.01 - 0.1};
        }},
-      {"product and more", [](DeviceContext& d, DType t) {
-         const Tensor a = cast(round(draw(d, {20, 24}, t, 6) * 4), t), b = cast(round(draw(d, {24, 36}, t, 7) * 4), t), bias = draw(d, {36}, t, 8);
+      {"product and more",
+       [](DeviceContext& d, DType t) {
+         const Tensor a = cast(round(draw(d, {20, 24}, t, 6) * 4), t), b = cast(round(draw(d, {24, 36}, t, 7) * 4), t),
+                      bias = draw(d, {36}, t, 8);
          return std::vector<Tensor>{relu(matmul(a, b) + bias) * 0.3 - bias, matmul(a * 0.3 * 2.5, b * 1.5) * 0.7};
        }},
-      {"gradient", [](DeviceContext& d, DType t) {
+      {"gradient",
+       [](DeviceContext& d, DType t) {
          Tensor x = draw(d, {4, 19}, t, 9), w = draw(d, {19}, t, 10);
          x.set_requires_grad(true);
          const Tensor y = (x * w + 0.1) * x * 0.3;

@@ -1,4 +1,5 @@
-// HEDDLE_CHECK_INDICES: the first index out of range is found on the device and named, wherever the call was recorded; values stay what they are without it.
+// HEDDLE_CHECK_INDICES: the first index out of range is found on the device and named, wherever the call was recorded;
+// values stay what they are without it.
 #include "core/functions/shape/index_check.h"
 
 #include <fmt/format.h>
@@ -10,9 +11,9 @@
 #include "core/compile/compile.h"
 #include "core/functions/control/control.h"
 #include "core/functions/functions.h"
+#include "core/functions/math/math.h"
 #include "core/functions/nn/bags.h"
 #include "core/functions/nn/losses.h"
-#include "core/functions/math/math.h"
 #include "core/functions/shape/scatter.h"
 #include "nn/embedding.h"
 #include "tests/support/devices.h"
@@ -23,8 +24,12 @@ namespace {
 class IndexCheck : public ::testing::TestWithParam<std::string> {
  protected:
   DeviceContext& dev() const { return device(GetParam()); }
-  Tensor ints(const std::vector<int>& values, const Shape& shape) const { return Tensor::from_vector(values, shape, &dev()); }
-  Tensor table(const Shape& shape) const { return reshape(arange(0, static_cast<double>(shape.numel()), 1, DType::f32, &dev()), shape); }
+  Tensor ints(const std::vector<int>& values, const Shape& shape) const {
+    return Tensor::from_vector(values, shape, &dev());
+  }
+  Tensor table(const Shape& shape) const {
+    return reshape(arange(0, static_cast<double>(shape.numel()), 1, DType::f32, &dev()), shape);
+  }
 };
 
 // What the observation throws, without the place behind it; "" where it throws nothing.
@@ -52,39 +57,51 @@ TEST_P(IndexCheck, NamesCallIndexPositionAndLine) {
     y.to_bytes();
     FAIL();
   } catch (const IndexError& e) {
-    EXPECT_EQ(std::string(e.what()), fmt::format("[gather] index 12 is out of range for dimension 1 of size 10, at position (3, 0) (index_check_test.cpp:{})", line));
+    EXPECT_EQ(std::string(e.what()), fmt::format("[gather] index 12 is out of range for dimension 1 of size 10, at "
+                                                 "position (3, 0) (index_check_test.cpp:{})",
+                                                 line));
     EXPECT_EQ(e.index(), 12);
     EXPECT_EQ(e.size(), 10);
     EXPECT_EQ(e.position(), (std::vector<int64_t>{3, 0}));
   }
-  EXPECT_EQ(y.to_doubles(), (std::vector<double>{0, 2, 24, 38, 40, 46, 78, 60}));  // the observation is not lost: clamped, as without the guard
+  EXPECT_EQ(y.to_doubles(), (std::vector<double>{0, 2, 24, 38, 40, 46, 78,
+                                                 60}));  // the observation is not lost: clamped, as without the guard
 }
 
 TEST_P(IndexCheck, EveryFunctionThatTakesIndices) {
   const IndexGuardScope guard;
-  const Tensor x = table({3, 4}), rows = ints({0, 2, -4}, {3}), wide = ints({0, 1, 2, 4, 1, 0}, {3, 2}), values = table({3, 2});
+  const Tensor x = table({3, 4}), rows = ints({0, 2, -4}, {3}), wide = ints({0, 1, 2, 4, 1, 0}, {3, 2}),
+               values = table({3, 2});
   const Tensor labels = ints({0, 4, 1}, {3}), below = ints({0, -1, 2}, {3});
-  const auto out = [](int index, int dim, int size, const char* at) { return fmt::format(" {} is out of range for dimension {} of size {}, at position {}", index, dim, size, at); };
+  const auto out = [](int index, int dim, int size, const char* at) {
+    return fmt::format(" {} is out of range for dimension {} of size {}, at position {}", index, dim, size, at);
+  };
   EXPECT_EQ(fault_of(take(x, rows)), "[take] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(index_select(x, 0, rows)), "[index_select] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(embedding(x, rows)), "[embedding] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(embedding_bag(wide, x, BagMode::mean)), "[embedding_bag] index" + out(4, 0, 3, "(1, 1)"));
-  EXPECT_EQ(fault_of(embedding_bag(rows, ints({0, 1}, {2}), x, BagMode::sum)), "[embedding_bag] index" + out(-4, 0, 3, "(2)"));
-  EXPECT_EQ(fault_of(embedding_bag(ints({0, 1}, {2}), ints({0, 3}, {2}), x, BagMode::sum)), "[embedding_bag] offset" + out(3, 0, 3, "(1)"));
+  EXPECT_EQ(fault_of(embedding_bag(rows, ints({0, 1}, {2}), x, BagMode::sum)),
+            "[embedding_bag] index" + out(-4, 0, 3, "(2)"));
+  EXPECT_EQ(fault_of(embedding_bag(ints({0, 1}, {2}), ints({0, 3}, {2}), x, BagMode::sum)),
+            "[embedding_bag] offset" + out(3, 0, 3, "(1)"));
   EXPECT_EQ(fault_of(take_along_axis(x, wide, 1)), "[take_along_axis] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(put_along_axis(x, wide, values, 1)), "[put_along_axis] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(scatter(x, 1, wide, values)), "[scatter] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(scatter(x, 1, wide, 7.0)), "[scatter] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(scatter_add(x, 1, wide, values)), "[scatter_add] index" + out(4, 1, 4, "(1, 1)"));
-  EXPECT_EQ(fault_of(scatter_reduce(x, 1, wide, values, ScatterReduction::amax)), "[scatter_reduce] index" + out(4, 1, 4, "(1, 1)"));
+  EXPECT_EQ(fault_of(scatter_reduce(x, 1, wide, values, ScatterReduction::amax)),
+            "[scatter_reduce] index" + out(4, 1, 4, "(1, 1)"));
   EXPECT_EQ(fault_of(index_add(x, below, x)), "[index_add] index" + out(-1, 0, 3, "(1)"));
   EXPECT_EQ(fault_of(index_add(x, 1, labels, table({3, 3}))), "[index_add] index" + out(4, 1, 4, "(1)"));
   EXPECT_EQ(fault_of(index_add(x, 0, below, x)), "");
   EXPECT_EQ(fault_of(index_copy(x, 0, rows, x)), "[index_copy] index" + out(-4, 0, 3, "(2)"));
-  EXPECT_EQ(fault_of(index_reduce(x, 0, rows, x, ScatterReduction::prod)), "[index_reduce] index" + out(-4, 0, 3, "(2)"));
+  EXPECT_EQ(fault_of(index_reduce(x, 0, rows, x, ScatterReduction::prod)),
+            "[index_reduce] index" + out(-4, 0, 3, "(2)"));
   EXPECT_EQ(fault_of(index_fill(x, 1, labels, 1)), "[index_fill] index" + out(4, 1, 4, "(1)"));
-  EXPECT_EQ(fault_of(index_put(x, std::vector<Tensor>{below, labels}, table({3}))), "[index_put] index" + out(4, 1, 4, "(1)"));
-  EXPECT_EQ(fault_of(max_unpool1d(reshape(x, {1, 3, 4}), ints({0, 1, 2, 3, 0, 1, 8, 3, 0, 1, 2, 3}, {1, 3, 4}), {2})), "[max_unpool1d] index" + out(8, 2, 8, "(0, 1, 2)"));
+  EXPECT_EQ(fault_of(index_put(x, std::vector<Tensor>{below, labels}, table({3}))),
+            "[index_put] index" + out(4, 1, 4, "(1)"));
+  EXPECT_EQ(fault_of(max_unpool1d(reshape(x, {1, 3, 4}), ints({0, 1, 2, 3, 0, 1, 8, 3, 0, 1, 2, 3}, {1, 3, 4}), {2})),
+            "[max_unpool1d] index" + out(8, 2, 8, "(0, 1, 2)"));
   EXPECT_EQ(fault_of(one_hot(below, 3)), "[one_hot] class" + out(-1, 1, 3, "(1)"));
   EXPECT_EQ(fault_of(cross_entropy(x, labels)), "[cross_entropy] class" + out(4, 1, 4, "(1)"));
   EXPECT_EQ(fault_of(cross_entropy(x, labels, {.ignore_index = 4})), "");
@@ -92,10 +109,12 @@ TEST_P(IndexCheck, EveryFunctionThatTakesIndices) {
   EXPECT_EQ(fault_of(nll_loss(x, labels)), "[nll_loss] class" + out(4, 1, 4, "(1)"));
   EXPECT_EQ(fault_of(nll_loss(x, labels, NllOptions{.ignore_index = 2})), "[nll_loss] class" + out(4, 1, 4, "(1)"));
   EXPECT_EQ(fault_of(multi_margin_loss(x, labels)), "[multi_margin_loss] class" + out(4, 1, 4, "(1)"));
-  EXPECT_EQ(fault_of(multilabel_margin_loss(x, ints({0, -1, 9, 9, 1, 2, -1, 0, 5, 0, 1, 2}, {3, 4}))), "[multilabel_margin_loss] class" + out(5, 1, 4, "(2, 0)"));
+  EXPECT_EQ(fault_of(multilabel_margin_loss(x, ints({0, -1, 9, 9, 1, 2, -1, 0, 5, 0, 1, 2}, {3, 4}))),
+            "[multilabel_margin_loss] class" + out(5, 1, 4, "(2, 0)"));
   const Tensor logp = log_softmax(table({4, 2, 3}));
   const Tensor lengths = ints({4, 4}, {2});
-  EXPECT_EQ(fault_of(ctc_loss(logp, ints({1, 9, 1, 3}, {2, 2}), lengths, ints({1, 2}, {2}))), "[ctc_loss] class" + out(3, 2, 3, "(1, 1)"));
+  EXPECT_EQ(fault_of(ctc_loss(logp, ints({1, 9, 1, 3}, {2, 2}), lengths, ints({1, 2}, {2}))),
+            "[ctc_loss] class" + out(3, 2, 3, "(1, 1)"));
 }
 
 // What functions compute for themselves is in range, or left out on purpose: nobody is told.
@@ -114,7 +133,8 @@ TEST_P(IndexCheck, StridedViewsOfIndicesAndFusedGathers) {
   const IndexGuardScope guard;
   const Tensor all = ints({0, 1, 2, 3, 4, 70, 6, 7, 8, 9, 10, 11}, {3, 4});
   const Tensor view = slice(transpose(all, 0, 1), 0, {.start = 1, .stop = 4, .step = 2});  // (2, 3): 1 70 9; 3 7 11
-  EXPECT_EQ(fault_of(exp(take(table({12}), view) * 0.01) + 1), "[take] index 70 is out of range for dimension 0 of size 12, at position (0, 1)");
+  EXPECT_EQ(fault_of(exp(take(table({12}), view) * 0.01) + 1),
+            "[take] index 70 is out of range for dimension 0 of size 12, at position (0, 1)");
   const Tensor computed = take(table({12}), view * 2 - 1) + 1;  // the index is computed in the kernel that gathers
   EXPECT_EQ(fault_of(sum(computed)), "[take] index 139 is out of range for dimension 0 of size 12, at position (0, 1)");
 }
@@ -123,19 +143,26 @@ TEST_P(IndexCheck, VmapLoopsAndBranches) {
   const IndexGuardScope guard;
   const Tensor x = table({3, 5}), picks = ints({0, 1, 4, 2, 5, 6}, {3, 2});
   const auto f = [](const Tensor& row, const Tensor& at) { return take(row, at); };
-  EXPECT_EQ(fault_of(vmap(f)(x, picks)), "[take] index 5 is out of range for dimension 0 of size 5, at position (0) of example or iteration (2)");
+  EXPECT_EQ(fault_of(vmap(f)(x, picks)),
+            "[take] index 5 is out of range for dimension 0 of size 5, at position (0) of example or iteration (2)");
   EXPECT_EQ(fault_of(vmap(f)(x, minimum(picks, 4))), "");
   const Tensor row = table({5});
   const auto nested = vmap(vmap([&](const Tensor& at) { return take(row, at); }));
-  EXPECT_EQ(fault_of(nested(picks)), "[take] index 5 is out of range for dimension 0 of size 5, at position () of example or iteration (2, 0)");
-  const ScanBody body = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& at) { return Scanned{{carry[0] + sum(take(x, at[0], 1))}, {}}; };
-  EXPECT_EQ(fault_of(scan(body, {zeros({}, DType::f32, &dev())}, {picks}).carry[0]), "[take] index 5 is out of range for dimension 1 of size 5, at position (0) of example or iteration (2)");
+  EXPECT_EQ(fault_of(nested(picks)),
+            "[take] index 5 is out of range for dimension 0 of size 5, at position () of example or iteration (2, 0)");
+  const ScanBody body = [&](const std::vector<Tensor>& carry, const std::vector<Tensor>& at) {
+    return Scanned{{carry[0] + sum(take(x, at[0], 1))}, {}};
+  };
+  EXPECT_EQ(fault_of(scan(body, {zeros({}, DType::f32, &dev())}, {picks}).carry[0]),
+            "[take] index 5 is out of range for dimension 1 of size 5, at position (0) of example or iteration (2)");
   const auto pick = [&](const Tensor& taken) {
-    return cond(taken, [&](const std::vector<Tensor>& at) { return std::vector<Tensor>{sum(take(x, at[0], 1))}; },
-                [](const std::vector<Tensor>& at) { return std::vector<Tensor>{cast(sum(at[0]), DType::f32)}; }, {picks})[0];
+    return cond(
+        taken, [&](const std::vector<Tensor>& at) { return std::vector<Tensor>{sum(take(x, at[0], 1))}; },
+        [](const std::vector<Tensor>& at) { return std::vector<Tensor>{cast(sum(at[0]), DType::f32)}; }, {picks})[0];
   };
   EXPECT_EQ(fault_of(pick(sum(picks) > 100)), "");
-  EXPECT_EQ(fault_of(pick(sum(picks) < 100)), "[take] index 5 is out of range for dimension 1 of size 5, at position (2, 0)");
+  EXPECT_EQ(fault_of(pick(sum(picks) < 100)),
+            "[take] index 5 is out of range for dimension 1 of size 5, at position (2, 0)");
 }
 
 TEST_P(IndexCheck, BackwardModulesAndCompiledFunctions) {
@@ -144,10 +171,15 @@ TEST_P(IndexCheck, BackwardModulesAndCompiledFunctions) {
   weight.set_requires_grad(true);
   const Tensor at = ints({1, 6, 2}, {3});
   const Tensor loss = sum(square(take(weight, at)));
-  EXPECT_EQ(fault_of([&] { backward(loss); weight.grad().to_bytes(); }), "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
+  EXPECT_EQ(fault_of([&] {
+              backward(loss);
+              weight.grad().to_bytes();
+            }),
+            "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
   EXPECT_EQ(fault_of(weight.grad()), "");
   const auto f_of = [&](const Tensor& w) { return square(take(w, at)); };
-  EXPECT_EQ(fault_of(jvp(f_of, weight.detach(), weight.detach()).second), "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
+  EXPECT_EQ(fault_of(jvp(f_of, weight.detach(), weight.detach()).second),
+            "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
   EXPECT_EQ(fault_of(weight.grad()), "");
   nn::Embedding layer(6, 3, {}, &dev());
   EXPECT_EQ(fault_of(layer(at)), "[embedding] index 6 is out of range for dimension 0 of size 6, at position (1)");
@@ -161,7 +193,10 @@ TEST_P(IndexCheck, BackwardModulesAndCompiledFunctions) {
 TEST_P(IndexCheck, OneOperationAtATime) {
   const IndexGuardScope guard;
   const EagerScope eager;
-  EXPECT_EQ(fault_of([&] { take(table({4}), ints({1, 4}, {2})); }), "[take] index 4 is out of range for dimension 0 of size 4, at position (1)");
+  EXPECT_EQ(fault_of([&] {
+              take(table({4}), ints({1, 4}, {2}));
+            }),
+            "[take] index 4 is out of range for dimension 0 of size 4, at position (1)");
 }
 
 // What a function watched before it threw is forgotten.
@@ -173,7 +208,9 @@ TEST_P(IndexCheck, FunctionsThatThrow) {
     throw ValueError("no");
   };
   EXPECT_THROW(vmap(f)(x, picks), ValueError);
-  const ScanBody body = [&](const std::vector<Tensor>&, const std::vector<Tensor>& at) { return Scanned{{take(x, at[0])}, {}}; };  // the carry changes its shape
+  const ScanBody body = [&](const std::vector<Tensor>&, const std::vector<Tensor>& at) {
+    return Scanned{{take(x, at[0])}, {}};
+  };  // the carry changes its shape
   EXPECT_THROW(scan(body, {zeros({1}, DType::f32, &dev())}, {picks}), ShapeError);
   EXPECT_EQ(fault_of(x), "");
 }
@@ -187,9 +224,14 @@ TEST_P(IndexCheck, UploadedIndicesAreCheckedByDefault) {
   EXPECT_EQ(thrown([&] { cross_entropy(x, labels); }), "[cross_entropy] class" + fault);
   EXPECT_EQ(thrown([&] { cross_entropy(x, cast(labels, DType::i64)); }), "[cross_entropy] class" + fault);
   EXPECT_EQ(thrown([&] { cross_entropy(x, labels, {.ignore_index = 4}); }), "");
-  EXPECT_EQ(thrown([&] { take(x, ints({0, 1, 2, 3, -5, 1}, {2, 3}), 1); }), "[take] index -5 is out of range for dimension 1 of size 4, at position (1, 1)");
-  const Tensor batch = Tensor::from_batch(std::span<const int64_t>(std::vector<int64_t>{7, 1, int64_t{1} << 32, 2}), {4}, &dev());
-  EXPECT_EQ(thrown([&] { take(x, batch); }), "[take] index 7 is out of range for dimension 0 of size 3, at position (0)");
+  EXPECT_EQ(thrown([&] {
+              take(x, ints({0, 1, 2, 3, -5, 1}, {2, 3}), 1);
+            }),
+            "[take] index -5 is out of range for dimension 1 of size 4, at position (1, 1)");
+  const Tensor batch =
+      Tensor::from_batch(std::span<const int64_t>(std::vector<int64_t>{7, 1, int64_t{1} << 32, 2}), {4}, &dev());
+  EXPECT_EQ(thrown([&] { take(x, batch); }),
+            "[take] index 7 is out of range for dimension 0 of size 3, at position (0)");
   EXPECT_EQ(fault_of(take(x, slice(batch, 0, {.start = 3}))), "");
   Tensor own = ints({9, 9}, {2});
   own.assign(ints({1, 2}, {2}) - 1);
@@ -200,16 +242,21 @@ TEST_P(IndexCheck, UploadedIndicesAreCheckedByDefault) {
   EXPECT_LE(dev().counters().kernels - before, 1u);
 }
 
-// Recorded once, replayed while the labels are right; the call that brings a wrong one says so, and the next one goes on.
+// Recorded once, replayed while the labels are right; the call that brings a wrong one says so, and the next one goes
+// on.
 TEST_P(IndexCheck, CompiledFunctionsCheckTheirArgumentsByDefault) {
   const IndexGuardScope guard(IndexGuard::automatic);
   const Tensor x = table({3, 4});
-  const auto f = compile([](const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, reshape(labels, {3})); });
-  const auto labels = [&](int last) { return Tensor::from_batch(std::span<const int32_t>(std::vector<int32_t>{0, 1, last}), {3, 1}, &dev()); };
+  const auto f =
+      compile([](const Tensor& logits, const Tensor& labels) { return cross_entropy(logits, reshape(labels, {3})); });
+  const auto labels = [&](int last) {
+    return Tensor::from_batch(std::span<const int32_t>(std::vector<int32_t>{0, 1, last}), {3, 1}, &dev());
+  };
   std::vector<double> losses;
   for (int i = 0; i < 6; ++i) losses.push_back(f(x, labels(i % 4)).item());
   const uint64_t recorded = f.stats().recorded;
-  EXPECT_EQ(fault_of([&] { f(x, labels(4)); }), "[cross_entropy] class 4 is out of range for dimension 1 of size 4, at position (2)");
+  EXPECT_EQ(fault_of([&] { f(x, labels(4)); }),
+            "[cross_entropy] class 4 is out of range for dimension 1 of size 4, at position (2)");
   EXPECT_EQ(f(x, labels(1)).item(), losses[1]);
   if (GetParam() != "reference:0") {
     EXPECT_EQ(recorded, 2u);
@@ -222,7 +269,8 @@ TEST_P(IndexCheck, ComputedIndicesOnCpusByDefault) {
   const IndexGuardScope guard(IndexGuard::automatic);
   const DeviceClass kind = dev().caps().device_class;
   if (kind != DeviceClass::cpu && kind != DeviceClass::reference) return;
-  EXPECT_EQ(fault_of(take(table({4}), ints({1, 3}, {2}) * 2)), "[take] index 6 is out of range for dimension 0 of size 4, at position (1)");
+  EXPECT_EQ(fault_of(take(table({4}), ints({1, 3}, {2}) * 2)),
+            "[take] index 6 is out of range for dimension 0 of size 4, at position (1)");
 }
 
 TEST_P(IndexCheck, OffWhenAskedFor) {

@@ -1,4 +1,5 @@
-// Sums over parts of a tensor: what they are joined into has their value, whatever the parts compute, and large ones stay as they are.
+// Sums over parts of a tensor: what they are joined into has their value, whatever the parts compute, and large ones
+// stay as they are.
 #include "core/simplify/join_parts.h"
 
 #include <gtest/gtest.h>
@@ -8,10 +9,10 @@
 #include <functional>
 #include <span>
 
-#include "core/simplify/passes.h"
-#include "core/simplify/simplifier.h"
 #include "core/graph/pending.h"
 #include "core/record/capture.h"
+#include "core/simplify/passes.h"
+#include "core/simplify/simplifier.h"
 #include "heddle.h"
 #include "nn/nn.h"
 #include "tests/support/devices.h"
@@ -35,26 +36,75 @@ Tensor matrix(const Tensor& x) { return reshape(x, {-1, 4}); }
 
 // The result of each is a sum over examples or has the same shape for all parts.
 const PartCase cases[] = {
-    {"product of rows", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(relu(matmul(matrix(x), w) + 0.1), {0}); }},
-    {"weight gradient", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return matmul(transposed(matrix(x)), tanh(matmul(matrix(x), w))); }, true},
-    {"product without a transpose", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return matmul(slice(transposed(matmul(matrix(x), w)), 1, {.stop = 3}), slice(matrix(x), 0, {.stop = 3})); }},
-    {"batched products", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(matmul(matmul(permute(x, {0, 2, 1}), x), expand(reshape(w, {1, 4, 5}), {x.dim(0), 4, 5})), {0, 1}); }, true},
-    {"shared on the left", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return matmul(transposed(w), transposed(slice(matrix(x), 0, {.stop = 2}))); }},
-    {"statistics of a part", true, [](const Tensor& x, const Tensor&, const Tensor& w) { const Tensor y = matmul(matrix(x), w); return sum(exp((y - mean(y, {0}, true)) / (1.0 + max(y, {0}, true))), {0}); }, true},
-    {"movement of rows", true, [](const Tensor& x, const Tensor&, const Tensor& w) { const Tensor y = matmul(matrix(x), w); return sum(concat({pad(slice(y, 0, {.start = 1, .step = 2}), {{1, 0}, {0, 0}}), flip(y, {0})}, 0) * 0.5, {0}); }},
-    {"movement within rows", true, [](const Tensor& x, const Tensor&, const Tensor& w) { const Tensor y = matmul(matrix(x), w); return sum(concat({pad(slice(y, 1, {.start = 1, .stop = 4}), {{0, 0}, {1, 0}}), flip(y, {1})}, 1), {0}); }},
-    {"positions", true, [](const Tensor& x, const Tensor&, const Tensor& w) { const Tensor y = matmul(matrix(x), w); return sum(y * unsqueeze(arange(0, y.dim(0), 1, DType::f32, &x.device()), 1) + arange(0, 5, 1, DType::f32, &x.device()), {0}); }},
-    {"softmax and gather", true, [](const Tensor& x, const Tensor& i, const Tensor& w) { return sum(gather(log_softmax(matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), w), 1), 1, reshape(i, {-1, 1}))); }},
-    {"rows of a table", true, [](const Tensor& x, const Tensor& i, const Tensor& w) { return matmul(transposed(take(w, i)), matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), w)); }},
-    {"columns of a table", false, [](const Tensor& x, const Tensor& i, const Tensor& w) { return matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), take(w, i, 1)); }},
-    {"greatest", true, [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(max(matmul(matrix(x), w), {1}) + cast(argmax(matmul(matrix(x), w), 1), DType::f32)); }},
-    {"running sum", false, [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(cumsum(matmul(matrix(x), w), 0), {0}); }},
+    {"product of rows", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(relu(matmul(matrix(x), w) + 0.1), {0}); }},
+    {"weight gradient", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       return matmul(transposed(matrix(x)), tanh(matmul(matrix(x), w)));
+     },
+     true},
+    {"product without a transpose", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       return matmul(slice(transposed(matmul(matrix(x), w)), 1, {.stop = 3}), slice(matrix(x), 0, {.stop = 3}));
+     }},
+    {"batched products", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       return sum(matmul(matmul(permute(x, {0, 2, 1}), x), expand(reshape(w, {1, 4, 5}), {x.dim(0), 4, 5})), {0, 1});
+     },
+     true},
+    {"shared on the left", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       return matmul(transposed(w), transposed(slice(matrix(x), 0, {.stop = 2})));
+     }},
+    {"statistics of a part", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       const Tensor y = matmul(matrix(x), w);
+       return sum(exp((y - mean(y, {0}, true)) / (1.0 + max(y, {0}, true))), {0});
+     },
+     true},
+    {"movement of rows", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       const Tensor y = matmul(matrix(x), w);
+       return sum(concat({pad(slice(y, 0, {.start = 1, .step = 2}), {{1, 0}, {0, 0}}), flip(y, {0})}, 0) * 0.5, {0});
+     }},
+    {"movement within rows", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       const Tensor y = matmul(matrix(x), w);
+       return sum(concat({pad(slice(y, 1, {.start = 1, .stop = 4}), {{0, 0}, {1, 0}}), flip(y, {1})}, 1), {0});
+     }},
+    {"positions", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       const Tensor y = matmul(matrix(x), w);
+       return sum(
+           y * unsqueeze(arange(0, y.dim(0), 1, DType::f32, &x.device()), 1) + arange(0, 5, 1, DType::f32, &x.device()),
+           {0});
+     }},
+    {"softmax and gather", true,
+     [](const Tensor& x, const Tensor& i, const Tensor& w) {
+       return sum(
+           gather(log_softmax(matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), w), 1), 1, reshape(i, {-1, 1})));
+     }},
+    {"rows of a table", true,
+     [](const Tensor& x, const Tensor& i, const Tensor& w) {
+       return matmul(transposed(take(w, i)), matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), w));
+     }},
+    {"columns of a table", false,
+     [](const Tensor& x, const Tensor& i, const Tensor& w) {
+       return matmul(reshape(slice(x, 1, {.stop = 1}), {-1, 4}), take(w, i, 1));
+     }},
+    {"greatest", true,
+     [](const Tensor& x, const Tensor&, const Tensor& w) {
+       return sum(max(matmul(matrix(x), w), {1}) + cast(argmax(matmul(matrix(x), w), 1), DType::f32));
+     }},
+    {"running sum", false,
+     [](const Tensor& x, const Tensor&, const Tensor& w) { return sum(cumsum(matmul(matrix(x), w), 0), {0}); }},
     {"no product", false, [](const Tensor& x, const Tensor&, const Tensor&) { return sum(exp(x), {0}); }},
 };
 
 Tensor numbers(const Shape& shape, DeviceContext& device) {
   std::vector<float> values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i) + 0.3));
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::sin(0.7 * static_cast<double>(i) + 0.3));
   return Tensor::from_vector(values, shape, &device);
 }
 
@@ -70,7 +120,8 @@ Tensor part_of(const Tensor& x, Parts how, int64_t part, int64_t count) {
 Tensor sum_over_parts(const OfPart& f, Parts how, int64_t count, DeviceContext& device) {
   Tensor x = numbers({12, 6, 4}, device);
   const Tensor w = numbers({4, 5}, device);
-  const Tensor indices = Tensor::from_vector(std::vector<int32_t>{0, 1, 3, 2, 2, 0, 1, 3, 3, 0, 2, 1}, Shape{12}, &device);
+  const Tensor indices =
+      Tensor::from_vector(std::vector<int32_t>{0, 1, 3, 2, 2, 0, 1, 3, 3, 0, 2, 1}, Shape{12}, &device);
   if (how == Parts::rows_of_a_value) x = x * 1.5;
   Tensor total;
   for (int64_t part = 0; part < count; ++part) {
@@ -90,7 +141,10 @@ INSTANTIATE_TEST_SUITE_P(Cases, JoinParts, testing::ValuesIn(cases), [](const au
 });
 
 TEST_P(JoinParts, HaveTheValueOfTheParts) {
-  const std::vector<Parts> all = GetParam().everywhere ? std::vector{Parts::rows, Parts::rows_of_a_value, Parts::rows_with_gaps, Parts::along_the_second_axis} : std::vector{Parts::rows};
+  const std::vector<Parts> all =
+      GetParam().everywhere
+          ? std::vector{Parts::rows, Parts::rows_of_a_value, Parts::rows_with_gaps, Parts::along_the_second_axis}
+          : std::vector{Parts::rows};
   for (const Parts how : all) {
     const Values want = sum_over_parts(GetParam().f, how, 3, device("reference:0")).to_doubles();
     DeviceContext& tested = device(test::kernel_devices().front());  // the rewrite knows of no device

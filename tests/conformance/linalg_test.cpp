@@ -1,6 +1,5 @@
-// Linear algebra on devices: every schedule and block size against products in double precision, matrices of several blocks, singular ones.
-#include "core/functions/linalg/matrix.h"
-
+// Linear algebra on devices: every schedule and block size against products in double precision, matrices of several
+// blocks, singular ones.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -13,6 +12,7 @@
 #include "autograd/vmap.h"
 #include "core/compile/compile.h"
 #include "core/functions/functions.h"
+#include "core/functions/linalg/matrix.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
@@ -28,10 +28,14 @@ struct Matrices {
   Values v;
   double& at(int64_t b, int64_t i, int64_t j) { return v[static_cast<size_t>((b * m + i) * n + j)]; }
   double at(int64_t b, int64_t i, int64_t j) const { return v[static_cast<size_t>((b * m + i) * n + j)]; }
-  Tensor on(DeviceContext& d) const { return Tensor::from_vector(std::vector<float>(v.begin(), v.end()), Shape{count, m, n}, &d); }
+  Tensor on(DeviceContext& d) const {
+    return Tensor::from_vector(std::vector<float>(v.begin(), v.end()), Shape{count, m, n}, &d);
+  }
 };
 
-Matrices random(int64_t count, int64_t m, int64_t n, uint64_t seed) { return {count, m, n, noise(count * m * n, seed)}; }
+Matrices random(int64_t count, int64_t m, int64_t n, uint64_t seed) {
+  return {count, m, n, noise(count * m * n, seed)};
+}
 Matrices from(const Tensor& x) { return {x.dim(0), x.dim(1), x.dim(2), x.to_doubles()}; }
 
 Matrices times(const Matrices& a, const Matrices& b, bool turn_b = false) {
@@ -95,7 +99,8 @@ void check_triangular(DeviceContext& d, int64_t count, int64_t n, int64_t k, Tri
   Matrices t = random(count, n, n, static_cast<uint64_t>(n + k));
   for (int64_t g = 0; g < count; ++g) {
     for (int64_t i = 0; i < n; ++i) {
-      for (int64_t j = 0; j < n; ++j) t.at(g, i, j) = i == j ? 2 + t.at(g, i, i) : t.at(g, i, j) * (how.unit ? 2.0 / static_cast<double>(n) : 1);
+      for (int64_t j = 0; j < n; ++j)
+        t.at(g, i, j) = i == j ? 2 + t.at(g, i, i) : t.at(g, i, j) * (how.unit ? 2.0 / static_cast<double>(n) : 1);
     }
   }
   const Matrices b = random(count, n, k, 7), x = from(solve_triangular(t.on(d), b.on(d), how));
@@ -119,7 +124,8 @@ void check_triangular(DeviceContext& d, int64_t count, int64_t n, int64_t k, Tri
       for (int64_t c = 0; c < k; ++c) {
         double scale = 0;
         for (int64_t j = 0; j < n; ++j) scale += std::abs(op.at(g, i, j) * x.at(g, j, c));
-        EXPECT_LT(std::abs(back.at(g, i, c) - b.at(g, i, c)), (4 + 0.3 * static_cast<double>(n)) * 6e-8 * scale) << n << " x " << k << " at " << i;
+        EXPECT_LT(std::abs(back.at(g, i, c) - b.at(g, i, c)), (4 + 0.3 * static_cast<double>(n)) * 6e-8 * scale)
+            << n << " x " << k << " at " << i;
       }
     }
   }
@@ -139,7 +145,8 @@ void check_all(DeviceContext& d) {
 
 TEST_P(Linalg, BySchedule) {
   for (const int64_t schedule : {0, 1}) {
-    const ScopedTuning a({"cholesky", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 8}}), b({"lu", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 8}}),
+    const ScopedTuning a({"cholesky", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 8}}),
+        b({"lu", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 8}}),
         c({"triangular", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 16}, {"WIDTH", 64}});
     SCOPED_TRACE(fmt::format("schedule {}", schedule));
     check_all(device());
@@ -154,7 +161,8 @@ TEST_P(Linalg, ByBlocks) {
     check_lu(device(), 2, 17, 17);
     check_lu(device(), 1, 21, 9);
     check_lu(device(), 1, 9, 21);
-    for (int form = 0; form < 4; ++form) check_triangular(device(), 2, 13, 3, {.upper = (form & 1) != 0, .transposed = (form & 2) != 0});
+    for (int form = 0; form < 4; ++form)
+      check_triangular(device(), 2, 13, 3, {.upper = (form & 1) != 0, .transposed = (form & 2) != 0});
   }
 }
 
@@ -217,7 +225,8 @@ void check_svd(DeviceContext& d, const Matrices& a) {
   const double much = 24 + 2 * static_cast<double>(std::min(a.m, a.n));
   EXPECT_LT(skewness(u), much) << a.m << " x " << a.n;
   EXPECT_LT(skewness(from(transpose(made.vh))), much);
-  for (size_t i = 0; i < s.size(); ++i) EXPECT_GE(s[i], i % static_cast<size_t>(u.n) + 1 == static_cast<size_t>(u.n) || i + 1 == s.size() ? 0 : s[i + 1]);
+  for (size_t i = 0; i < s.size(); ++i)
+    EXPECT_GE(s[i], i % static_cast<size_t>(u.n) + 1 == static_cast<size_t>(u.n) || i + 1 == s.size() ? 0 : s[i + 1]);
   scale_columns(u, s);
   EXPECT_LT(ulps(times(u, vt), a), much * std::sqrt(static_cast<double>(a.n))) << a.m << " x " << a.n;
 }
@@ -243,7 +252,8 @@ void check_eigh(DeviceContext& d, int64_t count, int64_t n) {
 TEST_P(Linalg, SpectraBySchedule) {
   for (const int64_t schedule : {0, 1}) {
     const Bindings forced_values{{"SCHEDULE", schedule}, {"LANES", 8}};
-    const ScopedTuning a({"qr", "", {}}, forced_values), b({"qr_apply", "", {}}, forced_values), c({"jacobi", "", {}}, forced_values);
+    const ScopedTuning a({"qr", "", {}}, forced_values), b({"qr_apply", "", {}}, forced_values),
+        c({"jacobi", "", {}}, forced_values);
     SCOPED_TRACE(fmt::format("schedule {}", schedule));
     check_qr(device(), 2, 17, 17);
     check_qr(device(), 3, 19, 7);
@@ -321,13 +331,19 @@ TEST_P(Linalg, NanInFactors) {
 
 TEST_P(Linalg, ComposesWithTransforms) {
   const Tensor a = random(4, 5, 5, 9).on(device()), b = random(1, 5, 2, 10).on(device());
-  const auto f = [](const Tensor& m, const Tensor& right) { return sum(square(solve(m, right))) + slogdet(m).logabsdet; };
+  const auto f = [](const Tensor& m, const Tensor& right) {
+    return sum(square(solve(m, right))) + slogdet(m).logabsdet;
+  };
   const Tensor mapped = vmap(grad(f), {0, std::nullopt})(a, reshape(b, {5, 2}));
   auto compiled = compile(vmap(grad(f), {0, std::nullopt}));
   for (int i = 0; i < 3; ++i) EXPECT_EQ(compiled(a, reshape(b, {5, 2})).to_doubles(), mapped.to_doubles());
   for (int64_t g = 0; g < 4; ++g) {
-    const std::vector<double> one = grad(f)(reshape(slice(a, 0, {.start = g, .stop = g + 1}), {5, 5}), reshape(b, {5, 2})).to_doubles(), all = mapped.to_doubles();
-    for (size_t i = 0; i < one.size(); ++i) EXPECT_NEAR(all[static_cast<size_t>(g) * 25 + i], one[i], 1e-4 * (1 + std::abs(one[i])));
+    const std::vector<double> one =
+                                  grad(f)(reshape(slice(a, 0, {.start = g, .stop = g + 1}), {5, 5}), reshape(b, {5, 2}))
+                                      .to_doubles(),
+                              all = mapped.to_doubles();
+    for (size_t i = 0; i < one.size(); ++i)
+      EXPECT_NEAR(all[static_cast<size_t>(g) * 25 + i], one[i], 1e-4 * (1 + std::abs(one[i])));
   }
   const auto shared = vmap([](const Tensor& m, const Tensor& right) { return solve(m, right); }, {std::nullopt, 0});
   const Tensor m = reshape(slice(a, 0, {.stop = 1}), {5, 5}), rights = random(3, 5, 2, 11).on(device());

@@ -1,4 +1,5 @@
-// Numbers that become literals of a kernel: what does not fit the dtype wraps or saturates as the reference does, on every device.
+// Numbers that become literals of a kernel: what does not fit the dtype wraps or saturates as the reference does, on
+// every device.
 #include <gtest/gtest.h>
 
 #include "core/device/context.h"

@@ -1,4 +1,5 @@
-// Reductions that specialize() cuts into stages: every kind, odd lengths, columns and middle axes, special values, against plain loops.
+// Reductions that specialize() cuts into stages: every kind, odd lengths, columns and middle axes, special values,
+// against plain loops.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
@@ -24,7 +25,8 @@ std::vector<float> values(size_t count, uint32_t seed = 1) {
 void check(DeviceContext& d, int64_t outer, int64_t length, int64_t inner) {
   const std::vector<float> x = values(static_cast<size_t>(outer * length * inner));
   const Tensor t = Tensor::from_vector(x, {outer, length, inner}, &d);
-  const Tensor total = sum(t, {1}), largest = max(t, {1}), smallest = min(t, {1}), at = argmax(t, 1), low = argmin(t, 1);
+  const Tensor total = sum(t, {1}), largest = max(t, {1}), smallest = min(t, {1}), at = argmax(t, 1),
+               low = argmin(t, 1);
   eval({total, largest, smallest, at, low});
   const auto sums = total.to_vector<float>(), tops = largest.to_vector<float>(), bottoms = smallest.to_vector<float>();
   const auto places = at.to_vector<int64_t>(), lows = low.to_vector<int64_t>();
@@ -81,7 +83,8 @@ TEST_P(LongReduction, Integers) {
   EXPECT_EQ(total.to_vector<int64_t>()[0], want);
   EXPECT_EQ(argmax(t).to_vector<int64_t>()[0], 999);
   EXPECT_EQ(max(t).to_vector<int32_t>()[0], 99900000);
-  const Tensor columns = Tensor::from_vector(std::vector<int32_t>(x.begin(), x.begin() + 200000), {100000, 2}, &device());
+  const Tensor columns =
+      Tensor::from_vector(std::vector<int32_t>(x.begin(), x.begin() + 200000), {100000, 2}, &device());
   const auto sums = sum(columns, {0}).to_vector<int64_t>();
   EXPECT_EQ(sums[0], 100000LL * 100 * 499 * 100000 / 100);
   EXPECT_EQ(sums[0] + 10000000000LL, sums[1]);
@@ -91,7 +94,9 @@ TEST_P(LongReduction, Integers) {
 TEST_P(LongReduction, TiesAndNaN) {
   constexpr size_t n = 150001;
   std::vector<float> x(n, 1.0f);
-  const auto best = [&] { return argmax(Tensor::from_vector(x, {static_cast<int64_t>(n)}, &device())).to_vector<int64_t>()[0]; };
+  const auto best = [&] {
+    return argmax(Tensor::from_vector(x, {static_cast<int64_t>(n)}, &device())).to_vector<int64_t>()[0];
+  };
   EXPECT_EQ(best(), 0);
   x[140000] = x[70000] = 2;
   EXPECT_EQ(best(), 70000);

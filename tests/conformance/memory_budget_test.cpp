@@ -1,13 +1,15 @@
-// Training under a memory budget, and with values in host memory, gives the losses of plain training, bit for bit, on every device; and takes less memory.
+// Training under a memory budget, and with values in host memory, gives the losses of plain training, bit for bit, on
+// every device; and takes less memory.
+#include "core/memory/memory_budget.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 
-#include "core/run/dump.h"
-#include "core/memory/memory_budget.h"
 #include "core/run/compiled_graph.h"
+#include "core/run/dump.h"
 #include "heddle.h"
 #include "tests/support/device_test.h"
 
@@ -17,7 +19,7 @@ namespace {
 enum class Model { gpt, cnn };
 struct Trained {
   std::vector<double> losses;
-  MemoryReport report;      // of the last step
+  MemoryReport report;    // of the last step
   uint64_t measured = 0;  // the most that was held during it
 };
 
@@ -32,7 +34,10 @@ Trained train(DeviceContext& d, Model which, double share, bool offload, int ste
     return values;
   };
   if (which == Model::gpt) {
-    model = std::make_unique<nn::Gpt>(nn::GptOptions{.vocabulary = 31, .context = 24, .layers = 3, .heads = 2, .width = 24, .dropout = 0.2, .offload = offload}, &d);
+    model = std::make_unique<nn::Gpt>(
+        nn::GptOptions{
+            .vocabulary = 31, .context = 24, .layers = 3, .heads = 2, .width = 24, .dropout = 0.2, .offload = offload},
+        &d);
     x = Tensor::from_vector(numbers(8 * 24, 31), {8, 24}, &d);
     y = Tensor::from_vector(numbers(8 * 24, 29), {8 * 24}, &d);
   } else {
@@ -66,7 +71,8 @@ Trained train(DeviceContext& d, Model which, double share, bool offload, int ste
 
 void expect_same(const Trained& a, const Trained& b) {
   ASSERT_EQ(a.losses.size(), b.losses.size());
-  EXPECT_EQ(0, std::memcmp(a.losses.data(), b.losses.data(), a.losses.size() * sizeof(double))) << a.losses.back() << " and " << b.losses.back();
+  EXPECT_EQ(0, std::memcmp(a.losses.data(), b.losses.data(), a.losses.size() * sizeof(double)))
+      << a.losses.back() << " and " << b.losses.back();
 }
 
 using BudgetTraining = tests::DeviceTest;
@@ -78,7 +84,8 @@ TEST_P(BudgetTraining, LossesAreBitIdenticalAndMemoryFalls) {
     EXPECT_LE(static_cast<double>(fitted.report.arena), 0.75 * static_cast<double>(plain.report.arena) + 1);
     EXPECT_GT(fitted.report.kernels, plain.report.kernels);
     // What was saved in the plan was saved on the device.
-    EXPECT_NEAR(static_cast<double>(plain.measured) - static_cast<double>(fitted.measured), static_cast<double>(plain.report.arena - fitted.report.arena),
+    EXPECT_NEAR(static_cast<double>(plain.measured) - static_cast<double>(fitted.measured),
+                static_cast<double>(plain.report.arena - fitted.report.arena),
                 0.1 * static_cast<double>(plain.report.arena));
   }
 }
@@ -99,9 +106,11 @@ TEST_P(BudgetTraining, CompiledFunctionsHaveABudgetOfTheirOwn) {
   DeviceContext& d = device();
   const auto losses = [&](uint64_t budget, size_t* kernels) {
     manual_seed(5);
-    nn::Sequential model{nn::Linear(16, 64, true, &d), nn::ReLU(), nn::Linear(64, 64, true, &d), nn::ReLU(), nn::Linear(64, 4, true, &d)};
+    nn::Sequential model{nn::Linear(16, 64, true, &d), nn::ReLU(), nn::Linear(64, 64, true, &d), nn::ReLU(),
+                         nn::Linear(64, 4, true, &d)};
     nn::SGD optimizer(model.parameters(), 0.1);
-    const Tensor x = Tensor::from_vector(std::vector<float>(256 * 16, 0.25f), {256, 16}, &d), y = Tensor::from_vector(std::vector<int32_t>(256, 2), {256}, &d);
+    const Tensor x = Tensor::from_vector(std::vector<float>(256 * 16, 0.25f), {256, 16}, &d),
+                 y = Tensor::from_vector(std::vector<int32_t>(256, 2), {256}, &d);
     auto step = compile(
         [&] {
           const Tensor loss = cross_entropy(model(x), y);

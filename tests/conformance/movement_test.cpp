@@ -1,5 +1,5 @@
-// Movement and elementwise kernels under every schedule: turned tiles, streamed stores, several elements a lane, at odd sizes, on strided views
-// and of every dtype, against plain loops in the test.
+// Movement and elementwise kernels under every schedule: turned tiles, streamed stores, several elements a lane, at odd
+// sizes, on strided views and of every dtype, against plain loops in the test.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -41,7 +41,9 @@ class Movement : public ::testing::TestWithParam<std::string> {
   // Whole numbers that every dtype holds exactly.
   std::vector<float> numbers(int64_t count, DType dtype = DType::f32, int start = 0) {
     std::vector<float> v(static_cast<size_t>(count));
-    for (size_t i = 0; i < v.size(); ++i) v[i] = static_cast<float>(dtype == DType::boolean ? (i * 7 + static_cast<size_t>(start)) % 3 == 0 : (i * 131 + static_cast<size_t>(start)) % 101);
+    for (size_t i = 0; i < v.size(); ++i)
+      v[i] = static_cast<float>(dtype == DType::boolean ? (i * 7 + static_cast<size_t>(start)) % 3 == 0
+                                                        : (i * 131 + static_cast<size_t>(start)) % 101);
     return v;
   }
 
@@ -52,7 +54,8 @@ class Movement : public ::testing::TestWithParam<std::string> {
   }
 
   // Under every schedule, or those that are named: each is a kernel that a driver takes a third of a second to compile.
-  void expect(const std::function<Tensor()>& program, const std::vector<float>& want, const std::set<std::string>& only = {}) {
+  void expect(const std::function<Tensor()>& program, const std::vector<float>& want,
+              const std::set<std::string>& only = {}) {
     for (const Forced& forced : schedules()) {
       if (!only.empty() && !only.contains(forced.name)) continue;
       SCOPED_TRACE(forced.name);
@@ -72,7 +75,8 @@ float element(const std::vector<float>& v, const std::vector<int64_t>& shape, co
 }
 
 // v, of `shape`, with its dimensions in that order.
-std::vector<float> permuted(const std::vector<float>& v, const std::vector<int64_t>& shape, const std::vector<int>& order) {
+std::vector<float> permuted(const std::vector<float>& v, const std::vector<int64_t>& shape,
+                            const std::vector<int>& order) {
   std::vector<float> out;
   std::vector<int64_t> at(shape.size(), 0), from(shape.size());
   for (size_t n = 0; n < v.size(); ++n) {
@@ -92,7 +96,8 @@ std::vector<float> plus_one(std::vector<float> v) {
 }
 
 TEST_P(Movement, TransposesOfOddSizes) {
-  for (const auto& [rows, columns] : std::vector<std::pair<int64_t, int64_t>>{{64, 128}, {100, 37}, {33, 129}, {8, 600}, {7, 9}, {1, 50}}) {
+  for (const auto& [rows, columns] :
+       std::vector<std::pair<int64_t, int64_t>>{{64, 128}, {100, 37}, {33, 129}, {8, 600}, {7, 9}, {1, 50}}) {
     SCOPED_TRACE(std::to_string(rows) + " x " + std::to_string(columns));
     const std::vector<float> v = numbers(rows * columns);
     const Tensor x = tensor(v, {rows, columns});
@@ -102,7 +107,8 @@ TEST_P(Movement, TransposesOfOddSizes) {
 
 // Rows of whole lines are written past the caches however short they are; others from a few hundred elements on.
 TEST_P(Movement, OuterProductsOfShortRows) {
-  for (const auto& [columns, dtype] : std::vector<std::pair<int64_t, DType>>{{64, DType::f32}, {192, DType::bf16}, {320, DType::f32}, {600, DType::f32}, {63, DType::f32}}) {
+  for (const auto& [columns, dtype] : std::vector<std::pair<int64_t, DType>>{
+           {64, DType::f32}, {192, DType::bf16}, {320, DType::f32}, {600, DType::f32}, {63, DType::f32}}) {
     SCOPED_TRACE(std::to_string(columns) + " columns of " + std::string(name_of(dtype)));
     const int64_t rows = 21;
     std::vector<float> a = numbers(rows), b = numbers(columns, DType::f32, 3), want;
@@ -118,7 +124,8 @@ TEST_P(Movement, OuterProductsOfShortRows) {
 
 TEST_P(Movement, TransposesOfEveryDType) {
   const std::vector<int64_t> shape = {128, 70};
-  for (DType dtype : {DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
+  for (DType dtype :
+       {DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean}) {
     if ((dtype == DType::f64 && !dev().caps().f64) || (dtype == DType::i64 && !dev().caps().i64)) continue;
     SCOPED_TRACE(name_of(dtype));
     const std::vector<float> v = numbers(70 * 128, dtype);
@@ -138,9 +145,9 @@ TEST_P(Movement, TransposesOfEveryDType) {
 
 TEST_P(Movement, PermutesOfManyDimensions) {
   for (const auto& [shape, order] : std::vector<std::pair<std::vector<int64_t>, std::vector<int>>>{
-           {{3, 20, 9, 7}, {0, 2, 3, 1}},                      // NCHW -> NHWC
-           {{3, 9, 7, 20}, {0, 3, 1, 2}},                      // and back
-           {{2, 11, 5, 16}, {0, 2, 1, 3}},                     // heads
+           {{3, 20, 9, 7}, {0, 2, 3, 1}},   // NCHW -> NHWC
+           {{3, 9, 7, 20}, {0, 3, 1, 2}},   // and back
+           {{2, 11, 5, 16}, {0, 2, 1, 3}},  // heads
            {{17, 4, 12}, {2, 1, 0}},
            {{2, 3, 2, 3, 2, 9, 2, 10}, {7, 2, 5, 0, 3, 1, 6, 4}}}) {
     const std::vector<float> v = numbers(std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>()));
@@ -151,7 +158,8 @@ TEST_P(Movement, PermutesOfManyDimensions) {
 
 TEST_P(Movement, SeveralTurnedOperandsAndResults) {
   constexpr int64_t rows = 70, columns = 64;
-  const std::vector<float> a = numbers(rows * columns), b = numbers(rows * columns, DType::f32, 5), bias = numbers(rows, DType::f32, 9);
+  const std::vector<float> a = numbers(rows * columns), b = numbers(rows * columns, DType::f32, 5),
+                           bias = numbers(rows, DType::f32, 9);
   const Tensor ta = tensor(a, {rows, columns}), tb = tensor(b, {rows, columns}), tbias = tensor(bias, {rows});
   const std::vector<float> at = permuted(a, {rows, columns}, {1, 0}), bt = permuted(b, {rows, columns}, {1, 0});
   std::vector<float> want;
@@ -171,14 +179,17 @@ TEST_P(Movement, SeveralTurnedOperandsAndResults) {
 
 TEST_P(Movement, StreamedRowsOfAnyAlignment) {
   // Rows that begin anywhere in a cache line, whole lines and tails; every width of element.
-  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::f64, DType::boolean}) {
+  for (DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::f64,
+                      DType::boolean}) {
     if ((dtype == DType::f64 && !dev().caps().f64) || (dtype == DType::i64 && !dev().caps().i64)) continue;
     SCOPED_TRACE(name_of(dtype));
     constexpr int64_t rows = 5, columns = 1037;
     const std::vector<float> v = numbers(rows * columns, dtype), b = numbers(columns, dtype, 3);
     const Tensor x = tensor(v, {rows, columns}, dtype), y = tensor(b, {columns}, dtype);
     std::vector<float> want = v;
-    for (size_t i = 0; i < want.size(); ++i) want[i] = dtype == DType::boolean ? static_cast<float>(v[i] != 0 && b[i % columns] != 0) : std::max(v[i], b[i % columns]);
+    for (size_t i = 0; i < want.size(); ++i)
+      want[i] = dtype == DType::boolean ? static_cast<float>(v[i] != 0 && b[i % columns] != 0)
+                                        : std::max(v[i], b[i % columns]);
     expect([&] { return dtype == DType::boolean ? x && y : maximum(x, y); }, want, {"streamed", "lanes"});
     if (dtype == DType::f32) expect([&] { return maximum(x, x); }, v);  // one row
   }
@@ -195,9 +206,15 @@ TEST_P(Movement, ViewsWithOffsetsAndNegativeStrides) {
   expect([&] { return transpose(flip(slice(slice(x, 1, {3, 598, 2}), 0, {1, rows}), {0, 1})) + 1.0; }, want);
   want.clear();
   for (int64_t r = 1; r < rows; ++r) {
-    for (int64_t c = 596; c >= 1; --c) want.push_back(v[static_cast<size_t>(r * columns + c)] + v[static_cast<size_t>(r * columns + 597 - c)]);
+    for (int64_t c = 596; c >= 1; --c)
+      want.push_back(v[static_cast<size_t>(r * columns + c)] + v[static_cast<size_t>(r * columns + 597 - c)]);
   }
-  expect([&] { const Tensor s = slice(slice(x, 0, {1, rows}), 1, {1, 597}); return flip(s, {1}) + s; }, want);
+  expect(
+      [&] {
+        const Tensor s = slice(slice(x, 0, {1, rows}), 1, {1, 597});
+        return flip(s, {1}) + s;
+      },
+      want);
 }
 
 TEST_P(Movement, InPlaceUpdatesReadTheOldValue) {
@@ -213,7 +230,8 @@ TEST_P(Movement, InPlaceUpdatesReadTheOldValue) {
     const std::vector<float> got = p.to_vector<float>();
     for (int64_t r = 0; r < n; ++r) {
       for (int64_t c = 0; c < n; ++c) {
-        ASSERT_EQ(got[static_cast<size_t>(r * n + c)], 2 * (v[static_cast<size_t>(c * n + r)] + v[static_cast<size_t>(r * n + c)]));
+        ASSERT_EQ(got[static_cast<size_t>(r * n + c)],
+                  2 * (v[static_cast<size_t>(c * n + r)] + v[static_cast<size_t>(r * n + c)]));
       }
     }
   }
@@ -237,8 +255,10 @@ TEST_P(Movement, SlicesAndConcatsMeet) {
   for (int64_t r : {1, 4, 7}) want.insert(want.end(), v.begin() + r * 6, v.begin() + r * 6 + 6);
   EXPECT_EQ(part.to_vector<float>(), want);
   // Not neighbours, another order, another value, across the seam: copied, and right.
-  const Tensor gap = concat({slice(x, 0, {0, 2}), slice(x, 0, {3, 8})}, 0), swapped = concat({slice(x, 0, {4, 8}), slice(x, 0, {0, 4})}, 0),
-               mixed = concat({slice(x, 0, {0, 4}), slice(y, 0, {4, 8})}, 0), seam = slice(concat({x, y}, 0), 0, {6, 10});
+  const Tensor gap = concat({slice(x, 0, {0, 2}), slice(x, 0, {3, 8})}, 0),
+               swapped = concat({slice(x, 0, {4, 8}), slice(x, 0, {0, 4})}, 0),
+               mixed = concat({slice(x, 0, {0, 4}), slice(y, 0, {4, 8})}, 0),
+               seam = slice(concat({x, y}, 0), 0, {6, 10});
   EXPECT_GT(kernels(seam), 0u);  // which computes the others as well
   want.assign(v.begin(), v.begin() + 12);
   want.insert(want.end(), v.begin() + 18, v.end());
@@ -255,10 +275,12 @@ TEST_P(Movement, SlicesAndConcatsMeet) {
   EXPECT_EQ(seam.to_vector<float>(), want);
 }
 
-// Vectors of four where operands allow them (llvmpipe): aligned, shifted, broadcast and reversed loads beside each other, results of several widths.
+// Vectors of four where operands allow them (llvmpipe): aligned, shifted, broadcast and reversed loads beside each
+// other, results of several widths.
 TEST_P(Movement, FourElementsAtATime) {
   constexpr int64_t rows = 37, columns = 44;
-  const std::vector<float> v = numbers(rows * columns), w = numbers(columns, DType::f32, 5), u = numbers(rows, DType::f32, 9);
+  const std::vector<float> v = numbers(rows * columns), w = numbers(columns, DType::f32, 5),
+                           u = numbers(rows, DType::f32, 9);
   const Tensor x = tensor(v, {rows, columns}), y = tensor(w, {columns}), z = tensor(u, {rows, 1});
   const Tensor whole = tensor(v, {rows, columns}, DType::i32);
   const std::set<std::string> only = {"default", "plain", "quads"};
@@ -270,21 +292,36 @@ TEST_P(Movement, FourElementsAtATime) {
     return out;
   };
   const auto at = [&](int64_t r, int64_t c) { return v[static_cast<size_t>(r * columns + c)]; };
-  expect([&] { return x * 2.0 + y + z; }, want(0, columns, [&](int64_t r, int64_t c) { return 2 * at(r, c) + w[static_cast<size_t>(c)] + u[static_cast<size_t>(r)]; }), only);
+  expect(
+      [&] { return x * 2.0 + y + z; },
+      want(0, columns,
+           [&](int64_t r, int64_t c) { return 2 * at(r, c) + w[static_cast<size_t>(c)] + u[static_cast<size_t>(r)]; }),
+      only);
   for (const int64_t start : {1, 4}) {  // shifted and aligned rows of a longer matrix
-    expect([&] { return slice(x, 1, {start, start + 36}) + slice(y, 0, {8, 44}); },
-           want(start, start + 36, [&](int64_t r, int64_t c) { return at(r, c) + w[static_cast<size_t>(c - start + 8)]; }), only);
+    expect(
+        [&] {
+          return slice(x, 1, {start, start + 36}) + slice(y, 0, {8, 44});
+        },
+        want(start, start + 36, [&](int64_t r, int64_t c) { return at(r, c) + w[static_cast<size_t>(c - start + 8)]; }),
+        only);
   }
-  expect([&] { return flip(x, {1}) + x; }, want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + at(r, columns - 1 - c); }), only);
-  expect([&] { return pad(slice(x, 1, {2, 41}), {{0, 0}, {3, 2}}) + x; },
-         want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + (c >= 3 && c < 42 ? at(r, c - 1) : 0); }), only);
-  expect([&] { return whole * 3 + cast(x, DType::i32); }, want(0, columns, [&](int64_t r, int64_t c) { return 4 * at(r, c); }), only);
+  expect([&] { return flip(x, {1}) + x; },
+         want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + at(r, columns - 1 - c); }), only);
+  expect(
+      [&] {
+        return pad(slice(x, 1, {2, 41}), {{0, 0}, {3, 2}}) + x;
+      },
+      want(0, columns, [&](int64_t r, int64_t c) { return at(r, c) + (c >= 3 && c < 42 ? at(r, c - 1) : 0); }), only);
+  expect([&] { return whole * 3 + cast(x, DType::i32); },
+         want(0, columns, [&](int64_t r, int64_t c) { return 4 * at(r, c); }), only);
   for (const Forced& forced : schedules()) {
     if (!only.contains(forced.name)) continue;
     const ScopedTuning scope({"elementwise", "", {}}, forced.values);
-    const Tensor sums = x + z, halves = cast(sums * 0.5, DType::f16), positive = sums > 60.0, ints = cast(sums, DType::i32);
+    const Tensor sums = x + z, halves = cast(sums * 0.5, DType::f16), positive = sums > 60.0,
+                 ints = cast(sums, DType::i32);
     eval({sums, halves, positive, ints});
-    const std::vector<float> s = sums.to_vector<float>(), h = cast(halves, DType::f32).to_vector<float>(), p = cast(positive, DType::f32).to_vector<float>();
+    const std::vector<float> s = sums.to_vector<float>(), h = cast(halves, DType::f32).to_vector<float>(),
+                             p = cast(positive, DType::f32).to_vector<float>();
     const std::vector<int32_t> i = ints.to_vector<int32_t>();
     for (int64_t n = 0; n < rows * columns; ++n) {
       const float sum = v[static_cast<size_t>(n)] + u[static_cast<size_t>(n / columns)];
@@ -320,7 +357,8 @@ TEST_P(Movement, EmptyAndScalar) {
 // What is stored as f16 or bf16 is rounded once, and what is computed on from a cast is rounded by the cast.
 TEST_P(Movement, CastsRoundWhereTheyStand) {
   for (DType dtype : {DType::f16, DType::bf16}) {
-    const std::vector<float> v = {1.0f, 1.0009765f, 1.00048828125f, 1.00390625f, 1.005859375f, 65519.0f, 1e-7f, -3.14159274f, 0.1f, 300.3f};
+    const std::vector<float> v = {1.0f,     1.0009765f, 1.00048828125f, 1.00390625f, 1.005859375f,
+                                  65519.0f, 1e-7f,      -3.14159274f,   0.1f,        300.3f};
     const Tensor x = Tensor::from_vector(v, {static_cast<int64_t>(v.size())}, &dev());
     const std::vector<double> alone = cast(x, dtype).to_doubles();
     const std::vector<double> through = ((cast(cast(x, dtype), DType::f32) - x) + x).to_doubles();
@@ -334,8 +372,11 @@ TEST_P(Movement, CastsRoundWhereTheyStand) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, Movement, ::testing::ValuesIn(test::kernel_devices()),
-                         [](const auto& p) { std::string name = p.param; std::replace(name.begin(), name.end(), ':', '_'); return name; });
+INSTANTIATE_TEST_SUITE_P(Devices, Movement, ::testing::ValuesIn(test::kernel_devices()), [](const auto& p) {
+  std::string name = p.param;
+  std::replace(name.begin(), name.end(), ':', '_');
+  return name;
+});
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Movement);
 
 }  // namespace

@@ -88,7 +88,8 @@ bool is_generated(const OpCase& c) {
 
 // A case that records one node is the same graph in both modes.
 bool is_one_node(const OpCase& c) {
-  return is_generated(c) && std::all_of(c.inputs.begin(), c.inputs.end(), [](const InputSpec& i) { return i.layout == Layout::dense; });
+  return is_generated(c) &&
+         std::all_of(c.inputs.begin(), c.inputs.end(), [](const InputSpec& i) { return i.layout == Layout::dense; });
 }
 
 using test::kernel_devices;
@@ -112,7 +113,8 @@ TEST_P(OpForward, AgreesWithTheReference) {
   for (const OpCase& c : cases_by_op().at(op)) {
     if (const std::string reason = unsupported_reason(c, context.caps()); !reason.empty()) {
       unsupported.push_back(c.name + ": " + reason);
-      if (is_generated(c)) expect_refused(c, context);  // bodies may need less of f64 than all its functions, and take long to compile
+      if (is_generated(c))
+        expect_refused(c, context);  // bodies may need less of f64 than all its functions, and take long to compile
       continue;
     }
     compare(c, context, "lazy");

@@ -31,7 +31,8 @@ KernelSource twice_source(const std::string& salt) {
   source.buffers = {{"x", DType::f32, Access::read}, {"y", DType::f32, Access::write}};
   source.constants = {{"n", ConstParam::Type::u32}};
   source.group = {16, 1, 1};
-  source.body = "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(y, i, 2.0f * LOAD(x, i) + " + salt + "); }\n";
+  source.body =
+      "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(y, i, 2.0f * LOAD(x, i) + " + salt + "); }\n";
   return source;
 }
 
@@ -105,12 +106,14 @@ class OpenCl : public testing::Test {
   DeviceInfo info_;
 };
 
-// What shaders/prelude.pocl does not declare still compiles, and in f64 nothing falls to a function of f32 without a word.
+// What shaders/prelude.pocl does not declare still compiles, and in f64 nothing falls to a function of f32 without a
+// word.
 TEST_F(OpenCl, FunctionsThatTheDialectLacksCompile) {
   const size_t before = opencl_builds_with_whole_header();
   KernelSource source = twice_source("3.0f * cospi(1.0f)");
   EXPECT_FLOAT_EQ(run(source)[19], 35.0f);
-  EXPECT_EQ(opencl_builds_with_whole_header() - before, info_.driver.starts_with("Portable Computing Language") ? 1 : 0);
+  EXPECT_EQ(opencl_builds_with_whole_header() - before,
+            info_.driver.starts_with("Portable Computing Language") ? 1 : 0);
   source.body = "STORE(y, 0u, CAST(float, (sqrt(F64(2.0)) - F64(1.4142135623730951)) * F64(1e16)));\n";
   if (info_.caps.f64_math) {
     EXPECT_LT(std::abs(run(source)[0]), 3.0f);
@@ -157,7 +160,8 @@ TEST_F(OpenCl, TheHostMayRunFarAhead) {
   auto device = Registry::instance().open("opencl:0");
   KernelId kernel = device->compile(twice_source("1.0f"));
   BufferId x = device->alloc(80), y = device->alloc(80);
-  std::vector<Command> commands{Dispatch{kernel, {2, 1, 1}, {{x, 0, 80}, {y, 0, 80}}, {20}}, Copy{{y, 0, 80}, {x, 0, 80}}};
+  std::vector<Command> commands{Dispatch{kernel, {2, 1, 1}, {{x, 0, 80}, {y, 0, 80}}, {20}},
+                                Copy{{y, 0, 80}, {x, 0, 80}}};
   RecordingId recording = device->record(commands, false);
   // Each round doubles and adds one, from a written start: 500 submissions wait at most, in bounded memory.
   for (int round = 0; round < 50; ++round) {

@@ -1,4 +1,5 @@
-// Sorts, scans and scatters against plain loops: odd sizes, long rows of several kernels, ties, NaN, every dtype, every schedule forced.
+// Sorts, scans and scatters against plain loops: odd sizes, long rows of several kernels, ties, NaN, every dtype, every
+// schedule forced.
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -31,7 +32,8 @@ std::vector<int64_t> expected_order(const T* x, int64_t size, bool descending) {
   std::vector<int64_t> order(static_cast<size_t>(size));
   std::iota(order.begin(), order.end(), 0);
   const auto larger = [](T a, T b) { return a > b || (a != a && b == b); };
-  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return descending ? larger(x[a], x[b]) : larger(x[b], x[a]); });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int64_t a, int64_t b) { return descending ? larger(x[a], x[b]) : larger(x[b], x[a]); });
   return order;
 }
 
@@ -41,7 +43,8 @@ void check_sort(DeviceContext& d, int64_t rows, int64_t size, int distinct, bool
   const auto got = argsort(Tensor::from_vector(x, {rows, size}, &d), 1, descending).to_vector<int64_t>();
   for (int64_t r = 0; r < rows; ++r) {
     const std::vector<int64_t> want = expected_order(x.data() + r * size, size, descending);
-    EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin() + r * size)) << rows << " x " << size << (descending ? " descending" : "") << ", row " << r;
+    EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin() + r * size))
+        << rows << " x " << size << (descending ? " descending" : "") << ", row " << r;
   }
 }
 
@@ -87,7 +90,8 @@ TEST_P(Order, TopK) {
 
 TEST_P(Order, EveryDType) {
   const std::vector<float> x = values(300, 90);
-  for (const DType t : {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::f64, DType::boolean}) {
+  for (const DType t :
+       {DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::i64, DType::f64, DType::boolean}) {
     if ((t == DType::i64 && !has_i64()) || (t == DType::f64 && !device().caps().f64)) continue;
     const Tensor in = cast(Tensor::from_vector(x, {300}, &device()), t);
     const std::vector<double> numbers = in.to_doubles();
@@ -97,9 +101,11 @@ TEST_P(Order, EveryDType) {
 
 // Both schedules of each body and several sizes of its group, whatever the device prefers.
 TEST_P(Order, ForcedSchedules) {
-  for (const Bindings& b : {Bindings{{"SCHEDULE", 0}, {"LANES", 16}}, Bindings{{"SCHEDULE", 0}, {"LANES", 64}}, Bindings{{"SCHEDULE", 1}}}) {
+  for (const Bindings& b : {Bindings{{"SCHEDULE", 0}, {"LANES", 16}}, Bindings{{"SCHEDULE", 0}, {"LANES", 64}},
+                            Bindings{{"SCHEDULE", 1}}}) {
     const ScopedTuning blocks({"sort_blocks", "", {}}, b);
-    const ScopedTuning merges({"sort_merge", "", {}}, {{"LANES", b.at("SCHEDULE") ? 1 : 32}, {"CHUNK", b.at("SCHEDULE") ? 64 : 4}});
+    const ScopedTuning merges({"sort_merge", "", {}},
+                              {{"LANES", b.at("SCHEDULE") ? 1 : 32}, {"CHUNK", b.at("SCHEDULE") ? 64 : 4}});
     check_sort(device(), 2, 1301, 30, false);
     check_sort(device(), 3, 77, 1 << 20, true);
   }
@@ -120,7 +126,8 @@ void check_scan(DeviceContext& d, int64_t outer, int64_t size, int64_t inner, bo
       }
     }
   }
-  EXPECT_EQ(wrong, 0u) << outer << " x " << size << " x " << inner << (exclusive ? " exclusive" : "") << (reverse ? " reverse" : "");
+  EXPECT_EQ(wrong, 0u) << outer << " x " << size << " x " << inner << (exclusive ? " exclusive" : "")
+                       << (reverse ? " reverse" : "");
 }
 
 // The largest so far and where it was last, and the logarithm of the running sum of e^x, by plain loops.
@@ -140,12 +147,14 @@ void check_running(DeviceContext& d, int64_t outer, int64_t size, int64_t inner)
       int64_t at = -1;
       for (int64_t k = 0; k < size; ++k) {
         const auto n = static_cast<size_t>((o * size + k) * inner + i);
-        const float before = at < 0 ? -std::numeric_limits<float>::infinity() : x[static_cast<size_t>((o * size + at) * inner + i)];
+        const float before =
+            at < 0 ? -std::numeric_limits<float>::infinity() : x[static_cast<size_t>((o * size + at) * inner + i)];
         if (x[n] != x[n] || x[n] >= before) at = k;
         const float expected = x[static_cast<size_t>((o * size + at) * inner + i)];
         total += std::exp(static_cast<double>(x[n]));
         const double log = std::log(total);
-        const bool same_log = std::isnan(log) ? std::isnan(logs[n]) : logs[n] == log || std::abs(logs[n] - log) <= 1e-5 * (1 + std::abs(log));
+        const bool same_log = std::isnan(log) ? std::isnan(logs[n])
+                                              : logs[n] == log || std::abs(logs[n] - log) <= 1e-5 * (1 + std::abs(log));
         const bool same = std::isnan(expected) ? std::isnan(largest[n]) : largest[n] == expected;
         wrong += !same || places[n] != static_cast<double>(at) || !same_log;
       }
@@ -195,22 +204,28 @@ TEST_P(Order, RunningProductsAndIntegers) {
 
 TEST_P(Order, RunningSumOfManyOnesIsAccurate) {
   const int64_t n = 3000000;
-  const auto got = cumsum(Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 0.1f), {n}, &device()), 0).to_vector<float>();
-  for (size_t i = 0; i < got.size(); i += 99991) EXPECT_NEAR(got[i] / (static_cast<double>(i + 1) * 0.1f), 1, 1e-5) << i;
+  const auto got = cumsum(Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 0.1f), {n}, &device()), 0)
+                       .to_vector<float>();
+  for (size_t i = 0; i < got.size(); i += 99991)
+    EXPECT_NEAR(got[i] / (static_cast<double>(i + 1) * 0.1f), 1, 1e-5) << i;
 }
 
 void check_index_add(DeviceContext& d, int64_t rows, int64_t columns, int64_t count, bool zero) {
-  const std::vector<float> base = values(static_cast<size_t>(rows * columns), 9, 3), updates = values(static_cast<size_t>(count * columns), 9, 4);
+  const std::vector<float> base = values(static_cast<size_t>(rows * columns), 9, 3),
+                           updates = values(static_cast<size_t>(count * columns), 9, 4);
   std::vector<int32_t> at(static_cast<size_t>(count));
-  for (size_t i = 0; i < at.size(); ++i) at[i] = static_cast<int32_t>((i * 7919) % static_cast<size_t>(rows + 4)) - 2;  // some outside
+  for (size_t i = 0; i < at.size(); ++i)
+    at[i] = static_cast<int32_t>((i * 7919) % static_cast<size_t>(rows + 4)) - 2;  // some outside
   std::vector<float> want = zero ? std::vector<float>(base.size(), 0.0f) : base;
   for (size_t i = 0; i < at.size(); ++i) {
     for (int64_t c = 0; at[i] >= 0 && at[i] < rows && c < columns; ++c) {
-      want[static_cast<size_t>(at[i] * columns + c)] += updates[i * static_cast<size_t>(columns) + static_cast<size_t>(c)];
+      want[static_cast<size_t>(at[i] * columns + c)] +=
+          updates[i * static_cast<size_t>(columns) + static_cast<size_t>(c)];
     }
   }
   const Tensor b = zero ? zeros({rows, columns}, DType::f32, &d) : Tensor::from_vector(base, {rows, columns}, &d);
-  const Tensor sums = index_add(b, Tensor::from_vector(at, {count}, &d), Tensor::from_vector(updates, {count, columns}, &d));
+  const Tensor sums =
+      index_add(b, Tensor::from_vector(at, {count}, &d), Tensor::from_vector(updates, {count, columns}, &d));
   EXPECT_EQ(sums.to_vector<float>(), want) << rows << " x " << columns << " from " << count;
 }
 
@@ -224,18 +239,22 @@ TEST_P(Order, IndexAdd) {
   check_index_adds(device());
   check_index_add(device(), 5, 3, 4, false);  // few: compared, not sorted
   for (const int64_t schedule : {0, 1}) {
-    const ScopedTuning forced({"segment_add", "", {}}, {{"SCHEDULE", schedule}, {"LANES", 32}, {"ROWS", 1}, {"CHUNK", 64}});
+    const ScopedTuning forced({"segment_add", "", {}},
+                              {{"SCHEDULE", schedule}, {"LANES", 32}, {"ROWS", 1}, {"CHUNK", 64}});
     check_index_adds(device());
   }
 }
 
-// More picks than llvmpipe lets one work item loop over, all of one row; and a schedule of nested loops that would meet that limit earlier.
+// More picks than llvmpipe lets one work item loop over, all of one row; and a schedule of nested loops that would meet
+// that limit earlier.
 TEST_P(Order, IndexAddOfMorePicksThanALoopMayHave) {
   const int64_t count = 70000, rows = 2;
   std::vector<int32_t> at(static_cast<size_t>(count), 1);
   at[5] = 0;
   const std::vector<float> updates(static_cast<size_t>(count), 1.0f);
-  const Tensor sums = index_add(full({rows, 1}, 0.5, DType::f32, &device()), Tensor::from_vector(at, {count}, &device()), Tensor::from_vector(updates, {count, 1}, &device()));
+  const Tensor sums =
+      index_add(full({rows, 1}, 0.5, DType::f32, &device()), Tensor::from_vector(at, {count}, &device()),
+                Tensor::from_vector(updates, {count, 1}, &device()));
   EXPECT_EQ(sums.to_vector<float>(), (std::vector<float>{1.5f, 69999.5f}));
 }
 
@@ -253,7 +272,8 @@ TEST_P(Order, ScatterAddOfManyPicks) {
       }
     }
   }
-  const Tensor sums = scatter_add(Tensor::from_vector(x, {2, rows, inner}, &device()), 1, Tensor::from_vector(at, {2, picks, inner}, &device()),
+  const Tensor sums = scatter_add(Tensor::from_vector(x, {2, rows, inner}, &device()), 1,
+                                  Tensor::from_vector(at, {2, picks, inner}, &device()),
                                   Tensor::from_vector(source, {2, picks, inner}, &device()));
   EXPECT_EQ(sums.to_vector<float>(), want);
 }
@@ -269,7 +289,8 @@ TEST_P(Order, EmbeddingGradientIsSummedByRow) {
   std::map<int64_t, float> count;
   for (const int32_t i : at) count[i] += 2;
   for (int64_t r = 0; r < rows; ++r) {
-    for (int64_t c = 0; c < width; ++c) EXPECT_EQ(got[static_cast<size_t>(r * width + c)], count.contains(r) ? count[r] : 0.0f);
+    for (int64_t c = 0; c < width; ++c)
+      EXPECT_EQ(got[static_cast<size_t>(r * width + c)], count.contains(r) ? count[r] : 0.0f);
   }
 }
 

@@ -1,10 +1,12 @@
-// Values do not depend on which passes are on: random programs and whole training steps, with every pass off by itself and all of them off.
+// Values do not depend on which passes are on: random programs and whole training steps, with every pass off by itself
+// and all of them off.
+#include "core/simplify/passes.h"
+
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "core/simplify/passes.h"
 #include "heddle.h"
 #include "nn/models/cnn.h"
 #include "nn/models/gpt.h"
@@ -27,7 +29,8 @@ Values program_values(DeviceContext& device, uint64_t seed, int ops) {
 template <class T>
 Tensor numbers(const Shape& shape, int modulus, double scale, DeviceContext& device) {
   std::vector<T> values(static_cast<size_t>(shape.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(static_cast<double>((i * 7919 + 13) % static_cast<size_t>(modulus)) * scale);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<T>(static_cast<double>((i * 7919 + 13) % static_cast<size_t>(modulus)) * scale);
   return Tensor::from_vector(values, shape, &device);
 }
 
@@ -62,7 +65,10 @@ Values cnn(DeviceContext& device) {
 
 Values gpt(DeviceContext& device) {
   manual_seed(7);
-  nn::Gpt model(nn::GptOptions{.vocabulary = 17, .context = 6, .layers = 1, .heads = 2, .width = 8, .dropout = 0, .checkpoint = true}, &device);
+  nn::Gpt model(
+      nn::GptOptions{
+          .vocabulary = 17, .context = 6, .layers = 1, .heads = 2, .width = 8, .dropout = 0, .checkpoint = true},
+      &device);
   const Tensor x = numbers<int32_t>({2, 6}, 17, 1, device), y = numbers<int32_t>({12}, 17, 1, device);
   return train(model, [&] { return cross_entropy(reshape(model(x), {-1, 17}), y); });
 }
@@ -71,7 +77,9 @@ void expect_close(const Values& got, const Values& want, double tolerance, const
   ASSERT_EQ(got.size(), want.size()) << where;
   for (size_t t = 0; t < got.size(); ++t) {
     ASSERT_EQ(got[t].size(), want[t].size()) << where << " tensor " << t;
-    for (size_t i = 0; i < got[t].size(); ++i) ASSERT_NEAR(got[t][i], want[t][i], tolerance * (1 + std::abs(want[t][i]))) << where << " tensor " << t << " element " << i;
+    for (size_t i = 0; i < got[t].size(); ++i)
+      ASSERT_NEAR(got[t][i], want[t][i], tolerance * (1 + std::abs(want[t][i])))
+          << where << " tensor " << t << " element " << i;
   }
 }
 
@@ -90,13 +98,15 @@ TEST(PassesOff, RandomProgramsAgreeWithReference) {
       const Values want = program_values(device("reference:0"), seed, 18);
       for (const std::string& text : switches()) {
         const PassScope scope(text);
-        expect_close(program_values(device(id), seed, 18), want, 2e-4, id + " " + text + " seed " + std::to_string(seed));
+        expect_close(program_values(device(id), seed, 18), want, 2e-4,
+                     id + " " + text + " seed " + std::to_string(seed));
       }
     }
   }
 }
 
-// AdamW's first steps are signs of gradients: where a gradient is next to nothing, rounding decides, so the tolerance is that of a rate of 1e-2.
+// AdamW's first steps are signs of gradients: where a gradient is next to nothing, rounding decides, so the tolerance
+// is that of a rate of 1e-2.
 TEST(PassesOff, TrainingStepsAgreeWithReference) {
   const std::pair<const char*, Values (*)(DeviceContext&)> steps[] = {{"mlp", mlp}, {"cnn", cnn}, {"gpt", gpt}};
   for (const auto& [name, step] : steps) {

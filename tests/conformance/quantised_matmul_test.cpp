@@ -1,4 +1,5 @@
-// Products of quantised operands: bytes are read as they lie, scales that are constant along the inner dimension are applied to the sums; one kernel.
+// Products of quantised operands: bytes are read as they lie, scales that are constant along the inner dimension are
+// applied to the sums; one kernel.
 #include <cmath>
 
 #include "core/functions/functions.h"
@@ -38,7 +39,8 @@ class QuantisedMatmul : public DeviceTest {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         double sum = 0;
-        for (int64_t t = 0; t < k; ++t) sum += o.x[static_cast<size_t>(i * k + t)] * o.q[static_cast<size_t>(turned ? j * k + t : t * n + j)];
+        for (int64_t t = 0; t < k; ++t)
+          sum += o.x[static_cast<size_t>(i * k + t)] * o.q[static_cast<size_t>(turned ? j * k + t : t * n + j)];
         sum *= o.s[static_cast<size_t>(j)];
         if (activated) sum = std::max(0.0, sum);
         ASSERT_NEAR(got[static_cast<size_t>(i * n + j)], sum, 1e-5 * (1 + std::abs(sum))) << i << ", " << j;
@@ -107,7 +109,8 @@ TEST_P(QuantisedMatmul, BytesTimesBytesIsOneKernel) {
     for (int64_t i = 0; i < m; ++i) {
       for (int64_t j = 0; j < n; ++j) {
         int64_t sum = 0;
-        for (int64_t t = 0; t < k; ++t) sum += x[static_cast<size_t>(i * k + t)] * static_cast<int64_t>(o.q[static_cast<size_t>(t * n + j)]);
+        for (int64_t t = 0; t < k; ++t)
+          sum += x[static_cast<size_t>(i * k + t)] * static_cast<int64_t>(o.q[static_cast<size_t>(t * n + j)]);
         ASSERT_EQ(got[static_cast<size_t>(i * n + j)], sum) << i << ", " << j;
       }
     }

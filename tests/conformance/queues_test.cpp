@@ -18,10 +18,14 @@ constexpr uint64_t cell_bytes = length * 4;
 KernelSource mix_source() {
   KernelSource source;
   source.name = "mix_cells";
-  source.buffers = {{"a", DType::i32, Access::read, true}, {"b", DType::i32, Access::read, true}, {"out", DType::i32, Access::read_write, true}};
+  source.buffers = {{"a", DType::i32, Access::read, true},
+                    {"b", DType::i32, Access::read, true},
+                    {"out", DType::i32, Access::read_write, true}};
   source.constants = {{"n", ConstParam::Type::u32}, {"c", ConstParam::Type::i32}};
   source.group = {16, 1, 1};
-  source.body = "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(out, i, (5 * LOAD(out, i) + 3 * LOAD(a, i) + LOAD(b, i) + c) & 16777215); }\n";
+  source.body =
+      "uint i = GROUP_ID(0) * 16u + LOCAL_ID(0);\nif (i < n) { STORE(out, i, (5 * LOAD(out, i) + 3 * LOAD(a, i) + "
+      "LOAD(b, i) + c) & 16777215); }\n";
   return source;
 }
 
@@ -32,7 +36,8 @@ struct Place {
 // A random list of commands, and what it does to the memory of the host.
 class RandomList {
  public:
-  RandomList(uint32_t seed, const std::vector<BufferId>& buffers, KernelId kernel) : random_(seed), buffers_(buffers), kernel_(kernel) {}
+  RandomList(uint32_t seed, const std::vector<BufferId>& buffers, KernelId kernel)
+      : random_(seed), buffers_(buffers), kernel_(kernel) {}
 
   std::vector<Command> make(size_t count) {
     std::vector<Command> list;
@@ -40,7 +45,11 @@ class RandomList {
     return list;
   }
   void run(const std::vector<Command>& list, std::vector<std::vector<int32_t>>& memory) const {
-    const auto at = [&](const Binding& b) { return memory[static_cast<size_t>(std::find(buffers_.begin(), buffers_.end(), b.buffer) - buffers_.begin())].data() + b.offset / 4; };
+    const auto at = [&](const Binding& b) {
+      return memory[static_cast<size_t>(std::find(buffers_.begin(), buffers_.end(), b.buffer) - buffers_.begin())]
+                 .data() +
+             b.offset / 4;
+    };
     for (const Command& command : list) {
       if (const auto* copy = std::get_if<Copy>(&command)) {
         std::copy_n(at(copy->src), copy->src.size / 4, at(copy->dst));
@@ -50,14 +59,17 @@ class RandomList {
         const auto& d = std::get<Dispatch>(command);
         const int32_t *a = at(d.bindings[0]), *b = at(d.bindings[1]);
         int32_t* out = at(d.bindings[2]);
-        for (uint32_t i = 0; i < d.constants[0]; ++i) out[i] = (5 * out[i] + 3 * a[i] + b[i] + static_cast<int32_t>(d.constants[1])) & 16777215;
+        for (uint32_t i = 0; i < d.constants[0]; ++i)
+          out[i] = (5 * out[i] + 3 * a[i] + b[i] + static_cast<int32_t>(d.constants[1])) & 16777215;
       }
     }
   }
 
  private:
   size_t below(size_t n) { return random_() % n; }
-  Binding range(size_t count) { return {buffers_[below(buffers_.size())], below(cells - count + 1) * cell_bytes, count * cell_bytes}; }
+  Binding range(size_t count) {
+    return {buffers_[below(buffers_.size())], below(cells - count + 1) * cell_bytes, count * cell_bytes};
+  }
   Binding apart(const Binding& from) {
     for (;;) {
       const Binding to = range(from.size / cell_bytes);
@@ -69,7 +81,11 @@ class RandomList {
     const Binding out = range(count);
     if (kind == 0) return Fill{out, static_cast<uint32_t>(below(1000))};
     if (kind == 1) return Copy{out, apart(out)};
-    return Dispatch{kernel_, {static_cast<uint32_t>(count * length / 16), 1, 1}, {apart(out), apart(out), out}, {static_cast<uint32_t>(count * length), static_cast<uint32_t>(below(100))}, 1e-5 * static_cast<double>(below(20))};
+    return Dispatch{kernel_,
+                    {static_cast<uint32_t>(count * length / 16), 1, 1},
+                    {apart(out), apart(out), out},
+                    {static_cast<uint32_t>(count * length), static_cast<uint32_t>(below(100))},
+                    1e-5 * static_cast<double>(below(20))};
   }
 
   std::mt19937 random_;
@@ -143,10 +159,15 @@ TEST(Branches, AChainStaysOnOneQueueAndTwoChainsDoNot) {
   const uint64_t bytes = cells * cell_bytes;
   const HandleLookup lookup{[&](BufferId) { return &bytes; }, [&](KernelId) { return &mix; }};
   const auto command = [](uint64_t from, uint64_t to) {
-    return Dispatch{KernelId{1}, {4, 1, 1}, {{BufferId{from}, 0, cell_bytes}, {BufferId{from}, 0, cell_bytes}, {BufferId{to}, 0, cell_bytes}}, {length, 1}, 1e-3};
+    return Dispatch{KernelId{1},
+                    {4, 1, 1},
+                    {{BufferId{from}, 0, cell_bytes}, {BufferId{from}, 0, cell_bytes}, {BufferId{to}, 0, cell_bytes}},
+                    {length, 1},
+                    1e-3};
   };
   EXPECT_EQ(spread(std::vector<Command>{command(1, 2), command(2, 3), command(3, 4)}, lookup, 4).queues, 1u);
-  const Branches two = spread(std::vector<Command>{command(1, 2), command(11, 12), command(2, 3), command(12, 13)}, lookup, 2);
+  const Branches two =
+      spread(std::vector<Command>{command(1, 2), command(11, 12), command(2, 3), command(12, 13)}, lookup, 2);
   EXPECT_EQ(two.queue, (std::vector<uint32_t>{0, 1, 0, 1}));
   for (const std::vector<size_t>& w : two.waits) EXPECT_TRUE(w.empty());
 }
@@ -190,17 +211,20 @@ TEST_P(Queues, ComputeWhatOneQueueComputes) {
   }
 }
 
-// The host hands a batch over while a step runs that does not read it, and so does one whose storage an earlier step still reads.
+// The host hands a batch over while a step runs that does not read it, and so does one whose storage an earlier step
+// still reads.
 TEST_P(Queues, AnUploadDoesNotWaitForTheStepThatRuns) {
   const auto device = Registry::instance().open(GetParam());
   if (!device->caps().async) GTEST_SKIP() << GetParam() << " works while the host waits";
   const KernelId kernel = device->compile(mix_source());
   constexpr uint32_t n = 1 << 16;
   const std::vector<int32_t> ones(n, 1), batch(n, 7);
-  BufferId a = device->alloc(n * 4), out = device->alloc(n * 4), slots[2] = {device->alloc(n * 4), device->alloc(n * 4)};
+  BufferId a = device->alloc(n * 4), out = device->alloc(n * 4),
+           slots[2] = {device->alloc(n * 4), device->alloc(n * 4)};
   for (const BufferId b : {a, out, slots[0], slots[1]}) device->write(b, 0, ones.data(), n * 4);
   const auto step = [&](BufferId input) {
-    return std::vector<Command>(1500, Dispatch{kernel, {n / 16, 1, 1}, {{a, 0, n * 4}, {input, 0, n * 4}, {out, 0, n * 4}}, {n, 3}});
+    return std::vector<Command>(
+        1500, Dispatch{kernel, {n / 16, 1, 1}, {{a, 0, n * 4}, {input, 0, n * 4}, {out, 0, n * 4}}, {n, 3}});
   };
   const RecordingId steps[] = {device->record(step(slots[0]), false), device->record(step(slots[1]), false)};
   device->wait(device->submit(steps[0]));

@@ -1,5 +1,5 @@
-// Every elementwise row fuses: between its neighbours, into a reduction and into a matmul's epilogue, with the reference's values and in
-// one kernel. Rows come from the table, so a new one is tested without an edit here.
+// Every elementwise row fuses: between its neighbours, into a reduction and into a matmul's epilogue, with the
+// reference's values and in one kernel. Rows come from the table, so a new one is tested without an edit here.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -15,7 +15,8 @@ using test::kernel_devices;
 std::vector<const OpDef*> elementwise_rows() {
   std::vector<const OpDef*> rows;
   for (const OpDef* row : all_ops()) {
-    if (row->kind == OpKind::elementwise && row->rule != DTypeRule::any && row->rule != DTypeRule::whole) rows.push_back(row);
+    if (row->kind == OpKind::elementwise && row->rule != DTypeRule::any && row->rule != DTypeRule::whole)
+      rows.push_back(row);
   }
   return rows;
 }

@@ -1,5 +1,6 @@
-// Rows: softmax, log-softmax, norms and cross entropy under every schedule of row reductions, at all kinds of lengths, with rows that hold NaN and
-// infinities, on strided views and in half precision, against plain loops in double precision; their gradients against the reference device.
+// Rows: softmax, log-softmax, norms and cross entropy under every schedule of row reductions, at all kinds of lengths,
+// with rows that hold NaN and infinities, on strided views and in half precision, against plain loops in double
+// precision; their gradients against the reference device.
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -33,7 +34,10 @@ class Rows : public DeviceTest {
               {"half", {{"WIDTH", 32}, {"BLOCK", 3}, {"PREFETCH", 1}}}};
     }
     // lavapipe has subgroups of 8 lanes.
-    return {{"default", {}}, {"one subgroup", {{"LANES", 8}}}, {"many", {{"LANES", 128}}}, {"shared memory", {{"LANES", 64}, {"SUBGROUPS", 0}}}};
+    return {{"default", {}},
+            {"one subgroup", {{"LANES", 8}}},
+            {"many", {{"LANES", 128}}},
+            {"shared memory", {{"LANES", 64}, {"SUBGROUPS", 0}}}};
   }
 };
 
@@ -97,22 +101,28 @@ const std::vector<Function>& functions() {
 }
 
 // Rows of `got` against want() of the rows of `x`; what is NaN or infinite must be so exactly.
-void compare(const std::vector<float>& got, const std::vector<float>& x, int64_t length, Row (*want)(const Row&), double relative, double absolute) {
+void compare(const std::vector<float>& got, const std::vector<float>& x, int64_t length, Row (*want)(const Row&),
+             double relative, double absolute) {
   ASSERT_EQ(got.size(), x.size());
   for (size_t first = 0; first < x.size(); first += static_cast<size_t>(length)) {
-    const Row y = want(Row(x.begin() + static_cast<std::ptrdiff_t>(first), x.begin() + static_cast<std::ptrdiff_t>(first) + length));
+    const Row y = want(
+        Row(x.begin() + static_cast<std::ptrdiff_t>(first), x.begin() + static_cast<std::ptrdiff_t>(first) + length));
     for (size_t i = 0; i < y.size(); ++i) {
       const double g = got[first + i], w = y[i];
-      const bool same = std::isnan(w) ? std::isnan(g) : std::isinf(w) ? g == w : std::abs(g - w) <= absolute + relative * std::abs(w);
-      ASSERT_TRUE(same) << g << ", not " << w << ", in row " << first / static_cast<size_t>(length) << ", column " << i << " of " << length;
+      const bool same = std::isnan(w)   ? std::isnan(g)
+                        : std::isinf(w) ? g == w
+                                        : std::abs(g - w) <= absolute + relative * std::abs(w);
+      ASSERT_TRUE(same) << g << ", not " << w << ", in row " << first / static_cast<size_t>(length) << ", column " << i
+                        << " of " << length;
     }
   }
 }
 
 TEST_P(Rows, EveryLength) {
   // Softmax has few texts for all lengths; a norm's length stands in its text.
-  const std::vector<std::pair<int64_t, size_t>> cases = {{1, 0}, {2, 0}, {15, 0}, {16, 0}, {17, 0}, {63, 0}, {64, 0}, {65, 0}, {1000, 0}, {1023, 0}, {1024, 0},
-                                                         {1, 1}, {17, 1}, {1000, 1}, {1, 2}, {16, 2}, {17, 2}, {1023, 2}, {2, 3}, {65, 3}, {1024, 3}};
+  const std::vector<std::pair<int64_t, size_t>> cases = {
+      {1, 0}, {2, 0},  {15, 0},   {16, 0}, {17, 0}, {63, 0}, {64, 0},   {65, 0}, {1000, 0}, {1023, 0}, {1024, 0},
+      {1, 1}, {17, 1}, {1000, 1}, {1, 2},  {16, 2}, {17, 2}, {1023, 2}, {2, 3},  {65, 3},   {1024, 3}};
   for (const auto& [length, which] : cases) {
     const int64_t rows = length < 100 ? 19 : 7;
     const Function& f = functions()[which];
@@ -149,7 +159,9 @@ TEST_P(Rows, NotANumberAndInfinity) {
   for (int64_t length : {17, 130}) {
     const int64_t rows = 9;
     std::vector<float> v = numbers(rows * length, 3);
-    const auto at = [&](int64_t row, int64_t column) -> float& { return v[static_cast<size_t>(row * length + column)]; };
+    const auto at = [&](int64_t row, int64_t column) -> float& {
+      return v[static_cast<size_t>(row * length + column)];
+    };
     at(0, 0) = not_a_number;
     at(1, length - 1) = not_a_number;
     at(2, length / 2) = inf;
@@ -166,7 +178,8 @@ TEST_P(Rows, NotANumberAndInfinity) {
       if (f.want == layer_norm_of || f.want == rms_norm_of) {
         std::vector<float> w = v;
         for (float& value : w) value = std::abs(value) == 1e30f ? 1.0f : value;
-        compare(f.run(Tensor::from_vector(w, {rows, length}, &device())).to_vector<float>(), w, length, f.want, 2e-5, 2e-6);
+        compare(f.run(Tensor::from_vector(w, {rows, length}, &device())).to_vector<float>(), w, length, f.want, 2e-5,
+                2e-6);
       } else {
         compare(f.run(x).to_vector<float>(), v, length, f.want, 2e-5, 2e-6);
       }
@@ -201,7 +214,8 @@ TEST_P(Rows, ViewsAndHalfPrecision) {
       const std::vector<float> held = cast(x, DType::f32).to_vector<float>();
       compare(cast(softmax(x, -1), DType::f32).to_vector<float>(), held, length, softmax_of, rounding, 2e-6);
     }
-    compare(cast(layer_norm(part, {length}), DType::f32).to_vector<float>(), cast(part, DType::f32).to_vector<float>(), length, layer_norm_of, rounding, rounding / 4);
+    compare(cast(layer_norm(part, {length}), DType::f32).to_vector<float>(), cast(part, DType::f32).to_vector<float>(),
+            length, layer_norm_of, rounding, rounding / 4);
   }
 }
 
@@ -222,7 +236,8 @@ TEST_P(Rows, StreamedResults) {
   for (int64_t r = 0; r < rows; ++r) {
     const auto first = v.begin() + r * length;
     const float largest = *std::max_element(first, first + length);
-    for (int64_t i = 0; i < length; ++i) ASSERT_EQ(below[static_cast<size_t>(r * length + i)], first[i] < largest ? 1 : 0);
+    for (int64_t i = 0; i < length; ++i)
+      ASSERT_EQ(below[static_cast<size_t>(r * length + i)], first[i] < largest ? 1 : 0);
   }
 }
 
@@ -230,8 +245,10 @@ struct Gradients {
   std::vector<double> loss, x, weight;
 };
 
-Gradients gradients(const std::string& what, const std::vector<float>& v, int64_t rows, int64_t length, DeviceContext& device) {
-  Tensor x = Tensor::from_vector(v, {rows, length}, &device), weight = Tensor::from_vector(numbers(length, 21, 1, 1), {length}, &device);
+Gradients gradients(const std::string& what, const std::vector<float>& v, int64_t rows, int64_t length,
+                    DeviceContext& device) {
+  Tensor x = Tensor::from_vector(v, {rows, length}, &device),
+         weight = Tensor::from_vector(numbers(length, 21, 1, 1), {length}, &device);
   x.set_requires_grad();
   weight.set_requires_grad();
   std::vector<int64_t> picks;
@@ -240,7 +257,10 @@ Gradients gradients(const std::string& what, const std::vector<float>& v, int64_
   if (what == "cross entropy") {
     loss = cross_entropy(x * weight, Tensor::from_vector(picks, {rows}, &device));
   } else {
-    const Tensor y = what == "softmax" ? softmax(x * weight, -1) : what == "log_softmax" ? log_softmax(x * weight, -1) : what == "rms_norm" ? rms_norm(x, weight) : layer_norm(x, {length}, weight);
+    const Tensor y = what == "softmax"       ? softmax(x * weight, -1)
+                     : what == "log_softmax" ? log_softmax(x * weight, -1)
+                     : what == "rms_norm"    ? rms_norm(x, weight)
+                                             : layer_norm(x, {length}, weight);
     loss = sum(y * Tensor::from_vector(numbers(rows * length, 22), {rows, length}, &device));
   }
   const std::vector<Tensor> g = grad(loss, std::vector<Tensor>{x, weight});
@@ -264,7 +284,8 @@ TEST_P(Rows, Gradients) {
       const ScopedTuning scope({"rows", "", {}}, length == 33 ? Bindings{} : forced.values);
       SCOPED_TRACE(std::string(what) + " " + std::to_string(length) + " " + forced.name);
       const std::vector<float> v = numbers(12 * length, 17, 2);
-      const Gradients want = gradients(what, v, 12, length, heddle::device("reference:0")), got = gradients(what, v, 12, length, device());
+      const Gradients want = gradients(what, v, 12, length, heddle::device("reference:0")),
+                      got = gradients(what, v, 12, length, device());
       close(got.loss, want.loss);
       close(got.x, want.x);
       close(got.weight, want.weight);

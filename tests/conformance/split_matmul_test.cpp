@@ -1,5 +1,5 @@
-// Products that specialize() cuts along the inner dimension: forced at odd sizes, layouts, batches and dtypes, by themselves where a driver needs it,
-// with an epilogue after the sum; against plain double loops.
+// Products that specialize() cuts along the inner dimension: forced at odd sizes, layouts, batches and dtypes, by
+// themselves where a driver needs it, with an epilogue after the sum; against plain double loops.
 #include <cmath>
 
 #include "core/functions/functions.h"
@@ -29,10 +29,12 @@ class SplitMatmul : public DeviceTest {
 
   // relu(a b + bias), or a b.
   void check(const Sizes& s, bool epilogue, DType dtype = DType::f32, uint64_t kernels = 0) {
-    const std::vector<float> a = values(s.batch * s.m * s.k, 1), b = values(s.batch * s.k * s.n, 2), bias = values(s.n, 3);
+    const std::vector<float> a = values(s.batch * s.m * s.k, 1), b = values(s.batch * s.k * s.n, 2),
+                             bias = values(s.n, 3);
     const Shape shape_a = s.transpose_a ? Shape{s.batch, s.k, s.m} : Shape{s.batch, s.m, s.k};
     Tensor ta = Tensor::from_vector(a, shape_a, &device()).to(dtype);
-    const Tensor tb = Tensor::from_vector(b, {s.batch, s.k, s.n}, &device()).to(dtype), row = Tensor::from_vector(bias, {s.n}, &device()).to(dtype);
+    const Tensor tb = Tensor::from_vector(b, {s.batch, s.k, s.n}, &device()).to(dtype),
+                 row = Tensor::from_vector(bias, {s.n}, &device()).to(dtype);
     eval({ta, tb, row});
     if (s.transpose_a) ta = transpose(ta);
     const uint64_t before = device().counters().kernels;
@@ -52,7 +54,8 @@ class SplitMatmul : public DeviceTest {
           }
           if (epilogue) sum = std::max(0.0, sum + bias[static_cast<size_t>(n)]);
           const double rounding = dtype == DType::f32 ? 0 : dtype == DType::f16 ? 1e-3 : 8e-3;
-          ASSERT_NEAR(got[static_cast<size_t>((i * s.m + m) * s.n + n)], sum, rounding * (1 + std::abs(sum))) << i << ", " << m << ", " << n;
+          ASSERT_NEAR(got[static_cast<size_t>((i * s.m + m) * s.n + n)], sum, rounding * (1 + std::abs(sum)))
+              << i << ", " << m << ", " << n;
         }
       }
     }
@@ -61,8 +64,8 @@ class SplitMatmul : public DeviceTest {
 
 TEST_P(SplitMatmul, Forced) {
   const ScopedTuning forced({"matmul_parts", "", {}}, {{"PARTS", 3}});
-  check({1, 5, 7, 768}, true, DType::f32, 2);         // 3 divides: partial products, and their sum with what follows
-  check({1, 5, 7, 767, true}, true, DType::f32, 3);   // prime: and the product of what is left over
+  check({1, 5, 7, 768}, true, DType::f32, 2);        // 3 divides: partial products, and their sum with what follows
+  check({1, 5, 7, 767, true}, true, DType::f32, 3);  // prime: and the product of what is left over
   check({2, 3, 17, 770}, false);
   check({2, 33, 5, 769, true}, false);
   check({1, 1, 1, 1031}, true);
@@ -83,7 +86,10 @@ TEST_P(SplitMatmul, LongerThanADriverLoops) {
 TEST_P(SplitMatmul, SameBitsInEveryRun) {
   std::vector<float> a = values(3 * 20011, 5), b = values(20011 * 4, 6);
   for (float& x : a) x *= 0.7193f;
-  const auto run = [&] { return matmul(Tensor::from_vector(a, {3, 20011}, &device()), Tensor::from_vector(b, {20011, 4}, &device())).to_vector<float>(); };
+  const auto run = [&] {
+    return matmul(Tensor::from_vector(a, {3, 20011}, &device()), Tensor::from_vector(b, {20011, 4}, &device()))
+        .to_vector<float>();
+  };
   EXPECT_EQ(run(), run());
 }
 
@@ -123,7 +129,9 @@ TEST(MatmulParts, FollowDeviceAndProblem) {
   lavapipe.target = Target::glsl;
   lavapipe.max_loop_iterations = 65535;
   const TuningOff off;
-  const auto parts = [](const Caps& caps, int64_t m, int64_t n, int64_t k, int64_t batch = 1) { return pick_matmul_parts(caps, {m, n, k, batch}); };
+  const auto parts = [](const Caps& caps, int64_t m, int64_t n, int64_t k, int64_t batch = 1) {
+    return pick_matmul_parts(caps, {m, n, k, batch});
+  };
   EXPECT_GT(parts(gpu, 128, 64, 60000), 8);    // a weight gradient on few of 132 units
   EXPECT_GT(parts(gpu, 784, 128, 4096), 1);    // 100 tiles
   EXPECT_EQ(parts(gpu, 1024, 1024, 4096), 1);  // plenty of results

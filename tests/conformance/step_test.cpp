@@ -4,9 +4,9 @@
 #include <cmath>
 
 #include "autograd/autograd.h"
-#include "core/run/replay.h"
-#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
+#include "core/run/compiled_graph.h"
+#include "core/run/replay.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/devices.h"
 
@@ -96,16 +96,20 @@ TEST_P(StepTest, ForcedTunablesArePlannedApart) {
   EXPECT_EQ(recorder.uses()[0].key.sizes, (std::vector<int64_t>{1, 9, 20, 33}));
 }
 
-// Parts are written where they belong in the result, by kernels of several kinds; an assign of such a concat must not overwrite what is still read.
+// Parts are written where they belong in the result, by kernels of several kinds; an assign of such a concat must not
+// overwrite what is still read.
 TEST_P(StepTest, ConcatOfManyParts) {
   Tensor whole = leaf({120, 3}, -4, 0.03f);
   const std::vector<double> before = whole.to_doubles();
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < 60; ++i) {
     const Tensor rows = slice(whole, 0, {118 - 2 * i, 120 - 2 * i});
-    if (i % 3 == 0) parts.push_back(rows);
-    else if (i % 3 == 1) parts.push_back(exp(rows));
-    else parts.push_back(expand(sum(rows, {0}, true), Shape{2, 3}));
+    if (i % 3 == 0)
+      parts.push_back(rows);
+    else if (i % 3 == 1)
+      parts.push_back(exp(rows));
+    else
+      parts.push_back(expand(sum(rows, {0}, true), Shape{2, 3}));
     if (i % 20 == 0) parts.push_back(slice(whole, 0, {0, 0}));
   }
   whole.assign(concat(parts, 0));
@@ -250,7 +254,8 @@ TEST_P(StepTest, ConcatOfMoreThanAKernelCanBind) {
   for (int i = 0; i < 200; ++i) parts.push_back(leaf({3, 2}, static_cast<float>(i)));
   const std::vector<double> all = concat(parts, 1).to_doubles();
   ASSERT_EQ(all.size(), 1200u);
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(all[static_cast<size_t>(400 + 2 * i)], i + 2) << i;  // row 1, first column of part i
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(all[static_cast<size_t>(400 + 2 * i)], i + 2) << i;  // row 1, first column of part i
 }
 
 // Right, or refused with the limit's name: some drivers end long loops in silence.
@@ -266,7 +271,9 @@ TEST_P(StepTest, LongReductionsAreRightOrRefused) {
   const int64_t n = 70001;
   const double integers = value([&] { return sum(ones({n}, DType::i32, &dev())); });
   EXPECT_TRUE(integers == n || integers == -1) << integers;
-  const double product = value([&] { return matmul(ones({1, n}, DType::f32, &dev()), ones({n, 1}, DType::f32, &dev())); });
+  const double product = value([&] {
+    return matmul(ones({1, n}, DType::f32, &dev()), ones({n, 1}, DType::f32, &dev()));
+  });
   EXPECT_TRUE(product == n || product == -1) << product;
   const double last = value([&] { return argmax(arange(0, n, 1, DType::f32, &dev())); });
   EXPECT_TRUE(last == n - 1 || last == -1) << last;
@@ -353,7 +360,8 @@ TEST_P(StepTest, EmptyValuesAreAssignedAndReshaped) {
   x.assign(flip(x, {1}) + 1.0);
   EXPECT_TRUE(x.to_doubles().empty());
   const Tensor joined = concat({leaf({0, 5}), leaf({0, 5})}, 0);
-  EXPECT_EQ((concat({reshape(joined, Shape{0}), leaf({3})}, 0) * 2.0).to_vector<float>(), (std::vector<float>{0, 2, 4}));
+  EXPECT_EQ((concat({reshape(joined, Shape{0}), leaf({3})}, 0) * 2.0).to_vector<float>(),
+            (std::vector<float>{0, 2, 4}));
 }
 
 TEST_P(StepTest, ConstantsAreRoundedToTheirType) {
@@ -385,12 +393,16 @@ TEST_P(StepTest, RowsAssignedBesideTheirElements) {
     return y;
   };
   const Tensor y = run();
-  EXPECT_EQ(slice(y, 1, {0, 300, 299}).to_vector<float>(), (std::vector<float>{300, 300, 602, 602, 904, 904, 1206, 1206}));
+  EXPECT_EQ(slice(y, 1, {0, 300, 299}).to_vector<float>(),
+            (std::vector<float>{300, 300, 602, 602, 904, 904, 1206, 1206}));
   EXPECT_EQ(a.to_vector<float>(), (std::vector<float>{300, 600, 900, 1200}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, StepTest, ::testing::ValuesIn(value_devices()),
-                         [](const auto& param) { std::string n = param.param; std::replace(n.begin(), n.end(), ':', '_'); return n; });
+INSTANTIATE_TEST_SUITE_P(Devices, StepTest, ::testing::ValuesIn(value_devices()), [](const auto& param) {
+  std::string n = param.param;
+  std::replace(n.begin(), n.end(), ':', '_');
+  return n;
+});
 
 }  // namespace
 }  // namespace heddle

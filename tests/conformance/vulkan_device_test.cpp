@@ -269,7 +269,8 @@ TEST_F(VulkanDevice, OutOfMemoryNamesWhatWasAskedFor) {
     text = error.what();
   }
   setrlimit(RLIMIT_AS, &old);
-  EXPECT_TRUE(text.find("vkAllocateMemory") != std::string::npos || text.find("vkMapMemory") != std::string::npos) << text;
+  EXPECT_TRUE(text.find("vkAllocateMemory") != std::string::npos || text.find("vkMapMemory") != std::string::npos)
+      << text;
   EXPECT_NE(text.find("1073741824 bytes asked for, 4096 of"), std::string::npos) << text;
   int32_t value = 5, back = 0;  // the device goes on
   device->write(held, 0, &value, 4);
@@ -278,8 +279,8 @@ TEST_F(VulkanDevice, OutOfMemoryNamesWhatWasAskedFor) {
 }
 #endif
 
-// Kernels, copies and buffers carry names where the loader has VK_EXT_debug_utils (the validation layer brings it); every other test of
-// this group records through them, and the layer finds nothing to say.
+// Kernels, copies and buffers carry names where the loader has VK_EXT_debug_utils (the validation layer brings it);
+// every other test of this group records through them, and the layer finds nothing to say.
 TEST_F(VulkanDevice, CommandsAndObjectsAreNamed) {
   if (!vulkan_validation_active()) GTEST_SKIP() << "the validation layer is not installed (vulkan-validationlayers)";
   EXPECT_TRUE(vulkan_labels_active());

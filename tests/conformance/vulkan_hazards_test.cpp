@@ -73,16 +73,21 @@ uint32_t barriers_of_pending() {
   const Plan plan = make_plan(prepare(import_graph(capture(held_pending())), caps), caps);
   const auto range = [&](SlotRef slot) -> Binding {
     constexpr uint64_t apart = uint64_t{1} << 20;
-    if (slot.kind != SlotRef::Kind::vertex) return {BufferId{slot.kind == SlotRef::Kind::input ? 1u : 2u}, static_cast<uint64_t>(slot.index) * apart, apart};
+    if (slot.kind != SlotRef::Kind::vertex)
+      return {BufferId{slot.kind == SlotRef::Kind::input ? 1u : 2u}, static_cast<uint64_t>(slot.index) * apart, apart};
     const auto temporary = plan.memory.temporaries.find(slot.index);
-    if (temporary == plan.memory.temporaries.end()) return {BufferId{3}, static_cast<uint64_t>(slot.index) * apart, apart};
-    return {BufferId{4}, plan.memory.arena.placements[temporary->second].offset, plan.memory.lifetimes[temporary->second].bytes};
+    if (temporary == plan.memory.temporaries.end())
+      return {BufferId{3}, static_cast<uint64_t>(slot.index) * apart, apart};
+    return {BufferId{4}, plan.memory.arena.placements[temporary->second].offset,
+            plan.memory.lifetimes[temporary->second].bytes};
   };
   Hazards hazards;
   uint32_t barriers = 0;
   for (const LoweredKernel& kernel : plan.kernels) {
     std::vector<Touch> touches;
-    kernel.for_each_binding([&](SlotRef slot, Access access) { touches.push_back({range(slot), access != Access::write, access != Access::read}); });
+    kernel.for_each_binding([&](SlotRef slot, Access access) {
+      touches.push_back({range(slot), access != Access::write, access != Access::read});
+    });
     if (hazards.conflict(touches)) {
       hazards.clear();
       ++barriers;
@@ -92,7 +97,9 @@ uint32_t barriers_of_pending() {
   return barriers;
 }
 
-Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &device("null:0")); }
+Tensor leaf(const Shape& shape) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &device("null:0"));
+}
 
 TEST(VulkanBarriers, KernelsThatCanRunTogetherAreNotSeparated) {
   const Tensor a = leaf({40, 30}), b = leaf({30, 20}), c = leaf({30, 50});

@@ -26,8 +26,12 @@ using test::contains;
 using test::thrown_text;
 
 TEST(Array, IsWhole) {
-  EXPECT_EQ(thrown_text<ShapeError>([] { Array::of(std::vector<float>{1, 2, 3}, {2, 2}); }), "[array] (2, 2) f32 takes 16 bytes, the array has 12");
-  EXPECT_TRUE(contains(thrown_text<ShapeError>([] { Array::of(std::vector<int64_t>{}, Shape{int64_t{1} << 61}); }), "too many bytes"));
+  EXPECT_EQ(thrown_text<ShapeError>([] {
+              Array::of(std::vector<float>{1, 2, 3}, {2, 2});
+            }),
+            "[array] (2, 2) f32 takes 16 bytes, the array has 12");
+  EXPECT_TRUE(contains(thrown_text<ShapeError>([] { Array::of(std::vector<int64_t>{}, Shape{int64_t{1} << 61}); }),
+                       "too many bytes"));
   EXPECT_EQ(Array::of(std::vector<float>{}, {0, 3}).bytes.size(), 0u);
 }
 
@@ -43,7 +47,10 @@ TEST(Array, WhatIsNotWholeIsRefused) {
 #endif
       {"write_npy", [&](const Array& a, const Array&) { data::write_npy(folder / "a", a); }},
       {"records", [&](const Array& a, const Array&) { data::RecordWriter(folder / "a").add({a}); }},
-      {"stack", [&](const Array& a, const Array&) { data::stack(std::vector<Sample>{{a}, {a}}); }},
+      {"stack",
+       [&](const Array& a, const Array&) {
+         data::stack(std::vector<Sample>{{a}, {a}});
+       }},
       {"to_tensors", [&](const Array& a, const Array&) { data::to_tensors({a}, device("reference:0")); }},
       {"from_arrays", [&](const Array& a, const Array&) { data::from_arrays({a}); }},
       {"resize", [&](const Array& a, const Array&) { data::resize(2, 2)({a}, random); }},
@@ -55,7 +62,8 @@ TEST(Array, WhatIsNotWholeIsRefused) {
   };
   for (const auto& [name, use] : users) {
     for (const int wrong : {-4, 4}) {
-      const std::string said = thrown_text<ShapeError>([&, &used = use] { used(image(static_cast<size_t>(20 + wrong)), tokens(static_cast<size_t>(20 + wrong))); });
+      const std::string said = thrown_text<ShapeError>(
+          [&, &used = use] { used(image(static_cast<size_t>(20 + wrong)), tokens(static_cast<size_t>(20 + wrong))); });
       EXPECT_TRUE(contains(said, " takes 20 bytes, the array has ")) << name << ": " << said;
     }
     use(image(20), tokens(20));
@@ -68,15 +76,22 @@ TEST(Array, TensorsOfAFileAreWhole) {
   const std::vector<uint8_t> bytes(10);
   const std::string path = folder / "a.safetensors";
   for (const Shape& shape : {Shape{3}, Shape{2}}) {
-    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { write_safetensors(path, {{"x", {DType::f32, shape, bytes}}}); }), "tensor 'x' is "));
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] {
+                           write_safetensors(path, {{"x", {DType::f32, shape, bytes}}});
+                         }),
+                         "tensor 'x' is "));
   }
   EXPECT_FALSE(std::filesystem::exists(path));
 }
 
 TEST(Array, ImagesHavePixelsAndBounds) {
   data::Random random(0, 0, 0);
-  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::resize(2, 2)({Array{DType::u8, {1, 0, 5}, {}}}, random); }), "it has no pixels"));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::resize(int64_t{1} << 40, int64_t{1} << 40); }), "expected 1 to 2^28"));
+  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] {
+                         data::resize(2, 2)({Array{DType::u8, {1, 0, 5}, {}}}, random);
+                       }),
+                       "it has no pixels"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::resize(int64_t{1} << 40, int64_t{1} << 40); }),
+                       "expected 1 to 2^28"));
 }
 
 }  // namespace

@@ -56,7 +56,8 @@ TEST(Buckets, EveryTextOnceInTheSmallestBucketThatTakesIt) {
     }
   }
   EXPECT_EQ(seen.size(), lengths.size());
-  const auto again = bucketed_batches(lengths, buckets, {.batch = 8, .seed = 3}, 1), other = bucketed_batches(lengths, buckets, {.batch = 8, .seed = 3}, 2);
+  const auto again = bucketed_batches(lengths, buckets, {.batch = 8, .seed = 3}, 1),
+             other = bucketed_batches(lengths, buckets, {.batch = 8, .seed = 3}, 2);
   ASSERT_EQ(again.size(), batches.size());
   bool same = true;
   for (size_t i = 0; i < batches.size(); ++i) {
@@ -64,14 +65,16 @@ TEST(Buckets, EveryTextOnceInTheSmallestBucketThatTakesIt) {
     same = same && i < other.size() && other[i].items == batches[i].items;
   }
   EXPECT_FALSE(same);
-  for (const BucketBatch& batch : bucketed_batches(lengths, buckets, {.batch = 8, .drop_last = true})) EXPECT_EQ(batch.items.size(), 8u);
+  for (const BucketBatch& batch : bucketed_batches(lengths, buckets, {.batch = 8, .drop_last = true}))
+    EXPECT_EQ(batch.items.size(), 8u);
   const auto plain = bucketed_batches(lengths, buckets, {.batch = 200, .shuffle = false});
   EXPECT_TRUE(std::is_sorted(plain[0].items.begin(), plain[0].items.end()));
 }
 
 TEST(Buckets, PadsRows) {
   const std::vector<std::vector<int32_t>> texts{{1, 2}, {}, {3, 4, 5}};
-  EXPECT_EQ(pad_sequences(texts, std::vector<uint32_t>{2, 1, 0}, 4, -1), (std::vector<int32_t>{3, 4, 5, -1, -1, -1, -1, -1, 1, 2, -1, -1}));
+  EXPECT_EQ(pad_sequences(texts, std::vector<uint32_t>{2, 1, 0}, 4, -1),
+            (std::vector<int32_t>{3, 4, 5, -1, -1, -1, -1, -1, 1, 2, -1, -1}));
   EXPECT_TRUE(pad_sequences(texts, {}, 4, 0).empty());
 }
 

@@ -33,12 +33,14 @@ TEST(Padded, ToAMultipleOfTheLongest) {
   for (const int32_t n : {3, 0, 5}) {
     Tokens tokens(static_cast<size_t>(n));
     std::iota(tokens.begin(), tokens.end(), 1);
-    samples.push_back({Array::of(tokens, Shape{n}), Array::of(std::vector<float>(static_cast<size_t>(2 * n), 1.5f), Shape{n, 2}), Array::scalar(n)});
+    samples.push_back({Array::of(tokens, Shape{n}),
+                       Array::of(std::vector<float>(static_cast<size_t>(2 * n), 1.5f), Shape{n, 2}), Array::scalar(n)});
   }
   const Sample batch = data::padded({.multiple = 4, .values = {-1, 0.5}})(samples);
   ASSERT_EQ(batch.size(), 4u);
   EXPECT_EQ(batch[0].shape, (Shape{3, 8}));
-  EXPECT_EQ(tokens_of(batch[0]), (Tokens{1, 2, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 2, 3, 4, 5, -1, -1, -1}));
+  EXPECT_EQ(tokens_of(batch[0]),
+            (Tokens{1, 2, 3, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 1, 2, 3, 4, 5, -1, -1, -1}));
   EXPECT_EQ(batch[1].shape, (Shape{3, 8, 2}));
   EXPECT_EQ(batch[1].as<float>()[6], 0.5f);
   EXPECT_EQ(tokens_of(batch[2]), (Tokens{3, 0, 5}));
@@ -55,7 +57,8 @@ TEST(Packed, EachInTheFirstRowWithRoom) {
   EXPECT_EQ(tokens_of(batch[0]), (Tokens{3, 4, 5, 6, -1, 7, 8, 9, 1, 2}));
   EXPECT_EQ(tokens_of(batch[1]), (Tokens{1, 1, 1, 1, 0, 1, 1, 1, 2, 2}));
   EXPECT_EQ(tokens_of(batch[2]), (Tokens{0, 1, 2, 3, 0, 0, 1, 2, 0, 1}));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::packed(3)(samples); }), "example 1 of the batch has 4 tokens, a row has 3"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::packed(3)(samples); }),
+                       "example 1 of the batch has 4 tokens, a row has 3"));
   EXPECT_THROW(data::packed(0), ValueError);
 }
 
@@ -98,10 +101,12 @@ TEST_P(MixTest, MixesWithTheOpposite) {
   DeviceContext& d = device(GetParam());
   std::vector<float> pixels(3 * 2 * 2 * 3);
   std::iota(pixels.begin(), pixels.end(), 0.0f);
-  const Tensor images = Tensor::from_vector(pixels, {3, 2, 2, 3}, &d), labels = Tensor::from_vector<int32_t>({0, 1, 3}, {3}, &d);
+  const Tensor images = Tensor::from_vector(pixels, {3, 2, 2, 3}, &d),
+               labels = Tensor::from_vector<int32_t>({0, 1, 3}, {3}, &d);
   const data::Mixed up = data::mix(images, labels, 4, {.share = 0.75f});
   const std::vector<float> blended = up.images.to_vector<float>();
-  for (size_t i = 0; i < pixels.size(); ++i) EXPECT_FLOAT_EQ(blended[i], 0.75f * pixels[i] + 0.25f * pixels[(2 - i / 12) * 12 + i % 12]);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    EXPECT_FLOAT_EQ(blended[i], 0.75f * pixels[i] + 0.25f * pixels[(2 - i / 12) * 12 + i % 12]);
   EXPECT_EQ(up.targets.to_vector<float>(), (std::vector<float>{0.75f, 0, 0, 0.25f, 0, 1, 0, 0, 0.25f, 0, 0, 0.75f}));
 
   const data::Mixed cut = data::mix(images, labels, 4, {.share = 0.5f, .top = 1, .bottom = 2, .left = 0, .right = 2});
@@ -115,7 +120,8 @@ TEST_P(MixTest, MixesWithTheOpposite) {
   const std::vector<float> shares = {0.75f, 0.5f, 1};
   const data::Mixed each = data::mixup(images, labels, 4, Tensor::from_vector(shares, {3}, &d));
   const std::vector<float> own = each.images.to_vector<float>();
-  for (size_t i = 0; i < pixels.size(); ++i) EXPECT_FLOAT_EQ(own[i], shares[i / 12] * pixels[i] + (1 - shares[i / 12]) * pixels[(2 - i / 12) * 12 + i % 12]);
+  for (size_t i = 0; i < pixels.size(); ++i)
+    EXPECT_FLOAT_EQ(own[i], shares[i / 12] * pixels[i] + (1 - shares[i / 12]) * pixels[(2 - i / 12) * 12 + i % 12]);
   EXPECT_EQ(each.targets.to_vector<float>(), (std::vector<float>{0.75f, 0, 0, 0.25f, 0, 1, 0, 0, 0, 0, 0, 1}));
   EXPECT_THROW(data::mixup(images, labels, 4, Tensor::from_vector<float>({0.5f, 0.5f}, {2}, &d)), ShapeError);
 }
@@ -139,9 +145,12 @@ TEST(Preprocessing, ComesBackFromText) {
 }
 
 TEST(Preprocessing, TextThatDoesNotFit) {
-  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::Preprocessing::parse("{}", "m.safetensors"); }), "[preprocessing] m.safetensors: not what preprocessing is stored as"));
-  EXPECT_THROW(data::Preprocessing::parse(R"({"transforms": ["fly 3"], "mean": [], "deviation": [], "classes": []})"), IoError);
-  EXPECT_THROW(data::Preprocessing::parse(R"({"transforms": [], "mean": [1], "deviation": [], "classes": []})"), IoError);
+  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::Preprocessing::parse("{}", "m.safetensors"); }),
+                       "[preprocessing] m.safetensors: not what preprocessing is stored as"));
+  EXPECT_THROW(data::Preprocessing::parse(R"({"transforms": ["fly 3"], "mean": [], "deviation": [], "classes": []})"),
+               IoError);
+  EXPECT_THROW(data::Preprocessing::parse(R"({"transforms": [], "mean": [1], "deviation": [], "classes": []})"),
+               IoError);
   EXPECT_THROW(data::Preprocessing::parse("\xFF"), IoError);
 }
 

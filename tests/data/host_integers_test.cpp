@@ -46,17 +46,24 @@ int64_t counted(Loader& loader) {
 }
 
 TEST(HostIntegers, Samplers) {
-  expect_calls({
-      {"sequential", no_number, [](int64_t v) { sequential(v)->order(0); }},
-      {"shuffled", no_number, [](int64_t v) { shuffled(v)->order(0); }},
-      {"weighted", no_number, [](int64_t v) { weighted({1, 2}, v)->order(0); }},
-      {"sharded", no_number, [](int64_t v) { sharded(sequential(10), v, 3)->order(0); }},
-      {"sharded", above_zero, [](int64_t v) { EXPECT_EQ(sharded(sequential(10), 0, v)->order(0), Lengths{0}); }},
-      {"sharded", above_zero, [](int64_t v) {
-         EXPECT_EQ(sharded(sequential(10), v > 0 ? v - 1 : v, v)->order(0), Lengths{static_cast<int64_t>((Int{v} - 1) % 10)});
-       }},
-      {"shuffle", no_number, [](int64_t v) { shuffled_order(v, 1, 0); }},
-  }, {-p31, -1});  // an order of 2^31 examples can be meant
+  expect_calls(
+      {
+          {"sequential", no_number, [](int64_t v) { sequential(v)->order(0); }},
+          {"shuffled", no_number, [](int64_t v) { shuffled(v)->order(0); }},
+          {"weighted", no_number,
+           [](int64_t v) {
+             weighted({1, 2}, v)->order(0);
+           }},
+          {"sharded", no_number, [](int64_t v) { sharded(sequential(10), v, 3)->order(0); }},
+          {"sharded", above_zero, [](int64_t v) { EXPECT_EQ(sharded(sequential(10), 0, v)->order(0), Lengths{0}); }},
+          {"sharded", above_zero,
+           [](int64_t v) {
+             EXPECT_EQ(sharded(sequential(10), v > 0 ? v - 1 : v, v)->order(0),
+                       Lengths{static_cast<int64_t>((Int{v} - 1) % 10)});
+           }},
+          {"shuffle", no_number, [](int64_t v) { shuffled_order(v, 1, 0); }},
+      },
+      {-p31, -1});  // an order of 2^31 examples can be meant
 }
 
 TEST(HostIntegers, Loaders) {
@@ -113,10 +120,22 @@ TEST(HostIntegers, Datasets) {
       {"first", above_zero, [=](int64_t v) { EXPECT_EQ(first(numbers(most), v)->size(), v); }},
       {"first", above_zero, [=](int64_t v) { EXPECT_EQ(get(first(ten, v), 9), 9); }},
       {"first", no_number, [=](int64_t v) { get(first(ten, 3), v); }},
-      {"subset", no_number, [=](int64_t v) { subset(ten, {1, v}); }},
-      {"subset", no_number, [=](int64_t v) { get(subset(ten, {1, 2}), v); }},
-      {"concatenated", no_number, [=](int64_t v) { get(concatenated({ten, ten}), v); }},
-      {"concatenated", no_number, [](int64_t) { concatenated({numbers(most), numbers(1)}); }},
+      {"subset", no_number,
+       [=](int64_t v) {
+         subset(ten, {1, v});
+       }},
+      {"subset", no_number,
+       [=](int64_t v) {
+         get(subset(ten, {1, 2}), v);
+       }},
+      {"concatenated", no_number,
+       [=](int64_t v) {
+         get(concatenated({ten, ten}), v);
+       }},
+      {"concatenated", no_number,
+       [](int64_t) {
+         concatenated({numbers(most), numbers(1)});
+       }},
       {"generated", no_number, [=](int64_t v) { get(transformed(ten, {}), v); }},
       {"from_arrays", no_number, [=](int64_t v) { get(tens, v); }},
       {"records", no_number, [=](int64_t v) { get(records, v); }},
@@ -133,7 +152,8 @@ TEST(HostIntegers, Readers) {
     return folder / name;
   };
   const CsvTable table(file("a.csv", "a,b\n1,x\n2,y\n"));
-  const std::string idx = file("a.idx", std::string("\0\0\x08\x01\0\0\0\0", 8)), odd = file("odd.idx", "\xff\xff\xff\xff");
+  const std::string idx = file("a.idx", std::string("\0\0\x08\x01\0\0\0\0", 8)),
+                    odd = file("odd.idx", "\xff\xff\xff\xff");
   const auto as_int = [](int64_t v) { return static_cast<int>(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
   expect_calls({
       {"csv", no_number, [&](int64_t v) { table.text(v, 0); }},
@@ -178,7 +198,8 @@ TEST(HostIntegers, Transforms) {
       {"random_crop", no_number, [=](int64_t v) { apply(random_crop(2, 2, v)); }},
       {"random_resized_crop", no_number, [](int64_t v) { random_resized_crop(1, v); }},
       {"cutout", above_zero, [=](int64_t v) { EXPECT_EQ(apply(cutout(v)), 0); }},
-      {"channel_statistics", above_zero, [=](int64_t v) { EXPECT_NEAR(channel_statistics(*images, v).mean[0], 7.0 / 255, 1e-6); }},
+      {"channel_statistics", above_zero,
+       [=](int64_t v) { EXPECT_NEAR(channel_statistics(*images, v).mean[0], 7.0 / 255, 1e-6); }},
       {"cutmix", no_number, [&](int64_t v) { draw_cutmix(1, v, 4, random); }},
       {"cutmix", no_number, [&](int64_t v) { draw_cutmix(1, 4, v, random); }},
       {"cutmix", no_number, [&](int64_t v) { draw_cutmix(1, v, v, random); }},
@@ -194,17 +215,32 @@ TEST(HostIntegers, LengthsOfTexts) {
   const Sample none = {Array{DType::f32, Shape{p32 + 2, 0}, {}}};
   const TokenStream stream = token_stream({1, 2, 3, 4, 5});
   expect_calls({
-      {"choose_buckets", fits, [](int64_t v) { EXPECT_EQ(choose_buckets(Lengths{v, 5}, 1, 8), Lengths{static_cast<int64_t>((Int{v} + 7) / 8 * 8)}); }},
+      {"choose_buckets", fits,
+       [](int64_t v) {
+         EXPECT_EQ(choose_buckets(Lengths{v, 5}, 1, 8), Lengths{static_cast<int64_t>((Int{v} + 7) / 8 * 8)});
+       }},
       {"choose_buckets", above_zero, [&](int64_t v) { EXPECT_EQ(choose_buckets(lengths, v), lengths); }},
       {"choose_buckets", above_zero, [&](int64_t v) { EXPECT_EQ(choose_buckets(lengths, 2, v), Lengths{v}); }},
       {"buckets", above_zero, [&](int64_t v) { EXPECT_EQ(bucketed_batches(lengths, eight, {.batch = v}).size(), 1U); }},
       {"buckets", below_zero, [&](int64_t v) { EXPECT_EQ(bucket_of(eight, v), 0U); }},
       {"pad_sequences", no_number, [&](int64_t v) { pad_sequences(texts, items, v, 0); }},
       {"pad_sequences", no_number, [&](int64_t v) { pad_sequences(texts, {}, v, 0); }},
-      {"padded", no_number, [&](int64_t v) { padded({.multiple = v})({&two, 1}); }},
-      {"padded", no_number, [&](int64_t v) { padded({.least = v})({&two, 1}); }},
-      {"padded", no_number, [&](int64_t) { padded()({&none, 1}); }},
-      {"packed", no_number, [&](int64_t v) { packed(v)({&two, 1}); }},
+      {"padded", no_number,
+       [&](int64_t v) {
+         padded({.multiple = v})({&two, 1});
+       }},
+      {"padded", no_number,
+       [&](int64_t v) {
+         padded({.least = v})({&two, 1});
+       }},
+      {"padded", no_number,
+       [&](int64_t) {
+         padded()({&none, 1});
+       }},
+      {"packed", no_number,
+       [&](int64_t v) {
+         packed(v)({&two, 1});
+       }},
       {"windows", no_number, [&](int64_t v) { windows(stream, v); }},
       {"windows", above_zero, [&](int64_t v) { EXPECT_EQ(windows(stream, 2, v)->size(), 1); }},
       {"random_windows", no_number, [&](int64_t v) { random_windows(stream, v, 1); }},
@@ -218,11 +254,15 @@ TEST(HostIntegers, Tokenizers) {
   const auto as_int = [](int64_t v) { return static_cast<int32_t>(std::clamp<int64_t>(v, INT32_MIN, INT32_MAX)); };
   expect_calls({
       {"BpeTokenizer", no_number, [](int64_t v) { BpeTokenizer::train("aa aa", {.vocabulary = v}); }},
-      {"BpeTokenizer", any_number, [](int64_t v) {
+      {"BpeTokenizer", any_number,
+       [](int64_t v) {
          EXPECT_EQ(BpeTokenizer::train("aa aa", {.vocabulary = 260, .least_count = v})->merges().empty(), v > 0);
        }},
       {"BpeTokenizer", no_number, [&](int64_t v) { bytes->text_of(as_int(v)); }},
-      {"BpeTokenizer", no_number, [&](int64_t v) { bytes->decode(std::vector<int32_t>{1, as_int(v)}); }},
+      {"BpeTokenizer", no_number,
+       [&](int64_t v) {
+         bytes->decode(std::vector<int32_t>{1, as_int(v)});
+       }},
       {"CharTokenizer", no_number, [&](int64_t v) { characters.text_of(as_int(v)); }},
       {"tokenizer", above_zero, [&](int64_t v) { check_vocabulary(characters, v); }},
   });

@@ -39,12 +39,15 @@ void write_jpeg(const std::string& path, const Array& pixels) {
   const int64_t height = pixels.shape[1], width = pixels.shape[2], count = height * width;
   std::vector<uint8_t> interleaved(static_cast<size_t>(3 * count));
   for (int64_t c = 0; c < 3; ++c) {
-    for (int64_t i = 0; i < count; ++i) interleaved[static_cast<size_t>(3 * i + c)] = pixels.as<uint8_t>()[static_cast<size_t>(c * count + i)];
+    for (int64_t i = 0; i < count; ++i)
+      interleaved[static_cast<size_t>(3 * i + c)] = pixels.as<uint8_t>()[static_cast<size_t>(c * count + i)];
   }
   const tjhandle encoder = tjInitCompress();
   unsigned char* bytes = nullptr;
   unsigned long size = 0;
-  ASSERT_EQ(tjCompress2(encoder, interleaved.data(), static_cast<int>(width), 0, static_cast<int>(height), TJPF_RGB, &bytes, &size, TJSAMP_444, 95, 0), 0);
+  ASSERT_EQ(tjCompress2(encoder, interleaved.data(), static_cast<int>(width), 0, static_cast<int>(height), TJPF_RGB,
+                        &bytes, &size, TJSAMP_444, 95, 0),
+            0);
   test::write_bytes(path, {bytes, bytes + size});
   tjFree(bytes);
   tjDestroy(encoder);
@@ -72,12 +75,15 @@ TEST(ImageFile, JpegsAreNear) {
   const Array read = data::read_image(folder / "named.png");
   ASSERT_EQ(read.shape, written.shape);
   double worst = 0;
-  for (size_t i = 0; i < read.bytes.size(); ++i) worst = std::max(worst, std::abs(static_cast<double>(read.as<uint8_t>()[i]) - static_cast<double>(written.as<uint8_t>()[i])));
+  for (size_t i = 0; i < read.bytes.size(); ++i)
+    worst = std::max(
+        worst, std::abs(static_cast<double>(read.as<uint8_t>()[i]) - static_cast<double>(written.as<uint8_t>()[i])));
   EXPECT_LE(worst, 6);
   EXPECT_EQ(data::read_image(folder / "named.png", 1).shape, (Shape{1, 17, 23}));
 }
 
-// A file that is cut anywhere, or has a flipped bit, is refused or (a JPEG's pixels have no checksum) still an image of its size: never a crash.
+// A file that is cut anywhere, or has a flipped bit, is refused or (a JPEG's pixels have no checksum) still an image of
+// its size: never a crash.
 TEST(ImageFile, BrokenFilesAreNamed) {
   const test::TemporaryFolder folder;
   data::write_png(folder / "a.png", picture(3, 9, 8));
@@ -85,10 +91,12 @@ TEST(ImageFile, BrokenFilesAreNamed) {
   for (const char* name : {"a.png", "a.jpg"}) {
     const std::string path = folder / name;
     const std::vector<uint8_t> good = test::read_bytes(path);
-    const size_t marker = name == std::string("a.png") ? 12 : 2;  // the closing chunk or marker may be missing: nothing is lost
+    const size_t marker =
+        name == std::string("a.png") ? 12 : 2;  // the closing chunk or marker may be missing: nothing is lost
     for (size_t length = 0; length + marker < good.size(); ++length) {
       test::write_bytes(path, {good.begin(), good.begin() + static_cast<std::ptrdiff_t>(length)});
-      EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(path); }), name)) << length << " of " << good.size();
+      EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(path); }), name))
+          << length << " of " << good.size();
     }
     for (size_t at = 0; at < good.size(); ++at) {
       std::vector<uint8_t> bad = good;
@@ -104,8 +112,10 @@ TEST(ImageFile, BrokenFilesAreNamed) {
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(folder / "none.png"); }), "no such file"));
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(folder.path()); }), "is a folder"));
   test::write_bytes(folder / "text.png", {'h', 'e', 'l', 'l', 'o'});
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_image(folder / "text.png"); }), "neither a PNG nor a JPEG"));
-  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::write_png(folder / "b.png", Array::scalar(1.0f)); }), "expected u8"));
+  EXPECT_TRUE(
+      contains(thrown_text<IoError>([&] { data::read_image(folder / "text.png"); }), "neither a PNG nor a JPEG"));
+  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::write_png(folder / "b.png", Array::scalar(1.0f)); }),
+                       "expected u8"));
 }
 
 long peak_kilobytes() {

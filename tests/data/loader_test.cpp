@@ -1,4 +1,5 @@
-// Datasets, samplers and the loader: the same batches for any number of workers, bounded work ahead, errors in their place, resuming.
+// Datasets, samplers and the loader: the same batches for any number of workers, bounded work ahead, errors in their
+// place, resuming.
 #include "data/loader.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +27,8 @@ using test::thrown_text;
 // Example i: its number, and a number drawn for it.
 data::DatasetPtr numbered(int64_t size) {
   return data::generated(size, [](int64_t i, Random& random) {
-    return Sample{Array::scalar(static_cast<int32_t>(i)), Array::of(std::vector<float>{random.uniform(), random.uniform(2, 3)}, Shape{2})};
+    return Sample{Array::scalar(static_cast<int32_t>(i)),
+                  Array::of(std::vector<float>{random.uniform(), random.uniform(2, 3)}, Shape{2})};
   });
 }
 
@@ -40,7 +42,9 @@ std::vector<Sample> all_batches(data::Loader& loader, uint64_t epoch, int64_t fi
 
 bool same(const std::vector<Sample>& a, const std::vector<Sample>& b) {
   return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const Sample& x, const Sample& y) {
-    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Array& p, const Array& q) { return p.dtype == q.dtype && p.shape == q.shape && p.bytes == q.bytes; });
+    return std::equal(x.begin(), x.end(), y.begin(), y.end(), [](const Array& p, const Array& q) {
+      return p.dtype == q.dtype && p.shape == q.shape && p.bytes == q.bytes;
+    });
   });
 }
 
@@ -66,7 +70,8 @@ TEST(Loader, SameBatchesForAnyNumberOfWorkers) {
   std::sort(numbers.begin(), numbers.end());
   for (int32_t i = 0; i < 103; ++i) EXPECT_EQ(numbers[static_cast<size_t>(i)], i);
   for (const int workers : {1, 3, 8}) {
-    data::Loader loader(set, data::shuffled(103, 5), {.batch = 8, .workers = workers, .prefetch = 3, .drop_last = false, .seed = 3});
+    data::Loader loader(set, data::shuffled(103, 5),
+                        {.batch = 8, .workers = workers, .prefetch = 3, .drop_last = false, .seed = 3});
     EXPECT_TRUE(same(all_batches(loader, 0), first)) << workers;
     EXPECT_TRUE(same(all_batches(loader, 1), second)) << workers;
   }
@@ -199,11 +204,14 @@ TEST(Loader, CallsBackWhileTheLoopWaits) {
 
 TEST(Loader, BadOptions) {
   const data::DatasetPtr set = numbered(5);
-  const auto make = [&](const data::LoaderOptions& o) { return [&set, o] { data::Loader(set, data::sequential(5), o); }; };
+  const auto make = [&](const data::LoaderOptions& o) {
+    return [&set, o] { data::Loader(set, data::sequential(5), o); };
+  };
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 0})), "batch size is 0"));
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 6})), "only 5 examples"));
   EXPECT_TRUE(contains(thrown_text<ValueError>(make({.batch = 1, .workers = -1})), "-1 workers"));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::Loader(set, data::sequential(9), {.batch = 1}); }), "example 5 of 5"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::Loader(set, data::sequential(9), {.batch = 1}); }),
+                       "example 5 of 5"));
   data::Loader loader(set, data::sequential(5), {.batch = 2});
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { loader.start_epoch(0, 3); }), "batch 3 of an epoch of 2"));
 }
@@ -214,11 +222,14 @@ TEST(Loader, NumbersThatAreNotThere) {
     int64_t size() const override { return 8; }
     std::vector<int64_t> order(uint64_t) const override { return {0, 1}; }
   };
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::Loader(numbered(8), std::make_shared<Liar>(), {.batch = 4}); }), "the sampler gave 2 examples, but said 8"));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([] { data::Loader(numbered(8), std::make_shared<Liar>(), {.batch = 4}); }),
+               "the sampler gave 2 examples, but said 8"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::sequential(-1); }), "-1 examples"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::shuffled(-1, 0); }), "-1 examples"));
   Random random(0, 0, 0);
-  const data::DatasetPtr arrays = data::from_arrays({Array::of(std::vector<float>{1, 2, 3}, {3})}), made = data::generated(3, [](int64_t, Random&) { return Sample{}; });
+  const data::DatasetPtr arrays = data::from_arrays({Array::of(std::vector<float>{1, 2, 3}, {3})}),
+                         made = data::generated(3, [](int64_t, Random&) { return Sample{}; });
   for (const int64_t index : {-1, 3}) {
     EXPECT_TRUE(contains(thrown_text<ValueError>([&] { arrays->get(index, random); }), "among 3"));
     EXPECT_TRUE(contains(thrown_text<ValueError>([&] { made->get(index, random); }), "among 3"));
@@ -226,8 +237,12 @@ TEST(Loader, NumbersThatAreNotThere) {
 }
 
 TEST(Stack, RefusesWhatDiffers) {
-  const Sample a = {Array::of(std::vector<float>{1, 2}, Shape{2})}, b = {Array::of(std::vector<float>{1, 2, 3}, Shape{3})};
-  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::stack(std::vector{a, a, b}); }), "example 2 is (3) f32, of the first (2) f32"));
+  const Sample a = {Array::of(std::vector<float>{1, 2}, Shape{2})},
+               b = {Array::of(std::vector<float>{1, 2, 3}, Shape{3})};
+  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] {
+                         data::stack(std::vector{a, a, b});
+                       }),
+                       "example 2 is (3) f32, of the first (2) f32"));
   EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { data::stack(std::vector{a, Sample{}}); }), "has 0 arrays"));
   EXPECT_TRUE(contains(thrown_text<ShapeError>([] { data::stack({}); }), "no examples"));
   const std::vector<Tensor> tensors = data::to_tensors(data::stack(std::vector{a, a}), device("reference:0"));
@@ -259,7 +274,8 @@ TEST(Samplers, VisitWhatTheySay) {
 TEST(Datasets, Compose) {
   std::vector<float> values(12);
   std::iota(values.begin(), values.end(), 0.0f);
-  const data::DatasetPtr rows = data::from_arrays({Array::of(values, Shape{6, 2}), Array::of(std::vector<int32_t>{5, 4, 3, 2, 1, 0}, Shape{6})});
+  const data::DatasetPtr rows =
+      data::from_arrays({Array::of(values, Shape{6, 2}), Array::of(std::vector<int32_t>{5, 4, 3, 2, 1, 0}, Shape{6})});
   Random random(0, 0, 0);
   EXPECT_EQ(rows->size(), 6);
   EXPECT_EQ(rows->get(2, random)[0].as<float>()[1], 5);
@@ -269,9 +285,9 @@ TEST(Datasets, Compose) {
   EXPECT_EQ(both->get(1, random)[1].as<int32_t>()[0], 4);
   EXPECT_EQ(both->get(2, random)[1].as<int32_t>()[0], 5);
   const data::DatasetPtr doubled = data::transformed(some, {[](Sample s, Random&) {
-    for (float& x : s[0].as<float>()) x *= 2;
-    return s;
-  }});
+                                                       for (float& x : s[0].as<float>()) x *= 2;
+                                                       return s;
+                                                     }});
   EXPECT_EQ(doubled->get(0, random)[0].as<float>()[0], 16);
   const std::vector<data::DatasetPtr> parts = data::random_split(rows, {0.5, 1.0 / 3}, 9);
   EXPECT_EQ(parts[0]->size(), 3);

@@ -25,11 +25,16 @@ using Json = nlohmann::json;
 
 std::vector<uint8_t> from_hex(const std::string& text) {
   std::vector<uint8_t> bytes;
-  for (size_t i = 0; i < text.size(); i += 2) bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
+  for (size_t i = 0; i < text.size(); i += 2)
+    bytes.push_back(static_cast<uint8_t>(std::stoi(text.substr(i, 2), nullptr, 16)));
   return bytes;
 }
 
-std::vector<double> values_of(const Array& a) { return Tensor::from_bytes(a.bytes.data(), static_cast<size_t>(a.shape.numel()), a.dtype, a.shape, &device("reference:0")).to_doubles(); }
+std::vector<double> values_of(const Array& a) {
+  return Tensor::from_bytes(a.bytes.data(), static_cast<size_t>(a.shape.numel()), a.dtype, a.shape,
+                            &device("reference:0"))
+      .to_doubles();
+}
 
 const Json& numpy_values() {
   static const Json values = Json::parse(std::ifstream(HEDDLE_SOURCE_DIR "/tests/data/numpy_values.json"));
@@ -73,7 +78,10 @@ TEST_F(Numpy, WritesWhatItReads) {
   const std::vector<uint8_t> before = test::read_bytes(path);
   data::write_npy(path, data::read_npy(path));
   EXPECT_EQ(test::read_bytes(path).size(), before.size());
-  EXPECT_TRUE(contains(thrown_text<DTypeError>([&] { data::write_npy(path, {DType::bf16, Shape{1}, std::vector<std::byte>(2)}); }), "NumPy has no dtype bf16"));
+  EXPECT_TRUE(contains(thrown_text<DTypeError>([&] {
+                         data::write_npy(path, {DType::bf16, Shape{1}, std::vector<std::byte>(2)});
+                       }),
+                       "NumPy has no dtype bf16"));
 }
 
 TEST_F(Numpy, RefusesOtherDTypes) {
@@ -96,7 +104,8 @@ TEST_F(Numpy, ArchivesAreDatasets) {
     ASSERT_EQ(set->size(), 2);
     EXPECT_EQ(values_of(set->get(1, random)[0]), std::vector<double>{1});
     EXPECT_EQ(values_of(set->get(0, random)[1])[3], -4);
-    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::arrays_dataset(path, {"x"}); }), "no array 'x'; there are: images, labels"));
+    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::arrays_dataset(path, {"x"}); }),
+                         "no array 'x'; there are: images, labels"));
   }
 }
 
@@ -167,7 +176,8 @@ TEST_F(Numpy, TheDirectoryOfALargeArchive) {
   }
   // The extra field of the first entry: sizes that are larger than the file, and a length that reaches behind it.
   file = whole;
-  const size_t directory = static_cast<size_t>(file[end64 + 48]) | static_cast<size_t>(file[end64 + 49]) << 8, extra = directory + 46 + file[directory + 28];
+  const size_t directory = static_cast<size_t>(file[end64 + 48]) | static_cast<size_t>(file[end64 + 49]) << 8,
+               extra = directory + 46 + file[directory + 28];
   ASSERT_EQ(file[extra], 1);
   put(extra + 12, 8, uint64_t{1} << 63);
   EXPECT_TRUE(contains(error(), "overlap"));
@@ -190,17 +200,20 @@ TEST_F(Numpy, AHeaderIsNotBelieved) {
 TEST_F(Readers, SafetensorsAreDatasets) {
   const std::string path = folder / "set.safetensors";
   DeviceContext& host = device("reference:0");
-  save_safetensors(path, {{"x", Tensor::from_vector<float>({1, 2, 3, 4}, {2, 2}, &host)}, {"y", Tensor::from_vector<int64_t>({5, 6}, {2}, &host)}});
+  save_safetensors(path, {{"x", Tensor::from_vector<float>({1, 2, 3, 4}, {2, 2}, &host)},
+                          {"y", Tensor::from_vector<int64_t>({5, 6}, {2}, &host)}});
   const auto set = data::arrays_dataset(path);
   ASSERT_EQ(set->size(), 2);
   EXPECT_EQ(values_of(set->get(1, random)[0]), (std::vector<double>{3, 4}));
   EXPECT_EQ(set->get(1, random)[1].dtype, DType::i64);
   test::survive_corruption(path, [&] { data::read_arrays(path); });
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::read_arrays("a.bin"); }), "ends with .npy, .npz or .safetensors"));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([&] { data::read_arrays("a.bin"); }), "ends with .npy, .npz or .safetensors"));
 }
 
 TEST_F(Csv, ColumnsByName) {
-  const std::string path = write("a.csv", "\xEF\xBB\xBFheight, width,kind\r\n1.5, 2 ,cat\r\n\"3\",-4e-1,\"do\"\"g,\nx\"\r\n\r\n5,6,cat");
+  const std::string path =
+      write("a.csv", "\xEF\xBB\xBFheight, width,kind\r\n1.5, 2 ,cat\r\n\"3\",-4e-1,\"do\"\"g,\nx\"\r\n\r\n5,6,cat");
   const data::CsvTable table(path);
   EXPECT_EQ(table.columns(), (std::vector<std::string>{"height", " width", "kind"}));
   ASSERT_EQ(table.size(), 3);
@@ -221,7 +234,9 @@ TEST_F(Csv, WithoutHeader) {
 }
 
 TEST_F(Csv, BadFilesAreNamedWithTheLine) {
-  const auto error = [&](const std::string& text) { return thrown_text<IoError>([&] { data::csv_dataset(data::CsvTable(write("bad.csv", text)), {.label = "b"}); }); };
+  const auto error = [&](const std::string& text) {
+    return thrown_text<IoError>([&] { data::csv_dataset(data::CsvTable(write("bad.csv", text)), {.label = "b"}); });
+  };
   EXPECT_TRUE(contains(error("a,b\n1,x\n\n2\n"), "bad.csv:4: the row has 1 fields, the first one has 2"));
   EXPECT_TRUE(contains(error("a,b\n\"1\n\n\",x\n2,3,4"), "bad.csv:5: the row has 3 fields"));
   EXPECT_TRUE(contains(error("a,b\n1,\"x\n"), "bad.csv:2: a quote that opens here is not closed"));
@@ -233,8 +248,12 @@ TEST_F(Csv, BadFilesAreNamedWithTheLine) {
   EXPECT_TRUE(contains(error("b,b\n1,x\n"), "two columns have one name"));
   EXPECT_TRUE(contains(error(""), "there are no rows"));
   const data::CsvTable table(write("good.csv", "a,b\n1,x\n"));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::csv_dataset(table, {.label = "c"}); }), "no column 'c'; there are: a, b"));
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::csv_dataset(table, {.label = "b", .classes = {"y", "z"}}); }), "the label 'x' of row 1 is none of the classes y, z"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::csv_dataset(table, {.label = "c"}); }),
+                       "no column 'c'; there are: a, b"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] {
+                         data::csv_dataset(table, {.label = "b", .classes = {"y", "z"}});
+                       }),
+                       "the label 'x' of row 1 is none of the classes y, z"));
 }
 
 TEST_F(Csv, SurvivesCorruption) {
@@ -255,7 +274,9 @@ std::string cifar_records(int count, int labels) {
 }
 
 TEST_F(Cifar, Ten) {
-  for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) write(name, cifar_records(3, 1));
+  for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                           "data_batch_5.bin", "test_batch.bin"})
+    write(name, cifar_records(3, 1));
   write("batches.meta.txt", "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n\n");
   const data::ImageClasses sets = data::read_cifar_folder(folder.path());
   EXPECT_EQ(sets.train->size(), 15);
@@ -277,10 +298,13 @@ TEST_F(Cifar, HundredHasFineLabels) {
 
 TEST_F(Cifar, BadFiles) {
   const std::string path = write("a.bin", cifar_records(2, 1) + "x");
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_cifar({path}, data::Cifar::ten); }), "6147 bytes are no whole number of records of 3073"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_cifar({path}, data::Cifar::ten); }),
+                       "6147 bytes are no whole number of records of 3073"));
   write("a.bin", cifar_records(12, 1));
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_cifar({path}, data::Cifar::ten); }), "label 10 of record 10 is not between 0 and 9"));
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_cifar_folder(folder.path()); }), "neither data_batch_1.bin"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_cifar({path}, data::Cifar::ten); }),
+                       "label 10 of record 10 is not between 0 and 9"));
+  EXPECT_TRUE(
+      contains(thrown_text<IoError>([&] { data::read_cifar_folder(folder.path()); }), "neither data_batch_1.bin"));
   write("a.bin", cifar_records(1, 1));
   test::survive_corruption(path, [&] { data::read_cifar({path}, data::Cifar::ten); });
 }

@@ -55,7 +55,8 @@ TEST(Records, ComeBackAsTheyWere) {
     }
   }
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { file->get(23, random); }), "record 23 among 23"));
-  data::Loader loader(data::transformed(file, {[](Sample s, Random&) { return Sample{s[1]}; }}), data::shuffled(23), {.batch = 23, .workers = 2});
+  data::Loader loader(data::transformed(file, {[](Sample s, Random&) { return Sample{s[1]}; }}), data::shuffled(23),
+                      {.batch = 23, .workers = 2});
   Sample batch;
   ASSERT_TRUE(loader.next(batch));
   const auto numbers = batch[0].as<int32_t>();

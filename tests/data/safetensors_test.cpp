@@ -118,7 +118,8 @@ TEST_F(Safetensors, ForeignBoolBytesBecomeOne) {
 TEST_F(Safetensors, BadHeaders) {
   EXPECT_TRUE(
       contains(test::thrown_text<IoError>([&] { load_safetensors(folder / "none", &host()); }), "no such file"));
-  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder.path(), &host()); }), "is a folder, expected a file"));
+  EXPECT_TRUE(contains(test::thrown_text<IoError>([&] { load_safetensors(folder.path(), &host()); }),
+                       "is a folder, expected a file"));
   EXPECT_TRUE(contains(error_of(std::vector<uint8_t>{}), "truncated"));
   EXPECT_TRUE(contains(error_of({1, 2, 3}), "truncated"));
   EXPECT_TRUE(contains(error_of({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, '{', '}'}), "at most 100000000"));
@@ -138,13 +139,16 @@ TEST_F(Safetensors, DeepHeadersAreRefused) {
   const std::map<std::string, std::string> entry = {{"dtype", "\"F32\""}, {"shape", "[1]"}, {"data_offsets", "[0,4]"}};
   for (const auto& [key, value] : entry) {
     std::string header;
-    for (const auto& [name, good] : entry) header += (header.empty() ? "\"" : ",\"") + name + "\":" + (name == key ? deep : good);
+    for (const auto& [name, good] : entry)
+      header += (header.empty() ? "\"" : ",\"") + name + "\":" + (name == key ? deep : good);
     EXPECT_TRUE(contains(error_of("{\"a\":{" + header + "}}", 4), "brackets are more than 100 deep")) << key;
   }
-  const std::string level = std::string(98, '[') + std::string(98, ']'), rest = R"(,"shape":[1],"data_offsets":[0,4]}})";
+  const std::string level = std::string(98, '[') + std::string(98, ']'),
+                    rest = R"(,"shape":[1],"data_offsets":[0,4]}})";
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":)" + level + rest, 4), "unknown dtype [[[["));
   EXPECT_TRUE(contains(error_of(R"({"a":{"dtype":[)" + level + "]" + rest, 4), "brackets are more than 100 deep"));
-  EXPECT_LT(error_of(R"({"a":{"dtype":")" + std::string(1 << 20, 'x') + "\"" + rest, 4).size(), 500u) << "a message is short";
+  EXPECT_LT(error_of(R"({"a":{"dtype":")" + std::string(1 << 20, 'x') + "\"" + rest, 4).size(), 500u)
+      << "a message is short";
 }
 
 TEST_F(Safetensors, BadEntries) {

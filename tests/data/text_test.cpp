@@ -65,7 +65,8 @@ TEST(Windows, AtRandomReachEveryPlace) {
 }
 
 TEST(Windows, RefuseABlockThatDoesNotFit) {
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::windows(counting(8), 8); }), "a block of 8 tokens needs 9 to predict, but there are 8"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::windows(counting(8), 8); }),
+                       "a block of 8 tokens needs 9 to predict, but there are 8"));
   EXPECT_THROW(data::windows(counting(8), 0), ValueError);
   EXPECT_THROW(data::windows(counting(8), 2, -1), ValueError);
   EXPECT_THROW(data::random_windows(counting(0), 1, 5), ValueError);
@@ -92,9 +93,11 @@ TEST(ReadText, FilesAndFolders) {
   EXPECT_EQ(data::read_text(folder / "a.txt"), "one");
   EXPECT_EQ(data::read_text(folder.path()), "one\ntwo");
   EXPECT_EQ(data::read_text(folder.path(), {".md", ".txt"}), "one\ntwo\nthree");
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_text(folder.path(), {".cpp"}); }), "no file in this folder ends with .cpp"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_text(folder.path(), {".cpp"}); }),
+                       "no file in this folder ends with .cpp"));
   std::ofstream(folder / "bad.txt") << "ab\xFF";
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_text(folder.path()); }), "bad.txt: byte 2 (0xFF) is no UTF-8"));
+  EXPECT_TRUE(
+      contains(thrown_text<IoError>([&] { data::read_text(folder.path()); }), "bad.txt: byte 2 (0xFF) is no UTF-8"));
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::read_text(folder / "none.txt"); }), "no such file"));
 }
 

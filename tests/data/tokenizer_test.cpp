@@ -1,4 +1,5 @@
-// Tokenizers: against regex, tokenizers and tiktoken (tokenizer_values.py), on any bytes, through files, and with what does not fit together.
+// Tokenizers: against regex, tokenizers and tiktoken (tokenizer_values.py), on any bytes, through files, and with what
+// does not fit together.
 #include "data/tokenizer.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +36,8 @@ const Json& stored() {
 }
 
 std::shared_ptr<const BpeTokenizer> trained(int64_t vocabulary = 400, std::vector<std::string> special = {}) {
-  return BpeTokenizer::train(stored()["corpus"].get<std::string>(), {.vocabulary = vocabulary, .special = std::move(special)});
+  return BpeTokenizer::train(stored()["corpus"].get<std::string>(),
+                             {.vocabulary = vocabulary, .special = std::move(special)});
 }
 
 std::string merges_file(const BpeTokenizer& tokenizer) {
@@ -52,7 +54,8 @@ std::string random_bytes(data::Random& random, int64_t most) {
 }
 
 TEST(Words, AreThoseOfTheRegularExpression) {
-  for (const auto& [text, lengths] : stored()["words"].get<std::vector<std::pair<std::string, std::vector<size_t>>>>()) {
+  for (const auto& [text, lengths] :
+       stored()["words"].get<std::vector<std::pair<std::string, std::vector<size_t>>>>()) {
     std::vector<size_t> found;
     data::for_each_word(text, [&](std::string_view word) { found.push_back(word.size()); });
     EXPECT_EQ(found, lengths) << Json(text).dump();
@@ -93,7 +96,8 @@ TEST(Bpe, LearnsShakespeareAsTokenizersDo) {
   const auto tokenizer = BpeTokenizer::train(text, {.vocabulary = 1256, .special = {}});
   const std::string merges = merges_file(*tokenizer);
   const Json& expected = stored()["shakespeare"];
-  EXPECT_EQ(::crc32_z(0, reinterpret_cast<const Bytef*>(merges.data()), merges.size()), expected["merges_crc"].get<uint64_t>());
+  EXPECT_EQ(::crc32_z(0, reinterpret_cast<const Bytef*>(merges.data()), merges.size()),
+            expected["merges_crc"].get<uint64_t>());
   Tokens tokens = tokenizer->encode(text);
   EXPECT_EQ(tokens.size(), expected["tokens"].get<size_t>());
   EXPECT_EQ(tokenizer->decode(tokens), text);
@@ -128,7 +132,9 @@ TEST(Bpe, SpecialTokensAreTextUnlessAskedFor) {
 }
 
 // Of this process, whatever else the machine does.
-double processor_seconds_since(std::clock_t start) { return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC; }
+double processor_seconds_since(std::clock_t start) {
+  return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
+}
 
 // A special token that never occurs was looked for behind every one that does: 400 KB took 13.6 s.
 TEST(Bpe, SpecialTokensAreFoundInOnePass) {
@@ -145,7 +151,8 @@ TEST(Bpe, SpecialTokensAreFoundInOnePass) {
 TEST(Bpe, ALargeVocabularyIsReadInOnePass) {
   std::string vocabulary;
   const Json small = Json::parse(trained(256, {})->str());
-  for (const auto& [name, number] : small["vocab"].items()) vocabulary += (vocabulary.empty() ? "" : ",") + Json(name).dump() + ":" + number.dump();
+  for (const auto& [name, number] : small["vocab"].items())
+    vocabulary += (vocabulary.empty() ? "" : ",") + Json(name).dump() + ":" + number.dump();
   for (int i = 256; i < 40'000; ++i) vocabulary += ",\"<special " + std::to_string(i) + ">\":" + std::to_string(i);
   const std::clock_t start = std::clock();
   const auto tokenizer = data::parse_tokenizer(R"({"type":"bpe","merges":[],"vocab":{)" + vocabulary + "}}");
@@ -181,7 +188,8 @@ TEST(Bpe, FilesThatDoNotFit) {
   };
   EXPECT_TRUE(contains(error(good, "#version: 0.2\nzz h\n"), "merges.txt:2: token 'zz' is not in the vocabulary"));
   EXPECT_TRUE(contains(error(good, "a b c\n"), "merges.txt:1: 'a b c' is not two tokens"));
-  for (const char* line : {"ab\n", "a \n", " a\n"}) EXPECT_TRUE(contains(error(good, line), "is not two tokens")) << line;
+  for (const char* line : {"ab\n", "a \n", " a\n"})
+    EXPECT_TRUE(contains(error(good, line), "is not two tokens")) << line;
   Json bad = good;
   bad["a"] = 17;
   EXPECT_TRUE(contains(error(bad, ""), "260 tokens must have the numbers 0 to 259, each once"));
@@ -203,10 +211,14 @@ TEST(Bpe, RefusesWhatCannotBeMeant) {
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { trained(300, {"x", "x"}); }), "given twice"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { trained(300, {"a"}); }), "the token 'a' is there twice"));
   const auto tokenizer = trained(270);
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer->decode(Tokens{1, 270}); }), "there is no token 270 among 270"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] {
+                         tokenizer->decode(Tokens{1, 270});
+                       }),
+                       "there is no token 270 among 270"));
   EXPECT_THROW(tokenizer->text_of(-1), ValueError);
   EXPECT_NO_THROW(data::check_vocabulary(*tokenizer, 270));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::check_vocabulary(*tokenizer, 65); }), "it has 270 tokens, but the model's vocabulary is 65"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { data::check_vocabulary(*tokenizer, 65); }),
+                       "it has 270 tokens, but the model's vocabulary is 65"));
 }
 
 TEST(Bpe, StopsWhereNoPairIsFrequentEnough) {
@@ -226,7 +238,8 @@ TEST(Characters, InTheOrderOfCodePoints) {
 
 TEST(Characters, UnknownOnesAreNamed) {
   const CharTokenizer tokenizer("ab");
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer.encode("abü"); }), "'ü' (U+00FC) at byte 2 is not among the 2 characters"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer.encode("abü"); }),
+                       "'ü' (U+00FC) at byte 2 is not among the 2 characters"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer.encode("\n"); }), "U+000A at byte 0"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer.encode("a\xFF"); }), "byte 0xFF at byte 1"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { tokenizer.decode(Tokens{2}); }), "there is no token 2 among 2"));
@@ -237,28 +250,37 @@ TEST(Characters, UnknownOnesAreNamed) {
 // Messages print what they refuse, and printing a value of 200,000 levels ended the process.
 TEST(Tokenizers, DeepTextIsRefused) {
   const std::string open(200'000, '['), deep = open + std::string(200'000, ']');
-  for (const std::string& text : {open, deep, "{\"type\":\"bpe\",\"merges\":[],\"vocab\":{\"a\":" + deep + "}}", "{\"type\":" + deep + "}"}) {
-    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::parse_tokenizer(text, "t.json"); }), "[tokenizer] t.json: not JSON: ")) << text.size();
-    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::Preprocessing::parse(text, "m.safetensors"); }), "brackets are more than 100 deep"));
+  for (const std::string& text :
+       {open, deep, "{\"type\":\"bpe\",\"merges\":[],\"vocab\":{\"a\":" + deep + "}}", "{\"type\":" + deep + "}"}) {
+    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::parse_tokenizer(text, "t.json"); }),
+                         "[tokenizer] t.json: not JSON: "))
+        << text.size();
+    EXPECT_TRUE(contains(thrown_text<IoError>([&] { data::Preprocessing::parse(text, "m.safetensors"); }),
+                         "brackets are more than 100 deep"));
   }
   const test::TemporaryFolder folder;
   test::write_bytes(folder / "vocab.json", {deep.begin(), deep.end()});
   test::write_bytes(folder / "merges.txt", {});
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { BpeTokenizer::load(folder / "vocab.json", folder / "merges.txt"); }), "brackets are more than 100 deep"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { BpeTokenizer::load(folder / "vocab.json", folder / "merges.txt"); }),
+                       "brackets are more than 100 deep"));
   // Brackets in strings are none.
   const std::string all = data::CharTokenizer(open + "\\\"x").str();
   EXPECT_EQ(data::parse_tokenizer(all)->size(), 4);
 }
 
 TEST(Tokenizers, StoredTextThatDoesNotFit) {
-  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::parse_tokenizer("{}", "model.safetensors"); }), "[tokenizer] model.safetensors: not what a tokenizer is stored as"));
-  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::parse_tokenizer(R"({"type": "words"})"); }), "known: bpe, characters"));
-  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::parse_tokenizer(R"({"type": "characters", "characters": ""})"); }), "empty"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([] { data::parse_tokenizer("{}", "model.safetensors"); }),
+                       "[tokenizer] model.safetensors: not what a tokenizer is stored as"));
+  EXPECT_TRUE(
+      contains(thrown_text<IoError>([] { data::parse_tokenizer(R"({"type": "words"})"); }), "known: bpe, characters"));
+  EXPECT_TRUE(contains(
+      thrown_text<IoError>([] { data::parse_tokenizer(R"({"type": "characters", "characters": ""})"); }), "empty"));
   EXPECT_THROW(data::parse_tokenizer(R"({"type": "bpe", "vocab": {}, "merges": []})"), IoError);
   EXPECT_THROW(data::parse_tokenizer("\xFF"), IoError);
 }
 
-// The oracle: Python's codec, which wrote the lengths and the sum of all bytes below (sum(sum(chr(c).encode()) for c in range(0x110000) if no surrogate)).
+// The oracle: Python's codec, which wrote the lengths and the sum of all bytes below (sum(sum(chr(c).encode()) for c in
+// range(0x110000) if no surrogate)).
 TEST(Unicode, EveryCharacterComesBack) {
   uint64_t sum = 0;
   for (int32_t code = 0; code < 0x110000; ++code) {
@@ -275,8 +297,9 @@ TEST(Unicode, EveryCharacterComesBack) {
 
 TEST(Unicode, MalformedBytesAreCharactersOfTheirOwn) {
   // Cut short; a continuation alone; longer than needed; a surrogate; beyond U+10FFFF; bytes that begin nothing.
-  for (const std::string bad : {"\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF", "\xED\xA0\x80",
-                                "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3z", "\xE2\x82z", "\xF0\x9F\x98z"}) {
+  for (const std::string bad :
+       {"\xC3", "\xE2\x82", "\xF0\x9F\x98", "\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x9F\xBF", "\xF0\x8F\xBF\xBF",
+        "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xF5\x80\x80\x80", "\xFF", "\xC3z", "\xE2\x82z", "\xF0\x9F\x98z"}) {
     const data::Character c = data::character_at(bad, 0);
     EXPECT_EQ(c.code, -1) << testing::PrintToString(bad);
     EXPECT_EQ(c.bytes, 1) << testing::PrintToString(bad);

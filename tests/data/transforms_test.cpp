@@ -49,8 +49,12 @@ TEST(Transforms, ToFloatAndNormalise) {
   const std::vector<float> n = values(run(data::normalise({0.2, 0.5}, {0.5, 0.25}), f));
   EXPECT_FLOAT_EQ(n[0], -0.4f);
   EXPECT_FLOAT_EQ(n[2], 2);
-  EXPECT_TRUE(contains(thrown_text<DTypeError>([&] { run(data::normalise({0.2, 0.5}, {0.5, 0.25}), bytes); }), "to_float()"));
-  EXPECT_TRUE(contains(thrown_text<ShapeError>([&] { run(data::normalise({0.2}, {0.5}), f); }), "2 channels, but 1 means"));
+  EXPECT_TRUE(contains(thrown_text<DTypeError>([&] {
+                         run(data::normalise({0.2, 0.5}, {0.5, 0.25}), bytes);
+                       }),
+                       "to_float()"));
+  EXPECT_TRUE(
+      contains(thrown_text<ShapeError>([&] { run(data::normalise({0.2}, {0.5}), f); }), "2 channels, but 1 means"));
 }
 
 // The same as the tensor function, whose values are PyTorch's.
@@ -68,7 +72,8 @@ TEST(Transforms, ResizeIsBilinear) {
 
 TEST(Transforms, Crops) {
   const Sample image = numbered(2, 4, 5);
-  EXPECT_EQ(values(run(data::centre_crop(2, 3), image)), (std::vector<float>{6, 7, 8, 11, 12, 13, 106, 107, 108, 111, 112, 113}));
+  EXPECT_EQ(values(run(data::centre_crop(2, 3), image)),
+            (std::vector<float>{6, 7, 8, 11, 12, 13, 106, 107, 108, 111, 112, 113}));
   std::set<std::vector<float>> seen;
   for (uint64_t i = 0; i < 200; ++i) {
     const Sample crop = run(data::random_crop(4, 5, 1), image, i);
@@ -91,8 +96,10 @@ TEST(Transforms, FlipsHalfOfTheImages) {
   int flipped = 0;
   for (uint64_t i = 0; i < 1000; ++i) {
     const std::vector<float> v = values(run(data::random_flip(), image, i));
-    if (v == std::vector<float>{2, 1, 0, 5, 4, 3}) ++flipped;
-    else EXPECT_EQ(v, values(image));
+    if (v == std::vector<float>{2, 1, 0, 5, 4, 3})
+      ++flipped;
+    else
+      EXPECT_EQ(v, values(image));
   }
   EXPECT_NEAR(flipped, 500, 64);  // four standard deviations
 }
@@ -110,7 +117,8 @@ TEST(Transforms, ColoursStayInRangeAndGreyStaysGrey) {
 
 TEST(Transforms, CutoutClearsASquare) {
   for (uint64_t i = 0; i < 100; ++i) {
-    const std::vector<float> v = values(run(data::cutout(3), {Array::of(std::vector<float>(2 * 5 * 6, 1.0f), Shape{2, 5, 6}), Array::scalar(7)}, i));
+    const std::vector<float> v = values(
+        run(data::cutout(3), {Array::of(std::vector<float>(2 * 5 * 6, 1.0f), Shape{2, 5, 6}), Array::scalar(7)}, i));
     const auto zeros = std::count(v.begin(), v.end(), 0.0f);
     EXPECT_TRUE(zeros == 18 || zeros == 12 || zeros == 8) << zeros;
     EXPECT_TRUE(std::equal(v.begin(), v.begin() + 30, v.begin() + 30));
@@ -121,15 +129,19 @@ TEST(Transforms, ByName) {
   const Sample image = numbered(1, 4, 4);
   EXPECT_EQ(values(run(data::parse_transform("centre_crop 2 2"), image)), (std::vector<float>{5, 6, 9, 10}));
   EXPECT_EQ(values(run(data::parse_transform("normalise 1 2"), image))[3], 1);
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::parse_transform("rotate 3"); }), "unknown transform 'rotate'; known: centre_crop"));
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::parse_transform("resize 3"); }), "has 1 numbers, expected 2 to 2"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::parse_transform("rotate 3"); }),
+                       "unknown transform 'rotate'; known: centre_crop"));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([] { data::parse_transform("resize 3"); }), "has 1 numbers, expected 2 to 2"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::parse_transform("resize 3 x"); }), "'x'"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::parse_transform("resize 3 2.5"); }), "2.5"));
   EXPECT_TRUE(contains(thrown_text<ValueError>([] { data::resize(0, 3); }), "0 x 3"));
 }
 
 TEST(Transforms, Statistics) {
-  const auto set = data::generated(3, [](int64_t i, Random&) { return Sample{Array::of(std::vector<uint8_t>{0, static_cast<uint8_t>(51 * i), 255, 255}, Shape{2, 1, 2})}; });
+  const auto set = data::generated(3, [](int64_t i, Random&) {
+    return Sample{Array::of(std::vector<uint8_t>{0, static_cast<uint8_t>(51 * i), 255, 255}, Shape{2, 1, 2})};
+  });
   const data::Statistics s = data::channel_statistics(*set);
   EXPECT_NEAR(s.mean[0], 0.1, 1e-7);
   EXPECT_NEAR(s.deviation[0], std::sqrt((0.04 + 0.16) / 6 - 0.01), 1e-7);

@@ -1,4 +1,5 @@
-// Part of every group: cases try indices out of range to see what becomes of them, so nobody looks at them; tests of the guard turn it on.
+// Part of every group: cases try indices out of range to see what becomes of them, so nobody looks at them; tests of
+// the guard turn it on.
 #include <cstdlib>
 
 namespace {

@@ -1,4 +1,5 @@
-// Part of every group: its tests run under Vulkan's validation layer where that is installed, and a message is a failure.
+// Part of every group: its tests run under Vulkan's validation layer where that is installed, and a message is a
+// failure.
 #ifdef HEDDLE_HAS_VULKAN
 
 #include <gtest/gtest.h>

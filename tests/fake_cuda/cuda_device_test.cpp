@@ -1,5 +1,5 @@
-// The cuda backend's host side over a driver in host memory (fake_libcuda.h), with the real NVRTC: what runs where no GPU is.
-// The executable links the fake as libcuda.so.1, so that the backend's dlopen of that name finds it.
+// The cuda backend's host side over a driver in host memory (fake_libcuda.h), with the real NVRTC: what runs where no
+// GPU is. The executable links the fake as libcuda.so.1, so that the backend's dlopen of that name finds it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -21,10 +21,14 @@ namespace {
 KernelSource mix_source() {
   KernelSource source;
   source.name = "mix";
-  source.buffers = {{"a", DType::i32, Access::read, true}, {"b", DType::i32, Access::read, true}, {"out", DType::i32, Access::write, true}};
+  source.buffers = {{"a", DType::i32, Access::read, true},
+                    {"b", DType::i32, Access::read, true},
+                    {"out", DType::i32, Access::write, true}};
   source.constants = {{"n", ConstParam::Type::u32}, {"c", ConstParam::Type::i32}};
   source.group = {32, 1, 1};
-  source.body = "asm volatile(\"// fake_mix\");\nuint i = GROUP_ID(0) * 32u + LOCAL_ID(0);\nif (i < n) { STORE(out, i, 3 * LOAD(a, i) + LOAD(b, i) + c); }\n";
+  source.body =
+      "asm volatile(\"// fake_mix\");\nuint i = GROUP_ID(0) * 32u + LOCAL_ID(0);\nif (i < n) { STORE(out, i, 3 * "
+      "LOAD(a, i) + LOAD(b, i) + c); }\n";
   return source;
 }
 
@@ -86,7 +90,8 @@ TEST_F(FakeCuda, IsListedWithItsFacts) {
 
 TEST_F(FakeCuda, RunsCommandsInOrder) {
   int launches = fake_cuda_calls("cuGraphLaunch");
-  RecordingId recording = record({mix(a, b, out, 7), Copy{{out, 0, 4 * n}, {b, 2048, 4 * n}}, Fill{{out, 0, 8}, 0xfffffffeu}});
+  RecordingId recording =
+      record({mix(a, b, out, 7), Copy{{out, 0, 4 * n}, {b, 2048, 4 * n}}, Fill{{out, 0, 8}, 0xfffffffeu}});
   device->wait(device->submit(recording));
   auto result = get(out), copy = get(b, 2048);
   EXPECT_EQ(result[0], -2);
@@ -100,17 +105,19 @@ TEST_F(FakeCuda, RunsCommandsInOrder) {
   EXPECT_EQ(fake_cuda_calls("cuGraphLaunch"), launches + 1);
 }
 
-// The fake runs, of all work that may start, the one that was captured last: whatever is not ordered by an event goes wrong.
+// The fake runs, of all work that may start, the one that was captured last: whatever is not ordered by an event goes
+// wrong.
 TEST_F(FakeCuda, IndependentCommandsBecomeBranchesOfTheGraph) {
   const BufferId x = device->alloc(4096), y = device->alloc(4096), z = device->alloc(4096);
-  const int streams = fake_cuda_live("stream"), waits = fake_cuda_calls("cuStreamWaitEvent"), events = fake_cuda_live("event");
+  const int streams = fake_cuda_live("stream"), waits = fake_cuda_calls("cuStreamWaitEvent"),
+            events = fake_cuda_live("event");
   std::vector<Command> commands;
   for (int round = 0; round < 3; ++round) {
-    commands.emplace_back(mix(a, b, x, round));    // two chains
+    commands.emplace_back(mix(a, b, x, round));  // two chains
     commands.emplace_back(mix(a, a, y, round));
     commands.emplace_back(mix(x, x, out, 1));
     commands.emplace_back(mix(y, b, z, 2));
-    commands.emplace_back(mix(out, z, a, 3));      // meet
+    commands.emplace_back(mix(out, z, a, 3));  // meet
   }
   for (Command& command : commands) std::get<Dispatch>(command).seconds = 1e-3;
   const RecordingId recording = record(commands);
@@ -125,7 +132,9 @@ TEST_F(FakeCuda, IndependentCommandsBecomeBranchesOfTheGraph) {
     device->submit(recording);
     for (int round = 0; round < 3; ++round) {
       for (size_t i = 0; i < n; ++i) {
-        const auto f = [](int64_t p, int64_t q, int64_t c) { return static_cast<int32_t>(static_cast<uint32_t>(3 * p + q + c)); };
+        const auto f = [](int64_t p, int64_t q, int64_t c) {
+          return static_cast<int32_t>(static_cast<uint32_t>(3 * p + q + c));
+        };
         const int32_t vx = f(va[i], vb[i], round), vy = f(va[i], va[i], round);
         va[i] = f(f(vx, vx, 1), f(vy, vb[i], 2), 3);
       }
@@ -150,7 +159,8 @@ TEST_F(FakeCuda, ACaptureWithBranchesThatTheDriverRefusesIsAListOfLaunches) {
   EXPECT_EQ(get(out)[2], 3 * (4 * 2 + 1) + (4 * 2 + 2) + 3);
 }
 
-// Batches on a stream of their own: they wait for the submission that read the old bytes, and the next submission waits for them.
+// Batches on a stream of their own: they wait for the submission that read the old bytes, and the next submission waits
+// for them.
 TEST_F(FakeCuda, WritesBesideWorkWaitForWhatTheyMust) {
   const RecordingId steps[2] = {record({mix(a, out, out, 0)}), record({mix(b, out, out, 0)})};
   device->wait(device->submit(record({Fill{{out, 0, 4 * n}, 0u}})));
@@ -288,7 +298,9 @@ TEST_F(FakeCuda, OutOfMemoryIsItsOwnError) {
     device->alloc(1000);
     FAIL();
   } catch (const OutOfMemory& error) {
-    EXPECT_NE(std::string(error.what()).find("cuMemAlloc of 1000 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("cuMemAlloc of 1000 bytes: CUDA_ERROR_OUT_OF_MEMORY (2)"),
+              std::string::npos)
+        << error.what();
   }
   EXPECT_NO_THROW(device->free(device->alloc(1000)));
 }
@@ -358,7 +370,8 @@ TEST_F(FakeCuda, ToolsOfTheVendorSeeRanges) {
   void* tool = dlopen(HEDDLE_FAKE_NVTX, RTLD_NOW | RTLD_NOLOAD);
   ASSERT_NE(tool, nullptr) << "NVTX did not load the tool";
   const std::string heard = reinterpret_cast<const char* (*)()>(dlsym(tool, "fake_nvtx_heard"))();
-  for (const char* range : {"+heddle graph\n", "+heddle list\n+mix\n-\n", "+plan\n-\n"}) EXPECT_NE(heard.find(range), std::string::npos) << range << " is not in:\n" << heard;
+  for (const char* range : {"+heddle graph\n", "+heddle list\n+mix\n-\n", "+plan\n-\n"})
+    EXPECT_NE(heard.find(range), std::string::npos) << range << " is not in:\n" << heard;
   EXPECT_EQ(std::count(heard.begin(), heard.end(), '+'), std::count(heard.begin(), heard.end(), '-'));
   dlclose(tool);
 }

@@ -103,7 +103,8 @@ CUresult enqueue(CUstream handle, Work work) {
   return CUDA_SUCCESS;
 }
 
-// The next piece of work of the youngest stream that can go on: an order that nobody who forgot a dependency expects. False when none can.
+// The next piece of work of the youngest stream that can go on: an order that nobody who forgot a dependency expects.
+// False when none can.
 bool run_one(CUresult* result) {
   State& s = state();
   for (auto stream = s.streams.rbegin(); stream != s.streams.rend(); ++stream) {
@@ -152,7 +153,8 @@ CUresult mix(CUdeviceptr a, CUdeviceptr b, CUdeviceptr out, uint32_t n, int32_t 
     if (!valid(p, size_t{n} * 4)) return CUDA_ERROR_ILLEGAL_ADDRESS;
   }
   for (uint32_t i = 0; i < n; ++i) {
-    reinterpret_cast<int32_t*>(host(out))[i] = 3 * reinterpret_cast<int32_t*>(host(a))[i] + reinterpret_cast<int32_t*>(host(b))[i] + c;
+    reinterpret_cast<int32_t*>(host(out))[i] =
+        3 * reinterpret_cast<int32_t*>(host(a))[i] + reinterpret_cast<int32_t*>(host(b))[i] + c;
   }
   return CUDA_SUCCESS;
 }
@@ -182,37 +184,74 @@ CUresult cuGetExportTable(const void** table, const CUuuid*) {
   *table = nullptr;
   return CUDA_ERROR_NOT_SUPPORTED;
 }
-CUresult cuDriverGetVersion(int* version) { *version = 13000; return CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int* version) {
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
 CUresult cuGetErrorName(CUresult error, const char** name) {
-  *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
-          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : nullptr;
+  *name = error == CUDA_ERROR_OUT_OF_MEMORY     ? "CUDA_ERROR_OUT_OF_MEMORY"
+          : error == CUDA_ERROR_ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS"
+                                                : nullptr;
   return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
-CUresult cuGetErrorString(CUresult, const char** text) { *text = "a fake error"; return CUDA_SUCCESS; }
+CUresult cuGetErrorString(CUresult, const char** text) {
+  *text = "a fake error";
+  return CUDA_SUCCESS;
+}
 
-CUresult cuDeviceGetCount(int* count) { *count = 1; return enter("cuDeviceGetCount", false); }
-CUresult cuDeviceGet(CUdevice* device, int index) { *device = index; return enter("cuDeviceGet", false); }
+CUresult cuDeviceGetCount(int* count) {
+  *count = 1;
+  return enter("cuDeviceGetCount", false);
+}
+CUresult cuDeviceGet(CUdevice* device, int index) {
+  *device = index;
+  return enter("cuDeviceGet", false);
+}
 CUresult cuDeviceGetName(char* name, int bytes, CUdevice) {
   std::strncpy(name, "Fake GPU", static_cast<size_t>(bytes));
   return CUDA_SUCCESS;
 }
-CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { *bytes = size_t{1} << 30; return CUDA_SUCCESS; }
+CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
+  *bytes = size_t{1} << 30;
+  return CUDA_SUCCESS;
+}
 CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
   switch (what) {
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: *value = 99; break;  // newer than any NVRTC: kernels come as PTX
-    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: *value = 0; break;
-    case CU_DEVICE_ATTRIBUTE_WARP_SIZE: *value = 32; break;
-    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT: *value = 4; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK: *value = 49152; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN: *value = most_shared; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z: *value = 64; break;
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X: *value = 0x7fffffff; break;
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR:
+      *value = 99;
+      break;  // newer than any NVRTC: kernels come as PTX
+    case CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR:
+      *value = 0;
+      break;
+    case CU_DEVICE_ATTRIBUTE_WARP_SIZE:
+      *value = 32;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+      *value = 4;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK:
+      *value = 49152;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN:
+      *value = most_shared;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Z:
+      *value = 64;
+      break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X:
+      *value = 0x7fffffff;
+      break;
     case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Y:
-    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z: *value = 65535; break;
+    case CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_Z:
+      *value = 65535;
+      break;
     case CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK:
     case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X:
-    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y: *value = 1024; break;
-    default: *value = 0;
+    case CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_Y:
+      *value = 1024;
+      break;
+    default:
+      *value = 0;
   }
   return CUDA_SUCCESS;
 }
@@ -222,7 +261,10 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext* context, CUdevice) {
   ++state().live["context"];
   return enter("cuDevicePrimaryCtxRetain", false);
 }
-CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) { --state().live["context"]; return CUDA_SUCCESS; }
+CUresult cuDevicePrimaryCtxRelease_v2(CUdevice) {
+  --state().live["context"];
+  return CUDA_SUCCESS;
+}
 CUresult cuCtxSetCurrent(CUcontext context) {
   context_is_current = context != nullptr;
   return enter("cuCtxSetCurrent", false);
@@ -316,7 +358,8 @@ CUresult cuStreamDestroy_v2(CUstream stream) {
 }
 CUresult cuStreamSynchronize(CUstream stream) {
   ENTER("cuStreamSynchronize");
-  return state().capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : run_while([&] { return !stream_of(stream).queue.empty(); });
+  return state().capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
+                         : run_while([&] { return !stream_of(stream).queue.empty(); });
 }
 CUresult cuStreamWaitEvent(CUstream handle, CUevent event_handle, unsigned) {
   ENTER("cuStreamWaitEvent");
@@ -452,13 +495,15 @@ CUresult cuFuncSetAttribute(CUfunction function, CUfunction_attribute what, int 
   reinterpret_cast<Module*>(function)->dynamic_shared = static_cast<unsigned>(value);
   return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz, unsigned shared,
-                        CUstream stream, void** arguments, void** extra) {
+CUresult cuLaunchKernel(CUfunction function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                        unsigned bz, unsigned shared, CUstream stream, void** arguments, void** extra) {
   ENTER("cuLaunchKernel");
-  if (shared > reinterpret_cast<Module*>(function)->dynamic_shared || extra || !gx || !gy || !gz) return CUDA_ERROR_INVALID_VALUE;
+  if (shared > reinterpret_cast<Module*>(function)->dynamic_shared || extra || !gx || !gy || !gz)
+    return CUDA_ERROR_INVALID_VALUE;
   if (reinterpret_cast<Module*>(function)->code.find("fake_mix") == std::string::npos) return CUDA_ERROR_NOT_SUPPORTED;
   // Arguments are read at the launch, as the API does.
-  auto a = argument<CUdeviceptr>(arguments, 0), b = argument<CUdeviceptr>(arguments, 1), out = argument<CUdeviceptr>(arguments, 2);
+  auto a = argument<CUdeviceptr>(arguments, 0), b = argument<CUdeviceptr>(arguments, 1),
+       out = argument<CUdeviceptr>(arguments, 2);
   auto n = argument<uint32_t>(arguments, 3);
   auto c = argument<int32_t>(arguments, 4);
   uint32_t lanes = gx * gy * gz * bx * by * bz;

@@ -1,9 +1,9 @@
 // A libcuda.so.1 in host memory, to run the cuda backend's host side on a machine without a GPU.
 //
-// Purpose: checks what the backend asks of the driver: order, lifetimes, captures, errors, leaks. Work is deferred until
-// somebody synchronizes (as on a GPU), every call needs a current context, and every address is checked. Kernels are
-// recognised by a comment in their PTX ("fake_mix") and run as host functions.
-// Thread safety: none beyond what the tests need (calls from several threads, one at a time).
+// Purpose: checks what the backend asks of the driver: order, lifetimes, captures, errors, leaks. Work is deferred
+// until somebody synchronizes (as on a GPU), every call needs a current context, and every address is checked. Kernels
+// are recognised by a comment in their PTX ("fake_mix") and run as host functions. Thread safety: none beyond what the
+// tests need (calls from several threads, one at a time).
 #pragma once
 
 extern "C" {

@@ -1,4 +1,5 @@
-// A tool that listens to NVTX and writes what it hears: "+name" for a push, "-" for a pop. Loaded by NVTX_INJECTION64_PATH, as Nsight is.
+// A tool that listens to NVTX and writes what it hears: "+name" for a push, "-" for a pop. Loaded by
+// NVTX_INJECTION64_PATH, as Nsight is.
 #include <nvtx3/nvToolsExt.h>
 
 #include <mutex>
@@ -30,7 +31,9 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(NvtxGetExpor
   const auto* callbacks = static_cast<const NvtxExportTableCallbacks*>(get_table(NVTX_ETID_CALLBACKS));
   NvtxFunctionTable table = nullptr;
   unsigned size = 0;
-  if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &table, &size) || size <= NVTX_CBID_CORE_RangePop) return 0;
+  if (!callbacks || !callbacks->GetModuleFunctionTable(NVTX_CB_MODULE_CORE, &table, &size) ||
+      size <= NVTX_CBID_CORE_RangePop)
+    return 0;
   *table[NVTX_CBID_CORE_RangePushA] = reinterpret_cast<NvtxFunctionPointer>(push);
   *table[NVTX_CBID_CORE_RangePop] = reinterpret_cast<NvtxFunctionPointer>(pop);
   return 1;

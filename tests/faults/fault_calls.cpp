@@ -40,11 +40,16 @@ bool fails(Call call) {
   return true;
 }
 
-bool is_partial(Call call) { return armed.load(std::memory_order_relaxed) && fault.partial && fault.call == call && shared->counts[static_cast<size_t>(call)] == fault.number; }
+bool is_partial(Call call) {
+  return armed.load(std::memory_order_relaxed) && fault.partial && fault.call == call &&
+         shared->counts[static_cast<size_t>(call)] == fault.number;
+}
 
 }  // namespace
 
-const char* name_of(Call call) { return std::array{"open", "write", "fsync", "rename", "mmap", "alloc"}[static_cast<size_t>(call)]; }
+const char* name_of(Call call) {
+  return std::array{"open", "write", "fsync", "rename", "mmap", "alloc"}[static_cast<size_t>(call)];
+}
 
 void arm(const Fault& wanted) {
   disarm();
@@ -55,7 +60,9 @@ void arm(const Fault& wanted) {
 }
 void disarm() { armed = false; }
 void share_counts() {
-  if (shared == nullptr) shared = static_cast<Shared*>(map_of(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  if (shared == nullptr)
+    shared = static_cast<Shared*>(
+        map_of(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
 }
 uint64_t calls(Call call) { return shared == nullptr ? 0 : shared->counts[static_cast<size_t>(call)].load(); }
 
@@ -66,9 +73,13 @@ using heddle::test::fails;
 
 namespace {
 
-int open_at(int folder, const char* path, int flags, mode_t mode) { return fails(Call::open) ? -1 : static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode)); }
+int open_at(int folder, const char* path, int flags, mode_t mode) {
+  return fails(Call::open) ? -1 : static_cast<int>(::syscall(SYS_openat, folder, path, flags, mode));
+}
 
-mode_t mode_in(int flags, va_list arguments) { return (flags & (O_CREAT | O_TMPFILE)) != 0 ? static_cast<mode_t>(va_arg(arguments, int)) : 0; }
+mode_t mode_in(int flags, va_list arguments) {
+  return (flags & (O_CREAT | O_TMPFILE)) != 0 ? static_cast<mode_t>(va_arg(arguments, int)) : 0;
+}
 
 }  // namespace
 
@@ -76,21 +87,21 @@ mode_t mode_in(int flags, va_list arguments) { return (flags & (O_CREAT | O_TMPF
 
 extern "C" {
 
-#define HEDDLE_OPEN(name)                                                \
-  int name(const char* path, int flags, ...) {                           \
-    va_list arguments;                                                   \
-    va_start(arguments, flags);                                          \
-    const mode_t mode = mode_in(flags, arguments);                       \
-    va_end(arguments);                                                   \
-    return open_at(AT_FDCWD, path, flags, mode);                         \
+#define HEDDLE_OPEN(name)                          \
+  int name(const char* path, int flags, ...) {     \
+    va_list arguments;                             \
+    va_start(arguments, flags);                    \
+    const mode_t mode = mode_in(flags, arguments); \
+    va_end(arguments);                             \
+    return open_at(AT_FDCWD, path, flags, mode);   \
   }
-#define HEDDLE_OPENAT(name)                                              \
-  int name(int folder, const char* path, int flags, ...) {               \
-    va_list arguments;                                                   \
-    va_start(arguments, flags);                                          \
-    const mode_t mode = mode_in(flags, arguments);                       \
-    va_end(arguments);                                                   \
-    return open_at(folder, path, flags, mode);                           \
+#define HEDDLE_OPENAT(name)                                \
+  int name(int folder, const char* path, int flags, ...) { \
+    va_list arguments;                                     \
+    va_start(arguments, flags);                            \
+    const mode_t mode = mode_in(flags, arguments);         \
+    va_end(arguments);                                     \
+    return open_at(folder, path, flags, mode);             \
   }
 HEDDLE_OPEN(open)
 HEDDLE_OPEN(open64)
@@ -104,8 +115,12 @@ ssize_t write(int descriptor, const void* from, size_t bytes) {
 }
 
 int fsync(int descriptor) { return fails(Call::fsync) ? -1 : static_cast<int>(::syscall(SYS_fsync, descriptor)); }
-int fdatasync(int descriptor) { return fails(Call::fsync) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, descriptor)); }
-int rename(const char* from, const char* to) noexcept { return fails(Call::rename) ? -1 : static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0)); }
+int fdatasync(int descriptor) {
+  return fails(Call::fsync) ? -1 : static_cast<int>(::syscall(SYS_fdatasync, descriptor));
+}
+int rename(const char* from, const char* to) noexcept {
+  return fails(Call::rename) ? -1 : static_cast<int>(::syscall(SYS_renameat2, AT_FDCWD, from, AT_FDCWD, to, 0));
+}
 
 void* mmap(void* address, size_t bytes, int protection, int flags, int descriptor, off_t offset) noexcept {
   return fails(Call::mmap) ? MAP_FAILED : heddle::test::map_of(address, bytes, protection, flags, descriptor, offset);
@@ -123,9 +138,15 @@ void* __libc_memalign(size_t alignment, size_t bytes);
 
 void* malloc(size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_malloc(bytes); }
 void* calloc(size_t count, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_calloc(count, bytes); }
-void* realloc(void* before, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_realloc(before, bytes); }
-void* memalign(size_t alignment, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
-void* aligned_alloc(size_t alignment, size_t bytes) noexcept { return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes); }
+void* realloc(void* before, size_t bytes) noexcept {
+  return fails(Call::alloc) ? nullptr : __libc_realloc(before, bytes);
+}
+void* memalign(size_t alignment, size_t bytes) noexcept {
+  return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes);
+}
+void* aligned_alloc(size_t alignment, size_t bytes) noexcept {
+  return fails(Call::alloc) ? nullptr : __libc_memalign(alignment, bytes);
+}
 int posix_memalign(void** result, size_t alignment, size_t bytes) noexcept {
   if (fails(Call::alloc)) return ENOMEM;
   *result = __libc_memalign(alignment, bytes);

@@ -1,7 +1,9 @@
-// The n-th call of a kind fails: a program that defines these functions itself (fault_calls.cpp) is asked for memory and files in their stead.
+// The n-th call of a kind fails: a program that defines these functions itself (fault_calls.cpp) is asked for memory
+// and files in their stead.
 //
-// Purpose: errors that a machine shows once in a year, at every place. Counts live in shared memory: they outlast the process that made them.
-// Invariants: nothing is counted and nothing fails before arm(). Thread safety: arm() before threads are started; counting is atomic.
+// Purpose: errors that a machine shows once in a year, at every place. Counts live in shared memory: they outlast the
+// process that made them. Invariants: nothing is counted and nothing fails before arm(). Thread safety: arm() before
+// threads are started; counting is atomic.
 #pragma once
 
 #include <array>
@@ -16,9 +18,9 @@ const char* name_of(Call call);
 
 struct Fault {
   Call call = Call::open;
-  uint64_t number = 0;    // from 1; 0: none
-  int error = 0;          // what errno says; 0: nothing fails
-  bool partial = false;   // of a write: half of the bytes are written; only the next call fails
+  uint64_t number = 0;     // from 1; 0: none
+  int error = 0;           // what errno says; 0: nothing fails
+  bool partial = false;    // of a write: half of the bytes are written; only the next call fails
   bool from_then = false;  // all later ones fail as well
 };
 

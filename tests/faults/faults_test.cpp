@@ -45,7 +45,7 @@ using test::Call;
 using test::Fault;
 
 struct Ended {
-  int code = -1;    // -1: by a signal, or not at all
+  int code = -1;  // -1: by a signal, or not at all
   int signal = 0;
   bool hung = false;
   std::string error;  // what it printed
@@ -70,7 +70,8 @@ std::vector<uint64_t> chosen(uint64_t calls, uint64_t few) {
 
 std::string text_of(const Fault& f) {
   if (f.number == 0) return "no fault";
-  return fmt::format("{} {}{}{}: {}", name_of(f.call), f.number, f.partial ? " by half" : "", f.from_then ? " and all later ones" : "", std::strerror(f.error));
+  return fmt::format("{} {}{}{}: {}", name_of(f.call), f.number, f.partial ? " by half" : "",
+                     f.from_then ? " and all later ones" : "", std::strerror(f.error));
 }
 
 class Faults : public testing::Test {
@@ -84,11 +85,12 @@ class Faults : public testing::Test {
   ~Faults() override { ::unsetenv("HEDDLE_CACHE_DIR"); }
 
   std::vector<std::string> command(bool resume) const {
-    std::vector<std::string> words = {"heddle",      "train",         "mnist-mlp", "--data",
-                                      data.path(),   "--out",         out,         "--device",
-                                      "reference:0", "--batch",       "16",        "--validation",
-                                      "0",           "--limit-steps", "5",         "--checkpoint-every",
-                                      "2",           "--tensorboard", "--ema",     "0.5",    "--set",      "model.hidden=8,8"};
+    std::vector<std::string> words = {"heddle",      "train",           "mnist-mlp", "--data",
+                                      data.path(),   "--out",           out,         "--device",
+                                      "reference:0", "--batch",         "16",        "--validation",
+                                      "0",           "--limit-steps",   "5",         "--checkpoint-every",
+                                      "2",           "--tensorboard",   "--ema",     "0.5",
+                                      "--set",       "model.hidden=8,8"};
     if (resume) words.push_back("--resume");
     return words;
   }
@@ -143,7 +145,8 @@ class Faults : public testing::Test {
     EXPECT_EQ(ended.error.find("internal error"), std::string::npos) << ended.error;
   }
 
-  // Files are whole or absent. An unfinished one has a name of its own, and stays only where the process could not go on; the next run removes those of checkpoints.
+  // Files are whole or absent. An unfinished one has a name of its own, and stays only where the process could not go
+  // on; the next run removes those of checkpoints.
   void expect_nothing_torn(bool unfinished_may_stay) const {
     if (!fs::exists(out)) return;
     for (const auto& entry : fs::recursive_directory_iterator(out)) {
@@ -167,7 +170,8 @@ class Faults : public testing::Test {
   // What a person would do next. Nothing is left of a run that ended early: the next one is the first.
   void expect_goes_on() const {
     if (!fs::exists(out) && !fs::exists(parent / "cache")) return;
-    const bool begun = fs::exists(out + "/metrics.jsonl") || fs::exists(out + "/config.toml") || fs::exists(out + "/checkpoints");
+    const bool begun =
+        fs::exists(out + "/metrics.jsonl") || fs::exists(out + "/config.toml") || fs::exists(out + "/checkpoints");
     const Ended rest = run(command(begun), {});
     EXPECT_EQ(rest.code, 0) << rest.error;
     EXPECT_EQ(rest.error.find("damaged"), std::string::npos) << rest.error;
@@ -223,11 +227,12 @@ class Faults : public testing::Test {
 TEST_F(Faults, OfEveryCallThatTouchesFiles) {
   const std::map<Call, uint64_t> counts = count();
   for (const auto& [call, most] : counts) fmt::print("{} calls of {}\n", most, name_of(call));
-  const std::map<Call, std::vector<Fault>> ways = {{Call::open, {{.error = EMFILE}}},
-                                                   {Call::write, {{.error = ENOSPC, .partial = true, .from_then = true}, {.error = EIO}, {.partial = true}}},
-                                                   {Call::fsync, {{.error = EIO}}},
-                                                   {Call::rename, {{.error = ENOSPC}}},
-                                                   {Call::mmap, {{.error = ENOMEM}}}};
+  const std::map<Call, std::vector<Fault>> ways = {
+      {Call::open, {{.error = EMFILE}}},
+      {Call::write, {{.error = ENOSPC, .partial = true, .from_then = true}, {.error = EIO}, {.partial = true}}},
+      {Call::fsync, {{.error = EIO}}},
+      {Call::rename, {{.error = ENOSPC}}},
+      {Call::mmap, {{.error = ENOMEM}}}};
   for (const auto& [call, kinds] : ways) {
     for (Fault fault : kinds) {
       fault.call = call;

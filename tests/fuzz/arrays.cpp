@@ -26,10 +26,13 @@ void safetensors(Bytes input) {
   const std::string copy = scratch_folder() + "/copy.safetensors";
   write_safetensors(copy, file.tensors, file.metadata);
   const SafetensorsBytes again = read_safetensors(copy);
-  require(again.metadata == file.metadata && again.tensors.size() == file.tensors.size(), "safetensors: the copy differs");
+  require(again.metadata == file.metadata && again.tensors.size() == file.tensors.size(),
+          "safetensors: the copy differs");
   for (const auto& [name, tensor] : file.tensors) {
     const TensorBytes& other = again.tensors.at(name);
-    require(other.dtype == tensor.dtype && other.shape == tensor.shape && std::equal(other.bytes.begin(), other.bytes.end(), tensor.bytes.begin(), tensor.bytes.end()), "safetensors: a tensor differs");
+    require(other.dtype == tensor.dtype && other.shape == tensor.shape &&
+                std::equal(other.bytes.begin(), other.bytes.end(), tensor.bytes.begin(), tensor.bytes.end()),
+            "safetensors: a tensor differs");
   }
 }
 
@@ -38,7 +41,8 @@ void npy(Bytes input) {
   const std::string copy = scratch_folder() + "/copy.npy";
   data::write_npy(copy, array);
   const data::Array again = data::read_npy(copy);
-  require(again.bytes == array.bytes && again.shape == array.shape && again.dtype == array.dtype, "npy: the copy differs");
+  require(again.bytes == array.bytes && again.shape == array.shape && again.dtype == array.dtype,
+          "npy: the copy differs");
 }
 
 void npz(Bytes input) { data::read_npz(file_of(input)); }
@@ -107,7 +111,9 @@ void read_all(const std::string& path) {
   for (int64_t i = 0; i < file.size(); ++i) file.get(i, random);
 }
 
-uint32_t crc_of(std::string_view bytes) { return static_cast<uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size())); }
+uint32_t crc_of(std::string_view bytes) {
+  return static_cast<uint32_t>(::crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
+}
 
 template <class T>
 void put(std::string& out, T value) {
@@ -121,7 +127,9 @@ void records(Bytes input) {
   put(index, uint64_t{8});
   put(index, uint64_t{record.size()});
   put(index, crc_of(record));
-  for (const uint64_t number : {uint64_t{8 + record.size()}, uint64_t{0}, uint64_t{8 + record.size()}, uint64_t{index.size()}}) put(end, number);
+  for (const uint64_t number :
+       {uint64_t{8 + record.size()}, uint64_t{0}, uint64_t{8 + record.size()}, uint64_t{index.size()}})
+    put(end, number);
   put(end, crc_of(""));
   put(end, crc_of(index));
   put(end, crc_of(end));
@@ -137,13 +145,30 @@ void records(Bytes input) {
 
 std::vector<Target> array_targets() {
   return {
-      {"safetensors", safetensors, safetensors_seeds, {"\"dtype\":", "\"shape\":", "\"data_offsets\":", "\"F32\"", "\"BOOL\"", "__metadata__", "[[[[[[[[", "{\"a\":", "4611686018427387904", "-1", "1e9"}},
-      {"npy", npy, npy_seeds, {"'descr': '", "'<f4'", "'>i8'", "'|b1'", "'fortran_order': True", "'shape': (", "999999999999999999", "0, ", "1L"}},
-      {"npz", npz, npz_seeds, {"PK\x03\x04", "PK\x01\x02", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07", "\xff\xff\xff\xff"}},
-      {"idx", idx, idx_seeds, {std::string_view("\0\0\x08\x01", 4), std::string_view("\0\0\x08\x03", 4), "\x1f\x8b", "\xff\xff\xff\xff"}},
+      {"safetensors",
+       safetensors,
+       safetensors_seeds,
+       {"\"dtype\":", "\"shape\":", "\"data_offsets\":", "\"F32\"", "\"BOOL\"", "__metadata__", "[[[[[[[[",
+        "{\"a\":", "4611686018427387904", "-1", "1e9"}},
+      {"npy",
+       npy,
+       npy_seeds,
+       {"'descr': '", "'<f4'", "'>i8'", "'|b1'", "'fortran_order': True", "'shape': (", "999999999999999999", "0, ",
+        "1L"}},
+      {"npz",
+       npz,
+       npz_seeds,
+       {"PK\x03\x04", "PK\x01\x02", "PK\x05\x06", "PK\x06\x06", "PK\x06\x07", "\xff\xff\xff\xff"}},
+      {"idx",
+       idx,
+       idx_seeds,
+       {std::string_view("\0\0\x08\x01", 4), std::string_view("\0\0\x08\x03", 4), "\x1f\x8b", "\xff\xff\xff\xff"}},
       {"cifar", cifar, cifar_seeds, {}},
       {"png", png, png_seeds, {"IHDR", "IDAT", "PLTE", "tRNS", "IEND", "gAMA", "iCCP", "\xff\xff\xff\xff"}},
-      {"jpeg", jpeg, jpeg_seeds, {"\xff\xc0", "\xff\xc2", "\xff\xc9", "\xff\xda", "\xff\xdd", "\xff\xc4", "\xff\xd9", "\xff\xff"}},
+      {"jpeg",
+       jpeg,
+       jpeg_seeds,
+       {"\xff\xc0", "\xff\xc2", "\xff\xc9", "\xff\xda", "\xff\xdd", "\xff\xc4", "\xff\xd9", "\xff\xff"}},
       {"csv", csv, csv_seeds, {"\"", "\"\"", ",", "\r\n", "\n", "1e999", "nan", " ", "\t", "-"}},
       {"records", records, records_seeds, {"HDLREC01", "\xff\xff\xff\xff\xff\xff\xff\x7f"}},
   };

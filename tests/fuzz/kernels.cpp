@@ -1,4 +1,5 @@
-// Readers of kernels: files, expressions, users' texts, einsum equations, tuning tables, and what the cache folder holds.
+// Readers of kernels: files, expressions, users' texts, einsum equations, tuning tables, and what the cache folder
+// holds.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -9,12 +10,12 @@
 #include "core/base/error.h"
 #include "core/base/hash.h"
 #include "core/device/registry.h"
-#include "core/inspect/saved_launch.h"
+#include "core/dialect/kernel_file.h"
+#include "core/dialect/user_text.h"
 #include "core/functions/functions.h"
 #include "core/functions/linalg/einsum.h"
-#include "core/dialect/kernel_file.h"
+#include "core/inspect/saved_launch.h"
 #include "core/tiles/tuning_table.h"
-#include "core/dialect/user_text.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 
@@ -48,7 +49,8 @@ void expression(Bytes input) {
 
 void user_text(Bytes input) {
   const UserText text("f", text_of(input), {"x", "z"}, {"y"});
-  for (const DType dtype : {DType::f32, DType::f64, DType::i64}) text.block({{"float", "a"}, {"int", "b"}}, {{"float", "c"}}, dtype, true);
+  for (const DType dtype : {DType::f32, DType::f64, DType::i64})
+    text.block({{"float", "a"}, {"int", "b"}}, {{"float", "c"}}, dtype, true);
   UserText::with_own_names(text_of(input));
   UserText::line_in(text_of(input), "f");
 }
@@ -82,7 +84,9 @@ void launch(Bytes input) {
   cache.store("0123", input.data(), input.size());
   if (const auto saved = load_launch("0123")) {
     saved->source.str();
-    for (const auto& range : saved->bindings) require(range.block < saved->blocks.size() && range.offset + range.size <= saved->blocks[range.block], "launch: a binding lies outside");
+    for (const auto& range : saved->bindings)
+      require(range.block < saved->blocks.size() && range.offset + range.size <= saved->blocks[range.block],
+              "launch: a binding lies outside");
   }
   write_scratch(cache.path("0123"), std::string(text_of(input)));
   load_launch("0123");
@@ -93,7 +97,9 @@ void launch(Bytes input) {
 void pack(Bytes input) {
   use_scratch_cache();
   std::string file = "HDLPACK1";
-  for (const uint64_t number : {cache_version(), uint64_t{1}, uint64_t{input.size()}, hash_bytes(input.data(), input.size())}) file.append(reinterpret_cast<const char*>(&number), sizeof number);
+  for (const uint64_t number :
+       {cache_version(), uint64_t{1}, uint64_t{input.size()}, hash_bytes(input.data(), input.size())})
+    file.append(reinterpret_cast<const char*>(&number), sizeof number);
   file += text_of(input);
   const std::string target = scratch_folder() + "/unpacked";
   for (const std::string& pack : {file, std::string(text_of(input))}) {
@@ -108,15 +114,56 @@ void pack(Bytes input) {
 
 std::vector<Target> kernel_targets() {
   return {
-      {"kernel_file", kernel_file, kernel_file_seeds,
-       {"/*\n", "*/\n", "type T f32 f16\n", "in x T\n", "out y f32\n", "const uint N\n", "tune TM 1 [1 2 4] doc\n", "fact F 0 [any]\n", "let V TM * 2\n", "shared float s TM\n", "hook H(x) = x\n", "group 64\n",
-        "grid linear N\n", "bounds x 0, N\n", "require TM < 4 : no\n", "KERNEL\n", "#include \"matmul_tiles.hki\" when TM\n", "\\\n", "9223372036854775807", "#"}},
-      {"expression", expression, expression_seeds, {"min(", "max(", "ceildiv(", "cond(", "&&", "||", "==", "<=", "least", "most", "M", "-", "(", ")", "9223372036854775807", "% -1", "/ -1"}},
-      {"user_text", user_text, user_text_seeds, {"for (int i = 0; i < 4; ++i) {", "}", "y = ", "exp(", "if (x > 0)", " else ", "?", ":", "1e-", "0x", ".5", "/*", "*/", "//", "T(", "f:12", "u_"}},
-      {"einsum", einsum_equation, einsum_seeds, {"->", "...", ",", "ij", "ii", "A", " ", std::string_view("\0\2\2", 3)}},
-      {"tuning", tuning, tuning_seeds, {"\"heddle_tuning\": 1", "\"devices\": [", "\"entries\": [", "\"sizes\": [", "\"tunables\": {", "\"driver_hash\": \"any\"", "0xffffffffffffffffff", "1e400", "null"}},
-      {"launch", launch, launch_seeds, {"\xff\xff\xff\xff\xff\xff\xff\x7f", "HDLCACHE", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
-      {"pack", pack, pack_seeds, {"HDLPACK1", "HDLCACHE", "spirv", "../", std::string_view("\5\0\0\0", 4), "\xff\xff\xff\xff"}},
+      {"kernel_file",
+       kernel_file,
+       kernel_file_seeds,
+       {"/*\n",
+        "*/\n",
+        "type T f32 f16\n",
+        "in x T\n",
+        "out y f32\n",
+        "const uint N\n",
+        "tune TM 1 [1 2 4] doc\n",
+        "fact F 0 [any]\n",
+        "let V TM * 2\n",
+        "shared float s TM\n",
+        "hook H(x) = x\n",
+        "group 64\n",
+        "grid linear N\n",
+        "bounds x 0, N\n",
+        "require TM < 4 : no\n",
+        "KERNEL\n",
+        "#include \"matmul_tiles.hki\" when TM\n",
+        "\\\n",
+        "9223372036854775807",
+        "#"}},
+      {"expression",
+       expression,
+       expression_seeds,
+       {"min(", "max(", "ceildiv(", "cond(", "&&", "||", "==", "<=", "least", "most", "M", "-", "(", ")",
+        "9223372036854775807", "% -1", "/ -1"}},
+      {"user_text",
+       user_text,
+       user_text_seeds,
+       {"for (int i = 0; i < 4; ++i) {", "}", "y = ", "exp(", "if (x > 0)", " else ", "?", ":", "1e-", "0x", ".5", "/*",
+        "*/", "//", "T(", "f:12", "u_"}},
+      {"einsum",
+       einsum_equation,
+       einsum_seeds,
+       {"->", "...", ",", "ij", "ii", "A", " ", std::string_view("\0\2\2", 3)}},
+      {"tuning",
+       tuning,
+       tuning_seeds,
+       {"\"heddle_tuning\": 1", "\"devices\": [", "\"entries\": [", "\"sizes\": [", "\"tunables\": {",
+        "\"driver_hash\": \"any\"", "0xffffffffffffffffff", "1e400", "null"}},
+      {"launch",
+       launch,
+       launch_seeds,
+       {"\xff\xff\xff\xff\xff\xff\xff\x7f", "HDLCACHE", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
+      {"pack",
+       pack,
+       pack_seeds,
+       {"HDLPACK1", "HDLCACHE", "spirv", "../", std::string_view("\5\0\0\0", 4), "\xff\xff\xff\xff"}},
   };
 }
 

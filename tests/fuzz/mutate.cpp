@@ -25,13 +25,27 @@ class Random {
 };
 
 std::string number_text(Random& random) {
-  constexpr std::array<std::string_view, 14> numbers = {"0", "-1", "1", "255", "65536", "2147483647", "2147483648", "4294967295", "9223372036854775807", "-9223372036854775808", "18446744073709551616", "1e309", "nan", "0.5"};
+  constexpr std::array<std::string_view, 14> numbers = {"0",
+                                                        "-1",
+                                                        "1",
+                                                        "255",
+                                                        "65536",
+                                                        "2147483647",
+                                                        "2147483648",
+                                                        "4294967295",
+                                                        "9223372036854775807",
+                                                        "-9223372036854775808",
+                                                        "18446744073709551616",
+                                                        "1e309",
+                                                        "nan",
+                                                        "0.5"};
   return std::string(numbers[random.below(numbers.size())]);
 }
 
 // Writes 1, 2, 4 or 8 bytes that counts and offsets are made of.
 void set_extreme(std::string& text, Random& random) {
-  constexpr std::array<uint64_t, 8> numbers = {0, 1, 0x7f, 0x7fffffff, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff, 0x100000000};
+  constexpr std::array<uint64_t, 8> numbers = {
+      0, 1, 0x7f, 0x7fffffff, 0xffffffff, 0x7fffffffffffffff, 0xffffffffffffffff, 0x100000000};
   const size_t width = size_t{1} << random.below(4);
   if (text.size() < width) return;
   const size_t at = random.below(text.size() - width + 1);
@@ -50,7 +64,8 @@ void replace_number(std::string& text, Random& random) {
 void mutate_once(std::string& text, const Target& target, const std::vector<std::string>& seeds, Random& random) {
   const size_t at = random.below(text.size() + 1), length = random.below(random.below(4) == 0 ? 4096 : 16);
   const auto word = [&]() -> std::string {
-    return target.words.empty() || random.below(8) == 0 ? std::string(1, static_cast<char>(random.next())) : std::string(target.words[random.below(target.words.size())]);
+    return target.words.empty() || random.below(8) == 0 ? std::string(1, static_cast<char>(random.next()))
+                                                        : std::string(target.words[random.below(target.words.size())]);
   };
   switch (random.below(11)) {
     case 0:
@@ -60,16 +75,26 @@ void mutate_once(std::string& text, const Target& target, const std::vector<std:
     case 2:
       if (at < text.size()) text[at] = static_cast<char>(random.next());
       break;
-    case 3: text.erase(at, length); break;
-    case 4: text.insert(at, word()); break;
+    case 3:
+      text.erase(at, length);
+      break;
+    case 4:
+      text.insert(at, word());
+      break;
     case 5: {
       const std::string again = text.substr(at, length);
       text.insert(random.below(text.size() + 1), again);
       break;
     }
-    case 6: text.resize(at); break;
-    case 7: set_extreme(text, random); break;
-    case 8: replace_number(text, random); break;
+    case 6:
+      text.resize(at);
+      break;
+    case 7:
+      set_extreme(text, random);
+      break;
+    case 8:
+      replace_number(text, random);
+      break;
     case 9: {  // the head of this, the tail of another
       const std::string& other = seeds[random.below(seeds.size())];
       text = text.substr(0, at) + other.substr(random.below(other.size() + 1));

@@ -1,4 +1,5 @@
-// Mutation without a compiler's help: input `number` of a target is a function of the two, so that any can be made again.
+// Mutation without a compiler's help: input `number` of a target is a function of the two, so that any can be made
+// again.
 #pragma once
 
 #include "tests/fuzz/target.h"

@@ -1,4 +1,5 @@
-// Readers of runs: checkpoints, what a resumed run takes from them, model files, and the folder that a report is made of.
+// Readers of runs: checkpoints, what a resumed run takes from them, model files, and the folder that a report is made
+// of.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -84,8 +85,10 @@ void report(Bytes input) {
   std::string_view left = text_of(input);
   for (const char* name : {"metrics.jsonl", "environment.json", "config.toml"}) {
     const std::string_view part = left.substr(0, left.find('\0'));
-    if (part.empty() && name != std::string_view("metrics.jsonl")) std::filesystem::remove(folder + "/" + name);
-    else write_scratch(folder + "/" + name, std::string(part));
+    if (part.empty() && name != std::string_view("metrics.jsonl"))
+      std::filesystem::remove(folder + "/" + name);
+    else
+      write_scratch(folder + "/" + name, std::string(part));
     left.remove_prefix(std::min(part.size() + 1, left.size()));
   }
   tools::report_data(folder).dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
@@ -96,10 +99,25 @@ void report(Bytes input) {
 std::vector<Target> run_targets() {
   return {
       {"checkpoint", checkpoint, checkpoint_seeds, {"\"crc32\":", "\"crc32.", "__metadata__", "\"score\":"}},
-      {"run_state", run_state, run_state_seeds, {"plateau=", "early_stopping.best=", "early_stopping.bad=", "random.seed=", "step=", "inf", "nan", "0x1p-3", " 1", "-1", std::string_view("\0", 1)}},
-      {"model_file", model_file, model_file_seeds, {"config=", "tokenizer=", "[training]\n", "batch = 1\n", std::string_view("\0", 1)}},
-      {"language_model", language_model, language_model_seeds, {"\"type\":\"gpt\"", "\"heads\":", "\"layers\":", "\"width\":", "999999999", "-1", "0", "1e300", "\"cell\":\"gru\"", "true"}},
-      {"report", report, report_seeds, {"{\"event\":\"step\"", "\"start\"", "\"resume\"", "\"eval\"", "\"loader\"", "\"sample\"", ",\"step\":", ",\"seconds\":", "1e308", "null", "\n", "[[", std::string_view("\0", 1)}},
+      {"run_state",
+       run_state,
+       run_state_seeds,
+       {"plateau=", "early_stopping.best=", "early_stopping.bad=", "random.seed=", "step=", "inf", "nan", "0x1p-3",
+        " 1", "-1", std::string_view("\0", 1)}},
+      {"model_file",
+       model_file,
+       model_file_seeds,
+       {"config=", "tokenizer=", "[training]\n", "batch = 1\n", std::string_view("\0", 1)}},
+      {"language_model",
+       language_model,
+       language_model_seeds,
+       {"\"type\":\"gpt\"", "\"heads\":", "\"layers\":", "\"width\":", "999999999", "-1", "0", "1e300",
+        "\"cell\":\"gru\"", "true"}},
+      {"report",
+       report,
+       report_seeds,
+       {"{\"event\":\"step\"", "\"start\"", "\"resume\"", "\"eval\"", "\"loader\"", "\"sample\"",
+        ",\"step\":", ",\"seconds\":", "1e308", "null", "\n", "[[", std::string_view("\0", 1)}},
   };
 }
 

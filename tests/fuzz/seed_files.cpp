@@ -12,9 +12,9 @@
 #include "core/base/cache_dir.h"
 #include "core/base/cache_files.h"
 #include "core/device/registry.h"
-#include "core/inspect/saved_launch.h"
-#include "core/functions/functions.h"
 #include "core/dialect/builtin_files.h"
+#include "core/functions/functions.h"
+#include "core/inspect/saved_launch.h"
 #include "data/image_file.h"
 #include "data/numpy.h"
 #include "data/preprocess.h"
@@ -40,7 +40,8 @@ void put(std::string& out, T value) {
 }
 
 std::string big_endian(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
 }
 
 std::string compressed(const std::string& plain, int window_bits) {
@@ -71,7 +72,9 @@ std::string zip_of(const std::string& name, const std::string& content, bool def
     put(out, wide ? 0xffffffffu : static_cast<uint32_t>(content.size()));
   };
   const auto head = [&](std::string& out) {
-    for (const uint16_t number : {uint16_t{45}, uint16_t{0}, static_cast<uint16_t>(deflated ? 8 : 0), uint16_t{0}, uint16_t{0}}) put(out, number);
+    for (const uint16_t number :
+         {uint16_t{45}, uint16_t{0}, static_cast<uint16_t>(deflated ? 8 : 0), uint16_t{0}, uint16_t{0}})
+      put(out, number);
     put(out, crc);
     sizes(out);
     put(out, static_cast<uint16_t>(name.size()));
@@ -129,9 +132,11 @@ std::string png_chunk(const std::string& kind, const std::string& content) {
   return big_endian(static_cast<uint32_t>(content.size())) + named + big_endian(crc);
 }
 
-std::string png_of(uint32_t width, uint32_t height, char depth, char kind, char interlaced, const std::string& rows, const std::string& more = "") {
-  return "\x89PNG\r\n\x1a\n" + png_chunk("IHDR", big_endian(width) + big_endian(height) + depth + kind + std::string(2, '\0') + interlaced) + more + png_chunk("IDAT", compressed(rows, 15)) +
-         png_chunk("IEND", "");
+std::string png_of(uint32_t width, uint32_t height, char depth, char kind, char interlaced, const std::string& rows,
+                   const std::string& more = "") {
+  return "\x89PNG\r\n\x1a\n" +
+         png_chunk("IHDR", big_endian(width) + big_endian(height) + depth + kind + std::string(2, '\0') + interlaced) +
+         more + png_chunk("IDAT", compressed(rows, 15)) + png_chunk("IEND", "");
 }
 
 #ifdef HEDDLE_HAS_JPEG
@@ -150,22 +155,31 @@ std::string jpeg_of(int sampling, int flags, int format) {
 }
 #endif
 
-std::string small_tokenizer() { return data::BpeTokenizer::train("to be or not to be, that is the question", {.vocabulary = 262})->str(); }
+std::string small_tokenizer() {
+  return data::BpeTokenizer::train("to be or not to be, that is the question", {.vocabulary = 262})->str();
+}
 
 }  // namespace
 
-void write_scratch(const std::string& path, const std::string& content) { std::ofstream(path, std::ios::binary | std::ios::trunc) << content; }
+void write_scratch(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
 
 Seeds safetensors_seeds() {
   const std::vector<uint8_t> data(24, 1);
-  write_safetensors(scratch("seed"), {{"a", {DType::f32, Shape{2, 3}, data}}, {"b", {DType::boolean, Shape{24}, data}}, {"c", {DType::i64, Shape{}, {data.data(), 8}}}}, {{"format", "pt"}});
+  write_safetensors(scratch("seed"),
+                    {{"a", {DType::f32, Shape{2, 3}, data}},
+                     {"b", {DType::boolean, Shape{24}, data}},
+                     {"c", {DType::i64, Shape{}, {data.data(), 8}}}},
+                    {{"format", "pt"}});
   const std::string several = read_back(scratch("seed"));
   write_safetensors(scratch("seed"), {});
   return {several, read_back(scratch("seed"))};
 }
 
 Seeds npy_seeds() {
-  Seeds seeds = {npy_of(Array::of(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{2, 3})), npy_of(Array::scalar(int32_t{7})), npy_of(Array::of(std::vector<uint8_t>{}, Shape{0, 3}))};
+  Seeds seeds = {npy_of(Array::of(std::vector<float>{1, 2, 3, 4, 5, 6}, Shape{2, 3})),
+                 npy_of(Array::scalar(int32_t{7})), npy_of(Array::of(std::vector<uint8_t>{}, Shape{0, 3}))};
   std::string turned = seeds[0];
   turned.replace(turned.find("False"), 5, "True ");
   turned.replace(turned.find('<'), 1, ">");
@@ -175,7 +189,8 @@ Seeds npy_seeds() {
 
 Seeds npz_seeds() {
   const std::string npy = npy_seeds()[0];
-  return {zip_of("a.npy", npy, false, false), zip_of("a.npy", npy, true, false), zip_of("a.npy", npy, true, true), zip_of("b", npy, false, true)};
+  return {zip_of("a.npy", npy, false, false), zip_of("a.npy", npy, true, false), zip_of("a.npy", npy, true, true),
+          zip_of("b", npy, false, true)};
 }
 
 Seeds idx_seeds() {
@@ -197,8 +212,10 @@ Seeds png_seeds() {
   seeds.push_back(png_of(9, 2, 1, 0, 0, std::string(6, '\x55')));
   seeds.push_back(png_of(3, 2, 16, 6, 0, std::string(2 * (1 + 24), '\2')));
   seeds.push_back(png_of(4, 4, 8, 4, 1, std::string(64, '\0')));
-  seeds.push_back(png_of(4, 2, 4, 3, 0, "\0\x01\x10\0\x11\0"s, png_chunk("PLTE", "abcdef") + png_chunk("tRNS", "\x10\xff")));
-  seeds.push_back(png_of(2, 2, 8, 2, 0, std::string(14, '\0'), png_chunk("gAMA", big_endian(45455)) + png_chunk("tEXt", "a\0b"s)));
+  seeds.push_back(
+      png_of(4, 2, 4, 3, 0, "\0\x01\x10\0\x11\0"s, png_chunk("PLTE", "abcdef") + png_chunk("tRNS", "\x10\xff")));
+  seeds.push_back(
+      png_of(2, 2, 8, 2, 0, std::string(14, '\0'), png_chunk("gAMA", big_endian(45455)) + png_chunk("tEXt", "a\0b"s)));
   return seeds;
 }
 
@@ -206,27 +223,45 @@ Seeds jpeg_seeds() {
 #ifndef HEDDLE_HAS_JPEG
   return {"\xff\xd8"};
 #else
-  return {jpeg_of(TJSAMP_444, 0, TJPF_RGB), jpeg_of(TJSAMP_420, 0, TJPF_RGB), jpeg_of(TJSAMP_GRAY, 0, TJPF_RGB), jpeg_of(TJSAMP_422, TJFLAG_PROGRESSIVE, TJPF_RGB)};
+  return {jpeg_of(TJSAMP_444, 0, TJPF_RGB), jpeg_of(TJSAMP_420, 0, TJPF_RGB), jpeg_of(TJSAMP_GRAY, 0, TJPF_RGB),
+          jpeg_of(TJSAMP_422, TJFLAG_PROGRESSIVE, TJPF_RGB)};
 #endif
 }
 
-Seeds csv_seeds() { return {"a,b,c\n1,2.5,x\n-3e2, 4 ,y\n", "label,v\r\n\"x\"\"y\",1\r\n\"a\nb\",2\r\n", "\xEF\xBB\xBF" "a\n1\n\n2", "1,,3\n, ,\n"}; }
+Seeds csv_seeds() {
+  return {"a,b,c\n1,2.5,x\n-3e2, 4 ,y\n", "label,v\r\n\"x\"\"y\",1\r\n\"a\nb\",2\r\n",
+          "\xEF\xBB\xBF"
+          "a\n1\n\n2",
+          "1,,3\n, ,\n"};
+}
 
 Seeds records_seeds() {
-  const auto set = data::from_arrays({Array::of(std::vector<float>{1, 2, 3, 4}, Shape{2, 2}), Array::of(std::vector<int32_t>{7, 8}, Shape{2})});
+  const auto set = data::from_arrays(
+      {Array::of(std::vector<float>{1, 2, 3, 4}, Shape{2, 2}), Array::of(std::vector<int32_t>{7, 8}, Shape{2})});
   data::pack(*set, scratch("seed.rec"), "{}");
   const std::string file = read_back(scratch("seed.rec"));
   return {file, file.substr(8, 33), "\1\5\0\7"s, "\0"s};
 }
 
-Seeds json_seeds() { return {R"({"a":[1,-2.5e3,true,null,"x\n\u00e4"],"b":{}})", "[[[[]]]]", "\"\"", "12345678901234567890", "{\"a\":1,\"a\":2}"}; }
+Seeds json_seeds() {
+  return {R"({"a":[1,-2.5e3,true,null,"x\n\u00e4"],"b":{}})", "[[[[]]]]", "\"\"", "12345678901234567890",
+          "{\"a\":1,\"a\":2}"};
+}
 
-Seeds tokenizer_seeds() { return {small_tokenizer(), R"({"type":"characters","characters":"abcä "})", R"({"type":"bpe","vocab":{"a":0},"merges":[]})"}; }
+Seeds tokenizer_seeds() {
+  return {small_tokenizer(), R"({"type":"characters","characters":"abcä "})",
+          R"({"type":"bpe","vocab":{"a":0},"merges":[]})"};
+}
 
-std::string byte_vocabulary() { return nlohmann::ordered_json::parse(data::BpeTokenizer::train("", {.vocabulary = 256, .special = {}})->str())["vocab"].dump(); }
+std::string byte_vocabulary() {
+  return nlohmann::ordered_json::parse(
+             data::BpeTokenizer::train("", {.vocabulary = 256, .special = {}})->str())["vocab"]
+      .dump();
+}
 
 Seeds merges_seeds() {
-  return {",\"ab\":256,\"<|x|>\":257\0#version: 0.2\na b\n"s, ",\"ab\":256,\"abab\":257\0a b\r\nab ab\r\n"s, "{\"a\":0}\0a a\n"s};
+  return {",\"ab\":256,\"<|x|>\":257\0#version: 0.2\na b\n"s, ",\"ab\":256,\"abab\":257\0a b\r\nab ab\r\n"s,
+          "{\"a\":0}\0a a\n"s};
 }
 
 Seeds preprocessing_seeds() {
@@ -239,37 +274,58 @@ Seeds preprocessing_seeds() {
   return {images.str(), text.str()};
 }
 
-Seeds transform_seeds() { return {"to_float", "normalise 0.5 0.25", "resize 8 9", "random_resized_crop 8 8 0.1 1 1.3", "random_colour 0.1 0.2 0.3", "cutout 4", "random_crop 4 4 1"}; }
+Seeds transform_seeds() {
+  return {
+      "to_float", "normalise 0.5 0.25", "resize 8 9", "random_resized_crop 8 8 0.1 1 1.3", "random_colour 0.1 0.2 0.3",
+      "cutout 4", "random_crop 4 4 1"};
+}
 
-Seeds toml_seeds() { return {train::Config().str(), "[training]\nbatch = 8\n[optimizer]\nlr = 1e-3\n[model]\nwidths = [1, 2]\nx.y = 'text'\n\"a b\" = \"\"\"two\nlines\"\"\"\n", "a = {b = [1, {c = 2}]}\n[[t]]\n"}; }
+Seeds toml_seeds() {
+  return {train::Config().str(),
+          "[training]\nbatch = 8\n[optimizer]\nlr = 1e-3\n[model]\nwidths = [1, 2]\nx.y = 'text'\n\"a b\" = "
+          "\"\"\"two\nlines\"\"\"\n",
+          "a = {b = [1, {c = 2}]}\n[[t]]\n"};
+}
 
-Seeds config_value_seeds() { return {"optimizer.lr=3e-4", "memory.budget=512MiB", "schedule.milestones=1000,2000", "model.width=7", "training.batch=8", "run.recipe=mnist-mlp"}; }
+Seeds config_value_seeds() {
+  return {"optimizer.lr=3e-4", "memory.budget=512MiB", "schedule.milestones=1000,2000",
+          "model.width=7",     "training.batch=8",     "run.recipe=mnist-mlp"};
+}
 
 Seeds numbers_seeds() { return {"1.5", "-0x1.8p-1", "ff", "9223372036854775807", "inf"}; }
 
 Seeds words_seeds() { return {"it's  a test, they'll say: 12 times \n\n\xe3\x80\x80\xc3\xa4", "\xff\xfe plain", "a"}; }
 
 Seeds kernel_file_seeds() {
-  Seeds seeds = {"/*\ndoc     y = x\ntype    T f32 f16\nin      x T\nout     y T\nconst   uint N\ntune    TM 1 [1 2 4] tile\nfact    F 0 [any]\nlet     W TM * 2\nshared  float s W\nhook    H(v) = v\ngroup   64, 1\n"
-                 "grid    linear ceildiv(N, 64 * TM)\nbounds  x 0, N\nrequire TM < 8 && \\\n W > 0 : too large\n*/\nfloat f(float v) { return v; }\nKERNEL\nSTORE(y, 0, H(f(LOAD(x, 0))));\n"};
+  Seeds seeds = {
+      "/*\ndoc     y = x\ntype    T f32 f16\nin      x T\nout     y T\nconst   uint N\ntune    TM 1 [1 2 4] tile\nfact "
+      "   F 0 [any]\nlet     W TM * 2\nshared  float s W\nhook    H(v) = v\ngroup   64, 1\n"
+      "grid    linear ceildiv(N, 64 * TM)\nbounds  x 0, N\nrequire TM < 8 && \\\n W > 0 : too large\n*/\nfloat f(float "
+      "v) { return v; }\nKERNEL\nSTORE(y, 0, H(f(LOAD(x, 0))));\n"};
   for (const BuiltinFile& file : builtin_files()) {
     if (file.name == "copy.hk" || file.name == "scan.hk" || file.name == "matmul.hk") seeds.emplace_back(file.text);
   }
   return seeds;
 }
 
-Seeds expression_seeds() { return {"min(M, 4) + ceildiv(M, 2) * 3 - -N", "cond(M > 3 && N == 0, 1, 2) % 7", "((M)) || least <= most", "------7"}; }
-
-Seeds user_text_seeds() {
-  return {"x * exp(-z) + 1.5e-3", "T s = 0; for (int i = 0; i < 4; ++i) { s = s + x; } y = s > 1. ? s : 0x1F;", "if (isnan(x)) { y = INFINITY; } else if (z > 2) y = 1; else y = T(3); // end", "f:12: u_x u_y"};
+Seeds expression_seeds() {
+  return {"min(M, 4) + ceildiv(M, 2) * 3 - -N", "cond(M > 3 && N == 0, 1, 2) % 7", "((M)) || least <= most", "------7"};
 }
 
-Seeds einsum_seeds() { return {"ij,jk->ik\0\2\2"s, "...ij,...jk->...ik\0\3\3"s, "ii->i\0\2"s, "i,i,i\0\1\1\1"s, "A b -> bA\0\2"s}; }
+Seeds user_text_seeds() {
+  return {"x * exp(-z) + 1.5e-3", "T s = 0; for (int i = 0; i < 4; ++i) { s = s + x; } y = s > 1. ? s : 0x1F;",
+          "if (isnan(x)) { y = INFINITY; } else if (z > 2) y = 1; else y = T(3); // end", "f:12: u_x u_y"};
+}
+
+Seeds einsum_seeds() {
+  return {"ij,jk->ik\0\2\2"s, "...ij,...jk->...ik\0\3\3"s, "ii->i\0\2"s, "i,i,i\0\1\1\1"s, "A b -> bA\0\2"s};
+}
 
 Seeds tuning_seeds() {
-  Seeds seeds = {R"({"heddle_tuning": 1, "devices": [{"name": "n", "driver": "d", "driver_hash": "0x12", "target": "opencl", "class": "cpu", "vendor": "0x8086", "entries": [)"
-                 R"({"body": "matmul", "variant": "nn f32", "sizes": [1, 768], "tunables": {"MR": 6}, "seconds": 1e-4, "default_seconds": 1.2e-4}]}]})",
-                 R"({"heddle_tuning": 1, "devices": []})"};
+  Seeds seeds = {
+      R"({"heddle_tuning": 1, "devices": [{"name": "n", "driver": "d", "driver_hash": "0x12", "target": "opencl", "class": "cpu", "vendor": "0x8086", "entries": [)"
+      R"({"body": "matmul", "variant": "nn f32", "sizes": [1, 768], "tunables": {"MR": 6}, "seconds": 1e-4, "default_seconds": 1.2e-4}]}]})",
+      R"({"heddle_tuning": 1, "devices": []})"};
   return seeds;
 }
 
@@ -300,16 +356,22 @@ Seeds pack_seeds() {
 }
 
 Seeds checkpoint_seeds() {
-  train::save_checkpoint(scratch("seed.safetensors"), {{{"model.weight", zeros({2, 3}, DType::f32, &device("reference:0"))}}, {{"step", "3"}, {"config", "x"}}});
+  train::save_checkpoint(
+      scratch("seed.safetensors"),
+      {{{"model.weight", zeros({2, 3}, DType::f32, &device("reference:0"))}}, {{"step", "3"}, {"config", "x"}}});
   return {read_back(scratch("seed.safetensors"))};
 }
 
-Seeds run_state_seeds() { return {"plateau=0.5 inf 1 0\0step=7\0early_stopping.bad=2\0early_stopping.best=0x1.8p-1"s, "random.seed=12\0random.offset=99"s}; }
+Seeds run_state_seeds() {
+  return {"plateau=0.5 inf 1 0\0step=7\0early_stopping.bad=2\0early_stopping.best=0x1.8p-1"s,
+          "random.seed=12\0random.offset=99"s};
+}
 
 Seeds model_file_seeds() { return {"classes=a b\0config=[training]\nbatch = 4\n"s, "step=3"}; }
 
 Seeds language_model_seeds() {
-  return {nn::describe(nn::GptOptions{.vocabulary = 8, .context = 4, .layers = 1, .heads = 2, .width = 4}), nn::describe(nn::RecurrentLmOptions{.vocabulary = 8, .width = 4, .hidden = 4, .layers = 1})};
+  return {nn::describe(nn::GptOptions{.vocabulary = 8, .context = 4, .layers = 1, .heads = 2, .width = 4}),
+          nn::describe(nn::RecurrentLmOptions{.vocabulary = 8, .width = 4, .hidden = 4, .layers = 1})};
 }
 
 Seeds report_seeds() {

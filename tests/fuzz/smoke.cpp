@@ -75,11 +75,13 @@ bool run_all(const Target& target, uint64_t inputs) {
     before = now;
     slowest = std::max(slowest, taken);
     if (taken <= most_seconds && peak_kilobytes() <= most_kilobytes) continue;
-    fmt::print(stderr, "fuzz: {} input {}: {:.2f} s, the process has had {} MB\n", target.name, number, taken, peak_kilobytes() >> 10);
+    fmt::print(stderr, "fuzz: {} input {}: {:.2f} s, the process has had {} MB\n", target.name, number, taken,
+               peak_kilobytes() >> 10);
     good = false;
     if (peak_kilobytes() > most_kilobytes) break;
   }
-  fmt::print("{:<16} {:>9} inputs {:>8.2f} s, slowest {:>6.1f} ms, {:>5} MB\n", target.name, inputs, before - start, slowest * 1e3, peak_kilobytes() >> 10);
+  fmt::print("{:<16} {:>9} inputs {:>8.2f} s, slowest {:>6.1f} ms, {:>5} MB\n", target.name, inputs, before - start,
+             slowest * 1e3, peak_kilobytes() >> 10);
   std::fflush(stdout);
   return good;
 }
@@ -118,7 +120,8 @@ int run(const std::vector<std::string>& arguments) {
   catch_crashes();
   bool good = true;
   for (const Target& target : targets()) {
-    if (arguments.size() < 2 || std::find(arguments.begin() + 1, arguments.end(), target.name) != arguments.end()) good = run_all(target, inputs) && good;
+    if (arguments.size() < 2 || std::find(arguments.begin() + 1, arguments.end(), target.name) != arguments.end())
+      good = run_all(target, inputs) && good;
   }
   return good ? 0 : 1;
 }

@@ -16,7 +16,8 @@ namespace heddle::fuzz {
 const std::vector<Target>& targets() {
   static const std::vector<Target> all = [] {
     std::vector<Target> list;
-    for (const auto& part : {array_targets(), text_targets(), kernel_targets(), run_targets()}) list.insert(list.end(), part.begin(), part.end());
+    for (const auto& part : {array_targets(), text_targets(), kernel_targets(), run_targets()})
+      list.insert(list.end(), part.begin(), part.end());
     return list;
   }();
   return all;
@@ -65,7 +66,8 @@ const std::string& scratch_folder() {
     Folder() {
       std::error_code code;
       const bool shared = std::filesystem::is_directory("/dev/shm", code);
-      path = (shared ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + std::string("/heddle-fuzz-XXXXXX");
+      path =
+          (shared ? "/dev/shm" : std::filesystem::temp_directory_path().string()) + std::string("/heddle-fuzz-XXXXXX");
       require(::mkdtemp(path.data()) != nullptr, "no folder for scratch files");
     }
     ~Folder() {

@@ -1,7 +1,8 @@
 // Fuzz targets: one for each reader of files and texts (docs/threats.md).
 //
-// A target takes any bytes. UserError is an answer, whose message must be one short line; anything else that is thrown, a crash, a sanitizer's report, more than a second or unbounded memory
-// is a fault. Where a format has checksums the target makes them fit, or mutated bytes would never get past them.
+// A target takes any bytes. UserError is an answer, whose message must be one short line; anything else that is thrown,
+// a crash, a sanitizer's report, more than a second or unbounded memory is a fault. Where a format has checksums the
+// target makes them fit, or mutated bytes would never get past them.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +18,8 @@ using Bytes = std::span<const uint8_t>;
 struct Target {
   std::string_view name;
   void (*run)(Bytes input);
-  std::vector<std::string> (*seeds)();         // inputs that are read to their end
-  std::vector<std::string_view> words;         // what mutations insert
+  std::vector<std::string> (*seeds)();  // inputs that are read to their end
+  std::vector<std::string_view> words;  // what mutations insert
 };
 
 const std::vector<Target>& targets();
@@ -32,7 +33,9 @@ void run_target(const Target& target, Bytes input);
 inline std::string_view text_of(Bytes bytes) { return {reinterpret_cast<const char*>(bytes.data()), bytes.size()}; }
 // A file in memory that holds these bytes until the next call on this thread; its path.
 const std::string& file_of(Bytes bytes);
-inline const std::string& file_of(std::string_view text) { return file_of(Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size())); }
+inline const std::string& file_of(std::string_view text) {
+  return file_of(Bytes(reinterpret_cast<const uint8_t*>(text.data()), text.size()));
+}
 // An empty folder for this process, removed at its end.
 const std::string& scratch_folder();
 // Ends the process with the text unless `held`.

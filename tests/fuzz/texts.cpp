@@ -41,7 +41,8 @@ void merges(Bytes input) {
   const std::string_view all = text_of(input);
   const size_t cut = std::min(all.find('\0'), all.size());
   const std::string bytes = byte_vocabulary(), vocab_path = scratch_folder() + "/vocab.json";
-  for (const std::string& vocabulary : {bytes.substr(0, bytes.size() - 1) + std::string(all.substr(0, cut)) + "}", std::string(all.substr(0, cut))}) {
+  for (const std::string& vocabulary :
+       {bytes.substr(0, bytes.size() - 1) + std::string(all.substr(0, cut)) + "}", std::string(all.substr(0, cut))}) {
     write_scratch(vocab_path, vocabulary);
     try {
       const auto made = data::BpeTokenizer::load(vocab_path, file_of(all.substr(std::min(cut + 1, all.size()))));
@@ -101,13 +102,35 @@ void words(Bytes input) {
 
 std::vector<Target> text_targets() {
   return {
-      {"json", json, json_seeds, {"[", "{\"a\":", "]", "}", "\\u0041", "\\ud800", "1e400", "-0.0", "18446744073709551615", "null", "true", "\""}},
-      {"tokenizer", tokenizer, tokenizer_seeds, {"\"type\":", "\"bpe\"", "\"characters\"", "\"vocab\":{", "\"merges\":[", "\"a b\"", "256", "4294967296", "\xc4\xa0"}},
+      {"json",
+       json,
+       json_seeds,
+       {"[", "{\"a\":", "]", "}", "\\u0041", "\\ud800", "1e400", "-0.0", "18446744073709551615", "null", "true", "\""}},
+      {"tokenizer",
+       tokenizer,
+       tokenizer_seeds,
+       {"\"type\":", "\"bpe\"", "\"characters\"", "\"vocab\":{", "\"merges\":[", "\"a b\"", "256", "4294967296",
+        "\xc4\xa0"}},
       {"merges", merges, merges_seeds, {",\"ab\":256", "\na b", "#version", "\"<|x|>\"", "\xc4\xa0", "  ", "\r\n"}},
-      {"preprocessing", preprocessing, preprocessing_seeds, {"\"transforms\":[", "\"mean\":[", "\"deviation\":[", "\"classes\":[", "\"tokenizer\":", "1e308", "0.0", "\"random_crop 4 4 1\""}},
-      {"transform", transform, transform_seeds, {"to_float", "normalise", "resize", "random_crop", "random_resized_crop", "cutout", " 1", " 1e300", " nan", " -1", " 0x10", " 1073741824"}},
-      {"toml", toml, toml_seeds, {"[", "]", "[[", "a.a.", "\"\"\"", "'''", "{", "}", "= ", "1979-05-27", "0x", "inf", "\n[training]\n", "batch = ", "\\u0041", "#"}},
-      {"config_value", config_value, config_value_seeds, {"optimizer.lr", "training.", "GiB", "1e300", ",", "-1", "nan", "true", "model."}},
+      {"preprocessing",
+       preprocessing,
+       preprocessing_seeds,
+       {"\"transforms\":[", "\"mean\":[", "\"deviation\":[", "\"classes\":[", "\"tokenizer\":", "1e308", "0.0",
+        "\"random_crop 4 4 1\""}},
+      {"transform",
+       transform,
+       transform_seeds,
+       {"to_float", "normalise", "resize", "random_crop", "random_resized_crop", "cutout", " 1", " 1e300", " nan",
+        " -1", " 0x10", " 1073741824"}},
+      {"toml",
+       toml,
+       toml_seeds,
+       {"[", "]", "[[", "a.a.", "\"\"\"", "'''", "{", "}", "= ", "1979-05-27", "0x", "inf", "\n[training]\n",
+        "batch = ", "\\u0041", "#"}},
+      {"config_value",
+       config_value,
+       config_value_seeds,
+       {"optimizer.lr", "training.", "GiB", "1e300", ",", "-1", "nan", "true", "model."}},
       {"numbers", numbers, numbers_seeds, {"0x1.8p+1", "inf", "nan", "-", "1e", "999999999999", "."}},
       {"words", words, words_seeds, {"'s", "  ", "\n\n", "\xe3\x80\x80", "\xf0\x9f\x98\x80", "\xff", "\xc3", "'ll"}},
   };

@@ -1,5 +1,5 @@
-// attention.hk and attention_backward.hk: every schedule against plain loops in double precision, at sizes that fit no tile, with strides,
-// offsets, shared key heads and all that hides, biases or drops a key.
+// attention.hk and attention_backward.hk: every schedule against plain loops in double precision, at sizes that fit no
+// tile, with strides, offsets, shared key heads and all that hides, biases or drops a key.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -25,7 +25,9 @@ struct Block {
     x.size = static_cast<size_t>(x.offset + x.sr * rows);
     return x;
   }
-  size_t at(int64_t b, int64_t h, int64_t r, int64_t e) const { return static_cast<size_t>(offset + b * sb + h * sh + r * sr + e); }
+  size_t at(int64_t b, int64_t h, int64_t r, int64_t e) const {
+    return static_cast<size_t>(offset + b * sb + h * sh + r * sr + e);
+  }
 };
 
 struct Features {
@@ -58,7 +60,8 @@ class Problem {
       for (size_t i = 0; i < mask.size(); ++i) mask[i] = i % 7 != 3;
       arrays["mask"] = KernelArray::of(DType::boolean, mask);
     }
-    if (f.lengths) arrays["lengths"] = KernelArray::of(DType::i32, {static_cast<double>(s.keys), static_cast<double>(s.keys / 2)});
+    if (f.lengths)
+      arrays["lengths"] = KernelArray::of(DType::i32, {static_cast<double>(s.keys), static_cast<double>(s.keys / 2)});
     if (f.dropout) arrays["key"] = KernelArray::of(DType::i32, {5, 6, 7, 8});
     forward();
   }
@@ -68,8 +71,9 @@ class Problem {
 
   KernelConstants constants(int64_t splits, bool gradient) const {
     const auto number = [](int64_t x) { return static_cast<double>(x); };
-    KernelConstants c{{"BATCH", number(s.batch)}, {"H", number(s.heads)}, {"G", number(s.group)}, {"M", number(s.queries)},
-                      {"N", number(s.keys)},      {"D", number(s.size)},  {"E", number(s.value_size)}, {"SCALE", scale}, {"DROP", f.dropout ? drop : 0}};
+    KernelConstants c{{"BATCH", number(s.batch)},  {"H", number(s.heads)}, {"G", number(s.group)},
+                      {"M", number(s.queries)},    {"N", number(s.keys)},  {"D", number(s.size)},
+                      {"E", number(s.value_size)}, {"SCALE", scale},       {"DROP", f.dropout ? drop : 0}};
     const auto add = [&](const std::string& name, const Block& x, const std::string& row) {
       c[name + "_OFF"] = number(x.offset);
       c[name + "_SB"] = number(x.sb);
@@ -95,7 +99,8 @@ class Problem {
     KernelFile::Options o;
     o.tunables = std::move(tunables);
     o.tunables["SIZE"] = 32;
-    const std::pair<const char*, bool> flags[] = {{"CAUSAL", f.causal}, {"BIAS", f.bias}, {"MASK", f.mask}, {"LENGTHS", f.lengths}, {"DROPOUT", f.dropout}};
+    const std::pair<const char*, bool> flags[] = {
+        {"CAUSAL", f.causal}, {"BIAS", f.bias}, {"MASK", f.mask}, {"LENGTHS", f.lengths}, {"DROPOUT", f.dropout}};
     for (const auto& [name, on] : flags) o.tunables[name] = on;
     o.types = {{"T", t}, {"TO", t}, {"TB", DType::f32}};
     for (const char* name : {"bias", "mask", "lengths", "key"}) {
@@ -112,13 +117,17 @@ class Problem {
   }
   double score(int64_t b, int64_t h, int64_t m, int64_t n) const {
     double x = 0;
-    for (int64_t d = 0; d < s.size; ++d) x += arrays.at("q")[q_.at(b, h, m, d)] * arrays.at("k")[k_.at(b, h / s.group, n, d)];
+    for (int64_t d = 0; d < s.size; ++d)
+      x += arrays.at("q")[q_.at(b, h, m, d)] * arrays.at("k")[k_.at(b, h / s.group, n, d)];
     return x * scale + (f.bias ? arrays.at("bias")[static_cast<size_t>((h * s.queries + m) * s.keys + n)] : 0);
   }
   double kept(int64_t b, int64_t h, int64_t m, int64_t n) const {
     if (!f.dropout) return 1;
     const int64_t row = (b * s.heads + h) * s.queries + m;
-    return philox_uniform({5, 6, 7, 8}, static_cast<uint64_t>(row * ((s.keys + 3) / 4 * 4) + n)) >= static_cast<float>(drop) ? 1 / (1 - drop) : 0;
+    return philox_uniform({5, 6, 7, 8}, static_cast<uint64_t>(row * ((s.keys + 3) / 4 * 4) + n)) >=
+                   static_cast<float>(drop)
+               ? 1 / (1 - drop)
+               : 0;
   }
   double value(int64_t b, int64_t h, int64_t n, int64_t e) const { return arrays.at("v")[v_.at(b, h / s.group, n, e)]; }
   double cotangent(int64_t b, int64_t h, int64_t m, int64_t e) const { return arrays.at("grad")[g_.at(b, h, m, e)]; }
@@ -163,7 +172,8 @@ void Problem::forward() {
     const int64_t first = ((b * s.queries + m) * s.heads + h);
     for (int64_t e = 0; e < s.value_size; ++e) {
       double x = 0;
-      for (int64_t n = 0; n < s.keys; ++n) x += hidden(b, m, n) ? 0 : std::exp(score(b, h, m, n)) / total * kept(b, h, m, n) * value(b, h, n, e);
+      for (int64_t n = 0; n < s.keys; ++n)
+        x += hidden(b, m, n) ? 0 : std::exp(score(b, h, m, n)) / total * kept(b, h, m, n) * value(b, h, n, e);
       result[static_cast<size_t>(first * s.value_size + e)] = x;
       delta[static_cast<size_t>(first)] += x * cotangent(b, h, m, e);
     }
@@ -189,7 +199,8 @@ std::vector<double> Problem::gradient(int which, const Bindings& reduce) const {
     all.insert(all.end(), queries_part.begin(), queries_part.end());
     return all;
   }
-  const int64_t sizes[] = {s.rows() * s.size, key_rows * (s.size + s.value_size), (reduced("REDUCE_B") ? 1 : s.batch) * heads * queries * s.keys};
+  const int64_t sizes[] = {s.rows() * s.size, key_rows * (s.size + s.value_size),
+                           (reduced("REDUCE_B") ? 1 : s.batch) * heads * queries * s.keys};
   std::vector<double> out(static_cast<size_t>(sizes[which]), 0);
   for_each_row([&](int64_t b, int64_t h, int64_t m, size_t row) {
     for (int64_t n = 0; n < s.keys; ++n) {
@@ -197,8 +208,10 @@ std::vector<double> Problem::gradient(int which, const Bindings& reduce) const {
       const double p = std::exp(score(b, h, m, n) - logarithms[row]);
       double product = 0;
       for (int64_t e = 0; e < s.value_size; ++e) product += cotangent(b, h, m, e) * value(b, h, n, e);
-      const double slope = p * (product * kept(b, h, m, n) - arrays.at("delta")[static_cast<size_t>((b * s.queries + m) * s.heads + h)]);
-      const int64_t query_row = (b * s.queries + m) * s.heads + h, key_row = (b * s.keys + n) * s.key_heads() + h / s.group;
+      const double slope =
+          p * (product * kept(b, h, m, n) - arrays.at("delta")[static_cast<size_t>((b * s.queries + m) * s.heads + h)]);
+      const int64_t query_row = (b * s.queries + m) * s.heads + h,
+                    key_row = (b * s.keys + n) * s.key_heads() + h / s.group;
       const auto add = [&](int64_t at, double x) { out[static_cast<size_t>(at)] += x; };
       for (int64_t d = 0; d < s.size && which < 2; ++d) {
         if (which == 0) add(query_row * s.size + d, scale * slope * arrays.at("k")[k_.at(b, h / s.group, n, d)]);
@@ -207,7 +220,11 @@ std::vector<double> Problem::gradient(int which, const Bindings& reduce) const {
       for (int64_t e = 0; e < s.value_size && which == 1; ++e) {
         add(key_rows * s.size + key_row * s.value_size + e, p * kept(b, h, m, n) * cotangent(b, h, m, e));
       }
-      if (which == 2) add((((reduced("REDUCE_B") ? 0 : b) * heads + (heads == 1 ? 0 : h)) * queries + (queries == 1 ? 0 : m)) * s.keys + n, slope);
+      if (which == 2)
+        add((((reduced("REDUCE_B") ? 0 : b) * heads + (heads == 1 ? 0 : h)) * queries + (queries == 1 ? 0 : m)) *
+                    s.keys +
+                n,
+            slope);
     }
   });
   return out;
@@ -255,7 +272,8 @@ class AttentionTest : public KernelTest {
     KernelRun r;
     r.arrays = p.arrays;
     for (const char* other : {"grad", "stats", "delta"}) r.arrays.erase(other);
-    r.arrays["dst"] = KernelArray::of(p.t, std::vector<double>(static_cast<size_t>(splits * (p.results() + p.s.rows() * p.parts())), 77));
+    r.arrays["dst"] = KernelArray::of(
+        p.t, std::vector<double>(static_cast<size_t>(splits * (p.results() + p.s.rows() * p.parts())), 77));
     r.constants = p.constants(splits, false);
     const std::vector<double> all = run(file, p.options(tunables, false), r).arrays.at("dst").values();
     std::vector<double> result, logarithms;
@@ -265,7 +283,8 @@ class AttentionTest : public KernelTest {
   }
 
   // What each range of keys gave, as one softmax.
-  static void join(const Problem& p, const std::vector<double>& all, int64_t splits, std::vector<double>& result, std::vector<double>& logarithms) {
+  static void join(const Problem& p, const std::vector<double>& all, int64_t splits, std::vector<double>& result,
+                   std::vector<double>& logarithms) {
     const auto logarithm = [&](int64_t split, int64_t row) {
       const size_t first = static_cast<size_t>(splits * p.results() + (split * p.s.rows() + row) * p.parts());
       return p.parts() == 1 ? all[first] : 64 * (all[first] + all[first + 1] + all[first + 2]);
@@ -343,14 +362,16 @@ TEST_P(AttentionTest, GradientLadder) {
   }
 }
 
-// Queries, keys and values in one kernel: D has whole vectors and a rest, the last block of queries and of keys is short.
+// Queries, keys and values in one kernel: D has whole vectors and a rest, the last block of queries and of keys is
+// short.
 TEST_P(AttentionTest, GradientsAtOnce) {
   Sizes wide{2, 4, 2, 37, 45, 30, 23};
   Bindings narrow{{"SCHEDULE", 2}, {"VW", 4}, {"NV", 1}, {"MR", 8}, {"DU", 2}, {"KB", 16}, {"LANES", 1}};
   check_gradient(Problem(wide, all_features, DType::f32), narrow, 3);
   if (!on_opencl()) return;
   check_gradient(Problem({}, causal, DType::f32), gradient_schedules()[2], 3);
-  check_gradient(Problem(wide, no_features, DType::f32), {{"SCHEDULE", 2}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"KB", 32}, {"LANES", 1}}, 3);
+  check_gradient(Problem(wide, no_features, DType::f32),
+                 {{"SCHEDULE", 2}, {"VW", 16}, {"NV", 2}, {"MR", 8}, {"KB", 32}, {"LANES", 1}}, 3);
 }
 
 TEST_P(AttentionTest, BiasGradientLadder) {

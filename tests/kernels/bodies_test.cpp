@@ -172,7 +172,15 @@ class CopyRowsTest : public KernelTest {
     r.arrays["idx"] = KernelArray::of(index, indices);
     r.arrays["src"] = KernelArray::of(dtype, quarters(static_cast<size_t>(first * second * count * inner) + 2, 7));
     r.arrays["dst"] = whole == 1 ? KernelArray::zeros(dtype, first * second * rows * inner) : r.arrays.at("base");
-    r.constants = {{"O1", first}, {"O2", second}, {"R", rows}, {"I", inner}, {"COUNT", double(count)}, {"SRC_OFF", 2}, {"SRC_S1", inner}, {"SRC_S2", first * inner}, {"SRC_SJ", first * second * inner}};
+    r.constants = {{"O1", first},
+                   {"O2", second},
+                   {"R", rows},
+                   {"I", inner},
+                   {"COUNT", double(count)},
+                   {"SRC_OFF", 2},
+                   {"SRC_S1", inner},
+                   {"SRC_S2", first * inner},
+                   {"SRC_SJ", first * second * inner}};
     std::vector<double> want = r.arrays.at("base").values();
     for (int64_t j = 0; j < count; ++j) {
       const double row = indices[static_cast<size_t>(j)];
@@ -180,7 +188,8 @@ class CopyRowsTest : public KernelTest {
       for (int64_t o = 0; o < first * second; ++o) {
         for (int64_t i = 0; i < inner; ++i) {
           const int64_t from = 2 + o / second * inner + o % second * first * inner + j * first * second * inner + i;
-          want[static_cast<size_t>((o * rows + static_cast<int64_t>(row)) * inner + i)] = r.arrays.at("src")[static_cast<size_t>(from)];
+          want[static_cast<size_t>((o * rows + static_cast<int64_t>(row)) * inner + i)] =
+              r.arrays.at("src")[static_cast<size_t>(from)];
         }
       }
     }
@@ -189,7 +198,8 @@ class CopyRowsTest : public KernelTest {
     o.types = {{"T", dtype}, {"K", index}};
     if (whole == 0) o.dropped_buffers = {"base"};
     if (whole == 0) r.arrays.erase("base");
-    EXPECT_EQ(run(KernelFile::builtin("copy_rows"), o, r).arrays.at("dst").values(), want) << count << " rows, whole " << whole;
+    EXPECT_EQ(run(KernelFile::builtin("copy_rows"), o, r).arrays.at("dst").values(), want)
+        << count << " rows, whole " << whole;
   }
 };
 

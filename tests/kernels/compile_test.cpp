@@ -9,10 +9,10 @@
 
 #include "core/base/error.h"
 #include "core/device/context.h"
-#include "core/tiles/conv_tiles.h"
 #include "core/dialect/kernel_file.h"
-#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/printer.h"
+#include "core/tiles/conv_tiles.h"
+#include "core/tiles/matmul_tiles.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "backend_opencl/declarations.h"
 #endif
@@ -66,7 +66,8 @@ void add_matmul(std::vector<Variant>& all, int64_t vw) {
   const Bindings dot = {{"SCHEDULE", 4}, {"VW", vw}, {"MR", 2}, {"NR", 2}};
   add(dot, dots, f32, false);
   add(dot, dots, half, true);
-  const Bindings tiles = {{"SCHEDULE", 1}, {"TM", 64}, {"TN", 64}, {"TK", 32}, {"RM", 4}, {"RN", 4}, {"RUN", 4}, {"PREFETCH", 1}, {"BAND", 8}};
+  const Bindings tiles = {{"SCHEDULE", 1}, {"TM", 64}, {"TN", 64},      {"TK", 32}, {"RM", 4},
+                          {"RN", 4},       {"RUN", 4}, {"PREFETCH", 1}, {"BAND", 8}};
   Bindings wide = tiles, bytes = tiles;
   wide["A_WIDE"] = wide["B_WIDE"] = 4;
   add(wide, unit, f32, true);
@@ -114,7 +115,8 @@ void add_attention(std::vector<Variant>& all, int64_t vw) {
   const Bindings tiles = {{"SCHEDULE", 1}, {"QB", 32}, {"KB", 16}, {"RM", 4}, {"RN", 2}};
   const Bindings vectors = {{"SCHEDULE", 2}, {"VW", vw}, {"NV", 2}, {"MR", 4}, {"KB", 16}, {"LANES", 1}};
   for (const Types& types : {f32, half}) {
-    for (const Bindings& s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors, Bindings{{"SCHEDULE", 3}, {"VW", vw}}}) add("attention", s, types);
+    for (const Bindings& s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors, Bindings{{"SCHEDULE", 3}, {"VW", vw}}})
+      add("attention", s, types);
     for (int64_t which = 0; which < 3; ++which) {
       for (Bindings s : {Bindings{{"SCHEDULE", 0}}, tiles, vectors}) {
         s["WHICH"] = which;
@@ -130,11 +132,18 @@ void add_attention(std::vector<Variant>& all, int64_t vw) {
 
 void add_rows(std::vector<Variant>& all) {
   for (const DType t : {DType::f32, DType::bf16, DType::i32, DType::i64, DType::f64}) {
-    const Types types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}}, indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
+    const Types types = {{"T", t}}, scanned = {{"T", t}, {"TC", arith(t)}},
+                indexed = {{"T", t}, {"I", t == DType::i64 ? t : DType::i32}};
     for (const int64_t schedule : {0, 1}) {
       all.push_back({"sort_blocks", {types, {{"SCHEDULE", schedule}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
       all.push_back({"sort_merge", {types, {{"LANES", schedule ? 1 : 64}, {"DESCENDING", schedule}}, {}, {}, {}, {}}});
-      all.push_back({"scan", {scanned, {{"SCHEDULE", schedule}, {"CARRY", 1}, {"EXCLUSIVE", schedule}, {"REVERSE", schedule}}, {}, {}, {}, {}}});
+      all.push_back({"scan",
+                     {scanned,
+                      {{"SCHEDULE", schedule}, {"CARRY", 1}, {"EXCLUSIVE", schedule}, {"REVERSE", schedule}},
+                      {},
+                      {},
+                      {},
+                      {}}});
       all.push_back({"segment_add", {indexed, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
   }
@@ -143,7 +152,8 @@ void add_rows(std::vector<Variant>& all) {
 
 // The schedule of one lane a row has vectors of 16, which only OpenCL has: tests/conformance/fft_rows_test.cpp runs it.
 void add_fft(std::vector<Variant>& all) {
-  for (const int64_t n : {256, 4096}) all.push_back({"fft", {{}, {{"N", n}, {"REAL_IN", n == 256}, {"REAL_OUT", n == 4096}}, {}, {}, {}, {}}});
+  for (const int64_t n : {256, 4096})
+    all.push_back({"fft", {{}, {{"N", n}, {"REAL_IN", n == 256}, {"REAL_OUT", n == 4096}}, {}, {}, {}, {}}});
 }
 
 void add_linalg(std::vector<Variant>& all) {
@@ -151,13 +161,22 @@ void add_linalg(std::vector<Variant>& all) {
     for (const int64_t schedule : {0, 1}) {
       const Types types = {{"T", t}};
       for (int64_t form = 0; form < 8; ++form) {
-        if (form % 3 == schedule || form == 7) all.push_back({"triangular", {types, {{"SCHEDULE", schedule}, {"UPPER", form & 1}, {"TRANSPOSED", form >> 1 & 1}, {"UNIT", form >> 2}}, {}, {}, {}, {}}});
+        if (form % 3 == schedule || form == 7)
+          all.push_back(
+              {"triangular",
+               {types,
+                {{"SCHEDULE", schedule}, {"UPPER", form & 1}, {"TRANSPOSED", form >> 1 & 1}, {"UNIT", form >> 2}},
+                {},
+                {},
+                {},
+                {}}});
       }
       all.push_back({"qr_apply", {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
       all.push_back({"blocks", {types, {{"SCHEDULE", schedule}, {"RIGHT", schedule + 1}}, {}, {}, {}, {}}});
       if (t == DType::f64 && schedule == 0) continue;  // shared arrays hold 32 bits
       all.push_back({"jacobi", {types, {{"SCHEDULE", schedule}, {"SYMMETRIC", t == DType::f32}}, {}, {}, {}, {}}});
-      for (const char* body : {"cholesky", "lu", "qr"}) all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
+      for (const char* body : {"cholesky", "lu", "qr"})
+        all.push_back({body, {types, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
   }
 }
@@ -178,7 +197,8 @@ std::vector<Variant> variants(int64_t vw) {
                      {{{"T", t}, {"I", t == DType::i64 ? t : DType::i32}}, {{"SCHEDULE", schedule}}, {}, {}, {}, {}}});
     }
     for (const DType t : {DType::f32, DType::f16, DType::u8, DType::boolean, DType::i64, DType::f64}) {
-      all.push_back({"copy_rows", {{{"T", t}, {"K", t == DType::i64 ? t : DType::i32}}, {{"WHOLE", schedule}}, {}, {}, {}, {}}});
+      all.push_back(
+          {"copy_rows", {{{"T", t}, {"K", t == DType::i64 ? t : DType::i32}}, {{"WHOLE", schedule}}, {}, {}, {}, {}}});
       all.push_back({"copy", {{{"T", t}, {"TO", t}}, {{"LANES", schedule == 0 ? 64 : 1}}, {}, {}, {}, {}}});
     }
   }
@@ -196,9 +216,12 @@ std::vector<Variant> unit_variants(int64_t lanes) {
       const int64_t wide = 16 / static_cast<int64_t>(size_of(t));
       Variant v{"matmul", {}};
       v.options.types = {{"TA", t}, {"TB", t}, {"TC", sums}, {"ACC", sums}};
-      v.options.tunables = {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 64}, {"TN", 64}, {"TK", element == 3 ? 64 : 32},
-                            {"WM", 32}, {"WN", 32}, {"STAGES", transposed ? 3 : 1}, {"A_WIDE", wide}, {"B_WIDE", wide}, {"BAND", 8}};
-      for (const char* fact : transposed ? std::array{"A_M1", "B_K1"} : std::array{"A_K1", "B_N1"}) v.options.tunables[fact] = 1;
+      v.options.tunables = {{"SCHEDULE", 5},  {"ELEMENT", element}, {"UNIT_LANES", lanes},
+                            {"TM", 64},       {"TN", 64},           {"TK", element == 3 ? 64 : 32},
+                            {"WM", 32},       {"WN", 32},           {"STAGES", transposed ? 3 : 1},
+                            {"A_WIDE", wide}, {"B_WIDE", wide},     {"BAND", 8}};
+      for (const char* fact : transposed ? std::array{"A_M1", "B_K1"} : std::array{"A_K1", "B_N1"})
+        v.options.tunables[fact] = 1;
       if (transposed && element != 3) v.options.hooks = {{"PROLOGUE_A", "max(x, 0.0f)"}};
       all.push_back(v);
     }
@@ -301,21 +324,31 @@ TEST(CompileBodies, GlslToValidSpirv) {
 // Cooperative matrices, shuffles and integer dot products, which no driver here has or accelerates.
 TEST(CompileBodies, OptionalGlslToValidSpirv) {
   const bool validator = std::system("command -v spirv-val > /dev/null 2>&1") == 0;
-  const auto path = std::filesystem::temp_directory_path() / ("heddle_units_test_" + std::to_string(::getpid()) + ".spv");
-  PrintOptions options{.f16_arithmetic = true, .subgroup_shuffle = true, .int8_dot = true, .matrix = MatrixApi::glsl_nv};
+  const auto path =
+      std::filesystem::temp_directory_path() / ("heddle_units_test_" + std::to_string(::getpid()) + ".spv");
+  PrintOptions options{
+      .f16_arithmetic = true, .subgroup_shuffle = true, .int8_dot = true, .matrix = MatrixApi::glsl_nv};
   std::vector<KernelSource> sources;
   for (const auto& v : unit_variants(32)) {
     const int64_t element = v.options.tunables.at("ELEMENT");
     if (element == 0 || element == 3) sources.push_back(source_of(v));
   }
-  Variant bytes{"matmul", {{{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}}, {{"SCHEDULE", 1}, {"INT8", 1}}, {}, {}, {}, {}}};
+  Variant bytes{"matmul",
+                {{{"TA", DType::i8}, {"TB", DType::i8}, {"TC", DType::i32}, {"ACC", DType::i32}},
+                 {{"SCHEDULE", 1}, {"INT8", 1}},
+                 {},
+                 {},
+                 {},
+                 {}}};
   sources.push_back(source_of(bytes));
   KernelSource sums;
   sums.name = "sums";
   sums.buffers = {{"y", DType::f32, Access::read_write}};
   sums.shared = {{"scratch", "float", 128}};
   sums.group = {128, 1, 1};
-  sums.body = "float x = LOAD(y, LOCAL_ID(0));\nGROUP_SUM(x, scratch)\nfloat z = x;\nGROUP_MAX(z, scratch)\nSTORE(y, LOCAL_ID(0), x + z);\n";
+  sums.body =
+      "float x = LOAD(y, LOCAL_ID(0));\nGROUP_SUM(x, scratch)\nfloat z = x;\nGROUP_MAX(z, scratch)\nSTORE(y, "
+      "LOCAL_ID(0), x + z);\n";
   sources.push_back(sums);
   for (const auto& source : sources) {
     const auto words = compile_glsl(print(source, Target::glsl, options), source.name);
@@ -344,7 +377,8 @@ TEST(CompileBodies, CudaToPtx) {
     }
   }
 }
-// The defaults of pick_matmul for a GPU of that capability, and the other bodies' schedules for GPUs, keep their values in registers.
+// The defaults of pick_matmul for a GPU of that capability, and the other bodies' schedules for GPUs, keep their values
+// in registers.
 TEST(CompileBodies, NoSpillsOnHopper) {
   std::string reason;
   if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;

@@ -1,4 +1,5 @@
-// conv.hk and conv_weight_grad.hk: every schedule against plain loops, at sizes that fit no tile, with strides, dilation, padding, groups, layouts and types.
+// conv.hk and conv_weight_grad.hk: every schedule against plain loops, at sizes that fit no tile, with strides,
+// dilation, padding, groups, layouts and types.
 #include <functional>
 
 #include "core/tiles/conv_tiles.h"
@@ -46,7 +47,8 @@ ConvImages dense(int64_t c, const Extent3& size, const Layout& layout) {
 size_t extent(const ConvImages& images, int64_t n) { return static_cast<size_t>(images.offset + n * images.n); }
 
 int64_t at(const ConvImages& images, int64_t n, int64_t c, const Extent3& p) {
-  return images.offset + n * images.n + c * images.c + p[0] * images.space[0] + p[1] * images.space[1] + p[2] * images.space[2];
+  return images.offset + n * images.n + c * images.c + p[0] * images.space[0] + p[1] * images.space[1] +
+         p[2] * images.space[2];
 }
 
 void for_each(const Extent3& size, const std::function<void(const Extent3&)>& f) {
@@ -71,7 +73,8 @@ class ConvTest : public KernelTest {
     p.stride = c.stride;
     p.dilation = c.dilation;
     p.pad = c.before;
-    for (size_t d = 0; d < 3; ++d) p.out[d] = (c.in[d] + c.before[d] + c.after[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
+    for (size_t d = 0; d < 3; ++d)
+      p.out[d] = (c.in[d] + c.before[d] + c.after[d] - c.dilation[d] * (c.kernel[d] - 1) - 1) / c.stride[d] + 1;
     if (kind == Kind::input_grad) {
       std::swap(p.in, p.out);
       std::swap(p.CG, p.OG);
@@ -80,12 +83,15 @@ class ConvTest : public KernelTest {
   }
 
   // Adds each product of the forward convolution to the element of the result it belongs to.
-  static std::vector<double> expected(const ConvProblem& p, const ConvImages& a, const ConvImages& b, const KernelArray& first, const KernelArray& second) {
+  static std::vector<double> expected(const ConvProblem& p, const ConvImages& a, const ConvImages& b,
+                                      const KernelArray& first, const KernelArray& second) {
     const bool swapped = p.kind == Kind::input_grad;
     const Extent3 &x_size = swapped ? p.out : p.in, &y_size = swapped ? p.in : p.out;
-    const int64_t c_n = swapped ? p.OG : p.CG, o_n = swapped ? p.CG : p.OG, taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
+    const int64_t c_n = swapped ? p.OG : p.CG, o_n = swapped ? p.CG : p.OG,
+                  taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
     const ConvImages result = dense(p.G * p.OG, p.out, {p.last});
-    std::vector<double> out(p.kind == Kind::weight_grad ? static_cast<size_t>(p.parts * p.G * o_n * c_n * taps) : extent(result, p.N));
+    std::vector<double> out(p.kind == Kind::weight_grad ? static_cast<size_t>(p.parts * p.G * o_n * c_n * taps)
+                                                        : extent(result, p.N));
     const int64_t lines = (p.N * y_size[0] * y_size[1] + p.parts - 1) / p.parts;
     for (int64_t n = 0; n < p.N; ++n) {
       for (int64_t o = 0; o < p.G * o_n; ++o) {
@@ -97,14 +103,18 @@ class ConvTest : public KernelTest {
               if (at_x[d] < 0 || at_x[d] >= x_size[d]) return;
             }
             for (int64_t c = 0; c < c_n; ++c) {
-              const int64_t channel = o / o_n * c_n + c, tap = (k[0] * p.kernel[1] + k[1]) * p.kernel[2] + k[2], w = (o * c_n + c) * taps + tap;
+              const int64_t channel = o / o_n * c_n + c, tap = (k[0] * p.kernel[1] + k[1]) * p.kernel[2] + k[2],
+                            w = (o * c_n + c) * taps + tap;
               if (p.kind == Kind::forward) {
-                out[static_cast<size_t>(at(result, n, o, q))] += first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(w)];
+                out[static_cast<size_t>(at(result, n, o, q))] +=
+                    first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(w)];
               } else if (p.kind == Kind::input_grad) {
-                out[static_cast<size_t>(at(result, n, channel, at_x))] += first[static_cast<size_t>(at(a, n, o, q))] * second[static_cast<size_t>(w)];
+                out[static_cast<size_t>(at(result, n, channel, at_x))] +=
+                    first[static_cast<size_t>(at(a, n, o, q))] * second[static_cast<size_t>(w)];
               } else {
                 const int64_t part = ((n * y_size[0] + q[0]) * y_size[1] + q[1]) / lines;
-                out[static_cast<size_t>(part * p.G * o_n * c_n * taps + w)] += first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(at(b, n, o, q))];
+                out[static_cast<size_t>(part * p.G * o_n * c_n * taps + w)] +=
+                    first[static_cast<size_t>(at(a, n, channel, at_x))] * second[static_cast<size_t>(at(b, n, o, q))];
               }
             }
           });
@@ -135,10 +145,12 @@ class ConvTest : public KernelTest {
     r.arrays["src"] = KernelArray::of(o.a, quarters(extent(x, p.N), 1));
     const char* second = kind == Kind::weight_grad ? "grad" : "wgt";
     const int64_t taps = p.kernel[0] * p.kernel[1] * p.kernel[2];
-    r.arrays[second] = KernelArray::of(o.b, quarters(kind == Kind::weight_grad ? extent(g, p.N) : static_cast<size_t>(p.G * p.OG * p.CG * taps), 2));
+    r.arrays[second] = KernelArray::of(
+        o.b, quarters(kind == Kind::weight_grad ? extent(g, p.N) : static_cast<size_t>(p.G * p.OG * p.CG * taps), 2));
     const std::vector<double> sums = expected(p, x, g, r.arrays["src"], r.arrays[second]);
     r.arrays["dst"] = KernelArray::of(o.out, std::vector<double>(sums.size(), 77));
-    const Bindings constants = kind == Kind::weight_grad ? conv_weight_grad_constants(p, x, g) : conv_constants(p, x, dense_weights(p));
+    const Bindings constants =
+        kind == Kind::weight_grad ? conv_weight_grad_constants(p, x, g) : conv_constants(p, x, dense_weights(p));
     for (const auto& [name, value] : constants) r.constants[name] = static_cast<double>(value);
     KernelFile::Options options;
     options.types = {{"TX", o.a}, {"TW", o.b}, {"TY", o.out}, {"ACC", o.acc}};
@@ -147,12 +159,14 @@ class ConvTest : public KernelTest {
       // Only the facts of what was picked.
       const KernelFile& f = file(kind);
       std::erase_if(options.tunables, [&](const auto& entry) {
-        return std::any_of(f.tunables.begin(), f.tunables.end(), [&](const KernelTunable& t) { return t.name == entry.first && !t.fact; });
+        return std::any_of(f.tunables.begin(), f.tunables.end(),
+                           [&](const KernelTunable& t) { return t.name == entry.first && !t.fact; });
       });
       for (const auto& [name, value] : tunables) options.tunables[name] = value;
     }
     const KernelOutcome got = run(file(kind), options, r);
-    const std::string what = std::string(c.name) + " kind " + std::to_string(static_cast<int>(kind)) + " " + conv_algorithm(options.tunables);
+    const std::string what = std::string(c.name) + " kind " + std::to_string(static_cast<int>(kind)) + " " +
+                             conv_algorithm(options.tunables);
     if (what.find("winograd") == std::string::npos) {
       EXPECT_EQ(got.arrays.at("dst").values(), KernelArray::of(o.out, sums).values()) << what;
     } else {
@@ -176,14 +190,19 @@ class ConvTest : public KernelTest {
 
   void check(const Case& c, Kind kind, const Bindings& tunables) { check(c, kind, tunables, Options{}); }
 
-  static const KernelFile& file(Kind kind) { return KernelFile::builtin(kind == Kind::weight_grad ? "conv_weight_grad" : "conv"); }
+  static const KernelFile& file(Kind kind) {
+    return KernelFile::builtin(kind == Kind::weight_grad ? "conv_weight_grad" : "conv");
+  }
   int64_t width() const { return on_opencl() ? 16 : 4; }
 
   static Bindings lanes() { return {{"SCHEDULE", 0}, {"LANES", 32}}; }
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }
   Bindings packed(Kind kind) const {
-    if (kind == Kind::weight_grad) return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 3}, {"NV", 2}, {"NB", 2}, {"CB", on_opencl() ? 16 : 4}, {"QH", 2}, {"QW", 4}};
-    return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 3}, {"MI", 2}, {"NV", 1}, {"NB", 2}, {"QT", 1}, {"QH", 2}, {"NI", 2}, {"CB", 4}};
+    if (kind == Kind::weight_grad)
+      return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 3}, {"NV", 2}, {"NB", 2}, {"CB", on_opencl() ? 16 : 4},
+              {"QH", 2},       {"QW", 4}};
+    return {{"SCHEDULE", 2}, {"VW", width()}, {"MR", 3}, {"MI", 2}, {"NV", 1},
+            {"NB", 2},       {"QT", 1},       {"QH", 2}, {"NI", 2}, {"CB", 4}};
   }
   static Bindings registers() { return {{"SCHEDULE", 3}, {"LANES", 8}, {"RM", 4}, {"RN", 2}}; }
   Bindings rows(Kind kind) const {
@@ -192,9 +211,11 @@ class ConvTest : public KernelTest {
   }
   Bindings winograd(Kind kind) const {
     if (kind == Kind::weight_grad) {
-      return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 2}, {"NV", 1}, {"NB", width() / 2}, {"CB", width()}, {"NC", 2}, {"NO", 2}, {"QT", 2}, {"QH", 1}, {"NI", 2}};
+      return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 2}, {"NV", 1}, {"NB", width() / 2}, {"CB", width()}, {"NC", 2},
+              {"NO", 2},       {"QT", 2},       {"QH", 1}, {"NI", 2}};
     }
-    return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"NB", 1}, {"CB", width()}, {"KB", 2}, {"NO", 2}, {"QT", 2}, {"QH", 1}, {"NI", 2}};
+    return {{"SCHEDULE", 5}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"NB", 1}, {"CB", width()},
+            {"KB", 2},       {"NO", 2},       {"QT", 2}, {"QH", 1}, {"NI", 2}};
   }
   static constexpr Kind kinds[] = {Kind::forward, Kind::input_grad, Kind::weight_grad};
 };
@@ -263,7 +284,8 @@ TEST_P(ConvTest, Winograd) {
 }
 
 TEST_P(ConvTest, Pointwise) {
-  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"NV", 2}, {"QT", 1}, {"QH", 2}, {"NI", 2}, {"CB", 64}, {"NO", 1}};
+  const Bindings one = {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3},  {"NV", 2}, {"QT", 1},
+                        {"QH", 2},       {"NI", 2},       {"CB", 64}, {"NO", 1}};
   Bindings passes = one;  // more channels than fit
   passes["CB"] = 8;
   const Case shapes[] = {
@@ -305,7 +327,8 @@ TEST_P(ConvTest, ChannelsLastAndStridedImages) {
 TEST_P(ConvTest, PartialSums) {
   Options o;
   o.parts = 5;
-  for (const Bindings& t : {lanes(), tiles(), packed(Kind::weight_grad), registers(), rows(Kind::weight_grad)}) check(cases[1], Kind::weight_grad, t, o);
+  for (const Bindings& t : {lanes(), tiles(), packed(Kind::weight_grad), registers(), rows(Kind::weight_grad)})
+    check(cases[1], Kind::weight_grad, t, o);
   o.parts = 7;
   check(cases[6], Kind::weight_grad, packed(Kind::weight_grad), o);
 }

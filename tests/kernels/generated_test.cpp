@@ -6,9 +6,9 @@
 #include <set>
 
 #include "autograd/autograd.h"
-#include "core/lower/lower.h"
-#include "core/graph/pending.h"
 #include "core/dialect/printer.h"
+#include "core/graph/pending.h"
+#include "core/lower/lower.h"
 #include "core/record/capture.h"
 #include "core/schedule/schedule.h"
 #include "core/simplify/simplifier.h"
@@ -61,7 +61,8 @@ void record_training_step(DeviceContext& dev, std::vector<KernelSource>& sources
 }
 
 // Updates of many tensors, and the norm of their gradients, in one launch each.
-void record_fused_optimizers(DeviceContext& dev, std::vector<KernelSource>& sources, std::set<uint64_t>& seen, bool loop_lanes) {
+void record_fused_optimizers(DeviceContext& dev, std::vector<KernelSource>& sources, std::set<uint64_t>& seen,
+                             bool loop_lanes) {
   for (const DType dtype : {DType::f32, DType::bf16}) {
     std::vector<Tensor> parameters;
     for (int i = 0; i < 20; ++i) {
@@ -105,7 +106,9 @@ TEST(GeneratedKernels, SampleIsBroad) {
   EXPECT_GT(sample(false).size(), 80u);
   EXPECT_GT(sample(true).size(), 80u);
   const std::vector<KernelSource> sources = sample(false);
-  EXPECT_GE(std::count_if(sources.begin(), sources.end(), [](const KernelSource& s) { return s.name.ends_with("_many"); }), 4);
+  EXPECT_GE(
+      std::count_if(sources.begin(), sources.end(), [](const KernelSource& s) { return s.name.ends_with("_many"); }),
+      4);
 }
 
 #ifdef HEDDLE_TEST_VULKAN

@@ -111,7 +111,9 @@ TEST_P(HarnessTest, ChecksTheBounds) {
     return "";
   };
   r.constants["OFFSET"] = 1;
-  EXPECT_EQ(refused(), "[kernel reduce] these constants reach elements 1 to 12 of src, which has 12; give it more elements, or check sizes, offset and strides");
+  EXPECT_EQ(refused(),
+            "[kernel reduce] these constants reach elements 1 to 12 of src, which has 12; give it more elements, or "
+            "check sizes, offset and strides");
   r.constants["OFFSET"] = 0;
   r.constants["SR"] = -4;
   EXPECT_NE(refused().find("elements -8 to 3 of src"), std::string::npos);

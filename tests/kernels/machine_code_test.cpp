@@ -19,8 +19,8 @@
 #include "heddle.h"
 #ifdef HEDDLE_HAS_OPENCL
 #include "backend_opencl/program.h"
-#include "core/run/dump.h"
 #include "core/dialect/printer.h"
+#include "core/run/dump.h"
 
 namespace heddle {
 namespace {
@@ -130,7 +130,8 @@ class MachineCode : public testing::Test {
 #else
     if (!__builtin_cpu_supports("fma") || !__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no fused multiply-add";
 #endif
-    if (std::system("command -v objdump > /dev/null 2>&1") != 0) GTEST_SKIP() << "objdump (package binutils) is not installed";
+    if (std::system("command -v objdump > /dev/null 2>&1") != 0)
+      GTEST_SKIP() << "objdump (package binutils) is not installed";
     try {
       device_ = &device("opencl:0");
     } catch (const DeviceUnavailable& e) {
@@ -196,35 +197,50 @@ class MachineCode : public testing::Test {
 TEST_F(MachineCode, Products) {
   const Tensor a = array({512, 512}), h = array({512, 512}, DType::f16);
   // 6 rows by 4 vectors.
-  check("f32", [&] { return matmul(a, a); }, 24);
-  check("f16, turned", [&] { return matmul(transpose(h), transpose(h)); }, 16);
+  check(
+      "f32", [&] { return matmul(a, a); }, 24);
+  check(
+      "f16, turned", [&] { return matmul(transpose(h), transpose(h)); }, 16);
 }
 
 TEST_F(MachineCode, Convolutions) {
   const Tensor x = array({1, 64, 28, 28}), w = array({64, 64, 3, 3}), pointwise = array({64, 64, 1, 1});
-  check("3 x 3", [&] { return conv2d(x, w, {.padding = {1, 1, 1, 1}}); }, 16);
-  check("1 x 1", [&] { return conv2d(x, pointwise); }, 8);
+  check(
+      "3 x 3",
+      [&] {
+        return conv2d(x, w, {.padding = {1, 1, 1, 1}});
+      },
+      16);
+  check(
+      "1 x 1", [&] { return conv2d(x, pointwise); }, 8);
 }
 
 TEST_F(MachineCode, Rows) {
   const Tensor x = array({64, 1024});
-  check("softmax", [&] { return softmax(x, -1); }, 5);
-  check("layer norm", [&] { return layer_norm(x, {1024}); }, 0);
+  check(
+      "softmax", [&] { return softmax(x, -1); }, 5);
+  check(
+      "layer norm", [&] { return layer_norm(x, {1024}); }, 0);
 }
 
 TEST_F(MachineCode, Attention) {
   const Tensor q = array({1, 4, 128, 64});
-  check("attention", [&] { return scaled_dot_product_attention(q, q, q, {.causal = true}); }, 8);
+  check(
+      "attention", [&] { return scaled_dot_product_attention(q, q, q, {.causal = true}); }, 8);
 }
 
 TEST_F(MachineCode, Elementwise) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16}) {
     const Tensor x = array({65536}, dtype);
     SCOPED_TRACE(name_of(dtype));
-    check("exp, tanh, log", [&] { return exp(x) + tanh(x) * log(abs(x)); }, 10);
-    check("rounding", [&] { return floor(x) + ceil(x) + trunc(x) + round(x); }, 0);
-    check("sqrt, rsqrt, erf", [&] { return sqrt(x) + rsqrt(x) + erf(x); }, 8);
-    check("sin", [&] { return sin(x); }, 4);
+    check(
+        "exp, tanh, log", [&] { return exp(x) + tanh(x) * log(abs(x)); }, 10);
+    check(
+        "rounding", [&] { return floor(x) + ceil(x) + trunc(x) + round(x); }, 0);
+    check(
+        "sqrt, rsqrt, erf", [&] { return sqrt(x) + rsqrt(x) + erf(x); }, 8);
+    check(
+        "sin", [&] { return sin(x); }, 4);
   }
 }
 
@@ -232,7 +248,8 @@ TEST_F(MachineCode, Turned) {
   for (const DType dtype : {DType::f32, DType::f16, DType::bf16, DType::i8}) {
     const Tensor x = array({4096, 4096}, dtype);
     SCOPED_TRACE(name_of(dtype));
-    check("transposition", [&] { return -transpose(x); }, 0, 1);
+    check(
+        "transposition", [&] { return -transpose(x); }, 0, 1);
   }
 }
 

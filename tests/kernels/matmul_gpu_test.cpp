@@ -1,11 +1,12 @@
-// matmul.hk's schedules for GPUs, forced on the CPU drivers: shared tiles in all their forms, and matrix units (emulated where there are none).
+// matmul.hk's schedules for GPUs, forced on the CPU drivers: shared tiles in all their forms, and matrix units
+// (emulated where there are none).
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
 
-#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/printer.h"
+#include "core/tiles/matmul_tiles.h"
 #include "tests/kernels/matmul_case.h"
 
 namespace heddle::test {
@@ -20,7 +21,9 @@ class MatmulGpuTest : public MatmulCase {
     return tunables;
   }
 
-  void check_forced(const Bindings& tunables, const Problem& p, const Types& types) { check(with_facts(tunables, p, types), p, types); }
+  void check_forced(const Bindings& tunables, const Problem& p, const Types& types) {
+    check(with_facts(tunables, p, types), p, types);
+  }
 
   // Around the tiles' edges, nothing along k, one row or column; the last ones allow loads of 16 bytes.
   void check_gpu(const Bindings& tunables, const char* form, const Types& types = {}) {
@@ -35,16 +38,20 @@ class MatmulGpuTest : public MatmulCase {
     check_forced(tunables, offset, types);
   }
 
-  static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}, {"RUN", 2}, {"PREFETCH", 1}}; }
+  static Bindings tiles() {
+    return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}, {"RUN", 2}, {"PREFETCH", 1}};
+  }
   // With the device's own matrix units where it has them, else emulated.
   Bindings units(int64_t element) const {
     const int64_t depth = element == 3 ? 64 : element == 2 ? 8 : 32;
     const int64_t lanes = matrix_api(caps()) == MatrixApi::none ? 1 : caps().subgroup_size;
-    return {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 32}, {"TN", 32}, {"TK", depth}, {"WM", 16}, {"WN", 32}, {"STAGES", 2}};
+    return {{"SCHEDULE", 5}, {"ELEMENT", element}, {"UNIT_LANES", lanes}, {"TM", 32}, {"TN", 32}, {"TK", depth},
+            {"WM", 16},      {"WN", 32},           {"STAGES", 2}};
   }
   // Emulation takes every type.
   bool has_units(const char* type) const {
-    return matrix_api(caps()) == MatrixApi::none ? caps().target != Target::cuda : caps().matrix_units.find(type) != std::string::npos;
+    return matrix_api(caps()) == MatrixApi::none ? caps().target != Target::cuda
+                                                 : caps().matrix_units.find(type) != std::string::npos;
   }
   static constexpr Types halves{DType::f16, DType::f16, DType::f32}, brains{DType::bf16, DType::bf16, DType::bf16};
   static constexpr Types bytes{DType::i8, DType::i8, DType::i32, DType::i32};
@@ -57,7 +64,8 @@ TEST_P(MatmulGpuTest, TilesPrefetched) {
 
 // Schedule 2 with 16 bytes at a time, along k and along rows and columns; rows past the end of a tile.
 TEST_P(MatmulGpuTest, ColumnsByQuads) {
-  const Bindings narrow = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"MB", 2}}, wide = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 4}, {"NV", 1}, {"LANES", 8}};
+  const Bindings narrow = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 8}, {"NV", 2}, {"MB", 2}},
+                 wide = {{"SCHEDULE", 2}, {"VW", 4}, {"MR", 4}, {"NV", 1}, {"LANES", 8}};
   for (const char* form : {"NN", "NT", "TN", "TT"}) {
     check_gpu(narrow, form);
     for (const Bindings& t : {narrow, wide}) check_forced(t, dense(form, 20, 44, 12), {});
@@ -66,7 +74,8 @@ TEST_P(MatmulGpuTest, ColumnsByQuads) {
 }
 
 TEST_P(MatmulGpuTest, TilesOfHalves) {
-  const Bindings t = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 32}, {"TK", 16}, {"RM", 4}, {"RN", 8}, {"RUN", 4}, {"BAND", 4}};
+  const Bindings t = {{"SCHEDULE", 1}, {"TM", 32}, {"TN", 32}, {"TK", 16},
+                      {"RM", 4},       {"RN", 8},  {"RUN", 4}, {"BAND", 4}};
   check_gpu(t, "NN", halves);
   check_gpu(t, "TT", brains);
 }
@@ -74,7 +83,15 @@ TEST_P(MatmulGpuTest, TilesOfHalves) {
 TEST_P(MatmulGpuTest, TilesOfBytes) {
   for (const char* form : {"NT", "TN"}) {
     for (const int64_t prefetch : {0, 1})
-      check_gpu({{"SCHEDULE", 1}, {"TM", 16}, {"TN", 16}, {"TK", 32}, {"RM", 2}, {"RN", 2}, {"INT8", 1}, {"PREFETCH", prefetch}}, form, bytes);
+      check_gpu({{"SCHEDULE", 1},
+                 {"TM", 16},
+                 {"TN", 16},
+                 {"TK", 32},
+                 {"RM", 2},
+                 {"RN", 2},
+                 {"INT8", 1},
+                 {"PREFETCH", prefetch}},
+                form, bytes);
   }
 }
 
@@ -134,13 +151,16 @@ TEST_P(MatmulGpuTest, Hooks) {
       o.hooks["EPILOGUE"] = "{ uint t_i = (m) * N + (n); STORE(sum, t_i, LOAD(sum, t_i) + (x) + LOAD(bias, n)); }";
       const auto want = expected(
           p, r, [](double x) { return std::max(x, 0.0) + 1; }, [](double x) { return 1 - x; },
-          [&](double x, int64_t i, int64_t j) { return before[static_cast<size_t>(i * n + j)] + x + bias[static_cast<size_t>(j)]; });
+          [&](double x, int64_t i, int64_t j) {
+            return before[static_cast<size_t>(i * n + j)] + x + bias[static_cast<size_t>(j)];
+          });
       EXPECT_EQ(run(file_, o, r).arrays.at("sum").values(), want) << "schedule " << forced.at("SCHEDULE");
     }
   }
 }
 
-// GROUP_SUM, GROUP_MAX and GROUP_MIN: by shuffles where the device has them (lavapipe), else through shared memory; NaN stays.
+// GROUP_SUM, GROUP_MAX and GROUP_MIN: by shuffles where the device has them (lavapipe), else through shared memory; NaN
+// stays.
 TEST_P(MatmulGpuTest, GroupReductions) {
   for (const uint32_t lanes : {4u, 64u}) {
     KernelSource s;
@@ -148,14 +168,19 @@ TEST_P(MatmulGpuTest, GroupReductions) {
     s.buffers = {{"x", DType::f32, Access::read}, {"y", DType::f32, Access::write}, {"z", DType::i32, Access::write}};
     s.shared = {{"scratch", "float", lanes}, {"whole", "int", lanes}};
     s.group = {lanes, 1, 1};
-    s.body = "uint i = GROUP_ID(0) * GROUP_SIZE(0) + LOCAL_ID(0);\nfloat sum = LOAD(x, i);\nfloat high = sum;\nfloat low = sum;\n"
-             "int count = CAST(int, LOCAL_ID(0));\nGROUP_SUM(sum, scratch)\nGROUP_MAX(high, scratch)\nGROUP_MIN(low, scratch)\nGROUP_SUM(count, whole)\n"
-             "STORE(y, i, sum + 100.0f * high + 10000.0f * low);\nSTORE(z, i, count);\n";
+    s.body =
+        "uint i = GROUP_ID(0) * GROUP_SIZE(0) + LOCAL_ID(0);\nfloat sum = LOAD(x, i);\nfloat high = sum;\nfloat low = "
+        "sum;\n"
+        "int count = CAST(int, LOCAL_ID(0));\nGROUP_SUM(sum, scratch)\nGROUP_MAX(high, scratch)\nGROUP_MIN(low, "
+        "scratch)\nGROUP_SUM(count, whole)\n"
+        "STORE(y, i, sum + 100.0f * high + 10000.0f * low);\nSTORE(z, i, count);\n";
     KernelRun r;
     const size_t n = 3 * lanes;
     std::vector<double> values = quarters(n, 7);
     values[2 * lanes + 1] = std::nan("");
-    r.arrays = {{"x", KernelArray::of(DType::f32, values)}, {"y", KernelArray::zeros(DType::f32, n)}, {"z", KernelArray::zeros(DType::i32, n)}};
+    r.arrays = {{"x", KernelArray::of(DType::f32, values)},
+                {"y", KernelArray::zeros(DType::f32, n)},
+                {"z", KernelArray::zeros(DType::i32, n)}};
     r.groups = {3, 1, 1};
     const KernelOutcome got = run(s, r);
     for (size_t i = 0; i < n; ++i) {
@@ -166,7 +191,8 @@ TEST_P(MatmulGpuTest, GroupReductions) {
         EXPECT_TRUE(std::isnan(got.arrays.at("y")[i]));
         continue;
       }
-      const float want = static_cast<float>(std::accumulate(first, last, 0.0)) + 100.0f * static_cast<float>(*std::max_element(first, last)) +
+      const float want = static_cast<float>(std::accumulate(first, last, 0.0)) +
+                         100.0f * static_cast<float>(*std::max_element(first, last)) +
                          10000.0f * static_cast<float>(*std::min_element(first, last));
       EXPECT_EQ(static_cast<float>(got.arrays.at("y")[i]), want) << lanes << " lanes, element " << i;
     }

@@ -18,7 +18,8 @@ class MatmulTest : public MatmulCase {
   Bindings dot() const { return {{"SCHEDULE", 4}, {"VW", width()}, {"MR", 3}, {"NR", 2}, {"NB", 2}}; }
   Bindings stream() const { return {{"SCHEDULE", 6}, {"VW", width()}, {"MR", 3}, {"WIDE", 64}, {"KU", 4}}; }
   Bindings bytes(int64_t kind) const {
-    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3}, {"NV", 1}, {"MB", 2}, {"NB", 2}, {"KC", 64}, {"PACK_A", 1}, {"INT8", kind}};
+    return {{"SCHEDULE", 3}, {"VW", width()}, {"MR", 3},     {"NV", 1},     {"MB", 2},
+            {"NB", 2},       {"KC", 64},      {"PACK_A", 1}, {"INT8", kind}};
   }
   static Bindings tiles() { return {{"SCHEDULE", 1}, {"TM", 16}, {"TN", 32}, {"TK", 8}, {"RM", 2}, {"RN", 4}}; }
 };
@@ -41,7 +42,8 @@ TEST_P(MatmulTest, Columns) {
 
 TEST_P(MatmulTest, ColumnsGatheredWhenStrided) { check_sizes(columns(), "NT"); }
 
-// Copied blocks of the right operand (transposed in registers for TT) or of both; 65 and 131 are deeper than the 64 that is copied at a time.
+// Copied blocks of the right operand (transposed in registers for TT) or of both; 65 and 131 are deeper than the 64
+// that is copied at a time.
 TEST_P(MatmulTest, Packed) {
   Bindings both = packed();
   both["PACK_A"] = 1;
@@ -74,7 +76,8 @@ TEST_P(MatmulTest, PackedBytesAreExact) {
     double x, y;
     int64_t kind, depth;
   };
-  for (const Kind& kind : {Kind{DType::i8, DType::i8, -128, -127, 1, 1024}, Kind{DType::u8, DType::u8, 255, 255, 2, 256}}) {
+  for (const Kind& kind :
+       {Kind{DType::i8, DType::i8, -128, -127, 1, 1024}, Kind{DType::u8, DType::u8, 255, 255, 2, 256}}) {
     const Problem p = dense("NN", 4, 21, 2311);
     const Types types{kind.a, kind.b, DType::i32, DType::i32};
     KernelRun r = prepare(p, types);
@@ -82,7 +85,8 @@ TEST_P(MatmulTest, PackedBytesAreExact) {
     r.arrays["rhs"] = KernelArray::of(kind.b, std::vector<double>(p.b_size, kind.y));
     Bindings t = bytes(kind.kind);
     t["KC"] = kind.depth;
-    EXPECT_EQ(run(file_, options(t, p, types), r).arrays.at("dst").values(), std::vector<double>(4 * 21, kind.x * kind.y * 2311));
+    EXPECT_EQ(run(file_, options(t, p, types), r).arrays.at("dst").values(),
+              std::vector<double>(4 * 21, kind.x * kind.y * 2311));
   }
   EXPECT_NE(file_.refusal({{"SCHEDULE", 3}, {"VW", 4}, {"PACK_A", 1}, {"KC", 2048}, {"INT8", 1}}), "");
   EXPECT_NE(file_.refusal({{"SCHEDULE", 3}, {"VW", 4}, {"PACK_A", 1}, {"KC", 512}, {"INT8", 2}}), "");
@@ -167,10 +171,11 @@ TEST_P(MatmulTest, PickedSchedules) {
   const struct {
     const char* form;
     int64_t m, n, k;
-  } cases[] = {{"NT", 32, 128, 784}, {"NT", 32, 10, 64},    {"NN", 32, 64, 10},   {"NN", 32, 128, 64},
-               {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},    {"NN", 1, 1, 5},
+  } cases[] = {{"NT", 32, 128, 784}, {"NT", 32, 10, 64},    {"NN", 32, 64, 10},    {"NN", 32, 128, 64},
+               {"TN", 128, 784, 32}, {"TN", 10, 64, 32},    {"TT", 33, 17, 9},     {"NN", 1, 1, 5},
                {"NN", 7, 3, 2},      {"NN", 100, 700, 800}, {"TT", 100, 100, 100}, {"NT", 97, 130, 1100},
-               {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200}, {"NN", 3, 2100, 70},  {"NN", 70, 3, 130}};
+               {"NN", 130, 150, 1},  {"NN", 1, 300, 200},   {"NN", 300, 1, 200},   {"NN", 3, 2100, 70},
+               {"NN", 70, 3, 130}};
   for (const auto& c : cases) {
     const Problem p = dense(c.form, c.m, c.n, c.k);
     const MatmulProblem problem{c.m, c.n, c.k, 1, p.a.rows == 1, p.a.columns == 1, p.b.rows == 1, p.b.columns == 1};

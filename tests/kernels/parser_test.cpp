@@ -69,22 +69,27 @@ TEST(KernelFileTest, ReadsEveryDirective) {
 KernelFile with_parts() {
   const auto parts = [](std::string_view name) -> KernelFile::Part {
     if (name == "fast.hki")
-      return {"d/fast.hki", "// Fast.\n/*\ntune WIDE 4 [4 8]\nlet SPAN WIDE * 2\nshared float tile SPAN\ngroup SPAN\ngrid 7\n"
-                            "require WIDE < SPAN - N : too wide\n*/\n#include \"deep.hki\"\nfast();"};
+      return {"d/fast.hki",
+              "// Fast.\n/*\ntune WIDE 4 [4 8]\nlet SPAN WIDE * 2\nshared float tile SPAN\ngroup SPAN\ngrid 7\n"
+              "require WIDE < SPAN - N : too wide\n*/\n#include \"deep.hki\"\nfast();"};
     if (name == "deep.hki") return {"d/deep.hki", "deep();\n"};
     if (name == "slow.hki") return {"d/slow.hki", "// Slow.\nslow();\n"};
     if (name == "loop.hki") return {"d/loop.hki", "#include \"loop.hki\"\n"};
     throw ValueError("no part");
   };
-  return KernelFile::parse("/*\nout y f32\ntune N 0 [0 1 4]\nlet SPAN 1\ngroup 2\n*/\n#include \"deep.hki\"\nKERNEL\nstart();\n"
-                           "#include \"fast.hki\" when N >= 1\nmiddle();\n#include \"slow.hki\" when N == 0\nend();\n", "d/main.hk", parts);
+  return KernelFile::parse(
+      "/*\nout y f32\ntune N 0 [0 1 4]\nlet SPAN 1\ngroup 2\n*/\n#include \"deep.hki\"\nKERNEL\nstart();\n"
+      "#include \"fast.hki\" when N >= 1\nmiddle();\n#include \"slow.hki\" when N == 0\nend();\n",
+      "d/main.hk", parts);
 }
 
 TEST(KernelFileTest, PartsHaveTheirOwnLinesAndHeaders) {
   const KernelFile f = with_parts();
   const KernelSource slow = f.instantiate({});
   EXPECT_EQ(slow.helpers, "#line 7 \"d/main.hk\"\n#line 1 \"d/deep.hki\"\ndeep();\n#line 8 \"d/main.hk\"\n");
-  EXPECT_EQ(slow.body, "start();\n#line 11 \"d/main.hk\"\nmiddle();\n#line 1 \"d/slow.hki\"\n// Slow.\nslow();\n#line 13 \"d/main.hk\"\nend();\n");
+  EXPECT_EQ(slow.body,
+            "start();\n#line 11 \"d/main.hk\"\nmiddle();\n#line 1 \"d/slow.hki\"\n// Slow.\nslow();\n#line 13 "
+            "\"d/main.hk\"\nend();\n");
   EXPECT_EQ(slow.first_line, 9);
   EXPECT_EQ(slow.group[0], 2u);
   EXPECT_TRUE(slow.shared.empty());
@@ -92,13 +97,15 @@ TEST(KernelFileTest, PartsHaveTheirOwnLinesAndHeaders) {
   KernelFile::Options o;
   o.tunables = {{"N", 1}, {"WIDE", 8}};
   const KernelSource fast = f.instantiate(o);
-  EXPECT_EQ(fast.body, "start();\n#line 10 \"d/fast.hki\"\n#line 1 \"d/deep.hki\"\ndeep();\n#line 11 \"d/fast.hki\"\nfast();\n"
-                       "#line 11 \"d/main.hk\"\nmiddle();\n#line 13 \"d/main.hk\"\nend();\n");
+  EXPECT_EQ(fast.body,
+            "start();\n#line 10 \"d/fast.hki\"\n#line 1 \"d/deep.hki\"\ndeep();\n#line 11 \"d/fast.hki\"\nfast();\n"
+            "#line 11 \"d/main.hk\"\nmiddle();\n#line 13 \"d/main.hk\"\nend();\n");
   EXPECT_EQ(fast.group[0], 16u);
   ASSERT_EQ(fast.shared.size(), 1u);
   EXPECT_EQ(fast.shared[0].count, 16u);
   EXPECT_EQ(f.groups(o.tunables, {})[0], 7u);
-  EXPECT_NE(std::find(fast.defines.begin(), fast.defines.end(), std::pair<std::string, std::string>("SPAN", "16")), fast.defines.end());
+  EXPECT_NE(std::find(fast.defines.begin(), fast.defines.end(), std::pair<std::string, std::string>("SPAN", "16")),
+            fast.defines.end());
   o.tunables = {{"N", 4}, {"WIDE", 4}};
   EXPECT_THROW(f.instantiate(o), ValueError);  // the part's requirement
 }
@@ -106,7 +113,9 @@ TEST(KernelFileTest, PartsHaveTheirOwnLinesAndHeaders) {
 TEST(KernelFileTest, PartErrorsNameThePart) {
   const auto message = [](const std::string& code, const std::string& part) {
     try {
-      KernelFile::parse("/*\nout y f32\n*/\n" + code, "m.hk", [&](std::string_view) { return KernelFile::Part{"p.hki", part}; }).instantiate({});
+      KernelFile::parse("/*\nout y f32\n*/\n" + code, "m.hk", [&](std::string_view) {
+        return KernelFile::Part{"p.hki", part};
+      }).instantiate({});
     } catch (const UserError& e) {
       return std::string(e.what());
     }
@@ -215,7 +224,8 @@ TEST(KernelFileTest, RefusesWrongOptions) {
 TEST(KernelFileTest, ErrorsNameTheLine) {
   const std::pair<const char*, const char*> cases[] = {
       {"tunable X 1 [1]",
-       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, group, grid, "
+       "x.hk:3: unknown directive 'tunable' (known: doc, type, in, out, inout, const, tune, fact, let, shared, hook, "
+       "group, grid, "
        "bounds, require)"},
       {"in", "x.hk:3: a buffer has no name"},
       {"in 3x f32", "x.hk:3: '3x' is no name for a buffer"},
@@ -246,12 +256,16 @@ TEST(KernelFileTest, ErrorsNameTheLine) {
 }
 
 TEST(KernelFileTest, BoundsOfABuffer) {
-  const auto file = [](const std::string& line) { return KernelFile::parse("// c\n/*\nin x f32\nout y f32\nconst uint N\ntune T 2 [2 4]\n" + line + "\n*/\nKERNEL\n;\n", "x.hk"); };
+  const auto file = [](const std::string& line) {
+    return KernelFile::parse(
+        "// c\n/*\nin x f32\nout y f32\nconst uint N\ntune T 2 [2 4]\n" + line + "\n*/\nKERNEL\n;\n", "x.hk");
+  };
   const KernelFile f = file("bounds x N - T, N * T");
   EXPECT_EQ(f.bounds("x", {{"T", 4}}, {{"N", 3}}), (std::array<int64_t, 2>{-1, 12}));
   EXPECT_EQ(f.bounds("y", {}, {{"N", 3}}), (std::array<int64_t, 2>{0, 0}));
   EXPECT_EQ(message<UserError>([&] { file("bounds x N"); }), "x.hk:7: bounds are written 'bounds NAME FIRST, END'");
-  EXPECT_EQ(message<UserError>([&] { file("bounds x 0, N\nbounds x 0, N"); }), "x.hk:8: the bounds of 'x' are declared twice");
+  EXPECT_EQ(message<UserError>([&] { file("bounds x 0, N\nbounds x 0, N"); }),
+            "x.hk:8: the bounds of 'x' are declared twice");
 }
 
 TEST(KernelFileTest, ErrorsOfTheFile) {
@@ -367,18 +381,28 @@ TEST(ExpressionTest, AnyNumberOfSigns) {
   EXPECT_EQ(evaluate_expression(std::string(200000, '-') + "7", {}, "here"), 7);
   EXPECT_EQ(evaluate_expression(std::string(200001, '-') + "7", {}, "here"), -7);
   const Bindings least = {{"x", std::numeric_limits<int64_t>::min()}};
-  for (const char* text : {"-x", "--x"}) EXPECT_EQ(message<UserError>([&] { evaluate_expression(text, least, "here"); }), std::string("here: overflow in '") + text + "'");
+  for (const char* text : {"-x", "--x"})
+    EXPECT_EQ(message<UserError>([&] { evaluate_expression(text, least, "here"); }),
+              std::string("here: overflow in '") + text + "'");
 }
 
 TEST(KernelFileTest, LimitsOfSizeAndDepth) {
   const std::string head = "/*\ngroup 1\n", tail = "*/\nx;\n";
-  EXPECT_NE(message<UserError>([&] { KernelFile::parse(head + std::string(size_t{1} << 22, '\n') + tail, "x.hk"); }).find("at most 4194304 are read"), std::string::npos);
+  EXPECT_NE(message<UserError>([&] {
+              KernelFile::parse(head + std::string(size_t{1} << 22, '\n') + tail, "x.hk");
+            }).find("at most 4194304 are read"),
+            std::string::npos);
   // A directive of very many rows is read in time that grows with its length.
   std::string rows = "let N 1 \\\n";
   for (int i = 0; i < 200000; ++i) rows += " \\\n";
   EXPECT_NO_THROW(KernelFile::parse(head + rows + "+ 1\n" + tail, "x.hk"));
-  const auto chain = [](std::string_view name) { return KernelFile::Part{std::string(name), "#include \"" + std::string(name) + "x\"\n"}; };
-  EXPECT_NE(message<UserError>([&] { KernelFile::parse(head + "*/\n#include \"p\"\n", "x.hk", chain); }).find("more than 100 deep"), std::string::npos);
+  const auto chain = [](std::string_view name) {
+    return KernelFile::Part{std::string(name), "#include \"" + std::string(name) + "x\"\n"};
+  };
+  EXPECT_NE(message<UserError>([&] {
+              KernelFile::parse(head + "*/\n#include \"p\"\n", "x.hk", chain);
+            }).find("more than 100 deep"),
+            std::string::npos);
 }
 
 }  // namespace

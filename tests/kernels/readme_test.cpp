@@ -15,7 +15,9 @@ std::string readme_example() {
   const std::string all = text.str();
   const std::string open = "```c\n";
   const size_t start = all.find(open);
-  return start == std::string::npos ? "" : all.substr(start + open.size(), all.find("```", start + open.size()) - start - open.size());
+  return start == std::string::npos
+             ? ""
+             : all.substr(start + open.size(), all.find("```", start + open.size()) - start - open.size());
 }
 
 class ReadmeTest : public KernelTest {};

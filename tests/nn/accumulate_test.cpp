@@ -1,4 +1,5 @@
-// Gradient accumulation: several parts are the large batch within rounding, also uneven, scaled, compiled and in mixed precision.
+// Gradient accumulation: several parts are the large batch within rounding, also uneven, scaled, compiled and in mixed
+// precision.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +20,8 @@ class AccumulateOn : public testing::TestWithParam<std::string> {
   // Losses and parameters of five steps of 32 examples.
   Values train(const nn::AccumulateOptions& options, bool compiled = false, std::optional<DType> low = {}) {
     Generator generator(3);
-    nn::Sequential model{nn::Linear(10, 16, true, &where(), &generator), nn::ReLU(), nn::Linear(16, 4, true, &where(), &generator)};
+    nn::Sequential model{nn::Linear(10, 16, true, &where(), &generator), nn::ReLU(),
+                         nn::Linear(16, 4, true, &where(), &generator)};
     nn::AdamW optimizer(model.parameters(), {.lr = 0.01});
     if (options.scale != nullptr) optimizer.set_loss_scale(*options.scale);
     const auto step = [&](const Tensor& x, const Tensor& y) {

@@ -1,4 +1,7 @@
-// Mixed precision: what each function takes within an AutocastScope, gradients against f32, and that scopes compose with everything that records.
+// Mixed precision: what each function takes within an AutocastScope, gradients against f32, and that scopes compose
+// with everything that records.
+#include "core/graph/autocast.h"
+
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,10 +12,9 @@
 #include "autograd/custom.h"
 #include "autograd/vmap.h"
 #include "core/compile/compile.h"
-#include "core/graph/autocast.h"
-#include "core/graph/checkpoint.h"
 #include "core/functions/control/control.h"
 #include "core/functions/user/user_kernel.h"
+#include "core/graph/checkpoint.h"
 #include "nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
@@ -35,14 +37,23 @@ struct PolicyCase {
 const std::vector<PolicyCase>& policies() {
   static const auto image = [](const Tensor& x) { return reshape(x, {1, 1, 4, 4}); };
   static const auto heads = [](const Tensor& x) { return reshape(x, {1, 1, 4, 4}); };
-  static const auto classes = [] { return Tensor::from_vector(std::vector<int32_t>{0, 1, 2, 3}, Shape{4}, &reference()); };
+  static const auto classes = [] {
+    return Tensor::from_vector(std::vector<int32_t>{0, 1, 2, 3}, Shape{4}, &reference());
+  };
   static const std::vector<PolicyCase> cases{
       {"matmul", Autocast::low, [](const Tensor& x) { return matmul(x, x); }},
       {"linear with an f32 bias", Autocast::low, [](const Tensor& x) { return linear(x, x, some({4})); }},
       {"nn::Linear", Autocast::low, [](const Tensor& x) { return nn::Linear(4, 3, true, &reference())(x); }},
-      {"conv2d with an f32 bias", Autocast::low, [](const Tensor& x) { return conv2d(image(x), some({2, 1, 3, 3}), some({2}), ConvOptions{}); }},
-      {"conv_transpose2d", Autocast::low, [](const Tensor& x) { return conv_transpose2d(image(x), some({1, 2, 3, 3}), Tensor(), ConvOptions{}); }},
-      {"attention", Autocast::low, [](const Tensor& x) { return scaled_dot_product_attention(heads(x), heads(x), heads(x)); }},
+      {"conv2d with an f32 bias", Autocast::low,
+       [](const Tensor& x) {
+         return conv2d(image(x), some({2, 1, 3, 3}), some({2}), ConvOptions{});
+       }},
+      {"conv_transpose2d", Autocast::low,
+       [](const Tensor& x) {
+         return conv_transpose2d(image(x), some({1, 2, 3, 3}), Tensor(), ConvOptions{});
+       }},
+      {"attention", Autocast::low,
+       [](const Tensor& x) { return scaled_dot_product_attention(heads(x), heads(x), heads(x)); }},
       {"sum", Autocast::f32, [](const Tensor& x) { return sum(x, {1}); }},
       {"prod", Autocast::f32, [](const Tensor& x) { return prod(x, {1}); }},
       {"mean", Autocast::f32, [](const Tensor& x) { return mean(x); }},
@@ -67,7 +78,10 @@ const std::vector<PolicyCase>& policies() {
       {"gelu", Autocast::widest, [](const Tensor& x) { return gelu(x); }},
       {"max", Autocast::widest, [](const Tensor& x) { return max(x, {1}); }},
       {"where", Autocast::widest, [](const Tensor& x) { return where(x > 0.5, x, 0); }},
-      {"concat", Autocast::widest, [](const Tensor& x) { return concat({x, x}, 0); }},
+      {"concat", Autocast::widest,
+       [](const Tensor& x) {
+         return concat({x, x}, 0);
+       }},
       {"dropout", Autocast::widest, [](const Tensor& x) { return dropout(x, 0.5, true); }},
   };
   return cases;
@@ -124,9 +138,15 @@ TEST(Autocast, ScopesNestAndEnd) {
 
 TEST(Autocast, FunctionsOfOnesOwnStateTheirPolicy) {
   const auto dtype_in = [](const Tensor& x) { return matmul(x, x); };
-  const auto square_ish = custom_vjp([](const Tensor& x) { return x * x; }, [](const Tensor& x) { return std::pair(x * x, x); }, [](const Tensor& x, const Tensor& g) { return 2 * x * g; });
-  const UserKernel kernel = elementwise_kernel({.name = "autocast_half", .inputs = {"x"}, .text = "0.5 * x", .autocast = Autocast::f32,
-                                                .host = [](std::span<const double> in, std::span<double> out) { out[0] = 0.5 * in[0]; }});
+  const auto square_ish =
+      custom_vjp([](const Tensor& x) { return x * x; }, [](const Tensor& x) { return std::pair(x * x, x); },
+                 [](const Tensor& x, const Tensor& g) { return 2 * x * g; });
+  const UserKernel kernel =
+      elementwise_kernel({.name = "autocast_half",
+                          .inputs = {"x"},
+                          .text = "0.5 * x",
+                          .autocast = Autocast::f32,
+                          .host = [](std::span<const double> in, std::span<double> out) { out[0] = 0.5 * in[0]; }});
   const Tensor narrow = some({2, 2}, DType::f16);
   EXPECT_EQ(kernel(narrow).dtype(), DType::f16);
   const AutocastScope scope(DType::f16);
@@ -142,7 +162,8 @@ TEST(Autocast, FunctionsOfOnesOwnStateTheirPolicy) {
 // ---- gradients
 
 struct Model {
-  explicit Model(DeviceContext& d) : first(5, 16, true, &d, &seeded()), norm(16, 1e-5, true, &d), second(16, 7, true, &d, &seeded()) {}
+  explicit Model(DeviceContext& d)
+      : first(5, 16, true, &d, &seeded()), norm(16, 1e-5, true, &d), second(16, 7, true, &d, &seeded()) {}
   static Generator& seeded() {
     static Generator generator(7);
     return generator;
@@ -171,7 +192,9 @@ INSTANTIATE_TEST_SUITE_P(Devices, AutocastOn, testing::ValuesIn(test::value_devi
 
 TEST_P(AutocastOn, GradientsAreThoseOfF32WithinHalfPrecision) {
   Model model(where());
-  const Tensor x = some({12, 5}, DType::f32, where()), targets = Tensor::from_vector(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4}, Shape{12}, &where());
+  const Tensor x = some({12, 5}, DType::f32, where()),
+               targets =
+                   Tensor::from_vector(std::vector<int32_t>{0, 1, 2, 3, 4, 5, 6, 0, 1, 2, 3, 4}, Shape{12}, &where());
   const auto gradients = [&](std::optional<DType> low) {
     std::optional<AutocastScope> scope;
     if (low) scope.emplace(*low);
@@ -215,7 +238,11 @@ TEST_P(AutocastOn, ComposesWithCompileCheckpointVmapAndLoops) {
   const Tensor mapped = vmap([&](const Tensor& row) { return layer(layer(row)); })(x);
   EXPECT_EQ(mapped.dtype(), DType::f16);
   EXPECT_LT(relative_error(mapped.to_vector<double>(), layer(layer(x)).to_vector<double>()), 2e-3);
-  const Scanned looped = scan([&](const std::vector<Tensor>& carry, const std::vector<Tensor>&) { return Scanned{{layer(carry[0])}, {}}; }, {cast(x, DType::f16)}, {}, {2});
+  const Scanned looped = scan(
+      [&](const std::vector<Tensor>& carry, const std::vector<Tensor>&) {
+        return Scanned{{layer(carry[0])}, {}};
+      },
+      {cast(x, DType::f16)}, {}, {2});
   EXPECT_EQ(looped.carry[0].to_bytes(), expected);
 }
 

@@ -1,5 +1,6 @@
-// A training on a device that fails: at every allocation, compilation, recording, submission, wait, read and write of 50 steps. Always a typed error or
-// success; what was on disk stays whole; a run that goes on after the error computes the same bits as one without; other devices are not touched.
+// A training on a device that fails: at every allocation, compilation, recording, submission, wait, read and write of
+// 50 steps. Always a typed error or success; what was on disk stays whole; a run that goes on after the error computes
+// the same bits as one without; other devices are not touched.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -89,7 +90,8 @@ class FaultyTraining : public testing::Test {
       Tensor x, y;
       persist(result, [&] {
         std::vector<float> values(24);
-        for (size_t i = 0; i < values.size(); ++i) values[i] = std::sin(static_cast<float>(i * static_cast<size_t>(step)));
+        for (size_t i = 0; i < values.size(); ++i)
+          values[i] = std::sin(static_cast<float>(i * static_cast<size_t>(step)));
         x = Tensor::from_vector(values, {4, 6}, &d);
         y = Tensor::from_vector(std::vector<int32_t>{0, 1, 2, step % 3}, {4}, &d);
       });
@@ -99,7 +101,11 @@ class FaultyTraining : public testing::Test {
       optimizer.zero_grad();
       persist(result, [&] { eval_pending(); });
       if (step % 10 == 0) persist(result, [&] { EXPECT_TRUE(std::isfinite(loss.item())); });
-      if (step % checkpoint_every == 0) persist(result, [&] { d.synchronize(); save(*model, optimizer, step); });
+      if (step % checkpoint_every == 0)
+        persist(result, [&] {
+          d.synchronize();
+          save(*model, optimizer, step);
+        });
     }
     persist(result, [&] {
       result.weights.clear();
@@ -130,7 +136,8 @@ class FaultyTraining : public testing::Test {
     for (const auto& [name, tensor] : file.tensors) {
       for (double value : tensor.to_doubles()) ASSERT_TRUE(std::isfinite(value)) << when << ": " << name;
     }
-    for (const auto& entry : std::filesystem::directory_iterator(folder_.path())) EXPECT_EQ(entry.path(), checkpoint()) << when;
+    for (const auto& entry : std::filesystem::directory_iterator(folder_.path()))
+      EXPECT_EQ(entry.path(), checkpoint()) << when;
   }
 
   void expect_usable(DeviceContext& d, const std::string& when) {
@@ -161,7 +168,8 @@ TEST_F(FaultyTraining, GoesOnAfterAnyFaultWithTheSameBits) {
       const Result result = run(dev());
       const std::string when = fmt::format("{} {} of {}", test::name_of(call), n, count);
       EXPECT_LE(result.faults_met, 1) << when << ": " << result.error;
-      EXPECT_TRUE(result.faults_met == 1 || call == Call::alloc) << when << ": only an allocation is tried again by the library itself";
+      EXPECT_TRUE(result.faults_met == 1 || call == Call::alloc)
+          << when << ": only an allocation is tried again by the library itself";
       ASSERT_EQ(result.weights, cold.weights) << when << ": " << result.error;
       expect_whole_checkpoint(when);
     }
@@ -255,7 +263,9 @@ TEST_F(FaultyTraining, AFailedTensorDoesNotStandInTheWayOfOthers) {
 // Whatever fails while the averages are put in the parameters' place: the parameters are as before.
 TEST_F(FaultyTraining, AveragesThatCannotBePutInPlaceLeaveTheParameters) {
   start_afresh();
-  const auto made = [&](DType dtype, int64_t n) { return arange(0, static_cast<double>(n), 1, DType::f32, &dev()).to(dtype); };
+  const auto made = [&](DType dtype, int64_t n) {
+    return arange(0, static_cast<double>(n), 1, DType::f32, &dev()).to(dtype);
+  };
   Tensor wide = made(DType::f32, 5).set_requires_grad(), half = made(DType::f16, 300).set_requires_grad();
   nn::ExponentialAverage average({wide, half}, 0.5);
   wide.assign(wide.detach() + 1.5);

@@ -21,7 +21,8 @@ std::vector<float> numbers(int64_t count, uint32_t stream) {
   return v;
 }
 
-// Shapes of all kinds: scalars, vectors shorter and longer than any vector register, matrices, and one that is summed in several parts.
+// Shapes of all kinds: scalars, vectors shorter and longer than any vector register, matrices, and one that is summed
+// in several parts.
 std::vector<Shape> many_shapes() {
   std::vector<Shape> shapes;
   for (int i = 0; i < 10; ++i) {
@@ -51,10 +52,14 @@ struct Problem {
     std::vector<Tensor> gradients;
     for (size_t i = 0; i < parameters.size(); ++i) {
       Tensor& p = parameters[i];
-      const Tensor raw = Tensor::from_vector(numbers(p.numel(), 1000 * (step + 1) + static_cast<uint32_t>(i)), p.shape(), &p.device());
-      // Every third matrix as a product's transpose would come: not in its own row-major order. The others are results of one step.
+      const Tensor raw =
+          Tensor::from_vector(numbers(p.numel(), 1000 * (step + 1) + static_cast<uint32_t>(i)), p.shape(), &p.device());
+      // Every third matrix as a product's transpose would come: not in its own row-major order. The others are results
+      // of one step.
       const bool transposed = p.rank() == 2 && i % 3 == 0;
-      gradients.push_back((transposed ? transpose(reshape(raw, Shape{p.dim(1), p.dim(0)})) * factor : raw * (0.5 * factor)).to(p.dtype()));
+      gradients.push_back(
+          (transposed ? transpose(reshape(raw, Shape{p.dim(1), p.dim(0)})) * factor : raw * (0.5 * factor))
+              .to(p.dtype()));
     }
     eval(gradients);
     for (size_t i = 0; i < parameters.size(); ++i) parameters[i].set_grad(gradients[i]);
@@ -73,7 +78,8 @@ std::unique_ptr<nn::Optimizer> make(const std::string& kind, const std::vector<T
   return std::make_unique<nn::SGD>(parameters, nn::SgdOptions{.lr = 0.01, .momentum = 0.9, .nesterov = true});
 }
 
-std::vector<Values> run(DeviceContext& where, const std::string& kind, std::optional<double> clip, DType dtype, std::vector<uint64_t>* launches = nullptr) {
+std::vector<Values> run(DeviceContext& where, const std::string& kind, std::optional<double> clip, DType dtype,
+                        std::vector<uint64_t>* launches = nullptr) {
   Problem problem(where, many_shapes(), dtype);
   const auto optimizer = make(kind, problem.parameters);
   optimizer->set_clip_norm(clip);
@@ -90,7 +96,8 @@ void expect_close(const std::vector<Values>& found, const std::vector<Values>& e
   ASSERT_EQ(found.size(), expected.size());
   for (size_t p = 0; p < found.size(); ++p) {
     ASSERT_EQ(found[p].size(), expected[p].size());
-    for (size_t i = 0; i < found[p].size(); ++i) ASSERT_NEAR(found[p][i], expected[p][i], tolerance) << "parameter " << p << " element " << i;
+    for (size_t i = 0; i < found[p].size(); ++i)
+      ASSERT_NEAR(found[p][i], expected[p][i], tolerance) << "parameter " << p << " element " << i;
   }
 }
 
@@ -104,7 +111,8 @@ TEST_P(FusedOptim, ManyTensorsLikeTheReference) {
       std::vector<uint64_t> launches;
       const auto found = run(where, kind, clip, DType::f32, &launches);
       expect_close(found, run(reference(), kind, clip, DType::f32), 2e-6);
-      // Vectors and matrices, transposed gradients, single elements, and the scalar; with the norm: partial sums (whole, transposed, in parts), their join.
+      // Vectors and matrices, transposed gradients, single elements, and the scalar; with the norm: partial sums
+      // (whole, transposed, in parts), their join.
       EXPECT_LE(launches[2], clip ? 13u : 4u);
       EXPECT_EQ(found, run(where, kind, clip, DType::f32)) << "two runs must agree bit for bit";
     }
@@ -170,7 +178,8 @@ TEST_P(FusedOptim, NormThatIsNotFiniteChangesNothing) {
 
 TEST_P(FusedOptim, NormsOfAllOrders) {
   DeviceContext& where = device(GetParam());
-  for (const auto& shapes : {many_shapes(), std::vector<Shape>{Shape{65536}, Shape{65537}, Shape{3 * 65536}}, std::vector<Shape>{Shape{7}}}) {
+  for (const auto& shapes : {many_shapes(), std::vector<Shape>{Shape{65536}, Shape{65537}, Shape{3 * 65536}},
+                             std::vector<Shape>{Shape{7}}}) {
     Problem problem(where, shapes);
     double one = 0, two = 0, most = 0;
     for (const Values& values : problem.values()) {
@@ -192,7 +201,8 @@ INSTANTIATE_TEST_SUITE_P(Devices, FusedOptim, testing::ValuesIn(test::value_devi
 });
 
 TEST(Clip, ScalesGradientsLikePyTorch) {
-  Tensor x = f32({0, 0}, Shape{2}).set_requires_grad(), y = f32({0}, Shape{1}).set_requires_grad(), none = f32({1}, Shape{1}).set_requires_grad();
+  Tensor x = f32({0, 0}, Shape{2}).set_requires_grad(), y = f32({0}, Shape{1}).set_requires_grad(),
+         none = f32({1}, Shape{1}).set_requires_grad();
   const std::vector<Tensor> all{x, y, none};
   x.set_grad(f32({3, 0}, Shape{2}));
   y.set_grad(f32({-4}, Shape{1}));
@@ -217,7 +227,8 @@ TEST(Clip, Values) {
 TEST(Clip, NotFinite) {
   Tensor x = f32({0, 0}, Shape{2}).set_requires_grad();
   x.set_grad(f32({1, std::nan("")}, Shape{2}));
-  expect_error<ValueError>([&] { nn::clip_grad_norm(std::vector<Tensor>{x}, 1, 2, true); }, {"[clip_grad_norm]", "nan"});
+  expect_error<ValueError>([&] { nn::clip_grad_norm(std::vector<Tensor>{x}, 1, 2, true); },
+                           {"[clip_grad_norm]", "nan"});
   EXPECT_EQ(x.grad().to_doubles()[0], 1) << "nothing changes when it throws";
   nn::clip_grad_norm(std::vector<Tensor>{x}, 1);
   EXPECT_TRUE(std::isnan(x.grad().to_doubles()[0]));

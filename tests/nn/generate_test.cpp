@@ -20,15 +20,18 @@ using Tokens = std::vector<int32_t>;
 
 nn::Gpt small_gpt(DeviceContext& where, int64_t context = 13, int64_t vocabulary = 17, double scale = 8) {
   Generator generator{.seed = 3};
-  nn::Gpt model({.vocabulary = vocabulary, .context = context, .layers = 2, .heads = 3, .width = 24}, &where, &generator);
-  for (Tensor& p : model.parameters()) p.assign(p * scale + uniform(p.shape(), -0.1, 0.1, &where, &generator));  // far from uniform logits
+  nn::Gpt model({.vocabulary = vocabulary, .context = context, .layers = 2, .heads = 3, .width = 24}, &where,
+                &generator);
+  for (Tensor& p : model.parameters())
+    p.assign(p * scale + uniform(p.shape(), -0.1, 0.1, &where, &generator));  // far from uniform logits
   model.eval();
   return model;
 }
 
 nn::RecurrentLm small_recurrent(DeviceContext& where, nn::RecurrentCellKind cell) {
   Generator generator{.seed = 3};
-  nn::RecurrentLm model({.vocabulary = 17, .width = 9, .hidden = 14, .layers = 2, .cell = cell, .dropout = 0.3}, &where, &generator);
+  nn::RecurrentLm model({.vocabulary = 17, .width = 9, .hidden = 14, .layers = 2, .cell = cell, .dropout = 0.3}, &where,
+                        &generator);
   for (Tensor& p : model.parameters()) p.assign(p * 6);
   model.eval();
   return model;
@@ -43,14 +46,16 @@ Tensor token_rows(int64_t rows, int64_t length, DeviceContext& where) {
 void expect_close(const Tensor& found, const Tensor& expected, const std::string& what) {
   ASSERT_EQ(found.shape(), expected.shape()) << what;
   const Values a = found.to_doubles(), b = expected.to_doubles();
-  for (size_t i = 0; i < a.size(); ++i) ASSERT_NEAR(a[i], b[i], 2e-4 * (1 + std::abs(b[i]))) << what << ", element " << i;
+  for (size_t i = 0; i < a.size(); ++i)
+    ASSERT_NEAR(a[i], b[i], 2e-4 * (1 + std::abs(b[i]))) << what << ", element " << i;
 }
 
 class GenerateTest : public testing::TestWithParam<std::string> {
  protected:
   DeviceContext& where() const { return device(GetParam()); }
 
-  // read() of a few tokens, then step by step, must give what the model makes of all of them at each place; twice, and after the rows were swapped.
+  // read() of a few tokens, then step by step, must give what the model makes of all of them at each place; twice, and
+  // after the rows were swapped.
   void check_decoder(nn::Module& model, nn::Decoder& decoder, const std::string& what) {
     const NoGradScope no_grad;
     constexpr int64_t rows = 3, length = 11;
@@ -60,7 +65,8 @@ class GenerateTest : public testing::TestWithParam<std::string> {
     const auto logits = [&](int64_t t) { return squeeze(slice(expected, 1, {.start = t, .stop = t + 1}), 1); };
     for (const int64_t prompt : {5, 1}) {
       expect_close(decoder.read(slice(all, 1, {.start = 0, .stop = prompt})), logits(prompt - 1), what);
-      for (int64_t t = prompt; t < length; ++t) expect_close(decoder.step(column(t)), logits(t), fmt::format("{} step {}", what, t));
+      for (int64_t t = prompt; t < length; ++t)
+        expect_close(decoder.step(column(t)), logits(t), fmt::format("{} step {}", what, t));
     }
     const Tensor order = Tensor::from_vector<int32_t>({2, 0, 0}, {rows}, &where());
     decoder.read(slice(all, 1, {.start = 0, .stop = 4}));
@@ -83,9 +89,11 @@ TEST_P(GenerateTest, GreedyTextIsThatOfWholePasses) {
   const nn::Gpt gpt = small_gpt(where());
   const Tokens prompt = {1, 5, 2};
   for (const bool compiled : {true, false}) {
-    const Tokens cached = nn::generate(*nn::cached_decoder(gpt), prompt, {.tokens = 40, .temperature = 0, .compiled = compiled});  // three contexts long
+    const Tokens cached = nn::generate(*nn::cached_decoder(gpt), prompt,
+                                       {.tokens = 40, .temperature = 0, .compiled = compiled});  // three contexts long
     EXPECT_EQ(cached.size(), 40u);
-    EXPECT_EQ(cached, nn::generate(*nn::uncached_decoder(gpt), prompt, {.tokens = 40, .temperature = 0, .compiled = false}));
+    EXPECT_EQ(cached,
+              nn::generate(*nn::uncached_decoder(gpt), prompt, {.tokens = 40, .temperature = 0, .compiled = false}));
   }
 }
 
@@ -124,7 +132,8 @@ TEST_P(GenerateTest, AStepWritesOneRow) {
   EXPECT_EQ(updates, 2u);  // one a layer, for keys and values together
 }
 
-// Weights and cache in 16 bits, all else in f32: what differs from the f32 model of the same rounded weights is the rounding of queries, keys and values.
+// Weights and cache in 16 bits, all else in f32: what differs from the f32 model of the same rounded weights is the
+// rounding of queries, keys and values.
 TEST_P(GenerateTest, SixteenBits) {
   for (const DType low : {DType::f16, DType::bf16}) {
     // Weights of a size at which no softmax is all or nothing, which would turn a rounded score into another token.
@@ -148,7 +157,9 @@ TEST_P(GenerateTest, SixteenBits) {
 
 TEST_P(GenerateTest, SeedsRepeat) {
   const nn::Gpt gpt = small_gpt(where());
-  const auto draw = [&](uint64_t seed) { return nn::generate(*nn::cached_decoder(gpt), Tokens{4}, {.tokens = 12, .temperature = 2, .seed = seed}); };
+  const auto draw = [&](uint64_t seed) {
+    return nn::generate(*nn::cached_decoder(gpt), Tokens{4}, {.tokens = 12, .temperature = 2, .seed = seed});
+  };
   EXPECT_EQ(draw(1), draw(1));
   EXPECT_NE(draw(1), draw(2));
 }
@@ -165,13 +176,14 @@ TEST_P(GenerateTest, SamplesFollowTheDistribution) {
     double total = 0;
     for (const size_t k : kept) total += std::exp(logits[k] / how.temperature);
     EXPECT_LE(share.size(), kept.size());
-    for (const size_t k : kept) EXPECT_NEAR(share[static_cast<int>(k)], std::exp(logits[k] / how.temperature) / total, 0.03) << k;
+    for (const size_t k : kept)
+      EXPECT_NEAR(share[static_cast<int>(k)], std::exp(logits[k] / how.temperature) / total, 0.03) << k;
   };
   check({}, {0, 1, 2, 3, 4, 5, 6});
   check({.temperature = 0.5}, {0, 1, 2, 3, 4, 5, 6});
   check({.temperature = 2, .top_k = 3}, {4, 1, 0});
   check({.top_k = 100}, {0, 1, 2, 3, 4, 5, 6});
-  check({.top_p = 0.7}, {4, 1});        // 0.479 + 0.291 reach 0.7
+  check({.top_p = 0.7}, {4, 1});  // 0.479 + 0.291 reach 0.7
   check({.top_p = 0.4}, {4});
   check({.top_k = 2, .top_p = 0.99}, {4, 1});
   EXPECT_EQ(nn::sample(f32({1, 5, 2, 9, 0, 0}, {2, 3}, where()), {.temperature = 0}).to_doubles(), (Values{1, 0}));
@@ -192,7 +204,8 @@ TEST_P(GenerateTest, BeamsFindTheBestOfAllSequences) {
     all.push_back({{tokens.begin() + 2, tokens.end()}, score / 3});
   }
   std::ranges::sort(all, [](const nn::Beam& a, const nn::Beam& b) { return a.score > b.score; });
-  const auto found = nn::beam_search(*nn::cached_decoder(gpt, 16), prompt, {.beams = 16, .tokens = 3});  // wide enough to lose nothing
+  const auto found =
+      nn::beam_search(*nn::cached_decoder(gpt, 16), prompt, {.beams = 16, .tokens = 3});  // wide enough to lose nothing
   ASSERT_EQ(found.size(), 16u);
   for (size_t i = 0; i < 4; ++i) {
     EXPECT_EQ(found[i].tokens, all[i].tokens) << i;
@@ -219,7 +232,9 @@ TEST(Generate, StopsWhereItIsTold) {
   const Tokens stopped = nn::generate(*decoder, Tokens{1}, {.tokens = 10, .temperature = 0, .stop = {all[3]}});
   EXPECT_EQ(stopped, Tokens(all.begin(), all.begin() + first));
   int heard = 0;
-  EXPECT_EQ(nn::generate(*decoder, Tokens{1}, {.tokens = 10, .temperature = 0}, [&](int32_t) { return ++heard < 4; }).size(), 4u);
+  EXPECT_EQ(
+      nn::generate(*decoder, Tokens{1}, {.tokens = 10, .temperature = 0}, [&](int32_t) { return ++heard < 4; }).size(),
+      4u);
   EXPECT_TRUE(nn::generate(*decoder, Tokens{1}, {.tokens = 0}).empty());
   EXPECT_TRUE(nn::beam_search(*decoder, Tokens{1}, {.beams = 1, .tokens = 0}).at(0).tokens.empty());
 }
@@ -276,7 +291,8 @@ TEST(Generate, LongPromptsAreReadFromTheirEnd) {
   const auto decoder = nn::cached_decoder(gpt);
   EXPECT_EQ(nn::readable(*decoder, prompt).size(), 13u);
   const Tokens end(prompt.end() - 13, prompt.end());
-  EXPECT_EQ(nn::generate(*decoder, prompt, {.tokens = 20, .temperature = 0}), nn::generate(*decoder, end, {.tokens = 20, .temperature = 0}));
+  EXPECT_EQ(nn::generate(*decoder, prompt, {.tokens = 20, .temperature = 0}),
+            nn::generate(*decoder, end, {.tokens = 20, .temperature = 0}));
 }
 
 TEST(LanguageModel, IsMadeAgainFromItsDescription) {
@@ -296,24 +312,34 @@ TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   expect_error<ValueError>([&] { same.decoder(1, false); }, {"no cache to do without"});
   expect_error<ValueError>([] { nn::LanguageModel("{}"); }, {"not a description"});
   expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, recurrent"});
-  const char* large = R"({"type": "recurrent", "vocabulary": 16777217, "width": 1, "hidden": 1, "layers": 1, "cell": "gru", "tied": false})";
-  expect_error<ValueError>([&] { nn::LanguageModel(large, &reference()); }, {"vocabulary is 16777217, expected 1 to 16777216"});
+  const char* large =
+      R"({"type": "recurrent", "vocabulary": 16777217, "width": 1, "hidden": 1, "layers": 1, "cell": "gru", "tied": false})";
+  expect_error<ValueError>([&] { nn::LanguageModel(large, &reference()); },
+                           {"vocabulary is 16777217, expected 1 to 16777216"});
 }
 
 TEST(Generate, Refusals) {
   nn::Gpt gpt = small_gpt(reference());
   const auto decoder = nn::cached_decoder(gpt);
-  const auto with = [&](const nn::GenerateOptions& options) { return [&, options] { nn::generate(*decoder, Tokens{1}, options); }; };
+  const auto with = [&](const nn::GenerateOptions& options) {
+    return [&, options] { nn::generate(*decoder, Tokens{1}, options); };
+  };
   expect_error<ValueError>([&] { nn::generate(*decoder, Tokens{}, {}); }, {"the prompt is empty"});
-  expect_error<ValueError>([&] { nn::generate(*decoder, Tokens{3, 17}, {}); }, {"token 17 of the prompt is not among the model's 17"});
+  expect_error<ValueError>(
+      [&] {
+        nn::generate(*decoder, Tokens{3, 17}, {});
+      },
+      {"token 17 of the prompt is not among the model's 17"});
   expect_error<ValueError>(with({.temperature = -1}), {"temperature is -1"});
   expect_error<ValueError>(with({.temperature = std::nan("")}), {"temperature"});
   expect_error<ValueError>(with({.top_k = -2}), {"top_k is -2"});
   expect_error<ValueError>(with({.top_p = 0}), {"top_p is 0"});
   expect_error<ValueError>(with({.tokens = -1}), {"-1 tokens"});
-  expect_error<ValueError>([&] { nn::beam_search(*decoder, Tokens{1}, {.beams = 1, .tokens = 20}); }, {"do not fit the model's context of 13"});
+  expect_error<ValueError>([&] { nn::beam_search(*decoder, Tokens{1}, {.beams = 1, .tokens = 20}); },
+                           {"do not fit the model's context of 13"});
   expect_error<ValueError>([&] { nn::beam_search(*decoder, Tokens{1}, {.beams = 0}); }, {"0 beams"});
-  expect_error<ShapeError>([&] { decoder->read(token_rows(1, 14, reference())); }, {"expected (1, length) with a length of 1 to 13"});
+  expect_error<ShapeError>([&] { decoder->read(token_rows(1, 14, reference())); },
+                           {"expected (1, length) with a length of 1 to 13"});
   expect_error<ShapeError>([&] { decoder->read(token_rows(2, 3, reference())); }, {"expected (1, length)"});
   gpt.train();
   expect_error<ValueError>([&] { nn::cached_decoder(gpt); }, {"training mode", "call eval()"});

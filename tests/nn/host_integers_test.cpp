@@ -22,8 +22,14 @@ TEST(HostIntegers, SizesOfLayers) {
       {"Linear", no_number, [](int64_t v) { nn::Linear(wide, v, true, &dev()); }},
       {"Conv2d", no_number, [=](int64_t v) { conv(v, wide, {3}); }},
       {"Conv2d", no_number, [=](int64_t v) { conv(wide, v, {3}); }},
-      {"Conv2d", no_number, [=](int64_t v) { conv(wide, 2, {v, 1}); }},
-      {"Conv2d", no_number, [=](int64_t v) { conv(2, 2, {1, v}); }},
+      {"Conv2d", no_number,
+       [=](int64_t v) {
+         conv(wide, 2, {v, 1});
+       }},
+      {"Conv2d", no_number,
+       [=](int64_t v) {
+         conv(2, 2, {1, v});
+       }},
       {"Conv2d", no_number, [=](int64_t v) { conv(4, 4, {3}, v); }},
       {"ConvTranspose1d", no_number, [](int64_t v) { nn::ConvTranspose1d(v, wide, {3}, {}, true, &dev()); }},
       {"Embedding", no_number, [](int64_t v) { nn::Embedding(v, wide, {}, &dev()); }},
@@ -33,12 +39,22 @@ TEST(HostIntegers, SizesOfLayers) {
       {"LSTM", no_number, [=](int64_t v) { lstm(4, v); }},
       {"LSTM", no_number, [=](int64_t v) { lstm(1, 2, v); }},
       {"LSTM", no_number, [=](int64_t v) { lstm(1, 2, 1, v); }},
-      {"LSTM", no_number, [=](int64_t v) { lstm(4, 4).run(zeros({3, 1, 4}, DType::f32, &dev()), {}, std::vector<int64_t>{v}); }},
+      {"LSTM", no_number,
+       [=](int64_t v) {
+         lstm(4, 4).run(zeros({3, 1, 4}, DType::f32, &dev()), {}, std::vector<int64_t>{v});
+       }},
       {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(v, 4, true, &dev()); }},
       {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(4, v, true, &dev()); }},
-      {"group_norm", no_number, [](int64_t v) { nn::GroupNorm(v, 4, 1e-5, true, &dev())(grid({1, 4, 2})); }},
-      {"TopK", no_number, [](int64_t v) { nn::TopK(v, &dev()).add(grid({2, 3}), whole({1, 2})); }},
-      {"accumulate", no_number, [](int64_t v) {
+      {"group_norm", no_number,
+       [](int64_t v) {
+         nn::GroupNorm(v, 4, 1e-5, true, &dev())(grid({1, 4, 2}));
+       }},
+      {"TopK", no_number,
+       [](int64_t v) {
+         nn::TopK(v, &dev()).add(grid({2, 3}), whole({1, 2}));
+       }},
+      {"accumulate", no_number,
+       [](int64_t v) {
          const Tensor many = expand(line(1), {v > 0 ? v : 3});
          nn::accumulate({.parts = v}, [](const std::vector<Tensor>& x) { return mean(x[0]); }, {many});
        }},
@@ -80,18 +96,39 @@ TEST(HostIntegers, SizesOfModels) {
       {"", no_number, [=](int64_t v) { lenet({.height = v, .stages = {2}}); }},
       {"", no_number, [=](int64_t v) { lenet({.height = v, .width = v, .stages = {2}}); }},
       {"", no_number, [=](int64_t v) { resnet({.blocks = {v}, .width = 1, .classes = 1}); }},
-      {"", no_number, [=](int64_t v) { resnet({.blocks = {1, 1}, .bottleneck = true, .width = v}); }},
+      {"", no_number,
+       [=](int64_t v) {
+         resnet({.blocks = {1, 1}, .bottleneck = true, .width = v});
+       }},
       {"", no_number, [=](int64_t) { resnet({.blocks = std::vector<int64_t>(70, 1), .width = 1}); }},
-      {"", no_number, [=](int64_t v) { mobile({1, 8, v, 1}); }},
-      {"", no_number, [=](int64_t v) { mobile({v, 8, 1, 1}); }},
-      {"", no_number, [=](int64_t v) { mobile({2, v, 1, 1}); }},
-      {"", no_number, [=](int64_t v) { mobile({1, 8, 1, 1}, v > 0 ? v : most); }},
+      {"", no_number,
+       [=](int64_t v) {
+         mobile({1, 8, v, 1});
+       }},
+      {"", no_number,
+       [=](int64_t v) {
+         mobile({v, 8, 1, 1});
+       }},
+      {"", no_number,
+       [=](int64_t v) {
+         mobile({2, v, 1, 1});
+       }},
+      {"", no_number,
+       [=](int64_t v) {
+         mobile({1, 8, 1, 1}, v > 0 ? v : most);
+       }},
       {"", no_number, [=](int64_t v) { unet({.width = v, .groups = 1, .time = true}); }},
-      {"", no_number, [=](int64_t v) { unet({.width = 2, .multipliers = {1, v}, .groups = 1}); }},
+      {"", no_number,
+       [=](int64_t v) {
+         unet({.width = 2, .multipliers = {1, v}, .groups = 1});
+       }},
       {"", no_number, [=](int64_t v) { unet({.width = 8, .groups = v}); }},
-      {"", no_number, [=](int64_t v) { vit({.size = v, .patch = 1, .layers = 1, .heads = 1, .width = 4, .mlp_width = 4}); }},
-      {"", no_number, [=](int64_t v) { vit({.size = 4, .patch = 2, .layers = v, .heads = 1, .width = 4, .mlp_width = 4}); }},
-      {"", no_number, [=](int64_t v) { vit({.size = 4, .patch = 2, .layers = 1, .heads = 1, .width = v, .mlp_width = 4}); }},
+      {"", no_number,
+       [=](int64_t v) { vit({.size = v, .patch = 1, .layers = 1, .heads = 1, .width = 4, .mlp_width = 4}); }},
+      {"", no_number,
+       [=](int64_t v) { vit({.size = 4, .patch = 2, .layers = v, .heads = 1, .width = 4, .mlp_width = 4}); }},
+      {"", no_number,
+       [=](int64_t v) { vit({.size = 4, .patch = 2, .layers = 1, .heads = 1, .width = v, .mlp_width = 4}); }},
       {"", no_number, [=](int64_t v) { gpt({.vocabulary = 4, .context = 4, .layers = v, .heads = 1, .width = 4}); }},
       {"", no_number, [=](int64_t v) { gpt({.vocabulary = 4, .context = v, .layers = 1, .heads = 1, .width = 4}); }},
       {"", no_number, [=](int64_t v) { gpt({.vocabulary = 4, .context = 4, .layers = 1, .heads = 1, .width = v}); }},
@@ -99,7 +136,8 @@ TEST(HostIntegers, SizesOfModels) {
       {"", no_number, [=](int64_t v) { lm({.vocabulary = v, .width = wide, .hidden = 4}); }},
       {"", no_number, [=](int64_t v) { lm({.vocabulary = 4, .width = 4, .hidden = v}); }},
       {"", no_number, [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = v}, &dev()); }},
-      {"Vae", no_number, [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = 1 << 10}, &dev()).sample(v > 0 ? most : v); }},
+      {"Vae", no_number,
+       [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = 1 << 10}, &dev()).sample(v > 0 ? most : v); }},
   });
 }
 
@@ -120,7 +158,10 @@ TEST(HostIntegers, Schedules) {
       {"cyclical", [](int64_t v) { return s::cyclical(0.1, 0.5, v, v); }},
       {"cyclical", [](int64_t v) { return s::cyclical(0.1, 0.5, 4, v); }},
       {"warmup", [](int64_t v) { return s::warmup(v, s::constant(0.5), 0.1); }},
-      {"sequence", [](int64_t v) { return s::sequence({{s::constant(0.25), v}, {s::cyclical(0.1, 0.5, 4), v}}); }},
+      {"sequence",
+       [](int64_t v) {
+         return s::sequence({{s::constant(0.25), v}, {s::cyclical(0.1, 0.5, 4), v}});
+       }},
   };
   std::vector<int64_t> updates = extremes;
   updates.insert(updates.end(), {-1, 0, 1, 2});
@@ -164,7 +205,8 @@ TEST(HostIntegers, CountsOfUpdates) {
   const auto number = [](int64_t v) { return Tensor::from_vector(std::vector<int64_t>{v}, Shape{}, &dev()); };
   const auto counted = up_to(int64_t{1} << 53);
   expect_calls({
-      {"SGD", counted, [=](int64_t v) {
+      {"SGD", counted,
+       [=](int64_t v) {
          Tensor p = line(2).set_requires_grad();
          nn::SGD sgd({p}, nn::SgdOptions{.lr = 0.1, .momentum = 0.5});
          sgd.load_state_dict({{"0.step", number(v)}, {"0.momentum", zeros({2}, DType::f32, &dev())}});
@@ -172,7 +214,8 @@ TEST(HostIntegers, CountsOfUpdates) {
          sgd.step();
          EXPECT_EQ(sgd.state_dict().at("0.step").to_vector<int64_t>()[0], v + 1);
        }},
-      {"ExponentialAverage", counted, [=](int64_t v) {
+      {"ExponentialAverage", counted,
+       [=](int64_t v) {
          nn::ExponentialAverage average({line(2)}, 0.5);
          average.load_state_dict({{"0", line(2)}, {"updates", number(v)}});
          average.update();
@@ -193,7 +236,10 @@ TEST(HostIntegers, Generation) {
       {"decoder", no_number, [&](int64_t v) { nn::cached_decoder(gpt, v); }},
       {"decoder", no_number, [&](int64_t v) { nn::cached_decoder(recurrent, v); }},
       {"decoder", no_number, [&](int64_t v) { nn::uncached_decoder(gpt, v); }},
-      {"generate", no_number, [&](int64_t v) { nn::generate(*decoder, prompt, {.tokens = v, .stop = {0, 1, 2, 3}}); }},
+      {"generate", no_number,
+       [&](int64_t v) {
+         nn::generate(*decoder, prompt, {.tokens = v, .stop = {0, 1, 2, 3}});
+       }},
       {"generate", above_zero, [&](int64_t v) { nn::generate(*decoder, prompt, {.tokens = 2, .top_k = v}); }},
       {"beam_search", no_number, [&](int64_t v) { nn::beam_search(*decoder, prompt, {.beams = v, .tokens = 1}); }},
       {"beam_search", no_number, [&](int64_t v) { nn::beam_search(*decoder, prompt, {.beams = 1, .tokens = v}); }},

@@ -136,7 +136,8 @@ TEST(Init, Errors) {
   expect_error<ValueError>([&] { nn::init::normal(x, 0, -1); }, {"-1", "negative"});
   expect_error<ValueError>([&] { nn::init::uniform(x, std::nan(""), 1); }, {"nan"});
   Tensor square = empty(Shape{3, 3});
-  expect_error<ValueError>([&] { nn::init::xavier_uniform(square, std::nan("")); }, {"[init::xavier_uniform] gain", "nan"});
+  expect_error<ValueError>([&] { nn::init::xavier_uniform(square, std::nan("")); },
+                           {"[init::xavier_uniform] gain", "nan"});
   expect_error<DTypeError>([&] { nn::init::uniform(i, 0, 1); }, {"i32"});
 }
 

@@ -1,4 +1,5 @@
-// Loss scaling: the scale and the parameters move as with torch.amp.GradScaler (tests/nn/loss_scale_values.py), overflow changes nothing, and states go around.
+// Loss scaling: the scale and the parameters move as with torch.amp.GradScaler (tests/nn/loss_scale_values.py),
+// overflow changes nothing, and states go around.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,9 @@ struct Recorded {
   nlohmann::json values;
   Recorded() { std::ifstream(HEDDLE_SOURCE_DIR "/tests/nn/loss_scale_values.json") >> values; }
   size_t size() const { return values["updates"].size(); }
-  double factor(size_t i) const { return values["updates"][i] == 1 ? 1.0 : values["updates"][i] == 0 ? infinity : std::nan(""); }
+  double factor(size_t i) const {
+    return values["updates"][i] == 1 ? 1.0 : values["updates"][i] == 0 ? infinity : std::nan("");
+  }
   nn::LossScaleOptions options() const { return {.start = values["start"], .interval = values["interval"]}; }
 };
 
@@ -116,16 +119,20 @@ TEST_P(LossScaleOn, SmallGradientsSurviveInHalfPrecision) {
   };
   for (const double g : slope(false)) EXPECT_EQ(g, 0);
   const Values scaled = slope(true);
-  for (size_t i = 0; i < scaled.size(); ++i) EXPECT_NEAR(scaled[i], 1e-8 * static_cast<double>(i + 1), 1e-11 * static_cast<double>(i + 1));
+  for (size_t i = 0; i < scaled.size(); ++i)
+    EXPECT_NEAR(scaled[i], 1e-8 * static_cast<double>(i + 1), 1e-11 * static_cast<double>(i + 1));
 }
 
 TEST(LossScale, StateGoesAround) {
   nn::LossScale one({.start = 8, .interval = 4}, &reference());
-  const auto flag = [](bool finite) { return Tensor::from_vector(std::vector<float>{finite ? 1.0f : 0.0f}, Shape{}, &reference()) > 0; };
+  const auto flag = [](bool finite) {
+    return Tensor::from_vector(std::vector<float>{finite ? 1.0f : 0.0f}, Shape{}, &reference()) > 0;
+  };
   for (const bool finite : {true, false, true, true, true}) one.update(flag(finite));
   nn::LossScale other({.start = 8, .interval = 4}, &reference());
   nn::StateDict saved;
-  for (const auto& [name, tensor] : one.state_dict()) saved[name] = f32(tensor.to_vector<double>(), tensor.shape());  // as a file of f32 would hold them
+  for (const auto& [name, tensor] : one.state_dict())
+    saved[name] = f32(tensor.to_vector<double>(), tensor.shape());  // as a file of f32 would hold them
   other.load_state_dict(saved);
   for (nn::LossScale* scaling : {&one, &other}) {
     EXPECT_EQ(scaling->value().item(), 4);

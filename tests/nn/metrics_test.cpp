@@ -29,14 +29,18 @@ class MetricsOnDevice : public testing::TestWithParam<const char*> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Devices, MetricsOnDevice, testing::Values("reference:0", "opencl:0", "vulkan:0"),
-                         [](const auto& param_info) { return std::string(param_info.param).substr(0, std::string(param_info.param).find(':')); });
+                         [](const auto& param_info) {
+                           return std::string(param_info.param).substr(0, std::string(param_info.param).find(':'));
+                         });
 
 void expect_near(const Values& found, const Values& expected, double tolerance) {
   ASSERT_EQ(found.size(), expected.size());
   for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], tolerance) << i;
 }
 
-uint32_t drawn(uint32_t i, uint32_t below) { return static_cast<uint32_t>(philox_uniform({9, 1, 2, 3}, i) * static_cast<float>(below)) % below; }
+uint32_t drawn(uint32_t i, uint32_t below) {
+  return static_cast<uint32_t>(philox_uniform({9, 1, 2, 3}, i) * static_cast<float>(below)) % below;
+}
 
 TEST_P(MetricsOnDevice, ConfusionCountsEveryPair) {
   constexpr int64_t classes = 4;
@@ -46,7 +50,8 @@ TEST_P(MetricsOnDevice, ConfusionCountsEveryPair) {
   for (const int64_t batch : {7, 1, 30}) {
     std::vector<int32_t> predicted, labels;
     for (int64_t i = 0; i < batch; ++i) {
-      const auto p = static_cast<int32_t>(drawn(at++, 3)), l = static_cast<int32_t>(drawn(at++, 6)) - 1;  // class 3 is never predicted; -1 and 4 are no classes
+      const auto p = static_cast<int32_t>(drawn(at++, 3)),
+                 l = static_cast<int32_t>(drawn(at++, 6)) - 1;  // class 3 is never predicted; -1 and 4 are no classes
       predicted.push_back(p);
       labels.push_back(l);
       if (l >= 0 && l < classes) ++expected[static_cast<size_t>(l)][static_cast<size_t>(p)];
@@ -64,9 +69,12 @@ TEST_P(MetricsOnDevice, ConfusionCountsEveryPair) {
     }
     right += expected[c][c];
     all += labelled;
-    const double p = static_cast<double>(expected[c][c]) / static_cast<double>(predicted), r = static_cast<double>(expected[c][c]) / static_cast<double>(labelled);
-    if (predicted > 0) EXPECT_DOUBLE_EQ(matrix.precision()[c], p);
-    else EXPECT_TRUE(std::isnan(matrix.precision()[c]));
+    const double p = static_cast<double>(expected[c][c]) / static_cast<double>(predicted),
+                 r = static_cast<double>(expected[c][c]) / static_cast<double>(labelled);
+    if (predicted > 0)
+      EXPECT_DOUBLE_EQ(matrix.precision()[c], p);
+    else
+      EXPECT_TRUE(std::isnan(matrix.precision()[c]));
     EXPECT_DOUBLE_EQ(matrix.recall()[c], r);
     const double of_class = expected[c][c] == 0 ? 0 : 2 * p * r / (p + r);
     EXPECT_NEAR(matrix.f1()[c], of_class, 1e-15);

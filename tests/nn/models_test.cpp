@@ -1,4 +1,5 @@
-// Every model of nn/models: shapes at odd sizes, a gradient for each parameter, eval() without chance, state dicts, and a training step on each device.
+// Every model of nn/models: shapes at odd sizes, a gradient for each parameter, eval() without chance, state dicts, and
+// a training step on each device.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -37,20 +38,24 @@ struct ModelCase {
 
 template <class Model, class Options>
 ModelCase images(const char* name, const Options& options, const Shape& input, const Shape& output) {
-  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); }, [=](DeviceContext& where) { return noise(input, 3, where); }, output};
+  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); },
+          [=](DeviceContext& where) { return noise(input, 3, where); }, output};
 }
 
 template <class Model, class Options>
 ModelCase language(const char* name, const Options& options, const Shape& input) {
   Shape output = input;
   output.push_back(options.vocabulary);
-  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); }, [=](DeviceContext& where) { return tokens(input, options.vocabulary, where); }, output};
+  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); },
+          [=](DeviceContext& where) { return tokens(input, options.vocabulary, where); }, output};
 }
 
 // forward() of a UNet with time needs another argument.
 struct TimedUNet : nn::UNet {
   using UNet::UNet;
-  Tensor forward(const Tensor& x) override { return run(x, arange(0, static_cast<double>(x.dim(0)), 1, DType::i32, &x.device())); }
+  Tensor forward(const Tensor& x) override {
+    return run(x, arange(0, static_cast<double>(x.dim(0)), 1, DType::i32, &x.device()));
+  }
 };
 
 ModelCase stepped(ModelCase c) {
@@ -59,24 +64,47 @@ ModelCase stepped(ModelCase c) {
 }
 
 std::vector<ModelCase> model_cases() {
-  const nn::ResNetOptions basic{.blocks = {1, 1}, .width = 4, .classes = 5}, bottleneck{.blocks = {1, 1}, .bottleneck = true, .width = 2, .classes = 5, .small_input = true};
+  const nn::ResNetOptions basic{.blocks = {1, 1}, .width = 4, .classes = 5},
+      bottleneck{.blocks = {1, 1}, .bottleneck = true, .width = 2, .classes = 5, .small_input = true};
   const nn::MobileNetV2Options mobile{.classes = 5, .stages = {{1, 8, 2, 1}, {2, 8, 1, 2}}, .first = 8, .last = 16};
-  const nn::VitOptions vit{.size = 12, .patch = 4, .layers = 2, .heads = 2, .width = 8, .mlp_width = 12, .classes = 5, .dropout = 0.1};
+  const nn::VitOptions vit{
+      .size = 12, .patch = 4, .layers = 2, .heads = 2, .width = 8, .mlp_width = 12, .classes = 5, .dropout = 0.1};
   return {
-      images<nn::Mlp>("Mlp", nn::MlpOptions{.in = 15, .hidden = {7, 9}, .out = 5, .activation = nn::Activation::gelu, .dropout = 0.2}, {3, 1, 3, 5}, {3, 5}),
+      images<nn::Mlp>(
+          "Mlp",
+          nn::MlpOptions{.in = 15, .hidden = {7, 9}, .out = 5, .activation = nn::Activation::gelu, .dropout = 0.2},
+          {3, 1, 3, 5}, {3, 5}),
       images<nn::Cnn>("Cnn", nn::CnnOptions{.widths = {3, 5}, .classes = 4}, {3, 1, 11, 9}, {3, 4}),
-      images<nn::LeNet>("LeNet", nn::LeNetOptions{.channels = 2, .height = 13, .width = 9, .stages = {4, 6}, .hidden = 7, .classes = 5}, {3, 2, 13, 9}, {3, 5}),
+      images<nn::LeNet>(
+          "LeNet",
+          nn::LeNetOptions{.channels = 2, .height = 13, .width = 9, .stages = {4, 6}, .hidden = 7, .classes = 5},
+          {3, 2, 13, 9}, {3, 5}),
       images<nn::ResNet>("ResNet", basic, {3, 3, 19, 21}, {3, 5}),
       images<nn::ResNet>("ResNetBottleneck", bottleneck, {3, 3, 7, 5}, {3, 5}),
       stepped(images<nn::MobileNetV2>("MobileNetV2", mobile, {3, 3, 11, 13}, {3, 5})),
-      images<nn::UNet>("UNet", nn::UNetOptions{.in = 2, .out = 3, .width = 4, .multipliers = {1, 2}, .groups = 2, .dropout = 0.1}, {2, 2, 7, 5}, {2, 3, 7, 5}),
-      stepped(images<TimedUNet>("UNetWithTime", nn::UNetOptions{.width = 4, .multipliers = {1, 1}, .groups = 2, .time = true}, {2, 1, 4, 5}, {2, 1, 4, 5})),
+      images<nn::UNet>(
+          "UNet", nn::UNetOptions{.in = 2, .out = 3, .width = 4, .multipliers = {1, 2}, .groups = 2, .dropout = 0.1},
+          {2, 2, 7, 5}, {2, 3, 7, 5}),
+      stepped(images<TimedUNet>("UNetWithTime",
+                                nn::UNetOptions{.width = 4, .multipliers = {1, 1}, .groups = 2, .time = true},
+                                {2, 1, 4, 5}, {2, 1, 4, 5})),
       stepped(images<nn::Vit>("Vit", vit, {3, 3, 12, 12}, {3, 5})),
-      images<nn::Autoencoder>("Autoencoder", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3}, {3, 3, 5}, {3, 15}),
-      stepped(images<nn::Vae>("Vae", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3, .activation = nn::Activation::tanh}, {3, 3, 5}, {3, 15})),
-      language<nn::RecurrentLm>("Lstm", nn::RecurrentLmOptions{.vocabulary = 11, .width = 5, .hidden = 6, .layers = 2, .dropout = 0.2}, {3, 7}),
-      stepped(language<nn::RecurrentLm>("TiedGru", nn::RecurrentLmOptions{.vocabulary = 11, .width = 6, .hidden = 6, .layers = 1, .cell = nn::RecurrentCellKind::gru, .tied = true}, {3, 7})),
-      language<nn::Gpt>("Gpt", nn::GptOptions{.vocabulary = 13, .context = 9, .layers = 2, .heads = 2, .width = 8, .dropout = 0.1}, {3, 7}),
+      images<nn::Autoencoder>("Autoencoder", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3}, {3, 3, 5},
+                              {3, 15}),
+      stepped(images<nn::Vae>(
+          "Vae", nn::AutoencoderOptions{.in = 15, .hidden = {9}, .latent = 3, .activation = nn::Activation::tanh},
+          {3, 3, 5}, {3, 15})),
+      language<nn::RecurrentLm>(
+          "Lstm", nn::RecurrentLmOptions{.vocabulary = 11, .width = 5, .hidden = 6, .layers = 2, .dropout = 0.2},
+          {3, 7}),
+      stepped(language<nn::RecurrentLm>(
+          "TiedGru",
+          nn::RecurrentLmOptions{
+              .vocabulary = 11, .width = 6, .hidden = 6, .layers = 1, .cell = nn::RecurrentCellKind::gru, .tied = true},
+          {3, 7})),
+      language<nn::Gpt>(
+          "Gpt", nn::GptOptions{.vocabulary = 13, .context = 9, .layers = 2, .heads = 2, .width = 8, .dropout = 0.1},
+          {3, 7}),
   };
 }
 
@@ -86,7 +114,8 @@ std::unique_ptr<nn::Module> make(const ModelCase& c, DeviceContext& where, uint6
   uint32_t stream = 100;
   const NoGradScope no_grad;
   // So that weights that begin as zeros hide nothing.
-  for (Tensor& parameter : model->parameters()) parameter.assign(parameter + 0.1 * noise(parameter.shape(), stream++, where));
+  for (Tensor& parameter : model->parameters())
+    parameter.assign(parameter + 0.1 * noise(parameter.shape(), stream++, where));
   return model;
 }
 
@@ -149,7 +178,8 @@ class ModelsOnDevices : public testing::TestWithParam<std::tuple<std::string, Mo
 TEST_P(ModelsOnDevices, AStepAsOnTheReference) {
   const auto& [id, c] = GetParam();
   const Values found = train_once(c, device(id)), expected = train_once(c, reference());
-  for (size_t i = 0; i < found.size(); ++i) EXPECT_NEAR(found[i], expected[i], 1e-5 + 1e-4 * std::abs(expected[i])) << i;
+  for (size_t i = 0; i < found.size(); ++i)
+    EXPECT_NEAR(found[i], expected[i], 1e-5 + 1e-4 * std::abs(expected[i])) << i;
   EXPECT_NE(expected[0], expected[1]);
 }
 
@@ -159,12 +189,16 @@ std::vector<ModelCase> stepped_cases() {
   return cases;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(model_cases()), [](const auto& param_info) { return param_info.param.name; });
+INSTANTIATE_TEST_SUITE_P(All, Models, testing::ValuesIn(model_cases()),
+                         [](const auto& param_info) { return param_info.param.name; });
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ModelsOnDevices);
-INSTANTIATE_TEST_SUITE_P(All, ModelsOnDevices, testing::Combine(testing::ValuesIn(test::kernel_devices()), testing::ValuesIn(stepped_cases())), [](const auto& param_info) {
-  const std::string& id = std::get<0>(param_info.param);
-  return id.substr(0, id.find(':')) + std::get<1>(param_info.param).name;
-});
+INSTANTIATE_TEST_SUITE_P(All, ModelsOnDevices,
+                         testing::Combine(testing::ValuesIn(test::kernel_devices()),
+                                          testing::ValuesIn(stepped_cases())),
+                         [](const auto& param_info) {
+                           const std::string& id = std::get<0>(param_info.param);
+                           return id.substr(0, id.find(':')) + std::get<1>(param_info.param).name;
+                         });
 
 TEST(ModelErrors, NameWhatDoesNotFit) {
   expect_error<ValueError>([] { nn::Gpt({.heads = 5, .width = 8}, &reference()); }, {"5 heads", "width 8"});
@@ -173,13 +207,19 @@ TEST(ModelErrors, NameWhatDoesNotFit) {
   expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 0}, &reference()); }, {"patches of 0", "12"});
   expect_error<ValueError>([] { nn::Vit({.size = 0, .patch = 4}, &reference()); }, {"size is 0"});
   expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 0}, &reference()); }, {"0 heads"});
-  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, &reference()); }, {"width is 0"});
+  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, &reference()); },
+                           {"width is 0"});
   expect_error<ValueError>([] { nn::ResNet({.blocks = {}}, &reference()); }, {"[ResNet]", "stage"});
   expect_error<ValueError>([] { nn::LeNet({.height = 3, .stages = {4, 4}}, &reference()); }, {"[LeNet]", "3x28"});
-  expect_error<ValueError>([] { nn::RecurrentLm({.width = 3, .hidden = 4, .tied = true}, &reference()); }, {"width 3", "hidden 4"});
+  expect_error<ValueError>([] { nn::RecurrentLm({.width = 3, .hidden = 4, .tied = true}, &reference()); },
+                           {"width 3", "hidden 4"});
   expect_error<ValueError>([] { nn::UNet({.width = 6, .groups = 4}, &reference()); }, {"4 groups", "width 6"});
   nn::UNet plain({.width = 4, .multipliers = {1}, .groups = 2}, &reference());
-  expect_error<ValueError>([&] { plain.run(zeros({1, 1, 4, 4}, DType::f32, &reference()), zeros({1}, DType::i32, &reference())); }, {"no time"});
+  expect_error<ValueError>(
+      [&] {
+        plain.run(zeros({1, 1, 4, 4}, DType::f32, &reference()), zeros({1}, DType::i32, &reference()));
+      },
+      {"no time"});
 }
 
 TEST(RecurrentLm, AStateGoesOnWhereATextWasCut) {
@@ -201,13 +241,15 @@ TEST(Vae, TheLossIsTheFormula) {
   const nn::Vae::Latent latent = vae.encode(x);
   manual_seed(5);
   const Values logits = vae.decode(vae.draw(latent)).to_doubles();
-  const Values mean = latent.mean.to_doubles(), log_variance = latent.log_variance.to_doubles(), target = x.to_doubles();
+  const Values mean = latent.mean.to_doubles(), log_variance = latent.log_variance.to_doubles(),
+               target = x.to_doubles();
   double reconstruction = 0, divergence = 0;
   for (size_t i = 0; i < logits.size(); ++i) {
     const double p = 1 / (1 + std::exp(-logits[i]));
     reconstruction -= (target[i] * std::log(p) + (1 - target[i]) * std::log(1 - p)) / 3;
   }
-  for (size_t i = 0; i < mean.size(); ++i) divergence += (mean[i] * mean[i] + std::exp(log_variance[i]) - log_variance[i] - 1) / 2 / 3;
+  for (size_t i = 0; i < mean.size(); ++i)
+    divergence += (mean[i] * mean[i] + std::exp(log_variance[i]) - log_variance[i] - 1) / 2 / 3;
   EXPECT_NEAR(loss.reconstruction.item(), reconstruction, 1e-5);
   EXPECT_NEAR(loss.divergence.item(), divergence, 1e-6);
   EXPECT_NEAR(loss.total.item(), reconstruction + 0.5 * divergence, 1e-5);

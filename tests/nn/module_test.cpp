@@ -209,7 +209,9 @@ TEST(Module, IsCastUnderTheSameHandles) {
   EXPECT_EQ(weight.dtype(), DType::bf16);
   EXPECT_TRUE(weight.requires_grad());
   EXPECT_TRUE(weight.is_leaf());
-  EXPECT_EQ(weight.to_doubles(), cast(Tensor::from_vector(std::vector<float>(before.begin(), before.end()), weight.shape()), DType::bf16).to_doubles());
+  EXPECT_EQ(weight.to_doubles(),
+            cast(Tensor::from_vector(std::vector<float>(before.begin(), before.end()), weight.shape()), DType::bf16)
+                .to_doubles());
   net.to(DType::f32);
   EXPECT_EQ(net.parameters()[0].dtype(), DType::f32);
   expect_error<DTypeError>([&] { net.to(DType::i32); }, {"i32 is no floating dtype"});

@@ -35,8 +35,10 @@ TEST(Norms, AgreeWithPlainLoops) {
     DeviceContext& d = device(id);
     SCOPED_TRACE(id);
     // (N 2, C 4, L 5)
-    const Values x = numbers(40, 0.1), w = numbers(5, 0.3), b = numbers(5, 0.7), cw = numbers(4, 0.2), cb = numbers(4, 0.4);
-    const Tensor t = f32(x, {2, 4, 5}, d), tw = f32(w, {5}, d), tb = f32(b, {5}, d), tcw = f32(cw, {4}, d), tcb = f32(cb, {4}, d);
+    const Values x = numbers(40, 0.1), w = numbers(5, 0.3), b = numbers(5, 0.7), cw = numbers(4, 0.2),
+                 cb = numbers(4, 0.4);
+    const Tensor t = f32(x, {2, 4, 5}, d), tw = f32(w, {5}, d), tb = f32(b, {5}, d), tcw = f32(cw, {4}, d),
+                 tcb = f32(cb, {4}, d);
     Values layer = x, rms = x, group = x, instance = x, batch = x;
     for (size_t r = 0; r < 8; ++r) {
       std::vector<size_t> at;

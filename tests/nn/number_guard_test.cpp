@@ -1,4 +1,5 @@
-// The guard against NaN and infinity, on every device: which operation it names, what it lets pass, and that nothing is updated by a step that fails.
+// The guard against NaN and infinity, on every device: which operation it names, what it lets pass, and that nothing is
+// updated by a step that fails.
 #include "core/graph/number_guard.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,9 @@ constexpr float inf = std::numeric_limits<float>::infinity();
 class NumberGuard : public testing::TestWithParam<std::string> {
  protected:
   DeviceContext& dev() const { return device(GetParam()); }
-  Tensor vector(const std::vector<float>& values) const { return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &dev()); }
+  Tensor vector(const std::vector<float>& values) const {
+    return Tensor::from_vector(values, {static_cast<int64_t>(values.size())}, &dev());
+  }
 };
 INSTANTIATE_TEST_SUITE_P(Devices, NumberGuard, testing::ValuesIn(test::value_devices()), tests::device_test_name);
 
@@ -46,12 +49,14 @@ TEST_P(NumberGuard, NamesTheFirstOperationInsideOneFusedKernel) {
   const Tensor x = vector({1, 4, -1, 9, -4, 0.25f});
   std::string text;
   Tensor y;
-  const auto fault = fault_of([&] {
-    const Tensor shifted = x * 2 + 1;
-    const Tensor root = sqrt(shifted);
-    y = exp(root) * 3 - root;
-    y.to_vector<float>();
-  }, &text);
+  const auto fault = fault_of(
+      [&] {
+        const Tensor shifted = x * 2 + 1;
+        const Tensor root = sqrt(shifted);
+        y = exp(root) * 3 - root;
+        y.to_vector<float>();
+      },
+      &text);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->op, "sqrt");
   EXPECT_EQ(fault->shape, "(6)");
@@ -60,7 +65,10 @@ TEST_P(NumberGuard, NamesTheFirstOperationInsideOneFusedKernel) {
   EXPECT_EQ(fault->count, 6u);
   EXPECT_EQ(fault->first, 2u);
   EXPECT_EQ(fault->place, line(__LINE__ - 11));
-  EXPECT_EQ(text, "[check_numbers] 'sqrt' (6) f32 made 2 NaN of 6 elements, the first at [2]; its inputs: add (6) f32 in [-7, 19] (" + fault->place + ")");
+  EXPECT_EQ(text,
+            "[check_numbers] 'sqrt' (6) f32 made 2 NaN of 6 elements, the first at [2]; its inputs: add (6) f32 in "
+            "[-7, 19] (" +
+                fault->place + ")");
   // Without the guard the value is there, as it is.
   const std::vector<float> values = y.to_vector<float>();
   EXPECT_TRUE(std::isnan(values[2]) && std::isfinite(values[0]));
@@ -123,18 +131,23 @@ TEST_P(NumberGuard, ANaNThatCameInIsThatTensors) {
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->op, "leaf");
   EXPECT_EQ(fault->first, 1u);
-  EXPECT_TRUE(text.starts_with("[check_numbers] a tensor (3) f32 that nothing of this step computes has 1 NaN of 3 elements, the first at [1] (")) << text;
+  EXPECT_TRUE(
+      text.starts_with("[check_numbers] a tensor (3) f32 that nothing of this step computes has 1 NaN of 3 elements, "
+                       "the first at [1] ("))
+      << text;
 }
 
 TEST_P(NumberGuard, GradientsNameTheOperationTheyAreTheGradientOf) {
   Tensor w = vector({0, 4});
   w.set_requires_grad();
   std::string text;
-  const auto fault = fault_of([&] {
-    const Tensor loss = sum(sqrt(w));
-    backward(loss);
-    w.grad().to_vector<float>();
-  }, &text);
+  const auto fault = fault_of(
+      [&] {
+        const Tensor loss = sum(sqrt(w));
+        backward(loss);
+        w.grad().to_vector<float>();
+      },
+      &text);
   ASSERT_TRUE(fault);
   EXPECT_EQ(fault->place, line(__LINE__ - 5) + " (backward)") << text;
   EXPECT_EQ(fault->inf, 1u);

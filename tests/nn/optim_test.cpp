@@ -45,14 +45,18 @@ std::unique_ptr<nn::Optimizer> make_plain(const json& spec, const std::vector<Te
                                                                         .centered = o.value("centered", false)});
   }
   if (name == "adagrad") {
-    return std::make_unique<nn::Adagrad>(parameters, nn::AdagradOptions{.lr = o.at("lr"),
-                                                                        .lr_decay = o.value("lr_decay", 0.0),
-                                                                        .eps = o.value("eps", 1e-10),
-                                                                        .weight_decay = o.value("weight_decay", 0.0),
-                                                                        .initial_sum = o.value("initial_accumulator_value", 0.0)});
+    return std::make_unique<nn::Adagrad>(parameters,
+                                         nn::AdagradOptions{.lr = o.at("lr"),
+                                                            .lr_decay = o.value("lr_decay", 0.0),
+                                                            .eps = o.value("eps", 1e-10),
+                                                            .weight_decay = o.value("weight_decay", 0.0),
+                                                            .initial_sum = o.value("initial_accumulator_value", 0.0)});
   }
   if (name == "adafactor") {
-    nn::AdafactorOptions options{.lr = o.at("lr"), .beta2_decay = o.value("beta2_decay", -0.8), .clip = o.value("d", 1.0), .weight_decay = o.value("weight_decay", 0.0)};
+    nn::AdafactorOptions options{.lr = o.at("lr"),
+                                 .beta2_decay = o.value("beta2_decay", -0.8),
+                                 .clip = o.value("d", 1.0),
+                                 .weight_decay = o.value("weight_decay", 0.0)};
     if (o.contains("eps")) options.eps1 = o.at("eps")[0], options.eps2 = o.at("eps")[1];
     return std::make_unique<nn::Adafactor>(parameters, options);
   }
@@ -261,7 +265,8 @@ TEST(Optim, GroupsHaveTheirOwnNumbers) {
   const std::vector<Tensor> together = make_parameters(reference()), apart = make_parameters(reference());
   nn::AdamW both(together, nn::AdamOptions{.lr = 0.1, .weight_decay = 0.3});
   both.set_group({together[1]}, {.lr_scale = 0.5, .weight_decay = 0});
-  nn::AdamW first({apart[0]}, nn::AdamOptions{.lr = 0.1, .weight_decay = 0.3}), second({apart[1]}, nn::AdamOptions{.lr = 0.05, .weight_decay = 0});
+  nn::AdamW first({apart[0]}, nn::AdamOptions{.lr = 0.1, .weight_decay = 0.3}),
+      second({apart[1]}, nn::AdamOptions{.lr = 0.05, .weight_decay = 0});
   for (int step = 0; step < 4; ++step) {
     advance(both, together, step);
     for (uint32_t p = 0; p < 2; ++p) {
@@ -285,7 +290,8 @@ TEST(Optim, MuonTakesMatricesAndMakesThemNearlyOrthogonal) {
   const Tensor gradient = f32({3, 1, 0, 0, 2, 1, 1, 0, 5, 2, 2, 2}, Shape{4, 3});
   w.set_grad(gradient);
   muon.step();
-  // The gradient's singular vectors; its singular values, over their norm, went five times through the paper's polynomial. A tall step is sqrt(4 / 3) long.
+  // The gradient's singular vectors; its singular values, over their norm, went five times through the paper's
+  // polynomial. A tall step is sqrt(4 / 3) long.
   const auto [u, s, vh] = svd(gradient.to(DType::f64), false);
   const double norm = std::sqrt(sum(s * s).item());
   Values moved = s.to_doubles();

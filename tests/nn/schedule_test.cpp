@@ -40,7 +40,8 @@ TEST(Schedule, LikePyTorch) {
   ASSERT_EQ(rates.size(), known.size());
   for (const auto& [name, rate] : known) {
     const std::vector<double> expected = rates.at(name);
-    for (size_t i = 0; i < expected.size(); ++i) EXPECT_NEAR(rate(static_cast<int64_t>(i) + 1), expected[i], 1e-12) << name << ", update " << i + 1;
+    for (size_t i = 0; i < expected.size(); ++i)
+      EXPECT_NEAR(rate(static_cast<int64_t>(i) + 1), expected[i], 1e-12) << name << ", update " << i + 1;
   }
 }
 
@@ -52,7 +53,8 @@ TEST(Schedule, StaysWhereItEnded) {
 }
 
 TEST(Schedule, Composes) {
-  const nn::Schedule parts = schedule::sequence({{schedule::constant(1), 3}, {schedule::linear(2, 2, 0), 2}, {schedule::constant(5), 1}});
+  const nn::Schedule parts =
+      schedule::sequence({{schedule::constant(1), 3}, {schedule::linear(2, 2, 0), 2}, {schedule::constant(5), 1}});
   const std::vector<double> expected = {1, 1, 1, 0, 1, 5, 5};
   for (size_t i = 0; i < expected.size(); ++i) EXPECT_DOUBLE_EQ(parts(static_cast<int64_t>(i) + 1), expected[i]) << i;
   EXPECT_DOUBLE_EQ(schedule::product(schedule::constant(3), schedule::exponential(1, 0.5))(3), 0.75);
@@ -84,7 +86,8 @@ TEST(Schedule, BadNumbers) {
 TEST(Plateau, LikePyTorch) {
   const json all = stored();
   for (const bool larger : {false, true}) {
-    nn::PlateauOptions options{.larger_is_better = larger, .factor = 0.5, .patience = 2, .threshold = 1e-3, .cooldown = 2, .least = 0.1};
+    nn::PlateauOptions options{
+        .larger_is_better = larger, .factor = 0.5, .patience = 2, .threshold = 1e-3, .cooldown = 2, .least = 0.1};
     nn::Plateau plateau(0.5, options);
     const std::vector<double> expected = all.at(larger ? "plateau_max" : "plateau_min");
     for (size_t i = 0; i < expected.size(); ++i) {
@@ -92,7 +95,8 @@ TEST(Plateau, LikePyTorch) {
       const double small = metric.is_null() ? std::nan("") : metric.get<double>(), value = larger ? 2 - small : small;
       nn::Plateau resumed(0.5, options);
       resumed.set_state(plateau.state());
-      EXPECT_NEAR(plateau.observe(value), expected[i], 1e-12) << "observation " << i << (larger ? ", larger is better" : "");
+      EXPECT_NEAR(plateau.observe(value), expected[i], 1e-12)
+          << "observation " << i << (larger ? ", larger is better" : "");
       resumed.observe(value);
       EXPECT_TRUE(resumed.state() == plateau.state()) << i;
     }

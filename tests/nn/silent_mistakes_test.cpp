@@ -1,4 +1,5 @@
-// What used to go wrong without a word: optimizers without parameters or gradients, parts that were never added, states of other libraries; and where messages point.
+// What used to go wrong without a word: optimizers without parameters or gradients, parts that were never added, states
+// of other libraries; and where messages point.
 #include <cstdio>
 
 #include "autograd/autograd.h"
@@ -21,7 +22,8 @@ TEST(SilentMistakes, OptimizersWithoutParameters) {
 TEST(SilentMistakes, UpdatesWithoutAnyGradient) {
   nn::Linear net = linear(2, 1);
   nn::SGD sgd(net.parameters(), 0.1);
-  expect_error<GradError>([&] { sgd.step(); }, {"[SGD]", "none of the 2 parameters has a gradient", "backward(loss)", "NoGradScope"});
+  expect_error<GradError>([&] { sgd.step(); },
+                          {"[SGD]", "none of the 2 parameters has a gradient", "backward(loss)", "NoGradScope"});
   net.requires_grad(false);
   expect_error<GradError>([&] { sgd.update(); }, {"all are frozen"});
   net.requires_grad(true);
@@ -32,7 +34,9 @@ TEST(SilentMistakes, UpdatesWithoutAnyGradient) {
 }
 
 struct Outer : nn::Module {
-  explicit Outer(bool added) : Module("Outer") { if (added) add("inner", inner); }
+  explicit Outer(bool added) : Module("Outer") {
+    if (added) add("inner", inner);
+  }
   nn::Linear inner = linear(3, 3);
   Tensor forward(const Tensor& x) override { return inner(x); }
 };
@@ -55,7 +59,9 @@ TEST(SilentMistakes, PartsThatWereNeverAdded) {
   Outer forgetful(false), right(true), frozen(false);
   frozen.inner.requires_grad(false);
   const std::string said = said_by(forgetful, 3);
-  EXPECT_NE(said.find("heddle: Outer calls a Linear that is none of its parts (silent_mistakes_test.cpp:"), std::string::npos) << said;
+  EXPECT_NE(said.find("heddle: Outer calls a Linear that is none of its parts (silent_mistakes_test.cpp:"),
+            std::string::npos)
+      << said;
   EXPECT_EQ(said.find("heddle:"), said.rfind("heddle:")) << said;  // once
   EXPECT_EQ(said_by(right, 2), "");
   EXPECT_EQ(said_by(frozen, 2), "");
@@ -72,13 +78,16 @@ TEST(SilentMistakes, StatesOfOtherLibrariesNameTheCure) {
       for (int i = 0; i < 9; ++i) add("fc" + std::to_string(i), linear(2, 2));
     }
   } net;
-  const auto refused = [&](nn::StateDict state, std::initializer_list<const char*> pieces) { expect_error<ValueError>([&] { net.load_state_dict(state); }, pieces); };
+  const auto refused = [&](nn::StateDict state, std::initializer_list<const char*> pieces) {
+    expect_error<ValueError>([&] { net.load_state_dict(state); }, pieces);
+  };
   nn::StateDict more = net.state_dict();
   more["bn.num_batches_tracked"] = f32({1}, {1});
   refused(more, {"missing []", "from_torchvision"});
   refused({{"transformer.h.0.attn.c_attn.weight", f32({1}, {1})}}, {"and 13 more", "from_gpt2"});
   refused({{"module.fc1.weight", f32({1}, {1})}}, {"DataParallel"});
-  refused({{"encoder.weight", f32({1}, {1})}}, {"missing [fc0.bias, fc0.weight, fc1.bias, fc1.weight, fc2.bias and 13 more]", "load_matching"});
+  refused({{"encoder.weight", f32({1}, {1})}},
+          {"missing [fc0.bias, fc0.weight, fc1.bias, fc1.weight, fc2.bias and 13 more]", "load_matching"});
 }
 
 TEST(SilentMistakes, GradientsThatAreNotThere) {
@@ -88,16 +97,15 @@ TEST(SilentMistakes, GradientsThatAreNotThere) {
 
 struct Narrow : nn::Module {
   nn::Linear fc = add("fc", linear(4, 2));
-  Tensor forward(const Tensor& x) override {
-    return fc(x);
-  }
+  Tensor forward(const Tensor& x) override { return fc(x); }
 };
 
 TEST(SilentMistakes, ShapeErrorsInModelsNameBothLines) {
   Narrow net;
   const Tensor x = f32({1, 2, 3}, {1, 3});
   const auto line = std::to_string(__LINE__ + 1);
-  expect_error<ShapeError>([&] { net(x); }, {"(silent_mistakes_test.cpp:", (", called from silent_mistakes_test.cpp:" + line + ")").c_str()});
+  expect_error<ShapeError>([&] { net(x); }, {"(silent_mistakes_test.cpp:",
+                                             (", called from silent_mistakes_test.cpp:" + line + ")").c_str()});
   try {
     matmul(x, x);
   } catch (const ShapeError& e) {

@@ -40,7 +40,7 @@ TEST(Summary, RowsOfAnMlp) {
   EXPECT_EQ(summary.rows[1].output, (Shape{5, 3}));
   EXPECT_EQ(summary.rows[1].parameters, 4 * 3 + 3);
   EXPECT_EQ(summary.rows[1].flops, 2 * 5 * 4 * 3);
-  EXPECT_EQ(summary.rows[1].backward_flops, 2 * 5 * 4 * 3);      // of the weight: nobody asks for the gradient of the input
+  EXPECT_EQ(summary.rows[1].backward_flops, 2 * 5 * 4 * 3);  // of the weight: nobody asks for the gradient of the input
   EXPECT_EQ(summary.rows[3].backward_flops, 2 * 2 * 5 * 3 * 2);  // of the weight and of what comes in
   EXPECT_EQ(summary.backward_flops, 2 * 5 * (4 * 3 + 2 * 3 * 2));
   EXPECT_EQ(summary.rows[1].output_bytes, 5u * 3 * 4);
@@ -55,12 +55,13 @@ TEST(Summary, RowsOfAnMlp) {
 TEST(Summary, WhatAModuleDoesItselfIsItsOwn) {
   nn::Gpt model({.vocabulary = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dropout = 0}, &reference());
   const auto rows = by_path(nn::summarize(model, zeros({3, 8}, DType::i32, &reference())));
-  EXPECT_EQ(rows.at("").flops, 2 * 3 * 8 * 4 * 11);                       // the product with the embedding
-  EXPECT_EQ(rows.at("h.0").flops, 2 * 3 * 2 * 8 * 8 * (2 + 2));           // attention: batch, heads, queries, keys, sizes
+  EXPECT_EQ(rows.at("").flops, 2 * 3 * 8 * 4 * 11);              // the product with the embedding
+  EXPECT_EQ(rows.at("h.0").flops, 2 * 3 * 2 * 8 * 8 * (2 + 2));  // attention: batch, heads, queries, keys, sizes
   EXPECT_EQ(rows.at("h.1.attn.c_attn").flops, 2 * 3 * 8 * 4 * 12);
   EXPECT_EQ(rows.at("").backward_flops, 2 * rows.at("").flops);
   EXPECT_EQ(rows.at("h.0").backward_flops, 2 * 3 * 2 * 8 * 8 * (3 * 2 + 2 * 2));
-  EXPECT_EQ(rows.at("h.0.attn.c_attn").backward_flops, 2 * rows.at("h.0.attn.c_attn").flops);  // the embedding before it is trained
+  EXPECT_EQ(rows.at("h.0.attn.c_attn").backward_flops,
+            2 * rows.at("h.0.attn.c_attn").flops);  // the embedding before it is trained
   EXPECT_EQ(rows.at("wte").parameters, 11 * 4);
   EXPECT_EQ(rows.at("wte").calls, 0);
 }
@@ -100,7 +101,9 @@ TEST(Summary, ALoopWhoseWeightsAreFrozenHasNoGradient) {
 }
 
 TEST(Summary, BackwardOfConvolutions) {
-  nn::Sequential model(nn::Conv2d(3, 8, {3}, {.stride = {2}}, true, &reference()), nn::ReLU(), nn::Conv2d(8, 4, {3}, {}, true, &reference()), nn::Flatten(), nn::Linear(4, 5, true, &reference()));
+  nn::Sequential model(nn::Conv2d(3, 8, {3}, {.stride = {2}}, true, &reference()), nn::ReLU(),
+                       nn::Conv2d(8, 4, {3}, {}, true, &reference()), nn::Flatten(),
+                       nn::Linear(4, 5, true, &reference()));
   const nn::Summary summary = nn::summarize(model, zeros({2, 3, 7, 7}, DType::f32, &reference()));
   EXPECT_EQ(summary.flops, 9008);  // both as PyTorch's FlopCounterMode says of the same network
   EXPECT_EQ(summary.backward_flops, 10240);

@@ -1,10 +1,11 @@
-// Transforms of modules and of whole training steps: functional calls, hooks, per-example gradients, second-order meta-learning, gradient penalties, a
-// differential equation solved by a network.
+// Transforms of modules and of whole training steps: functional calls, hooks, per-example gradients, second-order
+// meta-learning, gradient penalties, a differential equation solved by a network.
+#include "autograd/transforms.h"
+
 #include <cmath>
 #include <numbers>
 
 #include "autograd/autograd.h"
-#include "autograd/transforms.h"
 #include "autograd/vmap.h"
 #include "core/compile/compile.h"
 #include "core/graph/philox.h"
@@ -16,7 +17,8 @@ namespace {
 
 using List = std::vector<Tensor>;
 
-Tensor random(const Shape& shape, uint32_t seed, double scale = 1, DType dtype = DType::f64, DeviceContext& on = reference()) {
+Tensor random(const Shape& shape, uint32_t seed, double scale = 1, DType dtype = DType::f64,
+              DeviceContext& on = reference()) {
   Values values(static_cast<size_t>(shape.numel()));
   for (size_t i = 0; i < values.size(); ++i) values[i] = scale * (2 * philox_uniform({seed, 8, 8, 8}, i) - 1);
   return cast(Tensor::from_vector(values, shape, &on), dtype);
@@ -48,14 +50,24 @@ TEST(FunctionalCall, OtherTensorsInThePlaceOfParameters) {
   state.emplace("2.bias", doubled[3]);
   EXPECT_EQ(nn::functional_call(net, state, x).to_doubles(), found);
 
-  expect_error<ValueError>([&] { nn::functional_call(net, List{doubled[0]}, x); }, {"[functional_call] Sequential has 4 parameters, but 1 tensors were given"});
-  expect_error<ValueError>([&] { nn::functional_call(net, nn::StateDict{{"2.weights", x}}, x); }, {"no parameter or buffer '2.weights'"});
-  expect_error<ShapeError>([&] { nn::functional_call(net, nn::StateDict{{"0.bias", doubled[1]}, {"0.weight", x}}, x); }, {"0.weight is (4, 3) f32", "(5, 3) f32"});
+  expect_error<ValueError>([&] { nn::functional_call(net, List{doubled[0]}, x); },
+                           {"[functional_call] Sequential has 4 parameters, but 1 tensors were given"});
+  expect_error<ValueError>(
+      [&] {
+        nn::functional_call(net, nn::StateDict{{"2.weights", x}}, x);
+      },
+      {"no parameter or buffer '2.weights'"});
+  expect_error<ShapeError>(
+      [&] {
+        nn::functional_call(net, nn::StateDict{{"0.bias", doubled[1]}, {"0.weight", x}}, x);
+      },
+      {"0.weight is (4, 3) f32", "(5, 3) f32"});
   expect_error<ShapeError>([&] { nn::functional_call(net, doubled, random({5, 7}, 2, 1, DType::f32)); }, {"[Linear]"});
   EXPECT_EQ(net(x).to_doubles(), before);
 }
 
-// An ensemble: several sets of parameters through one module, and gradients of a module with the module's own backward pass as the oracle.
+// An ensemble: several sets of parameters through one module, and gradients of a module with the module's own backward
+// pass as the oracle.
 TEST(FunctionalCall, EnsemblesAndGradients) {
   nn::Sequential net(nn::Linear(3, 4, true, &reference()), nn::ReLU(), nn::Linear(4, 2, true, &reference()));
   const Tensor x = random({5, 3}, 1, 1, DType::f32);
@@ -110,7 +122,8 @@ TEST(ModuleHooks, SeeAndReplace) {
   for (size_t i = 0; i < 4; ++i) EXPECT_FLOAT_EQ(static_cast<float>(doubled[i]), static_cast<float>(2 * expected[i]));
   inner.remove_hook(number);
   inner.register_backward_hook([](nn::Module&, const Tensor& g) { return sum(g); });
-  expect_error<GradError>([&] { backward(sum(net(x))); }, {"[hook] a backward hook of Linear gave () f32 for a gradient of (1, 2) f32"});
+  expect_error<GradError>([&] { backward(sum(net(x))); },
+                          {"[hook] a backward hook of Linear gave () f32 for a gradient of (1, 2) f32"});
 }
 
 // vmap(grad(loss)) over examples equals the loop, on a driver.
@@ -121,9 +134,12 @@ TEST(Shows, PerExampleGradientsOfAnMlp) {
   } catch (const DeviceUnavailable& error) {
     GTEST_SKIP() << error.what();
   }
-  nn::Sequential model(nn::Linear(784, 128, true, on), nn::ReLU(), nn::Linear(128, 64, true, on), nn::ReLU(), nn::Linear(64, 10, true, on));
+  nn::Sequential model(nn::Linear(784, 128, true, on), nn::ReLU(), nn::Linear(128, 64, true, on), nn::ReLU(),
+                       nn::Linear(64, 10, true, on));
   const List parameters = nn::detached(model.parameters());
-  const auto loss = [&](const List& p, const Tensor& x, const Tensor& y) { return cross_entropy(nn::functional_call(model, p, unsqueeze(x, 0)), unsqueeze(y, 0)); };
+  const auto loss = [&](const List& p, const Tensor& x, const Tensor& y) {
+    return cross_entropy(nn::functional_call(model, p, unsqueeze(x, 0)), unsqueeze(y, 0));
+  };
   const int64_t count = 16;
   const Tensor images = random({count, 784}, 1, 1, DType::f32, *on);
   std::vector<int32_t> digits;
@@ -134,12 +150,17 @@ TEST(Shows, PerExampleGradientsOfAnMlp) {
   const Values pixels = images.to_doubles(), values = losses.to_doubles();
   for (const size_t b : {size_t{0}, size_t{7}, size_t{15}}) {
     // Tensors of their own, so that every example is the same recorded step.
-    const Tensor x = f32(Values(pixels.begin() + static_cast<std::ptrdiff_t>(784 * b), pixels.begin() + static_cast<std::ptrdiff_t>(784 * (b + 1))), {784}, *on);
-    const auto [one, gradient] = value_and_grad(loss)(parameters, x, Tensor::from_vector(std::vector<int32_t>{digits[b]}, Shape{}, on));
+    const Tensor x = f32(Values(pixels.begin() + static_cast<std::ptrdiff_t>(784 * b),
+                                pixels.begin() + static_cast<std::ptrdiff_t>(784 * (b + 1))),
+                         {784}, *on);
+    const auto [one, gradient] =
+        value_and_grad(loss)(parameters, x, Tensor::from_vector(std::vector<int32_t>{digits[b]}, Shape{}, on));
     EXPECT_NEAR(values[b], one.item(), 1e-5);
     for (size_t i = 0; i < each.size(); ++i) {
       const Values all = each[i].to_doubles(), expected = gradient[i].to_doubles();
-      for (size_t k = 0; k < expected.size(); ++k) ASSERT_NEAR(all[b * expected.size() + k], expected[k], 2e-5 * (1 + std::abs(expected[k]))) << b << ", gradient " << i;
+      for (size_t k = 0; k < expected.size(); ++k)
+        ASSERT_NEAR(all[b * expected.size() + k], expected[k], 2e-5 * (1 + std::abs(expected[k])))
+            << b << ", gradient " << i;
     }
   }
 }
@@ -160,11 +181,13 @@ TEST(Shows, HessianOfANetEqualsFiniteDifferences) {
     direction[static_cast<size_t>(i)] = step;
     const Tensor d = Tensor::from_vector(direction, {26}, &reference());
     const Values up = grad(loss)(p + d).to_doubles(), down = grad(loss)(p - d).to_doubles();
-    for (size_t j = 0; j < 26; ++j) ASSERT_NEAR(h[static_cast<size_t>(i) * 26 + j], (up[j] - down[j]) / (2 * step), 1e-8) << i << ", " << j;
+    for (size_t j = 0; j < 26; ++j)
+      ASSERT_NEAR(h[static_cast<size_t>(i) * 26 + j], (up[j] - down[j]) / (2 * step), 1e-8) << i << ", " << j;
   }
 }
 
-// Model-agnostic meta-learning: the loss after an inner gradient step, over tasks at once, differentiated through the step.
+// Model-agnostic meta-learning: the loss after an inner gradient step, over tasks at once, differentiated through the
+// step.
 TEST(Shows, MetaLearningTrainsThroughItsInnerStep) {
   const auto net = [](const List& p, const Tensor& x) { return matmul(tanh(matmul(x, p[0]) + p[1]), p[2]) + p[3]; };
   const auto task_loss = [&](const List& p, const Tensor& x, const Tensor& y) { return mse_loss(net(p, x), y); };
@@ -179,7 +202,9 @@ TEST(Shows, MetaLearningTrainsThroughItsInnerStep) {
   const Tensor x1 = random({tasks, points, 1}, 1, 2), x2 = random({tasks, points, 1}, 2, 2);
   const Tensor y1 = amplitude * sin(x1), y2 = amplitude * sin(x2);
   const auto meta_loss = [&](const List& p) {
-    const auto one = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) { return task_loss(adapted(p, a, b), c, d); };
+    const auto one = [&](const Tensor& a, const Tensor& b, const Tensor& c, const Tensor& d) {
+      return task_loss(adapted(p, a, b), c, d);
+    };
     return mean(vmap(one)(x1, y1, x2, y2));
   };
   List p{random({1, 10}, 3), random({10}, 4), random({10, 1}, 5, 0.5), random({1}, 6, 0.1)};
@@ -203,7 +228,8 @@ TEST(Shows, MetaLearningTrainsThroughItsInnerStep) {
   EXPECT_LT(meta_loss(p).item(), 0.3 * first);
 }
 
-// A critic whose slope is held at 1 (Gulrajani et al. 2017): the penalty is a function of gradients by the input, and trains the parameters.
+// A critic whose slope is held at 1 (Gulrajani et al. 2017): the penalty is a function of gradients by the input, and
+// trains the parameters.
 TEST(Shows, GradientPenaltyTrains) {
   manual_seed(3);
   nn::Sequential critic(nn::Linear(2, 16, true, &reference()), nn::Tanh(), nn::Linear(16, 1, true, &reference()));
@@ -258,8 +284,9 @@ Values solved(Values a, Values b, double damping) {
   return b;
 }
 
-// u'' = -u on [0, pi], u(0) = 0, u'(0) = 1, whose solution is sin: u = x + x^2 N(x) with a net of ten units, the residual at 25 points brought to zero by
-// Levenberg and Marquardt's method. u'' is a derivative of a derivative by x, the residual's Jacobian one by the parameters on top of it.
+// u'' = -u on [0, pi], u(0) = 0, u'(0) = 1, whose solution is sin: u = x + x^2 N(x) with a net of ten units, the
+// residual at 25 points brought to zero by Levenberg and Marquardt's method. u'' is a derivative of a derivative by x,
+// the residual's Jacobian one by the parameters on top of it.
 TEST(Shows, PhysicsInformedNetSolvesAnOscillator) {
   const int64_t units = 10, points = 25;
   const auto u = [&](const Tensor& x, const Tensor& p) {

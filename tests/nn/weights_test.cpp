@@ -40,7 +40,8 @@ TEST(Weights, AllButTheHead) {
   const nn::LoadReport report = nn::load_matching(model, trained.state_dict(), {"fc.*"});
   EXPECT_EQ(report.excepted, (std::vector<std::string>{"fc.bias", "fc.weight"}));
   EXPECT_TRUE(report.missing.empty() && report.unexpected.empty() && report.mismatched.empty()) << report.str();
-  EXPECT_EQ(model.state_dict().at("layer1.0.conv2.weight").to_doubles(), trained.state_dict().at("layer1.0.conv2.weight").to_doubles());
+  EXPECT_EQ(model.state_dict().at("layer1.0.conv2.weight").to_doubles(),
+            trained.state_dict().at("layer1.0.conv2.weight").to_doubles());
   EXPECT_EQ(model.state_dict().at("fc.weight").to_doubles(), head);
 }
 
@@ -54,14 +55,17 @@ TEST(Weights, TheReportNamesWhatDoesNotFit) {
   const nn::LoadReport report = nn::load_matching(model, state);
   EXPECT_EQ(report.missing, std::vector<std::string>{"bn1.weight"});
   EXPECT_EQ(report.unexpected, std::vector<std::string>{"bn1.scale"});
-  EXPECT_EQ(report.mismatched, (std::vector<std::string>{"fc.bias: (3) f32 here, (7) f32 in the state", "fc.weight: (3, 2) f32 here, (7, 2) f32 in the state"}));
+  EXPECT_EQ(report.mismatched, (std::vector<std::string>{"fc.bias: (3) f32 here, (7) f32 in the state",
+                                                         "fc.weight: (3, 2) f32 here, (7, 2) f32 in the state"}));
   EXPECT_EQ(model.state_dict().at("conv1.weight").to_doubles(), state.at("conv1.weight").to_doubles());
   EXPECT_NE(report.str().find("unexpected: bn1.scale"), std::string::npos);
 }
 
 TEST(Weights, AStrictLoadNamesEveryTensorThatDiffers) {
   nn::ResNet model = small_resnet(3);
-  expect_error<ShapeError>([&] { model.load_state_dict(small_resnet(7).state_dict()); }, {"fc.bias has shape (3) but the state has (7)", "fc.weight has shape (3, 2) but the state has (7, 2)"});
+  expect_error<ShapeError>(
+      [&] { model.load_state_dict(small_resnet(7).state_dict()); },
+      {"fc.bias has shape (3) but the state has (7)", "fc.weight has shape (3, 2) but the state has (7, 2)"});
 }
 
 TEST(Weights, AGpt2ThatIsNone) {

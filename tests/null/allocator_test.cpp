@@ -17,7 +17,8 @@ namespace {
 // A device whose memory ends after `budget` bytes, whatever its caps say; counts the driver's calls.
 class ScarceDevice final : public Device {
  public:
-  explicit ScarceDevice(uint64_t budget, Caps caps = NullDevice::null_caps()) : inner_(std::move(caps)), budget_(budget) {}
+  explicit ScarceDevice(uint64_t budget, Caps caps = NullDevice::null_caps())
+      : inner_(std::move(caps)), budget_(budget) {}
 
   const Caps& caps() const override { return inner_.caps(); }
   BufferId alloc(uint64_t bytes) override {
@@ -66,12 +67,18 @@ class Taken {
 
 uint64_t random_size(std::mt19937_64& random) {
   switch (random() % 6) {
-    case 0: return random() % 4;                          // zero and tiny
-    case 1: return random() % 1000;
-    case 2: return 256 * (random() % 64);                 // exact multiples of the alignment
-    case 3: return random() % (1 << 20);
-    case 4: return (1 << 20) + random() % (8 << 20);      // the large class
-    default: return (16 << 20) + random() % (48 << 20);   // dedicated blocks
+    case 0:
+      return random() % 4;  // zero and tiny
+    case 1:
+      return random() % 1000;
+    case 2:
+      return 256 * (random() % 64);  // exact multiples of the alignment
+    case 3:
+      return random() % (1 << 20);
+    case 4:
+      return (1 << 20) + random() % (8 << 20);  // the large class
+    default:
+      return (16 << 20) + random() % (48 << 20);  // dedicated blocks
   }
 }
 
@@ -162,7 +169,8 @@ TEST(Allocator, TakesTheBestFittingGap) {
   NullDevice device;
   CachingAllocator allocator(device);
   // Gaps of 4096 and 1024 bytes between live ranges.
-  Allocation large = allocator.allocate(4096), wall1 = allocator.allocate(256), small = allocator.allocate(1024), wall2 = allocator.allocate(256);
+  Allocation large = allocator.allocate(4096), wall1 = allocator.allocate(256), small = allocator.allocate(1024),
+             wall2 = allocator.allocate(256);
   allocator.release(large);
   allocator.release(small);
   Allocation fit = allocator.allocate(1000);
@@ -199,7 +207,8 @@ TEST(Allocator, RefusesWhatIsOverTheLimitAndGivesExactlyTheLimit) {
     FAIL() << "no LimitError";
   } catch (const LimitError& error) {
     EXPECT_NE(std::string(error.what()).find("max_allocation_bytes"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find(std::to_string(caps.max_allocation_bytes + 1)), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find(std::to_string(caps.max_allocation_bytes + 1)), std::string::npos)
+        << error.what();
   }
   Allocation whole = allocator.allocate(caps.max_allocation_bytes);
   EXPECT_EQ(whole.offset, 0u);
@@ -220,8 +229,9 @@ TEST(Allocator, OutOfMemoryTellsWhatIsLiveAndWhatToTry) {
   } catch (const OutOfMemory& error) {
     std::string text = error.what();
     EXPECT_EQ(text.rfind("[allocate]", 0), 0u) << text;
-    for (const std::string& part : {std::to_string(50 << 20), std::to_string(60 << 20), std::string("live"), std::string("largest"),
-                                    std::string("smaller batch"), std::string("checkpointing")}) {
+    for (const std::string& part :
+         {std::to_string(50 << 20), std::to_string(60 << 20), std::string("live"), std::string("largest"),
+          std::string("smaller batch"), std::string("checkpointing")}) {
       EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
     }
   }

@@ -10,7 +10,9 @@
 namespace heddle {
 namespace {
 
-Tensor leaf(int64_t n) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &device("null:0")); }
+Tensor leaf(int64_t n) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &device("null:0"));
+}
 
 template <class Work>
 void four_threads(const Work& work) {
@@ -36,8 +38,10 @@ TEST(CompileThreads, OneFunctionEachAndPlainLoopsBeside) {
     Tensor own = leaf(32);
     const auto f = compile([&] { own.assign(own * 2.0 + shared); });
     for (int i = 0; i < 30; ++i) {
-      if (t == 0) (own + shared * static_cast<double>(i % 3)).to_bytes();
-      else f();
+      if (t == 0)
+        (own + shared * static_cast<double>(i % 3)).to_bytes();
+      else
+        f();
       const Tensor passing = own;  // handles of what is watched come and go
       if (i == 20) own = leaf(32);
     }

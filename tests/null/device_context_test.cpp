@@ -1,6 +1,4 @@
 // DeviceContext: storage that goes back to the allocator, kernels compiled once, contexts that are shared.
-#include "core/device/context.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/device/context.h"
 #include "core/device/null_device.h"
 
 namespace heddle {
@@ -75,7 +74,8 @@ TEST(DeviceContext, LockGivesTheRawDevice) {
   KernelId kernel = context->kernel(fill_source("1.0f"));
   {
     DeviceContext::Locked locked = context->lock();
-    RecordingId recording = locked.device.record(std::vector<Command>{Dispatch{kernel, {1, 1, 1}, {storage->binding()}, {}}}, false);
+    RecordingId recording =
+        locked.device.record(std::vector<Command>{Dispatch{kernel, {1, 1, 1}, {storage->binding()}, {}}}, false);
     context->remember(locked.device.submit(recording));
     locked.counters.submissions += 1;
     StoragePtr inside = context->allocate(16);  // the lock is recursive

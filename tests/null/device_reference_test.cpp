@@ -1,12 +1,11 @@
 // The reference device: host memory that behaves like a device's, and no kernels.
-#include "core/device/reference_device.h"
-
 #include <gtest/gtest.h>
 
 #include <cstring>
 #include <numeric>
 
 #include "core/base/error.h"
+#include "core/device/reference_device.h"
 #include "core/device/registry.h"
 
 namespace heddle {

@@ -30,7 +30,9 @@ class NullDeviceRules : public testing::Test {
     device.write(buffer, 0, bytes.data(), bytes.size());
   }
 
-  Dispatch good() const { return {kernel, {1, 1, 1}, {{buffer, 0, 256}, {buffer, 256, 256}, {buffer, 512, 256}}, {64}}; }
+  Dispatch good() const {
+    return {kernel, {1, 1, 1}, {{buffer, 0, 256}, {buffer, 256, 256}, {buffer, 512, 256}}, {64}};
+  }
 
   // record() must throw E whose text contains every part.
   template <class E>
@@ -104,7 +106,8 @@ TEST_F(NullDeviceRules, RefusesUnalignedOffsets) {
   refuses<DeviceError>(Copy{{buffer, 0, 6}, {other, 0, 6}}, {"multiples of 4"});
   refuses<DeviceError>(Fill{{other, 2, 4}, 0u}, {"multiples of 4"});
   refuses<DeviceError>(Fill{{other, 0, 6}, 0u}, {"multiples of 4"});
-  EXPECT_NO_THROW(device.record(std::vector<Command>{Copy{{buffer, 3, 1}, {other, 5, 1}}, Copy{{buffer, 1, 2}, {other, 7, 2}}}, false))
+  EXPECT_NO_THROW(device.record(
+      std::vector<Command>{Copy{{buffer, 3, 1}, {other, 5, 1}}, Copy{{buffer, 1, 2}, {other, 7, 2}}}, false))
       << "one element of 1 or 2 bytes may lie anywhere";
 }
 

@@ -1,8 +1,9 @@
-// New sizes plan anew, but find their kernels: numbers computed from sizes are constants of the launch, and from the third set of sizes on kernels do not
-// depend on those that varied.
+// New sizes plan anew, but find their kernels: numbers computed from sizes are constants of the launch, and from the
+// third set of sizes on kernels do not depend on those that varied.
+#include "core/ir/dynamic_shapes.h"
+
 #include <gtest/gtest.h>
 
-#include "core/ir/dynamic_shapes.h"
 #include "data/buckets.h"
 #include "heddle.h"
 
@@ -14,7 +15,8 @@ DeviceContext& null_device() { return device("null:0"); }
 uint64_t compiled_by(int64_t rows, int64_t columns) {
   DeviceContext& device = null_device();
   const uint64_t before = device.counters().kernels_compiled;
-  Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(rows * columns), 0.5f), Shape{rows, columns}, &device);
+  Tensor x =
+      Tensor::from_vector(std::vector<float>(static_cast<size_t>(rows * columns), 0.5f), Shape{rows, columns}, &device);
   x.set_requires_grad();
   const Tensor targets = Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(rows), 1), Shape{rows}, &device);
   const Tensor centred = x - mean(x, {1}, true);
@@ -34,13 +36,16 @@ class ModeScope {
 };
 
 struct Gpt {
-  nn::Gpt model{{.vocabulary = 64, .context = 600, .layers = 2, .heads = 2, .width = 64, .dropout = 0.1}, &null_device()};
+  nn::Gpt model{{.vocabulary = 64, .context = 600, .layers = 2, .heads = 2, .width = 64, .dropout = 0.1},
+                &null_device()};
   nn::AdamW optimizer{model.parameters(), 1e-3};
 
   // Kernels compiled by a training step on (batch, length) tokens.
   uint64_t train(int64_t batch, int64_t length) {
     const uint64_t before = null_device().counters().kernels_compiled;
-    const auto zeros = [&](const Shape& shape) { return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(shape.numel()), 0), shape, &null_device()); };
+    const auto zeros = [&](const Shape& shape) {
+      return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(shape.numel()), 0), shape, &null_device());
+    };
     const Tensor loss = cross_entropy(reshape(model(zeros({batch, length})), {-1, 64}), zeros({batch * length}));
     backward(loss);
     optimizer.update();
@@ -63,8 +68,10 @@ TEST(DynamicShapes, LengthsCompileNothingAfterTheThird) {
   EXPECT_GT(gpt.train(2, 77), 0u);
   gpt.train(2, 130);
   gpt.train(2, 16);
-  // Among them the width, the size of a head, the vocabulary and the longest of all, whose position table is read whole.
-  for (const int64_t length : {2, 3, 7, 32, 64, 63, 65, 128, 256, 511, 512, 600, 599, 4, 48}) EXPECT_EQ(gpt.train(2, length), 0u) << length;
+  // Among them the width, the size of a head, the vocabulary and the longest of all, whose position table is read
+  // whole.
+  for (const int64_t length : {2, 3, 7, 32, 64, 63, 65, 128, 256, 511, 512, 600, 599, 4, 48})
+    EXPECT_EQ(gpt.train(2, length), 0u) << length;
 }
 
 TEST(DynamicShapes, BatchAndLengthMayVaryTogether) {
@@ -93,7 +100,8 @@ TEST(DynamicShapes, MemoryIsThatOfTheLongest) {
   const uint64_t longest = live();
   Gpt other;
   const uint64_t model = live() - longest;
-  for (int64_t length = 20; length <= 580; length += 80) gpt.train(2, length);  // each with an arena of its own, if it kept it
+  for (int64_t length = 20; length <= 580; length += 80)
+    gpt.train(2, length);  // each with an arena of its own, if it kept it
   other.train(2, 600);
   EXPECT_LE(live(), longest + 4 * model + (64 << 10));
 }
@@ -105,7 +113,8 @@ TEST(DynamicShapes, BatchesOfADataSetShareOnePlan) {
   const Tensor w = Tensor::from_vector(std::vector<float>(784 * 10, 0.1f), {784, 10}, &d);
   const auto before = d.counters();
   for (int64_t i = 0; i < 10; ++i) {
-    const Tensor x = slice(images, 0, {.start = i * 64, .stop = (i + 1) * 64}), y = slice(labels, 0, {.start = i * 64, .stop = (i + 1) * 64});
+    const Tensor x = slice(images, 0, {.start = i * 64, .stop = (i + 1) * 64}),
+                 y = slice(labels, 0, {.start = i * 64, .stop = (i + 1) * 64});
     eval({cross_entropy(matmul(x, w), y)});
   }
   EXPECT_EQ(d.counters().steps_compiled - before.steps_compiled, 1u);
@@ -121,9 +130,12 @@ TEST(DynamicShapes, BucketsBoundThePlans) {
   const std::vector<int64_t> buckets = data::choose_buckets(lengths, 4, 8);
   const auto before = null_device().counters();
   for (uint64_t epoch = 0; epoch < 3; ++epoch) {
-    for (const data::BucketBatch& b : data::bucketed_batches(lengths, buckets, {.batch = 8, .drop_last = true}, epoch)) {
+    for (const data::BucketBatch& b :
+         data::bucketed_batches(lengths, buckets, {.batch = 8, .drop_last = true}, epoch)) {
       const Shape shape{static_cast<int64_t>(b.items.size()), b.length};
-      eval({sum(exp(cast(Tensor::from_vector(data::pad_sequences(texts, b.items, b.length, 0), shape, &null_device()), DType::f32)), {1})});
+      eval({sum(exp(cast(Tensor::from_vector(data::pad_sequences(texts, b.items, b.length, 0), shape, &null_device()),
+                         DType::f32)),
+                {1})});
     }
   }
   EXPECT_EQ(null_device().counters().steps_compiled - before.steps_compiled, buckets.size());

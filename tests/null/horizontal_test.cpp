@@ -6,8 +6,8 @@
 #include <map>
 
 #include "core/base/error.h"
-#include "core/lower/joined_launch.h"
 #include "core/functions/functions.h"
+#include "core/lower/joined_launch.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -15,7 +15,9 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
+Tensor leaf(const Shape& shape) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
+}
 
 std::vector<LoweredKernel> lower_pending(bool loop_lanes = true) {
   const Caps& caps = null_device().caps();
@@ -26,8 +28,8 @@ TEST(Horizontal, EqualTextsAreOneLaunch) {
   for (const bool loop_lanes : {true, false}) {
     std::vector<Tensor> results;
     for (int64_t n : {5, 700, 70000, 64}) results.push_back(exp(leaf(Shape{n})) + 1.0);
-    results.push_back(exp(leaf(Shape{3, 5})) + 1.0);   // the same text: neighbouring dimensions merge
-    results.push_back(exp(leaf(Shape{40})) + 2.0);     // another
+    results.push_back(exp(leaf(Shape{3, 5})) + 1.0);  // the same text: neighbouring dimensions merge
+    results.push_back(exp(leaf(Shape{40})) + 2.0);    // another
     const auto kernels = lower_pending(loop_lanes);
     ASSERT_EQ(kernels.size(), 2u);
     const size_t many = kernels[0].joined.empty() ? 1 : 0;
@@ -77,7 +79,8 @@ TEST(Horizontal, UpdatesWaitForReaders) {
   for (const LoweredKernel& kernel : lower_pending()) {
     joined = std::max(joined, kernel.joined.size());
     kernel.for_each_binding([&](SlotRef slot, Access access) {
-      EXPECT_FALSE(slot.kind == SlotRef::Kind::input && access == Access::read && written.contains(slot)) << "input " << slot.index;
+      EXPECT_FALSE(slot.kind == SlotRef::Kind::input && access == Access::read && written.contains(slot))
+          << "input " << slot.index;
     });
     kernel.for_each_binding([&](SlotRef slot, Access access) {
       if (slot.kind == SlotRef::Kind::input && access != Access::read) ++written[slot];
@@ -149,15 +152,20 @@ TEST(Horizontal, ManyPartsAreWrittenInPlace) {
 
 LoweredKernel two_buffers(size_t joined) {
   LoweredKernel kernel;
-  kernel.source.buffers = {{"t_b0", DType::f32, Access::read}, {"t_b1", DType::f16, Access::write}, {"t_table", DType::i32, Access::read}};
-  for (size_t s = 0; s < joined; ++s) kernel.joined.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
+  kernel.source.buffers = {
+      {"t_b0", DType::f32, Access::read}, {"t_b1", DType::f16, Access::write}, {"t_table", DType::i32, Access::read}};
+  for (size_t s = 0; s < joined; ++s)
+    kernel.joined.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
   return kernel;
 }
 
 TEST(Segments, LaunchesFollowTheBuffers) {
   const LoweredKernel kernel = two_buffers(4);
   const BufferId a{1}, b{2};
-  const std::vector<std::vector<Binding>> bound = {{{a, 512, 100}, {b, 0, 50}}, {{a, 0, 100}, {b, 1024, 50}}, {{b, 0, 100}, {b, 2048, 50}}, {{a, 4096, 64}, {b, 256, 32}}};
+  const std::vector<std::vector<Binding>> bound = {{{a, 512, 100}, {b, 0, 50}},
+                                                   {{a, 0, 100}, {b, 1024, 50}},
+                                                   {{b, 0, 100}, {b, 2048, 50}},
+                                                   {{a, 4096, 64}, {b, 256, 32}}};
   Caps caps;
   const auto launches = cover_joined(kernel, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
@@ -168,13 +176,15 @@ TEST(Segments, LaunchesFollowTheBuffers) {
   EXPECT_EQ(launches[1].joined, (std::vector<size_t>{2}));
   // Seven groups, then rows: first group, bases in elements, numbers.
   const std::vector<int32_t> table = joined_table(kernel, bound, launches[0]);
-  EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17, 17, 17, 17, 0, 128, 0, 100, 7, 1, 0, 512, 101, 7, 3, 1024, 128, 103, 7}));
+  EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17,  17,  17, 17, 0,    128, 0,   100,
+                                         7, 1,  0,  512, 101, 7,  3,  1024, 128, 103, 7}));
 }
 
 TEST(Segments, ABindingHasALimit) {
   const LoweredKernel kernel = two_buffers(3);
   const BufferId a{1};
-  const std::vector<std::vector<Binding>> bound = {{{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
+  const std::vector<std::vector<Binding>> bound = {
+      {{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
   Caps caps;
   caps.max_binding_bytes = 1000;
   const auto launches = cover_joined(kernel, bound, caps);

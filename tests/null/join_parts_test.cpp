@@ -4,9 +4,9 @@
 #include <gtest/gtest.h>
 
 #include "bench/training_step.h"
+#include "core/graph/pending.h"
 #include "core/run/dump.h"
 #include "core/simplify/passes.h"
-#include "core/graph/pending.h"
 #include "heddle.h"
 
 namespace heddle {

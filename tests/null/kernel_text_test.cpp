@@ -5,8 +5,8 @@
 #include <map>
 #include <regex>
 
-#include "core/lower/emit_text.h"
 #include "core/functions/functions.h"
+#include "core/lower/emit_text.h"
 #include "core/op/primitives.h"
 #include "core/tiles/tuning.h"
 #include "tests/support/planned.h"

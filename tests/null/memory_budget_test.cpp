@@ -1,18 +1,19 @@
 // Budgets: what the planner computes again so that a step fits. Needs no device.
 #ifdef HEDDLE_HAS_BENCH
 
+#include "core/memory/memory_budget.h"
+
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "bench/training_step.h"
-#include "core/run/dump.h"
-#include "core/memory/kernel_sequence.h"
-#include "core/memory/memory_budget.h"
 #include "core/graph/pending.h"
-#include "core/run/planner.h"
+#include "core/memory/kernel_sequence.h"
 #include "core/memory/rematerialize.h"
 #include "core/record/capture.h"
+#include "core/run/dump.h"
+#include "core/run/planner.h"
 #include "heddle.h"
 
 namespace heddle {
@@ -82,11 +83,13 @@ TEST(MemoryBudget, ABudgetIsMetInFewWalksOverTheStep) {
     const Rematerialized made = rematerialize(plain.scheduled, plain.kernels, caps, bytes);
     EXPECT_TRUE(made.fits) << percent;
     EXPECT_GT(made.repeated, 0u) << percent;
-    EXPECT_LE(made.followed, 2 * made.repeated + 1) << percent << " % of the arena, " << made.repeated << " launches repeated";
+    EXPECT_LE(made.followed, 2 * made.repeated + 1)
+        << percent << " % of the arena, " << made.repeated << " launches repeated";
   }
 }
 
-// Every read has the value that was meant: a sequence of launches over versions is followed with symbols instead of bytes.
+// Every read has the value that was meant: a sequence of launches over versions is followed with symbols instead of
+// bytes.
 TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
   for (const char* text : {"gpt:2x32x4x32", "cnn:16"}) {
     const Step step(text);
@@ -96,10 +99,11 @@ TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
     const Rematerialized least = rematerialize(plain.scheduled, plain.kernels, caps, 0);
     EXPECT_FALSE(least.fits);
     EXPECT_GT(least.repeated, 0u) << text;
-    // plan_arena() throws where a read has no writer. Original vertex of each vertex of the new graph: equal op and inputs, so follow names.
+    // plan_memory() throws where a read has no writer. Original vertex of each vertex of the new graph: equal op and
+    // inputs, so follow names.
     ScheduledGraph scheduled = plain.scheduled;
     scheduled.graph = least.graph;
-    EXPECT_LT(plan_arena(scheduled, least.kernels, caps).arena.total(), plain.memory.arena.total()) << text;
+    EXPECT_LT(plan_memory(scheduled, least.kernels, caps).arena.total(), plain.memory.arena.total()) << text;
     std::map<SlotRef, uint64_t> value;  // what a slot holds, as a number that depends on all that went into it
     const auto run = [](const std::vector<LoweredKernel>& kernels, std::map<SlotRef, uint64_t>& memory) {
       std::map<int, uint64_t> inputs;
@@ -110,8 +114,11 @@ TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
           for (size_t b = 0; b < slots.size(); ++b) {
             if (kernel.source.buffers[b].access == Access::write) continue;
             const auto at = memory.find(slots[b]);
-            if (slots[b].kind == SlotRef::Kind::vertex && at == memory.end()) ADD_FAILURE() << kernel.source.name << " reads what nobody wrote";
-            const uint64_t read = at != memory.end() ? at->second : static_cast<uint64_t>(slots[b].index) + 77 * static_cast<uint64_t>(slots[b].kind);
+            if (slots[b].kind == SlotRef::Kind::vertex && at == memory.end())
+              ADD_FAILURE() << kernel.source.name << " reads what nobody wrote";
+            const uint64_t read =
+                at != memory.end() ? at->second
+                                   : static_cast<uint64_t>(slots[b].index) + 77 * static_cast<uint64_t>(slots[b].kind);
             hash = (hash ^ read) * 0x9fb21c651e98df25ull;
           }
           for (size_t b = 0; b < slots.size(); ++b) {
@@ -126,8 +133,9 @@ TEST(MemoryBudget, RepeatedLaunchesReadWhatTheOriginalsRead) {
     run(plain.kernels, before);
     run(least.kernels, after);
     for (const auto& [slot, expected] : before) {
-      const bool outlives = slot.kind == SlotRef::Kind::input || std::any_of(plain.scheduled.outputs.begin(), plain.scheduled.outputs.end(),
-                                                                             [&](const OutputPlan& o) { return o.base == slot.index; });
+      const bool outlives = slot.kind == SlotRef::Kind::input ||
+                            std::any_of(plain.scheduled.outputs.begin(), plain.scheduled.outputs.end(),
+                                        [&](const OutputPlan& o) { return o.base == slot.index; });
       EXPECT_TRUE(!outlives || after.at(slot) == expected) << text << ": " << slot.index;
     }
   }

@@ -3,9 +3,9 @@
 
 #include <numeric>
 
-#include "core/schedule/kernel_order.h"
 #include "core/lower/lower.h"
 #include "core/op/primitives.h"
+#include "core/schedule/kernel_order.h"
 #include "heddle.h"
 #include "tests/support/planned.h"
 
@@ -14,14 +14,19 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()); }
-Tensor labels(int64_t count) { return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count), 1), {count}, &null_device()); }
+Tensor leaf(const Shape& shape) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device());
+}
+Tensor labels(int64_t count) {
+  return Tensor::from_vector(std::vector<int32_t>(static_cast<size_t>(count), 1), {count}, &null_device());
+}
 
 // Of every value that is not a view of another.
 uint64_t all_bytes(const Graph& graph) {
   uint64_t sum = 0;
   for (const IrNode& node : graph.nodes) {
-    if (node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant) sum += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
+    if (node.leaf < 0 && node.op->kind != OpKind::movement && node.op->kind != OpKind::constant)
+      sum += static_cast<uint64_t>(node.shape.numel()) * size_of(node.dtype);
   }
   return sum;
 }
@@ -44,7 +49,15 @@ Plan plan_training(nn::Module& model, const Loss& loss) {
   return planned;
 }
 
-nn::GptOptions small_gpt(bool checkpoint) { return {.vocabulary = 256, .context = 64, .layers = 12, .heads = 4, .width = 64, .dropout = 0.1, .checkpoint = checkpoint}; }
+nn::GptOptions small_gpt(bool checkpoint) {
+  return {.vocabulary = 256,
+          .context = 64,
+          .layers = 12,
+          .heads = 4,
+          .width = 64,
+          .dropout = 0.1,
+          .checkpoint = checkpoint};
+}
 
 Plan plan_gpt(bool checkpoint) {
   manual_seed(1);
@@ -66,7 +79,8 @@ void expect_small_arena(const Plan& p, const char* what) {
 }
 
 TEST(StepMemory, ArenaIsNearItsLowerBound) {
-  nn::Sequential mlp{nn::Linear(784, 128, true, &null_device()), nn::ReLU(), nn::Linear(128, 64, true, &null_device()), nn::ReLU(), nn::Linear(64, 10, true, &null_device())};
+  nn::Sequential mlp{nn::Linear(784, 128, true, &null_device()), nn::ReLU(), nn::Linear(128, 64, true, &null_device()),
+                     nn::ReLU(), nn::Linear(64, 10, true, &null_device())};
   const Tensor x = leaf({32, 784}), y = labels(32), images = leaf({32, 1, 28, 28});
   expect_small_arena(plan_training(mlp, [&] { return cross_entropy(mlp(x), y); }), "mlp");
   nn::Cnn cnn(nn::CnnOptions{}, &null_device());
@@ -77,8 +91,8 @@ TEST(StepMemory, ArenaIsNearItsLowerBound) {
 TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
   const Plan kept = plan_gpt(false), again = plan_gpt(true);
   EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
-  // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into one launch depends on the memory
-  // that is left.
+  // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into
+  // one launch depends on the memory that is left.
   const size_t more = again.scheduled.groups.size() - kept.scheduled.groups.size();
   EXPECT_GT(more, 12u);
   EXPECT_LE(more, forward_groups());
@@ -88,7 +102,10 @@ TEST(Checkpoint, ResultsAreKeptAndInsidesComputedAgain) {
   Tensor x = leaf({8, 16}), w = leaf({16, 16});
   w.set_requires_grad();
   const auto block = [&](const Tensor& in) { return matmul(exp(matmul(in, w)), w); };
-  const auto matmuls = [](const Graph& graph) { return std::count_if(graph.nodes.begin(), graph.nodes.end(), [](const IrNode& n) { return n.op == &ops::matmul_op; }); };
+  const auto matmuls = [](const Graph& graph) {
+    return std::count_if(graph.nodes.begin(), graph.nodes.end(),
+                         [](const IrNode& n) { return n.op == &ops::matmul_op; });
+  };
   const auto record = [&](bool checkpointed) {
     const Tensor y = checkpointed ? checkpoint(block, x) : block(x);
     const Tensor g = grad(sum(exp(y)), w);

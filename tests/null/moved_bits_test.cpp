@@ -3,8 +3,8 @@
 
 #include <functional>
 
-#include "core/functions/functions.h"
 #include "core/dialect/printer.h"
+#include "core/functions/functions.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -22,7 +22,8 @@ std::vector<std::string> texts(const std::function<Tensor()>& program) {
   for (const bool loop_lanes : {false, true}) {
     const Tensor result = program();
     for (const LoweredKernel& kernel : test::planned_pending(loop_lanes ? test::with_loop_lanes(caps) : caps).kernels) {
-      for (const Target target : {Target::opencl, Target::glsl, Target::cuda}) all.push_back(print(kernel.source, target));
+      for (const Target target : {Target::opencl, Target::glsl, Target::cuda})
+        all.push_back(print(kernel.source, target));
     }
     eval({result});
   }
@@ -30,14 +31,18 @@ std::vector<std::string> texts(const std::function<Tensor()>& program) {
 }
 
 // Whether a buffer is read so (the preludes name the macro as well).
-bool converts(const std::string& text, DType dtype) { return text.find("HK_LOAD_" + std::string(name_of(dtype)) + "(hk_") != std::string::npos; }
+bool converts(const std::string& text, DType dtype) {
+  return text.find("HK_LOAD_" + std::string(name_of(dtype)) + "(hk_") != std::string::npos;
+}
 
-void expect_converting(bool wanted, const char* what, const std::function<Tensor(const Tensor& x, const Tensor& y)>& f) {
+void expect_converting(bool wanted, const char* what,
+                       const std::function<Tensor(const Tensor& x, const Tensor& y)>& f) {
   for (const DType dtype : {DType::f16, DType::bf16}) {
     const Tensor x = leaf({40, 24}, dtype), y = leaf({40, 24}, dtype);
     const std::vector<std::string> all = texts([&] { return f(x, y); });
     EXPECT_GE(all.size(), 6u) << what;
-    for (const std::string& text : all) EXPECT_EQ(converts(text, dtype), wanted) << what << ", " << name_of(dtype) << ":\n" << text;
+    for (const std::string& text : all)
+      EXPECT_EQ(converts(text, dtype), wanted) << what << ", " << name_of(dtype) << ":\n" << text;
   }
 }
 

@@ -7,14 +7,14 @@
 #include <stdexcept>
 
 #include "core/base/error.h"
-#include "core/run/dump.h"
-#include "core/run/describe.h"
-#include "core/simplify/simplifier.h"
-#include "core/simplify/verify.h"
 #include "core/graph/pending.h"
-#include "core/run/planner.h"
 #include "core/op/primitives.h"
 #include "core/record/capture.h"
+#include "core/run/describe.h"
+#include "core/run/dump.h"
+#include "core/run/planner.h"
+#include "core/simplify/simplifier.h"
+#include "core/simplify/verify.h"
 #include "heddle.h"
 #include "tests/support/random_graph.h"
 
@@ -22,12 +22,16 @@ namespace heddle {
 namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(const Shape& shape, DType dtype = DType::f32) { return cast(Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()), dtype); }
+Tensor leaf(const Shape& shape, DType dtype = DType::f32) {
+  return cast(Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 0.5f), shape, &null_device()),
+              dtype);
+}
 Graph recorded() { return import_graph(capture(held_pending())); }
 // The pending graph with that pass alone, and what is dead dropped.
 Graph with_only(Pass pass) { return simplify(recorded(), PassSet::required().with(pass).with(Pass::dead)); }
 size_t count(const Graph& graph, const OpDef& op) {
-  return static_cast<size_t>(std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const IrNode& node) { return node.op == &op; }));
+  return static_cast<size_t>(
+      std::count_if(graph.nodes.begin(), graph.nodes.end(), [&](const IrNode& node) { return node.op == &op; }));
 }
 
 TEST(Passes, SwitchesAreReadFromLeftToRight) {
@@ -45,7 +49,8 @@ TEST(Passes, AnUnknownNameListsTheKnownOnes) {
       ADD_FAILURE() << text;
     } catch (const ValueError& e) {
       EXPECT_NE(std::string(e.what()).find("unknown pass"), std::string::npos) << e.what();
-      for (const PassInfo& info : all_passes()) EXPECT_NE(std::string(e.what()).find(info.name), std::string::npos) << info.name;
+      for (const PassInfo& info : all_passes())
+        EXPECT_NE(std::string(e.what()).find(info.name), std::string::npos) << info.name;
     }
   }
   EXPECT_THROW(parse_passes("cse"), ValueError);    // neither on nor off
@@ -135,9 +140,9 @@ TEST(Passes, CastsThatLoseNothingVanish) {
   EXPECT_EQ(casts(DType::f32, DType::f16, DType::f32), 2u);   // rounds
   EXPECT_EQ(casts(DType::f16, DType::bf16, DType::f32), 2u);  // rounds
   EXPECT_EQ(casts(DType::u8, DType::i32, DType::f32), 1u);
-  EXPECT_EQ(casts(DType::i8, DType::u8, DType::i32), 2u);     // wraps
-  EXPECT_EQ(casts(DType::i32, DType::f32, DType::i32), 2u);   // 24 bits
-  EXPECT_EQ(casts(DType::u8, DType::f32, DType::i8), 2u);     // a float beyond the range does not wrap
+  EXPECT_EQ(casts(DType::i8, DType::u8, DType::i32), 2u);    // wraps
+  EXPECT_EQ(casts(DType::i32, DType::f32, DType::i32), 2u);  // 24 bits
+  EXPECT_EQ(casts(DType::u8, DType::f32, DType::i8), 2u);    // a float beyond the range does not wrap
   EXPECT_EQ(casts(DType::i8, DType::f32, DType::i32), 1u);
   EXPECT_EQ(casts(DType::boolean, DType::f16, DType::boolean), 0u);
 }
@@ -149,7 +154,8 @@ Shape shape_of_product(const Graph& graph) {
   return {};
 }
 
-// The sum over batches, reshaped there and back by the gradient of a broadcast, has one reader: it is computed transposed, as the weight lies.
+// The sum over batches, reshaped there and back by the gradient of a broadcast, has one reader: it is computed
+// transposed, as the weight lies.
 TEST(Passes, AWeightGradientOfBatchesLiesAsTheWeightDoes) {
   const Tensor x = leaf({3, 8, 12}), dy = leaf({3, 8, 4});
   const auto sums = [&] { return sum(matmul(transpose(x), dy), {0}); };
@@ -183,7 +189,9 @@ TEST(Passes, VerifierNamesThePassAndTheVertex) {
   const auto find = [&](Graph& graph, const OpDef& op) -> IrNode& {
     return *std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const IrNode& node) { return node.op == &op; });
   };
-  EXPECT_NE(broken([&](Graph& g) { find(g, ops::add_op).inputs[0] = static_cast<int>(g.nodes.size()) - 1; }).find("culprit"), std::string::npos);
+  EXPECT_NE(
+      broken([&](Graph& g) { find(g, ops::add_op).inputs[0] = static_cast<int>(g.nodes.size()) - 1; }).find("culprit"),
+      std::string::npos);
   EXPECT_NE(broken([&](Graph& g) { find(g, ops::exp_op).shape = Shape{3, 2}; }).find("exp"), std::string::npos);
   EXPECT_NE(broken([&](Graph& g) { find(g, ops::exp_op).dtype = DType::f16; }).find("exp"), std::string::npos);
   EXPECT_NE(broken([&](Graph& g) { find(g, ops::sum_op).attrs.ints = {0}; }).find("sum"), std::string::npos);

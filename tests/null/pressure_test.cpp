@@ -9,9 +9,9 @@
 #include "core/base/error.h"
 #include "core/device/context.h"
 #include "core/device/null_device.h"
-#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
 #include "core/graph/future.h"
+#include "core/run/compiled_graph.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -61,7 +61,8 @@ TEST(Pressure, OutOfMemorySaysWhoHoldsIt) {
     EXPECT_EQ(error.memory_use().arena, 0u);
     EXPECT_EQ(error.memory_use().cached, d->memory().reserved_bytes - d->memory().live_bytes);
     EXPECT_EQ(error.memory_use().device, 100 * megabyte);
-    for (const char* part : {"null:small", "smaller batch", "in arenas of steps", "cached", "given back"}) EXPECT_TRUE(test::contains(error.what(), part));
+    for (const char* part : {"null:small", "smaller batch", "in arenas of steps", "cached", "given back"})
+      EXPECT_TRUE(test::contains(error.what(), part));
   }
   EXPECT_NO_THROW(d->allocate(30 * megabyte));
 }

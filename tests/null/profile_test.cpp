@@ -1,4 +1,5 @@
-// The profiler where nothing needs a driver: what is counted of a kernel, what the host did, who may watch. Times of the null device are zero.
+// The profiler where nothing needs a driver: what is counted of a kernel, what the host did, who may watch. Times of
+// the null device are zero.
 #include "core/inspect/profile.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +17,9 @@ namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
 
-Tensor leaf(const Shape& shape, float value = 0.5f) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), value), shape, &null_device()); }
+Tensor leaf(const Shape& shape, float value = 0.5f) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), value), shape, &null_device());
+}
 
 // Bytes read and written, and operations, of everything that `work` computes.
 struct Sums {
@@ -148,11 +151,13 @@ TEST(Profiler, HostSpansNest) {
     EXPECT_LE(a.end, profile.seconds);
     for (const HostRun& b : profile.host) {
       if (a.thread != b.thread) continue;
-      const bool apart = a.end <= b.start || b.end <= a.start, inside = (a.start <= b.start && b.end <= a.end) || (b.start <= a.start && a.end <= b.end);
+      const bool apart = a.end <= b.start || b.end <= a.start,
+                 inside = (a.start <= b.start && b.end <= a.end) || (b.start <= a.start && a.end <= b.end);
       EXPECT_TRUE(apart || inside) << a.name << " and " << b.name;
     }
   }
-  for (const char* name : {"record", "capture", "plan", "compile", "submit", "wait"}) EXPECT_TRUE(names.contains(name)) << name;
+  for (const char* name : {"record", "capture", "plan", "compile", "submit", "wait"})
+    EXPECT_TRUE(names.contains(name)) << name;
 }
 
 TEST(Profiler, OneAtATime) {

@@ -82,7 +82,8 @@ TEST(Repeats, LoopsThatNobodyLooksAtFindTheirPlansAgain) {
   EXPECT_LE(many.most, few.most + (uint64_t{1} << 20));
 }
 
-// What was pending when the loop was recognised is computed in the pieces of the loop, and not as one plan of a thousand operations.
+// What was pending when the loop was recognised is computed in the pieces of the loop, and not as one plan of a
+// thousand operations.
 TEST(Repeats, TheFirstPiecesAreThoseOfTheLoop) {
   const Spent brief = run_loop(115, 777);
   EXPECT_LE(brief.planned, 3u);

@@ -7,9 +7,9 @@
 #include <random>
 #include <set>
 
-#include "core/run/dump.h"
 #include "core/lower/lower.h"
 #include "core/op/primitives.h"
+#include "core/run/dump.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
 
@@ -25,7 +25,7 @@ Plan plan_pending(bool fuse = true, bool loop_lanes = false) {
 
 bool overlaps(const Lifetime& a, const Lifetime& b) { return a.first <= b.last && b.first <= a.last; }
 
-void expect_sound_plan(const ArenaPlan& plan, const Caps& caps) {
+void expect_sound_plan(const MemoryPlan& plan, const Caps& caps) {
   for (size_t i = 0; i < plan.lifetimes.size(); ++i) {
     const Placement& p = plan.arena.placements[i];
     EXPECT_EQ(p.offset % caps.buffer_alignment, 0u);
@@ -33,23 +33,27 @@ void expect_sound_plan(const ArenaPlan& plan, const Caps& caps) {
     for (size_t j = 0; j < i; ++j) {
       const Placement& q = plan.arena.placements[j];
       if (p.block != q.block || !overlaps(plan.lifetimes[i], plan.lifetimes[j])) continue;
-      const bool apart = p.offset + plan.lifetimes[i].bytes <= q.offset || q.offset + plan.lifetimes[j].bytes <= p.offset;
-      EXPECT_TRUE(apart) << "vertices " << plan.lifetimes[i].vertex << " and " << plan.lifetimes[j].vertex << " share bytes while both are alive";
+      const bool apart =
+          p.offset + plan.lifetimes[i].bytes <= q.offset || q.offset + plan.lifetimes[j].bytes <= p.offset;
+      EXPECT_TRUE(apart) << "vertices " << plan.lifetimes[i].vertex << " and " << plan.lifetimes[j].vertex
+                         << " share bytes while both are alive";
     }
   }
   for (const Lifetime& life : plan.lifetimes) {
     uint64_t alive = 0;  // when it begins; the most bytes are alive when some value begins
-    for (const Lifetime& other : plan.lifetimes) alive += other.first <= life.first && life.first <= other.last ? other.bytes : 0;
+    for (const Lifetime& other : plan.lifetimes)
+      alive += other.first <= life.first && life.first <= other.last ? other.bytes : 0;
     EXPECT_GE(plan.arena.total(), alive) << "when vertex " << life.vertex << " is written";
   }
 }
 
 // The bound that the plan states, and the kernel during which it is met, counted one kernel after the other.
-void expect_lower_bound(const ArenaPlan& plan, const Caps& caps) {
+void expect_lower_bound(const MemoryPlan& plan, const Caps& caps) {
   const uint64_t alignment = std::max<uint64_t>(256, caps.buffer_alignment);
   std::map<int, uint64_t> alive;
   for (const Lifetime& life : plan.lifetimes) {
-    for (int kernel = life.first; kernel <= life.last; ++kernel) alive[kernel] += (life.bytes + alignment - 1) / alignment * alignment;
+    for (int kernel = life.first; kernel <= life.last; ++kernel)
+      alive[kernel] += (life.bytes + alignment - 1) / alignment * alignment;
   }
   uint64_t most = 0;
   for (const auto& [kernel, bytes] : alive) most = std::max(most, bytes);
@@ -59,20 +63,22 @@ void expect_lower_bound(const ArenaPlan& plan, const Caps& caps) {
   }
 }
 
-// Every vertex a kernel reads was written by an earlier kernel; every vertex but a join is written once; old values of inputs are not read after they
-// were overwritten, except by the writing kernel itself.
+// Every vertex a kernel reads was written by an earlier kernel; every vertex but a join is written once; old values of
+// inputs are not read after they were overwritten, except by the writing kernel itself.
 void expect_sound_order(const Plan& c) {
   std::set<int> written_vertices, written_inputs;
   for (const LoweredKernel& kernel : c.kernels) {
     ASSERT_EQ(kernel.bindings.size(), kernel.joined.empty() ? kernel.source.buffers.size() : 0);
     ASSERT_EQ(kernel.constants.size(), kernel.joined.empty() ? kernel.source.constants.size() : 0);
-    for (const LoweredKernel::JoinedRow& row : kernel.joined) ASSERT_EQ(row.bindings.size() + 1, kernel.source.buffers.size());
+    for (const LoweredKernel::JoinedRow& row : kernel.joined)
+      ASSERT_EQ(row.bindings.size() + 1, kernel.source.buffers.size());
     EXPECT_LE(kernel.constants.size(), KernelSource::max_constants);
     std::set<int> now_vertices, now_inputs;
     kernel.for_each_binding([&](SlotRef slot, Access access) {
       if (slot.kind == SlotRef::Kind::vertex) {
         if (access != Access::write) {
-          EXPECT_TRUE(written_vertices.contains(slot.index)) << "vertex " << slot.index << " is read before it is written";
+          EXPECT_TRUE(written_vertices.contains(slot.index))
+              << "vertex " << slot.index << " is read before it is written";
         } else {
           const bool join = c.scheduled.graph.nodes[slot.index].op == &join_op;
           EXPECT_TRUE(join || !written_vertices.contains(slot.index)) << "vertex " << slot.index << " is written twice";
@@ -88,7 +94,8 @@ void expect_sound_order(const Plan& c) {
   for (const OutputPlan& output : c.scheduled.outputs) {
     if (c.scheduled.graph.nodes[output.base].leaf >= 0) continue;
     if (output.assign_slot >= 0 && !output.copy_back) {
-      EXPECT_TRUE(written_inputs.contains(output.assign_slot) || c.scheduled.graph.nodes[output.base].shape.numel() == 0);
+      EXPECT_TRUE(written_inputs.contains(output.assign_slot) ||
+                  c.scheduled.graph.nodes[output.base].shape.numel() == 0);
     }
   }
 }
@@ -116,7 +123,7 @@ TEST(ArenaPlan, RandomLifetimesNeverOverlap) {
       const int first = static_cast<int>(random() % 30);
       lives.push_back({i, 1 + random() % 5000, first, first + static_cast<int>(random() % 10)});
     }
-    ArenaPlan plan;
+    MemoryPlan plan;
     plan.lifetimes = lives;
     plan.arena = plan_arena(lives, 256, 8192);
     Caps caps;
@@ -134,7 +141,9 @@ TEST(ArenaPlan, DisjointLivesShareBytes) {
 
 size_t kernels_of_pending() { return plan_pending().kernels.size(); }
 
-Tensor leaf(const Shape& shape) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device()); }
+Tensor leaf(const Shape& shape) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null_device());
+}
 
 TEST(Fusion, ElementwiseChainIsOneKernel) {
   const Tensor x = leaf({5, 7}), b = leaf({7});
@@ -191,7 +200,8 @@ TEST(Fusion, MovementAloneCopiesNothing) {
   EXPECT_EQ(kernels_of_pending(), 0u);
 }
 
-// Each round of a scan by doubling reads the one before at two places: one kernel of all would hold the first round 2^rounds times.
+// Each round of a scan by doubling reads the one before at two places: one kernel of all would hold the first round
+// 2^rounds times.
 TEST(Fusion, ScansByDoublingStayShort) {
   const auto text_of = [](int rounds) {
     Tensor sums = full({1024}, 1, DType::f32, &null_device()) * 2;
@@ -222,19 +232,28 @@ TEST(CheapValues, AreComputedAgainByTheirReaders) {
     return std::pair(plan.memory.arena.total(), plan.kernels.size());
   };
   {
-    const auto make = [&] { const Tensor y = relu(x); return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto make = [&] {
+      const Tensor y = relu(x);
+      return std::pair(sum(y, {0}), sum(y, {1}));
+    };
     const auto both = make();
     EXPECT_EQ(arena_and_kernels(true), std::pair(uint64_t{0}, size_t{2}));
     EXPECT_GE(arena_and_kernels(false).first, 64u * 48 * 4);
   }
   {  // dear: computed once
-    const auto make = [&] { const Tensor y = exp(x); return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto make = [&] {
+      const Tensor y = exp(x);
+      return std::pair(sum(y, {0}), sum(y, {1}));
+    };
     const auto both = make();
     EXPECT_GE(arena_and_kernels(true).first, 64u * 48 * 4);
   }
   {  // two tensors to read instead of one
     const Tensor z = leaf({64, 48});
-    const auto make = [&] { const Tensor y = x + z; return std::pair(sum(y, {0}), sum(y, {1})); };
+    const auto make = [&] {
+      const Tensor y = x + z;
+      return std::pair(sum(y, {0}), sum(y, {1}));
+    };
     const auto both = make();
     EXPECT_GE(arena_and_kernels(true).first, 64u * 48 * 4);
   }
@@ -242,7 +261,10 @@ TEST(CheapValues, AreComputedAgainByTheirReaders) {
 
 TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
   Tensor p = leaf({64, 48});
-  const auto make = [&] { const Tensor y = p * 2.0; return std::pair(sum(y, {0}), sum(y, {1})); };
+  const auto make = [&] {
+    const Tensor y = p * 2.0;
+    return std::pair(sum(y, {0}), sum(y, {1}));
+  };
   const auto both = make();
   p.assign(p + 1.0);
   const Plan c = plan_pending();
@@ -276,7 +298,7 @@ TEST(Assign, SwapGoesThroughCopies) {
 TEST(Assign, ReadersOfTheOldValueRunFirst) {
   Tensor w = leaf({12, 4});
   const Tensor x = leaf({8, 12});
-  const Tensor y = matmul(x, w);          // reads the old w
+  const Tensor y = matmul(x, w);  // reads the old w
   w.assign(w * 0.5 + 1.0);
   const Plan c = plan_pending();
   ASSERT_EQ(c.kernels.size(), 2u);

@@ -6,15 +6,15 @@
 #include <algorithm>
 
 #include "autograd/autograd.h"
+#include "core/compile/compile.h"
 #include "core/device/context.h"
 #include "core/device/null_device.h"
-#include "core/compile/compile.h"
-#include "core/run/dump.h"
-#include "core/graph/pending.h"
-#include "core/run/planner.h"
-#include "core/run/compiled_graph.h"
 #include "core/functions/functions.h"
+#include "core/graph/pending.h"
 #include "core/record/capture.h"
+#include "core/run/compiled_graph.h"
+#include "core/run/dump.h"
+#include "core/run/planner.h"
 #include "nn/nn.h"
 
 namespace heddle {
@@ -159,7 +159,9 @@ TEST(BadInput, AFunctionThatComputesNothingIsRefusedInWords) {
     f(given({3}));
     FAIL() << "not refused";
   } catch (const ValueError& e) {
-    EXPECT_STREQ(e.what(), "[compile] my step returns no tensor and changes none: there is nothing to compute; return a result, or assign() to a tensor");
+    EXPECT_STREQ(e.what(),
+                 "[compile] my step returns no tensor and changes none: there is nothing to compute; return a result, "
+                 "or assign() to a tensor");
   }
 }
 
@@ -175,7 +177,10 @@ TEST(BadInput, HiddenStateThatChangedIsFoundAndSaid) {
   const std::string said = testing::internal::GetCapturedStderr();
   EXPECT_EQ(f.stats().stale, 1u);
   EXPECT_NE(said.find("my step does something else than"), std::string::npos) << said;
-  EXPECT_NE(said.find("a number, flag or pointer of its closure has changed. Hold it in Watched<T>, pass it as an argument"), std::string::npos) << said;
+  EXPECT_NE(
+      said.find("a number, flag or pointer of its closure has changed. Hold it in Watched<T>, pass it as an argument"),
+      std::string::npos)
+      << said;
 }
 
 }  // namespace

@@ -5,15 +5,17 @@
 #include <thread>
 
 #include "core/compile/compile.h"
+#include "core/functions/functions.h"
 #include "core/ir/dynamic_shapes.h"
 #include "core/run/compiled_graph.h"
-#include "core/functions/functions.h"
 
 namespace heddle {
 namespace {
 
 DeviceContext& null_device() { return device("null:0"); }
-Tensor leaf(int64_t n) { return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &null_device()); }
+Tensor leaf(int64_t n) {
+  return Tensor::from_vector(std::vector<float>(static_cast<size_t>(n), 1.0f), Shape{n}, &null_device());
+}
 
 template <class Work>
 void four_threads(const Work& work) {
@@ -61,8 +63,10 @@ TEST(StepCacheThreads, ClearedAndSwitchedInBetween) {
         graph_cache(null_device()).clear();
       }
       if (t == 1 && i % 8 == 0) set_dynamic_shapes(i % 16 == 0 ? DynamicShapes::always : DynamicShapes::automatic);
-      if (t < 2) sum(exp(leaf(100 + i % 7)) * 0.5).to_bytes();
-      else f(x).to_bytes();
+      if (t < 2)
+        sum(exp(leaf(100 + i % 7)) * 0.5).to_bytes();
+      else
+        f(x).to_bytes();
       ++done;
     }
   });

@@ -42,11 +42,17 @@ auto optimizer(const Args&... args) {
 const std::vector<Case>& cases() {
   static const std::vector<Case> all = {
       {"mlp", make<nn::Mlp>(nn::MlpOptions{.in = 48, .hidden = {32, 16}}), images(16, {48}), optimizer<nn::Adam>(1e-2)},
-      {"cnn", make<nn::LeNet>(nn::LeNetOptions{.height = 13, .width = 12, .stages = {4, 8}, .hidden = 16, .dropout = 0}), images(8, {1, 13, 12}), optimizer<nn::SGD>(nn::SgdOptions{.lr = 0.05, .momentum = 0.9})},
-      {"lstm", make<nn::RecurrentLm>(nn::RecurrentLmOptions{.vocabulary = 13, .width = 8, .hidden = 12}), text(4, 9), optimizer<nn::Adam>(3e-2)},
-      {"gpt", make<nn::Gpt>(nn::GptOptions{.vocabulary = 13, .context = 16, .layers = 2, .heads = 2, .width = 16, .dropout = 0}), text(4, 11),
-       optimizer<nn::AdamW>(nn::AdamOptions{.lr = 3e-3, .weight_decay = 0.1})},
-      {"resnet18", make<nn::ResNet>(nn::ResNetOptions{.width = 4, .classes = 10, .small_input = true}), images(6, {3, 11, 12}), optimizer<nn::SGD>(nn::SgdOptions{.lr = 0.02, .momentum = 0.9})},
+      {"cnn",
+       make<nn::LeNet>(nn::LeNetOptions{.height = 13, .width = 12, .stages = {4, 8}, .hidden = 16, .dropout = 0}),
+       images(8, {1, 13, 12}), optimizer<nn::SGD>(nn::SgdOptions{.lr = 0.05, .momentum = 0.9})},
+      {"lstm", make<nn::RecurrentLm>(nn::RecurrentLmOptions{.vocabulary = 13, .width = 8, .hidden = 12}), text(4, 9),
+       optimizer<nn::Adam>(3e-2)},
+      {"gpt",
+       make<nn::Gpt>(
+           nn::GptOptions{.vocabulary = 13, .context = 16, .layers = 2, .heads = 2, .width = 16, .dropout = 0}),
+       text(4, 11), optimizer<nn::AdamW>(nn::AdamOptions{.lr = 3e-3, .weight_decay = 0.1})},
+      {"resnet18", make<nn::ResNet>(nn::ResNetOptions{.width = 4, .classes = 10, .small_input = true}),
+       images(6, {3, 11, 12}), optimizer<nn::SGD>(nn::SgdOptions{.lr = 0.02, .momentum = 0.9})},
   };
   return all;
 }
@@ -96,7 +102,9 @@ class Repeated : public Losses {};
 
 TEST_P(Repeated, TwoRunsAgreeBitForBit) { EXPECT_EQ(train(tested(), *device_), train(tested(), *device_)); }
 
-auto on_devices(const std::vector<Case>& which) { return testing::Combine(testing::Values("reference:0", "opencl:0", "vulkan:0", "cuda:0"), testing::ValuesIn(which)); }
+auto on_devices(const std::vector<Case>& which) {
+  return testing::Combine(testing::Values("reference:0", "opencl:0", "vulkan:0", "cuda:0"), testing::ValuesIn(which));
+}
 
 std::string name_of_test(const testing::TestParamInfo<std::tuple<const char*, Case>>& param_info) {
   const std::string id = std::get<0>(param_info.param);

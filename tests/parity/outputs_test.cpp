@@ -1,4 +1,5 @@
-// States in the form of torchvision and Hugging Face, saved, loaded into nn/models, and their outputs against those of these libraries (tools/parity/make_outputs.py).
+// States in the form of torchvision and Hugging Face, saved, loaded into nn/models, and their outputs against those of
+// these libraries (tools/parity/make_outputs.py).
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -23,7 +24,8 @@ std::vector<double> stored(const char* name) {
 nn::StateDict filled(const nn::StateDict& like) {
   nn::StateDict state;
   uint32_t number = 0;
-  for (const auto& [name, tensor] : like) state.emplace(name, formula::value_of(name, number++, tensor.shape(), reference()));
+  for (const auto& [name, tensor] : like)
+    state.emplace(name, formula::value_of(name, number++, tensor.shape(), reference()));
   return state;
 }
 
@@ -64,11 +66,14 @@ TEST(Outputs, MobileNetV2AsTorchvisions) {
 }
 
 TEST(Outputs, VitAsTorchvisions) {
-  nn::Vit model({.size = 32, .patch = 8, .layers = 2, .heads = 2, .width = 16, .mlp_width = 24, .classes = 10}, &reference());
+  nn::Vit model({.size = 32, .patch = 8, .layers = 2, .heads = 2, .width = 16, .mlp_width = 24, .classes = 10},
+                &reference());
   expect_as_torchvision(model, "vit", 32);
 }
 
-nn::Gpt small_gpt2() { return nn::Gpt({.vocabulary = 29, .context = 12, .layers = 2, .heads = 2, .width = 16}, &reference()); }
+nn::Gpt small_gpt2() {
+  return nn::Gpt({.vocabulary = 29, .context = 12, .layers = 2, .heads = 2, .width = 16}, &reference());
+}
 
 TEST(Outputs, Gpt2AsHuggingFaces) {
   nn::Gpt model = small_gpt2();

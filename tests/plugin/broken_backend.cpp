@@ -1,5 +1,5 @@
-// Plug-ins that must not load; BROKEN chooses how: 1 another ABI, 2 no entry point, 3 throws, 4 takes a built-in's name,
-// 5 breaks the rule that enumerate() never throws.
+// Plug-ins that must not load; BROKEN chooses how: 1 another ABI, 2 no entry point, 3 throws, 4 takes a built-in's
+// name, 5 breaks the rule that enumerate() never throws.
 #include <stdexcept>
 
 #include "core/device/registry.h"
@@ -15,7 +15,9 @@ class BadBackend final : public heddle::Backend {
 
 }  // namespace
 
-extern "C" int heddle_backend_abi() { return BROKEN == 1 ? heddle::backend_abi_version + 1 : heddle::backend_abi_version; }
+extern "C" int heddle_backend_abi() {
+  return BROKEN == 1 ? heddle::backend_abi_version + 1 : heddle::backend_abi_version;
+}
 
 #if BROKEN != 2
 extern "C" void heddle_register_backend(heddle::Registry& registry) {

@@ -46,8 +46,9 @@ TEST(Plugin, RunsCommandsThroughItsContext) {
   KernelId kernel = toy.kernel(scale_source());
   {
     DeviceContext::Locked locked = toy.lock();
-    std::vector<Command> commands{Fill{y->binding(), 0},
-                                  Dispatch{kernel, {3, 1, 1}, {x->binding(), y->binding()}, {3, std::bit_cast<uint32_t>(2.5f)}}};
+    std::vector<Command> commands{
+        Fill{y->binding(), 0},
+        Dispatch{kernel, {3, 1, 1}, {x->binding(), y->binding()}, {3, std::bit_cast<uint32_t>(2.5f)}}};
     toy.remember(locked.device.submit(locked.device.record(commands, false)));
   }
   float back[3] = {};
@@ -77,7 +78,8 @@ TEST(Plugin, BrokenOnesAreListedWithTheReason) {
     const char* id;
     std::string reason;
   };
-  const std::string other_abi = "ABI " + std::to_string(backend_abi_version + 1) + ", this library has " + std::to_string(backend_abi_version);
+  const std::string other_abi =
+      "ABI " + std::to_string(backend_abi_version + 1) + ", this library has " + std::to_string(backend_abi_version);
   for (const Case& c : {Case{"abi", other_abi}, Case{"entry", "does not export heddle_register_backend"},
                         Case{"throws", "no licence file"}, Case{"taken", "'reference' is registered already"},
                         Case{"garbage", "cannot be loaded"}, Case{"moody:0", "moody today"}}) {
@@ -96,7 +98,9 @@ TEST(Plugin, OpeningABrokenOneGivesItsReason) {
     Registry::instance().open("abi:0");
     FAIL();
   } catch (const DeviceUnavailable& error) {
-    EXPECT_NE(std::string(error.what()).find("this library has " + std::to_string(backend_abi_version)), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("this library has " + std::to_string(backend_abi_version)),
+              std::string::npos)
+        << error.what();
   }
 }
 
@@ -116,7 +120,8 @@ TEST(Drivers, AbsentOnesSayWhy) {
 // A backend with one device of each given class.
 class FakeBackend final : public Backend {
  public:
-  FakeBackend(std::string name, std::vector<DeviceClass> classes) : name_(std::move(name)), classes_(std::move(classes)) {}
+  FakeBackend(std::string name, std::vector<DeviceClass> classes)
+      : name_(std::move(name)), classes_(std::move(classes)) {}
   std::string_view name() const override { return name_; }
   std::vector<DeviceInfo> enumerate() override {
     std::vector<DeviceInfo> infos;
@@ -144,15 +149,18 @@ TEST(Preference, FollowsTheDocumentedOrder) {
   auto before = Registry::instance().devices();
   if (before.front().id != "toy:0") GTEST_SKIP() << "a real device is present: " << before.front().id;
   EXPECT_EQ(Registry::instance().best(), "toy:0") << "a plug-in's CPU is taken where there is nothing else";
-  Registry::instance().add(std::make_unique<FakeBackend>("zeta", std::vector{DeviceClass::cpu, DeviceClass::integrated_gpu}));
+  Registry::instance().add(
+      std::make_unique<FakeBackend>("zeta", std::vector{DeviceClass::cpu, DeviceClass::integrated_gpu}));
   EXPECT_EQ(Registry::instance().best(), "zeta:1") << "an integrated GPU before any CPU";
-  Registry::instance().add(std::make_unique<FakeBackend>("alpha", std::vector{DeviceClass::discrete_gpu, DeviceClass::null}));
+  Registry::instance().add(
+      std::make_unique<FakeBackend>("alpha", std::vector{DeviceClass::discrete_gpu, DeviceClass::null}));
   EXPECT_EQ(Registry::instance().best(), "alpha:0") << "a discrete GPU before an integrated one";
   std::vector<std::string> ids;
   for (const DeviceInfo& info : Registry::instance().devices()) {
     if (info.available) ids.push_back(info.id);
   }
-  EXPECT_EQ(ids, (std::vector<std::string>{"alpha:0", "zeta:1", "toy:0", "zeta:0", "reference:0", "null:0", "alpha:1"}));
+  EXPECT_EQ(ids,
+            (std::vector<std::string>{"alpha:0", "zeta:1", "toy:0", "zeta:0", "reference:0", "null:0", "alpha:1"}));
   setenv("HEDDLE_DEVICE", "toy", 1);
   EXPECT_EQ(&default_device(), &device("toy:0"));
   set_default_device("null");

@@ -1,7 +1,7 @@
 // A third party's backend, complete: built outside libheddle as heddle_backend_toy.so, found on HEDDLE_BACKEND_PATH.
 //
-// Purpose: shows what a backend has to do, and tests the path. Its "GPU" is host memory; its compiler knows one kernel, by
-// name: toy_scale, y[i] = k * x[i] over n elements. Thread safety: as the contract (core/contract/device.h).
+// Purpose: shows what a backend has to do, and tests the path. Its "GPU" is host memory; its compiler knows one kernel,
+// by name: toy_scale, y[i] = k * x[i] over n elements. Thread safety: as the contract (core/contract/device.h).
 #include <bit>
 #include <cstring>
 #include <map>
@@ -47,7 +47,8 @@ class ToyDevice final : public Device {
 
   KernelId compile(const KernelSource& source) override {
     check_kernel(source, caps_);
-    if (source.name != "toy_scale") throw CompileError("[compile] toy:0 knows only toy_scale, not " + source.name, "no log");
+    if (source.name != "toy_scale")
+      throw CompileError("[compile] toy:0 knows only toy_scale, not " + source.name, "no log");
     kernels_[++next_id_] = signature_of(source);
     return KernelId{next_id_};
   }

@@ -1,8 +1,10 @@
 // What every function of the catalogue does with wrong input: a typed error under its own name, and never a crash.
 //
-// Two tests. Mutations: each stored (right) call with one thing changed at a time: rank, a size, a dtype, an undefined tensor, a number, a list. Whatever comes of it must be a value
-// that can be computed, or a UserError whose message begins with the function's name. Refusals: wrong_calls.txt lists calls that must be refused, with an error that names what
-// it got; every function has a line there or the reason why nothing that it is given is wrong. No device is needed.
+// Two tests. Mutations: each stored (right) call with one thing changed at a time: rank, a size, a dtype, an undefined
+// tensor, a number, a list. Whatever comes of it must be a value that can be computed, or a UserError whose message
+// begins with the function's name. Refusals: wrong_calls.txt lists calls that must be refused, with an error that names
+// what it got; every function has a line there or the reason why nothing that it is given is wrong. No device is
+// needed.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -56,7 +58,8 @@ std::string fault(const std::string& name, const Call& call) {
 }
 
 Tensor stored_input(const StoredTensor& t, DType type) {
-  return stop_gradient(cast(Tensor::from_vector(std::vector<float>(t.values.begin(), t.values.end()), t.shape, &reference()), type));
+  return stop_gradient(
+      cast(Tensor::from_vector(std::vector<float>(t.values.begin(), t.values.end()), t.shape, &reference()), type));
 }
 
 Tensor of(const Shape& shape, DType t) { return ones(shape, t, &reference()); }
@@ -98,11 +101,13 @@ void each_place(const Json& value, const Json::json_pointer& at, F f) {
     const auto n = value.get<int64_t>();
     for (const int64_t wrong : {int64_t{-1000}, int64_t{-1}, int64_t{0}, n + 1, int64_t{1000}}) f(at, Json(wrong));
   } else if (value.is_number_float()) {
-    for (const double wrong : {-1.0, 0.0, 2.0, std::nan(""), std::numeric_limits<double>::infinity()}) f(at, Json(wrong));
+    for (const double wrong : {-1.0, 0.0, 2.0, std::nan(""), std::numeric_limits<double>::infinity()})
+      f(at, Json(wrong));
   } else if (value.is_string()) {
     f(at, Json(""));
   } else if (value.is_array()) {
-    if (at.to_string().find("/amounts/") == std::string::npos) f(at, Json::array());  // functions_*.cpp read pairs there
+    if (at.to_string().find("/amounts/") == std::string::npos)
+      f(at, Json::array());  // functions_*.cpp read pairs there
     if (!value.empty()) {
       Json longer = value;
       longer.push_back(value.back());
@@ -116,7 +121,9 @@ void each_place(const Json& value, const Json::json_pointer& at, F f) {
 
 void change_arguments(std::vector<Call>& calls, const Call& right) {
   each_place(right.args, Json::json_pointer(), [&](const Json::json_pointer& at, const Json& wrong) {
-    if (at.back() == "dtype" || at.back() == "mode" || at.back() == "reduction" || at.back() == "padding_mode" || at.back() == "indexing" || at.back() == "norm") return;  // names that the test reads
+    if (at.back() == "dtype" || at.back() == "mode" || at.back() == "reduction" || at.back() == "padding_mode" ||
+        at.back() == "indexing" || at.back() == "norm")
+      return;  // names that the test reads
     Call call = right;
     call.what = fmt::format("{} = {}", at.to_string(), wrong.dump());
     call.args[at] = wrong;
@@ -146,13 +153,15 @@ TEST_P(Mutations, GiveValuesOrProperErrors) {
     Call right{"nothing", {}, c->args};
     for (size_t k = 0; k < c->in.size(); ++k) right.inputs.push_back(stored_input(c->inputs[k], c->in[k]));
     std::vector<Call> calls{right};
-    const bool names_device = right.inputs.size() == 1 && right.inputs[0].numel() == 0;  // of a function without tensors
+    const bool names_device =
+        right.inputs.size() == 1 && right.inputs[0].numel() == 0;  // of a function without tensors
     for (size_t k = 0; k < c->in.size() && !names_device; ++k) change_input(calls, right, k);
     change_arguments(calls, right);
     for (const Call& call : calls) {
       if (getenv("HEDDLE_SHOW_CALLS")) fmt::print(stderr, "{} {} {}\n", name, call.what, call.args.dump());
       const std::string text = fault(name, call);
-      if (!text.empty() && reported.insert(text.substr(0, 40)).second) ADD_FAILURE() << name << " with " << call.what << " " << call.args.dump() << ": " << text;
+      if (!text.empty() && reported.insert(text.substr(0, 40)).second)
+        ADD_FAILURE() << name << " with " << call.what << " " << call.args.dump() << ": " << text;
     }
   }
 }
@@ -160,14 +169,31 @@ TEST_P(Mutations, GiveValuesOrProperErrors) {
 std::vector<std::string> stored_functions() {
   std::vector<std::string> names;
   // The cases of these call other functions with their inputs first.
-  const std::set<std::string> wrapped{"eye", "ctc_loss", "max_unpool1d", "max_unpool2d", "max_unpool3d", "cholesky", "cholesky_inverse", "cholesky_solve", "solve", "solve_triangular", "inverse", "logdet", "lu", "lu_solve", "eigh", "eigvalsh", "condition_number"};
+  const std::set<std::string> wrapped{"eye",
+                                      "ctc_loss",
+                                      "max_unpool1d",
+                                      "max_unpool2d",
+                                      "max_unpool3d",
+                                      "cholesky",
+                                      "cholesky_inverse",
+                                      "cholesky_solve",
+                                      "solve",
+                                      "solve_triangular",
+                                      "inverse",
+                                      "logdet",
+                                      "lu",
+                                      "lu_solve",
+                                      "eigh",
+                                      "eigvalsh",
+                                      "condition_number"};
   for (const auto& [name, cases] : stored_cases()) {
     if (!wrapped.contains(name) && find_function(name)->family != "Linear algebra") names.push_back(name);
   }
   return names;
 }
 
-INSTANTIATE_TEST_SUITE_P(BadInput, Mutations, ::testing::ValuesIn(stored_functions()), [](const auto& one) { return one.param; });
+INSTANTIATE_TEST_SUITE_P(BadInput, Mutations, ::testing::ValuesIn(stored_functions()),
+                         [](const auto& one) { return one.param; });
 
 // ---- calls that must be refused
 
@@ -192,9 +218,12 @@ WrongCalls read_wrong_calls() {
   for (const PublicFunction& f : catalogue()) {
     if (f.row == nullptr || f.row->dialect.empty() || f.name != f.row->name) continue;
     const bool whole = f.types == TypeRule::whole;
-    if (f.inputs.size() == 2 || f.row->arity == 2) result.lines[std::string(f.name)].push_back(whole ? "i32(2,3) i32(4,3)" : "(2,3) (4,3)");
-    else if (whole) result.lines[std::string(f.name)].push_back("(3)");
-    else result.reasons[std::string(f.name)] = "any shape";
+    if (f.inputs.size() == 2 || f.row->arity == 2)
+      result.lines[std::string(f.name)].push_back(whole ? "i32(2,3) i32(4,3)" : "(2,3) (4,3)");
+    else if (whole)
+      result.lines[std::string(f.name)].push_back("(3)");
+    else
+      result.reasons[std::string(f.name)] = "any shape";
   }
   return result;
 }
@@ -242,10 +271,15 @@ std::string not_refused(const std::string& name, const Call& call) {
     return "is not refused";
   } catch (const UserError& e) {
     const std::string text = e.what();
-    const bool typed = dynamic_cast<const ShapeError*>(&e) || dynamic_cast<const DTypeError*>(&e) || dynamic_cast<const ValueError*>(&e);
+    const bool typed = dynamic_cast<const ShapeError*>(&e) || dynamic_cast<const DTypeError*>(&e) ||
+                       dynamic_cast<const ValueError*>(&e);
     if (!typed || !is_its_own(name, text)) return text;
     const std::vector<std::string> all = things(call);
-    const bool named = call.inputs.empty() || text.find("neither") != std::string::npos || text.find("no q is given") != std::string::npos || text.find("the result has") != std::string::npos || std::any_of(all.begin(), all.end(), [&](const std::string& thing) { return text.find(thing) != std::string::npos; });
+    const bool named = call.inputs.empty() || text.find("neither") != std::string::npos ||
+                       text.find("no q is given") != std::string::npos ||
+                       text.find("the result has") != std::string::npos ||
+                       std::any_of(all.begin(), all.end(),
+                                   [&](const std::string& thing) { return text.find(thing) != std::string::npos; });
     return named ? "" : "does not say what it got: " + text;
   } catch (const std::exception& e) {
     return fmt::format("not a UserError: {}", e.what());
@@ -270,7 +304,8 @@ TEST(WrongCalls, EveryFunctionHasSomeOrAReason) {
   const WrongCalls wrong = read_wrong_calls();
   for (const PublicFunction& f : catalogue()) {
     const std::string name(f.name);
-    EXPECT_TRUE(wrong.lines.contains(name) || wrong.reasons.contains(name)) << name << " has no line in tests/reference/wrong_calls.txt";
+    EXPECT_TRUE(wrong.lines.contains(name) || wrong.reasons.contains(name))
+        << name << " has no line in tests/reference/wrong_calls.txt";
   }
   for (const auto& [name, lines] : wrong.lines) EXPECT_NE(find_function(name), nullptr) << name << " is no function";
   for (const auto& [name, reason] : wrong.reasons) EXPECT_NE(find_function(name), nullptr) << name << " is no function";

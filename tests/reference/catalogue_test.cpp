@@ -1,4 +1,7 @@
-// The catalogue (autograd/catalogue.inc) against the headers, and its columns against what the functions do with the stored cases.
+// The catalogue (autograd/catalogue.inc) against the headers, and its columns against what the functions do with the
+// stored cases.
+#include "autograd/catalogue.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
@@ -11,7 +14,6 @@
 #include <sstream>
 
 #include "autograd/autograd.h"
-#include "autograd/catalogue.h"
 #include "core/base/error.h"
 #include "core/device/registry.h"
 #include "core/graph/autocast.h"
@@ -29,11 +31,12 @@ const std::map<std::string, Declared>& declared() {
   return all;
 }
 
-// Functions without stored cases, and the file whose tests compute them on every device. Most have no counterpart in PyTorch that is equal bit for bit (random numbers),
-// or take functions.
+// Functions without stored cases, and the file whose tests compute them on every device. Most have no counterpart in
+// PyTorch that is equal bit for bit (random numbers), or take functions.
 const std::map<std::string_view, std::string_view>& elsewhere() {
   static const std::map<std::string_view, std::string_view> files{
-      {"integer_quotient", "tests/support/op_cases.cpp"},  // these three are rows: op_cases.cpp makes their cases from the table
+      {"integer_quotient",
+       "tests/support/op_cases.cpp"},  // these three are rows: op_cases.cpp makes their cases from the table
       {"shift_left", "tests/support/op_cases.cpp"},
       {"shift_right", "tests/support/op_cases.cpp"},
       {"uniform", "tests/support/op_cases_functions.cpp"},
@@ -87,12 +90,15 @@ TEST(Catalogue, IsWhatTheHeadersDeclare) {
   std::set<std::string> listed;
   for (const PublicFunction& f : catalogue()) {
     EXPECT_TRUE(listed.insert(std::string(f.name)).second) << f.name << " is listed twice";
-    EXPECT_TRUE(declared().contains(std::string(f.name))) << f.name << " is listed in autograd/catalogue.inc, but no header declares it";
+    EXPECT_TRUE(declared().contains(std::string(f.name)))
+        << f.name << " is listed in autograd/catalogue.inc, but no header declares it";
     EXPECT_FALSE(f.meaning.empty() || f.family.empty()) << f.name;
     EXPECT_EQ(f.derivative == Derivative::none, !f.why.empty()) << f.name;
     EXPECT_EQ(f.derivative == Derivative::none, f.inputs.empty()) << f.name;
   }
-  for (const auto& [name, d] : declared()) EXPECT_TRUE(listed.contains(name)) << d.header << " declares " << name << ": add its line to autograd/catalogue.inc";
+  for (const auto& [name, d] : declared())
+    EXPECT_TRUE(listed.contains(name)) << d.header << " declares " << name
+                                       << ": add its line to autograd/catalogue.inc";
 }
 
 TEST(Catalogue, FamiliesStandTogether) {
@@ -110,7 +116,9 @@ TEST(Catalogue, DifferentiableInputsAreParameters) {
     if (!declared().contains(std::string(f.name))) continue;
     std::set<std::string> names;
     for (const auto& form : declared().at(std::string(f.name)).forms) names.insert(form.begin(), form.end());
-    for (const std::string_view input : f.inputs) EXPECT_TRUE(names.contains(std::string(input))) << f.name << " has no parameter " << input << ", but " << fmt::format("{}", fmt::join(names, ", "));
+    for (const std::string_view input : f.inputs)
+      EXPECT_TRUE(names.contains(std::string(input)))
+          << f.name << " has no parameter " << input << ", but " << fmt::format("{}", fmt::join(names, ", "));
   }
 }
 
@@ -121,7 +129,8 @@ TEST(Catalogue, EveryFunctionIsComputedOnEveryDevice) {
       EXPECT_FALSE(elsewhere().contains(f.name)) << f.name << " has stored cases";
       continue;
     }
-    ASSERT_TRUE(elsewhere().contains(f.name)) << f.name << " has neither cases in tests/reference nor a test on every device";
+    ASSERT_TRUE(elsewhere().contains(f.name))
+        << f.name << " has neither cases in tests/reference nor a test on every device";
     const std::string_view file = elsewhere().at(f.name);
     std::ifstream stream(HEDDLE_SOURCE_DIR "/" + std::string(file));
     std::stringstream text;
@@ -142,7 +151,8 @@ const StoredCase& first_case(const PublicFunction& f) {
 std::vector<Tensor> inputs_of(const StoredCase& c, const std::function<DType(size_t)>& type) {
   std::vector<Tensor> result;
   for (size_t k = 0; k < c.in.size(); ++k) {
-    const Tensor values = Tensor::from_vector(std::vector<float>(c.inputs[k].values.begin(), c.inputs[k].values.end()), c.inputs[k].shape, &reference());
+    const Tensor values = Tensor::from_vector(std::vector<float>(c.inputs[k].values.begin(), c.inputs[k].values.end()),
+                                              c.inputs[k].shape, &reference());
     result.push_back(stop_gradient(cast(values, type(k))));
   }
   return result;
@@ -179,11 +189,16 @@ std::string fault_of_type(const PublicFunction& f, const StoredCase& c, DType t)
     const std::vector<Tensor> outputs = functions().at(std::string(f.name))(inputs, Arguments(c.args));
     if (!expected) return fmt::format("takes {}", name_of(t));
     const DType got = outputs.at(0).dtype();
-    return beside_numbers(got, *expected, c) ? "" : fmt::format("gives {} for {}, not {}", name_of(got), name_of(t), name_of(*expected));
+    return beside_numbers(got, *expected, c)
+               ? ""
+               : fmt::format("gives {} for {}, not {}", name_of(got), name_of(t), name_of(*expected));
   } catch (const UserError& e) {
     if (expected) return fmt::format("refuses {}: {}", name_of(t), e.what());
     const bool wrapped = f.family == "Linear algebra";  // cases call other functions with their inputs first
-    return dynamic_cast<const DTypeError*>(&e) != nullptr && (wrapped || std::string(e.what()).starts_with(fmt::format("[{}] ", f.name))) ? "" : e.what();
+    return dynamic_cast<const DTypeError*>(&e) != nullptr &&
+                   (wrapped || std::string(e.what()).starts_with(fmt::format("[{}] ", f.name)))
+               ? ""
+               : e.what();
   }
 }
 
@@ -194,7 +209,9 @@ TEST(Catalogue, TypesAreTrue) {
     for (int i = 0; i < dtype_count; ++i) {
       // One case that does: another may have numbers that the dtype cannot hold (pad with 0.5).
       std::string fault;
-      const bool some = std::any_of(cases.begin(), cases.end(), [&](const StoredCase& c) { return (fault = fault_of_type(f, c, static_cast<DType>(i))).empty(); });
+      const bool some = std::any_of(cases.begin(), cases.end(), [&](const StoredCase& c) {
+        return (fault = fault_of_type(f, c, static_cast<DType>(i))).empty();
+      });
       EXPECT_TRUE(some) << f.name << " " << fault << "; its column says: " << describe(f.types);
     }
   }
@@ -216,7 +233,8 @@ TEST(Catalogue, AutocastIsTrue) {
     if (std::none_of(c.in.begin(), c.in.end(), &is_float)) continue;
     for (const DType t : {DType::f32, DType::f16}) {
       const std::string fault = fault_of_autocast(f, c, t);
-      EXPECT_TRUE(fault.empty()) << f.name << " " << fault << " in an AutocastScope of f16; its column says: " << name_of(f.autocast);
+      EXPECT_TRUE(fault.empty()) << f.name << " " << fault
+                                 << " in an AutocastScope of f16; its column says: " << name_of(f.autocast);
     }
   }
 }
@@ -229,7 +247,8 @@ std::string parameter(const PublicFunction& f, size_t k) {
   if (f.name == "batch_norm") return std::array{"x", "weight", "bias", "running_mean", "running_var"}[k];
   if (f.name == "adaptive_log_softmax_with_loss" && k >= 3) return "tails";
   if (f.name == "cross_entropy" && k == 2) return "options.weight";
-  if (f.name == "embedding_bag") return k == 0 ? "indices" : k == 3 ? "weights" : "weight";  // without offsets or with them
+  if (f.name == "embedding_bag")
+    return k == 0 ? "indices" : k == 3 ? "weights" : "weight";  // without offsets or with them
   if ((f.name == "nll_loss" && k == 2) || (f.name == "bce_with_logits" && k >= 2)) return "options.weight";
   if ((f.name == "stft" || f.name == "istft") && k == 1) return "options.window";
   const Declared& d = declared().at(std::string(f.name));
@@ -246,7 +265,8 @@ std::set<std::string> tracked(const PublicFunction& f, const StoredCase& c) {
     std::vector<Tensor> inputs = inputs_of(c, [&](size_t j) { return c.in[j]; });
     inputs[k].set_requires_grad(true);
     const std::vector<Tensor> outputs = functions().at(std::string(f.name))(inputs, Arguments(c.args));
-    if (std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return t.requires_grad(); })) result.insert(parameter(f, k));
+    if (std::any_of(outputs.begin(), outputs.end(), [](const Tensor& t) { return t.requires_grad(); }))
+      result.insert(parameter(f, k));
   }
   return result;
 }
@@ -262,8 +282,10 @@ TEST(Catalogue, GradientsAreTrue) {
     }
     for (const char* of_options : {"options.weight", "options.window"}) found.erase(of_options);
     EXPECT_EQ(found, (std::set<std::string>(f.inputs.begin(), f.inputs.end()))) << f.name;
-    if (f.derivative == Derivative::zero || f.name == "heaviside" || f.name.starts_with("unique")) continue;  // PyTorch has none for these: the tests below
-    EXPECT_EQ(!compared.empty(), f.derivative == Derivative::any_order) << f.name << ": PyTorch's gradients are stored for [" << fmt::format("{}", fmt::join(compared, ", ")) << "]";
+    if (f.derivative == Derivative::zero || f.name == "heaviside" || f.name.starts_with("unique"))
+      continue;  // PyTorch has none for these: the tests below
+    EXPECT_EQ(!compared.empty(), f.derivative == Derivative::any_order)
+        << f.name << ": PyTorch's gradients are stored for [" << fmt::format("{}", fmt::join(compared, ", ")) << "]";
   }
 }
 
@@ -283,7 +305,8 @@ TEST(Catalogue, FlatGradientsAreZero) {
 }
 
 TEST(Catalogue, HeavisideHasTheGradientOfItsValueAtZero) {
-  Tensor x = Tensor::from_vector<float>({-1, 0, 2}, {3}, &reference()), at_zero = Tensor::from_vector<float>({0.5f, 0.25f, 4}, {3}, &reference());
+  Tensor x = Tensor::from_vector<float>({-1, 0, 2}, {3}, &reference()),
+         at_zero = Tensor::from_vector<float>({0.5f, 0.25f, 4}, {3}, &reference());
   x.set_requires_grad(true);
   at_zero.set_requires_grad(true);
   const std::vector<Tensor> g = grad(sum(heaviside(x, at_zero)), {x, at_zero});
@@ -294,10 +317,12 @@ TEST(Catalogue, HeavisideHasTheGradientOfItsValueAtZero) {
 TEST(Catalogue, UniqueHasTheGradientOfItsValues) {
   Tensor x = Tensor::from_vector<float>({3, 1, 2}, {3}, &reference());
   x.set_requires_grad(true);
-  EXPECT_EQ(grad(sum(unique(x).values * arange(1, 4, 1, DType::f32, &reference())), x).to_doubles(), (std::vector<double>{3, 1, 2}));
+  EXPECT_EQ(grad(sum(unique(x).values * arange(1, 4, 1, DType::f32, &reference())), x).to_doubles(),
+            (std::vector<double>{3, 1, 2}));
 }
 
-void collect(const Node* node, const std::set<const Node*>& inputs, std::set<const Node*>& seen, std::set<std::string_view>& names) {
+void collect(const Node* node, const std::set<const Node*>& inputs, std::set<const Node*>& seen,
+             std::set<std::string_view>& names) {
   if (inputs.contains(node) || !seen.insert(node).second) return;
   names.insert(node->op->name);
   for (const NodePtr& in : node->inputs) collect(in.get(), inputs, seen, names);
@@ -305,7 +330,8 @@ void collect(const Node* node, const std::set<const Node*>& inputs, std::set<con
 
 // What is said to be one row records it, and beside it nothing but views and casts.
 TEST(Catalogue, RowsAreRecorded) {
-  const std::set<std::string_view> beside{"reshape", "permute", "expand", "slice", "cast", "full", "iota", "add", "leaf"};  // add: the bias of a convolution
+  const std::set<std::string_view> beside{"reshape", "permute", "expand", "slice", "cast",
+                                          "full",    "iota",    "add",    "leaf"};  // add: the bias of a convolution
   for (const PublicFunction& f : catalogue()) {
     if (f.row == nullptr || !stored(f.name)) continue;
     const StoredCase& c = first_case(f);
@@ -313,10 +339,15 @@ TEST(Catalogue, RowsAreRecorded) {
     std::set<const Node*> leaves, seen;
     for (const Tensor& t : inputs) leaves.insert(t.node().get());
     std::set<std::string_view> names;
-    for (const Tensor& t : functions().at(std::string(f.name))(inputs, Arguments(c.args))) collect(t.node().get(), leaves, seen, names);
+    for (const Tensor& t : functions().at(std::string(f.name))(inputs, Arguments(c.args)))
+      collect(t.node().get(), leaves, seen, names);
     EXPECT_TRUE(names.contains(f.row->name)) << f.name << " records " << fmt::format("{}", fmt::join(names, ", "));
-    const auto counts_from_the_end = [&](std::string_view name) { return f.name == "index_copy" && (name == "lt" || name == "where"); };  // negative indices
-    for (const std::string_view name : names) EXPECT_TRUE(name == f.row->name || beside.contains(name) || counts_from_the_end(name)) << f.name << " records " << name;
+    const auto counts_from_the_end = [&](std::string_view name) {
+      return f.name == "index_copy" && (name == "lt" || name == "where");
+    };  // negative indices
+    for (const std::string_view name : names)
+      EXPECT_TRUE(name == f.row->name || beside.contains(name) || counts_from_the_end(name))
+          << f.name << " records " << name;
   }
 }
 

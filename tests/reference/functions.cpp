@@ -49,10 +49,12 @@ const Functions& functions() {
 
 void add_elementwise(Functions& table) {
   for (const OpDef* row : all_ops()) {
-    if (!row->dialect.empty()) table[std::string(row->name)] = one([row](Inputs in, const Arguments&) { return apply_row(*row, in); });
+    if (!row->dialect.empty())
+      table[std::string(row->name)] = one([row](Inputs in, const Arguments&) { return apply_row(*row, in); });
   }
   table["where"] = one([](Inputs in, const Arguments&) { return where(in[0], in[1], in[2]); });
-  table["clamp"] = one([](Inputs in, const Arguments& a) { return clamp(in[0], a.maybe_real("low"), a.maybe_real("high")); });
+  table["clamp"] =
+      one([](Inputs in, const Arguments& a) { return clamp(in[0], a.maybe_real("low"), a.maybe_real("high")); });
 }
 
 }  // namespace heddle::tests

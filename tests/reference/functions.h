@@ -1,7 +1,8 @@
 // Heddle's public functions by name, called with the inputs and arguments of a stored case.
 //
-// Purpose: what the cases of values/*.safetensors (made from PyTorch by generate.py) call. A family of rows, rows_FAMILY.py, has its functions in
-// functions_FAMILY.cpp. Elementwise rows of the op table are found by themselves. Thread safety: pure.
+// Purpose: what the cases of values/*.safetensors (made from PyTorch by generate.py) call. A family of rows,
+// rows_FAMILY.py, has its functions in functions_FAMILY.cpp. Elementwise rows of the op table are found by themselves.
+// Thread safety: pure.
 #pragma once
 
 #include <functional>
@@ -16,7 +17,8 @@
 
 namespace heddle::tests {
 
-// The "args" of a case; a key that is missing takes the fallback. A key that no call asked for fails the case (see unused()).
+// The "args" of a case; a key that is missing takes the fallback. A key that no call asked for fails the case (see
+// unused()).
 class Arguments {
  public:
   explicit Arguments(const nlohmann::json& values) : values_(values) {}
@@ -25,14 +27,22 @@ class Arguments {
   int axis(const std::string& key, int fallback = -1) const { return get<int>(key, fallback); }
   double real(const std::string& key, double fallback = 0) const { return get<double>(key, fallback); }
   bool flag(const std::string& key, bool fallback = false) const { return get<bool>(key, fallback); }
-  std::string text(const std::string& key, const std::string& fallback = "") const { return get<std::string>(key, fallback); }
+  std::string text(const std::string& key, const std::string& fallback = "") const {
+    return get<std::string>(key, fallback);
+  }
   std::vector<int64_t> integers(const std::string& key) const { return get<std::vector<int64_t>>(key, {}); }
   std::vector<int> axes(const std::string& key) const { return get<std::vector<int>>(key, {}); }
   std::vector<double> reals(const std::string& key) const { return get<std::vector<double>>(key, {}); }
   bool has(const std::string& key) const { return find(key) != nullptr; }
-  std::optional<int64_t> maybe_integer(const std::string& key) const { return has(key) ? std::optional(integer(key)) : std::nullopt; }
-  std::optional<int> maybe_axis(const std::string& key) const { return has(key) ? std::optional(axis(key)) : std::nullopt; }
-  std::optional<double> maybe_real(const std::string& key) const { return has(key) ? std::optional(real(key)) : std::nullopt; }
+  std::optional<int64_t> maybe_integer(const std::string& key) const {
+    return has(key) ? std::optional(integer(key)) : std::nullopt;
+  }
+  std::optional<int> maybe_axis(const std::string& key) const {
+    return has(key) ? std::optional(axis(key)) : std::nullopt;
+  }
+  std::optional<double> maybe_real(const std::string& key) const {
+    return has(key) ? std::optional(real(key)) : std::nullopt;
+  }
   const nlohmann::json& raw(const std::string& key) const { return *find(key); }
   // A key that nobody read: the case would test something else than it says.
   std::string unused() const;

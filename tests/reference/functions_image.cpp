@@ -20,11 +20,15 @@ void add_image(Functions& t) {
     how.align_corners = a.flag("align_corners");
     return interpolate(in[0], how);
   });
-  t["affine_grid"] = one([](Inputs in, const Arguments& a) { return affine_grid(in[0], a.integers("size"), a.flag("align_corners")); });
+  t["affine_grid"] = one(
+      [](Inputs in, const Arguments& a) { return affine_grid(in[0], a.integers("size"), a.flag("align_corners")); });
   t["grid_sample"] = one([](Inputs in, const Arguments& a) {
     const std::string name = a.text("padding");
-    const GridPadding padding = name == "border" ? GridPadding::border : name == "reflection" ? GridPadding::reflection : GridPadding::zeros;
-    return grid_sample(in[0], in[1], {.mode = mode_of(a, "linear"), .padding = padding, .align_corners = a.flag("align_corners")});
+    const GridPadding padding = name == "border"       ? GridPadding::border
+                                : name == "reflection" ? GridPadding::reflection
+                                                       : GridPadding::zeros;
+    return grid_sample(in[0], in[1],
+                       {.mode = mode_of(a, "linear"), .padding = padding, .align_corners = a.flag("align_corners")});
   });
   t["local_response_norm"] = one([](Inputs in, const Arguments& a) {
     return local_response_norm(in[0], a.integer("size"), a.real("alpha", 1e-4), a.real("beta", 0.75), a.real("k", 1));

@@ -1,6 +1,5 @@
 // Linear algebra: matrices made well conditioned as in rows_linalg.py, and what is compared of the results.
 #include "core/functions/linalg/matrix.h"
-
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {
@@ -24,7 +23,8 @@ void add_systems(Functions& t) {
   });
   t["solve"] = one([](Inputs in, const Arguments& a) { return solve(mixed(in[0]), in[1], a.flag("left", true)); });
   t["solve_triangular"] = one([](Inputs in, const Arguments& a) {
-    return solve_triangular(triangle(in[0]), in[1], {a.flag("upper"), a.flag("left", true), a.flag("transposed"), a.flag("unit")});
+    return solve_triangular(triangle(in[0]), in[1],
+                            {a.flag("upper"), a.flag("left", true), a.flag("transposed"), a.flag("unit")});
   });
   t["inverse"] = one([](Inputs in, const Arguments&) { return inverse(mixed(in[0])); });
   t["det"] = one([](Inputs in, const Arguments&) { return det(in[0]); });
@@ -43,8 +43,13 @@ void add_systems(Functions& t) {
 }
 
 MatrixNorm norm_of(const Arguments& a) {
-  static const std::map<std::string, MatrixNorm> names = {{"frobenius", MatrixNorm::frobenius}, {"nuclear", MatrixNorm::nuclear}, {"one", MatrixNorm::one}, {"minus_one", MatrixNorm::minus_one},
-                                                          {"two", MatrixNorm::two}, {"minus_two", MatrixNorm::minus_two}, {"infinity", MatrixNorm::infinity},
+  static const std::map<std::string, MatrixNorm> names = {{"frobenius", MatrixNorm::frobenius},
+                                                          {"nuclear", MatrixNorm::nuclear},
+                                                          {"one", MatrixNorm::one},
+                                                          {"minus_one", MatrixNorm::minus_one},
+                                                          {"two", MatrixNorm::two},
+                                                          {"minus_two", MatrixNorm::minus_two},
+                                                          {"infinity", MatrixNorm::infinity},
                                                           {"minus_infinity", MatrixNorm::minus_infinity}};
   const auto found = names.find(a.text("norm"));
   if (found == names.end()) throw ValueError("[matrix_norm] no such norm: '" + a.text("norm") + "'");
@@ -70,12 +75,13 @@ void add_spectra(Functions& t) {
   };
   t["svdvals"] = one([](Inputs in, const Arguments&) { return svdvals(in[0]); });
   t["pinv"] = one([](Inputs in, const Arguments&) { return pinv(in[0]); });
-  t["matrix_rank"] = one([](Inputs in, const Arguments& a) { return matrix_rank(in[0], {.absolute = a.maybe_real("absolute")}); });
+  t["matrix_rank"] =
+      one([](Inputs in, const Arguments& a) { return matrix_rank(in[0], {.absolute = a.maybe_real("absolute")}); });
   t["lstsq"] = one([](Inputs in, const Arguments&) { return lstsq(in[0], in[1]); });
-  t["matrix_norm"] = one([](Inputs in, const Arguments& a) { return matrix_norm(in[0], norm_of(a), a.flag("keepdim")); });
+  t["matrix_norm"] =
+      one([](Inputs in, const Arguments& a) { return matrix_norm(in[0], norm_of(a), a.flag("keepdim")); });
   t["condition_number"] = one([](Inputs in, const Arguments& a) { return condition_number(mixed(in[0]), norm_of(a)); });
   t["matrix_exp"] = one([](Inputs in, const Arguments&) { return matrix_exp(in[0]); });
-  
 }
 
 }  // namespace

@@ -45,7 +45,8 @@ void add_nn(Functions& t) {
   t["l1_loss"] = loss([](auto&&... a) { return l1_loss(a...); });
   t["bce_with_logits"] = loss([](auto&&... a) { return bce_with_logits(a...); });
   t["kl_div"] = loss([](auto&&... a) { return kl_div(a...); });
-  t["huber_loss"] = one([](Inputs in, const Arguments& a) { return huber_loss(in[0], in[1], a.real("delta", 1), reduction(a)); });
+  t["huber_loss"] =
+      one([](Inputs in, const Arguments& a) { return huber_loss(in[0], in[1], a.real("delta", 1), reduction(a)); });
   t["conv1d"] = conv([](auto&&... a) { return conv1d(a...); });
   t["conv2d"] = conv([](auto&&... a) { return conv2d(a...); });
   t["conv3d"] = conv([](auto&&... a) { return conv3d(a...); });

@@ -1,4 +1,5 @@
-// A pool is one kernel on every device, its gradient two at most; pools and resampling upload nothing, so that compile() replays them.
+// A pool is one kernel on every device, its gradient two at most; pools and resampling upload nothing, so that
+// compile() replays them.
 #include <gtest/gtest.h>
 
 #include "autograd/autograd.h"
@@ -39,7 +40,8 @@ TEST_P(PoolKernels, OneForwardTwoBackward) {
 TEST_P(PoolKernels, Replay) {
   const auto f = compile([](const Tensor& x) {
     const Tensor y = avg_pool2d(x, {3}, {.stride = {2}, .padding = {1}, .count_padding = false});
-    return sum(interpolate(adaptive_avg_pool2d(y, {5}), {.size = {8, 3}, .mode = Interpolation::linear})) + sum(max_pool2d_with_indices(y, {2}).indices);
+    return sum(interpolate(adaptive_avg_pool2d(y, {5}), {.size = {8, 3}, .mode = Interpolation::linear})) +
+           sum(max_pool2d_with_indices(y, {2}).indices);
   });
   const Tensor x = image();
   const double first = f(x).item();

@@ -32,7 +32,9 @@ const auto* const report = ::testing::AddGlobalTestEnvironment(new Report);
 
 Tensor leaf(const StoredTensor& stored, DType dtype, DType floats, DeviceContext& device) {
   if (is_float(dtype)) return stop_gradient(cast(Tensor::from_vector(stored.values, stored.shape, &device), floats));
-  return stop_gradient(cast(Tensor::from_vector(std::vector<int64_t>(stored.values.begin(), stored.values.end()), stored.shape, &device), dtype));
+  return stop_gradient(
+      cast(Tensor::from_vector(std::vector<int64_t>(stored.values.begin(), stored.values.end()), stored.shape, &device),
+           dtype));
 }
 
 Verdict judge(const Property& property, const StoredCase& c) {
@@ -45,7 +47,8 @@ Verdict judge(const Property& property, const StoredCase& c) {
 
 }  // namespace
 
-Subject::Subject(const StoredCase& s, DType floats_as, const std::string& on) : stored(s), floats(floats_as), device(heddle::device(on)), args_(s.args) {
+Subject::Subject(const StoredCase& s, DType floats_as, const std::string& on)
+    : stored(s), floats(floats_as), device(heddle::device(on)), args_(s.args) {
   for (size_t k = 0; k < s.inputs.size(); ++k) inputs.push_back(leaf(s.inputs[k], s.in[k], floats_as, device));
 }
 
@@ -81,7 +84,8 @@ List Subject::outputs_and_gradients(const List& in) const {
 
 Tensor direction(const Tensor& like, uint32_t seed) {
   std::vector<float> values(static_cast<size_t>(like.numel()));
-  for (size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(std::floor(128 * philox_uniform({seed, 2, 7, 1}, i) - 64) + 0.5) / 64;
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<float>(std::floor(128 * philox_uniform({seed, 2, 7, 1}, i) - 64) + 0.5) / 64;
   return cast(Tensor::from_vector(values, like.shape(), &like.device()), like.dtype());
 }
 
@@ -101,13 +105,15 @@ std::string list_difference(const List& found, const List& expected, double rela
   if (found.size() != expected.size()) return fmt::format("{} tensors instead of {}", found.size(), expected.size());
   for (size_t k = 0; k < found.size(); ++k) {
     if (found[k].shape() != expected[k].shape() || found[k].dtype() != expected[k].dtype()) {
-      return fmt::format("tensor {} is {} {} instead of {} {}", k, found[k].shape().str(), name_of(found[k].dtype()), expected[k].shape().str(), name_of(expected[k].dtype()));
+      return fmt::format("tensor {} is {} {} instead of {} {}", k, found[k].shape().str(), name_of(found[k].dtype()),
+                         expected[k].shape().str(), name_of(expected[k].dtype()));
     }
     const std::vector<double> a = found[k].to_doubles(), b = expected[k].to_doubles();
     double largest = 1;
     for (const double v : b) largest = std::isfinite(v) ? std::max(largest, std::abs(v)) : largest;
     for (size_t i = 0; i < a.size(); ++i) {
-      const bool same = a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) || std::abs(a[i] - b[i]) <= relative * largest;
+      const bool same =
+          a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i])) || std::abs(a[i] - b[i]) <= relative * largest;
       if (!same) return fmt::format("tensor {} element {}: {:.12g} instead of {:.12g}", k, i, a[i], b[i]);
     }
   }
@@ -148,18 +154,23 @@ void check_cases(const char* name, std::span<const StoredCase> cases, const Prop
     if (wrong) ADD_FAILURE() << c.name << ": " << *verdict;
   }
   for (const auto& [exemption, used] : needed) {
-    EXPECT_TRUE(used || !every_exemption) << "the exemption of " << exemption->function << " '" << exemption->part << "' (" << exemption->reason << ") is no longer needed: take it out";
+    EXPECT_TRUE(used || !every_exemption) << "the exemption of " << exemption->function << " '" << exemption->part
+                                          << "' (" << exemption->reason << ") is no longer needed: take it out";
   }
 }
 
-void check_property(const char* name, const Property& property, const std::string& function) { check_cases(name, stored_cases().at(function), property); }
+void check_property(const char* name, const Property& property, const std::string& function) {
+  check_cases(name, stored_cases().at(function), property);
+}
 
 // An exemption of a function that has no stored cases is a misspelling.
 TEST(PropertyExemptions, NameStoredFunctions) {
   for (const Exemption& e : exemptions()) {
     const auto found = stored_cases().find(std::string(e.function));
     ASSERT_NE(found, stored_cases().end()) << e.function;
-    EXPECT_TRUE(std::any_of(found->second.begin(), found->second.end(), [&](const StoredCase& c) { return c.name.find(e.part) != std::string::npos; })) << e.function << " " << e.part;
+    EXPECT_TRUE(std::any_of(found->second.begin(), found->second.end(),
+                            [&](const StoredCase& c) { return c.name.find(e.part) != std::string::npos; }))
+        << e.function << " " << e.part;
     EXPECT_FALSE(e.reason.empty());
   }
 }

@@ -1,4 +1,5 @@
-// What a property cannot say about a function, with the reason. The tests run these cases too and fail when an exemption is not needed.
+// What a property cannot say about a function, with the reason. The tests run these cases too and fail when an
+// exemption is not needed.
 #include <array>
 
 #include "tests/reference/property.h"
@@ -9,14 +10,19 @@ namespace {
 constexpr std::string_view host_sized = "the size of its result depends on values, which examples of vmap do not have";
 constexpr std::string_view tie = "elements are equal in size there: a corner, without a second derivative";
 constexpr std::string_view unsorted = "the boundaries are no longer sorted: any answer is right";
-constexpr std::string_view weight_matrix = "a product with weights, whose zeros meet the NaN or infinity; PyTorch picks elements";
-constexpr std::string_view order_of_products = "infinities times 0 and sums of both infinities depend on the order of the products";
-constexpr std::string_view outside = "a gradient outside of the function's domain, or at a pole: PyTorch gives NaN or a number of its own";
-constexpr std::string_view schedule = "some schedules multiply zeros of the border or between pixels: 0 * NaN; which, depends on the device";
+constexpr std::string_view weight_matrix =
+    "a product with weights, whose zeros meet the NaN or infinity; PyTorch picks elements";
+constexpr std::string_view order_of_products =
+    "infinities times 0 and sums of both infinities depend on the order of the products";
+constexpr std::string_view outside =
+    "a gradient outside of the function's domain, or at a pole: PyTorch gives NaN or a number of its own";
+constexpr std::string_view schedule =
+    "some schedules multiply zeros of the border or between pixels: 0 * NaN; which, depends on the device";
 constexpr std::string_view padding = "zeros of the border are skipped, not multiplied: no 0 * infinity";
 constexpr std::string_view keeps_nan = "a NaN stays one, as in NumPy; PyTorch gives 0";
 constexpr std::string_view vanishes = "its limit at infinity is 0; PyTorch gives NaN";
-constexpr std::string_view mean_of_nothing = "the mean of nothing is NaN as for all losses; PyTorch gives 0 for this one";
+constexpr std::string_view mean_of_nothing =
+    "the mean of nothing is NaN as for all losses; PyTorch gives 0 for this one";
 constexpr std::string_view asked = "its dtype is asked for, or f32: it does not follow an input";
 
 constexpr std::array table{
@@ -59,8 +65,10 @@ constexpr std::array table{
     Exemption{"conv_transpose2d", "KernelValues", "infinite", schedule},
     Exemption{"conv_transpose3d", "KernelValues", "nan", schedule},
     Exemption{"conv_transpose3d", "KernelValues", "infinite", schedule},
-    Exemption{"conv2d", "StoredValues", "empty", "without input channels the bias is left; PyTorch gives no output channels"},
-    Exemption{"conv3d", "StoredValues", "empty", "without input channels the bias is left; PyTorch gives no output channels"},
+    Exemption{"conv2d", "StoredValues", "empty",
+              "without input channels the bias is left; PyTorch gives no output channels"},
+    Exemption{"conv3d", "StoredValues", "empty",
+              "without input channels the bias is left; PyTorch gives no output channels"},
     Exemption{"einsum", "StoredValues", "infinite", order_of_products},
     Exemption{"matrix_power", "StoredValues", "infinite", order_of_products},
     Exemption{"trapezoid", "StoredValues", "infinite", order_of_products},
@@ -86,8 +94,10 @@ constexpr std::array table{
     Exemption{"sign", "StoredValues", "nan", keeps_nan},
     Exemption{"multi_margin_loss", "StoredValues", "empty", mean_of_nothing},
     Exemption{"multilabel_margin_loss", "StoredValues", "empty", mean_of_nothing},
-    Exemption{"multi_margin_loss", "StoredValues", "nan", "a NaN stays one; PyTorch's comparison with the margin drops it"},
-    Exemption{"scaled_dot_product_attention", "StoredValues", "nan", "a NaN among the scores stays one; PyTorch's kernel gives 0"},
+    Exemption{"multi_margin_loss", "StoredValues", "nan",
+              "a NaN stays one; PyTorch's comparison with the margin drops it"},
+    Exemption{"scaled_dot_product_attention", "StoredValues", "nan",
+              "a NaN among the scores stays one; PyTorch's kernel gives 0"},
     Exemption{"scaled_dot_product_attention", "StoredValues", "extreme", "the logarithm of the sums is kept in f32"},
     Exemption{"soft_margin_loss", "StoredValues", "extreme", "PyTorch's formula overflows"},
     Exemption{"arange", "HalfPrecision", "", asked},

@@ -9,7 +9,8 @@
 namespace heddle::tests {
 namespace {
 
-// Random directions as large as the elements they move, so that a step crosses neither 0 nor a digit. Zeros stay: there many functions have a kink.
+// Random directions as large as the elements they move, so that a step crosses neither 0 nor a digit. Zeros stay: there
+// many functions have a kink.
 List relative_directions(const List& x, uint32_t seed) {
   List all;
   for (const Tensor& t : x) all.push_back(direction(t, seed + static_cast<uint32_t>(all.size())) * abs(t));
@@ -35,11 +36,13 @@ std::string close(const char* what, double found, double expected, double scale,
   return fmt::format("{}: {:.12g} instead of {:.12g}", what, found, expected);
 }
 
-// d/dt <grad L(x + t w), v> by the graph and by a difference over 2e-5: L = <f, u> for fixed u. Gradients of first order are compared with PyTorch's elsewhere.
+// d/dt <grad L(x + t w), v> by the graph and by a difference over 2e-5: L = <f, u> for fixed u. Gradients of first
+// order are compared with PyTorch's elsewhere.
 Verdict second_order(const StoredCase& stored) {
   const Subject s(stored);
   if (!s.smooth() || !stored.kind.empty()) return not_applicable;
-  const List x = s.variables(), u = directions(s.smooth_outputs(x), 1), v = relative_directions(x, 2), w = relative_directions(x, 3);
+  const List x = s.variables(), u = directions(s.smooth_outputs(x), 1), v = relative_directions(x, 2),
+             w = relative_directions(x, 3);
   if (!all_finite(x)) return not_applicable;
   const auto slope = [&](const List& at) {
     return inner(grad([&](const List& in) { return inner(s.smooth_outputs(in), u); })(at), v);
@@ -48,7 +51,8 @@ Verdict second_order(const StoredCase& stored) {
   const double found = inner(grad(slope)(x), w).item();
   const double ahead = slope(moved(x, w, step)).item(), behind = slope(moved(x, w, -step)).item();
   // Rounding in the slopes is divided by the step: 1e-16 / 1e-5.
-  return close("second derivative", found, (ahead - behind) / (2 * step), std::abs(found) + 1e-3 * std::abs(ahead), 2e-6);
+  return close("second derivative", found, (ahead - behind) / (2 * step), std::abs(found) + 1e-3 * std::abs(ahead),
+               2e-6);
 }
 
 // <jvp(v), u> = <v, vjp(u)>, and the same for the gradient: H v by forward over reverse and by reverse over reverse.
@@ -64,14 +68,16 @@ Verdict forward_mode(const StoredCase& stored) {
   if (const std::string wrong = list_difference(y, again, 0); !wrong.empty()) return wrong;
   const List g = pull(u);
   const double forward = inner(dy, u).item(), reverse = inner(g, v).item();
-  if (!std::isfinite(reverse)) return std::isfinite(forward) ? "forward mode is finite, reverse mode is not" : std::string();
+  if (!std::isfinite(reverse))
+    return std::isfinite(forward) ? "forward mode is finite, reverse mode is not" : std::string();
   if (std::string wrong = close("forward mode", forward, reverse, terms(g, v), 1e-9); !wrong.empty()) return wrong;
 
   const auto loss = [&](const List& in) { return inner(s.smooth_outputs(in), u); };
   const List product = hvp(loss, x, v);
   const double mixed = inner(product, w).item();
   const double twice = inner(grad([&](const List& in) { return inner(grad(loss)(in), v); })(x), w).item();
-  if (!std::isfinite(twice)) return std::isfinite(mixed) ? "forward over reverse is finite, reverse over reverse is not" : std::string();
+  if (!std::isfinite(twice))
+    return std::isfinite(mixed) ? "forward over reverse is finite, reverse over reverse is not" : std::string();
   return close("forward over reverse", mixed, twice, terms(product, w), 1e-8);
 }
 

@@ -10,7 +10,9 @@ namespace {
 constexpr int64_t size = 3;
 
 // The case's own values, turned by b places: elements stay where the function is defined.
-Tensor example(const Tensor& x, int64_t b) { return x.numel() < 2 ? x : reshape(roll(reshape(x, {x.numel()}), {b}, {0}), x.shape()); }
+Tensor example(const Tensor& x, int64_t b) {
+  return x.numel() < 2 ? x : reshape(roll(reshape(x, {x.numel()}), {b}, {0}), x.shape());
+}
 
 Tensor stacked(const List& parts, int axis) { return stop_gradient(stack(parts, axis)); }
 
@@ -44,7 +46,8 @@ std::string compare(const Subject& s, const InAxes& axes) {
     for (const List& one : results) rows.push_back(one[k]);
     expected.push_back(stacked(rows, 0));
   }
-  return list_difference(mapped([&](const List& in) { return s.outputs_and_gradients(in); }, whole, axes), expected, 1e-10);
+  return list_difference(mapped([&](const List& in) { return s.outputs_and_gradients(in); }, whole, axes), expected,
+                         1e-10);
 }
 
 // All inputs along the first axis; all along the last; with several inputs, each but one of them.
@@ -57,7 +60,8 @@ Verdict vmap_equals_loop(const StoredCase& stored) {
     choices.back()[k] = std::nullopt;
   }
   for (size_t i = 0; i < choices.size(); ++i) {
-    if (const std::string wrong = compare(s, choices[i]); !wrong.empty()) return fmt::format("choice {} of mapped inputs: {}", i, wrong);
+    if (const std::string wrong = compare(s, choices[i]); !wrong.empty())
+      return fmt::format("choice {} of mapped inputs: {}", i, wrong);
   }
   return "";
 }

@@ -55,12 +55,14 @@ const std::map<std::string, std::vector<StoredCase>>& stored_cases() {
   static const auto all = [] {
     std::map<std::string, std::vector<StoredCase>> result;
     std::vector<std::filesystem::path> files;
-    for (const auto& entry : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/tests/reference/values")) files.push_back(entry.path());
+    for (const auto& entry : std::filesystem::directory_iterator(HEDDLE_SOURCE_DIR "/tests/reference/values"))
+      files.push_back(entry.path());
     std::sort(files.begin(), files.end());
     for (const auto& path : files) {
       for (StoredCase& c : Reader(path).cases()) result[c.op].push_back(std::move(c));
     }
-    for (auto& [op, cases] : result) std::stable_partition(cases.begin(), cases.end(), [](const StoredCase& c) { return c.kind.empty(); });
+    for (auto& [op, cases] : result)
+      std::stable_partition(cases.begin(), cases.end(), [](const StoredCase& c) { return c.kind.empty(); });
     return result;
   }();
   return all;

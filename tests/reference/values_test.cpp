@@ -1,5 +1,5 @@
-// Every function and its gradient on every device against values stored from PyTorch, computed in double precision. Inputs lie as views in memory: offset,
-// strided, flipped, transposed.
+// Every function and its gradient on every device against values stored from PyTorch, computed in double precision.
+// Inputs lie as views in memory: offset, strided, flipped, transposed.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +24,11 @@ uint64_t on_host = 0;  // operations evaluated on the host for devices with kern
 
 class Count : public ::testing::Environment {
  public:
-  void TearDown() override { fmt::print("{} comparisons with PyTorch's stored values; {} operations of devices with kernels evaluated on the host\n", compared, on_host); }
+  void TearDown() override {
+    fmt::print(
+        "{} comparisons with PyTorch's stored values; {} operations of devices with kernels evaluated on the host\n",
+        compared, on_host);
+  }
 };
 const auto* const count = ::testing::AddGlobalTestEnvironment(new Count);
 
@@ -44,8 +48,13 @@ Tolerance extreme_tolerance(const std::vector<double>& expected) {
 }
 
 Tensor put(const StoredTensor& stored, DType dtype, DeviceContext& device) {
-  if (is_float(dtype)) return cast(Tensor::from_vector(std::vector<float>(stored.values.begin(), stored.values.end()), stored.shape, &device), dtype);
-  return cast(Tensor::from_vector(std::vector<int32_t>(stored.values.begin(), stored.values.end()), stored.shape, &device), dtype);
+  if (is_float(dtype))
+    return cast(
+        Tensor::from_vector(std::vector<float>(stored.values.begin(), stored.values.end()), stored.shape, &device),
+        dtype);
+  return cast(
+      Tensor::from_vector(std::vector<int32_t>(stored.values.begin(), stored.values.end()), stored.shape, &device),
+      dtype);
 }
 
 // The same values as a view of something larger or turned: the n-th way of lying in memory.
@@ -61,11 +70,17 @@ Tensor put_as_view(const StoredTensor& stored, DType dtype, DeviceContext& devic
     return there;
   };
   switch (way % 5) {
-    case 1: return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0, {.start = 1});  // behind other rows
-    case 2: return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});                               // every second
-    case 3: return flip(upload(flip(host, axes)), axes);
-    case 4: return permute(upload(permute(host, axes)), axes);
-    default: return put(stored, dtype, device);
+    case 1:
+      return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0,
+                   {.start = 1});  // behind other rows
+    case 2:
+      return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});  // every second
+    case 3:
+      return flip(upload(flip(host, axes)), axes);
+    case 4:
+      return permute(upload(permute(host, axes)), axes);
+    default:
+      return put(stored, dtype, device);
   }
 }
 
@@ -73,7 +88,8 @@ Tensor put_as_view(const StoredTensor& stored, DType dtype, DeviceContext& devic
 class Comparison {
  public:
   // `number`: of the case among those of its function. The first has dense inputs, others rotate through views.
-  Comparison(const StoredCase& stored, DeviceContext& device, size_t number) : c_(stored), device_(device), number_(number) {}
+  Comparison(const StoredCase& stored, DeviceContext& device, size_t number)
+      : c_(stored), device_(device), number_(number) {}
 
   std::string run() {
     const List inputs = make_inputs();
@@ -81,15 +97,18 @@ class Comparison {
     const DeviceCounters before = device_.counters();
     const List outputs = functions().at(c_.op)(inputs, args);
     if (!args.unused().empty()) return fmt::format("the argument '{}' was not read", args.unused());
-    if (outputs.size() != c_.outputs.size()) return fmt::format("{} results instead of {}", outputs.size(), c_.outputs.size());
+    if (outputs.size() != c_.outputs.size())
+      return fmt::format("{} results instead of {}", outputs.size(), c_.outputs.size());
     const List gradients = gradients_of(inputs, outputs);
     check_nothing_read(before);
     for (size_t k = 0; k < outputs.size(); ++k) check_output(k, outputs[k]);
     check_nothing_on_host(before);
-    if (c_.kind == "nan" || c_.kind == "infinite") return faults_;  // gradients are recorded all the same, so that it is the step of the case it was made from
+    if (c_.kind == "nan" || c_.kind == "infinite")
+      return faults_;  // gradients are recorded all the same, so that it is the step of the case it was made from
     size_t at = 0;
     for (const auto& [input, expected] : c_.gradients) {
-      const Tolerance allowed = c_.kind == "extreme" ? extreme_tolerance(expected.values) : gradient_tolerance(c_.in[input], expected.values);
+      const Tolerance allowed =
+          c_.kind == "extreme" ? extreme_tolerance(expected.values) : gradient_tolerance(c_.in[input], expected.values);
       compare(fmt::format("gradient of input {}", input), gradients[at++], expected, allowed);
     }
     return faults_;
@@ -99,7 +118,8 @@ class Comparison {
   List make_inputs() const {
     List inputs;
     for (size_t k = 0; k < c_.inputs.size(); ++k) {
-      inputs.push_back(stop_gradient(put_as_view(c_.inputs[k], c_.in[k], device_, number_ == 0 || !c_.kind.empty() ? 0 : number_ + k)));
+      inputs.push_back(stop_gradient(
+          put_as_view(c_.inputs[k], c_.in[k], device_, number_ == 0 || !c_.kind.empty() ? 0 : number_ + k)));
       if (c_.gradients.contains(k)) inputs.back().set_requires_grad(true);
     }
     return inputs;
@@ -120,9 +140,11 @@ class Comparison {
   void check_nothing_read(const DeviceCounters& before) {
     if (device_.caps().target == Target::none) return;  // which evaluates by reading
     const bool host_sized = find_function(c_.op)->no_vmap.starts_with("host-sized");
-    if (host_sized && device_.caps().target == Target::none) return;  // the reference device reads whatever it evaluates
+    if (host_sized && device_.caps().target == Target::none)
+      return;  // the reference device reads whatever it evaluates
     const uint64_t read = device_.counters().bytes_read - before.bytes_read;
-    if (read > (host_sized ? sizeof(int64_t) : 0)) faults_ += fmt::format("the function read {} bytes of values; ", read);
+    if (read > (host_sized ? sizeof(int64_t) : 0))
+      faults_ += fmt::format("the function read {} bytes of values; ", read);
   }
 
   // And core evaluates nothing there, on devices that have kernels.
@@ -134,8 +156,10 @@ class Comparison {
   }
 
   void check_output(size_t k, const Tensor& output) {
-    if (c_.out[k] != "any" && name_of(output.dtype()) != c_.out[k]) faults_ += fmt::format("output {} is {} instead of {}; ", k, name_of(output.dtype()), c_.out[k]);
-    const Tolerance allowed = c_.kind == "extreme" ? extreme_tolerance(c_.outputs[k].values) : tolerance(c_.op, output.dtype());
+    if (c_.out[k] != "any" && name_of(output.dtype()) != c_.out[k])
+      faults_ += fmt::format("output {} is {} instead of {}; ", k, name_of(output.dtype()), c_.out[k]);
+    const Tolerance allowed =
+        c_.kind == "extreme" ? extreme_tolerance(c_.outputs[k].values) : tolerance(c_.op, output.dtype());
     compare(fmt::format("output {}", k), output, c_.outputs[k], allowed);
   }
 
@@ -157,13 +181,14 @@ class Comparison {
 
 class StoredValues : public ::testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
-// Devices with kernels take all stored cases and the first derived one of each kind. In f32 extremes overflow elsewhere; what the reference device need not do
-// as PyTorch, they need not.
+// Devices with kernels take all stored cases and the first derived one of each kind. In f32 extremes overflow
+// elsewhere; what the reference device need not do as PyTorch, they need not.
 std::vector<StoredCase> cases_of(const std::string& op, bool kernels) {
   std::vector<StoredCase> cases;
   std::set<std::string> kinds;
   for (const StoredCase& c : stored_cases().at(op)) {
-    const bool taken = !kernels || c.kind.empty() || (c.kind != "extreme" && !exemption_of("StoredValues", c) && kinds.insert(c.kind).second);
+    const bool taken = !kernels || c.kind.empty() ||
+                       (c.kind != "extreme" && !exemption_of("StoredValues", c) && kinds.insert(c.kind).second);
     if (taken) cases.push_back(c);
   }
   return cases;
@@ -174,9 +199,9 @@ TEST_P(StoredValues, Agree) {
   ASSERT_TRUE(functions().contains(op)) << "functions_*.cpp has no '" << op << "'";
   const bool kernels = device(id).caps().target != Target::none;
   size_t number = 0;
-  check_cases(kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels), [&](const StoredCase& c) {
-    return Verdict(Comparison(c, device(id), number++).run());
-  }, !kernels);
+  check_cases(
+      kernels ? "KernelValues" : "StoredValues", cases_of(op, kernels),
+      [&](const StoredCase& c) { return Verdict(Comparison(c, device(id), number++).run()); }, !kernels);
 }
 
 std::string test_name(const ::testing::TestParamInfo<StoredValues::ParamType>& info) {
@@ -185,7 +210,10 @@ std::string test_name(const ::testing::TestParamInfo<StoredValues::ParamType>& i
   return name;
 }
 
-INSTANTIATE_TEST_SUITE_P(Torch, StoredValues, ::testing::Combine(::testing::ValuesIn(test::value_devices()), ::testing::ValuesIn(stored_functions())), test_name);
+INSTANTIATE_TEST_SUITE_P(Torch, StoredValues,
+                         ::testing::Combine(::testing::ValuesIn(test::value_devices()),
+                                            ::testing::ValuesIn(stored_functions())),
+                         test_name);
 
 }  // namespace
 }  // namespace heddle::tests

@@ -1,4 +1,5 @@
-// Integers and bool against NumPy's values and dtypes on every device, and promotion against PyTorch's table (whole_numbers.py).
+// Integers and bool against NumPy's values and dtypes on every device, and promotion against PyTorch's table
+// (whole_numbers.py).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ std::string expected_type(const std::string& numpy) { return numpy == "u64" ? "i
 bool is_left_out(const Json& c, const DeviceContext& device) {
   const std::string op = c["op"], t = c["in"][0][0];
   const bool narrow = t == "i8" || t == "u8", mixed = c["in"].size() == 2 && c["in"][0][0] != c["in"][1][0];
-  const bool leaves = op == "add" || op == "sub" || op == "mul" || op == "neg" || op == "abs" || op == "floor_divide" || op == "bitwise_left_shift" || op == "bitwise_not" || op == "sum";
+  const bool leaves = op == "add" || op == "sub" || op == "mul" || op == "neg" || op == "abs" || op == "floor_divide" ||
+                      op == "bitwise_left_shift" || op == "bitwise_not" || op == "sum";
   return device.caps().target != Target::none && ((narrow && !leaves) || (mixed && op == "maximum"));
 }
 
@@ -87,7 +89,9 @@ TEST(Promotion, OfATensorAndANumberIsPyTorchs) {
     if (row[1] == "true") continue;  // C++ has no overload for bool: it is the number 1
     const DType a = type(row[0]);
     const double number = row[1] == "2" ? 2 : 0.5;
-    const DType expected = a == DType::boolean && number == 2 ? DType::i32 : type(row[2]);  // bool beside a whole number: Heddle's default integer is i32
+    const DType expected = a == DType::boolean && number == 2
+                               ? DType::i32
+                               : type(row[2]);  // bool beside a whole number: Heddle's default integer is i32
     EXPECT_EQ(add(of(a), number).dtype(), expected) << row;
     EXPECT_EQ(mul(number, of(a)).dtype(), expected) << row;
     EXPECT_EQ(where(of(DType::boolean), of(a), number).dtype(), expected) << row;
@@ -108,7 +112,9 @@ TEST(Promotion, TableOfTheDocsIsTrue) {
     std::stringstream words(line);
     std::string left, result;
     words >> left;
-    for (int i = 0; words >> result; ++i) EXPECT_EQ(name_of(promote(parse_dtype(left), static_cast<DType>(i))), result) << left << " with " << name_of(static_cast<DType>(i));
+    for (int i = 0; words >> result; ++i)
+      EXPECT_EQ(name_of(promote(parse_dtype(left), static_cast<DType>(i))), result)
+          << left << " with " << name_of(static_cast<DType>(i));
     ++rows;
   }
   EXPECT_EQ(rows, dtype_count);
@@ -125,7 +131,8 @@ TEST(WholeNumbersRefusals, AreNumPys) {
 }
 
 TEST(WholeNumbersRefusals, NegativePowersOfTensorsAreZeroButForOnes) {
-  const Tensor x = Tensor::from_vector<int32_t>({2, 1, -1, -1, 0}, {5}, &reference()), y = Tensor::from_vector<int32_t>({-1, -3, -3, -2, -1}, {5}, &reference());
+  const Tensor x = Tensor::from_vector<int32_t>({2, 1, -1, -1, 0}, {5}, &reference()),
+               y = Tensor::from_vector<int32_t>({-1, -3, -3, -2, -1}, {5}, &reference());
   EXPECT_EQ(pow(x, y).to_vector<int>(), (std::vector<int>{0, 1, -1, 1, 0}));
 }
 

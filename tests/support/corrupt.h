@@ -10,8 +10,9 @@
 
 namespace heddle::test {
 
-// Reads the file cut short and with one bit flipped, at every place near its beginning and end and at a hundred between: read() may only give a result or
-// an IoError that names the path, and does refuse some, but not the whole file. Leaves the good file behind.
+// Reads the file cut short and with one bit flipped, at every place near its beginning and end and at a hundred
+// between: read() may only give a result or an IoError that names the path, and does refuse some, but not the whole
+// file. Leaves the good file behind.
 inline void survive_corruption(const std::string& path, const std::function<void()>& read) {
   const std::vector<uint8_t> good = read_bytes(path);
   size_t refused = 0;

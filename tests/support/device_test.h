@@ -22,8 +22,9 @@ inline std::string device_test_name(const ::testing::TestParamInfo<std::string>&
 }
 
 // On every device with kernels; a machine without any driver has no such test.
-#define HEDDLE_DEVICE_TESTS(Suite)                         \
-  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Suite);    \
-  INSTANTIATE_TEST_SUITE_P(Devices, Suite, ::testing::ValuesIn(::heddle::test::kernel_devices()), ::heddle::tests::device_test_name)
+#define HEDDLE_DEVICE_TESTS(Suite)                                                                \
+  GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(Suite);                                           \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, ::testing::ValuesIn(::heddle::test::kernel_devices()), \
+                           ::heddle::tests::device_test_name)
 
 }  // namespace heddle::tests

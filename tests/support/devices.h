@@ -13,7 +13,8 @@ namespace heddle::test {
 inline std::vector<std::string> kernel_devices() {
   std::vector<std::string> ids;
   for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null) ids.push_back(info.id);
+    if (info.available && info.caps.target != Target::none && info.caps.device_class != DeviceClass::null)
+      ids.push_back(info.id);
   }
   return ids;
 }

@@ -1,6 +1,7 @@
 #include "tests/support/faulty_device.h"
 
 #include <fmt/format.h>
+
 #include <chrono>
 #include <thread>
 
@@ -15,7 +16,8 @@ void alive(Call call) {
 }
 
 [[noreturn]] void throw_fault(Call call, Fault fault) {
-  const std::string text = fmt::format("[faulty:0] {}: the fault that the test asked for{}{}", name_of(call), faults().commands.empty() ? "" : "; last commands:", faults().commands);
+  const std::string text = fmt::format("[faulty:0] {}: the fault that the test asked for{}{}", name_of(call),
+                                       faults().commands.empty() ? "" : "; last commands:", faults().commands);
   if (fault == Fault::lost || fault == Fault::timeout) faults().dead = true;
   if (fault == Fault::lost) throw DeviceLost(text);
   if (fault == Fault::timeout) throw DeviceTimeout(text);
@@ -86,7 +88,8 @@ void FaultyDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
 
 KernelId FaultyDevice::compile(const KernelSource& source) {
   pass(Call::compile);
-  if (faults().compile_milliseconds > 0) std::this_thread::sleep_for(std::chrono::milliseconds(faults().compile_milliseconds));
+  if (faults().compile_milliseconds > 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(faults().compile_milliseconds));
   const KernelId kernel = inner_->compile(source);
   names_[kernel] = source.name;
   return kernel;

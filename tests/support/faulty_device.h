@@ -1,10 +1,11 @@
 // FaultyDevice: any device, with one fault at a chosen call.
 //
-// Purpose: what only broken hardware does, at every place where it can happen. The backend "faulty" opens it over another device by name, so that
-// whole programs run on it: register_faulty("opencl:0"), then device("faulty:0").
-// Invariants: without a plan, every call is passed on. A fault is thrown instead of the call, which then has not happened; after Kind::lost and Kind::timeout
-// every call but free and release throws DeviceLost, as the contract says. Thread safety: none (see core/contract/device.h); the plan is read under the
-// device's lock, and is changed only while nothing runs.
+// Purpose: what only broken hardware does, at every place where it can happen. The backend "faulty" opens it over
+// another device by name, so that whole programs run on it: register_faulty("opencl:0"), then device("faulty:0").
+// Invariants: without a plan, every call is passed on. A fault is thrown instead of the call, which then has not
+// happened; after Kind::lost and Kind::timeout every call but free and release throws DeviceLost, as the contract says.
+// Thread safety: none (see core/contract/device.h); the plan is read under the device's lock, and is changed only while
+// nothing runs.
 #pragma once
 
 #include <map>
@@ -16,7 +17,8 @@
 namespace heddle::test {
 
 enum class Call : uint8_t { alloc, compile, record, submit, wait, read, write };
-inline constexpr Call all_calls[] = {Call::alloc, Call::compile, Call::record, Call::submit, Call::wait, Call::read, Call::write};
+inline constexpr Call all_calls[] = {Call::alloc, Call::compile, Call::record, Call::submit,
+                                     Call::wait,  Call::read,    Call::write};
 const char* name_of(Call call);
 
 // What the fault is: the error that this call throws on a device that goes on working, or the end of the device.
@@ -33,7 +35,7 @@ struct Faults {
   FaultPlan plan;
   uint64_t seen[7] = {};  // by Call, since reset()
   bool dead = false;
-  std::string commands;  // kernels of the latest submission, for the text of the fault
+  std::string commands;          // kernels of the latest submission, for the text of the fault
   int compile_milliseconds = 0;  // that each compilation takes longer
   uint64_t& count(Call call) { return seen[static_cast<size_t>(call)]; }
   void reset(const FaultPlan& next = {}) { *this = Faults{.plan = next}; }

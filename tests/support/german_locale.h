@@ -1,4 +1,5 @@
-// A locale in which a comma stands for the decimal point, made with localedef in a folder of its own, for as long as it lives.
+// A locale in which a comma stands for the decimal point, made with localedef in a folder of its own, for as long as it
+// lives.
 #pragma once
 
 #include <clocale>

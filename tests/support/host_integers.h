@@ -26,8 +26,8 @@ using Outcome = std::variant<Refused, Shape, Values>;
 
 constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max(),
                   p31 = int64_t{1} << 31, p32 = int64_t{1} << 32, p62 = int64_t{1} << 62;
-inline const std::vector<int64_t> extremes = {least, most, p32 + 3, -p32 - 1, p62, -p62, p32, -p32, most - 6,
-                                              least + 7};
+inline const std::vector<int64_t> extremes = {least, most, p32 + 3, -p32 - 1, p62,
+                                              -p62,  p32,  -p32,    most - 6, least + 7};
 
 struct Case {
   const char* name;
@@ -68,7 +68,7 @@ inline std::function<Outcome(int64_t)> by_sign(Values above, Values below) {
 }
 
 inline void expect_outcome(const std::string& what, const std::string& name, const std::function<Tensor()>& call,
-                    const Outcome& expected) {
+                           const Outcome& expected) {
   SCOPED_TRACE(what);
   try {
     const Tensor got = call();
@@ -128,8 +128,10 @@ inline void expect_calls(const std::vector<Call>& table, const std::vector<int64
       } catch (const Error& e) {
         const std::string text = e.what();
         EXPECT_FALSE(c.legal(v)) << text;
-        if (*c.name != 0) EXPECT_EQ(text.rfind(fmt::format("[{}]", c.name), 0), 0U) << text;
-        else EXPECT_TRUE(text.starts_with('[') && !text.starts_with("[shape]") && !text.starts_with("[init")) << text;
+        if (*c.name != 0)
+          EXPECT_EQ(text.rfind(fmt::format("[{}]", c.name), 0), 0U) << text;
+        else
+          EXPECT_TRUE(text.starts_with('[') && !text.starts_with("[shape]") && !text.starts_with("[init")) << text;
       } catch (const std::exception& e) {
         ADD_FAILURE() << "no error of Heddle's: " << e.what();
       }

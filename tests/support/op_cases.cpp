@@ -15,17 +15,42 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 // Values where functions have corners; 1e30 squared overflows f32, its inverse squared underflows.
-constexpr double special_values[] = {std::numeric_limits<double>::quiet_NaN(), infinity, -infinity, 0, 1, -1, 1e30, -1e30, 1e-30, -1e-30,
-                                     0.5, 1.5, 2.5, -0.5, -1.5, 88, -88, 100, -100, 3, -3};
+constexpr double special_values[] = {std::numeric_limits<double>::quiet_NaN(),
+                                     infinity,
+                                     -infinity,
+                                     0,
+                                     1,
+                                     -1,
+                                     1e30,
+                                     -1e30,
+                                     1e-30,
+                                     -1e-30,
+                                     0.5,
+                                     1.5,
+                                     2.5,
+                                     -0.5,
+                                     -1.5,
+                                     88,
+                                     -88,
+                                     100,
+                                     -100,
+                                     3,
+                                     -3};
 
 std::string_view name_of_layout(Layout layout) {
   switch (layout) {
-    case Layout::dense: return "";
-    case Layout::offset: return " offset";
-    case Layout::strided: return " strided";
-    case Layout::flipped: return " flipped";
-    case Layout::transposed: return " transposed";
-    case Layout::expanded: return " expanded";
+    case Layout::dense:
+      return "";
+    case Layout::offset:
+      return " offset";
+    case Layout::strided:
+      return " strided";
+    case Layout::flipped:
+      return " flipped";
+    case Layout::transposed:
+      return " transposed";
+    case Layout::expanded:
+      return " expanded";
   }
   return "?";
 }
@@ -36,15 +61,19 @@ Shape leaf_shape(const InputSpec& input) {
   if (s.rank() == 0) return s;
   const int last = s.rank() - 1;
   switch (input.layout) {
-    case Layout::offset: return s.with(0, s[0] + 3);
-    case Layout::strided: return s.with(last, s[last] * 2 + 1);
+    case Layout::offset:
+      return s.with(0, s[0] + 3);
+    case Layout::strided:
+      return s.with(last, s[last] * 2 + 1);
     case Layout::transposed: {
       Shape turned;
       for (int i = last; i >= 0; --i) turned.push_back(s[i]);
       return turned;
     }
-    case Layout::expanded: return s.with(0, 1);
-    default: return s;
+    case Layout::expanded:
+      return s.with(0, 1);
+    default:
+      return s;
   }
 }
 
@@ -52,21 +81,27 @@ Tensor apply_layout(const Tensor& leaf, const InputSpec& input) {
   const Shape& s = input.shape;
   if (s.rank() == 0) return leaf;
   switch (input.layout) {
-    case Layout::dense: return leaf;
-    case Layout::offset: return slice(leaf, 0, Slice{3, {}, 1});
-    case Layout::strided: return slice(leaf, -1, Slice{1, {}, 2});
-    case Layout::flipped: return flip(leaf, {});
+    case Layout::dense:
+      return leaf;
+    case Layout::offset:
+      return slice(leaf, 0, Slice{3, {}, 1});
+    case Layout::strided:
+      return slice(leaf, -1, Slice{1, {}, 2});
+    case Layout::flipped:
+      return flip(leaf, {});
     case Layout::transposed: {
       std::vector<int> order;
       for (int i = s.rank() - 1; i >= 0; --i) order.push_back(i);
       return permute(leaf, order);
     }
-    case Layout::expanded: return expand(leaf, s);
+    case Layout::expanded:
+      return expand(leaf, s);
   }
   return leaf;
 }
 
-std::vector<uint8_t> values_of(const InputSpec& input, DType dtype, const Shape& shape, uint32_t number, uint64_t seed) {
+std::vector<uint8_t> values_of(const InputSpec& input, DType dtype, const Shape& shape, uint32_t number,
+                               uint64_t seed) {
   const auto count = static_cast<size_t>(shape.numel());
   std::vector<uint8_t> bytes(count * size_of(dtype));
   const std::array<uint32_t, 4> key{static_cast<uint32_t>(seed), static_cast<uint32_t>(seed >> 32), number, 0x0b5e55u};
@@ -90,11 +125,17 @@ std::vector<DType> dtypes_of(DTypeRule rule) {
   std::vector<DType> all = floats;
   for (DType t : {DType::i8, DType::u8, DType::i32, DType::i64}) all.push_back(t);
   switch (rule) {
-    case DTypeRule::floating: return {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::boolean};
-    case DTypeRule::test: return floats;
-    case DTypeRule::whole: return {DType::i32, DType::i8, DType::u8, DType::i64, DType::boolean};
-    case DTypeRule::logical: return {DType::boolean, DType::f32, DType::i32};
-    default: all.push_back(DType::boolean); return all;
+    case DTypeRule::floating:
+      return {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i32, DType::boolean};
+    case DTypeRule::test:
+      return floats;
+    case DTypeRule::whole:
+      return {DType::i32, DType::i8, DType::u8, DType::i64, DType::boolean};
+    case DTypeRule::logical:
+      return {DType::boolean, DType::f32, DType::i32};
+    default:
+      all.push_back(DType::boolean);
+      return all;
   }
 }
 
@@ -108,13 +149,17 @@ InputSpec spec(DType t, const Shape& shape, Layout layout = Layout::dense) {
   return s;
 }
 
-// The forms rotate with the row's number: each row has all forms in the full coverage, and in the brief one what its turn brings.
+// The forms rotate with the row's number: each row has all forms in the full coverage, and in the brief one what its
+// turn brings.
 class ElementwiseCases {
  public:
-  ElementwiseCases(const OpDef& row, size_t number, std::vector<OpCase>& cases) : row_(row), number_(number), cases_(cases) {}
+  ElementwiseCases(const OpDef& row, size_t number, std::vector<OpCase>& cases)
+      : row_(row), number_(number), cases_(cases) {}
 
   void add_all() {
-    const DType main = row_.rule == DTypeRule::logical ? DType::boolean : row_.rule == DTypeRule::whole ? DType::i32 : DType::f32;
+    const DType main = row_.rule == DTypeRule::logical ? DType::boolean
+                       : row_.rule == DTypeRule::whole ? DType::i32
+                                                       : DType::f32;
     for (DType t : dtypes_of(row_.rule)) {
       if (t == DType::boolean && (row_.name == "sub" || row_.name == "neg")) continue;  // refused
       add(t, {129}, Layout::dense);
@@ -122,7 +167,8 @@ class ElementwiseCases {
       const bool storage = arith(t) != t || (t == DType::boolean && t != main);
       cases_.back().extra = storage && size_t(t) % 2 != number_ % 2;
     }
-    for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{1000}, Shape{3, 0, 2}}) add(main, shape, Layout::dense);
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{1000}, Shape{3, 0, 2}})
+      add(main, shape, Layout::dense);
     const Layout layouts[] = {Layout::offset, Layout::strided, Layout::flipped, Layout::transposed, Layout::expanded};
     for (size_t i = 0; i < std::size(layouts); ++i) {
       add(main, {7, 33}, layouts[i]);
@@ -149,11 +195,12 @@ class ElementwiseCases {
   }
 
   void add_broadcasts(DType t) {
-    const std::array<InputSpec, 2> forms[] = {{spec(t, {33, 1}), spec(t, {1, 7})},
-                                              {spec(t, {5, 1, 4}), spec(t, {3, 1})},
-                                              {spec(t, {2, 3, 9}), spec(t, {})},
-                                              {spec(t, {1}), spec(t, {0, 4})},
-                                              {spec(t == DType::f32 ? DType::i32 : t, {4, 5}), spec(t == DType::f32 ? DType::f16 : t, {5})}};
+    const std::array<InputSpec, 2> forms[] = {
+        {spec(t, {33, 1}), spec(t, {1, 7})},
+        {spec(t, {5, 1, 4}), spec(t, {3, 1})},
+        {spec(t, {2, 3, 9}), spec(t, {})},
+        {spec(t, {1}), spec(t, {0, 4})},
+        {spec(t == DType::f32 ? DType::i32 : t, {4, 5}), spec(t == DType::f32 ? DType::f16 : t, {5})}};
     for (size_t i = 0; i < std::size(forms); ++i) {
       push({forms[i][0], forms[i][1]});
       cases_.back().extra = i != number_ % std::size(forms);
@@ -164,7 +211,8 @@ class ElementwiseCases {
     OpCase c;
     c.op = row_.name;
     c.name = row_.name;
-    for (const InputSpec& i : inputs) c.name += fmt::format(" {} {}{}", name_of(i.dtype), i.shape.str(), name_of_layout(i.layout));
+    for (const InputSpec& i : inputs)
+      c.name += fmt::format(" {} {}{}", name_of(i.dtype), i.shape.str(), name_of_layout(i.layout));
     c.name += suffix;
     c.inputs = std::move(inputs);
     c.build = [row = &row_](DeviceContext&, std::span<const Tensor> in) { return apply_row(*row, in); };
@@ -184,18 +232,20 @@ bool is_exact(std::string_view op) {
 }
 
 bool is_long_sum(std::string_view op) {
-  for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows", "conv", "conv_input_grad", "conv_weight_grad"}) {
+  for (std::string_view name : {"matmul", "sum", "mean", "var", "prod", "scatter_add", "index_add", "scatter_rows",
+                                "conv", "conv_input_grad", "conv_weight_grad"}) {
     if (op == name) return true;
   }
   for (std::string_view name : {"cholesky", "lu", "solve_triangular", "linear_solve", "det", "qr", "eigh", "svd"}) {
     if (op == name) return true;
   }
-  return op.starts_with("attention") || op.find("fft") != std::string_view::npos || op.ends_with("stft");  // a transform's elements are sums over all of the signal
+  return op.starts_with("attention") || op.find("fft") != std::string_view::npos ||
+         op.ends_with("stft");  // a transform's elements are sums over all of the signal
 }
 
 }  // namespace
 
-  Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
+Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
   if (&row == &ops::name##_op) return heddle::name(in[0]);
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
@@ -203,8 +253,8 @@ bool is_long_sum(std::string_view op) {
 #include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
-    throw Error(fmt::format("no function for the row '{}'", row.name));
-  }
+  throw Error(fmt::format("no function for the row '{}'", row.name));
+}
 
 Tensor OpCase::run(DeviceContext& device, std::span<const Tensor> leaves) const {
   std::vector<Tensor> ready;
@@ -254,8 +304,9 @@ std::string unsupported_reason(const OpCase& c, const Caps& caps) {
   return f64 && !caps.f64_math && !plain ? "no f64 functions" : "";
 }
 
-// One rounding of the result is 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16) of it. Functions: the dialect's own are within 4 ulp (shaders/README.md). Long
-// sums: the sizes of the cases times the rounding of f32, so also an absolute part, where terms cancel.
+// One rounding of the result is 2^-24 (f32), 2^-11 (f16), 2^-8 (bf16) of it. Functions: the dialect's own are within 4
+// ulp (shaders/README.md). Long sums: the sizes of the cases times the rounding of f32, so also an absolute part, where
+// terms cancel.
 Tolerance tolerance(std::string_view op, DType dtype) {
   if (!is_float(dtype)) return {};
   if (dtype == DType::f16) return {2e-3, 1e-4};
@@ -276,8 +327,9 @@ std::string difference(std::span<const double> value, std::span<const double> re
     if (wrong++ == 0) first = i;
   }
   if (wrong == 0) return "";
-  return fmt::format("{} of {} elements differ; element {} is {:.9g}, expected {:.9g} (tolerance {} relative, {} absolute)", wrong, value.size(), first,
-                     value[first], reference[first], tolerance.relative, tolerance.absolute);
+  return fmt::format(
+      "{} of {} elements differ; element {} is {:.9g}, expected {:.9g} (tolerance {} relative, {} absolute)", wrong,
+      value.size(), first, value[first], reference[first], tolerance.relative, tolerance.absolute);
 }
 
 }  // namespace heddle::tests

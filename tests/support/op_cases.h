@@ -1,9 +1,10 @@
 // The one table of op cases: what conformance, gradient and timing tests run.
 //
-// Purpose: a case is inputs (shape, dtype, range of values, layout) and a function from tensors to a tensor. Elementwise rows get their
-// cases from all_ops(), so a new row is tested without an edit here; every other function of core/functions/functions.h is listed in
-// op_cases_functions.cpp. Invariants: values depend only on the case, the input's number and the seed, so that every device gets the same
-// bytes; names are unique. Thread safety: pure but for memory.
+// Purpose: a case is inputs (shape, dtype, range of values, layout) and a function from tensors to a tensor.
+// Elementwise rows get their cases from all_ops(), so a new row is tested without an edit here; every other function of
+// core/functions/functions.h is listed in op_cases_functions.cpp. Invariants: values depend only on the case, the
+// input's number and the seed, so that every device gets the same bytes; names are unique. Thread safety: pure but for
+// memory.
 #pragma once
 
 #include <functional>
@@ -17,15 +18,16 @@
 
 namespace heddle::tests {
 
-// How an input lies in memory when the op sees it: the leaf is larger or turned, and a movement op makes the shape of the case from it.
+// How an input lies in memory when the op sees it: the leaf is larger or turned, and a movement op makes the shape of
+// the case from it.
 enum class Layout : uint8_t { dense, offset, strided, flipped, transposed, expanded };
 
 struct InputSpec {
   Shape shape;
   DType dtype = DType::f32;
-  double low = -4, high = 4;      // values are uniform in [low, high]; integers are whole
+  double low = -4, high = 4;  // values are uniform in [low, high]; integers are whole
   Layout layout = Layout::dense;
-  bool specials = false;          // NaN, infinities, zeros, huge and tiny values among them (floats)
+  bool specials = false;  // NaN, infinities, zeros, huge and tiny values among them (floats)
 };
 
 using Builder = std::function<Tensor(DeviceContext& device, std::span<const Tensor> inputs)>;
@@ -43,8 +45,8 @@ struct OpCase {
   Tensor run(DeviceContext& device, std::span<const Tensor> leaves) const;
 };
 
-// brief: every row and function, every dtype, layout and broadcast form, but not each with each (for elementwise rows the forms rotate through
-// the table). full: each with each; what HEDDLE_TEST_FULL=1 asks for.
+// brief: every row and function, every dtype, layout and broadcast form, but not each with each (for elementwise rows
+// the forms rotate through the table). full: each with each; what HEDDLE_TEST_FULL=1 asks for.
 enum class Coverage : uint8_t { brief, full };
 Coverage coverage_from_environment();
 std::vector<OpCase> op_cases(Coverage coverage = coverage_from_environment());
@@ -52,8 +54,10 @@ std::vector<OpCase> op_cases(Coverage coverage = coverage_from_environment());
 // The public function of an elementwise row.
 Tensor apply_row(const OpDef& row, std::span<const Tensor> inputs);
 
-// The leaves of a case on a device. With `floats`, every floating input has that dtype instead of its own (gradient checks use f64).
-std::vector<Tensor> make_inputs(const OpCase& c, DeviceContext& device, uint64_t seed, std::optional<DType> floats = {});
+// The leaves of a case on a device. With `floats`, every floating input has that dtype instead of its own (gradient
+// checks use f64).
+std::vector<Tensor> make_inputs(const OpCase& c, DeviceContext& device, uint64_t seed,
+                                std::optional<DType> floats = {});
 
 // Whether a device has what the case needs, and what is missing ("no f64") if not.
 std::string unsupported_reason(const OpCase& c, const Caps& caps);
@@ -63,7 +67,8 @@ struct Tolerance {
   double relative = 0;
   double absolute = 0;
 };
-// The published tolerances across devices, by op and by dtype of the result (docs/numbers.md says where they come from).
+// The published tolerances across devices, by op and by dtype of the result (docs/numbers.md says where they come
+// from).
 Tolerance tolerance(std::string_view op, DType dtype);
 
 // Empty when all elements agree, else the first that does not with both values and how many there are.

@@ -11,8 +11,12 @@ namespace {
 using In = std::span<const Tensor>;
 
 // Inputs in few words.
-InputSpec x(const Shape& shape, DType t = DType::f32, Layout layout = Layout::dense) { return {shape, t, -2, 2, layout, false}; }
-InputSpec range(const Shape& shape, double low, double high, DType t = DType::f32) { return {shape, t, low, high, Layout::dense, false}; }
+InputSpec x(const Shape& shape, DType t = DType::f32, Layout layout = Layout::dense) {
+  return {shape, t, -2, 2, layout, false};
+}
+InputSpec range(const Shape& shape, double low, double high, DType t = DType::f32) {
+  return {shape, t, low, high, Layout::dense, false};
+}
 InputSpec whole(const Shape& shape, double low, double high, DType t = DType::i32, Layout layout = Layout::dense) {
   return {shape, t, low, high, layout, false};
 }
@@ -31,7 +35,8 @@ class Table {
     OpCase c;
     c.op = op;
     c.name = fmt::format("{}{}{}", op, form.empty() ? "" : " ", form);
-    for (const InputSpec& i : inputs) c.name += fmt::format(" {} {}{}", name_of(i.dtype), i.shape.str(), layouts[static_cast<size_t>(i.layout)]);
+    for (const InputSpec& i : inputs)
+      c.name += fmt::format(" {} {}{}", name_of(i.dtype), i.shape.str(), layouts[static_cast<size_t>(i.layout)]);
     c.inputs = std::move(inputs);
     c.build = std::move(build);
     cases_.push_back(std::move(c));
@@ -46,7 +51,8 @@ class Table {
 // ---- elementwise functions that are not rows
 
 void add_elementwise(Table& table) {
-  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+  const DType types[] = {DType::f32, DType::f16, DType::bf16, DType::f64,    DType::i8,
+                         DType::u8,  DType::i32, DType::i64,  DType::boolean};
   for (DType from : types) {
     for (DType to : types) {
       if (from == to) continue;
@@ -63,14 +69,17 @@ void add_elementwise(Table& table) {
   }
   const InputSpec condition = whole({7, 33}, 0, 1, DType::boolean);
   table.add("where", "", {condition, x({7, 33}), x({7, 33})}, [](In t) { return where(t[0], t[1], t[2]); });
-  table.add("where", "broadcast", {whole({7, 1}, 0, 1, DType::boolean), x({33}), x({})}, [](In t) { return where(t[0], t[1], t[2]); });
-  table.add("where", "integers", {condition, whole({7, 33}, -50, 50), whole({7, 33}, 0, 255, DType::u8)}, [](In t) { return where(t[0], t[1], t[2]); });
+  table.add("where", "broadcast", {whole({7, 1}, 0, 1, DType::boolean), x({33}), x({})},
+            [](In t) { return where(t[0], t[1], t[2]); });
+  table.add("where", "integers", {condition, whole({7, 33}, -50, 50), whole({7, 33}, 0, 255, DType::u8)},
+            [](In t) { return where(t[0], t[1], t[2]); });
   table.add("where", "number right", {condition, x({7, 33})}, [](In t) { return where(t[0], t[1], 0.5); });
   table.add("where", "number left", {condition, x({7, 33}, DType::f16)}, [](In t) { return where(t[0], 0.5, t[1]); });
   table.add("clamp", "both", {x({129})}, [](In t) { return clamp(t[0], -0.5, 1.25); });
   table.add("clamp", "low", {special({33})}, [](In t) { return clamp(t[0], 0, {}); }).differentiable = false;
   table.add("clamp", "high", {whole({129}, -90, 90)}, [](In t) { return clamp(t[0], {}, 7); });
-  table.add("operators", "arithmetic", {x({7, 3}), range({7, 3}, 1, 2)}, [](In t) { return (t[0] + 2) * t[1] - t[0] / t[1] + (1 - -t[0]) / 4; });
+  table.add("operators", "arithmetic", {x({7, 3}), range({7, 3}, 1, 2)},
+            [](In t) { return (t[0] + 2) * t[1] - t[0] / t[1] + (1 - -t[0]) / 4; });
   table.add("operators", "comparisons", {whole({129}, -3, 3), whole({129}, -3, 3)}, [](In t) {
     return ((t[0] < t[1]) || (t[0] >= 2)) && !(t[0] == t[1]) && (t[1] != 0) && (t[0] <= 2) && (t[1] > -3);
   });
@@ -82,11 +91,16 @@ void add_elementwise(Table& table) {
 // A chain and a diamond: what fusion makes of several rows.
 void add_chains(Table& table) {
   table.add("fusion", "chain", {x({7, 129})}, [](In t) { return tanh(exp(t[0] * 0.5) + 1) * t[0]; });
-  table.add("fusion", "reduce in the middle", {x({33, 65})}, [](In t) { return t[0] / (sum(square(t[0]), {1}, true) + 1); });
-  table.add("fusion", "two reductions", {x({33, 65})}, [](In t) { return (t[0] - mean(t[0], {1}, true)) * rsqrt(var(t[0], {1}, true, 0) + 1e-5); });
-  table.add("fusion", "matmul, bias and activation", {x({17, 31}), x({31, 9}), x({9})}, [](In t) { return gelu(matmul(t[0], t[1]) + t[2]); });
-  table.add("fusion", "scaled operands of a matmul", {x({17, 31}), x({31, 9})}, [](In t) { return matmul(relu(t[0]) * 0.5, transpose(transpose(t[1]) + 1)); });
-  table.add("fusion", "sum of a product of a matmul", {x({5, 6}), x({6, 7})}, [](In t) { return sum(tanh(matmul(t[0], t[1])), {0}); });
+  table.add("fusion", "reduce in the middle", {x({33, 65})},
+            [](In t) { return t[0] / (sum(square(t[0]), {1}, true) + 1); });
+  table.add("fusion", "two reductions", {x({33, 65})},
+            [](In t) { return (t[0] - mean(t[0], {1}, true)) * rsqrt(var(t[0], {1}, true, 0) + 1e-5); });
+  table.add("fusion", "matmul, bias and activation", {x({17, 31}), x({31, 9}), x({9})},
+            [](In t) { return gelu(matmul(t[0], t[1]) + t[2]); });
+  table.add("fusion", "scaled operands of a matmul", {x({17, 31}), x({31, 9})},
+            [](In t) { return matmul(relu(t[0]) * 0.5, transpose(transpose(t[1]) + 1)); });
+  table.add("fusion", "sum of a product of a matmul", {x({5, 6}), x({6, 7})},
+            [](In t) { return sum(tanh(matmul(t[0], t[1])), {0}); });
   table.add("fusion", "one value used twice", {x({129})}, [](In t) {
     const Tensor e = exp(t[0]);
     return e * sum(e) + e;
@@ -96,31 +110,39 @@ void add_chains(Table& table) {
 // ---- order and running sums
 
 void add_order(Table& table) {
-  const auto add_scans = [&](std::string_view op, Tensor (*scan)(const Tensor&, int, bool, bool, Caller), double low, double high) {
-    const auto f = [scan](const Tensor& t, int axis, bool exclusive, bool reverse) { return scan(t, axis, exclusive, reverse, Caller::current()); };
+  const auto add_scans = [&](std::string_view op, Tensor (*scan)(const Tensor&, int, bool, bool, Caller), double low,
+                             double high) {
+    const auto f = [scan](const Tensor& t, int axis, bool exclusive, bool reverse) {
+      return scan(t, axis, exclusive, reverse, Caller::current());
+    };
     table.add(op, "axis 1", {range({7, 33}, low, high)}, [=](In t) { return f(t[0], 1, false, false); });
     table.add(op, "axis 0 exclusive", {range({33, 7}, low, high)}, [=](In t) { return f(t[0], 0, true, false); });
     table.add(op, "axis 1 reverse", {range({2, 40, 3}, low, high)}, [=](In t) { return f(t[0], 1, false, true); });
     table.add(op, "half", {range({65}, low, high, DType::f16)}, [=](In t) { return f(t[0], 0, true, true); });
     table.add(op, "wide", {range({65}, low, high, DType::f64)}, [=](In t) { return f(t[0], 0, false, false); });
     table.add(op, "empty", {range({0, 3}, low, high)}, [=](In t) { return f(t[0], 0, false, false); });
-    table.add(op, "integers", {whole({2, 20}, 1, 2)}, [=](In t) { return f(t[0], 1, false, false); }).wide_integers = true;
+    table.add(op, "integers", {whole({2, 20}, 1, 2)}, [=](In t) { return f(t[0], 1, false, false); }).wide_integers =
+        true;
     InputSpec turned = range({5, 17}, low, high);
     turned.layout = Layout::transposed;
-    table.add(op, "turned", {turned}, [=](In t) { return f(t[0] , 1, false, false); });
+    table.add(op, "turned", {turned}, [=](In t) { return f(t[0], 1, false, false); });
   };
   add_scans("cumsum", &cumsum, -2, 2);
   add_scans("cumprod", &cumprod, 0.8, 1.2);
   table.add("cummax", "", {special({3, 65})}, [](In t) { return cummax(t[0], 1).values; });
   table.add("cummax", "places", {special({65, 3})}, [](In t) { return cummax(t[0], 0).indices; }).wide_integers = true;
-  table.add("cummin", "wide integers", {whole({2, 40}, -5, 5, DType::i64)}, [](In t) { return cummin(t[0], 1).indices; }).wide_integers = true;
+  table
+      .add("cummin", "wide integers", {whole({2, 40}, -5, 5, DType::i64)}, [](In t) { return cummin(t[0], 1).indices; })
+      .wide_integers = true;
   table.add("logcumsumexp", "", {range({2, 40, 3}, -60, 60)}, [](In t) { return logcumsumexp(t[0], 1); });
   table.add("logcumsumexp", "wide", {range({65}, -2, 2, DType::f64)}, [](In t) { return logcumsumexp(t[0], 0); });
   table.add("argsort", "", {x({7, 33})}, [](In t) { return argsort(t[0]); }).wide_integers = true;
-  table.add("argsort", "ties, descending", {whole({200}, 0, 5)}, [](In t) { return argsort(t[0], 0, true); }).wide_integers = true;
+  table.add("argsort", "ties, descending", {whole({200}, 0, 5)}, [](In t) { return argsort(t[0], 0, true); })
+      .wide_integers = true;
   table.add("argsort", "", {special({3, 65})}, [](In t) { return argsort(t[0]); }).wide_integers = true;
   table.add("sort", "axis 0", {x({33, 3})}, [](In t) { return sort(t[0], 0).values; });
-  table.add("sort", "strided", {x({4, 30}, DType::f32, Layout::strided)}, [](In t) { return sort(t[0], 1, true).values; });
+  table.add("sort", "strided", {x({4, 30}, DType::f32, Layout::strided)},
+            [](In t) { return sort(t[0], 1, true).values; });
   table.add("topk", "", {x({3, 40})}, [](In t) { return topk(t[0], 4).values; });
 }
 
@@ -129,7 +151,9 @@ void add_order(Table& table) {
 using Reduce = Tensor (*)(const Tensor&, std::vector<int>, bool, Caller);
 
 void add_reduction(Table& table, std::string_view op, Reduce reduce, const std::vector<DType>& types) {
-  const auto f = [reduce](const Tensor& t, std::vector<int> axes, bool keepdim) { return reduce(t, std::move(axes), keepdim, Caller::current()); };
+  const auto f = [reduce](const Tensor& t, std::vector<int> axes, bool keepdim) {
+    return reduce(t, std::move(axes), keepdim, Caller::current());
+  };
   const bool empty_allowed = op == "sum" || op == "prod" || op == "mean" || op == "logsumexp";
   const double low = op == "prod" ? 0.8 : -2, high = op == "prod" ? 1.2 : 2;
   // The forms are those of one template; sum goes through all of them, the others through every third.
@@ -138,8 +162,10 @@ void add_reduction(Table& table, std::string_view op, Reduce reduce, const std::
   const auto add = [&](const Shape& shape, std::vector<int> axes, bool keepdim, Layout layout = Layout::dense) {
     InputSpec in = range(shape, low, high);
     in.layout = layout;
-    table.add(op, fmt::format("over ({}){}", fmt::join(axes, ", "), keepdim ? " keepdim" : ""), {in}, [=](In t) { return f(t[0], axes, keepdim); }).extra =
-        !all_forms && form++ % 3 != 0;
+    table
+        .add(op, fmt::format("over ({}){}", fmt::join(axes, ", "), keepdim ? " keepdim" : ""), {in},
+             [=](In t) { return f(t[0], axes, keepdim); })
+        .extra = !all_forms && form++ % 3 != 0;
   };
   add({}, {}, false);
   add({1}, {}, false);
@@ -161,10 +187,12 @@ void add_reduction(Table& table, std::string_view op, Reduce reduce, const std::
     add({0}, {}, false);
   }
   table.add(op, "specials", {special({7, 21})}, [=](In t) { return f(t[0], {1}, false); }).differentiable = false;
-  table.add(op, "large", {range({3, 5000}, op == "prod" ? 0.999 : low, op == "prod" ? 1.001 : high)}, [=](In t) { return f(t[0], {1}, false); });
+  table.add(op, "large", {range({3, 5000}, op == "prod" ? 0.999 : low, op == "prod" ? 1.001 : high)},
+            [=](In t) { return f(t[0], {1}, false); });
   for (DType t : types) {
     InputSpec in = range({9, 33}, op == "prod" ? 0.9 : -2, op == "prod" ? 1.1 : 2, t);
-    if (!is_float(t)) in = whole({9, 33}, t == DType::u8 || t == DType::boolean ? 0 : -3, t == DType::boolean ? 1 : 3, t);
+    if (!is_float(t))
+      in = whole({9, 33}, t == DType::u8 || t == DType::boolean ? 0 : -3, t == DType::boolean ? 1 : 3, t);
     OpCase& c = table.add(op, "", {in}, [=](In v) { return f(v[0], {1}, false); });
     c.wide_integers = !is_float(t) && (op == "sum" || op == "prod");
     c.extra = !all_forms && form++ % 2 != 0;
@@ -172,7 +200,8 @@ void add_reduction(Table& table, std::string_view op, Reduce reduce, const std::
 }
 
 void add_reductions(Table& table) {
-  const std::vector<DType> all{DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+  const std::vector<DType> all{DType::f16, DType::bf16, DType::f64, DType::i8,
+                               DType::u8,  DType::i32,  DType::i64, DType::boolean};
   const std::vector<DType> some{DType::f16, DType::bf16, DType::f64, DType::i32};
   add_reduction(table, "sum", &sum, all);
   add_reduction(table, "prod", &prod, all);
@@ -180,14 +209,18 @@ void add_reductions(Table& table) {
   add_reduction(table, "min", &min, all);
   add_reduction(table, "mean", &mean, some);
   add_reduction(table, "logsumexp", &logsumexp, some);
-  add_reduction(table, "var", [](const Tensor& t, std::vector<int> axes, bool keep, Caller) { return var(t, std::move(axes), keep, 0); }, some);
+  add_reduction(
+      table, "var",
+      [](const Tensor& t, std::vector<int> axes, bool keep, Caller) { return var(t, std::move(axes), keep, 0); }, some);
   table.add("var", "with Bessel's correction", {x({9, 33})}, [](In t) { return var(t[0], {1}); });
 
   using Arg = Tensor (*)(const Tensor&, std::optional<int>, bool, Caller);
   const std::pair<std::string_view, Arg> args[] = {{"argmax", &argmax}, {"argmin", &argmin}};
   for (const auto& [op, f] : args) {
-    const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, std::optional<int> axis, bool keepdim) {
-      OpCase& c = table.add(op, form, {std::move(in)}, [f, axis, keepdim](In t) { return f(t[0], axis, keepdim, Caller::current()); });
+    const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, std::optional<int> axis,
+                                              bool keepdim) {
+      OpCase& c = table.add(op, form, {std::move(in)},
+                            [f, axis, keepdim](In t) { return f(t[0], axis, keepdim, Caller::current()); });
       c.wide_integers = true;
       c.differentiable = false;
     };
@@ -218,7 +251,9 @@ void add_movement(Table& table) {
     rotate(table.add("pad", "", {in}, [](In v) { return pad(v[0], {{1, 0}, {0, 2}, {3, 1}}, 1); }));
   }
   table.add("reshape", "", {x({6, 35})}, [](In t) { return reshape(t[0], {7, -1, 5}); });
-  table.add("reshape", "of a view without a view", {x({6, 35}, DType::f32, Layout::transposed)}, [](In t) { return reshape(t[0], {5, 42}) * 2; });
+  table.add("reshape", "of a view without a view", {x({6, 35}, DType::f32, Layout::transposed)}, [](In t) {
+    return reshape(t[0], {5, 42}) * 2;
+  });
   table.add("reshape", "empty", {x({0, 4})}, [](In t) { return reshape(t[0], Shape{2, 0}); });
   table.add("transpose", "", {x({33, 7})}, [](In t) { return transpose(t[0]) * 2; });
   table.add("transpose", "of a batch", {x({3, 5, 7})}, [](In t) { return transpose(t[0], 0, 2) + 1; });
@@ -226,20 +261,28 @@ void add_movement(Table& table) {
   table.add("expand", "stored", {x({5, 1})}, [](In t) { return expand(t[0], {5, 7}); });
   table.add("squeeze", "", {x({1, 5, 1})}, [](In t) { return squeeze(t[0]) + squeeze(squeeze(t[0], 0), -1); });
   table.add("unsqueeze", "", {x({5})}, [](In t) { return unsqueeze(t[0], 0) * unsqueeze(t[0], -1); });
-  const Slice slices[] = {{{}, {}, 1}, {2, 30, 1}, {{}, {}, -1}, {-3, {}, 1}, {30, 3, -4}, {1, {}, 5}, {5, 5, 1}, {-100, 100, 2}};
+  const Slice slices[] = {{{}, {}, 1}, {2, 30, 1}, {{}, {}, -1}, {-3, {}, 1},
+                          {30, 3, -4}, {1, {}, 5}, {5, 5, 1},    {-100, 100, 2}};
   for (const Slice& s : slices) {
     const auto show = [](const std::optional<int64_t>& v) { return v ? std::to_string(*v) : std::string(); };
-    table.add("slice", fmt::format("{}:{}:{}", show(s.start), show(s.stop), s.step), {x({3, 33})}, [s](In t) { return slice(t[0], 1, s) * 2; });
+    table.add("slice", fmt::format("{}:{}:{}", show(s.start), show(s.stop), s.step), {x({3, 33})},
+              [s](In t) { return slice(t[0], 1, s) * 2; });
   }
   table.add("slice", "several axes", {x({5, 6, 7})}, [](In t) {
     const Slice ranges[] = {{1, 4, 2}, {{}, {}, -1}, {-4, -1, 1}};
     return slice(t[0], ranges);
   });
-  table.add("slice", "of a transposed view", {x({9, 8}, DType::f32, Layout::transposed)}, [](In t) { return slice(t[0], 0, {1, {}, 3}); });
+  table.add("slice", "of a transposed view", {x({9, 8}, DType::f32, Layout::transposed)}, [](In t) {
+    return slice(t[0], 0, {1, {}, 3});
+  });
   table.add("flip", "twice", {x({9, 8})}, [](In t) { return flip(flip(t[0], {0}), {0, 1}) * 1.5; });
-  table.add("pad", "with a value and an epilogue", {x({5, 6})}, [](In t) { return pad(t[0] * 2, {{2, 1}, {1, 3}}, -1.5) + 1; });
+  table.add("pad", "with a value and an epilogue", {x({5, 6})}, [](In t) {
+    return pad(t[0] * 2, {{2, 1}, {1, 3}}, -1.5) + 1;
+  });
   table.add("pad", "empty", {x({0, 3})}, [](In t) { return pad(t[0], {{1, 1}, {0, 0}}, 4); });
-  table.add("concat", "three parts, mixed dtypes", {x({2, 3}, DType::f16), x({5, 3}), whole({1, 3}, -4, 4)}, [](In t) { return concat({t[0], t[1], t[2]}, 0); });
+  table.add("concat", "three parts, mixed dtypes", {x({2, 3}, DType::f16), x({5, 3}), whole({1, 3}, -4, 4)}, [](In t) {
+    return concat({t[0], t[1], t[2]}, 0);
+  });
   table.add("concat", "one is empty", {x({0, 3}), x({5, 3})}, [](In t) { return concat({t[0], t[1]}, 0) * 2; });
   table.add("concat", "ten parts", {x({10, 7})}, [](In t) {
     const std::vector<Tensor> parts = split(t[0], std::vector<int64_t>(10, 1), 0);
@@ -255,36 +298,55 @@ void add_movement(Table& table) {
 
 void add_index(Table& table) {
   table.add("take", "rows", {x({9, 5}), whole({4, 3}, 0, 8)}, [](In t) { return take(t[0], t[1]); });
-  table.add("take", "middle axis", {x({3, 9, 5}), whole({7}, 0, 8, DType::i64)}, [](In t) { return take(t[0], t[1], 1) * 2; });
-  table.add("take", "last axis, negative and out of range", {x({3, 9}), whole({40}, -15, 15)}, [](In t) { return take(t[0], t[1], -1); });
+  table.add("take", "middle axis", {x({3, 9, 5}), whole({7}, 0, 8, DType::i64)},
+            [](In t) { return take(t[0], t[1], 1) * 2; });
+  table.add("take", "last axis, negative and out of range", {x({3, 9}), whole({40}, -15, 15)},
+            [](In t) { return take(t[0], t[1], -1); });
   table.add("take", "scalar index", {x({9, 5}), whole({}, 0, 8)}, [](In t) { return take(t[0], t[1]); });
   table.add("take", "no index", {x({9, 5}), whole({0}, 0, 8)}, [](In t) { return take(t[0], t[1]); });
-  table.add("take", "strided indices", {x({9, 5}), whole({7}, 0, 8, DType::i32, Layout::strided)}, [](In t) { return take(t[0], t[1]); });
+  table.add("take", "strided indices", {x({9, 5}), whole({7}, 0, 8, DType::i32, Layout::strided)},
+            [](In t) { return take(t[0], t[1]); });
   table.add("take", "u8", {whole({9, 5}, 0, 255, DType::u8), whole({7}, 0, 8)}, [](In t) { return take(t[0], t[1]); });
   table.add("gather", "axis 0", {x({9, 5}), whole({4, 5}, 0, 8)}, [](In t) { return gather(t[0], 0, t[1]); });
-  table.add("gather", "axis 1, smaller", {x({9, 5}), whole({7, 11}, -7, 7, DType::i64)}, [](In t) { return gather(t[0], 1, t[1]); });
-  table.add("gather", "rank 3", {x({3, 4, 5}), whole({3, 2, 5}, 0, 3)}, [](In t) { return exp(gather(t[0], 1, t[1])); });
+  table.add("gather", "axis 1, smaller", {x({9, 5}), whole({7, 11}, -7, 7, DType::i64)},
+            [](In t) { return gather(t[0], 1, t[1]); });
+  table.add("gather", "rank 3", {x({3, 4, 5}), whole({3, 2, 5}, 0, 3)},
+            [](In t) { return exp(gather(t[0], 1, t[1])); });
   table.add("embedding", "", {x({17, 8}), whole({3, 5}, 0, 16)}, [](In t) { return embedding(t[0], t[1]); });
-  table.add("embedding", "f16", {x({17, 8}, DType::f16), whole({33}, 0, 16)}, [](In t) { return embedding(t[0], t[1]) * 2; });
+  table.add("embedding", "f16", {x({17, 8}, DType::f16), whole({33}, 0, 16)},
+            [](In t) { return embedding(t[0], t[1]) * 2; });
   table.add("one_hot", "", {whole({3, 5}, -1, 8)}, [](In t) { return one_hot(t[0], 8); });
   table.add("one_hot", "to i64", {whole({33}, 0, 9, DType::i64)}, [](In t) { return one_hot(t[0], 10, DType::i64); });
-  table.add("scatter_add", "axis 0", {x({9, 5}), whole({4, 5}, -1, 9), x({4, 5})}, [](In t) { return scatter_add(t[0], 0, t[1], t[2]); });
-  table.add("scatter_add", "axis 1, smaller", {x({9, 5}), whole({7, 30}, 0, 4, DType::i64), x({8, 31})}, [](In t) { return scatter_add(t[0], 1, t[1], t[2]); });
-  table.add("scatter_add", "integers", {whole({40}, -9, 9), whole({100}, 0, 39), whole({100}, -9, 9)}, [](In t) { return scatter_add(t[0], 0, t[1], t[2]); })
+  table.add("scatter_add", "axis 0", {x({9, 5}), whole({4, 5}, -1, 9), x({4, 5})},
+            [](In t) { return scatter_add(t[0], 0, t[1], t[2]); });
+  table.add("scatter_add", "axis 1, smaller", {x({9, 5}), whole({7, 30}, 0, 4, DType::i64), x({8, 31})},
+            [](In t) { return scatter_add(t[0], 1, t[1], t[2]); });
+  table
+      .add("scatter_add", "integers", {whole({40}, -9, 9), whole({100}, 0, 39), whole({100}, -9, 9)},
+           [](In t) { return scatter_add(t[0], 0, t[1], t[2]); })
       .wide_integers = true;
-  table.add("index_add", "", {x({9, 5}), whole({30}, 0, 8), x({30, 5})}, [](In t) { return index_add(t[0], t[1], t[2]); });
-  table.add("index_add", "rank 1, out of range", {x({33}), whole({129}, -3, 35, DType::i64), x({129})}, [](In t) { return index_add(t[0], t[1], t[2]); });
-  table.add("index_add", "rank 3, views", {x({9, 4, 5}, DType::f32, Layout::transposed), whole({7}, 0, 8), x({7, 4, 5}, DType::f32, Layout::flipped)},
+  table.add("index_add", "", {x({9, 5}), whole({30}, 0, 8), x({30, 5})},
             [](In t) { return index_add(t[0], t[1], t[2]); });
-  table.add("index_add", "integers", {whole({9, 5}, -9, 9), whole({30}, 0, 8), whole({30, 5}, -9, 9)}, [](In t) { return index_add(t[0], t[1], t[2]); });
-  table.add("index_add", "nothing", {x({9, 5}), whole({0}, 0, 8), x({0, 5})}, [](In t) { return index_add(t[0], t[1], t[2]); });
+  table.add("index_add", "rank 1, out of range", {x({33}), whole({129}, -3, 35, DType::i64), x({129})},
+            [](In t) { return index_add(t[0], t[1], t[2]); });
+  table.add("index_add", "rank 3, views",
+            {x({9, 4, 5}, DType::f32, Layout::transposed), whole({7}, 0, 8), x({7, 4, 5}, DType::f32, Layout::flipped)},
+            [](In t) { return index_add(t[0], t[1], t[2]); });
+  table.add("index_add", "integers", {whole({9, 5}, -9, 9), whole({30}, 0, 8), whole({30, 5}, -9, 9)},
+            [](In t) { return index_add(t[0], t[1], t[2]); });
+  table.add("index_add", "nothing", {x({9, 5}), whole({0}, 0, 8), x({0, 5})},
+            [](In t) { return index_add(t[0], t[1], t[2]); });
 }
 
 // ---- matrix products
 
 void add_matmul(Table& table) {
-  const auto add = [&table](std::string_view form, InputSpec a, InputSpec b) { table.add("matmul", form, {std::move(a), std::move(b)}, [](In t) { return matmul(t[0], t[1]); }); };
-  const std::array<int64_t, 3> sizes[] = {{1, 1, 1}, {7, 5, 3}, {33, 17, 65}, {1, 129, 33}, {129, 1, 7}, {65, 31, 1}, {64, 64, 64}, {130, 70, 90}, {0, 4, 5}, {4, 0, 5}, {4, 5, 0}};
+  const auto add = [&table](std::string_view form, InputSpec a, InputSpec b) {
+    table.add("matmul", form, {std::move(a), std::move(b)}, [](In t) { return matmul(t[0], t[1]); });
+  };
+  const std::array<int64_t, 3> sizes[] = {{1, 1, 1},   {7, 5, 3},   {33, 17, 65}, {1, 129, 33},
+                                          {129, 1, 7}, {65, 31, 1}, {64, 64, 64}, {130, 70, 90},
+                                          {0, 4, 5},   {4, 0, 5},   {4, 5, 0}};
   for (const auto& [m, n, k] : sizes) add("", x({m, k}), x({k, n}));
   const Layout layouts[] = {Layout::transposed, Layout::strided, Layout::flipped, Layout::offset, Layout::expanded};
   for (Layout layout : layouts) {
@@ -308,13 +370,15 @@ void add_matmul(Table& table) {
   add("mixed", x({17, 33}, DType::bf16), x({33, 9}));
   add("double", x({17, 33}, DType::f64), x({33, 9}, DType::f64));
   table.add("matmul", "transposed views", {x({9, 5}), x({7, 5})}, [](In t) { return matmul(t[0], transpose(t[1])); });
-  table.add("matmul", "chain", {x({9, 5}), x({5, 7}), x({7, 3})}, [](In t) { return matmul(matmul(t[0], t[1]), t[2]); });
+  table.add("matmul", "chain", {x({9, 5}), x({5, 7}), x({7, 3})},
+            [](In t) { return matmul(matmul(t[0], t[1]), t[2]); });
 }
 
 // ---- random: one generator a case, so that every run draws the same
 
 void add_random(Table& table) {
-  const auto add = [&table](std::string_view op, std::string_view form, std::function<Tensor(DeviceContext*, Generator*)> f) {
+  const auto add = [&table](std::string_view op, std::string_view form,
+                            std::function<Tensor(DeviceContext*, Generator*)> f) {
     table.add_on(op, form, {}, [f](DeviceContext& device, In) {
       Generator g{0x123456789abcdefull, 5};
       return f(&device, &g);
@@ -354,15 +418,20 @@ Tensor attention_gradient(In t, size_t which, const AttentionOptions& options) {
 }
 
 void add_attention(Table& table) {
-  const auto add = [&table](std::string_view op, std::string_view form, std::vector<InputSpec> in, std::function<Tensor(In)> f) -> OpCase& {
+  const auto add = [&table](std::string_view op, std::string_view form, std::vector<InputSpec> in,
+                            std::function<Tensor(In)> f) -> OpCase& {
     return table.add(op, form, std::move(in), std::move(f));
   };
   AttentionOptions causal;
   causal.causal = true;
   const std::vector<InputSpec> grouped{x({2, 4, 5, 6}), x({2, 2, 9, 6}), x({2, 2, 9, 7})};
-  add("attention", "", {x({1, 2, 7, 5}), x({1, 2, 11, 5}), x({1, 2, 11, 3})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
-  add("attention", "causal", grouped, [causal](In t) { return scaled_dot_product_attention(t[0], t[1], t[2], causal); });
-  add("attention", "biased, strided", {x({2, 2, 5, 4}, DType::f32, Layout::transposed), x({2, 1, 6, 4}, DType::f32, Layout::strided), x({2, 1, 6, 4}, DType::f32, Layout::flipped), x({2, 1, 6})},
+  add("attention", "", {x({1, 2, 7, 5}), x({1, 2, 11, 5}), x({1, 2, 11, 3})},
+      [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention", "causal", grouped,
+      [causal](In t) { return scaled_dot_product_attention(t[0], t[1], t[2], causal); });
+  add("attention", "biased, strided",
+      {x({2, 2, 5, 4}, DType::f32, Layout::transposed), x({2, 1, 6, 4}, DType::f32, Layout::strided),
+       x({2, 1, 6, 4}, DType::f32, Layout::flipped), x({2, 1, 6})},
       [](In t) {
         AttentionOptions o;
         o.bias = t[3];
@@ -370,11 +439,19 @@ void add_attention(Table& table) {
       });
   add("attention", "half", {x({1, 2, 9, 8}, DType::f16), x({1, 2, 9, 8}, DType::f16), x({1, 2, 9, 8}, DType::f16)},
       [causal](In t) { return scaled_dot_product_attention(t[0], t[1], t[2], causal); });
-  add("attention", "no queries", {x({1, 2, 0, 5}), x({1, 2, 3, 5}), x({1, 2, 3, 5})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
-  add("attention", "no keys", {x({1, 2, 3, 5}), x({1, 2, 0, 5}), x({1, 2, 0, 5})}, [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
-  add("attention_query_gradient", "", grouped, [causal](In t) { return attention_gradient(t, 0, causal); }).differentiable = false;
-  add("attention_key_gradient", "", grouped, [causal](In t) { return attention_gradient(t, 1, causal); }).differentiable = false;
-  add("attention_key_gradient", "of values", grouped, [causal](In t) { return attention_gradient(t, 2, causal); }).differentiable = false;
+  add("attention", "no queries", {x({1, 2, 0, 5}), x({1, 2, 3, 5}), x({1, 2, 3, 5})},
+      [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention", "no keys", {x({1, 2, 3, 5}), x({1, 2, 0, 5}), x({1, 2, 0, 5})},
+      [](In t) { return scaled_dot_product_attention(t[0], t[1], t[2]); });
+  add("attention_query_gradient", "", grouped, [causal](In t) {
+    return attention_gradient(t, 0, causal);
+  }).differentiable = false;
+  add("attention_key_gradient", "", grouped, [causal](In t) {
+    return attention_gradient(t, 1, causal);
+  }).differentiable = false;
+  add("attention_key_gradient", "of values", grouped, [causal](In t) {
+    return attention_gradient(t, 2, causal);
+  }).differentiable = false;
   std::vector<InputSpec> biased = grouped;
   biased.push_back(x({4, 1, 9}));
   add("attention_bias_gradient", "", biased, [causal](In t) {
@@ -387,7 +464,8 @@ void add_attention(Table& table) {
 // ---- softmax and losses
 
 void add_losses(Table& table) {
-  const std::pair<std::string_view, Tensor (*)(const Tensor&, int, Caller)> rows[] = {{"softmax", &softmax}, {"log_softmax", &log_softmax}};
+  const std::pair<std::string_view, Tensor (*)(const Tensor&, int, Caller)> rows[] = {{"softmax", &softmax},
+                                                                                      {"log_softmax", &log_softmax}};
   for (const auto& [op, f] : rows) {
     const auto add = [&table, op = op, f = f](std::string_view form, InputSpec in, int axis) -> OpCase& {
       return table.add(op, form, {std::move(in)}, [f, axis](In t) { return f(t[0], axis, Caller::current()); });
@@ -408,23 +486,31 @@ void add_losses(Table& table) {
   const std::string_view names[] = {"mean", "sum", "none"};
   for (size_t i = 0; i < 3; ++i) {
     const Reduction r = reductions[i];
-    table.add("cross_entropy", names[i], {range({33, 10}, -5, 5), whole({33}, 0, 9)}, [r](In t) { return cross_entropy(t[0], t[1], r); });
-    table.add("nll_loss", names[i], {range({33, 10}, -5, 0), whole({33}, 0, 9, DType::i64)}, [r](In t) { return nll_loss(t[0], t[1], r); });
+    table.add("cross_entropy", names[i], {range({33, 10}, -5, 5), whole({33}, 0, 9)},
+              [r](In t) { return cross_entropy(t[0], t[1], r); });
+    table.add("nll_loss", names[i], {range({33, 10}, -5, 0), whole({33}, 0, 9, DType::i64)},
+              [r](In t) { return nll_loss(t[0], t[1], r); });
     table.add("mse_loss", names[i], {x({7, 9}), x({7, 9})}, [r](In t) { return mse_loss(t[0], t[1], r); });
     table.add("l1_loss", names[i], {x({7, 9}), x({7, 9})}, [r](In t) { return l1_loss(t[0], t[1], r); });
-    table.add("bce_with_logits", names[i], {range({7, 9}, -60, 60), range({7, 9}, 0, 1)}, [r](In t) { return bce_with_logits(t[0], t[1], r); });
+    table.add("bce_with_logits", names[i], {range({7, 9}, -60, 60), range({7, 9}, 0, 1)},
+              [r](In t) { return bce_with_logits(t[0], t[1], r); });
     table.add("huber_loss", names[i], {x({7, 9}), x({7, 9})}, [r](In t) { return huber_loss(t[0], t[1], 0.7, r); });
-    table.add("kl_div", names[i], {range({7, 9}, -3, 0), range({7, 9}, 0.01, 1)}, [r](In t) { return kl_div(t[0], t[1], r); });
+    table.add("kl_div", names[i], {range({7, 9}, -3, 0), range({7, 9}, 0.01, 1)},
+              [r](In t) { return kl_div(t[0], t[1], r); });
   }
-  table.add("cross_entropy", "half logits", {range({33, 10}, -5, 5, DType::f16), whole({33}, 0, 9)}, [](In t) { return cross_entropy(t[0], t[1]); });
-  table.add("cross_entropy", "large logits", {range({9, 1000}, -900, 900), whole({9}, 0, 999)}, [](In t) { return cross_entropy(t[0], t[1]); });
-  table.add("kl_div", "with zeros", {range({7, 9}, -3, 0), whole({7, 9}, 0, 1)}, [](In t) { return kl_div(t[0], t[1]); });
+  table.add("cross_entropy", "half logits", {range({33, 10}, -5, 5, DType::f16), whole({33}, 0, 9)},
+            [](In t) { return cross_entropy(t[0], t[1]); });
+  table.add("cross_entropy", "large logits", {range({9, 1000}, -900, 900), whole({9}, 0, 999)},
+            [](In t) { return cross_entropy(t[0], t[1]); });
+  table.add("kl_div", "with zeros", {range({7, 9}, -3, 0), whole({7, 9}, 0, 1)},
+            [](In t) { return kl_div(t[0], t[1]); });
 }
 
 // ---- creation
 
 void add_creation(Table& table) {
-  const auto add = [&table](std::string_view op, std::string_view form, std::function<Tensor(DeviceContext*)> f) -> OpCase& {
+  const auto add = [&table](std::string_view op, std::string_view form,
+                            std::function<Tensor(DeviceContext*)> f) -> OpCase& {
     return table.add_on(op, form, {}, [f](DeviceContext& device, In) { return f(&device); });
   };
   for (DType t : {DType::f32, DType::f16, DType::bf16, DType::i8, DType::u8, DType::i32, DType::boolean}) {
@@ -435,7 +521,10 @@ void add_creation(Table& table) {
   add("ones", "", [](DeviceContext* d) { return ones({7}, DType::f32, d); });
   add("full", "scalar", [](DeviceContext* d) { return full({}, -2.5, DType::f32, d); });
   add("full", "empty", [](DeviceContext* d) { return full({0, 3}, -2.5, DType::f32, d); });
-  table.add("full_like", "", {x({3, 5}, DType::f16)}, [](In t) { return full_like(t[0], 7) + zeros_like(t[0]) - ones_like(t[0]); }).differentiable = false;
+  table
+      .add("full_like", "", {x({3, 5}, DType::f16)},
+           [](In t) { return full_like(t[0], 7) + zeros_like(t[0]) - ones_like(t[0]); })
+      .differentiable = false;
   add("arange", "i64", [](DeviceContext* d) { return arange(-5, 100, 7, DType::i64, d); }).wide_integers = true;
   add("iota", "down", [](DeviceContext* d) { return arange(3, -4, -0.5, DType::f32, d); });
   add("linspace", "", [](DeviceContext* d) { return linspace(-1, 2, 33, DType::f32, d); });
@@ -450,45 +539,76 @@ void add_conv(Table& table) {
   const auto with_bias = [](In t, const ConvOptions& o) { return relu(conv2d(t[0], t[1], t[2], o)); };
   const ConvOptions strided{{2, 1}, {1, 0, 2, 1}, {1, 2}, 1, ConvLayout::channels_first, {}};
   for (DType t : {DType::f32, DType::f16, DType::bf16, DType::f64}) {
-    OpCase& c = table.add("conv", "2d strided, padded, dilated, bias and relu", {x({2, 5, 9, 11}, t), x({19, 5, 3, 3}, t), x({19}, t)},
+    OpCase& c = table.add("conv", "2d strided, padded, dilated, bias and relu",
+                          {x({2, 5, 9, 11}, t), x({19, 5, 3, 3}, t), x({19}, t)},
                           [=](In in) { return with_bias(in, strided); });
     c.extra = t == DType::bf16;
   }
   const ConvOptions grouped{{2}, {1}, {}, 3, ConvLayout::channels_first, {}};
-  table.add("conv", "1d grouped", {x({2, 6, 21}, DType::f32, Layout::strided), x({9, 2, 4}, DType::f32, Layout::transposed)}, [=](In t) { return conv1d(t[0], t[1], grouped); });
-  table.add("conv", "3d", {x({2, 3, 4, 5, 6}, DType::f32, Layout::offset), x({4, 3, 2, 3, 3})}, [](In t) { return conv3d(t[0], t[1], {{1, 2, 1}, {0, 1, 1}, {}, 1, {}, {}}); });
+  table.add("conv", "1d grouped",
+            {x({2, 6, 21}, DType::f32, Layout::strided), x({9, 2, 4}, DType::f32, Layout::transposed)},
+            [=](In t) { return conv1d(t[0], t[1], grouped); });
+  table.add("conv", "3d", {x({2, 3, 4, 5, 6}, DType::f32, Layout::offset), x({4, 3, 2, 3, 3})}, [](In t) {
+    return conv3d(t[0], t[1], {{1, 2, 1}, {0, 1, 1}, {}, 1, {}, {}});
+  });
   const ConvOptions last{{2}, {1}, {}, 1, ConvLayout::channels_last, {}};
-  table.add("conv", "2d channels last", {x({2, 8, 7, 6}, DType::f32, Layout::flipped), x({20, 6, 3, 3}), x({20})}, [=](In t) { return relu(conv2d(t[0], t[1], t[2], last)); });
-  table.add("conv", "depthwise", {x({2, 7, 9, 18}), x({7, 1, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 7, {}, {}}); });
+  table.add("conv", "2d channels last", {x({2, 8, 7, 6}, DType::f32, Layout::flipped), x({20, 6, 3, 3}), x({20})},
+            [=](In t) { return relu(conv2d(t[0], t[1], t[2], last)); });
+  table.add("conv", "depthwise", {x({2, 7, 9, 18}), x({7, 1, 3, 3})}, [](In t) {
+    return conv2d(t[0], t[1], {{}, {1}, {}, 7, {}, {}});
+  });
   table.add("conv", "pointwise", {x({3, 20, 5, 7}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1]); });
   // Sums of hundreds of products, scaled to size 1.
   const Shape images{4, 64, 12, 13};
-  table.add("conv", "3x3 of many channels", {x(images), x({64, 64, 3, 3}), x({64})}, [](In t) { return relu(conv2d(t[0] * 0.25f, t[1] * 0.25f, t[2], {{}, {1}, {}, 1, {}, {}})); });
-  table.add("conv", "pointwise strided", {x({3, 20, 9, 8}), x({33, 20, 1, 1})}, [](In t) { return conv2d(t[0], t[1], {{2}, {}, {}, 1, {}, {}}); });
-  table.add("conv_input_grad", "3x3 of many channels", {x(images), x({64, 64, 3, 3})}, [](In t) { return conv_transpose2d(t[0] * 0.25f, t[1] * 0.25f, {{}, {1}, {}, 1, {}, {}}); });
-  table.add("conv_input_grad", "pointwise strided", {x({3, 20, 5, 7}), x({20, 17, 1, 1})}, [](In t) { return conv_transpose2d(t[0], t[1], {{2}, {}, {}, 1, {}, {1}}); });
+  table.add("conv", "3x3 of many channels", {x(images), x({64, 64, 3, 3}), x({64})}, [](In t) {
+    return relu(conv2d(t[0] * 0.25f, t[1] * 0.25f, t[2], {{}, {1}, {}, 1, {}, {}}));
+  });
+  table.add("conv", "pointwise strided", {x({3, 20, 9, 8}), x({33, 20, 1, 1})}, [](In t) {
+    return conv2d(t[0], t[1], {{2}, {}, {}, 1, {}, {}});
+  });
+  table.add("conv_input_grad", "3x3 of many channels", {x(images), x({64, 64, 3, 3})}, [](In t) {
+    return conv_transpose2d(t[0] * 0.25f, t[1] * 0.25f, {{}, {1}, {}, 1, {}, {}});
+  });
+  table.add("conv_input_grad", "pointwise strided", {x({3, 20, 5, 7}), x({20, 17, 1, 1})}, [](In t) {
+    return conv_transpose2d(t[0], t[1], {{2}, {}, {}, 1, {}, {1}});
+  });
   table.add("conv", "no images", {x({0, 3, 5, 5}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1]); });
-  table.add("conv", "one pixel", {x({1, 3, 1, 1}), x({4, 3, 3, 3})}, [](In t) { return conv2d(t[0], t[1], {{}, {1}, {}, 1, {}, {}}); });
-  table.add("conv_input_grad", "2d strided, output padding", {x({2, 6, 5, 4}), x({6, 9, 3, 3}), x({9})},
-            [](In t) { return tanh(conv_transpose2d(t[0], t[1], t[2], {{2}, {1}, {}, 1, {}, {1}})); });
-  table.add("conv_input_grad", "1d grouped, channels last", {x({2, 9, 6}), x({6, 4, 5})},
-            [](In t) { return conv_transpose1d(t[0], t[1], {{3}, {2}, {2}, 2, ConvLayout::channels_last, {}}); });
-  table.add("conv_input_grad", "3d", {x({1, 3, 3, 4, 5}), x({3, 2, 2, 3, 2})}, [](In t) { return conv_transpose3d(t[0], t[1], {{1, 2, 2}, {}, {}, 1, {}, {}}); });
+  table.add("conv", "one pixel", {x({1, 3, 1, 1}), x({4, 3, 3, 3})}, [](In t) {
+    return conv2d(t[0], t[1], {{}, {1}, {}, 1, {}, {}});
+  });
+  table.add("conv_input_grad", "2d strided, output padding", {x({2, 6, 5, 4}), x({6, 9, 3, 3}), x({9})}, [](In t) {
+    return tanh(conv_transpose2d(t[0], t[1], t[2], {{2}, {1}, {}, 1, {}, {1}}));
+  });
+  table.add("conv_input_grad", "1d grouped, channels last", {x({2, 9, 6}), x({6, 4, 5})}, [](In t) {
+    return conv_transpose1d(t[0], t[1], {{3}, {2}, {2}, 2, ConvLayout::channels_last, {}});
+  });
+  table.add("conv_input_grad", "3d", {x({1, 3, 3, 4, 5}), x({3, 2, 2, 3, 2})}, [](In t) {
+    return conv_transpose3d(t[0], t[1], {{1, 2, 2}, {}, {}, 1, {}, {}});
+  });
   const auto weight_grad = [](In t, const Shape& w, ConvOptions o) {  // strides, padding and dilation spelled out
     Attrs attrs;
     attrs.ints = {o.layout == ConvLayout::channels_last, o.groups};
-    for (const auto* list : {&o.stride, &o.dilation, &o.padding}) attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
+    for (const auto* list : {&o.stride, &o.dilation, &o.padding})
+      attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
     return conv::weight_grad(t[0], t[1], attrs, w);
   };
   for (DType t : {DType::f32, DType::f16}) {
-    table.add("conv_weight_grad", "2d", {x({4, 5, 17, 18}, t), x({4, 20, 9, 16}, t)},
-              [=](In in) { return 0.5 * weight_grad(in, {20, 5, 3, 3}, {{2, 1}, {1, 0}, {1, 1}, 1, {}, {}}); });
+    table.add("conv_weight_grad", "2d", {x({4, 5, 17, 18}, t), x({4, 20, 9, 16}, t)}, [=](In in) {
+      return 0.5 * weight_grad(in, {20, 5, 3, 3}, {{2, 1}, {1, 0}, {1, 1}, 1, {}, {}});
+    });
   }
-  table.add("conv_weight_grad", "3x3 of many channels", {x(images), x({4, 64, 12, 13})}, [=](In t) { return 0.0625f * weight_grad(t, {64, 64, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1, {}, {}}); });
-  table.add("conv_weight_grad", "1d grouped", {x({3, 6, 30}), x({3, 4, 28})}, [=](In t) { return weight_grad(t, {4, 3, 5}, {{1}, {1}, {1}, 2, {}, {}}); });
-  table.add("conv_weight_grad", "depthwise, channels last", {x({2, 9, 9, 5}), x({2, 9, 9, 5})},
-            [=](In t) { return weight_grad(t, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 5, ConvLayout::channels_last, {}}); });
-  table.add("conv_weight_grad", "no images", {x({0, 3, 5, 5}), x({0, 4, 3, 3})}, [=](In t) { return weight_grad(t, {4, 3, 3, 3}, {{1, 1}, {0, 0}, {1, 1}, 1, {}, {}}); });
+  table.add("conv_weight_grad", "3x3 of many channels", {x(images), x({4, 64, 12, 13})}, [=](In t) {
+    return 0.0625f * weight_grad(t, {64, 64, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 1, {}, {}});
+  });
+  table.add("conv_weight_grad", "1d grouped", {x({3, 6, 30}), x({3, 4, 28})}, [=](In t) {
+    return weight_grad(t, {4, 3, 5}, {{1}, {1}, {1}, 2, {}, {}});
+  });
+  table.add("conv_weight_grad", "depthwise, channels last", {x({2, 9, 9, 5}), x({2, 9, 9, 5})}, [=](In t) {
+    return weight_grad(t, {5, 1, 3, 3}, {{1, 1}, {1, 1}, {1, 1}, 5, ConvLayout::channels_last, {}});
+  });
+  table.add("conv_weight_grad", "no images", {x({0, 3, 5, 5}), x({0, 4, 3, 3})}, [=](In t) {
+    return weight_grad(t, {4, 3, 3, 3}, {{1, 1}, {0, 0}, {1, 1}, 1, {}, {}});
+  });
 }
 
 }  // namespace

@@ -9,11 +9,15 @@ namespace {
 
 using In = std::span<const Tensor>;
 
-InputSpec x(const Shape& shape, DType t = DType::f32, Layout layout = Layout::dense) { return {shape, t, -1, 1, layout, false}; }
+InputSpec x(const Shape& shape, DType t = DType::f32, Layout layout = Layout::dense) {
+  return {shape, t, -1, 1, layout, false};
+}
 
 Tensor identity(const Tensor& a) { return eye(a.dim(-1), a.dim(-1), a.dtype(), &a.device()); }
 // Symmetric positive definite, with eigenvalues from 1 to about n.
-Tensor definite(const Tensor& a) { return matmul(a, transpose(a)) * (1.0 / static_cast<double>(std::max<int64_t>(1, a.dim(-1)))) + identity(a); }
+Tensor definite(const Tensor& a) {
+  return matmul(a, transpose(a)) * (1.0 / static_cast<double>(std::max<int64_t>(1, a.dim(-1)))) + identity(a);
+}
 // Its rows are not in the order that pivots want.
 Tensor mixed(const Tensor& a) { return flip(a + identity(a) * 3.0, {-2}); }
 
@@ -25,7 +29,8 @@ class Table {
     OpCase c;
     c.op = op;
     c.name = fmt::format("{} {}", op, form);
-    for (const InputSpec& i : inputs) c.name += fmt::format(" {} {}/{}", name_of(i.dtype), i.shape.str(), static_cast<int>(i.layout));
+    for (const InputSpec& i : inputs)
+      c.name += fmt::format(" {} {}/{}", name_of(i.dtype), i.shape.str(), static_cast<int>(i.layout));
     c.inputs = std::move(inputs);
     c.build = [f = std::move(f)](DeviceContext&, In in) { return f(in); };
     cases_.push_back(std::move(c));
@@ -45,40 +50,52 @@ void add_systems(Table& table) {
     table.add("det", "", {x(s)}, [](In t) { return det(mixed(t[0]) * 0.3); }).extra = s[0] == 33;
     table.add("linear_solve", "", {x(s), x(s)}, [](In t) { return solve(mixed(t[0]), t[1]); });
   }
-  table.add("cholesky", "upper", {x({2, 9, 9}, DType::f32, Layout::transposed)}, [](In t) { return cholesky(definite(t[0]), true); });
+  table.add("cholesky", "upper", {x({2, 9, 9}, DType::f32, Layout::transposed)},
+            [](In t) { return cholesky(definite(t[0]), true); });
   table.add("cholesky", "half", {x({5, 5}, DType::f16)}, [](In t) { return cholesky(definite(t[0])); });
   table.add("cholesky", "wide", {x({40, 40}, DType::f64)}, [](In t) { return cholesky(definite(t[0])); });
   table.add("cholesky", "several blocks", {x({150, 150})}, [](In t) { return cholesky(definite(t[0])); });
   table.add("lu", "tall", {x({2, 11, 5})}, [](In t) { return lu_factor(t[0]).factors; });
   table.add("lu", "wide", {x({2, 5, 11}, DType::f32, Layout::strided)}, [](In t) { return lu_factor(t[0]).factors; });
   table.add("lu", "f64", {x({40, 40}, DType::f64)}, [](In t) { return lu_factor(mixed(t[0])).factors; });
-  table.add("lu", "permutation", {x({3, 12, 12})}, [](In t) { return lu_factor(t[0]).permutation; }).differentiable = false;
-  table.add("linear_solve", "right, strided", {x({6, 6}, DType::f32, Layout::flipped), x({2, 3, 6}, DType::f32, Layout::strided)}, [](In t) { return solve(mixed(t[0]), t[1], false); });
+  table.add("lu", "permutation", {x({3, 12, 12})}, [](In t) { return lu_factor(t[0]).permutation; }).differentiable =
+      false;
+  table.add("linear_solve", "right, strided",
+            {x({6, 6}, DType::f32, Layout::flipped), x({2, 3, 6}, DType::f32, Layout::strided)},
+            [](In t) { return solve(mixed(t[0]), t[1], false); });
   table.add("linear_solve", "vectors", {x({2, 6, 6}), x({2, 6})}, [](In t) { return solve(mixed(t[0]), t[1]); });
-  table.add("linear_solve", "half", {x({6, 6}, DType::bf16), x({6, 2}, DType::bf16)}, [](In t) { return solve(mixed(t[0]), t[1]); });
-  table.add("linear_solve", "wide", {x({20, 20}, DType::f64), x({20, 3}, DType::f64)}, [](In t) { return solve(mixed(t[0]), t[1]); });
-  table.add("linear_solve", "several blocks", {x({140, 140}), x({140, 3})}, [](In t) { return solve(mixed(t[0]) + identity(t[0]) * 20.0, t[1]); });
+  table.add("linear_solve", "half", {x({6, 6}, DType::bf16), x({6, 2}, DType::bf16)},
+            [](In t) { return solve(mixed(t[0]), t[1]); });
+  table.add("linear_solve", "wide", {x({20, 20}, DType::f64), x({20, 3}, DType::f64)},
+            [](In t) { return solve(mixed(t[0]), t[1]); });
+  table.add("linear_solve", "several blocks", {x({140, 140}), x({140, 3})},
+            [](In t) { return solve(mixed(t[0]) + identity(t[0]) * 20.0, t[1]); });
   for (int form = 0; form < 16; ++form) {
     const TriangularOptions how{(form & 1) != 0, (form & 2) != 0, (form & 4) != 0, (form & 8) != 0};
     const Shape right = how.left ? Shape{2, 7, 3} : Shape{2, 3, 7};
-    table.add("solve_triangular", fmt::format("form {}", form), {x({7, 7}), x(right)}, [how](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1], how); });
+    table.add("solve_triangular", fmt::format("form {}", form), {x({7, 7}), x(right)},
+              [how](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1], how); });
   }
-  table.add("solve_triangular", "wide", {x({9, 9}, DType::f64), x({9, 4}, DType::f64)}, [](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1]); });
-  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 40})}, [](In t) {
-    return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1], {.upper = true});
-  });
-  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 1})}, [](In t) { return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1]); });
-  table.add("solve_triangular", "no columns", {x({4, 4}), x({4, 0})}, [](In t) { return solve_triangular(t[0], t[1]); });
+  table.add("solve_triangular", "wide", {x({9, 9}, DType::f64), x({9, 4}, DType::f64)},
+            [](In t) { return solve_triangular(t[0] + identity(t[0]) * 3.0, t[1]); });
+  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 40})},
+            [](In t) { return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1], {.upper = true}); });
+  table.add("solve_triangular", "several blocks", {x({150, 150}), x({150, 1})},
+            [](In t) { return solve_triangular(t[0] * 0.1 + identity(t[0]) * 3.0, t[1]); });
+  table.add("solve_triangular", "no columns", {x({4, 4}), x({4, 0})},
+            [](In t) { return solve_triangular(t[0], t[1]); });
 }
 
-// The sum of a constant and x: what looks for a row behind a result finds none, where two implementations may choose other signs.
+// The sum of a constant and x: what looks for a row behind a result finds none, where two implementations may choose
+// other signs.
 Tensor apart(const Tensor& x) { return full_like(x, 0) + x; }
 Tensor symmetric(const Tensor& a) { return a + transpose(a); }
 // U diag(f) V^T.
 Tensor composed(const Tensor& u, const Tensor& f, const Tensor& vt) { return matmul(u * unsqueeze(f, -2), vt); }
 
 void add_spectra(Table& table) {
-  for (const Shape& s : {Shape{1, 1}, Shape{2, 5, 5}, Shape{17, 17}, Shape{2, 9, 4}, Shape{4, 9}, Shape{0, 3, 3}, Shape{3, 0}}) {
+  for (const Shape& s :
+       {Shape{1, 1}, Shape{2, 5, 5}, Shape{17, 17}, Shape{2, 9, 4}, Shape{4, 9}, Shape{0, 3, 3}, Shape{3, 0}}) {
     table.add("qr", "q", {x(s)}, [](In t) { return qr(t[0]).q; });
     table.add("qr", "r", {x(s)}, [](In t) { return qr(t[0], QRMode::r).r; }).extra = s[0] == 17;
     table.add("svd", "", {x(s)}, [](In t) {
@@ -87,7 +104,10 @@ void add_spectra(Table& table) {
     });
     table.add("svd", "values", {x(s)}, [](In t) { return apart(svdvals(t[0])); }).extra = s[0] == 17;
   }
-  table.add("qr", "complete", {x({2, 7, 3}, DType::f32, Layout::strided)}, [](In t) { return qr(t[0], QRMode::complete).q; }).differentiable = false;
+  table
+      .add("qr", "complete", {x({2, 7, 3}, DType::f32, Layout::strided)},
+           [](In t) { return qr(t[0], QRMode::complete).q; })
+      .differentiable = false;
   table.add("qr", "wide", {x({30, 20}, DType::f64)}, [](In t) { return qr(t[0]).q; });
   table.add("svd", "wide", {x({14, 14}, DType::f64)}, [](In t) { return apart(svdvals(t[0])); });
   for (const Shape& s : {Shape{1, 1}, Shape{2, 5, 5}, Shape{33, 33}, Shape{0, 3, 3}, Shape{0, 0}}) {

@@ -1,11 +1,11 @@
-// What this thread holds pending, planned as the library plans a step: the tests of the planner take no way of their own.
-// Thread safety: uses the thread's pending operations.
+// What this thread holds pending, planned as the library plans a step: the tests of the planner take no way of their
+// own. Thread safety: uses the thread's pending operations.
 #pragma once
 
-#include "core/simplify/simplifier.h"
 #include "core/graph/pending.h"
 #include "core/record/capture.h"
 #include "core/run/planner.h"
+#include "core/simplify/simplifier.h"
 
 namespace heddle::test {
 

@@ -59,7 +59,9 @@ std::vector<std::string> split_parameters(const std::string& list) {
   std::vector<std::string> result(1);
   int depth = 0;
   for (const char c : list) {
-    depth += std::string("(<{").find(c) != std::string::npos ? 1 : std::string(")>}").find(c) != std::string::npos ? -1 : 0;
+    depth += std::string("(<{").find(c) != std::string::npos   ? 1
+             : std::string(")>}").find(c) != std::string::npos ? -1
+                                                               : 0;
     if (c == ',' && depth == 0) {
       result.emplace_back();
     } else {
@@ -70,7 +72,8 @@ std::vector<std::string> split_parameters(const std::string& list) {
 }
 
 bool holds_tensors(const std::string& type) {
-  return std::any_of(std::begin(tensor_types), std::end(tensor_types), [&](const char* part) { return type.find(part) != std::string::npos; });
+  return std::any_of(std::begin(tensor_types), std::end(tensor_types),
+                     [&](const char* part) { return type.find(part) != std::string::npos; });
 }
 
 void add(std::map<std::string, Declared>& all, const std::string& header, const std::string& declaration) {

@@ -1,7 +1,7 @@
 // Random programs over tensors: fuel for the scheduler, the planner and the devices.
 //
-// Invariants: the same seed gives the same program and the same data on every device. Values stay within a few units, so that f32 results
-// may be compared. Thread safety: pure but for memory.
+// Invariants: the same seed gives the same program and the same data on every device. Values stay within a few units,
+// so that f32 results may be compared. Thread safety: pure but for memory.
 #pragma once
 
 #include <cstdint>

@@ -20,6 +20,8 @@ class ValueTest : public DeviceTest {
   }
 };
 
-#define HEDDLE_VALUE_TESTS(Suite) INSTANTIATE_TEST_SUITE_P(Devices, Suite, ::testing::ValuesIn(::heddle::test::value_devices()), ::heddle::tests::device_test_name)
+#define HEDDLE_VALUE_TESTS(Suite)                                                                \
+  INSTANTIATE_TEST_SUITE_P(Devices, Suite, ::testing::ValuesIn(::heddle::test::value_devices()), \
+                           ::heddle::tests::device_test_name)
 
 }  // namespace heddle::tests

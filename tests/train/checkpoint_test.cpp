@@ -40,8 +40,12 @@ class Checkpoints : public testing::Test {
  protected:
   Names names() const { return folder.names(); }
   std::string path(int64_t step) const { return checkpoint_path(folder.path(), step); }
-  float value_of(int64_t step) const { return load_checkpoint(path(step), &host()).tensors.at("model.weight").to_vector<float>()[0]; }
-  void save(CheckpointWriter& writer, int64_t step, std::optional<double> score = {}) const { writer.save(step, example(static_cast<float>(step)), score); }
+  float value_of(int64_t step) const {
+    return load_checkpoint(path(step), &host()).tensors.at("model.weight").to_vector<float>()[0];
+  }
+  void save(CheckpointWriter& writer, int64_t step, std::optional<double> score = {}) const {
+    writer.save(step, example(static_cast<float>(step)), score);
+  }
 
   test::TemporaryFolder folder;
 };
@@ -57,7 +61,8 @@ TEST_F(Checkpoints, ComeBackWhole) {
   EXPECT_EQ(back.tensors.at("optimizer.0.step").to_bytes(), example(0).tensors.at("optimizer.0.step").to_bytes());
   EXPECT_EQ(back.tensors.at("empty").shape(), (Shape{0, 4}));
   EXPECT_EQ(back.tensors.at("empty").dtype(), DType::bf16);
-  EXPECT_EQ(back.metadata, (Metadata{{"recipe", "mnist-mlp"}, {"code", "0123"}, {"text", "a \"b\"\nü"}, {"score", "0.5"}}));
+  EXPECT_EQ(back.metadata,
+            (Metadata{{"recipe", "mnist-mlp"}, {"code", "0123"}, {"text", "a \"b\"\nü"}, {"score", "0.5"}}));
 }
 
 TEST_F(Checkpoints, HoldTheValuesOfTheCall) {
@@ -139,7 +144,11 @@ TEST_F(Checkpoints, TheNewestWholeOneIsOffered) {
   bytes[bytes.size() - 3] ^= 4;  // of the weight
   test::write_bytes(path(2), bytes);
   const std::string error = thrown_text<IoError>([&] { load_checkpoint(path(2), &host()); });
-  EXPECT_EQ(error, "[checkpoint] " + path(2) + ": tensor 'model.weight' does not match its checksum; the file is damaged; the one before it is whole: " + path(1));
+  EXPECT_EQ(
+      error,
+      "[checkpoint] " + path(2) +
+          ": tensor 'model.weight' does not match its checksum; the file is damaged; the one before it is whole: " +
+          path(1));
   const auto latest = load_latest_checkpoint(folder.path(), &host());
   ASSERT_TRUE(latest);
   EXPECT_EQ(latest->step, 1);
@@ -148,12 +157,14 @@ TEST_F(Checkpoints, TheNewestWholeOneIsOffered) {
   EXPECT_TRUE(contains(latest->broken[0], path(3)));
   EXPECT_TRUE(contains(latest->broken[1], path(2)));
   fs::resize_file(path(1), 5);
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { load_latest_checkpoint(folder.path(), &host()); }), "no checkpoint is whole"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { load_latest_checkpoint(folder.path(), &host()); }),
+                       "no checkpoint is whole"));
 }
 
 TEST_F(Checkpoints, AnotherFileIsNoCheckpoint) {
   save_safetensors(path(1), TensorMap{{"w", zeros({2}, DType::f32, &host())}});
-  EXPECT_TRUE(contains(thrown_text<IoError>([&] { load_checkpoint(path(1), &host()); }), "its header has no checksum; not a checkpoint"));
+  EXPECT_TRUE(contains(thrown_text<IoError>([&] { load_checkpoint(path(1), &host()); }),
+                       "its header has no checksum; not a checkpoint"));
 }
 
 TEST_F(Checkpoints, UnfinishedFilesOfAKilledProcessGo) {
@@ -211,7 +222,9 @@ TEST_F(Checkpoints, MoveBetweenDevices) {
     Checkpoint c;
     c.tensors["w"] = uniform({33, 7}, -1, 1, &device(from));
     save_checkpoint(path(1), c);
-    for (const std::string& to : test::value_devices()) EXPECT_EQ(load_checkpoint(path(1), &device(to)).tensors.at("w").to_bytes(), c.tensors["w"].to_bytes()) << from << " to " << to;
+    for (const std::string& to : test::value_devices())
+      EXPECT_EQ(load_checkpoint(path(1), &device(to)).tensors.at("w").to_bytes(), c.tensors["w"].to_bytes())
+          << from << " to " << to;
   }
 }
 

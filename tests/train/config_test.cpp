@@ -48,7 +48,8 @@ TEST(Config, RoundTripsOddValues) {
   config.optimizer.lr = 0.1 + 0.2;
   config.optimizer.eps = 1e-300;
   config.run.seed = 9223372036854775807;
-  config.model = {{"layers", Integer(4)}, {"dropout", 0.0}, {"tied", true}, {"norm", Text("rms")}, {"odd key", Integer(-1)}};
+  config.model = {
+      {"layers", Integer(4)}, {"dropout", 0.0}, {"tied", true}, {"norm", Text("rms")}, {"odd key", Integer(-1)}};
   Config again;
   again.parse(config.str(), "itself");
   EXPECT_EQ(again.differences(config), std::vector<std::string>());
@@ -57,7 +58,9 @@ TEST(Config, RoundTripsOddValues) {
 
 TEST(Config, FileOverInitialValuesAndCommandLineOverFile) {
   const test::TemporaryFolder folder;
-  write_file_atomically(folder / "a.toml", "[optimizer]\nlr = 1\nname = \"lion\"\n[run]\nfreeze = []\n[training]\nmemory_budget = \"2KiB\"\n[model]\nwidth = 96\n");
+  write_file_atomically(folder / "a.toml",
+                        "[optimizer]\nlr = 1\nname = \"lion\"\n[run]\nfreeze = []\n[training]\nmemory_budget = "
+                        "\"2KiB\"\n[model]\nwidth = 96\n");
   Config config = Config::load(folder / "a.toml");
   EXPECT_EQ(config.optimizer.lr, 1.0);  // an integer serves as a number
   EXPECT_EQ(config.optimizer.name, "lion");
@@ -70,7 +73,8 @@ TEST(Config, FileOverInitialValuesAndCommandLineOverFile) {
   config.set("training.memory_budget", "1.5 MiB");
   config.set("model.depth", "3");
   EXPECT_EQ(config.differences(Config::load(folder / "a.toml")),
-            (std::vector<std::string>{"run.freeze", "optimizer.lr", "schedule.milestones", "training.memory_budget", "checkpoint.keep_best", "model.depth"}));
+            (std::vector<std::string>{"run.freeze", "optimizer.lr", "schedule.milestones", "training.memory_budget",
+                                      "checkpoint.keep_best", "model.depth"}));
   EXPECT_EQ(config.schedule.milestones, (Integers{10, 20}));
   EXPECT_EQ(config.training.memory_budget, 1572864);
   const std::string missing = thrown_text<IoError>([&] { Config::load(folder / "none.toml"); });
@@ -79,16 +83,24 @@ TEST(Config, FileOverInitialValuesAndCommandLineOverFile) {
 }
 
 TEST(Config, RefusalsNameTheLine) {
-  EXPECT_EQ(refusal("[optimizer]\nlearning_rate = 1"), "[config] run.toml:2: unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
-  EXPECT_EQ(refusal("[optimizer]\n\nlrr = 1"), "[config] run.toml:3: unknown key 'optimizer.lrr'; did you mean optimizer.lr?");
-  EXPECT_TRUE(contains(refusal("[run]\nbatch = 1"), "run.toml:2: unknown key 'run.batch'; did you mean training.batch?"));
-  EXPECT_EQ(refusal("[optimizer]\nlr = \"fast\""), "[config] run.toml:2: optimizer.lr is \"fast\", expected a number above 0");
+  EXPECT_EQ(refusal("[optimizer]\nlearning_rate = 1"),
+            "[config] run.toml:2: unknown key 'optimizer.learning_rate'; did you mean optimizer.lr?");
+  EXPECT_EQ(refusal("[optimizer]\n\nlrr = 1"),
+            "[config] run.toml:3: unknown key 'optimizer.lrr'; did you mean optimizer.lr?");
+  EXPECT_TRUE(
+      contains(refusal("[run]\nbatch = 1"), "run.toml:2: unknown key 'run.batch'; did you mean training.batch?"));
+  EXPECT_EQ(refusal("[optimizer]\nlr = \"fast\""),
+            "[config] run.toml:2: optimizer.lr is \"fast\", expected a number above 0");
   EXPECT_EQ(refusal("optimizer.lr = nan"), "[config] run.toml:1: optimizer.lr is nan, expected a number above 0");
-  EXPECT_EQ(refusal("training.epochs = 2.5"), "[config] run.toml:1: training.epochs is 2.5, expected an integer of at least 1");
-  EXPECT_EQ(refusal("optimizer.beta1 = 1"), "[config] run.toml:1: optimizer.beta1 is 1, expected a number from 0 to below 1");
+  EXPECT_EQ(refusal("training.epochs = 2.5"),
+            "[config] run.toml:1: training.epochs is 2.5, expected an integer of at least 1");
+  EXPECT_EQ(refusal("optimizer.beta1 = 1"),
+            "[config] run.toml:1: optimizer.beta1 is 1, expected a number from 0 to below 1");
   EXPECT_TRUE(contains(refusal("optimizer.name = \"adm\""), "optimizer.name is \"adm\", expected one of sgd, rmsprop"));
-  EXPECT_EQ(refusal("schedule.milestones = [1, 0]"), "[config] run.toml:1: schedule.milestones is [1, 0], expected a list of integers of at least 1");
-  EXPECT_TRUE(contains(refusal("schedule.milestones = [1, true]"), "run.toml:1: schedule.milestones is neither a number"));
+  EXPECT_EQ(refusal("schedule.milestones = [1, 0]"),
+            "[config] run.toml:1: schedule.milestones is [1, 0], expected a list of integers of at least 1");
+  EXPECT_TRUE(
+      contains(refusal("schedule.milestones = [1, true]"), "run.toml:1: schedule.milestones is neither a number"));
   EXPECT_TRUE(contains(refusal("run.device = 1979-05-27"), "run.device is neither a number"));
   EXPECT_TRUE(contains(refusal("[run]\nrecipe = \"x\"\nrecipe = \"y\""), "run.toml:3: "));
   EXPECT_TRUE(contains(refusal("[run"), "run.toml:1: "));
@@ -97,20 +109,27 @@ TEST(Config, RefusalsNameTheLine) {
 
 TEST(Config, RefusalsOfTheCommandLineNameTheFlag) {
   Config config;
-  const auto set = [&](const char* key, const char* value, const char* flag) { return thrown_text<ValueError>([&] { config.set(key, value, flag); }); };
+  const auto set = [&](const char* key, const char* value, const char* flag) {
+    return thrown_text<ValueError>([&] { config.set(key, value, flag); });
+  };
   EXPECT_EQ(set("optimizer.lr", "-1", "--lr"), "[config] --lr is '-1', expected a number above 0");
   EXPECT_EQ(set("optimizer.lr", "0", "--lr"), "[config] --lr is '0', expected a number above 0");
   EXPECT_EQ(set("optimizer.lr", "1e", "--lr"), "[config] --lr is '1e', expected a number above 0");
-  EXPECT_EQ(set("run.seed", "99999999999999999999", "--seed"), "[config] --seed is '99999999999999999999', expected an integer of at least 0");
-  EXPECT_EQ(set("training.memory_budget", "lots", ""), "[config] training.memory_budget is 'lots', expected a number of bytes, e.g. 512MiB");
+  EXPECT_EQ(set("run.seed", "99999999999999999999", "--seed"),
+            "[config] --seed is '99999999999999999999', expected an integer of at least 0");
+  EXPECT_EQ(set("training.memory_budget", "lots", ""),
+            "[config] training.memory_budget is 'lots', expected a number of bytes, e.g. 512MiB");
   EXPECT_EQ(set("optimizer.nesterov", "maybe", ""), "[config] optimizer.nesterov is 'maybe', expected true or false");
-  EXPECT_EQ(set("schedule.milestones", "1,,2", ""), "[config] schedule.milestones is '1,,2', expected a list of integers of at least 1");
-  EXPECT_EQ(set("training.btch", "1", ""), "[config] the command line: unknown key 'training.btch'; did you mean training.batch?");
+  EXPECT_EQ(set("schedule.milestones", "1,,2", ""),
+            "[config] schedule.milestones is '1,,2', expected a list of integers of at least 1");
+  EXPECT_EQ(set("training.btch", "1", ""),
+            "[config] the command line: unknown key 'training.btch'; did you mean training.batch?");
   EXPECT_EQ(config.str(), Config().str());
 }
 
 TEST(Config, TheModelsOptionsAreDeclaredByItsRecipe) {
-  const std::vector<ModelOption> options = {{"layers", Integer(4), "blocks"}, {"dropout", 0.1, "share"}, {"norm", Text("layer"), "kind"}};
+  const std::vector<ModelOption> options = {
+      {"layers", Integer(4), "blocks"}, {"dropout", 0.1, "share"}, {"norm", Text("layer"), "kind"}};
   Config config;
   config.run.recipe = "char-gpt";
   config.parse("[model]\nlayers = 6\ndropout = 0", "run.toml");
@@ -119,9 +138,11 @@ TEST(Config, TheModelsOptionsAreDeclaredByItsRecipe) {
   EXPECT_EQ(config.model_value<Number>("dropout"), 0.0);
   EXPECT_EQ(config.model_value<Text>("norm"), "layer");
   config.set("model.layer", "2");
-  EXPECT_EQ(thrown_text<ValueError>([&] { config.declare_model(options); }), "[config] model.layer: no option of the model of char-gpt; did you mean layers?");
+  EXPECT_EQ(thrown_text<ValueError>([&] { config.declare_model(options); }),
+            "[config] model.layer: no option of the model of char-gpt; did you mean layers?");
   config.model = {{"layers", Text("many")}};
-  EXPECT_EQ(thrown_text<ValueError>([&] { config.declare_model(options); }), "[config] model.layers is \"many\", expected an integer");
+  EXPECT_EQ(thrown_text<ValueError>([&] { config.declare_model(options); }),
+            "[config] model.layers is \"many\", expected an integer");
   config.model = {{"x", true}};
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { config.declare_model({}); }), "it has none"));
 }

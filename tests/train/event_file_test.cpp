@@ -1,4 +1,5 @@
-// io/event_file.h and train/summaries.h: read back by TensorBoard itself where it is installed (HEDDLE_TEST_PYTHON, else python3).
+// io/event_file.h and train/summaries.h: read back by TensorBoard itself where it is installed (HEDDLE_TEST_PYTHON,
+// else python3).
 #include "io/event_file.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ using Json = nlohmann::json;
 class EventFiles : public testing::Test {
  protected:
   void SetUp() override {
-    if (!test::has_tensorboard()) GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
+    if (!test::has_tensorboard())
+      GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
   }
   test::TemporaryFolder folder;
 };
@@ -116,7 +118,9 @@ TEST(EventFileFormat, Framing) {
   ASSERT_EQ(bytes.size(), 8u + 4 + 24 + 4);
   EXPECT_EQ(bytes.substr(0, 12), std::string("\x18\0\0\0\0\0\0\0\xa3\x7f\x4b\x22", 12));
   EXPECT_EQ(bytes.substr(12, 1), "\x09");
-  EXPECT_EQ(bytes.substr(21, 15), "\x1a\x0d" "brain.Event:2");
+  EXPECT_EQ(bytes.substr(21, 15),
+            "\x1a\x0d"
+            "brain.Event:2");
   test::write_bytes(folder / "file", {});
   EXPECT_THROW(EventFile(folder / "file"), IoError);
 }
@@ -194,7 +198,9 @@ TEST(EventFileFormat, FieldsHaveTheirNumbersAndTypes) {
   const test::TemporaryFolder folder;
   EventFile file(folder.path());
   file.scalar("a", 128, 2.5);  // 128 is the least number of two bytes
-  EXPECT_EQ(last_event(file.path()), std::string("\x10\x80\x01\x2a\x0a\x0a\x08\x0a\x01" "a\x15\0\0\x20\x40", 15));
+  EXPECT_EQ(last_event(file.path()), std::string("\x10\x80\x01\x2a\x0a\x0a\x08\x0a\x01"
+                                                 "a\x15\0\0\x20\x40",
+                                                 15));
   file.scalar("a", 127, 2.5);
   EXPECT_EQ(last_event(file.path()).substr(0, 3), "\x10\x7f\x2a");
   file.histogram("w", 300, {.min = -1, .max = 3, .sum = 4, .sum_squares = 20, .counts = {1, 7}});
@@ -208,8 +214,11 @@ TEST(Summaries, HistogramsCountFiniteElements) {
   constexpr float inf = std::numeric_limits<float>::infinity();
   for (const std::string& id : test::value_devices()) {
     DeviceContext& d = device(id);
-    const std::vector<Tensor> tensors = {Tensor::from_vector<float>({0, 1, 2, 3, 4, 4, inf, -inf, NAN}, {3, 3}, &d), full({7}, 2.5, DType::f32, &d), zeros({0, 3}, DType::f32, &d),
-                                         Tensor::from_vector<float>({inf, NAN}, {2}, &d), Tensor::from_vector<float>({-3e38f, 3e38f}, {2}, &d),
+    const std::vector<Tensor> tensors = {Tensor::from_vector<float>({0, 1, 2, 3, 4, 4, inf, -inf, NAN}, {3, 3}, &d),
+                                         full({7}, 2.5, DType::f32, &d),
+                                         zeros({0, 3}, DType::f32, &d),
+                                         Tensor::from_vector<float>({inf, NAN}, {2}, &d),
+                                         Tensor::from_vector<float>({-3e38f, 3e38f}, {2}, &d),
                                          Tensor::from_vector<int32_t>({1, 2, 3, 4}, {2, 2}, &d)};
     const std::vector<HistogramSummary> h = train::histograms_of(tensors, 4);
     EXPECT_EQ(h[0].min, 0) << id;

@@ -29,7 +29,9 @@ class Layers final : public Task {
   nn::Module& model() override { return model_; }
   const TrainingData& training() const override { return data_; }
   // Another target each time, so that gradients change their signs.
-  Tensor loss(const std::vector<Tensor>&) override { return mean(square(model_(x_) - (calls_++ % 3 == 0 ? 4.0 : -3.0))); }
+  Tensor loss(const std::vector<Tensor>&) override {
+    return mean(square(model_(x_) - (calls_++ % 3 == 0 ? 4.0 : -3.0)));
+  }
   Evaluation evaluate(int64_t) override { return {}; }
 
  private:
@@ -60,9 +62,12 @@ std::vector<double> weights_after_updates(const Config& c) {
 }
 
 std::vector<double> rates(const Config& c) {
-  const auto plateau = c.schedule.name == "plateau"
-                           ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma, .patience = c.schedule.patience, .least = c.schedule.least})
-                           : nullptr;
+  const auto plateau =
+      c.schedule.name == "plateau"
+          ? std::make_shared<nn::Plateau>(c.optimizer.lr, nn::PlateauOptions{.factor = c.schedule.gamma,
+                                                                             .patience = c.schedule.patience,
+                                                                             .least = c.schedule.least})
+          : nullptr;
   const nn::Schedule schedule = make_schedule(c, 30, plateau);
   std::vector<double> all;
   for (int64_t step = 0; step < 30; ++step) {
@@ -74,7 +79,8 @@ std::vector<double> rates(const Config& c) {
 
 // Whether another value of `option` changes what `result` gives is what the table says of it.
 template <class Result>
-void expect_truth(const std::string& beside, const std::map<std::string, std::string>& others, const Config& usual, Result result) {
+void expect_truth(const std::string& beside, const std::map<std::string, std::string>& others, const Config& usual,
+                  Result result) {
   for (const std::string_view name : find_config_row(beside)->check.choices) {
     Config c = usual;
     c.set(beside, name);
@@ -93,8 +99,13 @@ TEST(OptionUses, WhatOptimizersUse) {
   Config usual;
   usual.optimizer.beta2 = 0.5;  // a momentum that weighs as much as the gradient, so that lion's signs depend on both
   expect_truth("optimizer.name",
-               {{"optimizer.momentum", "0.5"}, {"optimizer.nesterov", "true"}, {"optimizer.alpha", "0.5"}, {"optimizer.beta1", "0.5"}, {"optimizer.beta2", "0.9"}, {"optimizer.eps", "0.01"}}, usual,
-               weights_after_updates);
+               {{"optimizer.momentum", "0.5"},
+                {"optimizer.nesterov", "true"},
+                {"optimizer.alpha", "0.5"},
+                {"optimizer.beta1", "0.5"},
+                {"optimizer.beta2", "0.9"},
+                {"optimizer.eps", "0.01"}},
+               usual, weights_after_updates);
 }
 
 TEST(OptionUses, WhatSchedulesUse) {
@@ -102,7 +113,13 @@ TEST(OptionUses, WhatSchedulesUse) {
   usual.schedule.every = 7;
   usual.schedule.milestones = {4};
   expect_truth("schedule.name",
-               {{"schedule.least", "5e-4"}, {"schedule.gamma", "0.5"}, {"schedule.every", "3"}, {"schedule.milestones", "6"}, {"schedule.power", "2"}, {"schedule.patience", "1"}}, usual, rates);
+               {{"schedule.least", "5e-4"},
+                {"schedule.gamma", "0.5"},
+                {"schedule.every", "3"},
+                {"schedule.milestones", "6"},
+                {"schedule.power", "2"},
+                {"schedule.patience", "1"}},
+               usual, rates);
 }
 
 TEST(OptionUses, NamesWhatThereIs) {
@@ -128,13 +145,21 @@ std::string refusal(const std::string& recipe, const std::vector<std::pair<std::
 }
 
 TEST(OptionUses, RefusesInOneLineThatNamesTheUsers) {
-  EXPECT_EQ(refusal("", {{"optimizer.momentum", "0.5"}}), "[config] --momentum (optimizer.momentum) is 0.5, but only sgd, rmsprop and muon use it: optimizer.name is adam");
-  EXPECT_EQ(refusal("", {{"optimizer.alpha", "0.5"}}), "[config] --alpha (optimizer.alpha) is 0.5, but only rmsprop uses it: optimizer.name is adam");
-  EXPECT_TRUE(contains(refusal("", {{"training.loss_scale", "1024"}, {"training.precision", "bf16"}}), "only f16 uses it: training.precision is bf16"));
-  EXPECT_TRUE(contains(refusal("", {{"schedule.gamma", "0.5"}}), "only step, multi-step, exponential and plateau use it: schedule.name is cosine"));
-  EXPECT_TRUE(contains(refusal("char-gpt", {{"training.epochs", "3"}}), "it counts only where training.steps is 0: it is 2000"));
-  EXPECT_TRUE(contains(refusal("", {{"optimizer.decay_all", "true"}}), "only where optimizer.weight_decay is above 0: it is 0"));
-  EXPECT_TRUE(contains(refusal("", {{"optimizer.momentum", "0.9"}}), "--momentum")) << "said, though it is what would have been";
+  EXPECT_EQ(
+      refusal("", {{"optimizer.momentum", "0.5"}}),
+      "[config] --momentum (optimizer.momentum) is 0.5, but only sgd, rmsprop and muon use it: optimizer.name is adam");
+  EXPECT_EQ(refusal("", {{"optimizer.alpha", "0.5"}}),
+            "[config] --alpha (optimizer.alpha) is 0.5, but only rmsprop uses it: optimizer.name is adam");
+  EXPECT_TRUE(contains(refusal("", {{"training.loss_scale", "1024"}, {"training.precision", "bf16"}}),
+                       "only f16 uses it: training.precision is bf16"));
+  EXPECT_TRUE(contains(refusal("", {{"schedule.gamma", "0.5"}}),
+                       "only step, multi-step, exponential and plateau use it: schedule.name is cosine"));
+  EXPECT_TRUE(contains(refusal("char-gpt", {{"training.epochs", "3"}}),
+                       "it counts only where training.steps is 0: it is 2000"));
+  EXPECT_TRUE(contains(refusal("", {{"optimizer.decay_all", "true"}}),
+                       "only where optimizer.weight_decay is above 0: it is 0"));
+  EXPECT_TRUE(contains(refusal("", {{"optimizer.momentum", "0.9"}}), "--momentum"))
+      << "said, though it is what would have been";
 }
 
 TEST(OptionUses, DefaultsAreSilent) {
@@ -150,7 +175,8 @@ TEST(OptionUses, OfAFileOnlyWhatDiffers) {
   c.parse(c.str(), "run.toml");
   refuse_unused_options(c, recipe_config("mnist-mlp"));
   c.parse("[optimizer]\nname = \"adam\"\nmomentum = 0.25\n", "run.toml");
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { refuse_unused_options(c, recipe_config("mnist-mlp")); }), "--momentum"));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([&] { refuse_unused_options(c, recipe_config("mnist-mlp")); }), "--momentum"));
 }
 
 }  // namespace

@@ -49,7 +49,12 @@ class RecipeOptions : public testing::TestWithParam<std::string> {
   }
   Config gpt(const Options& more) {
     Config c = small("char-gpt", more);
-    for (const auto& [key, value] : Options{{"model.layers", "1"}, {"model.heads", "2"}, {"model.width", "8"}, {"model.context", "16"}, {"data.path", text}}) c.set(key, value);
+    for (const auto& [key, value] : Options{{"model.layers", "1"},
+                                            {"model.heads", "2"},
+                                            {"model.width", "8"},
+                                            {"model.context", "16"},
+                                            {"data.path", text}})
+      c.set(key, value);
     return c;
   }
   // The events of a run, in order.
@@ -115,7 +120,9 @@ TEST_P(RecipeOptions, MixupIsTheLossOfMixedImagesAndLabels) {
     const auto minus_log = [&](int32_t label) { return std::log(sum) - logits[i * 10 + static_cast<size_t>(label)]; };
     expected += (share[i] * minus_log(labels[i]) + (1 - share[i]) * minus_log(labels[examples - 1 - i])) / examples;
   }
-  const Tensor loss = task->loss({Tensor::from_vector(images, shape, &where()), Tensor::from_vector(labels, {examples}, &where()), Tensor::from_vector(share, {examples}, &where())});
+  const Tensor loss =
+      task->loss({Tensor::from_vector(images, shape, &where()), Tensor::from_vector(labels, {examples}, &where()),
+                  Tensor::from_vector(share, {examples}, &where())});
   EXPECT_NEAR(loss.item(), expected, 1e-5);
 }
 
@@ -140,7 +147,11 @@ TEST_P(RecipeOptions, SamplesComeWithEvaluationsOrEveryFewUpdates) {
 }
 
 TEST_P(RecipeOptions, ASampleRepeatsAndCompilesNothingAnew) {
-  for (Config c : {gpt({}), small("char-lstm", {{"data.path", text}, {"model.layers", "1"}, {"model.width", "8"}, {"model.hidden", "8"}, {"model.context", "8"}})}) {
+  for (Config c : {gpt({}), small("char-lstm", {{"data.path", text},
+                                                {"model.layers", "1"},
+                                                {"model.width", "8"},
+                                                {"model.hidden", "8"},
+                                                {"model.context", "8"}})}) {
     const std::unique_ptr<Task> task = make_task(c, where());
     task->model().eval();
     const NoGradScope no_grad;
@@ -161,10 +172,13 @@ TEST_P(RecipeOptions, LimitsOfTrainingExamples) {
   EXPECT_GT(examples(gpt({{"data.limit_train", "1000000"}})), 100);
   test::Bytes records(3073 * 3);
   for (size_t i = 0; i < records.size(); ++i) records[i] = static_cast<uint8_t>(i % 7);
-  for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin", "test_batch.bin"}) test::write_bytes(folder / name, records);
+  for (const char* name : {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                           "data_batch_5.bin", "test_batch.bin"})
+    test::write_bytes(folder / name, records);
   std::ofstream(folder / "batches.meta.txt") << "a\nb\nc\nd\ne\nf\ng\nh\ni\nj\n";
   EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}})), 14);
-  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}, {"data.limit_train", "4"}})), 4);
+  EXPECT_EQ(examples(small("cifar-resnet", {{"model.blocks", "1"}, {"model.width", "2"}, {"data.limit_train", "4"}})),
+            4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Devices, RecipeOptions, testing::ValuesIn(test::value_devices()), tests::device_test_name);
@@ -194,7 +208,9 @@ TEST(RecipeOptionsRefused, WhatARecipeHasNoMeaningFor) {
 
 TEST(RecipeOptionsRefused, NamesAreOptions) {
   for (const Recipe& recipe : recipes()) {
-    for (const std::string& key : recipe.unused) EXPECT_NE(std::ranges::find(config_rows(), key, &ConfigRow::key), config_rows().end()) << recipe.name << ": " << key;
+    for (const std::string& key : recipe.unused)
+      EXPECT_NE(std::ranges::find(config_rows(), key, &ConfigRow::key), config_rows().end())
+          << recipe.name << ": " << key;
   }
 }
 

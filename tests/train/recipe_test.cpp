@@ -1,4 +1,5 @@
-// Every recipe makes its task from its defaults, trains a few steps of a small model on the reference device, and is evaluated from its file.
+// Every recipe makes its task from its defaults, trains a few steps of a small model on the reference device, and is
+// evaluated from its file.
 #include "train/recipe.h"
 
 #include <fmt/format.h>
@@ -73,13 +74,15 @@ TEST_F(Recipes, NamesAreKnown) {
   std::set<std::string> names;
   for (const Recipe& recipe : recipes()) EXPECT_TRUE(names.insert(recipe.name).second);
   EXPECT_EQ(names.size(), 8u);
-  EXPECT_TRUE(contains(thrown_text<ValueError>([] { find_recipe("mnist"); }), "unknown recipe 'mnist'; known: mnist-mlp, "));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([] { find_recipe("mnist"); }), "unknown recipe 'mnist'; known: mnist-mlp, "));
   Config c = small("mnist-mlp", {{"model.hiden", "3"}});
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "hiden"));
 }
 
 TEST_F(Recipes, Digits) {
-  const Evaluation mlp = train_and_read(small("mnist-mlp", {{"model.hidden", "8"}, {"training.label_smoothing", "0.1"}}));
+  const Evaluation mlp =
+      train_and_read(small("mnist-mlp", {{"model.hidden", "8"}, {"training.label_smoothing", "0.1"}}));
   EXPECT_EQ(mlp.split, "validation");
   EXPECT_EQ(mlp.examples, 2);  // of 48
   EXPECT_EQ(mlp.confusion.size(), 10u);
@@ -118,16 +121,21 @@ TEST_F(Recipes, DigitsOfAnotherSizeOrWithoutATestAreRefused) {
 }
 
 TEST_F(Recipes, MailSorter) {
-  const Evaluation mail = train_and_read(small("mail-sorter", {{"model.stages", "2"}, {"model.hidden", "5"}, {"model.length", "4"}, {"data.validation", "0.5"}}));
+  const Evaluation mail = train_and_read(
+      small("mail-sorter",
+            {{"model.stages", "2"}, {"model.hidden", "5"}, {"model.length", "4"}, {"data.validation", "0.5"}}));
   EXPECT_EQ(mail.curve.size(), 10u);
   EXPECT_EQ(mail.curve.back().coverage, 1);
   EXPECT_DOUBLE_EQ(mail.metric("pieces_right"), 1 - mail.curve.back().risk);
   Config c = small("mail-sorter", {{"model.length", "21"}, {"data.validation", "0.5"}});
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "a piece of 21 digits cannot be made of 20 test images"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }),
+                       "a piece of 21 digits cannot be made of 20 test images"));
   c = small("mail-sorter", {});
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "a piece of 5 digits cannot be made of 2 validation images"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }),
+                       "a piece of 5 digits cannot be made of 2 validation images"));
   c = small("mail-sorter", {{"data.validation", "0.5"}, {"model.threshold", "1.5"}});
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "the threshold is 1.5, expected a probability"));
+  EXPECT_TRUE(
+      contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "the threshold is 1.5, expected a probability"));
 }
 
 // By the run's seed, and no image is in both parts.
@@ -170,7 +178,9 @@ TEST_F(Recipes, Vae) {
   const uint64_t offset = default_generator().offset;
   EXPECT_EQ(task->evaluate(0).loss, task->evaluate(0).loss);  // its draws are the same, and none of training's
   EXPECT_EQ(default_generator().offset, offset);
-  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent is 0"}, {"model.hidden", "0", "the width of a hidden layer is 0"}, {"model.beta", "-1", "beta, is -1"}}) {
+  for (const auto& [key, value, said] : {std::tuple{"model.latent", "0", "latent is 0"},
+                                         {"model.hidden", "0", "the width of a hidden layer is 0"},
+                                         {"model.beta", "-1", "beta, is -1"}}) {
     Config wrong = small("vae", {{key, value}});
     EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(wrong, host()); }), said));
   }
@@ -178,7 +188,8 @@ TEST_F(Recipes, Vae) {
 }
 
 TEST_F(Recipes, Text) {
-  const std::map<std::string, std::string> tiny = {{"data.path", text}, {"model.layers", "1"}, {"model.width", "8"}, {"model.context", "8"}};
+  const std::map<std::string, std::string> tiny = {
+      {"data.path", text}, {"model.layers", "1"}, {"model.width", "8"}, {"model.context", "8"}};
   auto with = [&](std::map<std::string, std::string> more) {
     more.insert(tiny.begin(), tiny.end());
     return more;
@@ -193,14 +204,16 @@ TEST_F(Recipes, Text) {
     return make_task(c, host())->evaluate(0).examples;
   };
   EXPECT_NEAR(static_cast<double>(held_out("0.4")) / static_cast<double>(held_out("0.1")), 4, 0.3);
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { held_out("0"); }), "a text has no test data: its last part has to be held out"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { held_out("0"); }),
+                       "a text has no test data: its last part has to be held out"));
   Config c = small("char-gpt", with({{"model.context", "5000"}}));
   c.set("model.context", "5000");
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(c, host()); }), "both take more than a block of 5000"));
   for (const char* context : {"0", "-1", "-9223372036854775808"}) {
     Config none = small("char-lstm", with({{"model.hidden", "8"}}));
     none.set("model.context", context);
-    EXPECT_TRUE(contains(thrown_text<ValueError>([&] { make_task(none, host()); }), "model.context must be at least 1"));
+    EXPECT_TRUE(
+        contains(thrown_text<ValueError>([&] { make_task(none, host()); }), "model.context must be at least 1"));
   }
   Config many = small("char-lstm", with({{"model.hidden", "8"}}));
   many.training.batch = many.training.accumulate = INT64_MAX;

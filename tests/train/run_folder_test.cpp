@@ -40,7 +40,8 @@ TEST_F(RunFolders, HoldsConfigurationEnvironmentAndLines) {
   again.write_environment(device("reference:0"));
   again.write_environment(device("null:0"));
   const Json environment = Json::parse(test::read_text(path + "/environment.json"));
-  for (const char* key : {"started", "command", "heddle", "commit", "code", "compiler", "host"}) EXPECT_TRUE(environment.contains(key)) << key;
+  for (const char* key : {"started", "command", "heddle", "commit", "code", "compiler", "host"})
+    EXPECT_TRUE(environment.contains(key)) << key;
   EXPECT_EQ(environment["device"]["id"], "null:0");
   ASSERT_EQ(environment["earlier"].size(), 2u);
   EXPECT_EQ(environment["earlier"][1]["device"]["id"], "reference:0");
@@ -51,7 +52,8 @@ TEST_F(RunFolders, HoldsConfigurationEnvironmentAndLines) {
 // Printing such a value once ended the process.
 TEST_F(RunFolders, AnEnvironmentOfAnyDepthIsReplaced) {
   const RunFolder run(path, false);
-  for (const std::string& text : {"{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}", std::string("{\"earlier\": 1}"), std::string("nonsense")}) {
+  for (const std::string& text : {"{\"a\":" + std::string(200000, '[') + std::string(200000, ']') + "}",
+                                  std::string("{\"earlier\": 1}"), std::string("nonsense")}) {
     test::write_bytes(path + "/environment.json", {text.begin(), text.end()});
     run.write_environment(device("reference:0"));
     EXPECT_TRUE(Json::parse(test::read_text(path + "/environment.json")).contains("device"));
@@ -62,13 +64,15 @@ TEST_F(RunFolders, NoRunIsOverwritten) {
   EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, true); }), "holds no run to go on with"));
   EXPECT_FALSE(std::filesystem::exists(path));
   { const RunFolder run(path, false); }
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, false); }), path + ": holds a run; --resume goes on with it, --out names another folder"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, false); }),
+                       path + ": holds a run; --resume goes on with it, --out names another folder"));
   EXPECT_TRUE(contains(thrown_text<IoError>([&] { RunFolder(path + "/metrics.jsonl", false); }), "is not a folder"));
 }
 
 TEST_F(RunFolders, OneProcessAtATime) {
   std::optional<RunFolder> run(std::in_place, path, false);
-  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, true); }), "another process is training into this folder"));
+  EXPECT_TRUE(contains(thrown_text<ValueError>([&] { RunFolder(path, true); }),
+                       "another process is training into this folder"));
   run->append("{}");
   run.reset();
   // A process that is killed leaves no lock behind.
@@ -86,7 +90,8 @@ TEST_F(RunFolders, OneProcessAtATime) {
 
 TEST_F(RunFolders, AnUnfinishedLineIsCutOff) {
   { const RunFolder run(path, false); }
-  for (const auto& [before, after] : std::vector<std::pair<std::string, std::string>>{{"{\"a\":1}\n{\"b\":", "{\"a\":1}\n"}, {"{\"a\"", ""}, {"{}\n", "{}\n"}, {"", ""}}) {
+  for (const auto& [before, after] : std::vector<std::pair<std::string, std::string>>{
+           {"{\"a\":1}\n{\"b\":", "{\"a\":1}\n"}, {"{\"a\"", ""}, {"{}\n", "{}\n"}, {"", ""}}) {
     write_file_atomically(path + "/metrics.jsonl", before);
     { const RunFolder run(path, true); }
     EXPECT_EQ(test::read_text(path + "/metrics.jsonl"), after);

@@ -1,4 +1,5 @@
-// SlowDevice: a null device on which each submission takes a given time, by the clock: how busy it is does not depend on how busy the machine is.
+// SlowDevice: a null device on which each submission takes a given time, by the clock: how busy it is does not depend
+// on how busy the machine is.
 #pragma once
 
 #include <chrono>
@@ -19,13 +20,16 @@ class SlowDevice final : public Device {
   static std::unique_ptr<DeviceContext> open(Clock::duration each) {
     auto device = std::make_unique<SlowDevice>(each);
     const Caps caps = device->caps();
-    return std::make_unique<DeviceContext>(std::move(device), DeviceInfo{.id = "null:0", .backend = "null", .available = true, .caps = caps});
+    return std::make_unique<DeviceContext>(
+        std::move(device), DeviceInfo{.id = "null:0", .backend = "null", .available = true, .caps = caps});
   }
 
   const Caps& caps() const override { return caps_; }
   BufferId alloc(uint64_t bytes) override { return inner_.alloc(bytes); }
   void free(BufferId buffer) override { inner_.free(buffer); }
-  void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override { inner_.write(buffer, offset, source, bytes); }
+  void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override {
+    inner_.write(buffer, offset, source, bytes);
+  }
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override {
     std::this_thread::sleep_until(end_);
     inner_.read(buffer, offset, target, bytes);

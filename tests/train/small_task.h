@@ -15,7 +15,8 @@ namespace heddle::train {
 
 class SmallTask final : public Task {
  public:
-  SmallTask(uint64_t seed, double dropout, DeviceContext& device) : device_(device), model_(made(seed, dropout, device)) {
+  SmallTask(uint64_t seed, double dropout, DeviceContext& device)
+      : device_(device), model_(made(seed, dropout, device)) {
     data_.name = "points";
     data_.dataset = data::generated(96, [this](int64_t index, data::Random&) {
       std::this_thread::sleep_for(example_time);
@@ -43,7 +44,8 @@ class SmallTask final : public Task {
     data::Sample host;
     loader.next(host);
     const std::vector<Tensor> batch = data::to_tensors(host, device_);
-    const double value = next_losses.empty() ? loss(batch).item() : next_losses[static_cast<size_t>(evaluations - 1) % next_losses.size()];
+    const double value = next_losses.empty() ? loss(batch).item()
+                                             : next_losses[static_cast<size_t>(evaluations - 1) % next_losses.size()];
     return {.split = "validation", .loss = value, .examples = 96};
   }
   Evaluation test(int64_t) override {
@@ -61,7 +63,8 @@ class SmallTask final : public Task {
  private:
   static nn::Sequential made(uint64_t seed, double dropout, DeviceContext& device) {
     manual_seed(seed);
-    return nn::Sequential(nn::Linear(5, 16, true, &device), nn::Tanh(), nn::Dropout(dropout), nn::Linear(16, 3, true, &device));
+    return nn::Sequential(nn::Linear(5, 16, true, &device), nn::Tanh(), nn::Dropout(dropout),
+                          nn::Linear(16, 3, true, &device));
   }
 
   DeviceContext& device_;

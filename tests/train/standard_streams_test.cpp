@@ -65,7 +65,8 @@ TEST(StandardStreams, NoFileTakesTheirNumbers) {
                 [&] {
                   const train::RunFolder run(folder / "run", false);
                   run.append("{}");
-                  return streams_are_closed() && read_text_file(run.file("metrics.jsonl"), "test") == "{}\n" && read_text_file(run.file(".lock"), "test").empty();
+                  return streams_are_closed() && read_text_file(run.file("metrics.jsonl"), "test") == "{}\n" &&
+                         read_text_file(run.file(".lock"), "test").empty();
                 },
                 [&] {
                   data::RecordWriter writer(records, "");

@@ -6,8 +6,8 @@
 #include "core/base/error.h"
 #include "core/functions/functions.h"
 #include "nn/layers.h"
-#include "tests/support/devices.h"
 #include "tests/support/device_test.h"
+#include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 #include "train/trainer.h"
 
@@ -38,7 +38,9 @@ struct Points final : data::IterableDataset {
     uint64_t pass;
     int64_t at = 0;
   };
-  std::unique_ptr<data::SampleStream> open(uint64_t pass) const override { return std::make_unique<Stream>(*this, pass); }
+  std::unique_ptr<data::SampleStream> open(uint64_t pass) const override {
+    return std::make_unique<Stream>(*this, pass);
+  }
   int64_t count, fails_at;
   mutable std::atomic<int64_t> read = 0, skipped = 0;
 };
@@ -86,7 +88,8 @@ class Streams : public testing::TestWithParam<std::string> {
     c.data.workers = workers;
     return c;
   }
-  std::vector<double> losses(const Config& c, const std::shared_ptr<const Points>& points, const std::string& path = "", bool resume = false, int64_t stop_before = -1) {
+  std::vector<double> losses(const Config& c, const std::shared_ptr<const Points>& points, const std::string& path = "",
+                             bool resume = false, int64_t stop_before = -1) {
     StreamTask task(points, device(GetParam()));
     std::optional<RunFolder> files;
     Trainer trainer(task, c, device(GetParam()));
@@ -139,9 +142,11 @@ struct StreamMistakes : testing::Test {
 };
 
 TEST_F(StreamMistakes, AreNamed) {
-  EXPECT_TRUE(contains(refused<ValueError>(std::make_shared<Points>(37), 0, 0), "points is a stream, whose length nobody knows: training.steps"));
+  EXPECT_TRUE(contains(refused<ValueError>(std::make_shared<Points>(37), 0, 0),
+                       "points is a stream, whose length nobody knows: training.steps"));
   for (const int64_t workers : {0, 2}) {
-    EXPECT_TRUE(contains(refused<ValueError>(std::make_shared<Points>(7), workers), "pass 0 over the stream gave no batch"));
+    EXPECT_TRUE(
+        contains(refused<ValueError>(std::make_shared<Points>(7), workers), "pass 0 over the stream gave no batch"));
     EXPECT_TRUE(contains(refused<IoError>(std::make_shared<Points>(37, 20), workers), "the line is down"));
   }
 }
@@ -155,7 +160,11 @@ TEST_F(StreamMistakes, AnEndlessStreamIsReadOnlySoFarAhead) {
   c.data.workers = 2;
   c.data.prefetch = 2;
   Trainer(task, c, host).run(false);
-  EXPECT_LE(endless->read, 2 * 8 * (3 + 1 + 2 + 2));  // opened twice; three updates, one ahead on the device, two batches ready, one in each worker's hands
+  EXPECT_LE(
+      endless->read,
+      2 * 8 *
+          (3 + 1 + 2 +
+           2));  // opened twice; three updates, one ahead on the device, two batches ready, one in each worker's hands
 }
 
 }  // namespace

@@ -23,10 +23,14 @@ inline std::string output_of(const std::string& command) {
   return text;
 }
 
-inline bool has_tensorboard() { return output_of(python() + " -c 'import tensorboard; print(\"here\")' 2>/dev/null") == "here\n"; }
+inline bool has_tensorboard() {
+  return output_of(python() + " -c 'import tensorboard; print(\"here\")' 2>/dev/null") == "here\n";
+}
 
 inline nlohmann::json read_events(const std::string& folder) {
-  return nlohmann::json::parse(output_of(python() + " " HEDDLE_SOURCE_DIR "/tests/train/read_events.py '" + folder + "' 2>/dev/null"), nullptr, false);
+  return nlohmann::json::parse(
+      output_of(python() + " " HEDDLE_SOURCE_DIR "/tests/train/read_events.py '" + folder + "' 2>/dev/null"), nullptr,
+      false);
 }
 
 }  // namespace heddle::test

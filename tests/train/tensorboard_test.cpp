@@ -39,8 +39,10 @@ class StepWatcher final : public Callback {
   void on_batch_start(Trainer& t) override { before_ = t.task().model().parameters().front().to_doubles(); }
   void on_batch_end(Trainer& t) override {
     if (t.step() % t.config().log.histograms_every != 0) return;
-    const std::vector<double> after = t.task().model().parameters().front().to_doubles(), gradient = t.gradients().front().to_doubles();
-    for (size_t i = 0; i < after.size(); ++i) EXPECT_NEAR((before_[i] - after[i]) / rate, gradient[i], 1e-5) << "update " << t.step();
+    const std::vector<double> after = t.task().model().parameters().front().to_doubles(),
+                              gradient = t.gradients().front().to_doubles();
+    for (size_t i = 0; i < after.size(); ++i)
+      EXPECT_NEAR((before_[i] - after[i]) / rate, gradient[i], 1e-5) << "update " << t.step();
     ++compared;
   }
   int compared = 0;
@@ -68,14 +70,16 @@ Ran run(const Config& config, DeviceContext& device, const std::string& folder) 
 TEST(Tensorboard, GradientsAreThoseOfTheUpdateAndTheRunIsTheSame) {
   for (const std::string& id : test::value_devices()) {
     const test::TemporaryFolder folder;
-    const Ran without = run(plain(0), device(id), folder / "without"), with = run(plain(5), device(id), folder / "with");
+    const Ran without = run(plain(0), device(id), folder / "without"),
+              with = run(plain(5), device(id), folder / "with");
     EXPECT_EQ(with.weights, without.weights) << id;
     EXPECT_EQ(with.compared, 2) << id;
   }
 }
 
 TEST(Tensorboard, ShowsTheRun) {
-  if (!test::has_tensorboard()) GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
+  if (!test::has_tensorboard())
+    GTEST_SKIP() << "no tensorboard package for " << test::python() << " (HEDDLE_TEST_PYTHON names another)";
   const test::TemporaryFolder folder;
   run(plain(4), device("reference:0"), folder / "run");
   const Json found = test::read_events(folder / "run/events");
@@ -83,7 +87,9 @@ TEST(Tensorboard, ShowsTheRun) {
   for (const auto& [tag, values] : found["scalars"].items()) scalars.insert(tag);
   for (const auto& [tag, values] : found["histograms"].items()) histograms.insert(tag);
   EXPECT_EQ(scalars, (std::set<std::string>{"train/loss", "train/lr", "train/samples_per_second", "validation/loss"}));
-  EXPECT_EQ(histograms, (std::set<std::string>{"weights/0/weight", "weights/0/bias", "weights/3/weight", "weights/3/bias", "gradients/0/weight", "gradients/0/bias", "gradients/3/weight", "gradients/3/bias"}));
+  EXPECT_EQ(histograms, (std::set<std::string>{"weights/0/weight", "weights/0/bias", "weights/3/weight",
+                                               "weights/3/bias", "gradients/0/weight", "gradients/0/bias",
+                                               "gradients/3/weight", "gradients/3/bias"}));
   EXPECT_EQ(found["scalars"]["train/loss"].size(), 12u);
   EXPECT_EQ(found["histograms"]["weights/0/weight"].size(), 3u);
   EXPECT_EQ(found["histograms"]["weights/0/weight"][0][3], 80);  // elements

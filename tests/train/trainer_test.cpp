@@ -31,7 +31,9 @@ class Recorder final : public Callback {
     if (before) before(trainer);
   }
   void on_batch_end(Trainer&) override { said += '>'; }
-  void on_steps(Trainer&, std::span<const StepRecord> records) override { steps.insert(steps.end(), records.begin(), records.end()); }
+  void on_steps(Trainer&, std::span<const StepRecord> records) override {
+    steps.insert(steps.end(), records.begin(), records.end());
+  }
   void on_evaluate(Trainer&, const Evaluation&) override { said += 'E'; }
   void on_checkpoint(Trainer&, const std::string&) override { said += 'C'; }
   void on_epoch_end(Trainer&) override { said += ')'; }
@@ -69,7 +71,8 @@ struct Ran {
   std::vector<double> weights;
 };
 
-Ran run(const Config& config, DeviceContext& device, const std::string& folder = "", bool resume = false, const std::function<void(Trainer&)>& before = {}, double dropout = 0.2) {
+Ran run(const Config& config, DeviceContext& device, const std::string& folder = "", bool resume = false,
+        const std::function<void(Trainer&)>& before = {}, double dropout = 0.2) {
   Ran ran;
   SmallTask task(static_cast<uint64_t>(config.run.seed), dropout, device);
   std::optional<RunFolder> files;
@@ -127,7 +130,8 @@ TEST_P(Training, AccumulationIsTheLargeBatch) {
   Config parts = large;
   parts.training.batch = 8;
   parts.training.accumulate = 4;
-  const Ran a = run(large, device(), "", false, {}, 0), b = run(parts, device(), "", false, {}, 0);  // masks of dropout would differ
+  const Ran a = run(large, device(), "", false, {}, 0),
+            b = run(parts, device(), "", false, {}, 0);  // masks of dropout would differ
   ASSERT_EQ(a.recorder->steps.size(), 9u);
   ASSERT_EQ(b.recorder->steps.size(), 9u);
   for (size_t i = 0; i < 9; ++i) {
@@ -149,14 +153,17 @@ TEST_P(Training, MixedPrecisionFollowsF32) {
     c.training.precision = precision;
     const Ran low = run(c, device());
     double difference = 0;
-    for (size_t i = 0; i < full.size(); ++i) difference = std::max(difference, std::abs(low.recorder->steps[i].loss - full[i]));
+    for (size_t i = 0; i < full.size(); ++i)
+      difference = std::max(difference, std::abs(low.recorder->steps[i].loss - full[i]));
     EXPECT_LT(difference, most) << precision;
     EXPECT_GT(difference, least) << precision;
     EXPECT_EQ(low.recorder->steps.back().loss_scale.has_value(), std::string(precision) == "f16");
   }
 }
 
-std::string test_name(const testing::TestParamInfo<std::string>& info) { return info.param.substr(0, info.param.find(':')); }
+std::string test_name(const testing::TestParamInfo<std::string>& info) {
+  return info.param.substr(0, info.param.find(':'));
+}
 INSTANTIATE_TEST_SUITE_P(Devices, Training, testing::ValuesIn(test::value_devices()), test_name);
 
 // ---- what does not depend on the device
@@ -165,7 +172,9 @@ DeviceContext& host() { return device("reference:0"); }
 
 // Their values are tests/nn's matter.
 TEST(TrainerLoop, EveryOptimizerTrains) {
-  const std::map<std::string, double> rates = {{"sgd", 0.1}, {"rmsprop", 1e-2}, {"adagrad", 0.1}, {"adam", 1e-2}, {"adamw", 1e-2}, {"lion", 3e-3}, {"lamb", 1e-2}, {"adafactor", 1e-2}, {"muon", 1e-2}};
+  const std::map<std::string, double> rates = {{"sgd", 0.1},   {"rmsprop", 1e-2},   {"adagrad", 0.1},
+                                               {"adam", 1e-2}, {"adamw", 1e-2},     {"lion", 3e-3},
+                                               {"lamb", 1e-2}, {"adafactor", 1e-2}, {"muon", 1e-2}};
   for (const auto& [name, rate] : rates) {
     Config c;
     c.training.batch = 32;
@@ -363,7 +372,8 @@ TEST(TrainerLoop, ACheckpointMovesBetweenDevices) {
   c.training.limit_steps = 0;
   const Ran rest = run(c, host(), folder.path() + "/run", true);
   ASSERT_EQ(rest.recorder->steps.size(), 16u);
-  for (size_t i = 0; i < 16; ++i) EXPECT_NEAR(rest.recorder->steps[i].loss, whole.recorder->steps[20 + i].loss, 1e-4) << i;
+  for (size_t i = 0; i < 16; ++i)
+    EXPECT_NEAR(rest.recorder->steps[i].loss, whole.recorder->steps[20 + i].loss, 1e-4) << i;
 }
 
 constexpr int steps_timed = 16;
@@ -382,9 +392,11 @@ RunReport timed(DeviceContext& device, int64_t workers, int64_t prefetch, std::c
   return trainer.report();
 }
 
-// Workers overlap what takes 5 ms each. The bound leaves room for a busy machine; docs/benchmarks.md has a quiet one's figures.
+// Workers overlap what takes 5 ms each. The bound leaves room for a busy machine; docs/benchmarks.md has a quiet one's
+// figures.
 TEST(TrainerLoop, WorkersHideSlowSamples) {
-  const RunReport none = timed(host(), 0, 1, std::chrono::milliseconds(5)), four = timed(host(), 4, 8, std::chrono::milliseconds(5));
+  const RunReport none = timed(host(), 0, 1, std::chrono::milliseconds(5)),
+                  four = timed(host(), 4, 8, std::chrono::milliseconds(5));
   const double gain = none.training_seconds / four.training_seconds;
   RecordProperty("gain", std::to_string(gain));
   std::printf("4 workers: %.2f times as fast\n", gain);
@@ -400,8 +412,8 @@ TEST_P(Training, ADeviceThatWaitsForDataIdles) {
   EXPECT_STREQ(t.bottleneck(), "fetch");
 }
 
-// A worker takes a tenth of a step for a batch: the loop runs ahead and spends its time waiting for data, while the device
-// has enough to do. Steps are long, so that a busy machine has 12 ms in each for what the loop itself does.
+// A worker takes a tenth of a step for a batch: the loop runs ahead and spends its time waiting for data, while the
+// device has enough to do. Steps are long, so that a busy machine has 12 ms in each for what the loop itself does.
 TEST(TrainerLoop, ALoopThatWaitsBesideABusyDeviceIsNoIdleDevice) {
   const std::unique_ptr<DeviceContext> slow = SlowDevice::open(std::chrono::milliseconds(120));
   const Throughput t = timed(*slow, 1, 4, std::chrono::microseconds(1500)).throughput;
@@ -425,8 +437,10 @@ TEST(TrainerLoop, ComputeIsWhatTheDeviceHadToDo) {
 
 TEST(Throughput, NamesWhatLimits) {
   EXPECT_STREQ(Throughput{}.bottleneck(), "compute");
-  EXPECT_STREQ((Throughput{.fetch = 100, .compute = 10, .idle = 1, .starved = 1}).bottleneck(), "compute");  // workers are busy, the device is not kept waiting
-  EXPECT_STREQ((Throughput{.fetch = 1, .preprocess = 2, .compute = 1, .idle = 1, .starved = 0.9}).bottleneck(), "preprocess");
+  EXPECT_STREQ((Throughput{.fetch = 100, .compute = 10, .idle = 1, .starved = 1}).bottleneck(),
+               "compute");  // workers are busy, the device is not kept waiting
+  EXPECT_STREQ((Throughput{.fetch = 1, .preprocess = 2, .compute = 1, .idle = 1, .starved = 0.9}).bottleneck(),
+               "preprocess");
   EXPECT_STREQ((Throughput{.fetch = 1, .copy = 2, .compute = 1, .idle = 1, .starved = 0.9}).bottleneck(), "copy");
   EXPECT_STREQ((Throughput{.fetch = 5, .compute = 1, .idle = 1, .starved = 0.1}).bottleneck(), "host");
 }
@@ -438,9 +452,12 @@ TEST(TrainerLoop, NumbersThatCannotBeMeantAreRefused) {
     EXPECT_TRUE(contains(test::thrown_text<ValueError>([&] { run(c, host()); }), part));
   };
   refused([](Config& c) { c.data.workers = (int64_t{1} << 32) + 3; }, "[train] 4294967299 workers");
-  refused([](Config& c) { c.training.batch = INT64_MIN; }, "[train] an update cannot take 1 batches of -9223372036854775808");
-  refused([](Config& c) { c.training.batch = c.training.accumulate = int64_t{1} << 32; }, "[train] an update cannot take");
-  refused([](Config& c) { c.training.epochs = INT64_MAX; }, "[train] 9223372036854775807 epochs of 12 updates are too many");
+  refused([](Config& c) { c.training.batch = INT64_MIN; },
+          "[train] an update cannot take 1 batches of -9223372036854775808");
+  refused([](Config& c) { c.training.batch = c.training.accumulate = int64_t{1} << 32; },
+          "[train] an update cannot take");
+  refused([](Config& c) { c.training.epochs = INT64_MAX; },
+          "[train] 9223372036854775807 epochs of 12 updates are too many");
 }
 
 TEST(TrainerLoop, ResumedRunsMustAgree) {
@@ -451,7 +468,8 @@ TEST(TrainerLoop, ResumedRunsMustAgree) {
   const auto refused = [&](const auto& change, const char* part) {
     Config other = c;
     change(other);
-    EXPECT_TRUE(contains(test::thrown_text<ValueError>([&] { run(other, host(), folder.path() + "/run", true); }), part));
+    EXPECT_TRUE(
+        contains(test::thrown_text<ValueError>([&] { run(other, host(), folder.path() + "/run", true); }), part));
   };
   refused([](Config& o) { o.run.seed = 2; }, "seed 1, this run has 2");
   refused([](Config& o) { o.training.batch = 16; }, "batch 8, this run has 16");

@@ -76,7 +76,8 @@ TEST(Cases, TrafficAndDifferences) {
   EXPECT_EQ(c.flops, 2.0 * 3 * 4 * 5 * 6);
   EXPECT_EQ(c.bytes, 2.0 * 3 * (4 * 6 + 6 * 5 + 4 * 5));
   EXPECT_EQ(difference(std::vector<float>{1, 2}, std::vector<float>{1, 2}, 0), "");
-  EXPECT_NE(difference(std::vector<float>{1, 2.1f}, std::vector<float>{1, 2}, 1e-3).find("element 1 is 2.1"), std::string::npos);
+  EXPECT_NE(difference(std::vector<float>{1, 2.1f}, std::vector<float>{1, 2}, 1e-3).find("element 1 is 2.1"),
+            std::string::npos);
   EXPECT_NE(difference(std::vector<float>{NAN}, std::vector<float>{1}, 1), "");
   EXPECT_NE(difference(std::vector<float>{1}, std::vector<float>{1, 2}, 1), "");
 }
@@ -90,11 +91,14 @@ class Landscape {
     EXPECT_FALSE(values.contains("A_K1"));
     Trial trial;
     if (values.at("SCHEDULE") != 2) {
-      trial.status = values.at("SCHEDULE") == 0 ? Trial::Status::wrong : values.at("SCHEDULE") == 1 ? Trial::Status::compile : Trial::Status::hang;
+      trial.status = values.at("SCHEDULE") == 0   ? Trial::Status::wrong
+                     : values.at("SCHEDULE") == 1 ? Trial::Status::compile
+                                                  : Trial::Status::hang;
       trial.ratio = 100;
       return trial;
     }
-    trial.ratio = 2.0 - 0.05 * std::abs(static_cast<double>(values.at("MR")) - 12) - 0.1 * std::abs(static_cast<double>(values.at("NV")) - 2);
+    trial.ratio = 2.0 - 0.05 * std::abs(static_cast<double>(values.at("MR")) - 12) -
+                  0.1 * std::abs(static_cast<double>(values.at("NV")) - 2);
     return trial;
   }
   size_t size() const { return seen_.size(); }
@@ -163,7 +167,8 @@ Row row_of(const std::string& family, const std::string& name, double seconds, d
   row.seconds = {seconds, seconds, seconds};
   row.flops = 1e9;
   row.bytes = 1e7;
-  if (peer_seconds > 0) row.peers.push_back({"onednn", {peer_seconds, peer_seconds, peer_seconds}, {peer_seconds / seconds, 0, 0}});
+  if (peer_seconds > 0)
+    row.peers.push_back({"onednn", {peer_seconds, peer_seconds, peer_seconds}, {peer_seconds / seconds, 0, 0}});
   return row;
 }
 
@@ -195,7 +200,8 @@ TEST(Plot, RoofsAndMarks) {
   EXPECT_TRUE(roofline_svg({}, {}, "").ends_with("</svg>\n"));
 }
 
-// The places of y="..." attributes on a logarithmic axis: a row stands to its own bound as its fraction says, whatever the roofs are.
+// The places of y="..." attributes on a logarithmic axis: a row stands to its own bound as its fraction says, whatever
+// the roofs are.
 TEST(Plot, ARowStandsToItsBoundAsTheLegendSays) {
   Row row = row_of("elementwise", "4096", 1e-3, 0);
   row.flops = 4e6;
@@ -203,10 +209,14 @@ TEST(Plot, ARowStandsToItsBoundAsTheLegendSays) {
   row.bound = Bound::copy;
   for (const double fraction : {0.25, 1.18}) {
     row.fraction = {fraction, fraction, fraction};
-    const std::string svg = roofline_svg({row}, {{"opencl:0", 1e12, 1e9, 1e9}}, "title");  // the dot lies forty times above these roofs
+    const std::string svg =
+        roofline_svg({row}, {{"opencl:0", 1e12, 1e9, 1e9}}, "title");  // the dot lies forty times above these roofs
     std::smatch dot, bar;
     ASSERT_TRUE(std::regex_search(svg, dot, std::regex("<circle cx=\"[^\"]*\" cy=\"([^\"]*)\"")));
-    ASSERT_TRUE(std::regex_search(svg, bar, std::regex("y1=\"([^\"]*)\" x2=\"[^\"]*\" y2=\"([^\"]*)\" class=\"bound\" stroke=\"#[0-9a-f]*\" stroke-width")));
+    ASSERT_TRUE(std::regex_search(
+        svg, bar,
+        std::regex(
+            "y1=\"([^\"]*)\" x2=\"[^\"]*\" y2=\"([^\"]*)\" class=\"bound\" stroke=\"#[0-9a-f]*\" stroke-width")));
     std::smatch ten, one;  // two labels of the vertical axis, a decade apart
     ASSERT_TRUE(std::regex_search(svg, ten, std::regex("y=\"([^\"]*)\" text-anchor=\"end\">10<")));
     ASSERT_TRUE(std::regex_search(svg, one, std::regex("y=\"([^\"]*)\" text-anchor=\"end\">1<")));

@@ -35,7 +35,9 @@ class DiskCacheTest : public testing::Test {
   }
 
   static std::vector<uint8_t> bytes(std::string_view text) { return {text.begin(), text.end()}; }
-  static void store(const DiskCache& cache, std::string_view identity, std::string_view text) { cache.store(identity, text.data(), text.size()); }
+  static void store(const DiskCache& cache, std::string_view identity, std::string_view text) {
+    cache.store(identity, text.data(), text.size());
+  }
 
   fs::path folder_;
   std::string old_;
@@ -67,7 +69,10 @@ TEST_F(DiskCacheTest, DamagedFilesAreMisses) {
   store(cache, "a", "a payload of some length");
   std::string path = cache.path("a");
   auto size = fs::file_size(path);
-  auto read_all = [&] { std::ifstream in(path, std::ios::binary); return std::string(std::istreambuf_iterator<char>(in), {}); };
+  auto read_all = [&] {
+    std::ifstream in(path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
   std::string good = read_all();
   auto put = [&](const std::string& text) { std::ofstream(path, std::ios::binary | std::ios::trunc) << text; };
   for (size_t i = 0; i < size; ++i) {  // any single byte, but for the label, which is only shown
@@ -77,7 +82,8 @@ TEST_F(DiskCacheTest, DamagedFilesAreMisses) {
     put(bad);
     ASSERT_FALSE(cache.load("a")) << "byte " << i;
   }
-  for (size_t length : {size_t{0}, size_t{1}, sizeof(CacheHeader) - 1, sizeof(CacheHeader), static_cast<size_t>(size - 1)}) {
+  for (size_t length :
+       {size_t{0}, size_t{1}, sizeof(CacheHeader) - 1, sizeof(CacheHeader), static_cast<size_t>(size - 1)}) {
     put(good.substr(0, length));
     ASSERT_FALSE(cache.load("a")) << "cut to " << length;
   }

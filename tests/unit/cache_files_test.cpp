@@ -1,4 +1,5 @@
-// The cache folder as a whole: several processes at once, a folder that is full or cannot be written, its limit, clearing and packing.
+// The cache folder as a whole: several processes at once, a folder that is full or cannot be written, its limit,
+// clearing and packing.
 #include "core/base/cache_files.h"
 
 #include <fcntl.h>
@@ -30,21 +31,27 @@ class CacheFiles : public testing::Test {
  protected:
   void SetUp() override {
     for (const char* name : {"HEDDLE_CACHE_DIR", "HEDDLE_CACHE_MB"}) {
-      if (const char* value = std::getenv(name)) before_.emplace_back(name, value);
-      else before_.emplace_back(name, std::nullopt);
+      if (const char* value = std::getenv(name))
+        before_.emplace_back(name, value);
+      else
+        before_.emplace_back(name, std::nullopt);
     }
     setenv("HEDDLE_CACHE_DIR", root().c_str(), 1);
     unsetenv("HEDDLE_CACHE_MB");
   }
   void TearDown() override {
     for (const auto& [name, value] : before_) {
-      if (value) setenv(name.c_str(), value->c_str(), 1);
-      else unsetenv(name.c_str());
+      if (value)
+        setenv(name.c_str(), value->c_str(), 1);
+      else
+        unsetenv(name.c_str());
     }
   }
 
   std::string root() const { return folder_ / "cache"; }
-  static std::string payload(int i, size_t bytes = 3000) { return std::string(bytes, static_cast<char>('a' + i % 26)) + std::to_string(i); }
+  static std::string payload(int i, size_t bytes = 3000) {
+    return std::string(bytes, static_cast<char>('a' + i % 26)) + std::to_string(i);
+  }
   static void store(const DiskCache& cache, int i, size_t bytes = 3000) {
     const std::string text = payload(i, bytes);
     cache.store(fmt::format("entry {}", i), text.data(), text.size(), fmt::format("kernel_{}", i));
@@ -100,7 +107,8 @@ TEST_F(CacheFiles, ManyProcessesMayWriteAndReadAtOnce) {
         for (int i = 0; i < entries; ++i) {
           store(cache, i);
           const auto found = cache.load(fmt::format("entry {}", i));
-          if (!found || std::string(found->begin(), found->end()) != payload(i)) ::_exit(1);  // stored before, so always whole
+          if (!found || std::string(found->begin(), found->end()) != payload(i))
+            ::_exit(1);  // stored before, so always whole
         }
       }
       ::_exit(0);
@@ -138,7 +146,8 @@ TEST_F(CacheFiles, TheLeastRecentlyUsedGoFirst) {
 
 TEST_F(CacheFiles, WhatAKilledProcessLeftIsSweptUp) {
   store(DiskCache("kind", 7), 1);
-  const std::string young = root() + "/kind/0123.17.0.tmp", old = root() + "/kind/0123.18.0.tmp", foreign = root() + "/kind/notes.txt";
+  const std::string young = root() + "/kind/0123.17.0.tmp", old = root() + "/kind/0123.18.0.tmp",
+                    foreign = root() + "/kind/notes.txt";
   for (const std::string& file : {young, old, foreign}) test::write_bytes(file, {1, 2, 3});
   age(old, 7200);
   age(foreign, 7200);
@@ -214,7 +223,8 @@ TEST_F(CacheFiles, APackCarriesUsableEntriesToAnotherFolder) {
   setenv("HEDDLE_CACHE_DIR", (folder_ / "elsewhere").c_str(), 1);
   const std::vector<CacheEntry> unpacked = unpack_cache(pack, folder_ / "elsewhere", NativeCode::trusted).entries;
   ASSERT_EQ(unpacked.size(), 3u);
-  for (const CacheEntry& entry : unpacked) EXPECT_TRUE(entry.intact && entry.current && entry.label.starts_with("kernel_"));
+  for (const CacheEntry& entry : unpacked)
+    EXPECT_TRUE(entry.intact && entry.current && entry.label.starts_with("kernel_"));
   const DiskCache other_a("a", 7), other_b("b", 8);
   EXPECT_TRUE(holds(other_a, 0) && holds(other_a, 2) && holds(other_b, 9));
   EXPECT_FALSE(holds(other_a, 1));
@@ -228,7 +238,8 @@ TEST_F(CacheFiles, APacksMachineCodeIsTakenOnlyFromATrustedFile) {
   const Unpacked plain = unpack_cache(pack, folder_ / "plain");
   EXPECT_EQ(plain.refused, 3u);
   ASSERT_EQ(plain.entries.size(), 2u);
-  for (const CacheEntry& entry : list_cache(folder_ / "plain", true)) EXPECT_TRUE(entry.kind == "spirv" || entry.kind == "launch") << entry.kind;
+  for (const CacheEntry& entry : list_cache(folder_ / "plain", true))
+    EXPECT_TRUE(entry.kind == "spirv" || entry.kind == "launch") << entry.kind;
   const Unpacked trusted = unpack_cache(pack, folder_ / "trusted", NativeCode::trusted);
   EXPECT_EQ(trusted.refused, 0u);
   EXPECT_EQ(list_cache(folder_ / "trusted", true).size(), 5u);

@@ -11,7 +11,8 @@
 namespace heddle {
 namespace {
 
-constexpr DType all_types[] = {DType::f32, DType::f16, DType::bf16, DType::f64, DType::i8, DType::u8, DType::i32, DType::i64, DType::boolean};
+constexpr DType all_types[] = {DType::f32, DType::f16, DType::bf16, DType::f64,    DType::i8,
+                               DType::u8,  DType::i32, DType::i64,  DType::boolean};
 
 // The value of a binary16 pattern, straight from the standard.
 double f16_value(uint16_t bits) {
@@ -79,7 +80,7 @@ void check_ties(uint16_t largest, FromBits from, ToBits to) {
 }
 
 TEST(DType, HalfRoundsToNearestEven) {
-  check_ties(0x7bff, f16_to_f32, f32_to_f16);    // up to 65504, through all subnormals
+  check_ties(0x7bff, f16_to_f32, f32_to_f16);  // up to 65504, through all subnormals
   check_ties(0x7f7f, bf16_to_f32, f32_to_bf16);
 }
 
@@ -88,13 +89,14 @@ TEST(DType, HalfLimits) {
   EXPECT_EQ(f32_to_f16(65520.0f), 0x7c00);
   EXPECT_EQ(f32_to_f16(1e30f), 0x7c00);
   EXPECT_EQ(f32_to_f16(-INFINITY), 0xfc00);
-  EXPECT_EQ(f32_to_f16(0x1p-25f), 0);          // half of the least subnormal: to even
+  EXPECT_EQ(f32_to_f16(0x1p-25f), 0);  // half of the least subnormal: to even
   EXPECT_EQ(f32_to_f16(0x1.8p-25f), 1);
-  EXPECT_EQ(f32_to_f16(1e-40f), 0);            // an f32 subnormal
+  EXPECT_EQ(f32_to_f16(1e-40f), 0);  // an f32 subnormal
   EXPECT_EQ(f32_to_f16(-0.0f), 0x8000);
   EXPECT_EQ(f32_to_bf16(std::numeric_limits<float>::max()), 0x7f80);
   EXPECT_EQ(f32_to_bf16(INFINITY), 0x7f80);
-  EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(std::bit_cast<float>(0x7f800001u)))));  // payload only in the dropped bits
+  EXPECT_TRUE(
+      std::isnan(bf16_to_f32(f32_to_bf16(std::bit_cast<float>(0x7f800001u)))));  // payload only in the dropped bits
   EXPECT_TRUE(std::isnan(f16_to_f32(f32_to_f16(std::bit_cast<float>(0xff800001u)))));
 }
 
@@ -140,15 +142,19 @@ TEST(DType, Arithmetic) {
 
 // The table of docs/types.md, which is torch.promote_types but for u8 with i8 (int16 there).
 TEST(DType, PromotionTable) {
-  const char* const table[9][9] = {
-      {"f32", "f32", "f32", "f64", "f32", "f32", "f32", "f32", "f32"},          {"f32", "f16", "f32", "f64", "f16", "f16", "f16", "f16", "f16"},
-      {"f32", "f32", "bf16", "f64", "bf16", "bf16", "bf16", "bf16", "bf16"},    {"f64", "f64", "f64", "f64", "f64", "f64", "f64", "f64", "f64"},
-      {"f32", "f16", "bf16", "f64", "i8", "i32", "i32", "i64", "i8"},           {"f32", "f16", "bf16", "f64", "i32", "u8", "i32", "i64", "u8"},
-      {"f32", "f16", "bf16", "f64", "i32", "i32", "i32", "i64", "i32"},         {"f32", "f16", "bf16", "f64", "i64", "i64", "i64", "i64", "i64"},
-      {"f32", "f16", "bf16", "f64", "i8", "u8", "i32", "i64", "bool"}};
+  const char* const table[9][9] = {{"f32", "f32", "f32", "f64", "f32", "f32", "f32", "f32", "f32"},
+                                   {"f32", "f16", "f32", "f64", "f16", "f16", "f16", "f16", "f16"},
+                                   {"f32", "f32", "bf16", "f64", "bf16", "bf16", "bf16", "bf16", "bf16"},
+                                   {"f64", "f64", "f64", "f64", "f64", "f64", "f64", "f64", "f64"},
+                                   {"f32", "f16", "bf16", "f64", "i8", "i32", "i32", "i64", "i8"},
+                                   {"f32", "f16", "bf16", "f64", "i32", "u8", "i32", "i64", "u8"},
+                                   {"f32", "f16", "bf16", "f64", "i32", "i32", "i32", "i64", "i32"},
+                                   {"f32", "f16", "bf16", "f64", "i64", "i64", "i64", "i64", "i64"},
+                                   {"f32", "f16", "bf16", "f64", "i8", "u8", "i32", "i64", "bool"}};
   for (int i = 0; i < dtype_count; ++i) {
     for (int j = 0; j < dtype_count; ++j) {
-      EXPECT_EQ(name_of(promote(all_types[i], all_types[j])), table[i][j]) << name_of(all_types[i]) << " " << name_of(all_types[j]);
+      EXPECT_EQ(name_of(promote(all_types[i], all_types[j])), table[i][j])
+          << name_of(all_types[i]) << " " << name_of(all_types[j]);
       EXPECT_EQ(promote(all_types[i], all_types[j]), promote(all_types[j], all_types[i]));
     }
   }

@@ -1,9 +1,10 @@
 // Lists of folders, and the names of files that were not finished.
+#include "core/base/folders.h"
+
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "core/base/folders.h"
 #include "io/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 
@@ -22,10 +23,12 @@ TEST(Folders, NamesAndFilesBelow) {
   fs::create_directory_symlink("b", root / "to-folder");
   fs::create_symlink("nowhere", root / "to-nothing");
   std::error_code error = std::make_error_code(std::errc::io_error);
-  EXPECT_EQ(names_in(root.path(), error), (Names{".hidden", "a.txt", "b", "c", "empty", "to-file", "to-folder", "to-nothing"}));
+  EXPECT_EQ(names_in(root.path(), error),
+            (Names{".hidden", "a.txt", "b", "c", "empty", "to-file", "to-folder", "to-nothing"}));
   EXPECT_FALSE(error);
   Names below;
-  for (const std::string& path : files_below(root.path(), error)) below.push_back(path.substr(std::string(root.path()).size()));
+  for (const std::string& path : files_below(root.path(), error))
+    below.push_back(path.substr(std::string(root.path()).size()));
   EXPECT_FALSE(error);
   EXPECT_EQ(below, (Names{"/.hidden", "/a.txt", "/b/2", "/b/d/e/3", "/c", "/to-file"}));
   EXPECT_EQ(names_in(root / "empty", error), Names());
@@ -44,7 +47,8 @@ TEST(Folders, WhatIsNoFolderIsAnError) {
 
 TEST(UnfinishedFiles, AreKnownByTheirNamesAndRemoved) {
   EXPECT_EQ(finished_name("model.safetensors.tmp-12-0"), "model.safetensors");
-  for (const char* name : {"model.safetensors", "a.tmp-", "a.tmp-1", "a.tmp-1-", "a.tmp--1", "a.tmp-x-1", "12-3", ""}) EXPECT_EQ(finished_name(name), "") << name;
+  for (const char* name : {"model.safetensors", "a.tmp-", "a.tmp-1", "a.tmp-1-", "a.tmp--1", "a.tmp-x-1", "12-3", ""})
+    EXPECT_EQ(finished_name(name), "") << name;
   const test::TemporaryFolder root;
   for (const char* name : {"a", "a.tmp-3-4", "b.tmp-x-4"}) write_file_atomically(root / name, "x");
   remove_unfinished(root.path());

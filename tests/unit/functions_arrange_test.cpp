@@ -32,20 +32,51 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { vander(of({3}), -2); }, "[vander] -2 columns"},
       {[&] { logspace(0, 1, 3, 0); }, "[logspace] base is 0"},
       {[&] { cumulative_trapezoid(of({})); }, "[cumulative_trapezoid] needs at least 1 axis"},
-      {[&] { nanmedian(of({2, 0})); }, "[nanmedian] axis 1 of (2, 0) has no elements"},
+      {[&] {
+         nanmedian(of({2, 0}));
+       },
+       "[nanmedian] axis 1 of (2, 0) has no elements"},
       {[&] { dist(x, of({4})); }, "[dist]"},
-      {[&] { rotary_embedding(of({4, 3})); }, "[rotary_embedding] 3 of x (4, 3) are turned; an even number up to the last axis is needed"},
-      {[&] { rotary_embedding(of({5, 4}), {.positions = whole({3})}); }, "[rotary_embedding] positions (3) do not broadcast to (5)"},
-      {[&] { rotary_embedding(of({5, 4}), {.base = -1}); }, "[rotary_embedding] base is -1"},
+      {[&] {
+         rotary_embedding(of({4, 3}));
+       },
+       "[rotary_embedding] 3 of x (4, 3) are turned; an even number up to the last axis is needed"},
+      {[&] {
+         rotary_embedding(of({5, 4}), {.positions = whole({3})});
+       },
+       "[rotary_embedding] positions (3) do not broadcast to (5)"},
+      {[&] {
+         rotary_embedding(of({5, 4}), {.base = -1});
+       },
+       "[rotary_embedding] base is -1"},
       {[&] { alibi_bias(0, 2, 2); }, "[alibi_bias] 0 heads"},
       {[&] { sinusoidal_positions(4, 3); }, "[sinusoidal_positions] 4 positions of width 3; the width must be even"},
-      {[&] { embedding_bag(whole({3, 2}), whole({2}), table, BagMode::sum); }, "[embedding_bag] indices are (3, 2), offsets (2), weight is (5, 2)"},
-      {[&] { embedding_bag(whole({3}), whole({2}), table, BagMode::mean, of({3})); }, "[embedding_bag] weights are for sums alone"},
-      {[&] { max_unpool2d(of({1, 1, 2, 2}), whole({1, 1, 2, 3}), {2}); }, "[max_unpool2d] x is (1, 1, 2, 2), indices are (1, 1, 2, 3)"},
-      {[&] { max_unpool3d(of({1, 1, 2, 2, 2}), whole({1, 1, 2, 2}), {2}); }, "[max_unpool3d] x is (1, 1, 2, 2, 2), indices are (1, 1, 2, 2)"},
-      {[&] { max_unpool3d(of({2, 2, 2}), whole({2, 2, 2}), {2}); }, "[max_unpool3d] x is (2, 2, 2)"},
-      {[&] { max_unpool1d(of({1, 1, 2}), whole({1, 1, 2}), {2}, {}, {0}); }, "[max_unpool1d] size 0 is not in [1, 2^31)"},
-      {[&] { lp_pool3d(of({1, 1, 2, 2, 2}), -1, {2}); }, "[lp_pool3d] p is -1"},
+      {[&] {
+         embedding_bag(whole({3, 2}), whole({2}), table, BagMode::sum);
+       },
+       "[embedding_bag] indices are (3, 2), offsets (2), weight is (5, 2)"},
+      {[&] { embedding_bag(whole({3}), whole({2}), table, BagMode::mean, of({3})); },
+       "[embedding_bag] weights are for sums alone"},
+      {[&] {
+         max_unpool2d(of({1, 1, 2, 2}), whole({1, 1, 2, 3}), {2});
+       },
+       "[max_unpool2d] x is (1, 1, 2, 2), indices are (1, 1, 2, 3)"},
+      {[&] {
+         max_unpool3d(of({1, 1, 2, 2, 2}), whole({1, 1, 2, 2}), {2});
+       },
+       "[max_unpool3d] x is (1, 1, 2, 2, 2), indices are (1, 1, 2, 2)"},
+      {[&] {
+         max_unpool3d(of({2, 2, 2}), whole({2, 2, 2}), {2});
+       },
+       "[max_unpool3d] x is (2, 2, 2)"},
+      {[&] {
+         max_unpool1d(of({1, 1, 2}), whole({1, 1, 2}), {2}, {}, {0});
+       },
+       "[max_unpool1d] size 0 is not in [1, 2^31)"},
+      {[&] {
+         lp_pool3d(of({1, 1, 2, 2, 2}), -1, {2});
+       },
+       "[lp_pool3d] p is -1"},
       {[&] { alpha_dropout(x, 1); }, "[alpha_dropout] the probability is 1; it must be in [0, 1)"},
       {[&] { feature_alpha_dropout(of({3})); }, "[feature_alpha_dropout] x is (3); expected (N, C, ...)"},
       {[&] { rrelu(x, 0.5, 0.25); }, "[rrelu] low is 0.5, high 0.25"},
@@ -59,12 +90,29 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { dirichlet(of({})); }, "[dirichlet] a scalar has no axis of parts"},
       {[&] { nn::Embedding(0, 3, {}, &reference()); }, "[Embedding] 0 rows of 3"},
       {[&] { nn::Embedding(4, 3, 4, &reference()); }, "[Embedding] padding is 4; it must be one of the 4 rows"},
-      {[&] { nn::ReflectionPad({{1, 1}, {1, 1}, {1, 1}})(x); }, "[ReflectionPad] 3 pairs of amounts for x (4, 3)"},
-      {[&] { ctc_loss(of({4, 2, 3}), whole({2}), whole({2}), whole({2})); }, "[ctc_loss] log probabilities are (4, 2, 3), targets (2), lengths (2) and (2); expected (T, N, C), (N, S), (N) and (N)"},
-      {[&] { ctc_loss(of({4, 2, 3}), whole({2, 1}), whole({2}), whole({2}), {.blank = 3}); }, "[ctc_loss] blank is 3; it must be one of the 3 classes"},
-      {[&] { nll_loss(of({4, 3}), whole({4}), NllOptions{.weight = of({4})}); }, "[nll_loss] weight is (4); expected (3)"},
-      {[&] { nll_loss(of({4, 3, 2}), whole({4, 3}), NllOptions{}); }, "[nll_loss] log probabilities are (4, 3, 2), targets (4, 3); expected (N, C, ...) and (N, ...)"},
-      {[&] { bce_with_logits(x, x, BceOptions{.weight = of({4})}); }, "[bce_with_logits] weight (4) does not broadcast to the logits (4, 3)"},
+      {[&] {
+         nn::ReflectionPad({{1, 1}, {1, 1}, {1, 1}})(x);
+       },
+       "[ReflectionPad] 3 pairs of amounts for x (4, 3)"},
+      {[&] {
+         ctc_loss(of({4, 2, 3}), whole({2}), whole({2}), whole({2}));
+       },
+       "[ctc_loss] log probabilities are (4, 2, 3), targets (2), lengths (2) and (2); expected (T, N, C), (N, S), (N) "
+       "and (N)"},
+      {[&] {
+         ctc_loss(of({4, 2, 3}), whole({2, 1}), whole({2}), whole({2}), {.blank = 3});
+       },
+       "[ctc_loss] blank is 3; it must be one of the 3 classes"},
+      {[&] {
+         nll_loss(of({4, 3}), whole({4}), NllOptions{.weight = of({4})});
+       },
+       "[nll_loss] weight is (4); expected (3)"},
+      {[&] {
+         nll_loss(of({4, 3, 2}), whole({4, 3}), NllOptions{});
+       },
+       "[nll_loss] log probabilities are (4, 3, 2), targets (4, 3); expected (N, C, ...) and (N, ...)"},
+      {[&] { bce_with_logits(x, x, BceOptions{.weight = of({4})}); },
+       "[bce_with_logits] weight (4) does not broadcast to the logits (4, 3)"},
   });
 }
 

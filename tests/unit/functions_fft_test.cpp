@@ -1,11 +1,12 @@
-// Writes that combine, Fourier transforms, padding, special functions: bad calls, and what stored values from PyTorch cannot show.
+// Writes that combine, Fourier transforms, padding, special functions: bad calls, and what stored values from PyTorch
+// cannot show.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "autograd/vmap.h"
 #include "autograd/transforms.h"
+#include "autograd/vmap.h"
 #include "core/base/error.h"
 #include "core/functions/functions.h"
 #include "tests/support/value_test.h"
@@ -23,31 +24,69 @@ TEST(CombiningWrites, RefuseBadCalls) {
   const Tensor x = of({4, 3}), flags = of({4, 3}, DType::boolean);
   const auto sum = ScatterReduction::sum;
   expect_refused({
-      {[&] { scatter_reduce(x, 0, whole({2, 3}), whole({2, 3}), sum); }, "[scatter_reduce] the values must have x's dtype; got i32 for f32"},
-      {[&] { scatter_reduce(x, 0, whole({2, 4}), of({2, 4}), sum); }, "[scatter_reduce] ranks are equal, indices no larger than source, and than x but along axis 0; got x (4, 3)"},
-      {[&] { scatter_reduce(x, 2, whole({2, 3}), of({2, 3}), sum); }, "[scatter_reduce] axis 2"},
-      {[&] { scatter_reduce(flags, 0, whole({2, 3}), of({2, 3}, DType::boolean), sum); }, "[scatter_reduce] bool has no order or arithmetic"},
-      {[&] { scatter_reduce(x, 0, of({2, 3}), of({2, 3}), sum); }, "[scatter_reduce] indices"},
-      {[&] { index_reduce(x, 1, whole({2}), of({2, 3}), sum); }, "[index_reduce] indices are (n), source is x with n slices along axis 1; got x (4, 3), indices (2), source (2, 3)"},
-      {[&] { index_add(x, 0, whole({2, 1}), of({2, 3})); }, "[index_add] indices are (n)"},
-      {[&] { index_add(whole({3}), 0, whole({1}), whole({1}), 0.5); }, "[index_add] alpha must fit the dtype; got 0.5 for i32"},
-      {[&] { index_copy(x, 0, whole({2}), of({2, 3}, DType::f16)); }, "[index_copy] the values must have x's dtype; got f16 for f32"},
+      {[&] {
+         scatter_reduce(x, 0, whole({2, 3}), whole({2, 3}), sum);
+       },
+       "[scatter_reduce] the values must have x's dtype; got i32 for f32"},
+      {[&] {
+         scatter_reduce(x, 0, whole({2, 4}), of({2, 4}), sum);
+       },
+       "[scatter_reduce] ranks are equal, indices no larger than source, and than x but along axis 0; got x (4, 3)"},
+      {[&] {
+         scatter_reduce(x, 2, whole({2, 3}), of({2, 3}), sum);
+       },
+       "[scatter_reduce] axis 2"},
+      {[&] {
+         scatter_reduce(flags, 0, whole({2, 3}), of({2, 3}, DType::boolean), sum);
+       },
+       "[scatter_reduce] bool has no order or arithmetic"},
+      {[&] {
+         scatter_reduce(x, 0, of({2, 3}), of({2, 3}), sum);
+       },
+       "[scatter_reduce] indices"},
+      {[&] {
+         index_reduce(x, 1, whole({2}), of({2, 3}), sum);
+       },
+       "[index_reduce] indices are (n), source is x with n slices along axis 1; got x (4, 3), indices (2), source (2, "
+       "3)"},
+      {[&] {
+         index_add(x, 0, whole({2, 1}), of({2, 3}));
+       },
+       "[index_add] indices are (n)"},
+      {[&] { index_add(whole({3}), 0, whole({1}), whole({1}), 0.5); },
+       "[index_add] alpha must fit the dtype; got 0.5 for i32"},
+      {[&] {
+         index_copy(x, 0, whole({2}), of({2, 3}, DType::f16));
+       },
+       "[index_copy] the values must have x's dtype; got f16 for f32"},
       {[&] { masked_scatter(x, whole({3}), x); }, "[masked_scatter] the mask is bool"},
-      {[&] { masked_scatter(x, of({5, 4, 3}, DType::boolean), x); }, "[masked_scatter] the mask broadcasts to x; got x (4, 3), mask (5, 4, 3)"},
+      {[&] {
+         masked_scatter(x, of({5, 4, 3}, DType::boolean), x);
+       },
+       "[masked_scatter] the mask broadcasts to x; got x (4, 3), mask (5, 4, 3)"},
       {[&] { masked_scatter(x, flags, of({0})); }, "[masked_scatter] source (0) has no elements to write"},
-      {[&] { index_put(flags, {whole({1})}, of({1, 3}, DType::boolean), true); }, "[index_put] bool has no addition"},
+      {[&] {
+         index_put(flags, {whole({1})}, of({1, 3}, DType::boolean), true);
+       },
+       "[index_put] bool has no addition"},
   });
 }
 
 TEST(CombiningWrites, OutsideIsLeftOutAndNaNWins) {
-  const auto ints = [](std::vector<int> v) { return Tensor::from_vector(v, Shape{static_cast<int64_t>(v.size())}, &reference()); };
+  const auto ints = [](std::vector<int> v) {
+    return Tensor::from_vector(v, Shape{static_cast<int64_t>(v.size())}, &reference());
+  };
   const Tensor x = ints({1, 1, 1});
-  EXPECT_EQ(scatter_reduce(x, 0, ints({0, 3, -1}), ints({5, 6, 7}), ScatterReduction::prod).to_vector<int>(), (std::vector<int>{5, 1, 1}));
-  EXPECT_EQ(scatter_reduce(x, 0, ints({0, 0}), ints({-3, -4}), ScatterReduction::mean).to_vector<int>(), (std::vector<int>{-2, 1, 1}));
-  EXPECT_EQ(index_reduce(x, 0, ints({-1, -5}), ints({9, 9}), ScatterReduction::amax).to_vector<int>(), (std::vector<int>{1, 1, 9}));
+  EXPECT_EQ(scatter_reduce(x, 0, ints({0, 3, -1}), ints({5, 6, 7}), ScatterReduction::prod).to_vector<int>(),
+            (std::vector<int>{5, 1, 1}));
+  EXPECT_EQ(scatter_reduce(x, 0, ints({0, 0}), ints({-3, -4}), ScatterReduction::mean).to_vector<int>(),
+            (std::vector<int>{-2, 1, 1}));
+  EXPECT_EQ(index_reduce(x, 0, ints({-1, -5}), ints({9, 9}), ScatterReduction::amax).to_vector<int>(),
+            (std::vector<int>{1, 1, 9}));
   EXPECT_EQ(index_copy(x, 0, ints({2, 2, -3}), ints({4, 5, 6})).to_vector<int>(), (std::vector<int>{6, 1, 5}));
   const double nan = std::nan("");
-  const Tensor y = Tensor::from_vector<double>({1, 2}, {2}, &reference()), source = Tensor::from_vector<double>({nan, 5, nan}, {3}, &reference());
+  const Tensor y = Tensor::from_vector<double>({1, 2}, {2}, &reference()),
+               source = Tensor::from_vector<double>({nan, 5, nan}, {3}, &reference());
   EXPECT_TRUE(std::isnan(scatter_reduce(y, 0, ints({0, 1, 0}), source, ScatterReduction::amin).to_doubles()[0]));
   EXPECT_EQ(scatter_reduce(y, 0, ints({0, 1, 0}), source, ScatterReduction::amin).to_doubles()[1], 2);
 }
@@ -55,30 +94,65 @@ TEST(CombiningWrites, OutsideIsLeftOutAndNaNWins) {
 TEST(Fourier, RefuseBadCalls) {
   const Tensor z = of({4, 8, 2}), x = of({4, 8});
   expect_refused({
-      {[&] { fft(x); }, "[fft] a complex tensor ends in an axis of 2 (real, imaginary) behind those of the transform; got (4, 8)"},
+      {[&] { fft(x); },
+       "[fft] a complex tensor ends in an axis of 2 (real, imaginary) behind those of the transform; got (4, 8)"},
       {[&] { fft(of({2})); }, "[fft] a complex tensor ends in an axis of 2"},
       {[&] { fft(z, {.axis = 2}); }, "[fft] axis 2"},
       {[&] { ifft(z, {.n = 0}); }, "[ifft] the length is 0"},
-      {[&] { irfft(of({1, 2})); }, "[irfft] the length is 0"},
+      {[&] {
+         irfft(of({1, 2}));
+       },
+       "[irfft] the length is 0"},
       {[&] { rfft(of({})); }, "[rfft] a scalar has no axis to transform"},
-      {[&] { fft2(of({8, 2})); }, "[fft2] a complex tensor ends in an axis of 2"},
-      {[&] { fftn(z, {.sizes = {2, 2}, .axes = {0}}); }, "[fftn] 2 sizes for 1 axes"},
-      {[&] { fftn(z, {.axes = {0, -2}}); }, "[fftn] axis 0 is named twice"},
+      {[&] {
+         fft2(of({8, 2}));
+       },
+       "[fft2] a complex tensor ends in an axis of 2"},
+      {[&] {
+         fftn(z, {.sizes = {2, 2}, .axes = {0}});
+       },
+       "[fftn] 2 sizes for 1 axes"},
+      {[&] {
+         fftn(z, {.axes = {0, -2}});
+       },
+       "[fftn] axis 0 is named twice"},
       {[&] { complex_mul(z, x); }, "[complex_mul] a complex tensor ends in an axis of 2"},
       {[&] { fftshift(x, {2}); }, "[fftshift] axis 2"},
       {[&] { fftfreq(0); }, "[fftfreq] the length is 0"},
       {[&] { hann_window(0); }, "[hann_window] the length is 0; it must be at least 1"},
-      {[&] { stft(of({2, 2, 9}), 4); }, "[stft] x is (2, 2, 9); expected (samples) or (B, samples)"},
+      {[&] {
+         stft(of({2, 2, 9}), 4);
+       },
+       "[stft] x is (2, 2, 9); expected (samples) or (B, samples)"},
       {[&] { stft(of({9}), 4, {.hop = 0}); }, "[stft] hop is 0"},
       {[&] { stft(of({9}), 4, {.length = 5}); }, "[stft] the window's length is 5; it must be in [1, 4]"},
       {[&] { stft(of({9}), 4, {.window = of({3})}); }, "[stft] window is (3); expected (4)"},
       {[&] { stft(of({3}), 4, {.center = false}); }, "[stft] windows of 4 samples are longer than the signal, (3)"},
-      {[&] { istft(of({4, 3, 2}), 8); }, "[istft] z is (4, 3, 2); expected (frequencies, frames, 2), perhaps behind a batch, with 5 frequencies for n = 8"},
-      {[&] { pad(x, {{0, 0}, {8, 0}}, PadMode::reflect); }, "[pad] reflect by 8 needs more than so many elements along axis 1; x is (4, 8)"},
-      {[&] { pad(x, {{5, 0}}, PadMode::circular); }, "[pad] circular by 5 needs at least so many elements along axis 0"},
-      {[&] { pad(x, {{-1, 0}}, PadMode::replicate); }, "[pad] the amount -1 of axis 0 is negative"},
-      {[&] { pad(of({0}), {{1, 0}}, PadMode::replicate); }, "[pad] axis 0 of (0) has no elements to repeat"},
-      {[&] { pad(x, {{0, 0}, {0, 0}, {1, 1}}, PadMode::replicate); }, "[pad] 3 pairs of amounts for x (4, 8)"},
+      {[&] {
+         istft(of({4, 3, 2}), 8);
+       },
+       "[istft] z is (4, 3, 2); expected (frequencies, frames, 2), perhaps behind a batch, with 5 frequencies for n = "
+       "8"},
+      {[&] {
+         pad(x, {{0, 0}, {8, 0}}, PadMode::reflect);
+       },
+       "[pad] reflect by 8 needs more than so many elements along axis 1; x is (4, 8)"},
+      {[&] {
+         pad(x, {{5, 0}}, PadMode::circular);
+       },
+       "[pad] circular by 5 needs at least so many elements along axis 0"},
+      {[&] {
+         pad(x, {{-1, 0}}, PadMode::replicate);
+       },
+       "[pad] the amount -1 of axis 0 is negative"},
+      {[&] {
+         pad(of({0}), {{1, 0}}, PadMode::replicate);
+       },
+       "[pad] axis 0 of (0) has no elements to repeat"},
+      {[&] {
+         pad(x, {{0, 0}, {0, 0}, {1, 1}}, PadMode::replicate);
+       },
+       "[pad] 3 pairs of amounts for x (4, 8)"},
       {[&] { polygamma(-1, x); }, "[polygamma] n is -1; it must be in [0, 30]"},
       {[&] { multigammaln(x, 0); }, "[multigammaln] p is 0; it must be in [1, 64]"},
   });
@@ -122,12 +196,14 @@ TEST_P(Signals, LongTransformsKeepTheirDigits) {
     for (int64_t k = 0; k < n; k += 37) {
       double re = 0, im = 0;
       for (int64_t j = 0; j < n; ++j) {
-        const double a = -2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n), c = std::cos(a), s = std::sin(a);
+        const double a = -2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n),
+                     c = std::cos(a), s = std::sin(a);
         const double p = x[static_cast<size_t>(2 * j)], q = x[static_cast<size_t>(2 * j + 1)];
         re += p * c - q * s;
         im += p * s + q * c;
       }
-      worst = std::max({worst, std::abs(re - y[static_cast<size_t>(2 * k)]), std::abs(im - y[static_cast<size_t>(2 * k + 1)])});
+      worst = std::max(
+          {worst, std::abs(re - y[static_cast<size_t>(2 * k)]), std::abs(im - y[static_cast<size_t>(2 * k + 1)])});
       norm = std::max({norm, std::abs(re), std::abs(im)});
     }
     EXPECT_LT(worst, 2e-6 * norm) << n;

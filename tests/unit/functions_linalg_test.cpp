@@ -1,8 +1,5 @@
 // What core/functions/linalg/linalg.h refuses and in which words, and matrices that do not allow what is asked.
-#include "core/functions/linalg/matrix.h"
-
 #include <fmt/format.h>
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -12,13 +9,16 @@
 #include "autograd/vmap.h"
 #include "core/compile/compile.h"
 #include "core/functions/functions.h"
+#include "core/functions/linalg/matrix.h"
 
 namespace heddle {
 namespace {
 
 DeviceContext& reference() { return device("reference:0"); }
 Tensor of(const Shape& shape, DType t = DType::f32) { return ones(shape, t, &reference()); }
-Tensor matrix(const std::vector<double>& values, const Shape& shape) { return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &reference()); }
+Tensor matrix(const std::vector<double>& values, const Shape& shape) {
+  return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &reference());
+}
 
 struct BadCall {
   std::function<void()> call;
@@ -42,7 +42,8 @@ std::string observed(const Tensor& x) {
   try {
     x.to_doubles();
   } catch (const LinAlgError& e) {
-    return fmt::format("{} {} {}", e.batch(), e.info(), std::string(e.what()).substr(0, std::string(e.what()).rfind(" (")));
+    return fmt::format("{} {} {}", e.batch(), e.info(),
+                       std::string(e.what()).substr(0, std::string(e.what()).rfind(" (")));
   }
   return "";
 }
@@ -50,48 +51,127 @@ std::string observed(const Tensor& x) {
 TEST(LinalgFunctions, RefuseBadShapes) {
   expect_refused<ShapeError>({
       {[] { cholesky(of({3})); }, "[cholesky] takes matrices (.., m, n); got (3); reshape() it"},
-      {[] { cholesky(of({2, 3})); }, "[cholesky] takes square matrices (.., n, n); got (2, 3)"},
-      {[] { cholesky_ex(of({2, 3})); }, "[cholesky_ex] takes square matrices"},
-      {[] { inverse(of({4, 2, 3})); }, "[inverse] takes square matrices (.., n, n); got (4, 2, 3); pinv() and lstsq() take others"},
-      {[] { det(of({2, 3})); }, "[det] takes square matrices"},
-      {[] { slogdet(of({2, 3})); }, "[slogdet] takes square matrices"},
+      {[] {
+         cholesky(of({2, 3}));
+       },
+       "[cholesky] takes square matrices (.., n, n); got (2, 3)"},
+      {[] {
+         cholesky_ex(of({2, 3}));
+       },
+       "[cholesky_ex] takes square matrices"},
+      {[] {
+         inverse(of({4, 2, 3}));
+       },
+       "[inverse] takes square matrices (.., n, n); got (4, 2, 3); pinv() and lstsq() take others"},
+      {[] {
+         det(of({2, 3}));
+       },
+       "[det] takes square matrices"},
+      {[] {
+         slogdet(of({2, 3}));
+       },
+       "[slogdet] takes square matrices"},
       {[] { logdet(of({})); }, "[logdet] takes matrices"},
       {[] { lu_factor(of({3})); }, "[lu_factor] takes matrices (.., m, n); got (3); reshape() it"},
       {[] { lu(of({3})); }, "[lu] takes matrices"},
-      {[] { solve(of({3, 3}), of({2, 4})); }, "[solve] the matrix and the right side have one size; got (3, 3) and (2, 4), whose rows are 2"},
-      {[] { solve(of({3, 3}), of({2, 3})); }, "[solve] the matrix and the right side have one size; got (3, 3) and (2, 3), whose rows are 2; transpose it, or ask for left = false"},
-      {[] { solve(of({3, 3}), of({3, 2}), false); }, "[solve] the matrix and the right side have one size; got (3, 3) and (3, 2), whose columns are 2; transpose it, or ask for left = true"},
-      {[] { solve(of({2, 3, 3}), of({4, 3, 2})); }, "[solve]"},
-      {[] { solve_triangular(of({3, 2}), of({3, 2})); }, "[solve_triangular] takes square matrices"},
-      {[] { solve_triangular(of({3, 3}), of({3})); }, "[solve_triangular] takes matrices (.., m, n); got (3); reshape() it"},
-      {[] { cholesky_solve(of({2, 2}), of({3, 3})); }, "[cholesky_solve] the matrix and the right side have one size; got (3, 3) and (2, 2), whose rows are 2"},
-      {[] { lu_solve({of({3, 3}), of({2}, DType::i32), {}}, of({3, 1})); }, "[lu_solve] the permutation holds a row's number for each row of the factors; got (2) i32 for (3, 3) f32; take both from lu_factor()"},
+      {[] {
+         solve(of({3, 3}), of({2, 4}));
+       },
+       "[solve] the matrix and the right side have one size; got (3, 3) and (2, 4), whose rows are 2"},
+      {[] {
+         solve(of({3, 3}), of({2, 3}));
+       },
+       "[solve] the matrix and the right side have one size; got (3, 3) and (2, 3), whose rows are 2; transpose it, or "
+       "ask for left = false"},
+      {[] {
+         solve(of({3, 3}), of({3, 2}), false);
+       },
+       "[solve] the matrix and the right side have one size; got (3, 3) and (3, 2), whose columns are 2; transpose it, "
+       "or ask for left = true"},
+      {[] {
+         solve(of({2, 3, 3}), of({4, 3, 2}));
+       },
+       "[solve]"},
+      {[] {
+         solve_triangular(of({3, 2}), of({3, 2}));
+       },
+       "[solve_triangular] takes square matrices"},
+      {[] {
+         solve_triangular(of({3, 3}), of({3}));
+       },
+       "[solve_triangular] takes matrices (.., m, n); got (3); reshape() it"},
+      {[] {
+         cholesky_solve(of({2, 2}), of({3, 3}));
+       },
+       "[cholesky_solve] the matrix and the right side have one size; got (3, 3) and (2, 2), whose rows are 2"},
+      {[] {
+         lu_solve({of({3, 3}), of({2}, DType::i32), {}}, of({3, 1}));
+       },
+       "[lu_solve] the permutation holds a row's number for each row of the factors; got (2) i32 for (3, 3) f32; take "
+       "both from lu_factor()"},
   });
 }
 
 TEST(LinalgFunctions, RefuseBadSpectra) {
   expect_refused<ShapeError>({
       {[] { qr(of({3})); }, "[qr] takes matrices (.., m, n); got (3); reshape() it"},
-      {[] { eigh(of({2, 3})); }, "[eigh] takes square matrices (.., n, n); got (2, 3)"},
-      {[] { eigvalsh(of({2, 3})); }, "[eigvalsh] takes square matrices"},
+      {[] {
+         eigh(of({2, 3}));
+       },
+       "[eigh] takes square matrices (.., n, n); got (2, 3)"},
+      {[] {
+         eigvalsh(of({2, 3}));
+       },
+       "[eigvalsh] takes square matrices"},
       {[] { svd(of({})); }, "[svd] takes matrices"},
       {[] { svdvals(of({2})); }, "[svdvals] takes matrices"},
       {[] { pinv(of({2})); }, "[pinv] takes matrices"},
       {[] { matrix_rank(of({2})); }, "[matrix_rank] takes matrices"},
-      {[] { lstsq(of({3, 2}), of({3})); }, "[lstsq] takes matrices"},
-      {[] { lstsq(of({3, 2}), of({2, 2})); }, "[lstsq] the matrix and the right side have one number of rows; got (3, 2) and (2, 2); a vector is a matrix of one column"},
+      {[] {
+         lstsq(of({3, 2}), of({3}));
+       },
+       "[lstsq] takes matrices"},
+      {[] {
+         lstsq(of({3, 2}), of({2, 2}));
+       },
+       "[lstsq] the matrix and the right side have one number of rows; got (3, 2) and (2, 2); a vector is a matrix of "
+       "one column"},
       {[] { matrix_norm(of({3})); }, "[matrix_norm] takes matrices"},
-      {[] { matrix_norm(of({0, 3}), MatrixNorm::two); }, "[matrix_norm] the largest or smallest of nothing; got (0, 3)"},
-      {[] { condition_number(of({2, 3}), MatrixNorm::one); }, "[condition_number] takes square matrices"},
-      {[] { condition_number(of({0, 3})); }, "[condition_number] an empty matrix has no condition; got (0, 3)"},
-      {[] { matrix_exp(of({2, 3})); }, "[matrix_exp] takes square matrices"},
-      {[] { matrix_power(of({2, 3}), -1); }, "[matrix_power]"},
+      {[] {
+         matrix_norm(of({0, 3}), MatrixNorm::two);
+       },
+       "[matrix_norm] the largest or smallest of nothing; got (0, 3)"},
+      {[] {
+         condition_number(of({2, 3}), MatrixNorm::one);
+       },
+       "[condition_number] takes square matrices"},
+      {[] {
+         condition_number(of({0, 3}));
+       },
+       "[condition_number] an empty matrix has no condition; got (0, 3)"},
+      {[] {
+         matrix_exp(of({2, 3}));
+       },
+       "[matrix_exp] takes square matrices"},
+      {[] {
+         matrix_power(of({2, 3}), -1);
+       },
+       "[matrix_power]"},
   });
   expect_refused<DTypeError>({
-      {[] { eigh(of({2, 2}, DType::i32)); }, "[eigh] takes floating matrices; got (2, 2) i32; cast it"},
-      {[] { lstsq(of({2, 2}), of({2, 2}, DType::f16)); }, "[lstsq] both operands have one dtype; got (2, 2) f32 and (2, 2) f16; cast one"},
+      {[] {
+         eigh(of({2, 2}, DType::i32));
+       },
+       "[eigh] takes floating matrices; got (2, 2) i32; cast it"},
+      {[] {
+         lstsq(of({2, 2}), of({2, 2}, DType::f16));
+       },
+       "[lstsq] both operands have one dtype; got (2, 2) f32 and (2, 2) f16; cast one"},
   });
-  expect_refused<ValueError>({{[] { pinv(of({2, 2}), {.relative = -1.0}); }, "[pinv] tolerances must not be negative; got -1"}});
+  expect_refused<ValueError>({{[] {
+                                 pinv(of({2, 2}), {.relative = -1.0});
+                               },
+                               "[pinv] tolerances must not be negative; got -1"}});
 }
 
 // Of the columns that are arbitrary no gradient is made up.
@@ -104,7 +184,8 @@ TEST(LinalgFunctions, ArbitraryColumnsHaveNoGradient) {
   EXPECT_TRUE(std::isfinite(x.grad().to_doubles()[0]));
   const std::vector<double> u = svd(x.detach()).u.to_doubles();
   for (size_t i = 0; i < 3; ++i) {
-    for (size_t j = 0; j < 3; ++j) EXPECT_NEAR(u[i * 3] * u[j * 3] + u[i * 3 + 1] * u[j * 3 + 1] + u[i * 3 + 2] * u[j * 3 + 2], i == j, 1e-6);
+    for (size_t j = 0; j < 3; ++j)
+      EXPECT_NEAR(u[i * 3] * u[j * 3] + u[i * 3 + 1] * u[j * 3 + 1] + u[i * 3 + 2] * u[j * 3 + 2], i == j, 1e-6);
   }
 }
 
@@ -113,32 +194,51 @@ TEST(LinalgFunctions, EqualValues) {
   Tensor x = eye(3, 3, DType::f32, &reference());
   x.set_requires_grad();
   const Eigh f = eigh(x);
-  backward(sum(f.values) + sum(matmul(f.vectors * unsqueeze(exp(f.values), -2), transpose(f.vectors))) + sum(svdvals(x)));
+  backward(sum(f.values) + sum(matmul(f.vectors * unsqueeze(exp(f.values), -2), transpose(f.vectors))) +
+           sum(svdvals(x)));
   for (const double g : x.grad().to_doubles()) EXPECT_TRUE(std::isfinite(g));
   EXPECT_EQ(matrix_rank(matrix({1, 2, 2, 4}, {2, 2})).item(), 1);
   EXPECT_EQ(matrix_rank(zeros({2, 0, 3}, DType::f32, &reference())).to_vector<int>(), (std::vector<int>{0, 0}));
   const std::vector<double> p = pinv(matrix({1, 2, 2, 4}, {2, 2})).to_doubles();
   for (size_t i = 0; i < 4; ++i) EXPECT_NEAR(p[i], (std::vector<double>{0.04, 0.08, 0.08, 0.16})[i], 1e-7);
-  EXPECT_EQ(observed(lstsq(matrix({1, 2, 2, 4, 3, 6}, {3, 2}), of({3, 1}))).substr(0, 60), "0 2 [lstsq] the matrix must have full rank; got column 2 dep");
-  EXPECT_EQ(observed(eigvalsh(matrix({1, NAN, NAN, 1}, {2, 2}))).substr(0, 51), "0 1 [eigh] the iteration must converge; it did not;");
+  EXPECT_EQ(observed(lstsq(matrix({1, 2, 2, 4, 3, 6}, {3, 2}), of({3, 1}))).substr(0, 60),
+            "0 2 [lstsq] the matrix must have full rank; got column 2 dep");
+  EXPECT_EQ(observed(eigvalsh(matrix({1, NAN, NAN, 1}, {2, 2}))).substr(0, 51),
+            "0 1 [eigh] the iteration must converge; it did not;");
   EXPECT_EQ(condition_number(matrix({1, 2, 2, 4}, {2, 2}), MatrixNorm::one).item(), INFINITY);
 }
 
 TEST(LinalgFunctions, RefuseDtypes) {
   expect_refused<DTypeError>({
-      {[] { cholesky(of({2, 2}, DType::i32)); }, "[cholesky] takes floating matrices; got (2, 2) i32; cast it"},
-      {[] { inverse(of({2, 2}, DType::boolean)); }, "[inverse] takes floating matrices; got (2, 2) bool; cast it"},
-      {[] { solve(of({2, 2}), of({2, 2}, DType::f64)); }, "[solve] both operands have one dtype; got (2, 2) f32 and (2, 2) f64; cast one"},
-      {[] { solve_triangular(of({2, 2}), of({2, 2}, DType::i64)); }, "[solve_triangular] takes floating matrices; got (2, 2) i64; cast it"},
+      {[] {
+         cholesky(of({2, 2}, DType::i32));
+       },
+       "[cholesky] takes floating matrices; got (2, 2) i32; cast it"},
+      {[] {
+         inverse(of({2, 2}, DType::boolean));
+       },
+       "[inverse] takes floating matrices; got (2, 2) bool; cast it"},
+      {[] {
+         solve(of({2, 2}), of({2, 2}, DType::f64));
+       },
+       "[solve] both operands have one dtype; got (2, 2) f32 and (2, 2) f64; cast one"},
+      {[] {
+         solve_triangular(of({2, 2}), of({2, 2}, DType::i64));
+       },
+       "[solve_triangular] takes floating matrices; got (2, 2) i64; cast it"},
   });
 }
 
 TEST(LinalgFailures, NameFunctionMatrixAndPivot) {
   const Tensor indefinite = matrix({1, 0, 0, 0, 2, 0, 0, 0, -1}, {3, 3});
-  EXPECT_EQ(observed(cholesky(indefinite)), "0 3 [cholesky] the matrix must be positive definite; got a leading minor of order 3 that is not positive; add a small multiple of the identity, "
-                                            "or look at the info of cholesky_ex()");
+  EXPECT_EQ(observed(cholesky(indefinite)),
+            "0 3 [cholesky] the matrix must be positive definite; got a leading minor of order 3 that is not positive; "
+            "add a small multiple of the identity, "
+            "or look at the info of cholesky_ex()");
   const Tensor some = stack({eye(2, 2, DType::f32, &reference()), matrix({1, 2, 2, 4}, {2, 2})});
-  EXPECT_EQ(observed(inverse(some)), "1 2 [inverse] the matrix must be invertible; got 0 as pivot 2 in matrix (1) of the batch (2); use pinv() or lstsq(), or look at the info of inverse_ex()");
+  EXPECT_EQ(observed(inverse(some)),
+            "1 2 [inverse] the matrix must be invertible; got 0 as pivot 2 in matrix (1) of the batch (2); use pinv() "
+            "or lstsq(), or look at the info of inverse_ex()");
   EXPECT_EQ(observed(solve(some, some)).substr(0, 12), "1 2 [solve] ");
   EXPECT_EQ(observed(some), "");  // told once
 }

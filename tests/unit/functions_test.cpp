@@ -1,4 +1,5 @@
-// Dtypes that functions give, Python's slices by an exhaustive oracle, decompositions against the fused rows, and other edges.
+// Dtypes that functions give, Python's slices by an exhaustive oracle, decompositions against the fused rows, and other
+// edges.
 #include "core/functions/functions.h"
 
 #include <gtest/gtest.h>
@@ -68,7 +69,8 @@ TEST(Types, IntegersAreExactAndWrap) {
   const std::vector<int64_t> big{(int64_t{1} << 53) + 1, INT64_MAX};
   const Tensor t = Tensor::from_vector(big, {2}, &reference());
   const NodePtr total = sum(t).node();
-  EXPECT_EQ(evaluate_reference({&total, 1})[0].ints[0], static_cast<int64_t>(static_cast<uint64_t>(big[0]) + static_cast<uint64_t>(big[1])));
+  EXPECT_EQ(evaluate_reference({&total, 1})[0].ints[0],
+            static_cast<int64_t>(static_cast<uint64_t>(big[0]) + static_cast<uint64_t>(big[1])));
   EXPECT_EQ((full({1}, 200, DType::u8, &reference()) * full({1}, 2, DType::u8, &reference())).item(), 144);
   EXPECT_EQ((full({1}, 127, DType::i8, &reference()) + 1).item(), -128);
   EXPECT_EQ(cast(full({1}, -1.9, DType::f32, &reference()), DType::i32).item(), -1);
@@ -96,8 +98,10 @@ TEST(Slices, AreThoseOfPython) {
       for (int64_t start = -6; start <= 6; ++start) {
         for (int64_t stop = -6; stop <= 6; ++stop) {
           // 6 stands for a missing bound.
-          Slice s{start == 6 ? std::nullopt : std::optional(start), stop == 6 ? std::nullopt : std::optional(stop), step};
-          ASSERT_EQ(slice(x, 0, s).to_vector<int>(), python_slice(n, s)) << n << " " << start << ":" << stop << ":" << step;
+          Slice s{start == 6 ? std::nullopt : std::optional(start), stop == 6 ? std::nullopt : std::optional(stop),
+                  step};
+          ASSERT_EQ(slice(x, 0, s).to_vector<int>(), python_slice(n, s))
+              << n << " " << start << ":" << stop << ":" << step;
         }
       }
     }
@@ -149,7 +153,8 @@ TEST(Reductions, EdgesOfNothing) {
   EXPECT_EQ(logsumexp(none).item(), -INFINITY);
   EXPECT_TRUE(max(none, {0}).to_vector<float>().empty());
   EXPECT_TRUE(std::isnan(var(of(DType::f32, {1})).item()));
-  EXPECT_EQ(matmul(zeros({2, 0}, DType::f32, &reference()), zeros({0, 3}, DType::f32, &reference())).to_vector<float>(), std::vector<float>(6, 0));
+  EXPECT_EQ(matmul(zeros({2, 0}, DType::f32, &reference()), zeros({0, 3}, DType::f32, &reference())).to_vector<float>(),
+            std::vector<float>(6, 0));
 }
 
 // The fused rows of the reference are written from the definition; their decompositions from simpler rows must agree.
@@ -177,7 +182,8 @@ TEST(Decompositions, AgreeWithTheirRows) {
     EXPECT_EQ(simple.shape, direct.shape);
     EXPECT_EQ(simple.dtype, direct.dtype);
     // f16 and bf16 are rounded by the decomposition's cast, and not at all by the row.
-    const tests::Tolerance close = size_of(direct.dtype) == 2 ? tests::tolerance(c.op, direct.dtype) : tests::Tolerance{1e-7, 1e-12};
+    const tests::Tolerance close =
+        size_of(direct.dtype) == 2 ? tests::tolerance(c.op, direct.dtype) : tests::Tolerance{1e-7, 1e-12};
     EXPECT_EQ(tests::difference(simple.floats, direct.floats, close), "");
     ++compared;
   }
@@ -189,7 +195,8 @@ TEST(Decompositions, EveryOpCaseRunsOnTheReference) {
   for (const tests::OpCase& c : tests::op_cases()) {
     SCOPED_TRACE(c.name);
     const Tensor result = c.run(reference(), tests::make_inputs(c, reference(), 5));
-    EXPECT_EQ(static_cast<int64_t>(result.to_bytes().size()), result.numel() * static_cast<int64_t>(size_of(result.dtype())));
+    EXPECT_EQ(static_cast<int64_t>(result.to_bytes().size()),
+              result.numel() * static_cast<int64_t>(size_of(result.dtype())));
   }
 }
 

@@ -1,7 +1,7 @@
 // Every function that takes whole numbers from the host, at the ends of i64: parts, copies, shapes, classes.
-#include <gtest/gtest.h>
-
 #include "tests/support/host_integers.h"
+
+#include <gtest/gtest.h>
 
 namespace heddle::host_integers {
 namespace {
@@ -201,7 +201,11 @@ TEST(HostIntegers, CopiesAndShapes) {
        },
        never},
       {"histogram", [](int64_t v) { return histogram(line(), v, 0, 1); }, counted},
-      {"bincount", [](int64_t v) { return bincount(whole({1, 2}), v); }, counted},
+      {"bincount",
+       [](int64_t v) {
+         return bincount(whole({1, 2}), v);
+       },
+       counted},
   });
 }
 

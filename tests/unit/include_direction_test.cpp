@@ -1,5 +1,5 @@
-// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in backends. A room of core/ includes itself and
-// those before it.
+// Who may include whom: tools -> train -> nn, data -> io, autograd -> core <- backend_*; driver headers only in
+// backends. A room of core/ includes itself and those before it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -46,30 +46,31 @@ const std::map<std::string, std::set<std::string>>& allowed() {
 
 // The rooms of core/ in the order of permission.
 constexpr std::array rooms = {
-    "base",       // shapes, dtypes, errors, files, texts
-    "contract",   // what a backend and the core agree on
-    "dialect",    // kernel files and their printers
-    "tiles",      // which tile sizes a kernel gets
-    "device",     // contexts, memory, plug-ins
-    "op",         // the rows of ops
-    "graph",      // tensors and their nodes
-    "functions",  // what users call
-    "reference",  // every op in double precision
-    "ir",         // the planner's graph
-    "record",     // pending nodes to a graph and its key
-    "simplify",   // rules and passes
-    "specialise", // what one device computes better
-    "schedule",   // which vertices become one kernel
-    "lower",      // a group becomes a kernel
-    "memory",     // the arena
-    "inspect",    // profiles, traffic, saved launches
-    "run",        // plans, launches, caches
-    "compile",    // compile(f)
+    "base",        // shapes, dtypes, errors, files, texts
+    "contract",    // what a backend and the core agree on
+    "dialect",     // kernel files and their printers
+    "tiles",       // which tile sizes a kernel gets
+    "device",      // contexts, memory, plug-ins
+    "op",          // the rows of ops
+    "graph",       // tensors and their nodes
+    "functions",   // what users call
+    "reference",   // every op in double precision
+    "ir",          // the planner's graph
+    "record",      // pending nodes to a graph and its key
+    "simplify",    // rules and passes
+    "specialise",  // what one device computes better
+    "schedule",    // which vertices become one kernel
+    "lower",       // a group becomes a kernel
+    "memory",      // the arena
+    "inspect",     // profiles, traffic, saved launches
+    "run",         // plans, launches, caches
+    "compile",     // compile(f)
 };
 
 // The last room that a folder outside of core/ may include; others may include all.
 constexpr std::pair<const char*, const char*> last_rooms[] = {
-    {"backend_vulkan", "device"}, {"backend_opencl", "device"}, {"backend_cuda", "device"}, {"io", "graph"}, {"data", "functions"},
+    {"backend_vulkan", "device"}, {"backend_opencl", "device"}, {"backend_cuda", "device"}, {"io", "graph"},
+    {"data", "functions"},
 };
 
 // The number of a room by a path such as core/base/shape.h; that of none is the last.
@@ -98,7 +99,8 @@ std::string complaint(const std::string& folder, const std::string& line) {
   std::smatch match;
   if (!std::regex_search(line, match, pattern)) return {};
   const std::string name = match[2];
-  if (is_driver_header(name) && folder.rfind("backend_", 0) != 0 && folder != driver_opener) return "driver header above the device layer";
+  if (is_driver_header(name) && folder.rfind("backend_", 0) != 0 && folder != driver_opener)
+    return "driver header above the device layer";
   if (match[1] == "<") return {};
   const std::string target = first_part(name);
   if (allowed().count(target) == 0 && target != "heddle.h")
@@ -163,7 +165,8 @@ TEST(IncludeDirection, TheRoomsOfCoreKeepTheirOrder) {
   for (const char* room : rooms) {
     std::ifstream readme(fs::path(HEDDLE_SOURCE_DIR) / "core" / room / "README.md");
     int lines = 0;
-    for (std::string line; std::getline(readme, line); ++lines) {}
+    for (std::string line; std::getline(readme, line); ++lines) {
+    }
     EXPECT_TRUE(lines > 0 && lines <= 10) << "core/" << room << "/README.md: " << lines << " lines";
   }
 }

@@ -19,7 +19,8 @@ Caps caps_of(DeviceClass device_class, uint64_t most_iterations = uint64_t{1} <<
 }
 
 TEST(LinalgSchedule, LanesAreThePowerOfTwoThatCoversTheRows) {
-  for (const auto& [n, lanes] : std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {8, 8}, {9, 16}, {33, 64}, {64, 64}, {65, 64}, {5000, 64}}) {
+  for (const auto& [n, lanes] :
+       std::vector<std::pair<int64_t, int64_t>>{{1, 8}, {8, 8}, {9, 16}, {33, 64}, {64, 64}, {65, 64}, {5000, 64}}) {
     EXPECT_EQ(pick_cholesky(caps_of(DeviceClass::cpu), DType::f32, n).at("LANES"), lanes) << n;
   }
   EXPECT_EQ(pick_cholesky(caps_of(DeviceClass::discrete_gpu), DType::f32, 20).at("LANES"), 32);
@@ -31,7 +32,9 @@ TEST(LinalgSchedule, ABlockIsTheLargestThatTheLoopsOfTheDriverAllow) {
   EXPECT_EQ(lu_block(caps_of(DeviceClass::cpu), DType::f32, 500, 50), 50);
   for (const uint64_t most : {10'000u, 20'000u, 60'000u}) {
     const Caps caps = caps_of(DeviceClass::cpu, most);
-    const auto iterations = [&](int64_t block) { return static_cast<uint64_t>(lu_iterations(pick_lu(caps, DType::f32, 500, block), 500, block)); };
+    const auto iterations = [&](int64_t block) {
+      return static_cast<uint64_t>(lu_iterations(pick_lu(caps, DType::f32, 500, block), 500, block));
+    };
     const int64_t block = lu_block(caps, DType::f32, 500, 500);
     EXPECT_LE(iterations(block), most);
     EXPECT_LT(block, 128);

@@ -14,7 +14,8 @@ namespace {
 KernelSource add_source() {
   KernelSource source;
   source.name = "add";
-  source.buffers = {{"a", DType::f32, Access::read}, {"b", DType::bf16, Access::read}, {"y", DType::f16, Access::write}};
+  source.buffers = {
+      {"a", DType::f32, Access::read}, {"b", DType::bf16, Access::read}, {"y", DType::f16, Access::write}};
   source.constants = {{"n", ConstParam::Type::u32}, {"scale", ConstParam::Type::f32}};
   source.shared = {{"tile", "float", 64}};
   source.group = {64, 1, 1};
@@ -43,7 +44,9 @@ TEST_F(Nvrtc, CompilesAPrintedKernelToPtx) {
     EXPECT_EQ(ptx.find('\0'), std::string::npos);
     // Three pointers, then two constants: what CudaDevice passes.
     size_t parameters = 0;
-    for (size_t at = ptx.find("heddle_kernel_param_"); at < ptx.find(')'); at = ptx.find("heddle_kernel_param_", at + 1)) ++parameters;
+    for (size_t at = ptx.find("heddle_kernel_param_"); at < ptx.find(')');
+         at = ptx.find("heddle_kernel_param_", at + 1))
+      ++parameters;
     EXPECT_EQ(parameters, 5u);
   }
 }

@@ -19,9 +19,7 @@ struct Second {
   ~Second() { ended += "second "; }
 };
 struct Asks {
-  ~Asks() {
-    ended += std::to_string(of_this_thread<First>().value) + " ";
-  }
+  ~Asks() { ended += std::to_string(of_this_thread<First>().value) + " "; }
 };
 struct Throws {
   Throws() { throw std::runtime_error("no"); }

@@ -19,7 +19,8 @@ TEST(OpTable, RowsAreCompleteAndFoundByName) {
     EXPECT_EQ(find_op(row->name), row);
     EXPECT_EQ(&op(row->name), row);
     EXPECT_FALSE(row->doc.empty());
-    EXPECT_TRUE(row->kind == OpKind::fused ? row->decompose != nullptr : row->kind == OpKind::body || row->decompose == nullptr);
+    EXPECT_TRUE(row->kind == OpKind::fused ? row->decompose != nullptr
+                                           : row->kind == OpKind::body || row->decompose == nullptr);
     EXPECT_NE(name_of(row->kind), "?");
     EXPECT_GE(row->arity, -1);
   }
@@ -32,7 +33,8 @@ TEST(OpTable, ElementwiseRowsHaveDialectAndHost) {
     SCOPED_TRACE(row->name);
     EXPECT_FALSE(row->dialect.empty());
     EXPECT_NE(row->host_float, nullptr);
-    const bool integers = row->rule == DTypeRule::whole || row->rule == DTypeRule::numeric || row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
+    const bool integers = row->rule == DTypeRule::whole || row->rule == DTypeRule::numeric ||
+                          row->rule == DTypeRule::compare || row->rule == DTypeRule::logical;
     EXPECT_EQ(row->host_int != nullptr, integers);
     EXPECT_GE(row->cost, 1);
     EXPECT_EQ(row->transcendental, row->cost >= 10);
@@ -88,17 +90,22 @@ TEST(OpTable, NanGoesThroughMinimumAndMaximum) {
 // Every row and every function has op cases; a new elementwise row gets its own without an edit.
 TEST(OpCases, CoverTheTable) {
   std::set<std::string> names, ops_with_cases;
-  for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full)) EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
+  for (const tests::OpCase& c : tests::op_cases(tests::Coverage::full))
+    EXPECT_TRUE(names.insert(c.name).second) << c.name << " is there twice";
   for (const tests::OpCase& c : tests::op_cases(tests::Coverage::brief)) ops_with_cases.insert(c.op);
   // values, tensor_test, index_add, index_copy, tests/autograd/custom_test, control_test
-  const std::set<std::string_view> elsewhere{"leaf", "assign", "scatter_rows", "copy_rows", "loop_arg", "loop", "loop_result", "while_result", "custom"};
+  const std::set<std::string_view> elsewhere{"leaf", "assign",      "scatter_rows", "copy_rows", "loop_arg",
+                                             "loop", "loop_result", "while_result", "custom"};
   for (const OpDef* row : all_ops()) {
     if (elsewhere.contains(row->name)) continue;
     EXPECT_TRUE(ops_with_cases.contains(std::string(row->name))) << row->name;
   }
-  for (const char* function : {"clamp", "operators", "mean", "var", "transpose", "squeeze", "unsqueeze", "split", "embedding", "one_hot", "scatter_add",
-                               "index_add", "uniform", "normal", "bernoulli", "dropout", "nll_loss", "mse_loss", "l1_loss", "bce_with_logits", "huber_loss",
-                               "kl_div", "sort", "topk", "zeros", "ones", "full_like", "arange", "linspace", "eye"}) {
+  for (const char* function :
+       {"clamp",     "operators", "mean",     "var",         "transpose", "squeeze",         "unsqueeze",
+        "split",     "embedding", "one_hot",  "scatter_add", "index_add", "uniform",         "normal",
+        "bernoulli", "dropout",   "nll_loss", "mse_loss",    "l1_loss",   "bce_with_logits", "huber_loss",
+        "kl_div",    "sort",      "topk",     "zeros",       "ones",      "full_like",       "arange",
+        "linspace",  "eye"}) {
     EXPECT_TRUE(ops_with_cases.contains(function)) << function;
   }
 }

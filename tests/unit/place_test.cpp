@@ -5,9 +5,9 @@
 
 #include "autograd/autograd.h"
 #include "core/base/caller.h"
-#include "core/graph/checkpoint.h"
 #include "core/functions/functions.h"
 #include "core/functions/nn/norms.h"
+#include "core/graph/checkpoint.h"
 #include "nn/layers.h"
 #include "nn/models/gpt.h"
 #include "nn/optim.h"
@@ -18,7 +18,9 @@ namespace {
 DeviceContext& reference() { return device("reference:0"); }
 Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
 
-std::string here(unsigned line = std::source_location::current().line()) { return "place_test.cpp:" + std::to_string(line); }
+std::string here(unsigned line = std::source_location::current().line()) {
+  return "place_test.cpp:" + std::to_string(line);
+}
 std::string place(const Tensor& t) { return t.node()->where.str(); }
 
 // Places of all nodes below a tensor that something computes.
@@ -71,8 +73,7 @@ TEST(Place, FunctionsAndOperatorsNameTheirLine) {
 
 TEST(Place, EachLineOfAnExpressionIsItsOwn) {
   const Tensor x = f32({4});
-  const Tensor y = relu(x) +
-                   exp(x);
+  const Tensor y = relu(x) + exp(x);
   EXPECT_EQ(place(Tensor(y.node()->inputs[0])), here(__LINE__ - 2));
   EXPECT_EQ(place(Tensor(y.node()->inputs[1])), here(__LINE__ - 2));
 }
@@ -171,9 +172,14 @@ TEST(Place, ErrorsEndWithIt) {
     return "nothing";
   };
   const Tensor a = f32({2, 3}), b = f32({2, 3});
-  EXPECT_EQ(text([&] { matmul(a, b); }), "[matmul] inner dimensions differ: a is (2, 3), b is (2, 3); did you mean transpose(b)? (" + here() + ")");
-  EXPECT_EQ(text([&] { a + f32({2, 2}); }), 
-            "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be equal or one of them 1) (" + here(__LINE__ - 1) + ")");
+  EXPECT_EQ(text([&] { matmul(a, b); }),
+            "[matmul] inner dimensions differ: a is (2, 3), b is (2, 3); did you mean transpose(b)? (" + here() + ")");
+  EXPECT_EQ(text([&] {
+              a + f32({2, 2});
+            }),
+            "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be "
+            "equal or one of them 1) (" +
+                here(__LINE__ - 1) + ")");
   Net net;
   const std::string shown = text([&] { net(f32({1, 4})); });  // the model's line and the call's
   EXPECT_TRUE(shown.ends_with("(" + here(fc_line) + ", called from " + here(__LINE__ - 1) + ")")) << shown;

@@ -102,7 +102,8 @@ TEST(Registry, CudaSaysThatItsDriverIsMissing) {
 }
 
 TEST(Registry, UnknownIdsListWhatExists) {
-  for (const char* id : {"", ":", ":0", "nonsense", "reference:", "reference:1", "reference:-1", "reference:0x", "reference:99999999999"}) {
+  for (const char* id : {"", ":", ":0", "nonsense", "reference:", "reference:1", "reference:-1", "reference:0x",
+                         "reference:99999999999"}) {
     try {
       Registry::instance().open(id);
       ADD_FAILURE() << "opened '" << id << "'";

@@ -52,12 +52,18 @@ TEST(Shape, Edits) {
 
 TEST(Shape, Refusals) {
   EXPECT_EQ(error_of([] { Shape{2, -3}; }), "[shape] negative dimension -3 in (2, -3)");
-  EXPECT_EQ(error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }), "[shape] (1, 1, 1, 1, 1, 1, 1, 1, 1) has 9 dimensions; at most 8 are supported");
-  EXPECT_EQ(error_of([] { Shape{int64_t{1} << 40, int64_t{1} << 40}; }),
+  EXPECT_EQ(error_of([] { Shape{1, 1, 1, 1, 1, 1, 1, 1, 1}; }),
+            "[shape] (1, 1, 1, 1, 1, 1, 1, 1, 1) has 9 dimensions; at most 8 are supported");
+  EXPECT_EQ(error_of([] {
+              Shape{int64_t{1} << 40, int64_t{1} << 40};
+            }),
             "[shape] the number of elements of (1099511627776, 1099511627776) does not fit 64 bits");
   EXPECT_EQ((Shape{int64_t{1} << 40, 0, int64_t{1} << 40}).numel(), 0);
   EXPECT_EQ(error_of([] { (Shape{2, 3}).dim(2); }), "[dim] axis 2 is out of range for 2 dimensions");
-  EXPECT_EQ(error_of([] { (Shape{1, 1, 1, 1, 1, 1, 1, 1}).inserted(0, 1); }), "[shape] (1, 1, 1, 1, 1, 1, 1, 1) already has 8 dimensions");
+  EXPECT_EQ(error_of([] {
+              (Shape{1, 1, 1, 1, 1, 1, 1, 1}).inserted(0, 1);
+            }),
+            "[shape] (1, 1, 1, 1, 1, 1, 1, 1) already has 8 dimensions");
 }
 
 TEST(Shape, Axes) {
@@ -77,8 +83,11 @@ TEST(Shape, Broadcast) {
   EXPECT_EQ(broadcast_shapes({}, {7}, "add"), (Shape{7}));
   EXPECT_EQ(broadcast_shapes({1}, {0, 4}, "add"), (Shape{0, 4}));
   EXPECT_EQ(broadcast_shapes({0}, {1}, "add"), (Shape{0}));
-  EXPECT_EQ(error_of([] { broadcast_shapes({32, 10}, {32}, "add"); }),
-            "[add] shapes (32, 10) and (32) do not broadcast: 10 beside 32 in dimension 1 from the end (they must be equal or one of them 1)");
+  EXPECT_EQ(error_of([] {
+              broadcast_shapes({32, 10}, {32}, "add");
+            }),
+            "[add] shapes (32, 10) and (32) do not broadcast: 10 beside 32 in dimension 1 from the end (they must be "
+            "equal or one of them 1)");
   EXPECT_NE(error_of([] { broadcast_shapes({0}, {2}, "add"); }), "no ShapeError");
 }
 

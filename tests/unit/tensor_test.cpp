@@ -1,4 +1,5 @@
-// Tensors end to end on the reference device: making, observing, assigning, leaves and gradients' state, eager mode, random draws.
+// Tensors end to end on the reference device: making, observing, assigning, leaves and gradients' state, eager mode,
+// random draws.
 #include "core/graph/tensor.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +16,9 @@ namespace {
 
 DeviceContext& reference() { return device("reference:0"); }
 
-Tensor floats(const std::vector<float>& values, const Shape& shape) { return Tensor::from_vector(values, shape, &reference()); }
+Tensor floats(const std::vector<float>& values, const Shape& shape) {
+  return Tensor::from_vector(values, shape, &reference());
+}
 
 template <class E, class F>
 std::string error_of(F&& f) {
@@ -63,7 +66,9 @@ TEST(Tensor, Item) {
   EXPECT_EQ(full({1, 1}, 2.5, DType::f32, &reference()).item(), 2.5);
   EXPECT_EQ(Tensor::host_scalar(0.125f, &reference()).item(), 0.125);
   EXPECT_EQ((Tensor::host_scalar(0.5f, &reference()) * 3).item(), 1.5);
-  EXPECT_EQ(error_of<ShapeError>([] { floats({1, 2}, {2}).item(); }),
+  EXPECT_EQ(error_of<ShapeError>([] {
+              floats({1, 2}, {2}).item();
+            }),
             "[item] needs exactly one element, but the shape is (2); reduce it, or use to_vector()");
 }
 
@@ -72,7 +77,8 @@ TEST(Tensor, Printing) {
   EXPECT_EQ((floats({1, -1}, {2}) > 0).str(), "tensor([true, false], bool, reference:0)");
   EXPECT_EQ(full({}, 7, DType::i64, &reference()).str(), "tensor(7, i64, reference:0)");
   EXPECT_EQ(zeros({2, 0}, DType::f32, &reference()).str(), "tensor([[], []], f32, reference:0)");
-  EXPECT_EQ(arange(0, 2000, 1, DType::i32, &reference()).str(), "tensor([0, 1, 2, ..., 1997, 1998, 1999], i32, reference:0)");
+  EXPECT_EQ(arange(0, 2000, 1, DType::i32, &reference()).str(),
+            "tensor([0, 1, 2, ..., 1997, 1998, 1999], i32, reference:0)");
   EXPECT_EQ(Tensor().str(), "tensor(undefined)");
 }
 
@@ -84,7 +90,9 @@ TEST(Tensor, WhatTheHostCannotHoldIsATypedError) {
 TEST(Tensor, EmptyHandlesAreRefused) {
   const Tensor empty;
   EXPECT_FALSE(empty.defined());
-  EXPECT_EQ(error_of<ValueError>([&] { empty.shape(); }), "[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor that no backward() has reached since zero_grad()");
+  EXPECT_EQ(error_of<ValueError>([&] { empty.shape(); }),
+            "[tensor] this handle is empty: it was default-constructed or moved from, or it is the grad() of a tensor "
+            "that no backward() has reached since zero_grad()");
   EXPECT_THROW(exp(empty), ValueError);
 }
 
@@ -120,7 +128,8 @@ TEST(Tensor, AssignSwapsThroughTheOldValues) {
 TEST(Tensor, AssignRefusesOtherKinds) {
   Tensor a = floats({1, 2}, {2});
   EXPECT_EQ(error_of<ShapeError>([&] { a.assign(floats({1}, {1})); }), "[assign] the tensor is (2), the value (1)");
-  EXPECT_EQ(error_of<DTypeError>([&] { a.assign(cast(a, DType::f16)); }), "[assign] the tensor is f32, the value f16; cast the value");
+  EXPECT_EQ(error_of<DTypeError>([&] { a.assign(cast(a, DType::f16)); }),
+            "[assign] the tensor is f32, the value f16; cast the value");
 }
 
 TEST(Tensor, LeavesAndHistory) {

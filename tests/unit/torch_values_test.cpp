@@ -47,35 +47,63 @@ Tensor huber(const Tensor& x, const Tensor& y, Reduction r, Caller caller) { ret
 
 std::map<std::string, std::function<Tensor(In)>> function_calls(DeviceContext& device) {
   std::map<std::string, std::function<Tensor(In)>> calls{
-      {"sum (0, 2)", [](In t) { return sum(t[0], {0, 2}); }},
+      {"sum (0, 2)",
+       [](In t) {
+         return sum(t[0], {0, 2});
+       }},
       {"sum all", [](In t) { return sum(t[0]); }},
       {"sum 1 keepdim", [](In t) { return sum(t[0], {1}, true); }},
-      {"mean (0, 2)", [](In t) { return mean(t[0], {2, 0}); }},
+      {"mean (0, 2)",
+       [](In t) {
+         return mean(t[0], {2, 0});
+       }},
       {"mean all", [](In t) { return mean(t[0]); }},
       {"mean 1 keepdim", [](In t) { return mean(t[0], {-2}, true); }},
-      {"max (0, 2)", [](In t) { return max(t[0], {0, 2}); }},
+      {"max (0, 2)",
+       [](In t) {
+         return max(t[0], {0, 2});
+       }},
       {"max 1", [](In t) { return max(t[0], {1}); }},
       {"min 1", [](In t) { return min(t[0], {1}); }},
       {"prod 1", [](In t) { return prod(t[0], {1}); }},
       {"argmax 1", [](In t) { return argmax(t[0], 1); }},
       {"argmax 1 of nan", [](In t) { return argmax(t[0], 1); }},
       {"argmin all", [](In t) { return argmin(t[0]); }},
-      {"var (0, 2)", [](In t) { return var(t[0], {0, 2}); }},
+      {"var (0, 2)",
+       [](In t) {
+         return var(t[0], {0, 2});
+       }},
       {"var 1 correction 0", [](In t) { return var(t[0], {1}, false, 0); }},
-      {"logsumexp (0, 2)", [](In t) { return logsumexp(t[0], {0, 2}); }},
+      {"logsumexp (0, 2)",
+       [](In t) {
+         return logsumexp(t[0], {0, 2});
+       }},
       {"logsumexp 1", [](In t) { return logsumexp(t[0], {1}); }},
       {"softmax 1", [](In t) { return softmax(t[0], 1); }},
       {"softmax 0", [](In t) { return softmax(t[0], 0); }},
       {"log_softmax 1", [](In t) { return log_softmax(t[0], 1); }},
-      {"permute 2 0 1", [](In t) { return permute(t[0], {2, 0, 1}); }},
+      {"permute 2 0 1",
+       [](In t) {
+         return permute(t[0], {2, 0, 1});
+       }},
       {"transpose", [](In t) { return transpose(t[0]); }},
-      {"flip 0 2", [](In t) { return flip(t[0], {0, 2}); }},
-      {"slice", [](In t) {
+      {"flip 0 2",
+       [](In t) {
+         return flip(t[0], {0, 2});
+       }},
+      {"slice",
+       [](In t) {
          const Slice ranges[] = {{1, {}, 1}, {{}, {}, 2}, {1, -1, 1}};
          return slice(t[0], ranges);
        }},
-      {"pad", [](In t) { return pad(t[0], {{1, 0}, {0, 2}, {3, 1}}, -1); }},
-      {"concat 1", [](In t) { return concat({t[0], t[1]}, 1); }},
+      {"pad",
+       [](In t) {
+         return pad(t[0], {{1, 0}, {0, 2}, {3, 1}}, -1);
+       }},
+      {"concat 1",
+       [](In t) {
+         return concat({t[0], t[1]}, 1);
+       }},
       {"take 1", [](In t) { return take(t[0], t[1], 1); }},
       {"gather 1", [](In t) { return gather(t[0], 1, t[1]); }},
       {"scatter_add 1", [](In t) { return scatter_add(t[0], 1, t[1], t[2]); }},

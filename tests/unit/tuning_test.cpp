@@ -1,4 +1,6 @@
 // The table of tuned values: text, merging, the nearest shape, and what a bad or foreign file does.
+#include "core/tiles/tuning.h"
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -9,9 +11,8 @@
 
 #include "core/base/error.h"
 #include "core/dialect/builtin_files.h"
-#include "core/tiles/matmul_tiles.h"
 #include "core/dialect/tunable_space.h"
-#include "core/tiles/tuning.h"
+#include "core/tiles/matmul_tiles.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {
@@ -48,8 +49,10 @@ class TuningFile {
     reload_tuning();
   }
   ~TuningFile() {
-    if (before_) ::setenv("HEDDLE_TUNING", before_->c_str(), 1);
-    else ::unsetenv("HEDDLE_TUNING");
+    if (before_)
+      ::setenv("HEDDLE_TUNING", before_->c_str(), 1);
+    else
+      ::unsetenv("HEDDLE_TUNING");
     reload_tuning();
   }
   const std::string& path() const { return path_; }
@@ -92,13 +95,19 @@ TEST(TuningTable, BadTextIsRefusedWithTheReason) {
   fails("[]", "no tuning table");
   fails("{\"heddle_tuning\": 99, \"devices\": []}", "format 99");
   fails("{\"heddle_tuning\": 1}", "devices");
-  const std::string head = R"({"heddle_tuning": 1, "devices": [{"driver_hash": "0x1", "target": "opencl", "class": "cpu", "entries": [)";
+  const std::string head =
+      R"({"heddle_tuning": 1, "devices": [{"driver_hash": "0x1", "target": "opencl", "class": "cpu", "entries": [)";
   fails(head + R"({"body": "matmul", "variant": "v", "sizes": [-1], "tunables": {}}]}]})", "size of -1");
   fails(head + R"({"body": "matmul", "variant": "v", "sizes": [1], "tunables": {"MR": "x"}}]}]})", "MR is no integer");
-  fails(R"({"heddle_tuning": 1, "devices": [{"driver_hash": "zz", "target": "opencl", "class": "cpu", "entries": []}]})", "'zz'");
-  fails(R"({"heddle_tuning": 1, "devices": [{"driver_hash": "0x1", "target": "abacus", "class": "cpu", "entries": []}]})", "unknown target 'abacus'");
+  fails(
+      R"({"heddle_tuning": 1, "devices": [{"driver_hash": "zz", "target": "opencl", "class": "cpu", "entries": []}]})",
+      "'zz'");
+  fails(
+      R"({"heddle_tuning": 1, "devices": [{"driver_hash": "0x1", "target": "abacus", "class": "cpu", "entries": []}]})",
+      "unknown target 'abacus'");
   fails(std::string(200000, '['), "brackets are more than 100 deep");
-  fails("{\"heddle_tuning\": " + std::string(200000, '[') + std::string(200000, ']') + ", \"devices\": []}", "brackets are more than 100 deep");
+  fails("{\"heddle_tuning\": " + std::string(200000, '[') + std::string(200000, ']') + ", \"devices\": []}",
+        "brackets are more than 100 deep");
   EXPECT_THROW(TuningTable::load("/nonexistent/tuning.json"), IoError);
 }
 
@@ -190,12 +199,13 @@ TEST(Tuned, CorruptFileIsOneLineAndIsLeftAlone) {
 TEST(Tuned, AnEntryThatTheBodyRefusesIsIgnored) {
   TuningTable table;
   TuningDevice& device = table.section(info_of(cpu_caps(7)));
-  device.set(entry({1, 256, 256, 256}, {{"MR", 7}}));      // no choice
+  device.set(entry({1, 256, 256, 256}, {{"MR", 7}}));  // no choice
   device.set(entry({1, 16, 16, 16}, {{"NO_SUCH", 1}}));
   device.set(entry({1, 4096, 4096, 4096}, {{"SCHEDULE", 4}}));  // refused: not contiguous along k
   const TuningFile file(table.str());
   testing::internal::CaptureStderr();
-  for (const int64_t n : {256, 16, 4096}) EXPECT_EQ(tuned(cpu_caps(7), {"matmul", "nn f32 f32", {1, n, n, n}}, {{"MR", 6}}), (Bindings{{"MR", 6}}));
+  for (const int64_t n : {256, 16, 4096})
+    EXPECT_EQ(tuned(cpu_caps(7), {"matmul", "nn f32 f32", {1, n, n, n}}, {{"MR", 6}}), (Bindings{{"MR", 6}}));
   EXPECT_NE(testing::internal::GetCapturedStderr().find("does not fit this version"), std::string::npos);
 }
 
@@ -227,7 +237,8 @@ TEST(Tuned, ScopesForceRecordAndChangeTheState) {
   EXPECT_EQ(recorder.uses()[0].key, key);
 }
 
-// What ships must fit the bodies that ship with it: after a change of a body's tunables, run `heddle tune` again or delete its entries.
+// What ships must fit the bodies that ship with it: after a change of a body's tunables, run `heddle tune` again or
+// delete its entries.
 TEST(Shipped, EveryEntryFitsItsBody) {
   for (const BuiltinFile& file : builtin_files()) {
     if (file.name != "tuned.json") continue;
@@ -237,10 +248,12 @@ TEST(Shipped, EveryEntryFitsItsBody) {
         ASSERT_TRUE(has_tunable_space(e.key.body)) << e.key.str();
         const TunableSpace space = tunable_space(e.key.body);
         for (const auto& [name, value] : e.tunables) {
-          const auto t = std::find_if(space.tunables.begin(), space.tunables.end(), [&, n = name](const KernelTunable& x) { return x.name == n; });
+          const auto t = std::find_if(space.tunables.begin(), space.tunables.end(),
+                                      [&, n = name](const KernelTunable& x) { return x.name == n; });
           ASSERT_NE(t, space.tunables.end()) << e.key.str() << ": " << name;
           const auto [least, most] = std::minmax_element(t->choices.begin(), t->choices.end());
-          const bool fits = space.generated ? value >= *least && value <= *most : std::count(t->choices.begin(), t->choices.end(), value) == 1;
+          const bool fits = space.generated ? value >= *least && value <= *most
+                                            : std::count(t->choices.begin(), t->choices.end(), value) == 1;
           EXPECT_TRUE(fits) << e.key.str() << ": " << name << "=" << value;
         }
       }

@@ -1,4 +1,5 @@
-// Texts of user kernels: limits of size and depth, since compilers of drivers recurse over them, and what is read from compilers' messages.
+// Texts of user kernels: limits of size and depth, since compilers of drivers recurse over them, and what is read from
+// compilers' messages.
 #include "core/dialect/user_text.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ std::string refusal(const std::string& text) {
 }
 
 TEST(UserText, DeepTextIsRefused) {
-  EXPECT_TRUE(contains(refusal(repeated("(", 20'000) + "x" + repeated(")", 20'000)), "[f] line 1 of its text: more than 100 brackets within brackets"));
+  EXPECT_TRUE(contains(refusal(repeated("(", 20'000) + "x" + repeated(")", 20'000)),
+                       "[f] line 1 of its text: more than 100 brackets within brackets"));
   EXPECT_TRUE(contains(refusal(repeated("-", 60'000) + "x"), "more than 100 signs in a row"));
   EXPECT_TRUE(contains(refusal(repeated("- ", 30'000) + "x"), "more than 100 signs in a row"));
   EXPECT_TRUE(contains(refusal(repeated("x ? x : ", 5'000) + "x"), "more than 100 '?' in one statement"));

@@ -66,11 +66,16 @@ class Walk {
 
   void step() {
     switch (pick(0, 4)) {
-      case 0: return permute();
-      case 1: return slice();
-      case 2: return flip();
-      case 3: return expand();
-      default: return reshape();
+      case 0:
+        return permute();
+      case 1:
+        return slice();
+      case 2:
+        return flip();
+      case 3:
+        return expand();
+      default:
+        return reshape();
     }
   }
 

@@ -1,5 +1,6 @@
-// heddle-probe opencl|vulkan: opens every device of the installed drivers and says "heddle-probe: alive". Run by core/device/driver_probe.cpp in the place of
-// a program that would die with a driver. Links nothing but the C library: loaders are opened at run time.
+// heddle-probe opencl|vulkan: opens every device of the installed drivers and says "heddle-probe: alive". Run by
+// core/device/driver_probe.cpp in the place of a program that would die with a driver. Links nothing but the C library:
+// loaders are opened at run time.
 #include <dlfcn.h>
 #include <sys/resource.h>
 #include <unistd.h>

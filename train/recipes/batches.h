@@ -8,7 +8,9 @@
 
 namespace heddle::train {
 
-// Calls see(batch) for all examples of a dataset in order, at most `size` in a batch, and hands what it recorded to the device.
-void for_each_batch(const data::DatasetPtr& dataset, int64_t size, std::vector<data::Transform> transforms, DeviceContext& device, const std::function<void(const std::vector<Tensor>& batch)>& see);
+// Calls see(batch) for all examples of a dataset in order, at most `size` in a batch, and hands what it recorded to the
+// device.
+void for_each_batch(const data::DatasetPtr& dataset, int64_t size, std::vector<data::Transform> transforms,
+                    DeviceContext& device, const std::function<void(const std::vector<Tensor>& batch)>& see);
 
 }  // namespace heddle::train

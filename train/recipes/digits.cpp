@@ -12,7 +12,8 @@ namespace heddle::train {
 ImageData read_digits(const Config& c) {
   const data::Split split = c.data.path.empty() ? data::stroke_digits() : data::read_mnist_folder(c.data.path);
   if (split.train.rows != digit_side || split.train.columns != digit_side) {
-    throw IoError(fmt::format("[{}] {}: images are {}x{}, expected {}x{}", c.run.recipe, split.name, split.train.rows, split.train.columns, digit_side, digit_side));
+    throw IoError(fmt::format("[{}] {}: images are {}x{}, expected {}x{}", c.run.recipe, split.name, split.train.rows,
+                              split.train.columns, digit_side, digit_side));
   }
   if (split.test.size() == 0) throw IoError(fmt::format("[{}] {}: there are no test images", c.run.recipe, split.name));
   ImageData digits = hold_out(data::dataset_of(split.train), split.name, c);
@@ -29,7 +30,9 @@ std::vector<ModelOption> lenet_model() {
 }
 
 std::shared_ptr<nn::Module> make_lenet(const Config& c, DeviceContext& device) {
-  const nn::LeNetOptions options{.stages = c.model_value<Integers>("stages"), .hidden = c.model_value<Integer>("hidden"), .dropout = c.model_value<Number>("dropout")};
+  const nn::LeNetOptions options{.stages = c.model_value<Integers>("stages"),
+                                 .hidden = c.model_value<Integer>("hidden"),
+                                 .dropout = c.model_value<Number>("dropout")};
   return std::make_shared<nn::LeNet>(options, &device);
 }
 

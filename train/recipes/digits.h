@@ -8,7 +8,8 @@ namespace heddle::train {
 
 inline constexpr int64_t digit_side = 28;
 
-// config.data.path, or the embedded set where it is empty; with config.data.augment shifted by up to two pixels. IoError for images of another size.
+// config.data.path, or the embedded set where it is empty; with config.data.augment shifted by up to two pixels.
+// IoError for images of another size.
 ImageData read_digits(const Config& config);
 // LeNet's options in [model], and the network that they name.
 std::vector<ModelOption> lenet_model();

@@ -9,8 +9,12 @@
 
 namespace heddle::train {
 
-ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData images, const Config& c, DeviceContext& where)
-    : ImageTask(std::move(images), where), model_(std::move(model)), label_smoothing_(c.training.label_smoothing), mixes_(c.data.mixup > 0) {
+ImageClassifier::ImageClassifier(std::shared_ptr<nn::Module> model, ImageData images, const Config& c,
+                                 DeviceContext& where)
+    : ImageTask(std::move(images), where),
+      model_(std::move(model)),
+      label_smoothing_(c.training.label_smoothing),
+      mixes_(c.data.mixup > 0) {
   if (mixes_) data().training.transforms.push_back(data::append_mixup_share(c.data.mixup));
 }
 
@@ -26,7 +30,8 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
   return cross_entropy((*model_)(images), targets, options);
 }
 
-Evaluation ImageClassifier::measure(const data::DatasetPtr& images, const std::function<void(const Tensor&, const Tensor&)>& see) {
+Evaluation ImageClassifier::measure(const data::DatasetPtr& images,
+                                    const std::function<void(const Tensor&, const Tensor&)>& see) {
   const int64_t classes = data().classes;
   nn::Mean loss(&device());
   nn::ConfusionMatrix confusion(classes, &device());

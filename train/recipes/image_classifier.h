@@ -1,7 +1,7 @@
 // ImageClassifier: images of one size and their classes.
 //
-// Purpose: the task of mnist-mlp, mnist-cnn and cifar-resnet, and of any model from images (N, C, H, W) to logits (N, classes).
-// Thread safety: none.
+// Purpose: the task of mnist-mlp, mnist-cnn and cifar-resnet, and of any model from images (N, C, H, W) to logits (N,
+// classes). Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,12 @@ class ImageClassifier : public ImageTask {
   Tensor loss(const std::vector<Tensor>& batch) override;
 
  protected:
-  Evaluation measure(const data::DatasetPtr& images) override { return measure(images, [](const Tensor&, const Tensor&) {}); }
+  Evaluation measure(const data::DatasetPtr& images) override {
+    return measure(images, [](const Tensor&, const Tensor&) {});
+  }
   // The same; shows each batch's logits and labels to `see`.
-  Evaluation measure(const data::DatasetPtr& images, const std::function<void(const Tensor& logits, const Tensor& labels)>& see);
+  Evaluation measure(const data::DatasetPtr& images,
+                     const std::function<void(const Tensor& logits, const Tensor& labels)>& see);
 
  private:
   std::shared_ptr<nn::Module> model_;

@@ -16,12 +16,15 @@ ImageData hold_out(const data::DatasetPtr& all, const std::string& name, const C
   ImageData images;
   data::DatasetPtr rest = all;
   if (c.data.validation > 0) {
-    const std::vector<data::DatasetPtr> parts = data::random_split(all, {1 - c.data.validation, c.data.validation}, static_cast<uint64_t>(c.run.seed));
+    const std::vector<data::DatasetPtr> parts =
+        data::random_split(all, {1 - c.data.validation, c.data.validation}, static_cast<uint64_t>(c.run.seed));
     rest = parts[0];
     images.validation = parts[1];
     if (rest->size() == 0 || images.validation->size() == 0) {
-      throw ValueError(fmt::format("[{}] --validation {} holds out {} of the {} training images of {}; with 0 the evaluations look at the test images", c.run.recipe, c.data.validation,
-                                   images.validation->size(), all->size(), name));
+      throw ValueError(
+          fmt::format("[{}] --validation {} holds out {} of the {} training images of {}; with 0 the evaluations look "
+                      "at the test images",
+                      c.run.recipe, c.data.validation, images.validation->size(), all->size(), name));
     }
   }
   images.training = {.name = name, .dataset = data::first(rest, c.data.limit_train)};
@@ -29,12 +32,18 @@ ImageData hold_out(const data::DatasetPtr& all, const std::string& name, const C
 }
 
 ImageTask::ImageTask(ImageData data, DeviceContext& device) : data_(std::move(data)), device_(device) {
-  for (data::Transform& transform : data_.preprocessing.make_transforms()) data_.training.transforms.push_back(std::move(transform));
+  for (data::Transform& transform : data_.preprocessing.make_transforms())
+    data_.training.transforms.push_back(std::move(transform));
 }
 
-Evaluation ImageTask::evaluate(int64_t limit) { return data_.validation ? measure_split("validation", data_.validation, limit) : measure_split("test", data_.test, limit); }
+Evaluation ImageTask::evaluate(int64_t limit) {
+  return data_.validation ? measure_split("validation", data_.validation, limit)
+                          : measure_split("test", data_.test, limit);
+}
 
-Evaluation ImageTask::test(int64_t limit) { return data_.validation ? measure_split("test", data_.test, limit) : Evaluation{}; }
+Evaluation ImageTask::test(int64_t limit) {
+  return data_.validation ? measure_split("test", data_.test, limit) : Evaluation{};
+}
 
 Evaluation ImageTask::measure_split(const char* split, const data::DatasetPtr& images, int64_t limit) {
   Evaluation e = measure(data::first(images, limit));
@@ -42,7 +51,8 @@ Evaluation ImageTask::measure_split(const char* split, const data::DatasetPtr& i
   return e;
 }
 
-void ImageTask::for_each_batch(const data::DatasetPtr& images, const std::function<void(const std::vector<Tensor>&)>& see) {
+void ImageTask::for_each_batch(const data::DatasetPtr& images,
+                               const std::function<void(const std::vector<Tensor>&)>& see) {
   train::for_each_batch(images, evaluation_batch, data_.preprocessing.make_transforms(), device_, see);
 }
 

@@ -1,8 +1,10 @@
-// ImageTask: what the tasks on images of one size share: which images are for training, for validation and for the test.
+// ImageTask: what the tasks on images of one size share: which images are for training, for validation and for the
+// test.
 //
-// Purpose: the base of ImageClassifier (train/recipes/image_classifier.h), the mail sorter and the autoencoder of digits. The evaluations of a run look at images that are held out of
-// the training set by config.data.validation and the run's seed; the test images are for the last figure alone.
-// Invariants: examples are (pixels u8, label i32), and (f32, label) behind the preprocessing. Errors: ValueError where a part would be empty. Thread safety: none.
+// Purpose: the base of ImageClassifier (train/recipes/image_classifier.h), the mail sorter and the autoencoder of
+// digits. The evaluations of a run look at images that are held out of the training set by config.data.validation and
+// the run's seed; the test images are for the last figure alone. Invariants: examples are (pixels u8, label i32), and
+// (f32, label) behind the preprocessing. Errors: ValueError where a part would be empty. Thread safety: none.
 #pragma once
 
 #include <functional>
@@ -22,7 +24,8 @@ struct ImageData {
   data::Preprocessing preprocessing = {};  // of all images; stored with the model
 };
 
-// Of `all` training images the part that config.data.validation holds out, and of the rest as many as config.data.limit_train says.
+// Of `all` training images the part that config.data.validation holds out, and of the rest as many as
+// config.data.limit_train says.
 ImageData hold_out(const data::DatasetPtr& all, const std::string& name, const Config& config);
 
 class ImageTask : public Task {

@@ -17,14 +17,18 @@ std::unique_ptr<Task> classifier(std::shared_ptr<nn::Module> model, ImageData da
 
 ImageData read_cifar(const TaskRequest& r) {
   const Config& c = r.config;
-  if (c.data.path.empty()) throw ValueError("[cifar-resnet] --data is missing: the folder of CIFAR's binary files (cifar-10-batches-bin or cifar-100-binary)");
+  if (c.data.path.empty())
+    throw ValueError(
+        "[cifar-resnet] --data is missing: the folder of CIFAR's binary files (cifar-10-batches-bin or "
+        "cifar-100-binary)");
   const data::ImageClasses cifar = data::read_cifar_folder(c.data.path);
   ImageData images = hold_out(cifar.train, c.data.path, c);
   if (c.data.augment) images.training.transforms = {data::random_crop(32, 32, 4), data::random_flip()};
   images.test = cifar.test;
   images.classes = static_cast<int64_t>(cifar.classes.size());
   images.preprocessing = r.stored;
-  if (r.stored.statistics.mean.empty()) images.preprocessing = {.statistics = data::channel_statistics(*images.training.dataset), .classes = cifar.classes};
+  if (r.stored.statistics.mean.empty())
+    images.preprocessing = {.statistics = data::channel_statistics(*images.training.dataset), .classes = cifar.classes};
   return images;
 }
 
@@ -36,10 +40,12 @@ Recipe mnist_mlp() {
           .model = {{"hidden", Integers{128, 64}, "widths of the hidden layers"}},
           .unused = ImageClassifier::unused_options(),
           .defaults = [](Config& c) { c.training.epochs = 10; },
-          .make = [](const TaskRequest& r) {
-            const nn::MlpOptions options{.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden")};
-            return classifier(std::make_shared<nn::Mlp>(options, &r.device), read_digits(r.config), r);
-          }};
+          .make =
+              [](const TaskRequest& r) {
+                const nn::MlpOptions options{.in = digit_side * digit_side,
+                                             .hidden = r.config.model_value<Integers>("hidden")};
+                return classifier(std::make_shared<nn::Mlp>(options, &r.device), read_digits(r.config), r);
+              }};
 }
 
 Recipe mnist_cnn() {
@@ -48,13 +54,16 @@ Recipe mnist_cnn() {
           .model = lenet_model(),
           .unused = ImageClassifier::unused_options(),
           .defaults = lenet_defaults,
-          .make = [](const TaskRequest& r) { return classifier(make_lenet(r.config, r.device), read_digits(r.config), r); }};
+          .make = [](const TaskRequest& r) {
+            return classifier(make_lenet(r.config, r.device), read_digits(r.config), r);
+          }};
 }
 
 Recipe cifar_resnet() {
   return {.name = "cifar-resnet",
           .help = "residual network on CIFAR-10 or CIFAR-100",
-          .model = {{"blocks", Integers{2, 2, 2, 2}, "of each stage; 2,2,2,2 is ResNet-18"}, {"width", Integer{64}, "channels of the first stage"}},
+          .model = {{"blocks", Integers{2, 2, 2, 2}, "of each stage; 2,2,2,2 is ResNet-18"},
+                    {"width", Integer{64}, "channels of the first stage"}},
           .unused = ImageClassifier::unused_options(),
           .defaults =
               [](Config& c) {
@@ -68,15 +77,16 @@ Recipe cifar_resnet() {
                 c.optimizer.nesterov = true;
                 c.schedule.name = "one-cycle";
               },
-          .make = [](const TaskRequest& r) {
-            ImageData images = read_cifar(r);
-            nn::ResNetOptions options;
-            options.blocks = r.config.model_value<Integers>("blocks");
-            options.width = r.config.model_value<Integer>("width");
-            options.classes = images.classes;
-            options.small_input = true;
-            return classifier(std::make_shared<nn::ResNet>(options, &r.device), std::move(images), r);
-          }};
+          .make =
+              [](const TaskRequest& r) {
+                ImageData images = read_cifar(r);
+                nn::ResNetOptions options;
+                options.blocks = r.config.model_value<Integers>("blocks");
+                options.width = r.config.model_value<Integer>("width");
+                options.classes = images.classes;
+                options.small_input = true;
+                return classifier(std::make_shared<nn::ResNet>(options, &r.device), std::move(images), r);
+              }};
 }
 
 }  // namespace heddle::train

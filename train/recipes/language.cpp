@@ -6,9 +6,9 @@
 #include <cmath>
 
 #include "core/base/error.h"
+#include "core/dialect/builtin_files.h"
 #include "core/functions/functions.h"
 #include "core/functions/nn/losses.h"
-#include "core/dialect/builtin_files.h"
 #include "data/preprocess.h"
 #include "data/tokenizer_file.h"
 #include "nn/generate.h"
@@ -31,25 +31,42 @@ std::string own_source() {
 
 }  // namespace
 
-Corpus read_corpus(const Config& c, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string&, const Config&)) {
-  if (c.data.validation == 0) throw ValueError(fmt::format("[{}] --validation is 0, but a text has no test data: its last part has to be held out", c.run.recipe));
+Corpus read_corpus(const Config& c, data::TokenizerPtr stored,
+                   data::TokenizerPtr (*otherwise)(const std::string&, const Config&)) {
+  if (c.data.validation == 0)
+    throw ValueError(fmt::format(
+        "[{}] --validation is 0, but a text has no test data: its last part has to be held out", c.run.recipe));
   const std::string text = c.data.path.empty() ? own_source() : data::read_text(c.data.path);
   Corpus corpus;
   corpus.name = c.data.path.empty() ? "the project's own kernels" : c.data.path;
-  if (stored) corpus.tokenizer = std::move(stored);
-  else corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : data::load_tokenizer(c.data.tokenizer);
-  std::tie(corpus.training, corpus.validation) = data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), 1 - c.data.validation);
+  if (stored)
+    corpus.tokenizer = std::move(stored);
+  else
+    corpus.tokenizer = c.data.tokenizer.empty() ? otherwise(text, c) : data::load_tokenizer(c.data.tokenizer);
+  std::tie(corpus.training, corpus.validation) =
+      data::split_stream(data::token_stream(corpus.tokenizer->encode(text)), 1 - c.data.validation);
   return corpus;
 }
 
-LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& c, DeviceContext& device)
-    : model_(std::move(model)), corpus_(std::move(corpus)), block_(block), label_smoothing_(c.training.label_smoothing), device_(device) {
-  if (block < 1) throw ValueError(fmt::format("[{}] a block of {} tokens cannot be meant; model.context must be at least 1", c.run.recipe, block));
+LanguageModel::LanguageModel(nn::LanguageModel model, Corpus corpus, int64_t block, const Config& c,
+                             DeviceContext& device)
+    : model_(std::move(model)),
+      corpus_(std::move(corpus)),
+      block_(block),
+      label_smoothing_(c.training.label_smoothing),
+      device_(device) {
+  if (block < 1)
+    throw ValueError(fmt::format("[{}] a block of {} tokens cannot be meant; model.context must be at least 1",
+                                 c.run.recipe, block));
   if (std::min(corpus_.training.size(), corpus_.validation.size()) <= block) {
-    throw ValueError(fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}", c.run.recipe, corpus_.name, corpus_.training.size(),
-                                 corpus_.validation.size(), block));
+    throw ValueError(
+        fmt::format("[{}] {} has {} tokens for training and {} for validation; both take more than a block of {}",
+                    c.run.recipe, corpus_.name, corpus_.training.size(), corpus_.validation.size(), block));
   }
-  if (c.data.limit_train > 0) corpus_.training.end = corpus_.training.begin + static_cast<size_t>(std::min((corpus_.training.size() - 1) / block, c.data.limit_train) * block + 1);
+  if (c.data.limit_train > 0)
+    corpus_.training.end =
+        corpus_.training.begin +
+        static_cast<size_t>(std::min((corpus_.training.size() - 1) / block, c.data.limit_train) * block + 1);
   const int64_t blocks = std::max(corpus_.training.size() / block, checked_examples_per_update(c));
   data_.name = corpus_.name;
   data_.dataset = data::random_windows(corpus_.training, block, blocks);
@@ -71,15 +88,17 @@ Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(ba
 Evaluation LanguageModel::evaluate(int64_t limit) {
   const data::DatasetPtr blocks = data::first(data::windows(corpus_.validation, block_), limit);
   nn::Mean mean(&device_);
-  for_each_batch(blocks, std::max<int64_t>(1, evaluation_tokens / block_), {}, device_,
-                 [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });
+  for_each_batch(
+      blocks, std::max<int64_t>(1, evaluation_tokens / block_), {}, device_,
+      [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });
   const double loss = mean.value();
   return {.split = "validation", .loss = loss, .examples = blocks->size(), .metrics = {{"perplexity", std::exp(loss)}}};
 }
 
 Generated LanguageModel::generate() {
   const std::span<const int32_t> prompt = corpus_.validation.tokens().first(1);
-  const std::vector<int32_t> made = nn::generate(*model_.decoder(), prompt, {.tokens = sample_tokens, .temperature = sample_temperature, .seed = 1});
+  const std::vector<int32_t> made =
+      nn::generate(*model_.decoder(), prompt, {.tokens = sample_tokens, .temperature = sample_temperature, .seed = 1});
   return {.text = corpus_.tokenizer->decode(prompt) + corpus_.tokenizer->decode(made)};
 }
 

@@ -1,8 +1,10 @@
 // Language models: a text as characters or byte pairs, and the next token of every position.
 //
-// Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary). The last part of the text, config.data.validation of it, is held out; the rest is for
-// training, in blocks at random places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of what is held out, side by side.
-// Invariants: the tokenizer is stored with the model (data/preprocess.h). Thread safety: none.
+// Purpose: the task of char-gpt, char-lstm and gpt2, and of any model from tokens (N, T) to logits (N, T, vocabulary).
+// The last part of the text, config.data.validation of it, is held out; the rest is for training, in blocks at random
+// places as nanoGPT takes them; an epoch is as many as the text has blocks. The evaluation is over all blocks of what
+// is held out, side by side. Invariants: the tokenizer is stored with the model (data/preprocess.h). Thread safety:
+// none.
 #pragma once
 
 #include <memory>
@@ -20,9 +22,10 @@ struct Corpus {
   data::TokenStream training, validation;
 };
 
-// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer is `stored`, or that of config.data.tokenizer
-// (data/tokenizer_file.h), or `otherwise` made of the text.
-Corpus read_corpus(const Config& config, data::TokenizerPtr stored, data::TokenizerPtr (*otherwise)(const std::string& text, const Config& config));
+// The text of config.data.path, a file or a folder of .txt files; without one the project's own kernels. The tokenizer
+// is `stored`, or that of config.data.tokenizer (data/tokenizer_file.h), or `otherwise` made of the text.
+Corpus read_corpus(const Config& config, data::TokenizerPtr stored,
+                   data::TokenizerPtr (*otherwise)(const std::string& text, const Config& config));
 
 class LanguageModel final : public Task {
  public:

@@ -9,8 +9,12 @@
 namespace heddle::train {
 namespace {
 
-data::TokenizerPtr characters(const std::string& text, const Config&) { return std::make_shared<data::CharTokenizer>(text); }
-data::TokenizerPtr byte_pairs(const std::string& text, const Config& c) { return data::BpeTokenizer::train(text, {.vocabulary = c.model_value<Integer>("vocabulary")}); }
+data::TokenizerPtr characters(const std::string& text, const Config&) {
+  return std::make_shared<data::CharTokenizer>(text);
+}
+data::TokenizerPtr byte_pairs(const std::string& text, const Config& c) {
+  return data::BpeTokenizer::train(text, {.vocabulary = c.model_value<Integer>("vocabulary")});
+}
 
 data::TokenizerPtr stored(const TaskRequest& r) { return r.stored.tokenizer; }
 
@@ -23,11 +27,16 @@ std::unique_ptr<Task> make_gpt(const TaskRequest& r, Corpus corpus) {
   options.heads = c.model_value<Integer>("heads");
   options.width = c.model_value<Integer>("width");
   options.dropout = c.model_value<Number>("dropout");
-  return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::Gpt>(options, &r.device)), std::move(corpus), options.context, c, r.device);
+  return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::Gpt>(options, &r.device)),
+                                         std::move(corpus), options.context, c, r.device);
 }
 
 std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width, Integer context, Number dropout) {
-  return {{"layers", layers, "blocks"}, {"heads", heads, "heads of attention"}, {"width", width, "of the embedding"}, {"context", context, "tokens of a block"}, {"dropout", dropout, "in the blocks"}};
+  return {{"layers", layers, "blocks"},
+          {"heads", heads, "heads of attention"},
+          {"width", width, "of the embedding"},
+          {"context", context, "tokens of a block"},
+          {"dropout", dropout, "in the blocks"}};
 }
 
 }  // namespace
@@ -81,7 +90,9 @@ Recipe char_lstm() {
             options.hidden = c.model_value<Integer>("hidden");
             options.layers = c.model_value<Integer>("layers");
             options.dropout = c.model_value<Number>("dropout");
-            return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, &r.device)), std::move(corpus), c.model_value<Integer>("context"), c, r.device);
+            return std::make_unique<LanguageModel>(
+                nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, &r.device)), std::move(corpus),
+                c.model_value<Integer>("context"), c, r.device);
           }};
 }
 

@@ -19,8 +19,12 @@ class DigitVae final : public ImageTask {
   explicit DigitVae(const TaskRequest& r)
       : ImageTask(read_digits(r.config), r.device),
         beta_(r.config.model_value<Number>("beta")),
-        model_({.in = digit_side * digit_side, .hidden = r.config.model_value<Integers>("hidden"), .latent = r.config.model_value<Integer>("latent")}, &r.device) {
-    if (!(beta_ >= 0)) throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
+        model_({.in = digit_side * digit_side,
+                .hidden = r.config.model_value<Integers>("hidden"),
+                .latent = r.config.model_value<Integer>("latent")},
+               &r.device) {
+    if (!(beta_ >= 0))
+      throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
   }
   nn::Module& model() override { return model_; }
   Tensor loss(const std::vector<Tensor>& batch) override { return model_.loss(batch.at(0), beta_).total; }
@@ -28,8 +32,10 @@ class DigitVae final : public ImageTask {
   // A sheet of new digits.
   Generated generate() override {
     Generator always_the_same{1, 0};
-    const Tensor digits = reshape(model_.sample(sheet * sheet, &always_the_same), {sheet, sheet, digit_side, digit_side});
-    const std::vector<uint8_t> pixels = reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
+    const Tensor digits =
+        reshape(model_.sample(sheet * sheet, &always_the_same), {sheet, sheet, digit_side, digit_side});
+    const std::vector<uint8_t> pixels =
+        reshape(transpose(digits, 1, 2) * 255.0, {1, sheet * digit_side, sheet * digit_side}).to_vector<uint8_t>();
     return {.image = data::Array::of(pixels, {1, sheet * digit_side, sheet * digit_side})};
   }
 
@@ -44,7 +50,9 @@ class DigitVae final : public ImageTask {
       reconstruction.add(loss.reconstruction, examples);
       divergence.add(loss.divergence, examples);
     });
-    return {.loss = total.value(), .examples = images->size(), .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
+    return {.loss = total.value(),
+            .examples = images->size(),
+            .metrics = {{"reconstruction", reconstruction.value()}, {"divergence", divergence.value()}}};
   }
 
  private:
@@ -57,7 +65,8 @@ class DigitVae final : public ImageTask {
 Recipe vae() {
   return {.name = "vae",
           .help = "variational autoencoder of 28x28 images, which draws new ones",
-          .model = {{"hidden", Integers{400}, "widths of the encoder's hidden layers; the decoder's are the same backwards"},
+          .model = {{"hidden", Integers{400},
+                     "widths of the encoder's hidden layers; the decoder's are the same backwards"},
                     {"latent", Integer{20}, "numbers that describe an image"},
                     {"beta", Number{1}, "weight of the divergence"}},
           .unused = {"data.mixup", "data.tokenizer", "training.label_smoothing"},

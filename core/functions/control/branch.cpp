@@ -13,12 +13,18 @@ namespace {
 void check_predicate(const Tensor& predicate, const char* who, const char* name) {
   if (!predicate.defined()) throw ValueError(fmt::format("[{}] the {} is undefined", who, name));
   if (predicate.dtype() != DType::boolean) {
-    throw DTypeError(fmt::format("[{}] the {} is {}; it must be a bool: compare it with something", who, name, build::show(predicate)));
+    throw DTypeError(fmt::format("[{}] the {} is {}; it must be a bool: compare it with something", who, name,
+                                 build::show(predicate)));
   }
-  if (predicate.numel() != 1) throw ShapeError(fmt::format("[{}] the {} has shape {}; it must have one element: reduce it (max for any, min for all)", who, name, predicate.shape().str()));
+  if (predicate.numel() != 1)
+    throw ShapeError(
+        fmt::format("[{}] the {} has shape {}; it must have one element: reduce it (max for any, min for all)", who,
+                    name, predicate.shape().str()));
 }
 
-Tensor everywhere(const Tensor& predicate, const Shape& shape) { return build::broadcast(reshape(predicate, Shape{}), shape); }
+Tensor everywhere(const Tensor& predicate, const Shape& shape) {
+  return build::broadcast(reshape(predicate, Shape{}), shape);
+}
 
 struct Traced {
   std::shared_ptr<const LoopBody> body;
@@ -27,7 +33,8 @@ struct Traced {
   std::vector<Tensor*> checks;  // watched inside; their values are the body's last results
 };
 
-Traced trace_branch(const Branch& branch, const std::vector<Tensor>& operands, DeviceContext& device, const char* name) {
+Traced trace_branch(const Branch& branch, const std::vector<Tensor>& operands, DeviceContext& device,
+                    const char* name) {
   if (!branch) throw ValueError(fmt::format("[cond] the {} branch is an empty function", name));
   const WatchedScope watched;
   BodyTrace trace(device, 0);
@@ -46,28 +53,37 @@ Traced trace_branch(const Branch& branch, const std::vector<Tensor>& operands, D
 }
 
 void check_alike(const Traced& a, const Traced& b) {
-  if (a.results != b.results) throw ValueError(fmt::format("[cond] the branches give {} and {} tensors; both give as many", a.results, b.results));
+  if (a.results != b.results)
+    throw ValueError(
+        fmt::format("[cond] the branches give {} and {} tensors; both give as many", a.results, b.results));
   for (size_t i = 0; i < a.results; ++i) {
     const Node &x = *a.body->results[i], &y = *b.body->results[i];
-    if (x.shape != y.shape) throw ShapeError(fmt::format("[cond] result {} of the branches is {} and {}; both have one shape", i, x.shape.str(), y.shape.str()));
-    if (x.dtype != y.dtype) throw DTypeError(fmt::format("[cond] result {} of the branches is {} and {}; both have one dtype: cast one", i, name_of(x.dtype), name_of(y.dtype)));
+    if (x.shape != y.shape)
+      throw ShapeError(fmt::format("[cond] result {} of the branches is {} and {}; both have one shape", i,
+                                   x.shape.str(), y.shape.str()));
+    if (x.dtype != y.dtype)
+      throw DTypeError(fmt::format("[cond] result {} of the branches is {} and {}; both have one dtype: cast one", i,
+                                   name_of(x.dtype), name_of(y.dtype)));
   }
 }
 
-// The value of x. Its cotangent arrives only where the branch is taken: an infinity from the other branch, times the 0 that it gets, would be a NaN.
+// The value of x. Its cotangent arrives only where the branch is taken: an infinity from the other branch, times the 0
+// that it gets, would be a NaN.
 Tensor gate(const Tensor& x, const Tensor& predicate, bool branch) {
   if (!is_float(x.dtype()) || !x.node()->tracks || !grad_mode()) return x;
   const Tensor here = everywhere(predicate, x.shape()), still = stop_gradient(x);
   return branch ? where(here, x, still) : where(here, still, x);
 }
 
-std::vector<Tensor> run_branch(const Traced& traced, const std::vector<Tensor>& operands, const Tensor& predicate, bool branch) {
+std::vector<Tensor> run_branch(const Traced& traced, const std::vector<Tensor>& operands, const Tensor& predicate,
+                               bool branch) {
   std::vector<NodePtr> args;
   for (const Tensor& t : operands) args.push_back(gate(t, predicate, branch).node());
   for (const NodePtr& node : traced.captured) args.push_back(gate(Tensor(node), predicate, branch).node());
   const std::vector<NodePtr> nodes = call_body(*traced.body, args);
   std::vector<Tensor> results;
-  for (const NodePtr& result : traced.body->results) results.emplace_back(nodes[static_cast<size_t>(traced.body->index.at(result.get()))]);
+  for (const NodePtr& result : traced.body->results)
+    results.emplace_back(nodes[static_cast<size_t>(traced.body->index.at(result.get()))]);
   for (size_t i = 0; i < traced.checks.size(); ++i) {
     const Tensor& value = results[traced.results + i];
     const Tensor here = everywhere(predicate, value.shape()), untaken = full_like(value, -1);
@@ -80,15 +96,20 @@ std::vector<Tensor> run_branch(const Traced& traced, const std::vector<Tensor>& 
 std::vector<Tensor> checked_body(const WhileBody& body, const std::vector<Tensor>& carry) {
   const std::vector<Tensor> next = body(carry);
   if (next.size() != carry.size()) {
-    throw ValueError(fmt::format("[while_loop] the body gives {} carries, but the loop began with {}; return one for each", next.size(), carry.size()));
+    throw ValueError(
+        fmt::format("[while_loop] the body gives {} carries, but the loop began with {}; return one for each",
+                    next.size(), carry.size()));
   }
   for (size_t c = 0; c < next.size(); ++c) {
-    if (!next[c].defined()) throw ValueError(fmt::format("[while_loop] the body gives an undefined tensor as carry {}", c));
+    if (!next[c].defined())
+      throw ValueError(fmt::format("[while_loop] the body gives an undefined tensor as carry {}", c));
     if (next[c].shape() != carry[c].shape()) {
-      throw ShapeError(fmt::format("[while_loop] the body makes carry {} {} from {}; a carry keeps its shape", c, next[c].shape().str(), carry[c].shape().str()));
+      throw ShapeError(fmt::format("[while_loop] the body makes carry {} {} from {}; a carry keeps its shape", c,
+                                   next[c].shape().str(), carry[c].shape().str()));
     }
     if (next[c].dtype() != carry[c].dtype()) {
-      throw DTypeError(fmt::format("[while_loop] the body makes carry {} {} from {}; a carry keeps its dtype: cast it", c, name_of(next[c].dtype()), name_of(carry[c].dtype())));
+      throw DTypeError(fmt::format("[while_loop] the body makes carry {} {} from {}; a carry keeps its dtype: cast it",
+                                   c, name_of(next[c].dtype()), name_of(carry[c].dtype())));
     }
   }
   return next;
@@ -116,7 +137,8 @@ WhileState masked(const WhileCondition& condition, const WhileBody& body, WhileS
         const std::vector<Tensor> carry(all.begin(), all.end() - 2);
         const Tensor &active = all[carry.size()], &iterations = all[carry.size() + 1];
         std::vector<Tensor> next = cond(
-            active, [&](const std::vector<Tensor>& now) { return checked_body(body, now); }, [](const std::vector<Tensor>& now) { return now; }, carry);
+            active, [&](const std::vector<Tensor>& now) { return checked_body(body, now); },
+            [](const std::vector<Tensor>& now) { return now; }, carry);
         const Tensor goes_on = active && checked_condition(condition, next);
         next.push_back(goes_on);
         next.push_back(iterations + cast(active, DType::i32));
@@ -148,31 +170,37 @@ void end_history(std::vector<Tensor>& carry, const std::vector<Tensor>& begun) {
 
 }  // namespace
 
-std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands, Caller caller) {
+std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch,
+                         const std::vector<Tensor>& operands, Caller caller) {
   const CallerScope scope(caller);
   const Branch& taken = predicate ? then_branch : else_branch;
   if (!taken) throw ValueError(fmt::format("[cond] the {} branch is an empty function", predicate ? "then" : "else"));
   return taken(operands);
 }
 
-std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch, const std::vector<Tensor>& operands, Caller caller) {
+std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch,
+                         const std::vector<Tensor>& operands, Caller caller) {
   const CallerScope scope(caller);
   check_predicate(predicate, "cond", "predicate");
   for (size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].defined()) throw ValueError(fmt::format("[cond] operand {} is undefined", i));
   }
-  if (predicate.node()->op == &ops::full_op) return cond(predicate.node()->attrs.real != 0, then_branch, else_branch, operands);
+  if (predicate.node()->op == &ops::full_op)
+    return cond(predicate.node()->attrs.real != 0, then_branch, else_branch, operands);
   DeviceContext& device = predicate.device();
   const WatchedScope watched;
-  const Traced taken = trace_branch(then_branch, operands, device, "then"), other = trace_branch(else_branch, operands, device, "else");
+  const Traced taken = trace_branch(then_branch, operands, device, "then"),
+               other = trace_branch(else_branch, operands, device, "else");
   check_alike(taken, other);
-  const std::vector<Tensor> a = run_branch(taken, operands, predicate, true), b = run_branch(other, operands, predicate, false);
+  const std::vector<Tensor> a = run_branch(taken, operands, predicate, true),
+                            b = run_branch(other, operands, predicate, false);
   std::vector<Tensor> results;
   for (size_t i = 0; i < a.size(); ++i) results.push_back(where(everywhere(predicate, a[i].shape()), a[i], b[i]));
   return results;
 }
 
-WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init, const WhileOptions& options, Caller caller) {
+WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init,
+                       const WhileOptions& options, Caller caller) {
   const CallerScope scope(caller);
   if (!condition || !body) throw ValueError("[while_loop] the condition or the body is an empty function");
   if (init.empty()) throw ValueError("[while_loop] there are no carries: a condition of nothing never changes");

@@ -17,14 +17,17 @@ int64_t length_of(const std::vector<Tensor>& xs, const ScanOptions& options) {
     return *options.length;
   }
   for (size_t i = 0; i < xs.size(); ++i) {
-    if (xs[i].rank() == 0) throw ShapeError(fmt::format("[scan] xs {} is a scalar; xs are cut along their first axis", i));
+    if (xs[i].rank() == 0)
+      throw ShapeError(fmt::format("[scan] xs {} is a scalar; xs are cut along their first axis", i));
     if (xs[i].dim(0) != xs[0].dim(0)) {
-      throw ShapeError(fmt::format("[scan] xs 0 {} has {} slices, but xs {} {} has {}; all xs have one length along axis 0", xs[0].shape().str(), xs[0].dim(0), i,
-                                   xs[i].shape().str(), xs[i].dim(0)));
+      throw ShapeError(
+          fmt::format("[scan] xs 0 {} has {} slices, but xs {} {} has {}; all xs have one length along axis 0",
+                      xs[0].shape().str(), xs[0].dim(0), i, xs[i].shape().str(), xs[i].dim(0)));
     }
   }
   if (options.length && *options.length != xs[0].dim(0)) {
-    throw ShapeError(fmt::format("[scan] the length is {}, but xs 0 {} has {} slices", *options.length, xs[0].shape().str(), xs[0].dim(0)));
+    throw ShapeError(fmt::format("[scan] the length is {}, but xs 0 {} has {} slices", *options.length,
+                                 xs[0].shape().str(), xs[0].dim(0)));
   }
   return xs[0].dim(0);
 }
@@ -34,7 +37,9 @@ DeviceContext& device_of(const std::vector<Tensor>& init, const std::vector<Tens
   DeviceContext& device = first ? first->device() : build::device_of(given);
   for (const std::vector<Tensor>* list : {&init, &xs}) {
     for (const Tensor& t : *list) {
-      if (&t.device() != &device) throw ValueError(fmt::format("[scan] tensors live on different devices: {} and {}; move one with to()", device.id(), t.device().id()));
+      if (&t.device() != &device)
+        throw ValueError(fmt::format("[scan] tensors live on different devices: {} and {}; move one with to()",
+                                     device.id(), t.device().id()));
     }
   }
   return device;
@@ -42,15 +47,18 @@ DeviceContext& device_of(const std::vector<Tensor>& init, const std::vector<Tens
 
 void check_carries(const std::vector<Tensor>& init, const std::vector<Tensor>& next) {
   if (next.size() != init.size()) {
-    throw ValueError(fmt::format("[scan] the body gives {} carries, but the loop began with {}; return one for each", next.size(), init.size()));
+    throw ValueError(fmt::format("[scan] the body gives {} carries, but the loop began with {}; return one for each",
+                                 next.size(), init.size()));
   }
   for (size_t c = 0; c < init.size(); ++c) {
     if (!next[c].defined()) throw ValueError(fmt::format("[scan] the body gives an undefined tensor as carry {}", c));
     if (next[c].shape() != init[c].shape()) {
-      throw ShapeError(fmt::format("[scan] the body makes carry {} {} from {}; a carry keeps its shape", c, next[c].shape().str(), init[c].shape().str()));
+      throw ShapeError(fmt::format("[scan] the body makes carry {} {} from {}; a carry keeps its shape", c,
+                                   next[c].shape().str(), init[c].shape().str()));
     }
     if (next[c].dtype() != init[c].dtype()) {
-      throw DTypeError(fmt::format("[scan] the body makes carry {} {} from {}; a carry keeps its dtype: cast it", c, name_of(next[c].dtype()), name_of(init[c].dtype())));
+      throw DTypeError(fmt::format("[scan] the body makes carry {} {} from {}; a carry keeps its dtype: cast it", c,
+                                   name_of(next[c].dtype()), name_of(init[c].dtype())));
     }
   }
 }
@@ -73,7 +81,8 @@ Scanned nothing(const std::vector<Tensor>& init, const std::vector<Tensor>& ys, 
 
 }  // namespace
 
-Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs, const ScanOptions& options, Caller caller) {
+Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vector<Tensor>& xs,
+             const ScanOptions& options, Caller caller) {
   const CallerScope scope(caller);
   if (!f) throw ValueError("[scan] the body is an empty function");
   for (size_t c = 0; c < init.size(); ++c) {
@@ -82,18 +91,21 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
   for (size_t i = 0; i < xs.size(); ++i) {
     if (!xs[i].defined()) throw ValueError(fmt::format("[scan] xs {} is undefined", i));
   }
-  LoopShape shape{length_of(xs, options), static_cast<int>(init.size()), static_cast<int>(xs.size()), options.reverse, options.checkpoint_body};
+  LoopShape shape{length_of(xs, options), static_cast<int>(init.size()), static_cast<int>(xs.size()), options.reverse,
+                  options.checkpoint_body};
   DeviceContext& device = device_of(init, xs, options.device);
 
   const WatchedScope watched;
   BodyTrace trace(device, shape.length);
   std::vector<Tensor> carry, slices;
   for (const Tensor& t : init) carry.push_back(trace.argument(t.shape(), t.dtype()));
-  for (const Tensor& t : xs) slices.push_back(trace.argument(Shape(std::vector<int64_t>(t.shape().begin() + 1, t.shape().end())), t.dtype()));
+  for (const Tensor& t : xs)
+    slices.push_back(trace.argument(Shape(std::vector<int64_t>(t.shape().begin() + 1, t.shape().end())), t.dtype()));
   const Scanned step = f(carry, slices);
   check_carries(init, step.carry);
   for (size_t i = 0; i < step.ys.size(); ++i) {
-    if (!step.ys[i].defined()) throw ValueError(fmt::format("[scan] the body gives an undefined tensor as result {}", i));
+    if (!step.ys[i].defined())
+      throw ValueError(fmt::format("[scan] the body gives an undefined tensor as result {}", i));
   }
   std::vector<Tensor> all = step.carry;
   all.insert(all.end(), step.ys.begin(), step.ys.end());
@@ -113,7 +125,9 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
   }
   inputs.insert(inputs.end(), closed.captured.begin(), closed.captured.end());
   const NodePtr loop = make_loop(device, closed.body, std::move(inputs), shape);
-  const auto stack_of = [&](size_t result) { return loop_stack(loop, closed.body->index.at(closed.body->results[result].get())); };
+  const auto stack_of = [&](size_t result) {
+    return loop_stack(loop, closed.body->index.at(closed.body->results[result].get()));
+  };
   Scanned result;
   for (int c = 0; c < shape.carries; ++c) result.carry.push_back(loop_carry(loop, c));
   for (size_t i = 0; i < step.ys.size(); ++i) result.ys.push_back(stack_of(init.size() + i));

@@ -1,6 +1,7 @@
 // The rows of linear algebra as kernels: small matrices are one launch, large ones blocks of them and matrix products.
 //
-// Blocks are halved recursively (Toledo, "Locality of reference in LU decomposition with partial pivoting", 1997), so that most of the work is in products.
+// Blocks are halved recursively (Toledo, "Locality of reference in LU decomposition with partial pivoting", 1997), so
+// that most of the work is in products.
 #include <algorithm>
 
 #include "core/base/integers.h"
@@ -52,7 +53,8 @@ Cholesky cholesky_blocks(const Tensor& a) {
   }
   const int64_t half = half_of(n, block);
   const Cholesky first = cholesky_blocks(square(a, 0, half));
-  const Tensor below = transpose(triangular(first.factor, transpose(columns(rows(a, half, n), 0, half)), false, false, false));
+  const Tensor below =
+      transpose(triangular(first.factor, transpose(columns(rows(a, half, n), 0, half)), false, false, false));
   const Cholesky second = cholesky_blocks(square(a, half, n) - matmul(below, transpose(below)));
   return {join({first.factor, below, second.factor}, 2, 1, n, n), first_failure(first.info, second.info, half)};
 }
@@ -75,7 +77,8 @@ Factors lu_blocks(const Tensor& a) {
   const int64_t count = a.dim(0), m = a.dim(1), n = a.dim(2), block = lu_block(caps_of(a), a.dtype(), m, n);
   if (n <= block) {
     const Tensor pack = record(lu_panel_op, {&a}, {}, Shape{count, m * n + m + 2}, a.dtype());
-    return {part(pack, 0, {m, n}), cast(part(pack, m * n, {m}), DType::i32), part(pack, m * n + m, {1}), part(pack, m * n + m + 1, {1})};
+    return {part(pack, 0, {m, n}), cast(part(pack, m * n, {m}), DType::i32), part(pack, m * n + m, {1}),
+            part(pack, m * n + m + 1, {1})};
   }
   if (n > m) return lu_wide(a);
   const int64_t half = half_of(n, block);
@@ -84,8 +87,10 @@ Factors lu_blocks(const Tensor& a) {
   const Tensor corner = triangular(rows(first.lu, 0, half), rows(right, 0, half), false, false, true);
   const Tensor below = rows(first.lu, half, m);
   const Factors second = lu_blocks(rows(right, half, m) - matmul(below, corner));
-  const Tensor joined = join({rows(first.lu, 0, half), corner, permute_rows(below, second.order), second.lu}, 1, 1, m, n);
-  const Tensor order = concat({columns(first.order, 0, half), gather(columns(first.order, half, m), 1, second.order)}, 1);
+  const Tensor joined =
+      join({rows(first.lu, 0, half), corner, permute_rows(below, second.order), second.lu}, 1, 1, m, n);
+  const Tensor order =
+      concat({columns(first.order, 0, half), gather(columns(first.order, half, m), 1, second.order)}, 1);
   return {joined, order, first.sign * second.sign, first_failure(first.info, second.info, half)};
 }
 
@@ -93,7 +98,9 @@ Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool tran
   const int64_t n = b.dim(1), block = triangular_block(caps_of(b), b.dtype(), n, b.dim(2));
   if (n <= block) return record(triangular_block_op, {&t, &b}, Attrs{{upper, transposed, unit}}, b.shape(), b.dtype());
   const int64_t half = half_of(n, block);
-  const auto solved = [&](int64_t start, int64_t stop, const Tensor& right) { return triangular_blocks(square(t, start, stop), right, upper, transposed, unit); };
+  const auto solved = [&](int64_t start, int64_t stop, const Tensor& right) {
+    return triangular_blocks(square(t, start, stop), right, upper, transposed, unit);
+  };
   const Tensor corner = upper ? columns(rows(t, 0, half), half, n) : columns(rows(t, half, n), 0, half);
   const Tensor between = transposed ? transpose(corner) : corner;
   if (upper == transposed) {  // op(t) is lower triangular
@@ -106,10 +113,26 @@ Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool tran
 
 }  // namespace
 
-const OpDef cholesky_block_op{.name = "cholesky_block", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Cholesky factors of small matrices"};
-const OpDef lu_panel_op{.name = "lu_panel", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "LU factors of narrow matrices"};
-const OpDef triangular_block_op{.name = "triangular_block", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "systems with small triangular matrices"};
-const OpDef join_blocks_op{.name = "join_blocks", .kind = OpKind::body, .arity = -1, .rule = DTypeRule::any, .doc = "a matrix from blocks of it"};
+const OpDef cholesky_block_op{.name = "cholesky_block",
+                              .kind = OpKind::body,
+                              .arity = 1,
+                              .rule = DTypeRule::any,
+                              .doc = "Cholesky factors of small matrices"};
+const OpDef lu_panel_op{.name = "lu_panel",
+                        .kind = OpKind::body,
+                        .arity = 1,
+                        .rule = DTypeRule::any,
+                        .doc = "LU factors of narrow matrices"};
+const OpDef triangular_block_op{.name = "triangular_block",
+                                .kind = OpKind::body,
+                                .arity = 2,
+                                .rule = DTypeRule::any,
+                                .doc = "systems with small triangular matrices"};
+const OpDef join_blocks_op{.name = "join_blocks",
+                           .kind = OpKind::body,
+                           .arity = -1,
+                           .rule = DTypeRule::any,
+                           .doc = "a matrix from blocks of it"};
 
 Tensor decompose_cholesky(const Node& node) {
   const Tensor a(node.inputs[0]);
@@ -125,10 +148,13 @@ Tensor decompose_lu(const Node& node) {
   if (count == 0) return zeros(node.shape, node.dtype, node.device);
   if (m == 0 || n == 0) {
     const Tensor order = expand(arange(0, static_cast<double>(m), 1, node.dtype, node.device), Shape{count, m});
-    return reshape(concat({order, ones({count, 1}, node.dtype, node.device), zeros({count, 1}, node.dtype, node.device)}, 1), node.shape);
+    return reshape(
+        concat({order, ones({count, 1}, node.dtype, node.device), zeros({count, 1}, node.dtype, node.device)}, 1),
+        node.shape);
   }
   const Factors made = lu_blocks(flattened(a));
-  return reshape(concat({reshape(made.lu, Shape{count, m * n}), cast(made.order, node.dtype), made.sign, made.info}, 1), node.shape);
+  return reshape(concat({reshape(made.lu, Shape{count, m * n}), cast(made.order, node.dtype), made.sign, made.info}, 1),
+                 node.shape);
 }
 
 Tensor decompose_solve_triangular(const Node& node) {
@@ -144,7 +170,8 @@ Tensor decompose_linear_solve(const Node& node) {
   const int64_t n = b.dim(-2);
   if (b.numel() == 0) return zeros(node.shape, node.dtype, node.device);
   const Tensor factors = lu_factors(pack, n, n), order = lu_permutation(pack, n, n);
-  if (node.attrs.ints[0] == 0) return triangular(factors, triangular(factors, permute_rows(b, order), false, false, true), true, false, false);
+  if (node.attrs.ints[0] == 0)
+    return triangular(factors, triangular(factors, permute_rows(b, order), false, false, true), true, false, false);
   return unpermute_rows(triangular(factors, triangular(factors, b, true, true, false), false, true, true), order);
 }
 

@@ -1,8 +1,9 @@
 // QR, symmetric eigenvalues and singular values as kernels.
 //
-// Householder reflections for QR; cyclic Jacobi rotations for the spectra (Golub and Van Loan, "Matrix computations", 5.2 and 8.5; Demmel and Veselic, "Jacobi's
-// method is more accurate than QR", 1992). Where a driver ends long loops, or a watchdog ends long kernels, reflections and rotations are divided among launches,
-// each of which takes the state that the one before left.
+// Householder reflections for QR; cyclic Jacobi rotations for the spectra (Golub and Van Loan, "Matrix
+// computations", 5.2 and 8.5; Demmel and Veselic, "Jacobi's method is more accurate than QR", 1992). Where a driver
+// ends long loops, or a watchdog ends long kernels, reflections and rotations are divided among launches, each of which
+// takes the state that the one before left.
 #include <algorithm>
 
 #include "core/functions/build.h"
@@ -19,14 +20,18 @@ const Caps& caps_of(const Tensor& x) { return x.device().caps(); }
 Tensor flattened(const Tensor& x) { return reshape(x, Shape{batch_count(x.shape()), x.dim(-2), x.dim(-1)}); }
 Tensor rows_of(const Tensor& x, int64_t count) { return slice(x, -2, {.stop = count}); }
 Tensor flat(const Tensor& x) { return reshape(x, Shape{x.dim(0), x.numel() / x.dim(0)}); }
-Tensor identity(const Tensor& like, int64_t m, int64_t n) { return expand(eye(m, n, like.dtype(), &like.device()), Shape{like.dim(0), m, n}); }
+Tensor identity(const Tensor& like, int64_t m, int64_t n) {
+  return expand(eye(m, n, like.dtype(), &like.device()), Shape{like.dim(0), m, n});
+}
 
 // (B, m, n) to what shaders/qr.hk leaves: R and vectors (m n), factors (min(m, n)).
 Tensor reflections(const Tensor& a) {
-  const int64_t count = a.dim(0), m = a.dim(1), n = a.dim(2), k = std::min(m, n), steps = qr_steps(caps_of(a), a.dtype(), m, n);
+  const int64_t count = a.dim(0), m = a.dim(1), n = a.dim(2), k = std::min(m, n),
+                steps = qr_steps(caps_of(a), a.dtype(), m, n);
   Tensor state = pad(flat(a), {{0, 0}, {0, k}});
   for (int64_t first = 0; first < k; first += steps) {
-    state = record(reflect_op, {&state}, Attrs{{m, n, first, std::min(k, first + steps)}}, Shape{count, m * n + k}, a.dtype());
+    state = record(reflect_op, {&state}, Attrs{{m, n, first, std::min(k, first + steps)}}, Shape{count, m * n + k},
+                   a.dtype());
   }
   return state;
 }
@@ -36,7 +41,8 @@ Tensor orthogonal(const Tensor& pack, int64_t m, int64_t n, int64_t columns) {
   const int64_t steps = qr_apply_steps(caps_of(pack), pack.dtype(), m, columns);
   Tensor q = identity(pack, m, columns);
   for (int64_t last = std::min(m, n); last > 0; last -= steps) {
-    q = record(apply_reflections_op, {&pack, &q}, Attrs{{m, n, std::max<int64_t>(0, last - steps), last}}, q.shape(), q.dtype());
+    q = record(apply_reflections_op, {&pack, &q}, Attrs{{m, n, std::max<int64_t>(0, last - steps), last}}, q.shape(),
+               q.dtype());
   }
   return q;
 }
@@ -50,7 +56,8 @@ Tensor rotated(const Tensor& w, bool symmetric) {
   for (int64_t first = 0; first < total; first += each) {
     int64_t p = 0, rest = first % pairs;
     for (; rest >= n - 1 - p; ++p) rest -= n - 1 - p;
-    state = record(rotate_op, {&state}, Attrs{{symmetric, n, std::min(each, total - first), p, p + 1 + rest}}, state.shape(), state.dtype());
+    state = record(rotate_op, {&state}, Attrs{{symmetric, n, std::min(each, total - first), p, p + 1 + rest}},
+                   state.shape(), state.dtype());
   }
   return state;
 }
@@ -73,13 +80,16 @@ Scaled scaled(const Tensor& x) {
   return {smaller / unit, top * unit, reshape(norm >= 0.0, Shape{x.dim(0), 1})};
 }
 
-Tensor order_of(const Tensor& keys, bool descending) { return record(ops::argsort_op, {&keys}, Attrs{{descending, keys.dim(-1)}}, keys.shape(), DType::i32); }
+Tensor order_of(const Tensor& keys, bool descending) {
+  return record(ops::argsort_op, {&keys}, Attrs{{descending, keys.dim(-1)}}, keys.shape(), DType::i32);
+}
 
 struct Singular {
   Tensor u, s, vt, info;  // (B, m, k), (B, k), (B, k, n), (B, 1)
 };
 
-// Columns of U that belong to a zero (or tiny) singular value are what Householder's Q puts there; to the others Q is equal but for signs.
+// Columns of U that belong to a zero (or tiny) singular value are what Householder's Q puts there; to the others Q is
+// equal but for signs.
 Singular singular_square(const Tensor& x) {
   const int64_t n = x.dim(1);
   const Tensor state = rotated(transpose(x), false);
@@ -113,9 +123,18 @@ Singular singular(const Tensor& a) {
 
 }  // namespace
 
-const OpDef reflect_op{.name = "reflect", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Householder reflections of some columns"};
-const OpDef apply_reflections_op{.name = "apply_reflections", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "columns, reflected"};
-const OpDef rotate_op{.name = "rotate", .kind = OpKind::body, .arity = 1, .rule = DTypeRule::any, .doc = "Jacobi rotations of some pairs of columns"};
+const OpDef reflect_op{.name = "reflect",
+                       .kind = OpKind::body,
+                       .arity = 1,
+                       .rule = DTypeRule::any,
+                       .doc = "Householder reflections of some columns"};
+const OpDef apply_reflections_op{
+    .name = "apply_reflections", .kind = OpKind::body, .arity = 2, .rule = DTypeRule::any, .doc = "columns, reflected"};
+const OpDef rotate_op{.name = "rotate",
+                      .kind = OpKind::body,
+                      .arity = 1,
+                      .rule = DTypeRule::any,
+                      .doc = "Jacobi rotations of some pairs of columns"};
 
 Tensor decompose_qr(const Node& node) {
   const Tensor a(node.inputs[0]);
@@ -136,7 +155,9 @@ Tensor decompose_eigh(const Node& node) {
   const Tensor state = rotated(unit.x, true), v = part(state, n * n, {n, n});
   const Tensor w = sum(matmul(v, unit.x) * v, {2}), order = order_of(w, false);
   const Tensor values = gather(w, 1, order) * reshape(unit.factor, Shape{count, 1});
-  return reshape(concat({flat(transpose(permute_rows(v, order))), values, where(unit.sound, failure(state, n), 1.0)}, 1), node.shape);
+  return reshape(
+      concat({flat(transpose(permute_rows(v, order))), values, where(unit.sound, failure(state, n), 1.0)}, 1),
+      node.shape);
 }
 
 Tensor decompose_svd(const Node& node) {

@@ -23,10 +23,14 @@ bool holds(const Labels& labels, int label) { return std::find(labels.begin(), l
 struct Operand {
   Tensor x;
   Labels labels;  // one for each axis, all different
-  int64_t size(int label) const { return x.dim(static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin())); }
+  int64_t size(int label) const {
+    return x.dim(static_cast<int>(std::find(labels.begin(), labels.end(), label) - labels.begin()));
+  }
 };
 
-[[noreturn]] void refuse(const std::string& rule, std::string_view equation) { throw ValueError(fmt::format("[einsum] {}; got \"{}\"", rule, shortened(equation))); }
+[[noreturn]] void refuse(const std::string& rule, std::string_view equation) {
+  throw ValueError(fmt::format("[einsum] {}; got \"{}\"", rule, shortened(equation)));
+}
 
 // A term of the equation: labels, and where its ellipsis stands (-1: none).
 struct Term {
@@ -67,7 +71,9 @@ std::vector<Term> parse_terms(std::string_view text, std::string_view equation) 
 Labels spread(const Term& term, int rank, size_t number, std::string_view equation) {
   const int named = static_cast<int>(term.labels.size()), more = rank - named;
   if (more < 0 || (more > 0 && term.ellipsis < 0)) {
-    throw ShapeError(fmt::format("[einsum] a term has one label for each axis; got {} for the {} axes of operand {} in \"{}\"", named, rank, number, shortened(equation)));
+    throw ShapeError(
+        fmt::format("[einsum] a term has one label for each axis; got {} for the {} axes of operand {} in \"{}\"",
+                    named, rank, number, shortened(equation)));
   }
   Labels labels = term.labels;
   if (term.ellipsis >= 0) {
@@ -88,7 +94,8 @@ Operand with_diagonals(Tensor x, Labels labels, size_t number, std::string_view 
     }
     const int a = static_cast<int>(i), b = static_cast<int>(again - labels.begin()), label = labels[i];
     if (x.dim(a) != x.dim(b)) {
-      throw ShapeError(fmt::format("[einsum] axes of one label have one size; got {} and {} in operand {} of \"{}\"", x.dim(a), x.dim(b), number, shortened(equation)));
+      throw ShapeError(fmt::format("[einsum] axes of one label have one size; got {} and {} in operand {} of \"{}\"",
+                                   x.dim(a), x.dim(b), number, shortened(equation)));
     }
     x = diagonal(x, 0, a, b);
     labels.erase(again);
@@ -114,7 +121,8 @@ Operand sum_out(const Operand& from, const Labels& kept) {
 
 Tensor arranged(const Operand& from, const Labels& order) {
   std::vector<int> axes;
-  for (int label : order) axes.push_back(static_cast<int>(std::find(from.labels.begin(), from.labels.end(), label) - from.labels.begin()));
+  for (int label : order)
+    axes.push_back(static_cast<int>(std::find(from.labels.begin(), from.labels.end(), label) - from.labels.begin()));
   return permute(from.x, std::move(axes));
 }
 
@@ -124,7 +132,8 @@ struct Roles {
 };
 Roles roles_of(const Operand& a, const Operand& b, const Labels& kept) {
   Roles roles;
-  for (int label : a.labels) (!holds(b.labels, label) ? roles.left : holds(kept, label) ? roles.batch : roles.summed).push_back(label);
+  for (int label : a.labels)
+    (!holds(b.labels, label) ? roles.left : holds(kept, label) ? roles.batch : roles.summed).push_back(label);
   for (int label : b.labels) {
     if (!holds(a.labels, label)) roles.right.push_back(label);
   }
@@ -162,7 +171,8 @@ Operand contract(const char* op, const Operand& x, const Operand& y, const Label
     left.push_back(1);
     right.push_back(b.size(label));
   }
-  const Tensor first = arranged(a, joined({&roles.batch, &roles.left, &roles.summed})), second = arranged(b, joined({&roles.batch, &roles.summed, &roles.right}));
+  const Tensor first = arranged(a, joined({&roles.batch, &roles.left, &roles.summed})),
+               second = arranged(b, joined({&roles.batch, &roles.summed, &roles.right}));
   if (roles.summed.empty()) return {reshape(first, left) * reshape(second, right), labels};
   // As few batch axes as fit beside the matrix; each stays apart where it can, so that permuted operands need no copy.
   if (batch.rank() > Shape::max_rank - 2) batch = Shape{batch.numel()};
@@ -192,9 +202,13 @@ std::pair<size_t, size_t> cheapest(const std::vector<Operand>& operands, const L
     for (size_t j = i + 1; j < operands.size(); ++j) {
       const Labels kept = used_elsewhere(operands, i, j, output);
       double made = 1;
-      for (int label : operands[i].labels) made *= holds(kept, label) ? static_cast<double>(operands[i].size(label)) : 1;
-      for (int label : operands[j].labels) made *= holds(kept, label) && !holds(operands[i].labels, label) ? static_cast<double>(operands[j].size(label)) : 1;
-      const double cost = made - static_cast<double>(operands[i].x.numel()) - static_cast<double>(operands[j].x.numel());
+      for (int label : operands[i].labels)
+        made *= holds(kept, label) ? static_cast<double>(operands[i].size(label)) : 1;
+      for (int label : operands[j].labels)
+        made *=
+            holds(kept, label) && !holds(operands[i].labels, label) ? static_cast<double>(operands[j].size(label)) : 1;
+      const double cost =
+          made - static_cast<double>(operands[i].x.numel()) - static_cast<double>(operands[j].x.numel());
       if ((i == 0 && j == 1) || cost < least) {
         least = cost;
         best = {i, j};
@@ -205,7 +219,8 @@ std::pair<size_t, size_t> cheapest(const std::vector<Operand>& operands, const L
 }
 
 // Output labels: those written, or the ellipsis and what is seen once.
-Labels output_of(std::string_view equation, size_t arrow, const std::vector<Term>& terms, const std::array<int64_t, label_count>& sizes) {
+Labels output_of(std::string_view equation, size_t arrow, const std::vector<Term>& terms,
+                 const std::array<int64_t, label_count>& sizes) {
   Labels dots, labels;
   for (int i = label_count - 1; i >= letters; --i) {
     if (sizes[static_cast<size_t>(i)] >= 0) dots.push_back(i);
@@ -223,8 +238,10 @@ Labels output_of(std::string_view equation, size_t arrow, const std::vector<Term
   for (size_t i = 0; i < term.labels.size(); ++i) {
     const int label = term.labels[i];
     const auto name = static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26);
-    if (sizes[static_cast<size_t>(label)] < 0) refuse(fmt::format("the result's label '{}' is in no operand", name), equation);
-    if (std::count(term.labels.begin(), term.labels.end(), label) > 1) refuse(fmt::format("the result's label '{}' repeats", name), equation);
+    if (sizes[static_cast<size_t>(label)] < 0)
+      refuse(fmt::format("the result's label '{}' is in no operand", name), equation);
+    if (std::count(term.labels.begin(), term.labels.end(), label) > 1)
+      refuse(fmt::format("the result's label '{}' repeats", name), equation);
   }
   labels = term.labels;
   if (term.ellipsis >= 0) labels.insert(labels.begin() + term.ellipsis, dots.begin(), dots.end());
@@ -241,8 +258,11 @@ std::array<int64_t, label_count> sizes_of(const std::vector<Operand>& operands, 
       int64_t& size = sizes[static_cast<size_t>(label)];
       const int64_t d = operand.x.dim(static_cast<int>(i));
       if (size >= 0 && size != d && size != 1 && d != 1) {
-        const std::string name = label >= letters ? "\"...\"" : fmt::format("'{}'", static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26));
-        throw ShapeError(fmt::format("[einsum] axes of one label have one size, or 1; got {} and {} for {} in \"{}\"", size, d, name, shortened(equation)));
+        const std::string name =
+            label >= letters ? "\"...\""
+                             : fmt::format("'{}'", static_cast<char>(label < 26 ? 'A' + label : 'a' + label - 26));
+        throw ShapeError(fmt::format("[einsum] axes of one label have one size, or 1; got {} and {} for {} in \"{}\"",
+                                     size, d, name, shortened(equation)));
       }
       if (size < 0 || size == 1) size = d;
     }
@@ -250,7 +270,8 @@ std::array<int64_t, label_count> sizes_of(const std::vector<Operand>& operands, 
   return sizes;
 }
 
-std::vector<Operand> labelled(std::string_view equation, const std::vector<Term>& terms, std::span<const Tensor> tensors) {
+std::vector<Operand> labelled(std::string_view equation, const std::vector<Term>& terms,
+                              std::span<const Tensor> tensors) {
   DType t = tensors[0].dtype();
   for (const Tensor& x : tensors) {
     build::check_device(tensors[0], x, "einsum");
@@ -258,7 +279,9 @@ std::vector<Operand> labelled(std::string_view equation, const std::vector<Term>
   }
   if (t == DType::boolean) t = DType::i32;
   std::vector<Operand> operands;
-  for (size_t i = 0; i < tensors.size(); ++i) operands.push_back(with_diagonals(cast(tensors[i], t), spread(terms[i], tensors[i].rank(), i, equation), i, equation));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    operands.push_back(
+        with_diagonals(cast(tensors[i], t), spread(terms[i], tensors[i].rank(), i, equation), i, equation));
   return operands;
 }
 
@@ -280,7 +303,9 @@ std::vector<int> axes_of(const Tensor& x, std::vector<int> axes) {
   std::vector<int> seen;
   for (int& axis : axes) {
     axis = build::axis_of("tensordot", x, axis);
-    if (holds(seen, axis)) throw ValueError(fmt::format("[tensordot] each axis once; got ({}) for {}", fmt::join(axes, ", "), x.shape().str()));
+    if (holds(seen, axis))
+      throw ValueError(
+          fmt::format("[tensordot] each axis once; got ({}) for {}", fmt::join(axes, ", "), x.shape().str()));
     seen.push_back(axis);
   }
   return axes;
@@ -293,7 +318,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> tensors, Caller
   const size_t arrow = equation.find("->");
   const std::vector<Term> terms = parse_terms(equation.substr(0, arrow), equation);
   if (terms.size() != tensors.size()) {
-    throw ValueError(fmt::format("[einsum] one term for each operand; got {} for {} operands in \"{}\"", terms.size(), tensors.size(), shortened(equation)));
+    throw ValueError(fmt::format("[einsum] one term for each operand; got {} for {} operands in \"{}\"", terms.size(),
+                                 tensors.size(), shortened(equation)));
   }
   std::vector<Operand> operands = labelled(equation, terms, tensors);
   const auto sizes = sizes_of(operands, equation);
@@ -312,7 +338,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::vector<int> axes_a, std:
   const CallerScope scope(caller);
   build::check_device(a, b, "tensordot");
   if (axes_a.size() != axes_b.size()) {
-    throw ValueError(fmt::format("[tensordot] as many axes of a as of b; got ({}) and ({})", fmt::join(axes_a, ", "), fmt::join(axes_b, ", ")));
+    throw ValueError(fmt::format("[tensordot] as many axes of a as of b; got ({}) and ({})", fmt::join(axes_a, ", "),
+                                 fmt::join(axes_b, ", ")));
   }
   axes_a = axes_of(a, std::move(axes_a));
   axes_b = axes_of(b, std::move(axes_b));
@@ -324,7 +351,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::vector<int> axes_a, std:
   Labels kept = joined({&left.labels, &right.labels});
   for (size_t i = 0; i < axes_a.size(); ++i) {
     if (a.dim(axes_a[i]) != b.dim(axes_b[i])) {
-      throw ShapeError(fmt::format("[tensordot] summed axes have one size; got axis {} of {} and axis {} of {}", axes_a[i], a.shape().str(), axes_b[i], b.shape().str()));
+      throw ShapeError(fmt::format("[tensordot] summed axes have one size; got axis {} of {} and axis {} of {}",
+                                   axes_a[i], a.shape().str(), axes_b[i], b.shape().str()));
     }
     right.labels[static_cast<size_t>(axes_b[i])] = axes_a[i];
     std::erase(kept, axes_a[i]);
@@ -334,7 +362,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, std::vector<int> axes_a, std:
 Tensor tensordot(const Tensor& a, const Tensor& b, int axes, Caller caller) {
   const CallerScope scope(caller);
   if (axes < 0 || axes > std::min(a.rank(), b.rank())) {
-    throw ValueError(fmt::format("[tensordot] sums 0 to {} axes; got {} for {} and {}", std::min(a.rank(), b.rank()), axes, a.shape().str(), b.shape().str()));
+    throw ValueError(fmt::format("[tensordot] sums 0 to {} axes; got {} for {} and {}", std::min(a.rank(), b.rank()),
+                                 axes, a.shape().str(), b.shape().str()));
   }
   std::vector<int> last, first;
   for (int i = 0; i < axes; ++i) {

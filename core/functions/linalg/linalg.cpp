@@ -12,7 +12,8 @@ using namespace linalg;
 
 Tensor turned(const Tensor& x, bool turn) { return turn ? transpose(x) : x; }
 
-// Result (.., n, k) of a system whose right side has the batch axes of both operands. `f` sees both in a dtype that kernels compute in.
+// Result (.., n, k) of a system whose right side has the batch axes of both operands. `f` sees both in a dtype that
+// kernels compute in.
 template <class F>
 Tensor with_operands(const char* op, const Tensor& a, const Tensor& b, F&& f) {
   const Shape batch = broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()), op);
@@ -25,8 +26,11 @@ void check_system(const char* op, const Tensor& a, const Tensor& b, bool left) {
   check_matrices(op, b);
   const int64_t n = a.dim(-1), given = b.dim(left ? -2 : -1);
   if (n != given) {
-    throw ShapeError(fmt::format("[{}] the matrix and the right side have one size; got {} and {}, whose {} are {}{}", op, a.shape().str(), b.shape().str(),
-                                 left ? "rows" : "columns", given, b.dim(left ? -1 : -2) == n ? left ? "; transpose it, or ask for left = false" : "; transpose it, or ask for left = true" : ""));
+    throw ShapeError(fmt::format("[{}] the matrix and the right side have one size; got {} and {}, whose {} are {}{}",
+                                 op, a.shape().str(), b.shape().str(), left ? "rows" : "columns", given,
+                                 b.dim(left ? -1 : -2) == n ? left ? "; transpose it, or ask for left = false"
+                                                                   : "; transpose it, or ask for left = true"
+                                                            : ""));
   }
 }
 
@@ -44,14 +48,17 @@ Tensor constant_factors(const Tensor& a) {
 Solution solved(const char* op, const Tensor& a, const Tensor& right, bool left) {
   check_square(op, a);
   check_same(op, a, right);
-  const bool vector = left && (right.rank() == 1 || (right.rank() == a.rank() - 1 && right.shape() == a.shape().without(a.rank() - 1)));
+  const bool vector =
+      left && (right.rank() == 1 || (right.rank() == a.rank() - 1 && right.shape() == a.shape().without(a.rank() - 1)));
   const Tensor b = vector ? unsqueeze(right, -1) : right;
   check_system(op, a, b, left);
   const int64_t n = a.dim(-1);
   const Tensor wide = widen(a), factors = constant_factors(wide);
   const Shape batch = broadcast_shapes(batch_of(a.shape()), batch_of(b.shape()), op);
   const Tensor packs = broadcast(factors, with_dims(batch, {factors.dim(-1)}));
-  const Tensor x = cast(turned(linear_solve(with_batch(wide, batch), packs, with_batch(turned(widen(b), !left), batch), !left), !left), right.dtype());
+  const Tensor x = cast(
+      turned(linear_solve(with_batch(wide, batch), packs, with_batch(turned(widen(b), !left), batch), !left), !left),
+      right.dtype());
   return {vector ? squeeze(x, {-1}) : x, lu_info(factors, n, n)};
 }
 
@@ -121,21 +128,29 @@ LUMatrices lu(const Tensor& x, Caller caller) {
   const int64_t m = x.dim(-2), n = x.dim(-1), k = m < n ? m : n;
   const LUFactors made = lu_factor(x);
   const Tensor left = slice(made.factors, -1, {.stop = k}), right = slice(made.factors, -2, {.stop = k});
-  const Tensor rows = m == 0 ? zeros(with_dims(batch_of(x.shape()), {0, 0}), x.dtype(), &x.device()) : one_hot(made.permutation, m, x.dtype());
+  const Tensor rows = m == 0 ? zeros(with_dims(batch_of(x.shape()), {0, 0}), x.dtype(), &x.device())
+                             : one_hot(made.permutation, m, x.dtype());
   return {transpose(rows), tril(left, -1) + eye(m, k, x.dtype(), &x.device()), triu(right)};
 }
 
 Tensor lu_solve(const LUFactors& factors, const Tensor& b, LUSolveOptions options, Caller caller) {
   const CallerScope scope(caller);
   check_system("lu_solve", factors.factors, b, options.left);
-  if (factors.permutation.shape() != factors.factors.shape().without(factors.factors.rank() - 1) || is_float(factors.permutation.dtype())) {
-    throw ShapeError(fmt::format("[lu_solve] the permutation holds a row's number for each row of the factors; got {} for {}; take both from lu_factor()",
-                                 show(factors.permutation), show(factors.factors)));
+  if (factors.permutation.shape() != factors.factors.shape().without(factors.factors.rank() - 1) ||
+      is_float(factors.permutation.dtype())) {
+    throw ShapeError(
+        fmt::format("[lu_solve] the permutation holds a row's number for each row of the factors; got {} for {}; take "
+                    "both from lu_factor()",
+                    show(factors.permutation), show(factors.factors)));
   }
   return with_operands("lu_solve", factors.factors, b, [&](const Tensor& f, const Tensor& right) {
-    const Tensor order = broadcast(factors.permutation, f.shape().without(f.rank() - 1)), from = turned(right, !options.left);
-    if (options.transposed == options.left) return turned(unpermute_rows(triangular(f, triangular(f, from, true, true, false), false, true, true), order), !options.left);
-    return turned(triangular(f, triangular(f, permute_rows(from, order), false, false, true), true, false, false), !options.left);
+    const Tensor order = broadcast(factors.permutation, f.shape().without(f.rank() - 1)),
+                 from = turned(right, !options.left);
+    if (options.transposed == options.left)
+      return turned(unpermute_rows(triangular(f, triangular(f, from, true, true, false), false, true, true), order),
+                    !options.left);
+    return turned(triangular(f, triangular(f, permute_rows(from, order), false, false, true), true, false, false),
+                  !options.left);
   });
 }
 

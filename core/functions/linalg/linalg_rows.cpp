@@ -41,7 +41,9 @@ Tensor linear_solve(const Tensor& a, const Tensor& factors, const Tensor& b, boo
   return record(ops::linear_solve_op, {&a, &factors, &b}, Attrs{{transposed}}, b.shape(), b.dtype());
 }
 
-Tensor determinant(const Tensor& a, const Tensor& factors) { return record(ops::det_op, {&a, &factors}, {}, batch_of(a.shape()), a.dtype()); }
+Tensor determinant(const Tensor& a, const Tensor& factors) {
+  return record(ops::det_op, {&a, &factors}, {}, batch_of(a.shape()), a.dtype());
+}
 
 Tensor qr_pack(const Tensor& a, bool complete) {
   const int64_t m = a.dim(-2), n = a.dim(-1), c = complete || m < n ? m : n;

@@ -63,13 +63,14 @@ Tensor matmul(TensorArg left_operand, const Tensor& b) {
   const Tensor& a = left_operand.tensor;
   build::check_device(a, b, "matmul");
   if (a.rank() == 0 || b.rank() == 0) {
-    throw ShapeError(fmt::format("[matmul] needs vectors or matrices: a is {}, b is {}; use * for scalars", a.shape().str(), b.shape().str()));
+    throw ShapeError(fmt::format("[matmul] needs vectors or matrices: a is {}, b is {}; use * for scalars",
+                                 a.shape().str(), b.shape().str()));
   }
   const int64_t inner_a = a.shape()[a.rank() - 1];
   const int64_t inner_b = b.shape()[b.rank() >= 2 ? b.rank() - 2 : 0];
   if (inner_a != inner_b) {
-    throw ShapeError(fmt::format("[matmul] inner dimensions differ: a is {}, b is {}{}", a.shape().str(), b.shape().str(),
-                                 transpose_hint(a.shape(), b.shape())));
+    throw ShapeError(fmt::format("[matmul] inner dimensions differ: a is {}, b is {}{}", a.shape().str(),
+                                 b.shape().str(), transpose_hint(a.shape(), b.shape())));
   }
   DType t = autocast_dtype(ops::matmul_op, promote(a.dtype(), b.dtype()));
   if (t == DType::boolean) t = DType::i32;

@@ -23,8 +23,10 @@ Tensor without_gradient(const Tensor& value, const Tensor& x, const char* messag
   return x.requires_grad() ? make_custom(stop_gradient(value), std::span(&x, 1), std::move(rule)) : value;
 }
 
-constexpr const char* qr_message = "[qr] the columns that complete q are arbitrary, so that they have no gradient; use QRMode::reduced";
-constexpr const char* svd_message = "[svd] the vectors that full_matrices adds are arbitrary, so that they have no gradient; use full_matrices = false";
+constexpr const char* qr_message =
+    "[qr] the columns that complete q are arbitrary, so that they have no gradient; use QRMode::reduced";
+constexpr const char* svd_message =
+    "[svd] the vectors that full_matrices adds are arbitrary, so that they have no gradient; use full_matrices = false";
 
 // The m x m orthogonal matrix that begins with the columns of q, beyond these.
 Tensor completion(const Tensor& q) {
@@ -44,7 +46,10 @@ Factors singular(const char* op, const Tensor& x) {
   return {part(pack, 0, {m, k}), part(pack, m * k, {k}), part(pack, m * k + k, {k, n})};
 }
 
-double rounding_of(DType t) { return t == DType::f64 ? std::numeric_limits<double>::epsilon() : static_cast<double>(std::numeric_limits<float>::epsilon()); }
+double rounding_of(DType t) {
+  return t == DType::f64 ? std::numeric_limits<double>::epsilon()
+                         : static_cast<double>(std::numeric_limits<float>::epsilon());
+}
 
 // (.., 1): what singular values s (.., k) of x must exceed.
 Tensor bound_of(const Tensor& s, const Tensor& x, const RankTolerance& t) {
@@ -75,7 +80,8 @@ Tensor pseudo_inverse(const Tensor& x, const RankTolerance& tolerance) {
     const Factors f = singular("pinv", stop_gradient(x));
     if (f.s.numel() == 0) return zeros(with_dims(batch_of(x.shape()), {x.dim(-1), x.dim(-2)}), x.dtype(), &x.device());
     const Tensor large = f.s > bound_of(f.s, x, tolerance);
-    return plain_matmul(transpose(f.vt), unsqueeze(where(large, reciprocal(where(large, f.s, 1.0)), 0.0), -1) * transpose(f.u));
+    return plain_matmul(transpose(f.vt),
+                        unsqueeze(where(large, reciprocal(where(large, f.s, 1.0)), 0.0), -1) * transpose(f.u));
   }();
   if (!x.requires_grad() || !grad_mode()) return value;
   auto rule = std::make_shared<CustomRule>();
@@ -90,7 +96,9 @@ Tensor rank_failure(const Tensor& r, int64_t rows) {
   const Tensor d = abs(diagonal(stop_gradient(r), 0, -2, -1)), largest = max(d, {-1}, true);
   const int64_t k = d.dim(-1);
   const Tensor small = !(d > largest * (static_cast<double>(std::max(rows, k)) * rounding_of(d.dtype())));
-  const Tensor numbers = where(small, expand(arange(1, static_cast<double>(k + 1), 1, DType::i32, &d.device()), d.shape()), static_cast<double>(k + 1));
+  const Tensor numbers =
+      where(small, expand(arange(1, static_cast<double>(k + 1), 1, DType::i32, &d.device()), d.shape()),
+            static_cast<double>(k + 1));
   const Tensor first = min(numbers, {-1});
   return where(first > static_cast<double>(k), 0, first);
 }
@@ -133,8 +141,12 @@ SVD svd(const Tensor& x, bool full_matrices, Caller caller) {
   const int64_t m = x.dim(-2), n = x.dim(-1);
   SVD made{cast(f.u, x.dtype()), cast(f.s, x.dtype()), cast(f.vt, x.dtype())};
   const Tensor wide = widen(x);
-  if (full_matrices && m > n) made.u = concat({made.u, cast(without_gradient(completion(f.u), wide, svd_message), x.dtype())}, x.rank() - 1);
-  if (full_matrices && n > m) made.vh = concat({made.vh, cast(transpose(without_gradient(completion(transpose(f.vt)), wide, svd_message)), x.dtype())}, x.rank() - 2);
+  if (full_matrices && m > n)
+    made.u = concat({made.u, cast(without_gradient(completion(f.u), wide, svd_message), x.dtype())}, x.rank() - 1);
+  if (full_matrices && n > m)
+    made.vh =
+        concat({made.vh, cast(transpose(without_gradient(completion(transpose(f.vt)), wide, svd_message)), x.dtype())},
+               x.rank() - 2);
   return made;
 }
 
@@ -164,9 +176,14 @@ Tensor lstsq(const Tensor& x, const Tensor& b, Caller caller) {
   check_same("lstsq", x, b);
   check_matrices("lstsq", b);
   const int64_t m = x.dim(-2), n = x.dim(-1);
-  if (b.dim(-2) != m) throw ShapeError(fmt::format("[lstsq] the matrix and the right side have one number of rows; got {} and {}; a vector is a matrix of one column", x.shape().str(), b.shape().str()));
+  if (b.dim(-2) != m)
+    throw ShapeError(
+        fmt::format("[lstsq] the matrix and the right side have one number of rows; got {} and {}; a vector is a "
+                    "matrix of one column",
+                    x.shape().str(), b.shape().str()));
   const Shape batch = broadcast_shapes(batch_of(x.shape()), batch_of(b.shape()), "lstsq");
-  if (m == 0 || n == 0) return cast(plain_matmul(transpose(with_batch(widen(x), batch)), with_batch(widen(b), batch)), b.dtype());  // zeros
+  if (m == 0 || n == 0)
+    return cast(plain_matmul(transpose(with_batch(widen(x), batch)), with_batch(widen(b), batch)), b.dtype());  // zeros
   const Tensor wide = m >= n ? widen(x) : transpose(widen(x));
   const QR f = qr(wide);
   watch_info(rank_failure(f.r, std::max(m, n)), "lstsq", Failure::rank);
@@ -179,10 +196,14 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm norm, bool keepdim, Caller caller
   const CallerScope scope(caller);
   check_matrices("matrix_norm", x);
   const bool extreme = norm != MatrixNorm::frobenius && norm != MatrixNorm::nuclear;
-  if (extreme && x.dim(-1) * x.dim(-2) == 0) throw ShapeError(fmt::format("[matrix_norm] the largest or smallest of nothing; got {}; Frobenius and nuclear norms of empty matrices are 0", x.shape().str()));
+  if (extreme && x.dim(-1) * x.dim(-2) == 0)
+    throw ShapeError(fmt::format(
+        "[matrix_norm] the largest or smallest of nothing; got {}; Frobenius and nuclear norms of empty matrices are 0",
+        x.shape().str()));
   const Tensor wide = widen(x);
   const bool by_columns = norm == MatrixNorm::one || norm == MatrixNorm::minus_one;
-  const bool smallest = norm == MatrixNorm::minus_one || norm == MatrixNorm::minus_two || norm == MatrixNorm::minus_infinity;
+  const bool smallest =
+      norm == MatrixNorm::minus_one || norm == MatrixNorm::minus_two || norm == MatrixNorm::minus_infinity;
   Tensor made;
   if (norm == MatrixNorm::frobenius) {
     const Tensor squares = sum(square(wide), {-2, -1});
@@ -190,7 +211,9 @@ Tensor matrix_norm(const Tensor& x, MatrixNorm norm, bool keepdim, Caller caller
   } else if (norm == MatrixNorm::nuclear) {
     made = sum(singular("matrix_norm", wide).s, {-1});
   } else {
-    const Tensor sizes = norm == MatrixNorm::two || norm == MatrixNorm::minus_two ? singular("matrix_norm", wide).s : sum(abs(wide), {by_columns ? -2 : -1});
+    const Tensor sizes = norm == MatrixNorm::two || norm == MatrixNorm::minus_two
+                             ? singular("matrix_norm", wide).s
+                             : sum(abs(wide), {by_columns ? -2 : -1});
     made = smallest ? min(sizes, {-1}) : max(sizes, {-1});
   }
   return cast(keepdim ? reshape(made, with_dims(batch_of(x.shape()), {1, 1})) : made, x.dtype());
@@ -200,7 +223,8 @@ Tensor condition_number(const Tensor& x, MatrixNorm norm, Caller caller) {
   const CallerScope scope(caller);
   if (norm == MatrixNorm::two || norm == MatrixNorm::minus_two) {
     check_matrices("condition_number", x);
-    if (x.dim(-1) * x.dim(-2) == 0) throw ShapeError(fmt::format("[condition_number] an empty matrix has no condition; got {}", x.shape().str()));
+    if (x.dim(-1) * x.dim(-2) == 0)
+      throw ShapeError(fmt::format("[condition_number] an empty matrix has no condition; got {}", x.shape().str()));
     const Tensor s = singular("condition_number", x).s;
     const Tensor most = slice(s, -1, {.stop = 1}), least = slice(s, -1, {.start = s.dim(-1) - 1});
     return cast(squeeze(norm == MatrixNorm::two ? most / least : least / most, {-1}), x.dtype());

@@ -18,23 +18,28 @@ using build::widen;
 void check_ranks(const char* op, const Tensor& a, const Tensor& b, int rank_a, int rank_b, const char* form) {
   build::check_device(a, b, op);
   if (a.rank() == rank_a && b.rank() == rank_b) return;
-  throw ShapeError(fmt::format("[{}] takes {}; got {} and {}; matmul() takes any", op, form, a.shape().str(), b.shape().str()));
+  throw ShapeError(
+      fmt::format("[{}] takes {}; got {} and {}; matmul() takes any", op, form, a.shape().str(), b.shape().str()));
 }
 
 // Ranks as named, and the inner dimension.
 Tensor multiplied(const char* op, const Tensor& a, const Tensor& b, int rank_a, int rank_b, const char* form) {
   check_ranks(op, a, b, rank_a, rank_b, form);
   const bool batched = rank_a == 3 && a.dim(0) != b.dim(0);
-  if (batched || a.dim(-1) != b.dim(rank_b == 1 ? 0 : -2)) throw ShapeError(fmt::format("[{}] takes {}; got {} and {}", op, form, a.shape().str(), b.shape().str()));
+  if (batched || a.dim(-1) != b.dim(rank_b == 1 ? 0 : -2))
+    throw ShapeError(fmt::format("[{}] takes {}; got {} and {}", op, form, a.shape().str(), b.shape().str()));
   return matmul(a, b);
 }
 
 Tensor scaled_sum(const char* op, const Tensor& x, const Tensor& product, double beta, double alpha) {
   if (!build::broadcasts_to(x.shape(), product.shape())) {
-    throw ShapeError(fmt::format("[{}] x broadcasts to the product; got {} for {}", op, x.shape().str(), product.shape().str()));
+    throw ShapeError(
+        fmt::format("[{}] x broadcasts to the product; got {} for {}", op, x.shape().str(), product.shape().str()));
   }
   const bool half = is_half(product.dtype()) && is_half(promote(x.dtype(), product.dtype()));
-  const auto wide = [&](const Tensor& t) { return half ? build::widen(t) : t; };  // f16 and bf16 are rounded once, at the end
+  const auto wide = [&](const Tensor& t) {
+    return half ? build::widen(t) : t;
+  };  // f16 and bf16 are rounded once, at the end
   const Tensor sums = wide(half ? build::part_of_sum(product) : product), scaled = alpha == 1 ? sums : sums * alpha;
   const Tensor total = beta == 0 ? scaled : (beta == 1 ? wide(x) : wide(x) * beta) + scaled;
   return half ? cast(total, promote(x.dtype(), product.dtype())) : total;
@@ -63,7 +68,8 @@ Wide wide_pair(const char* op, const Tensor& a, const Tensor& b) {
 
 void check_bias(const char* op, const Tensor& bias, int64_t out) {
   if (!bias.defined() || (bias.rank() == 1 && bias.dim(0) == out) || (bias.rank() == 0 && out == 1)) return;
-  throw ShapeError(fmt::format("[{}] the bias has one element for each of {} outputs; got {}", op, out, bias.shape().str()));
+  throw ShapeError(
+      fmt::format("[{}] the bias has one element for each of {} outputs; got {}", op, out, bias.shape().str()));
 }
 
 // cut[i][j]: where the product of matrices i to j is split for the least work.
@@ -104,7 +110,9 @@ Tensor inner(TensorArg argument, const Tensor& b) {
   const Tensor& a = argument.tensor;
   build::check_device(a, b, "inner");
   if (a.rank() == 0 || b.rank() == 0) return a * b;
-  if (a.dim(-1) != b.dim(-1)) throw ShapeError(fmt::format("[inner] the last axes have one size; got {} and {}", a.shape().str(), b.shape().str()));
+  if (a.dim(-1) != b.dim(-1))
+    throw ShapeError(
+        fmt::format("[inner] the last axes have one size; got {} and {}", a.shape().str(), b.shape().str()));
   return tensordot(a, b, {-1}, {-1});
 }
 Tensor dot(TensorArg a, const Tensor& b) {
@@ -144,7 +152,8 @@ Tensor linear(const Tensor& x, const Tensor& weight, const Tensor& bias, Caller 
   const CallerScope scope(caller);
   build::check_device(x, weight, "linear");
   if (x.rank() == 0 || weight.rank() == 0 || weight.rank() > 2 || x.dim(-1) != weight.dim(-1)) {
-    throw ShapeError(fmt::format("[linear] x is (..., in) and the weight (out, in) or (in); got {} and {}", x.shape().str(), weight.shape().str()));
+    throw ShapeError(fmt::format("[linear] x is (..., in) and the weight (out, in) or (in); got {} and {}",
+                                 x.shape().str(), weight.shape().str()));
   }
   check_bias("linear", bias, weight.rank() == 2 ? weight.dim(0) : 1);
   const Tensor product = matmul(x, weight.rank() == 2 ? transpose(weight) : weight);
@@ -155,19 +164,22 @@ Tensor bilinear(const Tensor& a, const Tensor& b, const Tensor& weight, const Te
   const CallerScope scope(caller);
   build::check_device(a, weight, "bilinear");
   build::check_device(b, weight, "bilinear");
-  bool fits = weight.rank() == 3 && a.rank() >= 1 && a.rank() == b.rank() && a.dim(-1) == weight.dim(1) && b.dim(-1) == weight.dim(2);
+  bool fits = weight.rank() == 3 && a.rank() >= 1 && a.rank() == b.rank() && a.dim(-1) == weight.dim(1) &&
+              b.dim(-1) == weight.dim(2);
   for (int i = 0; fits && i < a.rank() - 1; ++i) fits = a.dim(i) == b.dim(i);
   if (!fits) {
-    throw ShapeError(fmt::format("[bilinear] a is (..., n), b (..., m) with the same leading axes, the weight (out, n, m); got {}, {} and {}", a.shape().str(),
-                                 b.shape().str(), weight.shape().str()));
+    throw ShapeError(fmt::format(
+        "[bilinear] a is (..., n), b (..., m) with the same leading axes, the weight (out, n, m); got {}, {} and {}",
+        a.shape().str(), b.shape().str(), weight.shape().str()));
   }
   check_bias("bilinear", bias, weight.dim(0));
   const int64_t n = build::product(a.shape(), 0, a.rank() - 1);
   DType t = promote(promote(a.dtype(), b.dtype()), weight.dtype());
   if (t == DType::boolean) t = DType::i32;
   const AutocastScope wide = AutocastScope::off();
-  const Tensor half = tensordot(reshape(widen(a), Shape{n, a.dim(-1)}), widen(weight), {1}, {1});  // (n, out, m), not rounded to half precision
-  const Tensor product = squeeze(matmul(half, reshape(widen(b), Shape{n, b.dim(-1), 1})), 2);      // (n, out)
+  const Tensor half = tensordot(reshape(widen(a), Shape{n, a.dim(-1)}), widen(weight), {1},
+                                {1});  // (n, out, m), not rounded to half precision
+  const Tensor product = squeeze(matmul(half, reshape(widen(b), Shape{n, b.dim(-1), 1})), 2);  // (n, out)
   const Tensor result = cast(reshape(product, a.shape().with(a.rank() - 1, weight.dim(0))), t);
   return bias.defined() ? result + bias : result;
 }
@@ -204,9 +216,11 @@ Tensor cross(const Tensor& a, const Tensor& b, int axis, Caller caller) {
 
 Tensor matrix_power(const Tensor& x, int64_t n, Caller caller) {
   const CallerScope scope(caller);
-  if (x.rank() < 2 || x.dim(-1) != x.dim(-2)) throw ShapeError(fmt::format("[matrix_power] takes square matrices; got {}", x.shape().str()));
+  if (x.rank() < 2 || x.dim(-1) != x.dim(-2))
+    throw ShapeError(fmt::format("[matrix_power] takes square matrices; got {}", x.shape().str()));
   if (n < 0) {
-    if (n == std::numeric_limits<int64_t>::min()) throw ValueError(fmt::format("[matrix_power] the power is out of range; got {}", n));
+    if (n == std::numeric_limits<int64_t>::min())
+      throw ValueError(fmt::format("[matrix_power] the power is out of range; got {}", n));
     return matrix_power(inverse(x), -n);
   }
   if (n == 0) return expand(eye(x.dim(-1), -1, x.dtype(), &x.device()), x.shape());
@@ -220,7 +234,8 @@ Tensor matrix_power(const Tensor& x, int64_t n, Caller caller) {
 
 Tensor multi_dot(std::span<const Tensor> matrices, Caller caller) {
   const CallerScope scope(caller);
-  if (matrices.size() < 2) throw ValueError(fmt::format("[multi_dot] multiplies at least two matrices; got {}", matrices.size()));
+  if (matrices.size() < 2)
+    throw ValueError(fmt::format("[multi_dot] multiplies at least two matrices; got {}", matrices.size()));
   std::vector<Tensor> in(matrices.begin(), matrices.end());
   const bool row = in.front().rank() == 1, column = in.back().rank() == 1;
   if (row) in.front() = unsqueeze(in.front(), 0);
@@ -229,8 +244,9 @@ Tensor multi_dot(std::span<const Tensor> matrices, Caller caller) {
   for (size_t i = 0; i < in.size(); ++i) {
     build::check_device(in[0], in[i], "multi_dot");
     if (in[i].rank() != 2 || (i > 0 && in[i].dim(0) != in[i - 1].dim(1))) {
-      throw ShapeError(fmt::format("[multi_dot] takes matrices whose inner dimensions fit, and vectors at the ends; got {} for operand {}{}", matrices[i].shape().str(), i,
-                                   i > 0 ? " after " + matrices[i - 1].shape().str() : ""));
+      throw ShapeError(fmt::format(
+          "[multi_dot] takes matrices whose inner dimensions fit, and vectors at the ends; got {} for operand {}{}",
+          matrices[i].shape().str(), i, i > 0 ? " after " + matrices[i - 1].shape().str() : ""));
     }
     sizes.push_back(static_cast<double>(in[i].dim(0)));
   }
@@ -244,7 +260,8 @@ Tensor cdist(const Tensor& a, const Tensor& b, double p, Caller caller) {
   const CallerScope scope(caller);
   const Wide in = wide_pair("cdist", a, b);
   if (a.rank() < 2 || b.rank() < 2 || a.dim(-1) != b.dim(-1)) {
-    throw ShapeError(fmt::format("[cdist] takes (..., m, d) and (..., n, d); got {} and {}", a.shape().str(), b.shape().str()));
+    throw ShapeError(
+        fmt::format("[cdist] takes (..., m, d) and (..., n, d); got {} and {}", a.shape().str(), b.shape().str()));
   }
   build::check_dims("cdist", std::max(a.rank(), b.rank()) + 1);
   const Tensor apart = unsqueeze(in.a, -2) - unsqueeze(in.b, -3);  // (..., m, n, d)
@@ -266,7 +283,8 @@ Tensor cosine_similarity(const Tensor& a, const Tensor& b, int axis, double epsi
   build::check_rank("cosine_similarity", a.rank() > b.rank() ? a : b, 1);
   const int at = normalize_axis(axis, shape.rank(), "cosine_similarity");
   const Tensor x = build::broadcast(in.a, shape), y = build::broadcast(in.b, shape);
-  const Tensor sizes = maximum(length("cosine_similarity", x, 2, at, false), epsilon) * maximum(length("cosine_similarity", y, 2, at, false), epsilon);
+  const Tensor sizes = maximum(length("cosine_similarity", x, 2, at, false), epsilon) *
+                       maximum(length("cosine_similarity", y, 2, at, false), epsilon);
   return cast(sum(x * y, {at}) / sizes, in.t);
 }
 

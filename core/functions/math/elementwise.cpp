@@ -10,22 +10,22 @@
 namespace heddle {
 
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
-  Tensor name(TensorArg x) {                               \
-    const CallerScope scope(x.caller);                     \
-    return build::unary(ops::name##_op, x.tensor);         \
+  Tensor name(TensorArg x) {                                         \
+    const CallerScope scope(x.caller);                               \
+    return build::unary(ops::name##_op, x.tensor);                   \
   }
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
-  Tensor name(TensorArg x, const Tensor& y) {               \
-    const CallerScope scope(x.caller);                      \
-    return build::binary(ops::name##_op, x.tensor, y);      \
-  }                                                         \
-  Tensor name(TensorArg x, double y) {                      \
-    const CallerScope scope(x.caller);                      \
-    return build::binary(ops::name##_op, x.tensor, y);      \
-  }                                                         \
-  Tensor name(double x, TensorArg y) {                      \
-    const CallerScope scope(y.caller);                      \
-    return build::binary(ops::name##_op, x, y.tensor);      \
+  Tensor name(TensorArg x, const Tensor& y) {                         \
+    const CallerScope scope(x.caller);                                \
+    return build::binary(ops::name##_op, x.tensor, y);                \
+  }                                                                   \
+  Tensor name(TensorArg x, double y) {                                \
+    const CallerScope scope(x.caller);                                \
+    return build::binary(ops::name##_op, x.tensor, y);                \
+  }                                                                   \
+  Tensor name(double x, TensorArg y) {                                \
+    const CallerScope scope(y.caller);                                \
+    return build::binary(ops::name##_op, x, y.tensor);                \
   }
 #include "core/op/elementwise.inc"
 #undef HEDDLE_UNARY
@@ -70,7 +70,8 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
   const CallerScope scope(caller);
   if (!low && !high) throw ValueError("[clamp] needs a lower bound, an upper bound or both; got neither");
   if ((low && std::isnan(*low)) || (high && std::isnan(*high))) throw ValueError("[clamp] a bound is NaN");
-  // Of f16 and bf16 in f32: beside a bound that their dtype rounds, an element lies on one of its sides and has that side's slope.
+  // Of f16 and bf16 in f32: beside a bound that their dtype rounds, an element lies on one of its sides and has that
+  // side's slope.
   const auto clamped = [&](const Tensor& in) {
     const Tensor raised = low ? maximum(in, *low) : in;
     return high ? minimum(raised, *high) : raised;
@@ -81,7 +82,7 @@ Tensor clamp(const Tensor& x, std::optional<double> low, std::optional<double> h
 Tensor operator-(TensorArg x) { return neg(x); }
 Tensor operator!(TensorArg x) { return logical_not(x); }
 
-#define HEDDLE_OPERATOR(symbol, name)                                             \
+#define HEDDLE_OPERATOR(symbol, name)                                            \
   Tensor operator symbol(TensorArg x, TensorArg y) { return name(x, y.tensor); } \
   Tensor operator symbol(TensorArg x, double y) { return name(x, y); }           \
   Tensor operator symbol(double x, TensorArg y) { return name(x, y); }

@@ -20,8 +20,10 @@ namespace {
 using build::positions;
 using build::product;
 
-constexpr int64_t largest_prime = 256;  // as a factor of its own; above that Bluestein's two transforms of a power of two cost less
-constexpr int64_t step_cost = 96;       // of one more factor, in elements of a matrix' row: what passing over memory costs beside multiplying
+constexpr int64_t largest_prime =
+    256;  // as a factor of its own; above that Bluestein's two transforms of a power of two cost less
+constexpr int64_t step_cost =
+    96;  // of one more factor, in elements of a matrix' row: what passing over memory costs beside multiplying
 
 // A transform to compute: sign of the exponent, factor of the result.
 struct Kind {
@@ -33,8 +35,9 @@ struct Kind {
 struct Roots {
   Tensor real, imaginary;
 };
-// exp(sign 2 pi i m / n) for integers m with 4 m < 2^31, of a floating dtype. The quarter turns are taken off in whole numbers; their count may be off by one near its halves, where either will do,
-// so it is found by a multiplication: whole numbers divide one by one.
+// exp(sign 2 pi i m / n) for integers m with 4 m < 2^31, of a floating dtype. The quarter turns are taken off in whole
+// numbers; their count may be off by one near its halves, where either will do, so it is found by a multiplication:
+// whole numbers divide one by one.
 Roots roots(const Tensor& m, int64_t n, double sign, DType t) {
   const Tensor quarter = cast(round(cast(m, t) * (4 / static_cast<double>(n))), m.dtype());
   const Tensor rest = 4 * m - quarter * static_cast<double>(n);  // of 4 n to a turn
@@ -46,7 +49,9 @@ Roots roots(const Tensor& m, int64_t n, double sign, DType t) {
 }
 
 // j k over a grid in which `row_axis` counts j and `column_axis` k.
-Tensor exponents(const Shape& shape, int row_axis, int column_axis, DeviceContext& device) { return positions(shape, row_axis, device) * positions(shape, column_axis, device); }
+Tensor exponents(const Shape& shape, int row_axis, int column_axis, DeviceContext& device) {
+  return positions(shape, row_axis, device) * positions(shape, column_axis, device);
+}
 
 // ---- plans: n as a product of factors, cheapest first; empty where it has none
 struct Known : std::map<int64_t, std::pair<int64_t, std::vector<int64_t>>> {};  // cost, factors
@@ -67,10 +72,11 @@ const std::vector<int64_t>& factors_of(int64_t n) {
   return (known[n] = std::move(best)).second;
 }
 
-// ---- one transform along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T)
+// ---- one transform along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B,
+// keep, T)
 struct Problem {
   Kind kind;
-  int64_t keep = 0;        // elements of the result that are wanted, from 0 on
+  int64_t keep = 0;  // elements of the result that are wanted, from 0 on
   bool real_in = false, real_out = false;
 };
 
@@ -98,10 +104,12 @@ Tensor turned(const Tensor& z) {
   return flip(z, {z.rank() - 1}) * cast(sign, z.dtype());
 }
 
-// One factor: (B, r, S) times [C; S], then (B, r, s, T, 2) multiplied by the roots of n. x is real or holds pairs in its last axis.
+// One factor: (B, r, S) times [C; S], then (B, r, s, T, 2) multiplied by the roots of n. x is real or holds pairs in
+// its last axis.
 Tensor first_step(const Tensor& x, int64_t r, int64_t s, int64_t tail, const Kind& kind, bool real_in) {
   const int64_t batch = x.dim(0), n = r * s;
-  const Tensor y = build::plain_matmul(stacked_matrix(x, r, r, kind), reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
+  const Tensor y = build::plain_matmul(stacked_matrix(x, r, r, kind),
+                                       reshape(x, Shape{batch, r, x.numel() / std::max<int64_t>(1, batch * r)}));
   const Shape grid{1, r, s, 1, 1};
   const Roots w = roots(exponents(grid, 1, 2, x.device()), n, kind.sign, x.dtype());
   const auto half = [&](int k) { return slice(y, 1, {.start = k * r, .stop = (k + 1) * r}); };
@@ -121,8 +129,10 @@ Tensor single(const Tensor& x, const Problem& p) {
   const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
   Shape shape{batch, p.keep, tail};
   if (!p.real_out) shape.push_back(2);
-  if (tail == 1) return reshape(build::plain_matmul(reshape(x, Shape{batch, n * (p.real_in ? 1 : 2)}), row_matrix(x, n, p)), shape);
-  const Tensor y = build::plain_matmul(stacked_matrix(x, n, p.keep, p.kind), reshape(x, Shape{batch, n, tail * (p.real_in ? 1 : 2)}));
+  if (tail == 1)
+    return reshape(build::plain_matmul(reshape(x, Shape{batch, n * (p.real_in ? 1 : 2)}), row_matrix(x, n, p)), shape);
+  const Tensor y = build::plain_matmul(stacked_matrix(x, n, p.keep, p.kind),
+                                       reshape(x, Shape{batch, n, tail * (p.real_in ? 1 : 2)}));
   const auto half = [&](int k) { return slice(y, 1, {.start = k * p.keep, .stop = (k + 1) * p.keep}); };
   const Shape parts = p.real_in ? Shape{batch, p.keep, tail, 1} : Shape{batch, p.keep, tail, 2};
   const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
@@ -135,9 +145,11 @@ Tensor factored(const Tensor& x, const Problem& p, int64_t r) {
   const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2), s = n / r;
   const Tensor stepped = first_step(x, r, s, tail, {p.kind.sign, 1}, p.real_in);
   Problem rest{p.kind, (p.keep - 1) / r + 1, false, p.real_out};
-  const Tensor y = transform(reshape(stepped, Shape{batch * r, s, tail, 2}), rest);  // (B r, keep', T, 2): element k' r + k of the whole
+  const Tensor y = transform(reshape(stepped, Shape{batch * r, s, tail, 2}),
+                             rest);  // (B r, keep', T, 2): element k' r + k of the whole
   const int64_t pair = p.real_out ? 1 : 2;
-  const Tensor whole = reshape(permute(reshape(y, Shape{batch, r, rest.keep, tail * pair}), {0, 2, 1, 3}), Shape{batch, rest.keep * r, tail * pair});
+  const Tensor whole = reshape(permute(reshape(y, Shape{batch, r, rest.keep, tail * pair}), {0, 2, 1, 3}),
+                               Shape{batch, rest.keep * r, tail * pair});
   Shape shape{batch, p.keep, tail};
   if (!p.real_out) shape.push_back(2);
   return reshape(slice(whole, 1, {.start = 0, .stop = p.keep}), shape);
@@ -150,7 +162,8 @@ Tensor chirp(const Tensor& like, int64_t n, int64_t count, double sign) {
   return complex_pair(w.real, w.imaginary);
 }
 
-// Bluestein: j k = (j^2 + k^2 - (k - j)^2) / 2 makes the sum a convolution. L. Bluestein, "A linear filtering approach to the computation of discrete Fourier transform", 1970.
+// Bluestein: j k = (j^2 + k^2 - (k - j)^2) / 2 makes the sum a convolution. L. Bluestein, "A linear filtering approach
+// to the computation of discrete Fourier transform", 1970.
 Tensor convolved(const Tensor& x, const Problem& p) {
   const int64_t n = x.dim(1);
   const auto m = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(2 * n - 1)));
@@ -175,9 +188,13 @@ Tensor root_table(const Tensor& like, int64_t n, double sign) {
 // By one launch: rows are (B, n, T) with T beside B.
 Tensor in_rows(const Tensor& x, const Problem& p) {
   const int64_t batch = x.dim(0), n = x.dim(1), tail = x.dim(2);
-  const auto ordered = [](const Tensor& t, bool real) { return permute(t, real ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 2, 1, 3}); };
-  const Shape flat = p.real_in ? Shape{batch * tail, n} : Shape{batch * tail, n, 2}, made = p.real_out ? Shape{batch, tail, p.keep} : Shape{batch, tail, p.keep, 2};
-  const Tensor y = build::fft_rows(reshape(ordered(x, p.real_in), flat), {n, n, p.keep, p.kind.sign, p.kind.scale, p.real_in, p.real_out}, root_table);
+  const auto ordered = [](const Tensor& t, bool real) {
+    return permute(t, real ? std::vector<int>{0, 2, 1} : std::vector<int>{0, 2, 1, 3});
+  };
+  const Shape flat = p.real_in ? Shape{batch * tail, n} : Shape{batch * tail, n, 2},
+              made = p.real_out ? Shape{batch, tail, p.keep} : Shape{batch, tail, p.keep, 2};
+  const Tensor y = build::fft_rows(reshape(ordered(x, p.real_in), flat),
+                                   {n, n, p.keep, p.kind.sign, p.kind.scale, p.real_in, p.real_out}, root_table);
   return ordered(reshape(y, made), p.real_out);
 }
 
@@ -195,7 +212,9 @@ Tensor transform(const Tensor& x, const Problem& p) {
 // ---- checks and axes
 void check_pairs(const char* op, const Tensor& z, int least = 1) {
   if (z.rank() < least + 1 || z.dim(-1) != 2) {
-    throw ShapeError(fmt::format("[{}] a complex tensor ends in an axis of 2 (real, imaginary){}; got {}; complex_pair() makes one", op, least > 0 ? " behind those of the transform" : "", z.shape().str()));
+    throw ShapeError(
+        fmt::format("[{}] a complex tensor ends in an axis of 2 (real, imaginary){}; got {}; complex_pair() makes one",
+                    op, least > 0 ? " behind those of the transform" : "", z.shape().str()));
   }
 }
 
@@ -215,7 +234,8 @@ Tensor resized(const Tensor& x, int at, int64_t n) {
 }
 
 void check_length(const char* op, int64_t n) {
-  if (n < 1 || n > INT32_MAX / 64) throw ValueError(fmt::format("[{}] the length is {}; it must be in [1, 2^25)", op, n));
+  if (n < 1 || n > INT32_MAX / 64)
+    throw ValueError(fmt::format("[{}] the length is {}; it must be in [1, 2^25)", op, n));
 }
 
 enum class Reals { none, in, out };
@@ -242,8 +262,12 @@ Tensor one_axis(const char* op, const Tensor& given, const FftOptions& how, bool
   const int64_t length = x.dim(at), n = how.n.value_or(reals == Reals::out ? 2 * (length - 1) : length);
   check_length(op, n);
   const double scale = scale_of(how.norm, n, inverse), sign = inverse ? 1 : -1;
-  if (reals != Reals::out) return cast(along(resized(x, at, n), at, {{sign, scale}, reals == Reals::in ? n / 2 + 1 : n, reals == Reals::in, false}), in.dtype());
-  // The other half is the conjugate of this one: what is in between counts twice, and the result's real part is all of it.
+  if (reals != Reals::out)
+    return cast(
+        along(resized(x, at, n), at, {{sign, scale}, reals == Reals::in ? n / 2 + 1 : n, reals == Reals::in, false}),
+        in.dtype());
+  // The other half is the conjugate of this one: what is in between counts twice, and the result's real part is all of
+  // it.
   const Tensor half = resized(x, at, n / 2 + 1);
   const Tensor place = positions(half.shape(), at, x.device());
   const Tensor twice = place > 0 && place < static_cast<double>((n + 1) / 2);
@@ -261,14 +285,17 @@ std::vector<Axis> axes_of(const char* op, const Tensor& x, const FftNOptions& ho
   std::vector<int> axes = how.axes;
   if (axes.empty()) {
     const int count = two ? 2 : how.sizes.empty() ? rank : static_cast<int>(how.sizes.size());
-    if (count > rank || count < 1) throw ShapeError(fmt::format("[{}] {} axes are transformed, but x {} has {}", op, count, x.shape().str(), rank));
+    if (count > rank || count < 1)
+      throw ShapeError(fmt::format("[{}] {} axes are transformed, but x {} has {}", op, count, x.shape().str(), rank));
     for (int i = rank - count; i < rank; ++i) axes.push_back(i);
   }
-  if (!how.sizes.empty() && how.sizes.size() != axes.size()) throw ValueError(fmt::format("[{}] {} sizes for {} axes", op, how.sizes.size(), axes.size()));
+  if (!how.sizes.empty() && how.sizes.size() != axes.size())
+    throw ValueError(fmt::format("[{}] {} sizes for {} axes", op, how.sizes.size(), axes.size()));
   std::vector<Axis> result;
   for (size_t i = 0; i < axes.size(); ++i) {
     const int at = normalize_axis(axes[i], rank, op);
-    if (std::any_of(result.begin(), result.end(), [&](const Axis& a) { return a.at == at; })) throw ValueError(fmt::format("[{}] axis {} is named twice", op, at));
+    if (std::any_of(result.begin(), result.end(), [&](const Axis& a) { return a.at == at; }))
+      throw ValueError(fmt::format("[{}] axis {} is named twice", op, at));
     result.push_back({at, how.sizes.empty() ? std::nullopt : std::optional(how.sizes[i])});
   }
   return result;
@@ -278,7 +305,9 @@ std::vector<Axis> axes_of(const char* op, const Tensor& x, const FftNOptions& ho
 Tensor several(const char* op, const Tensor& x, const FftNOptions& how, bool two, bool inverse, Reals reals) {
   if (is_half(x.dtype())) return cast(several(op, build::widen(x), how, two, inverse, reals), x.dtype());
   const std::vector<Axis> axes = axes_of(op, x, how, two, reals == Reals::in);
-  const auto step = [&](const Tensor& y, const Axis& a, Reals kind) { return one_axis(op, y, {.n = a.n, .axis = a.at, .norm = how.norm}, inverse, kind); };
+  const auto step = [&](const Tensor& y, const Axis& a, Reals kind) {
+    return one_axis(op, y, {.n = a.n, .axis = a.at, .norm = how.norm}, inverse, kind);
+  };
   Tensor y = reals == Reals::in ? step(x, axes.back(), Reals::in) : x;
   const size_t complex = reals == Reals::none ? axes.size() : axes.size() - 1;
   for (size_t i = 0; i < complex; ++i) y = step(y, axes[i], Reals::none);
@@ -310,7 +339,9 @@ Tensor complex_pair(TensorArg a, const Tensor& b) {
   const Shape shape = broadcast_shapes(a.tensor.shape(), b.shape(), "complex_pair");
   build::check_dims("complex_pair", shape.rank() + 1);
   const DType common = promote(a.tensor.dtype(), b.dtype()), t = is_float(common) ? common : DType::f32;
-  return concat({unsqueeze(build::broadcast(cast(a.tensor, t), shape), -1), unsqueeze(build::broadcast(cast(b, t), shape), -1)}, -1);
+  return concat(
+      {unsqueeze(build::broadcast(cast(a.tensor, t), shape), -1), unsqueeze(build::broadcast(cast(b, t), shape), -1)},
+      -1);
 }
 Tensor real_part(TensorArg z) {
   const CallerScope scope(z.caller);
@@ -336,7 +367,8 @@ Tensor complex_mul(TensorArg a, const Tensor& b) {
 }
 Tensor complex_abs(TensorArg z) {
   const CallerScope scope(z.caller);
-  const Tensor x = abs(part("complex_abs", build::as_float(z.tensor), 0)), y = abs(part("complex_abs", build::as_float(z.tensor), 1));
+  const Tensor x = abs(part("complex_abs", build::as_float(z.tensor), 0)),
+               y = abs(part("complex_abs", build::as_float(z.tensor), 1));
   const Tensor high = maximum(x, y), none = high == 0, safe = stop_gradient(where(none || isinf(high), 1, high));
   const Tensor a = where(none, 1, x / safe), b = y / safe;  // the square root of 0 has no slope
   return where(none, 0, safe * sqrt(a * a + b * b));
@@ -352,10 +384,10 @@ Tensor polar(TensorArg size, const Tensor& angle) {
   return complex_pair(size.tensor * cos(angle), size.tensor * sin(angle));
 }
 
-#define HEDDLE_FFT(name, inverse, reals)                                        \
-  Tensor name(const Tensor& x, const FftOptions& how, Caller caller) {          \
-    const CallerScope scope(caller);                                            \
-    return one_axis(#name, x, how, inverse, reals);                             \
+#define HEDDLE_FFT(name, inverse, reals)                               \
+  Tensor name(const Tensor& x, const FftOptions& how, Caller caller) { \
+    const CallerScope scope(caller);                                   \
+    return one_axis(#name, x, how, inverse, reals);                    \
   }
 HEDDLE_FFT(fft, false, Reals::none)
 HEDDLE_FFT(ifft, true, Reals::none)
@@ -365,10 +397,10 @@ HEDDLE_FFT(hfft, false, Reals::out)
 HEDDLE_FFT(ihfft, true, Reals::in)
 #undef HEDDLE_FFT
 
-#define HEDDLE_FFTN(name, two, inverse, reals)                                  \
-  Tensor name(const Tensor& x, const FftNOptions& how, Caller caller) {         \
-    const CallerScope scope(caller);                                            \
-    return several(#name, x, how, two, inverse, reals);                         \
+#define HEDDLE_FFTN(name, two, inverse, reals)                          \
+  Tensor name(const Tensor& x, const FftNOptions& how, Caller caller) { \
+    const CallerScope scope(caller);                                    \
+    return several(#name, x, how, two, inverse, reals);                 \
   }
 HEDDLE_FFTN(fft2, true, false, Reals::none)
 HEDDLE_FFTN(ifft2, true, true, Reals::none)
@@ -384,12 +416,14 @@ Tensor fftfreq(int64_t n, double spacing, DeviceContext* device, Caller caller) 
   const CallerScope scope(caller);
   check_length("fftfreq", n);
   const Tensor k = positions(Shape{n}, 0, build::device_of(device));
-  return cast(where(k < static_cast<double>((n + 1) / 2), k, k - static_cast<double>(n)), DType::f32) * (1 / (static_cast<double>(n) * spacing));
+  return cast(where(k < static_cast<double>((n + 1) / 2), k, k - static_cast<double>(n)), DType::f32) *
+         (1 / (static_cast<double>(n) * spacing));
 }
 Tensor rfftfreq(int64_t n, double spacing, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
   check_length("rfftfreq", n);
-  return cast(positions(Shape{n / 2 + 1}, 0, build::device_of(device)), DType::f32) * (1 / (static_cast<double>(n) * spacing));
+  return cast(positions(Shape{n / 2 + 1}, 0, build::device_of(device)), DType::f32) *
+         (1 / (static_cast<double>(n) * spacing));
 }
 Tensor fftshift(const Tensor& x, std::vector<int> axes, Caller caller) {
   const CallerScope scope(caller);

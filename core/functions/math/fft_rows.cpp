@@ -23,7 +23,9 @@ std::string text() {
 
 bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
 
-Shape result_shape(int64_t rows, const FftRows& how) { return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2}; }
+Shape result_shape(int64_t rows, const FftRows& how) {
+  return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2};
+}
 
 UserKernel define(const FftRows& how, bool loop, RootTable roots) {
   const auto transposed = [how, roots](const Tensor& g) {
@@ -32,21 +34,37 @@ UserKernel define(const FftRows& how, bool loop, RootTable roots) {
   return body_kernel({
       .name = "fft",
       .text = text(),
-      .outputs = [how](std::span<const TensorType> in) { return std::vector<TensorType>{{result_shape(in[0].shape[0], how), DType::f32}}; },
-      .constants = [how](std::span<const TensorType> in) {
-        return std::map<std::string, double>{{"ROWS", static_cast<double>(in[0].shape[0])}, {"GIVEN", static_cast<double>(how.given)}, {"KEEP", static_cast<double>(how.wanted)},
-                                             {"SIGN", how.sign}, {"SCALE", how.scale}};
-      },
-      .tunables = {{"N", how.n}, {"REAL_IN", how.real_in ? 1 : 0}, {"REAL_OUT", how.real_out ? 1 : 0}, {"SCHEDULE", loop ? 1 : 0}},
+      .outputs =
+          [how](std::span<const TensorType> in) {
+            return std::vector<TensorType>{{result_shape(in[0].shape[0], how), DType::f32}};
+          },
+      .constants =
+          [how](std::span<const TensorType> in) {
+            return std::map<std::string, double>{{"ROWS", static_cast<double>(in[0].shape[0])},
+                                                 {"GIVEN", static_cast<double>(how.given)},
+                                                 {"KEEP", static_cast<double>(how.wanted)},
+                                                 {"SIGN", how.sign},
+                                                 {"SCALE", how.scale}};
+          },
+      .tunables = {{"N", how.n},
+                   {"REAL_IN", how.real_in ? 1 : 0},
+                   {"REAL_OUT", how.real_out ? 1 : 0},
+                   {"SCHEDULE", loop ? 1 : 0}},
       .iterations = how.n,
-      .vjp = [transposed](const UserCall& call) { return std::vector<Tensor>{transposed(call.cotangents[0]), Tensor()}; },
+      .vjp =
+          [transposed](const UserCall& call) {
+            return std::vector<Tensor>{transposed(call.cotangents[0]), Tensor()};
+          },
       .jvp = [how, roots](const UserCall& call) { return std::vector<Tensor>{fft_rows(call.tangents[0], how, roots)}; },
-      .vmap = [how, roots](std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size) {
-        if (!mapped[0]) return std::vector<Tensor>{expand(unsqueeze(fft_rows(in[0], how, roots), 0), result_shape(in[0].dim(0), how).inserted(0, size))};
-        const Shape& shape = in[0].shape();
-        const Tensor rows = fft_rows(reshape(in[0], shape.without(0).with(0, shape[0] * shape[1])), how, roots);
-        return std::vector<Tensor>{reshape(rows, result_shape(shape[1], how).inserted(0, size))};
-      },
+      .vmap =
+          [how, roots](std::span<const Tensor> in, const std::vector<bool>& mapped, int64_t size) {
+            if (!mapped[0])
+              return std::vector<Tensor>{
+                  expand(unsqueeze(fft_rows(in[0], how, roots), 0), result_shape(in[0].dim(0), how).inserted(0, size))};
+            const Shape& shape = in[0].shape();
+            const Tensor rows = fft_rows(reshape(in[0], shape.without(0).with(0, shape[0] * shape[1])), how, roots);
+            return std::vector<Tensor>{reshape(rows, result_shape(shape[1], how).inserted(0, size))};
+          },
   });
 }
 
@@ -64,10 +82,15 @@ const UserKernel& kernel_of(const FftRows& how, bool loop, RootTable roots) {
 
 bool takes_fft_rows(const Tensor& x, int64_t n) {
   const Caps& caps = x.device().caps();
-  if (x.dtype() != DType::f32 || caps.target == Target::none || n < shortest_fft_row || n > longest_fft_row || !std::has_single_bit(static_cast<uint64_t>(n))) return false;
-  return loops(caps) || (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
+  if (x.dtype() != DType::f32 || caps.target == Target::none || n < shortest_fft_row || n > longest_fft_row ||
+      !std::has_single_bit(static_cast<uint64_t>(n)))
+    return false;
+  return loops(caps) ||
+         (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
 }
 
-Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots) { return kernel_of(how, loops(x.device().caps()), roots).call({x, roots(x, how.n, how.sign)})[0]; }
+Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots) {
+  return kernel_of(how, loops(x.device().caps()), roots).call({x, roots(x, how.n, how.sign)})[0];
+}
 
 }  // namespace heddle::build

@@ -29,7 +29,9 @@ Pair floats(const char* op, const Tensor& x, const Tensor& y) {
   return {cast(x, t), cast(y, t)};
 }
 
-Tensor scalar_like(const Tensor& x, double value) { return build::constant_like(x, value, build::number_dtype(value, x.dtype())); }
+Tensor scalar_like(const Tensor& x, double value) {
+  return build::constant_like(x, value, build::number_dtype(value, x.dtype()));
+}
 
 // Whether y is a shift within x's bits, and that shift in steps of at most 31, as the rows take them.
 struct Shift {
@@ -53,7 +55,9 @@ struct Halves {
 Halves halves(const char* op, const Tensor& x, int axis) {
   if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis to halve", op));
   const int at = normalize_axis(axis, x.rank(), op);
-  if (x.dim(at) % 2 != 0) throw ShapeError(fmt::format("[{}] axis {} of {} has an odd length; it is cut into two halves", op, at, x.shape().str()));
+  if (x.dim(at) % 2 != 0)
+    throw ShapeError(
+        fmt::format("[{}] axis {} of {} has an odd length; it is cut into two halves", op, at, x.shape().str()));
   const int64_t half = x.dim(at) / 2;
   const Tensor in = as_float(x);
   return {slice(in, at, {.start = 0, .stop = half}), slice(in, at, {.start = half})};
@@ -61,14 +65,19 @@ Halves halves(const char* op, const Tensor& x, int axis) {
 
 double largest(DType t) {
   switch (t) {
-    case DType::f16: return 65504;
-    case DType::bf16: return 0x1.FEp127;
-    case DType::f64: return std::numeric_limits<double>::max();
-    default: return std::numeric_limits<float>::max();
+    case DType::f16:
+      return 65504;
+    case DType::bf16:
+      return 0x1.FEp127;
+    case DType::f64:
+      return std::numeric_limits<double>::max();
+    default:
+      return std::numeric_limits<float>::max();
   }
 }
 
-// Scaled by the larger of the two, which is a constant to its derivatives: a maximum would give wrong second ones where both are equal.
+// Scaled by the larger of the two, which is a constant to its derivatives: a maximum would give wrong second ones where
+// both are equal.
 Tensor hypot_of(const Tensor& x, const Tensor& y) {
   const Tensor largest = stop_gradient(maximum(abs(x), abs(y)));
   const Tensor none = largest == 0, scale = where(none || isinf(largest), 1, largest);
@@ -76,8 +85,9 @@ Tensor hypot_of(const Tensor& x, const Tensor& y) {
   return where(isinf(x) || isinf(y), std::numeric_limits<double>::infinity(), length);  // an infinity beside a NaN too
 }
 
-// high + log(e^(low - high) + e^(high - high)), where the constant `high` leaves no difference of infinities and 1 + expm1(0) no digit behind. Selected by a
-// comparison and smooth in both, so derivatives of any order are right where both are equal.
+// high + log(e^(low - high) + e^(high - high)), where the constant `high` leaves no difference of infinities and 1 +
+// expm1(0) no digit behind. Selected by a comparison and smooth in both, so derivatives of any order are right where
+// both are equal.
 Tensor logaddexp_of(const Tensor& x, const Tensor& y) {
   const Tensor less = x < y, high = where(less, y, x), low = where(less, x, y);
   const Tensor infinite = isinf(high) && low == low;
@@ -85,8 +95,8 @@ Tensor logaddexp_of(const Tensor& x, const Tensor& y) {
   return where(infinite, high, m + log1p(exp(where(infinite, 0, low) - m) + expm1(h - m)));
 }
 
-// A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By 0: as x / 0. By an infinity: the sign
-// decides; n - n is NaN where n is no number.
+// A quotient that rounds up to a whole number must not gain one: what the remainder leaves divides without a rest. By
+// 0: as x / 0. By an infinity: the sign decides; n - n is NaN where n is no number.
 Tensor quotient_below(const Tensor& n, const Tensor& d) {
   const Tensor regular = where(d == 0 || isinf(d), 1, d);
   const Tensor quotient = round((n - mod(n, regular)) / regular);
@@ -169,7 +179,8 @@ Tensor lerp(const Tensor& start, const Tensor& end, double weight, Caller caller
   const CallerScope scope(caller);
   const auto [p, q] = floats("lerp", start, end);
   const bool near = std::abs(weight) < 0.5;
-  return rounded_once([&](const Tensor& x, const Tensor& y) { return (near ? x : y) + (near ? weight : weight - 1) * (y - x); }, p, q);
+  return rounded_once(
+      [&](const Tensor& x, const Tensor& y) { return (near ? x : y) + (near ? weight : weight - 1) * (y - x); }, p, q);
 }
 
 namespace {
@@ -181,18 +192,21 @@ Tensor added(const char* op, const Tensor& x, const Tensor& a, const Tensor& b, 
   build::check_device(x, b, op);
   const DType common = promote(x.dtype(), promote(a.dtype(), b.dtype()));
   if (!is_half(common)) return x + f(a, b);
-  return rounded_once([&](const Tensor& base, const Tensor& c, const Tensor& d) { return base + f(c, d); }, cast(x, common), cast(a, common), cast(b, common));
+  return rounded_once([&](const Tensor& base, const Tensor& c, const Tensor& d) { return base + f(c, d); },
+                      cast(x, common), cast(a, common), cast(b, common));
 }
 
 }  // namespace
 
 Tensor addcmul(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
   const CallerScope scope(caller);
-  return added("addcmul", x, a, b, [value](const Tensor& c, const Tensor& d) { return value == 1 ? c * d : value * (c * d); });
+  return added("addcmul", x, a, b,
+               [value](const Tensor& c, const Tensor& d) { return value == 1 ? c * d : value * (c * d); });
 }
 Tensor addcdiv(const Tensor& x, const Tensor& a, const Tensor& b, double value, Caller caller) {
   const CallerScope scope(caller);
-  return added("addcdiv", x, a, b, [value](const Tensor& c, const Tensor& d) { return value == 1 ? c / d : value * (c / d); });
+  return added("addcdiv", x, a, b,
+               [value](const Tensor& c, const Tensor& d) { return value == 1 ? c / d : value * (c / d); });
 }
 
 Tensor frac(TensorArg x) {
@@ -221,13 +235,16 @@ Tensor digamma(TensorArg a) {
   const Tensor left = x < 0.5, y = where(left, 1 - x, x), z = y + 6;
   const Tensor w = 1 / (z * z);
   Tensor series = full_like(w, 1.0 / 12);  // B_2k / 2k from k = 7 down to 1
-  for (const double c : {-691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12}) series = c + w * series;
+  for (const double c : {-691.0 / 32760, 1.0 / 132, -1.0 / 240, 1.0 / 252, -1.0 / 120, 1.0 / 12})
+    series = c + w * series;
   Tensor psi = log(z) - 0.5 / z - w * series;
   for (int k = 0; k < 6; ++k) psi = psi - 1 / (y + k);
   const Tensor inside = where(left, x, 0.25);
-  const Tensor turn = inside - round(inside);  // exact, also beside 0; from the floor a small negative x loses its digits
+  const Tensor turn =
+      inside - round(inside);  // exact, also beside 0; from the floor a small negative x loses its digits
   const Tensor value = where(left, psi - std::numbers::pi / tan(std::numbers::pi * turn), psi);
-  return cast(where(x < 0 && x == floor(x), std::numeric_limits<double>::quiet_NaN(), value), given.dtype());  // poles with both signs
+  return cast(where(x < 0 && x == floor(x), std::numeric_limits<double>::quiet_NaN(), value),
+              given.dtype());  // poles with both signs
 }
 
 Tensor heaviside(TensorArg a, const Tensor& at_zero) {
@@ -236,7 +253,8 @@ Tensor heaviside(TensorArg a, const Tensor& at_zero) {
   return where(x == 0, at_zero, where(x != x, x, cast(x > 0, x.dtype())));
 }
 
-Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity, std::optional<double> minus_infinity, Caller caller) {
+Tensor nan_to_num(const Tensor& x, double nan, std::optional<double> infinity, std::optional<double> minus_infinity,
+                  Caller caller) {
   const CallerScope scope(caller);
   if (!is_float(x.dtype())) return x;
   const double high = infinity.value_or(largest(x.dtype())), low = minus_infinity.value_or(-largest(x.dtype()));
@@ -270,7 +288,9 @@ Tensor logical_xor(TensorArg x, const Tensor& y) {
 
 Tensor isclose(const Tensor& a, const Tensor& b, double relative, double absolute, bool equal_nan, Caller caller) {
   const CallerScope scope(caller);
-  if (!(relative >= 0) || !(absolute >= 0)) throw ValueError(fmt::format("[isclose] tolerances must not be negative: relative {}, absolute {}", relative, absolute));
+  if (!(relative >= 0) || !(absolute >= 0))
+    throw ValueError(
+        fmt::format("[isclose] tolerances must not be negative: relative {}, absolute {}", relative, absolute));
   const auto [p, q] = floats("isclose", a, b);
   const Tensor x = build::widen(p), y = build::widen(q);
   const Tensor close = x == y || (isfinite(y) && abs(x - y) <= absolute + relative * abs(y));
@@ -279,10 +299,14 @@ Tensor isclose(const Tensor& a, const Tensor& b, double relative, double absolut
 
 Tensor logit(const Tensor& x, std::optional<double> epsilon, Caller caller) {
   const CallerScope scope(caller);
-  if (epsilon && !(*epsilon >= 0 && *epsilon < 0.5)) throw ValueError(fmt::format("[logit] epsilon is {}; it must be in [0, 0.5)", *epsilon));
+  if (epsilon && !(*epsilon >= 0 && *epsilon < 0.5))
+    throw ValueError(fmt::format("[logit] epsilon is {}; it must be in [0, 0.5)", *epsilon));
   const auto odds = [&](const Tensor& in) {
     Tensor p = in;
-    if (epsilon) p = where(p < *epsilon, *epsilon, where(p > 1 - *epsilon, 1 - *epsilon, p));  // unlike clamp(), the bounds have the slope of the inside, as in PyTorch
+    if (epsilon)
+      p = where(p < *epsilon, *epsilon,
+                where(p > 1 - *epsilon, 1 - *epsilon,
+                      p));  // unlike clamp(), the bounds have the slope of the inside, as in PyTorch
     return log(p) - log1p(-p);
   };
   return rounded_once(odds, Autocast::f32, as_float(x));
@@ -295,7 +319,8 @@ Tensor logsigmoid(TensorArg x) {
 Tensor hardtanh(const Tensor& x, double low, double high, Caller caller) {
   const CallerScope scope(caller);
   if (!(low < high)) throw ValueError(fmt::format("[hardtanh] low is {}, high {}; low must be the smaller", low, high));
-  return rounded_once([&](const Tensor& in) { return where(in <= low, low, where(in >= high, high, in)); }, as_float(x));
+  return rounded_once([&](const Tensor& in) { return where(in <= low, low, where(in >= high, high, in)); },
+                      as_float(x));
 }
 Tensor hardsigmoid(TensorArg a) {
   const CallerScope scope(a.caller);
@@ -308,7 +333,8 @@ Tensor hardsigmoid(TensorArg a) {
 Tensor hardswish(TensorArg a) {
   const CallerScope scope(a.caller);
   const auto f = [](const Tensor& x) {
-    const Tensor bent = x > -3 && x < 3, inside = where(bent, x, 0);  // an infinity on the side not taken would become a NaN gradient
+    const Tensor bent = x > -3 && x < 3,
+                 inside = where(bent, x, 0);  // an infinity on the side not taken would become a NaN gradient
     return where(x <= -3, stop_gradient(x) * 0, where(bent, inside * ((inside + 3) * (1.0 / 6)), x));
   };
   return rounded_once(f, as_float(a.tensor));
@@ -327,13 +353,15 @@ Tensor elu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
   const auto f = [&](const Tensor& in) {
     const Tensor below = in <= 0;  // false for NaN, which has the slope 1, as in PyTorch
-    return where(below, alpha * expm1(where(below, in, 0)), in);  // without the inner where, an infinity on the side not taken becomes a NaN gradient
+    return where(below, alpha * expm1(where(below, in, 0)),
+                 in);  // without the inner where, an infinity on the side not taken becomes a NaN gradient
   };
   return rounded_once(f, Autocast::f32, as_float(x));
 }
 Tensor selu(TensorArg x) {
   const CallerScope scope(x.caller);
-  return rounded_once([](const Tensor& in) { return 1.0507009873554804934 * elu(in, 1.6732632423543772848); }, Autocast::f32, as_float(x.tensor));
+  return rounded_once([](const Tensor& in) { return 1.0507009873554804934 * elu(in, 1.6732632423543772848); },
+                      Autocast::f32, as_float(x.tensor));
 }
 Tensor celu(const Tensor& x, double alpha, Caller caller) {
   const CallerScope scope(caller);
@@ -358,7 +386,8 @@ Tensor prelu(TensorArg x, const Tensor& weight) {
   const Tensor in = as_float(x.tensor);
   const int64_t channels = in.rank() > 1 ? in.dim(1) : 1;
   if (weight.rank() > 1 || (weight.numel() != 1 && weight.numel() != channels)) {
-    throw ShapeError(fmt::format("[prelu] weight is {} beside x {}; it must have one element, or the {} of axis 1", weight.shape().str(), in.shape().str(), channels));
+    throw ShapeError(fmt::format("[prelu] weight is {} beside x {}; it must have one element, or the {} of axis 1",
+                                 weight.shape().str(), in.shape().str(), channels));
   }
   std::vector<int64_t> shape(static_cast<size_t>(in.rank()), 1);
   if (weight.numel() != 1) shape[1] = channels;
@@ -372,7 +401,9 @@ Tensor tanhshrink(TensorArg x) {
 Tensor softshrink(const Tensor& x, double lambda, Caller caller) {
   const CallerScope scope(caller);
   if (!(lambda >= 0)) throw ValueError(fmt::format("[softshrink] lambda is {}; it must not be negative", lambda));
-  const auto shrunk = [&](const Tensor& in) { return where(in > lambda, in - lambda, where(in < -lambda, in + lambda, where(in != in, in, 0))); };
+  const auto shrunk = [&](const Tensor& in) {
+    return where(in > lambda, in - lambda, where(in < -lambda, in + lambda, where(in != in, in, 0)));
+  };
   return rounded_once(shrunk, as_float(x));
 }
 Tensor hardshrink(const Tensor& x, double lambda, Caller caller) {

@@ -44,12 +44,15 @@ Tensor reduce(const OpDef& op, const Tensor& x, const std::vector<int>& axes, bo
   return keepdim ? reshape(result, kept(x.shape(), axes)) : result;
 }
 
-Tensor as_sum_type(const OpDef& op, const Tensor& x) { return cast(x, is_float(x.dtype()) ? autocast_dtype(op, x.dtype()) : DType::i64); }
+Tensor as_sum_type(const OpDef& op, const Tensor& x) {
+  return cast(x, is_float(x.dtype()) ? autocast_dtype(op, x.dtype()) : DType::i64);
+}
 
 void refuse_empty(const Tensor& x, const std::vector<int>& axes, const char* op) {
   if (reduced_count(x.shape(), axes) != 0) return;
-  throw ShapeError(fmt::format("[{}] {} has no elements along the reduced axes, and {} of nothing is undefined; check for an empty batch",
-                               op, x.shape().str(), op));
+  throw ShapeError(fmt::format(
+      "[{}] {} has no elements along the reduced axes, and {} of nothing is undefined; check for an empty batch", op,
+      x.shape().str(), op));
 }
 
 // max and min; bool has no arithmetic and goes through i32.
@@ -124,7 +127,8 @@ Tensor var(const Tensor& x, std::vector<int> axes, bool keepdim, double correcti
   const Tensor wide = build::widen(in);
   const Tensor centred = wide - wide_mean(wide, axes, true);
   const auto count = static_cast<double>(reduced_count(x.shape(), axes));
-  // The mean is rounded: sum (x - m)^2 is too large by (sum (x - m))^2 / n, which is 0 but for that, and so is its derivative.
+  // The mean is rounded: sum (x - m)^2 is too large by (sum (x - m))^2 / n, which is 0 but for that, and so is its
+  // derivative.
   const Tensor excess = stop_gradient(square(reduce(ops::sum_op, centred, axes, keepdim)) * (1 / count));
   const double freedom = std::max(0.0, count - correction);
   return cast((reduce(ops::sum_op, centred * centred, axes, keepdim) - excess) * (1 / freedom), in.dtype());
@@ -136,7 +140,8 @@ Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim, Caller ca
   Tensor in = build::as_float(x, Autocast::f32);
   const Shape result = keepdim ? kept(x.shape(), axes) : dropped(x.shape(), axes);
   if (axes.empty()) return in;
-  if (reduced_count(x.shape(), axes) == 0) return full(result, -std::numeric_limits<double>::infinity(), in.dtype(), &x.device());
+  if (reduced_count(x.shape(), axes) == 0)
+    return full(result, -std::numeric_limits<double>::infinity(), in.dtype(), &x.device());
   int axis = axes[0];
   if (axes.size() > 1) {
     // Reduced axes last and merged into one, so that one row of the fused op has all of them.

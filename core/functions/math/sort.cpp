@@ -45,18 +45,21 @@ struct LastAxis {
 LastAxis order_last(const Tensor& x, int axis, bool descending, std::optional<int64_t> k, const char* op) {
   const int at = checked_axis(x, axis, op);
   const int64_t size = x.dim(at);
-  if (k && (*k < 0 || *k > size)) throw ValueError(fmt::format("[{}] k is {}, and axis {} of {} has {} elements", op, *k, at, x.shape().str(), size));
+  if (k && (*k < 0 || *k > size))
+    throw ValueError(fmt::format("[{}] k is {}, and axis {} of {} has {} elements", op, *k, at, x.shape().str(), size));
   const std::vector<int> order = axis_last(x.rank(), at);
   const Tensor turned = at == x.rank() - 1 ? x : permute(x, order);
   const Tensor in = x.dtype() == DType::boolean ? cast(turned, DType::i32) : turned;
   const int64_t kept = k.value_or(size);
-  const Tensor indices = record(ops::argsort_op, {&in}, Attrs{{descending, kept}}, in.shape().with(x.rank() - 1, kept), DType::i32);
+  const Tensor indices =
+      record(ops::argsort_op, {&in}, Attrs{{descending, kept}}, in.shape().with(x.rank() - 1, kept), DType::i32);
   return {turned, indices, inverse(order)};
 }
 
 Ordered ordered(const LastAxis& last) {
   const int axis = last.x.rank() - 1;
-  const Tensor values = last.indices.numel() == 0 ? zeros(last.indices.shape(), last.x.dtype(), &last.x.device()) : gather(last.x, axis, last.indices);
+  const Tensor values = last.indices.numel() == 0 ? zeros(last.indices.shape(), last.x.dtype(), &last.x.device())
+                                                  : gather(last.x, axis, last.indices);
   return {permute(values, last.back), cast(permute(last.indices, last.back), DType::i64)};
 }
 

@@ -1,10 +1,12 @@
 // Special functions: Bessel, gamma, zeta, the normal distribution and entropies.
 //
-// Purpose: torch.special's functions that compute well in f32, composed of elementwise rows, so that each fuses into one kernel. Integers are cast to f32; f16 and bf16 are computed in
-// f32; f64 is computed in f64. Gradients of any order come from rules of their own where the formula has branches
-// (Bessel functions by their recurrences), else from the parts. Errors: ValueError, ShapeError, DTypeError. Thread safety: recording is per thread.
+// Purpose: torch.special's functions that compute well in f32, composed of elementwise rows, so that each fuses into
+// one kernel. Integers are cast to f32; f16 and bf16 are computed in f32; f64 is computed in f64. Gradients of any
+// order come from rules of their own where the formula has branches (Bessel functions by their recurrences), else from
+// the parts. Errors: ValueError, ShapeError, DTypeError. Thread safety: recording is per thread.
 //
-// Approximations: Chebyshev series computed with 40 digits (as many terms as the dtype needs); A & S is Abramowitz and Stegun, "Handbook of mathematical functions", 1964.
+// Approximations: Chebyshev series computed with 40 digits (as many terms as the dtype needs); A & S is Abramowitz and
+// Stegun, "Handbook of mathematical functions", 1964.
 #pragma once
 
 #include <cstdint>
@@ -28,10 +30,13 @@ Tensor bessel_y1(TensorArg x);
 // ---- gamma
 // The n-th derivative of digamma, 0 <= n <= 30, by zeta (A & S 6.4.10); for n > 0 and x <= 0 it is NaN.
 Tensor polygamma(int64_t n, TensorArg x);
-// Hurwitz' zeta function, the sum of (k + q)^-s for s > 1 and q > 0; infinity at s = 1, NaN elsewhere. Euler and Maclaurin (A & S 23.2.23). Its gradient is in q, by -s zeta(s + 1, q), and not in s.
+// Hurwitz' zeta function, the sum of (k + q)^-s for s > 1 and q > 0; infinity at s = 1, NaN elsewhere. Euler and
+// Maclaurin (A & S 23.2.23). Its gradient is in q, by -s zeta(s + 1, q), and not in s.
 Tensor zeta(TensorArg s, const Tensor& q);
-// The incomplete gamma functions, regularised: the integral of t^(a - 1) e^-t / Gamma(a) from 0 to x, and from x to infinity; a, x >= 0, NaN elsewhere. Power series below x = a + 1,
-// a continued fraction above (A & S 6.5.29, 6.5.31), Temme's expansion for a > 1000, where the absolute error in f32 is 1e-6. The gradient is in x; as in PyTorch there is none in a.
+// The incomplete gamma functions, regularised: the integral of t^(a - 1) e^-t / Gamma(a) from 0 to x, and from x to
+// infinity; a, x >= 0, NaN elsewhere. Power series below x = a + 1, a continued fraction above (A & S 6.5.29, 6.5.31),
+// Temme's expansion for a > 1000, where the absolute error in f32 is 1e-6. The gradient is in x; as in PyTorch there is
+// none in a.
 Tensor igamma(TensorArg a, const Tensor& x);
 Tensor igammac(TensorArg a, const Tensor& x);
 // log of the multivariate gamma function of dimension p; x > (p - 1) / 2.

@@ -37,16 +37,20 @@ Frames frames_of(const char* op, const Tensor& x, int64_t n, const StftOptions& 
   Frames f{n, how.hop.value_or(std::max<int64_t>(1, n / 4)), how.length.value_or(n), {}};
   if (f.hop < 1 || f.hop > INT32_MAX)
     throw ValueError(fmt::format("[{}] hop is {}; it must be in [1, 2^31)", op, f.hop));
-  if (f.length < 1 || f.length > n) throw ValueError(fmt::format("[{}] the window's length is {}; it must be in [1, {}]", op, f.length, n));
+  if (f.length < 1 || f.length > n)
+    throw ValueError(fmt::format("[{}] the window's length is {}; it must be in [1, {}]", op, f.length, n));
   if (how.window.defined()) {
     build::check_device(x, how.window, op);
-    if (how.window.shape() != Shape{f.length}) throw ShapeError(fmt::format("[{}] window is {}; expected ({})", op, how.window.shape().str(), f.length));
+    if (how.window.shape() != Shape{f.length})
+      throw ShapeError(fmt::format("[{}] window is {}; expected ({})", op, how.window.shape().str(), f.length));
   }
   const bool plain = !how.window.defined() && f.length == n;
   if (!plain) {
-    const Tensor window = how.window.defined() ? build::widen(build::as_float(how.window)) : ones(Shape{f.length}, DType::f32, &x.device());
+    const Tensor window = how.window.defined() ? build::widen(build::as_float(how.window))
+                                               : ones(Shape{f.length}, DType::f32, &x.device());
     const int64_t left = (n - f.length) / 2;
-    f.window = cast(f.length == n ? window : pad(window, {{left, n - f.length - left}}), build::widen(build::as_float(x)).dtype());
+    f.window = cast(f.length == n ? window : pad(window, {{left, n - f.length - left}}),
+                    build::widen(build::as_float(x)).dtype());
   }
   return f;
 }
@@ -76,7 +80,8 @@ Tensor bartlett_window(int64_t n, bool periodic, DeviceContext* device, Caller c
 
 Tensor stft(const Tensor& given, int64_t n, const StftOptions& how, Caller caller) {
   const CallerScope scope(caller);
-  if (given.rank() < 1 || given.rank() > 2) throw ShapeError(fmt::format("[stft] x is {}; expected (samples) or (B, samples)", given.shape().str()));
+  if (given.rank() < 1 || given.rank() > 2)
+    throw ShapeError(fmt::format("[stft] x is {}; expected (samples) or (B, samples)", given.shape().str()));
   const Tensor in = build::as_float(given);
   Tensor x = build::widen(in);
   const Frames f = frames_of("stft", given, n, how);
@@ -85,11 +90,13 @@ Tensor stft(const Tensor& given, int64_t n, const StftOptions& how, Caller calle
     amounts.back() = {n / 2, n / 2};
     x = pad(x, amounts, PadMode::reflect);
   }
-  if (x.dim(-1) < n) throw ShapeError(fmt::format("[stft] windows of {} samples are longer than the signal, {}", n, x.shape().str()));
+  if (x.dim(-1) < n)
+    throw ShapeError(fmt::format("[stft] windows of {} samples are longer than the signal, {}", n, x.shape().str()));
   Tensor parts = sliding_window(x, -1, n, f.hop);  // (..., frames, n)
   if (f.window.defined()) parts = parts * f.window;
   const FftNorm norm = how.normalized ? FftNorm::ortho : FftNorm::backward;
-  const Tensor spectra = how.onesided ? rfft(parts, {.norm = norm}) : fft(complex_pair(parts, zeros_like(parts)), {.norm = norm});
+  const Tensor spectra =
+      how.onesided ? rfft(parts, {.norm = norm}) : fft(complex_pair(parts, zeros_like(parts)), {.norm = norm});
   return cast(transpose(spectra, -3, -2), in.dtype());
 }
 
@@ -97,10 +104,13 @@ Tensor istft(const Tensor& given, int64_t n, const StftOptions& how, std::option
   const CallerScope scope(caller);
   const int64_t frequencies = how.onesided ? n / 2 + 1 : n;
   if (given.rank() < 3 || given.rank() > 4 || given.dim(-1) != 2 || given.dim(-3) != frequencies || given.dim(-2) < 1) {
-    throw ShapeError(fmt::format("[istft] z is {}; expected (frequencies, frames, 2), perhaps behind a batch, with {} frequencies for n = {}", given.shape().str(), frequencies, n));
+    throw ShapeError(fmt::format(
+        "[istft] z is {}; expected (frequencies, frames, 2), perhaps behind a batch, with {} frequencies for n = {}",
+        given.shape().str(), frequencies, n));
   }
   const Tensor in = build::as_float(given);
-  const Tensor z = transpose(slice(build::widen(in), -3, {.start = 0, .stop = n / 2 + 1}), -3, -2);  // (..., frames, n / 2 + 1, 2)
+  const Tensor z =
+      transpose(slice(build::widen(in), -3, {.start = 0, .stop = n / 2 + 1}), -3, -2);  // (..., frames, n / 2 + 1, 2)
   const Frames f = frames_of("istft", given, n, how);
   const FftNorm norm = how.normalized ? FftNorm::ortho : FftNorm::backward;
   const Tensor parts = irfft(z, {.n = n, .norm = norm});  // (..., frames, n)

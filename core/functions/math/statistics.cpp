@@ -22,7 +22,9 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Tensor not_zero(const Tensor& x) { return x.dtype() == DType::boolean ? x : x != 0; }
 
 // Axes as reductions take them; under this name the errors of a wrong axis.
-std::vector<int> checked_axes(const char* op, const Tensor& x, std::vector<int> axes) { return normalize_axes(std::move(axes), x.rank(), op); }
+std::vector<int> checked_axes(const char* op, const Tensor& x, std::vector<int> axes) {
+  return normalize_axes(std::move(axes), x.rank(), op);
+}
 
 int checked_axis(const char* op, const Tensor& x, int axis) {
   if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis; reshape it to (1)", op));
@@ -32,7 +34,9 @@ int checked_axis(const char* op, const Tensor& x, int axis) {
 void refuse_empty(const char* op, const Tensor& x, const std::vector<int>& axes) {
   for (const int axis : axes) {
     if (x.dim(axis) != 0) continue;
-    throw ShapeError(fmt::format("[{}] axis {} of {} has no elements, and {} of nothing is undefined; check for an empty batch", op, axis, x.shape().str(), op));
+    throw ShapeError(
+        fmt::format("[{}] axis {} of {} has no elements, and {} of nothing is undefined; check for an empty batch", op,
+                    axis, x.shape().str(), op));
   }
 }
 
@@ -50,9 +54,13 @@ Tensor power_norm(const Tensor& x, double p, const std::vector<int>& axes, bool 
 }
 
 // One place along an axis, which stays with size 1.
-Tensor at_place(const Tensor& x, int axis, int64_t place) { return slice(x, axis, {.start = place, .stop = place + 1}); }
+Tensor at_place(const Tensor& x, int axis, int64_t place) {
+  return slice(x, axis, {.start = place, .stop = place + 1});
+}
 
-Ordered without_axis(const Ordered& x, int axis, bool keepdim) { return keepdim ? x : Ordered{squeeze(x.values, axis), squeeze(x.indices, axis)}; }
+Ordered without_axis(const Ordered& x, int axis, bool keepdim) {
+  return keepdim ? x : Ordered{squeeze(x.values, axis), squeeze(x.indices, axis)};
+}
 
 Tensor quantile_of(const Tensor& sorted, double q, int axis) {
   const int64_t last = sorted.dim(axis) - 1;
@@ -61,36 +69,47 @@ Tensor quantile_of(const Tensor& sorted, double q, int axis) {
   if (place == below) return low;
   const Tensor high = at_place(sorted, axis, static_cast<int64_t>(below) + 1);
   const double share = place - below;
-  return share < 0.5 ? low + share * (high - low) : high - (1 - share) * (high - low);  // from the nearer one: exact there, and an infinity stays
+  return share < 0.5 ? low + share * (high - low)
+                     : high - (1 - share) * (high - low);  // from the nearer one: exact there, and an infinity stays
 }
 
-Tensor running(const OpDef& op, const Tensor& x, int axis) { return build::record(op, {&x}, Attrs{{axis, 0, 0, 0}}, x.shape(), x.dtype()); }
+Tensor running(const OpDef& op, const Tensor& x, int axis) {
+  return build::record(op, {&x}, Attrs{{axis, 0, 0, 0}}, x.shape(), x.dtype());
+}
 
-// Where the largest of the elements so far was last: an element that is its own running maximum is the latest such until the next one.
+// Where the largest of the elements so far was last: an element that is its own running maximum is the latest such
+// until the next one.
 Tensor latest_largest(const Tensor& x, int axis) {
   const Tensor best = running(ops::cummax_op, x, axis);
   const Tensor latest = is_float(x.dtype()) ? x == best || isnan(x) : x == best;
   Shape along;
   for (int i = 0; i < x.rank(); ++i) along.push_back(i == axis ? x.dim(axis) : 1);
-  return running(ops::cummax_op, where(latest, reshape(arange(0, static_cast<double>(x.dim(axis)), 1, DType::i32, &x.device()), along), -1), axis);
+  return running(
+      ops::cummax_op,
+      where(latest, reshape(arange(0, static_cast<double>(x.dim(axis)), 1, DType::i32, &x.device()), along), -1), axis);
 }
 
 Ordered running_extreme(const char* op, const Tensor& x, int axis, bool greatest) {
   const int at = checked_axis(op, x, axis);
   Tensor keys = stop_gradient(x);
   if (!is_float(x.dtype()) && x.dtype() != DType::i64) keys = cast(keys, DType::i32);
-  if (!greatest) keys = is_float(keys.dtype()) ? -keys : bitwise_not(keys);  // ~ turns the order of integers round, and has no overflow
+  if (!greatest)
+    keys =
+        is_float(keys.dtype()) ? -keys : bitwise_not(keys);  // ~ turns the order of integers round, and has no overflow
   if (x.numel() == 0) return {x, zeros(x.shape(), DType::i64, &x.device())};
   const Tensor places = latest_largest(keys, at);
   return {gather(x, at, places), cast(places, DType::i64)};
 }
 
 Tensor centred_rows(const char* op, const Tensor& x) {
-  if (x.rank() != 1 && x.rank() != 2) throw ShapeError(fmt::format("[{}] x is {}; it must be (variables, observations) or (observations)", op, x.shape().str()));
+  if (x.rank() != 1 && x.rank() != 2)
+    throw ShapeError(
+        fmt::format("[{}] x is {}; it must be (variables, observations) or (observations)", op, x.shape().str()));
   const Tensor wide = widen(as_float(x));
   const Tensor rows = x.rank() == 1 ? unsqueeze(wide, 0) : wide;
   if (rows.dim(1) == 0) return rows;
-  const Tensor shifted = rows - slice(rows, 1, {.stop = 1});  // so that equal values leave 0, not what their mean rounds off
+  const Tensor shifted =
+      rows - slice(rows, 1, {.stop = 1});  // so that equal values leave 0, not what their mean rounds off
   return shifted - mean(shifted, {1}, true);
 }
 
@@ -103,11 +122,14 @@ Tensor products(const Tensor& rows, const Tensor& x) {
 Tensor counted(const char* op, const Tensor& indices, const Tensor& weights, int64_t length) {
   if (length <= 0) throw ValueError(fmt::format("[{}] the length is {}; it must be positive", op, length));
   const Shape flat{indices.numel()};
-  return scatter_add(zeros({length}, weights.dtype(), &indices.device()), 0, reshape(indices, flat), reshape(weights, flat));
+  return scatter_add(zeros({length}, weights.dtype(), &indices.device()), 0, reshape(indices, flat),
+                     reshape(weights, flat));
 }
 
 Tensor bins_of(const Tensor& x, int64_t length) {
-  if (is_float(x.dtype())) throw DTypeError(fmt::format("[bincount] x is {}; it must be an integer tensor; histogram() counts floats", name_of(x.dtype())));
+  if (is_float(x.dtype()))
+    throw DTypeError(
+        fmt::format("[bincount] x is {}; it must be an integer tensor; histogram() counts floats", name_of(x.dtype())));
   if (length <= 0) throw ValueError(fmt::format("[bincount] the length is {}; it must be positive", length));
   return x.dtype() == DType::i64 ? x : cast(x, DType::i32);
 }
@@ -132,10 +154,12 @@ Tensor count_nonzero(const Tensor& x, std::vector<int> axes, bool keepdim, Calle
 Tensor histogram(const Tensor& x, int64_t bins, double low, double high, Caller caller) {
   const CallerScope scope(caller);
   if (bins <= 0) throw ValueError(fmt::format("[histogram] the number of bins is {}; it must be positive", bins));
-  if (!(low < high) || std::isinf(low) || std::isinf(high)) throw ValueError(fmt::format("[histogram] the range [{}, {}] is empty or infinite", low, high));
+  if (!(low < high) || std::isinf(low) || std::isinf(high))
+    throw ValueError(fmt::format("[histogram] the range [{}, {}] is empty or infinite", low, high));
   const Tensor in = widen(as_float(x));
   const auto count = static_cast<double>(bins);
-  const Tensor bin = minimum(floor((in - low) / (high - low) * count), count - 1);  // in this order edges that are short fractions stay exact
+  const Tensor bin = minimum(floor((in - low) / (high - low) * count),
+                             count - 1);  // in this order edges that are short fractions stay exact
   const Tensor place = cast(where(in >= low && in <= high, bin, count), DType::i32);  // the bin behind the last is none
   return cast(counted("histogram", place, ones(x.shape(), DType::i32, &x.device()), bins), DType::i64);
 }
@@ -148,8 +172,11 @@ Tensor bincount(const Tensor& x, int64_t length, Caller caller) {
 Tensor bincount(const Tensor& x, const Tensor& weights, int64_t length, Caller caller) {
   const CallerScope scope(caller);
   build::check_device(x, weights, "bincount");
-  if (x.shape() != weights.shape()) throw ShapeError(fmt::format("[bincount] x is {}, weights {}; they must be the same", x.shape().str(), weights.shape().str()));
-  return counted("bincount", bins_of(x, length), weights.dtype() == DType::boolean ? cast(weights, DType::i64) : weights, length);
+  if (x.shape() != weights.shape())
+    throw ShapeError(
+        fmt::format("[bincount] x is {}, weights {}; they must be the same", x.shape().str(), weights.shape().str()));
+  return counted("bincount", bins_of(x, length),
+                 weights.dtype() == DType::boolean ? cast(weights, DType::i64) : weights, length);
 }
 
 Tensor stddev(const Tensor& x, std::vector<int> axes, bool keepdim, double correction, Caller caller) {
@@ -187,7 +214,9 @@ Tensor cov(const Tensor& x, double correction, Caller caller) {
 Tensor corrcoef(TensorArg x) {
   const CallerScope scope(x.caller);
   const Tensor rows = centred_rows("corrcoef", x.tensor);
-  if (rows.dim(1) == 0) return full(x.tensor.rank() == 1 ? Shape{} : Shape{rows.dim(0), rows.dim(0)}, std::numeric_limits<double>::quiet_NaN(), as_float(x.tensor).dtype(), &rows.device());
+  if (rows.dim(1) == 0)
+    return full(x.tensor.rank() == 1 ? Shape{} : Shape{rows.dim(0), rows.dim(0)},
+                std::numeric_limits<double>::quiet_NaN(), as_float(x.tensor).dtype(), &rows.device());
   return cast(clamp(products(rows / sqrt(sum(square(rows), {1}, true)), x.tensor), -1, 1), as_float(x.tensor).dtype());
 }
 
@@ -228,7 +257,9 @@ Ordered median(const Tensor& x, int axis, bool keepdim, Caller caller) {
 Ordered kthvalue(const Tensor& x, int64_t k, int axis, bool keepdim, Caller caller) {
   const CallerScope scope(caller);
   const int at = checked_axis("kthvalue", x, axis);
-  if (k < 1 || k > x.dim(at)) throw ValueError(fmt::format("[kthvalue] k is {}, and axis {} of {} has {} elements; k counts from 1", k, at, x.shape().str(), x.dim(at)));
+  if (k < 1 || k > x.dim(at))
+    throw ValueError(fmt::format("[kthvalue] k is {}, and axis {} of {} has {} elements; k counts from 1", k, at,
+                                 x.shape().str(), x.dim(at)));
   const Ordered first = topk(x, k, at, false);
   return without_axis({at_place(first.values, at, k - 1), at_place(first.indices, at, k - 1)}, at, keepdim);
 }
@@ -298,11 +329,13 @@ Tensor trapezoid(const Tensor& y, const Tensor& x, int axis, Caller caller) {
   build::check_device(y, x, "trapezoid");
   const bool line = x.rank() == 1 && x.dim(0) == y.dim(at);
   if (!line && x.shape() != y.shape()) {
-    throw ShapeError(fmt::format("[trapezoid] x is {}, y {}; x must have y's shape or be ({})", x.shape().str(), y.shape().str(), y.dim(at)));
+    throw ShapeError(fmt::format("[trapezoid] x is {}, y {}; x must have y's shape or be ({})", x.shape().str(),
+                                 y.shape().str(), y.dim(at)));
   }
   Shape places;
   for (int i = 0; i < y.rank(); ++i) places.push_back(i == at ? y.dim(at) : 1);
-  const Tensor given = as_float(y), in = widen(given), steps = diff(widen(as_float(line ? reshape(x, places) : x)), 1, at);
+  const Tensor given = as_float(y), in = widen(given),
+               steps = diff(widen(as_float(line ? reshape(x, places) : x)), 1, at);
   return cast(sum((slice(in, at, {.start = 1}) + slice(in, at, {.stop = -1})) * steps * 0.5, {at}), given.dtype());
 }
 

@@ -24,8 +24,9 @@ Tensor whole_power(const Tensor& x, int64_t n) {
   return result;
 }
 
-// x^y by squaring over seven bits of y. A larger y is replaced by 64 or 65, of its parity: that is right for 0, 1, -1 and even x, whose powers are 0 by then, and
-// others are far beyond overflow. Below 0 the quotient 1 / x^|y| is whole for 1 and -1 alone, and counts as 0 for others.
+// x^y by squaring over seven bits of y. A larger y is replaced by 64 or 65, of its parity: that is right for 0, 1, -1
+// and even x, whose powers are 0 by then, and others are far beyond overflow. Below 0 the quotient 1 / x^|y| is whole
+// for 1 and -1 alone, and counts as 0 for others.
 Tensor whole_power(const Tensor& x, const Tensor& y) {
   const Tensor odd = bitwise_and(y, 1);
   const Tensor n = where(y > 65, odd + 64, where(y < 0, odd, y));
@@ -43,7 +44,8 @@ std::optional<Tensor> of_whole_numbers(const OpDef& op, const Tensor& x) {
   const bool rounds = &op == &ops::floor_op || &op == &ops::ceil_op || &op == &ops::round_op || &op == &ops::trunc_op;
   if (rounds) return x;
   if (!is_bool(x)) return {};
-  if (&op == &ops::neg_op) throw DTypeError("[neg] bool has no negative; did you mean logical_not()? Else cast() it to an integer dtype");
+  if (&op == &ops::neg_op)
+    throw DTypeError("[neg] bool has no negative; did you mean logical_not()? Else cast() it to an integer dtype");
   if (&op == &ops::bitwise_not_op) return logical_not(x);
   return &op == &ops::abs_op ? std::optional(x) : std::nullopt;
 }
@@ -55,7 +57,8 @@ std::optional<Tensor> of_whole_numbers(const OpDef& op, const Tensor& x, const T
     return whole_power(cast(x, t), cast(y, t));
   }
   if (!is_bool(x) || !is_bool(y)) return {};
-  if (&op == &ops::sub_op) throw DTypeError("[sub] bool has no difference; did you mean logical_xor()? Else cast() to an integer dtype");
+  if (&op == &ops::sub_op)
+    throw DTypeError("[sub] bool has no difference; did you mean logical_xor()? Else cast() to an integer dtype");
   if (&op == &ops::add_op || &op == &ops::maximum_op || &op == &ops::bitwise_or_op) return logical_or(x, y);
   if (&op == &ops::mul_op || &op == &ops::minimum_op || &op == &ops::bitwise_and_op) return logical_and(x, y);
   if (&op == &ops::bitwise_xor_op) return ne(x, y);

@@ -6,8 +6,11 @@
 
 namespace heddle {
 
-const OpDef attention_gradients_op{
-    .name = "attention_gradients", .kind = OpKind::body, .arity = ops::attention_query_gradient_op.arity, .rule = DTypeRule::any, .doc = "of keys, values and queries"};
+const OpDef attention_gradients_op{.name = "attention_gradients",
+                                   .kind = OpKind::body,
+                                   .arity = ops::attention_query_gradient_op.arity,
+                                   .rule = DTypeRule::any,
+                                   .doc = "of keys, values and queries"};
 
 AttentionSizes attention_sizes(const AttentionProblem& p, DType dtype) {
   AttentionSizes s;
@@ -46,7 +49,9 @@ int64_t attention_columns(const AttentionProblem& p, const AttentionGradient& g)
   return (g.reduce_batch ? p.batch : 1) * (g.reduce_heads ? p.heads : 1) * p.queries;
 }
 
-bool attention_takes(const Node& node) { return attention_takes(*node.op, node.shape, attention_problem(node), node.inputs[0]->dtype, node.device->caps()); }
+bool attention_takes(const Node& node) {
+  return attention_takes(*node.op, node.shape, attention_problem(node), node.inputs[0]->dtype, node.device->caps());
+}
 
 bool attention_takes(const OpDef& op, const Shape& shape, const AttentionProblem& p, DType dtype, const Caps& caps) {
   if (!attention_has_kernel(p, dtype)) return false;
@@ -56,8 +61,10 @@ bool attention_takes(const OpDef& op, const Shape& shape, const AttentionProblem
   if (forward && !attention_pays(caps, s)) return false;
   if (caps.max_loop_iterations == UINT64_MAX) return true;
   const Bindings tunables = forward ? pick_attention(caps, s) : pick_attention_gradient(caps, s, g);
-  const int64_t columns = forward ? std::min(p.keys, attention_chunk(p.keys, pick_attention_splits(caps, s))) : attention_columns(p, g);
-  return static_cast<uint64_t>(attention_iterations(tunables, columns, std::max(p.size, p.value_size))) <= caps.max_loop_iterations;
+  const int64_t columns =
+      forward ? std::min(p.keys, attention_chunk(p.keys, pick_attention_splits(caps, s))) : attention_columns(p, g);
+  return static_cast<uint64_t>(attention_iterations(tunables, columns, std::max(p.size, p.value_size))) <=
+         caps.max_loop_iterations;
 }
 
 }  // namespace heddle

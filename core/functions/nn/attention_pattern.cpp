@@ -37,8 +37,10 @@ bool looks_like_one(const Node& root) {
 }
 
 Tensor hidden_bias(const Tensor& condition, bool keep, double fill) {
-  return keep ? where(condition, full({}, 0.0, DType::f32, &condition.device()), full({}, fill, DType::f32, &condition.device()))
-              : where(condition, full({}, fill, DType::f32, &condition.device()), full({}, 0.0, DType::f32, &condition.device()));
+  return keep ? where(condition, full({}, 0.0, DType::f32, &condition.device()),
+                      full({}, fill, DType::f32, &condition.device()))
+              : where(condition, full({}, fill, DType::f32, &condition.device()),
+                      full({}, 0.0, DType::f32, &condition.device()));
 }
 
 }  // namespace
@@ -65,7 +67,9 @@ std::optional<RecognisedAttention> recognise_attention(const NodePtr& root) {
     const Tensor x = hidden_bias(in_four(Tensor(hidden.condition), terms->rank), hidden.keep, hidden.fill);
     options.bias = options.bias.defined() ? options.bias + x : x;
   }
-  const Tensor q = in_four(Tensor(terms->queries), terms->rank), k = in_four(transpose(Tensor(terms->keys)), terms->rank), v = in_four(Tensor(terms->values), terms->rank);
+  const Tensor q = in_four(Tensor(terms->queries), terms->rank),
+               k = in_four(transpose(Tensor(terms->keys)), terms->rank),
+               v = in_four(Tensor(terms->values), terms->rank);
   if (k.dim(0) != q.dim(0) || k.dim(1) != q.dim(1)) return std::nullopt;
   const Tensor result = scaled_dot_product_attention(q, k, v, options);
   // permute <- reshape <- slice <- the row.
@@ -73,7 +77,8 @@ std::optional<RecognisedAttention> recognise_attention(const NodePtr& root) {
   while (packed->op != &ops::attention_op && !packed->inputs.empty()) packed = packed->inputs[0];
   if (packed->op != &ops::attention_op) return std::nullopt;
   const bool has_kernels = root->device->caps().target != Target::none;
-  if (!attention_has_kernel(attention_problem(*packed), packed->dtype) || (has_kernels && !attention_takes(*packed))) return std::nullopt;
+  if (!attention_has_kernel(attention_problem(*packed), packed->dtype) || (has_kernels && !attention_takes(*packed)))
+    return std::nullopt;
   found.packed = Tensor(packed);
   return found;
 }

@@ -1,11 +1,13 @@
-// Attention that a user wrote out: softmax(scale q k^T + bias) v from products and a softmax. Internal to core and autograd.
+// Attention that a user wrote out: softmax(scale q k^T + bias) v from products and a softmax. Internal to core and
+// autograd.
 //
-// Purpose: one reading of the pattern for the planner, which replaces the forward pass (core/simplify/match_attention.cpp), and for autograd, which
-// differentiates the fused row in its place (autograd/autograd.cpp), so that neither needs the matrix of scores. Recognised are: a softmax over the
-// last axis, the library's or written out with or without its maximum; a scale before or after the product; biases; masks by where(), of which one
-// that compares positions is causal; casts between floats. Not recognised: dropout of the weights, repeated key heads.
-// Invariants: what is found means the same up to rounding, rows of NaN included.
-// Thread safety: pure functions; recording is per thread.
+// Purpose: one reading of the pattern for the planner, which replaces the forward pass
+// (core/simplify/match_attention.cpp), and for autograd, which differentiates the fused row in its place
+// (autograd/autograd.cpp), so that neither needs the matrix of scores. Recognised are: a softmax over the last axis,
+// the library's or written out with or without its maximum; a scale before or after the product; biases; masks by
+// where(), of which one that compares positions is causal; casts between floats. Not recognised: dropout of the
+// weights, repeated key heads. Invariants: what is found means the same up to rounding, rows of NaN included. Thread
+// safety: pure functions; recording is per thread.
 #pragma once
 
 #include <array>
@@ -20,7 +22,8 @@
 
 namespace heddle {
 
-// `Id` names a vertex. Conditions and biases are the vertices behind broadcasting: dimensions as the scores', or 1; the first ones may be missing.
+// `Id` names a vertex. Conditions and biases are the vertices behind broadcasting: dimensions as the scores', or 1; the
+// first ones may be missing.
 template <class Id>
 struct AttentionTerms {
   struct Hidden {
@@ -63,7 +66,8 @@ class AttentionFinder {
     const std::optional<Id> scores = behind_softmax(probabilities);
     if (!scores || !read_scores(*scores, false)) return std::nullopt;
     found_.values = s_.input(root, 1);
-    if (s_.dtype(found_.queries) != s_.dtype(found_.values) || s_.dtype(found_.keys) != s_.dtype(found_.values)) return std::nullopt;
+    if (s_.dtype(found_.queries) != s_.dtype(found_.values) || s_.dtype(found_.keys) != s_.dtype(found_.values))
+      return std::nullopt;
     return std::move(found_);
   }
 
@@ -92,14 +96,16 @@ class AttentionFinder {
 
   // ---- the softmax
   std::optional<Id> behind_softmax(const Id& p) {
-    if (s_.op(p) == &ops::softmax_op) return s_.attrs(p).ints[0] == rank_ - 1 ? std::optional(s_.input(p, 0)) : std::nullopt;
+    if (s_.op(p) == &ops::softmax_op)
+      return s_.attrs(p).ints[0] == rank_ - 1 ? std::optional(s_.input(p, 0)) : std::nullopt;
     const bool divides = s_.op(p) == &ops::div_op;
     if (!divides && s_.op(p) != &ops::mul_op) return std::nullopt;
     for (const size_t side : {size_t{0}, size_t{1}}) {
       if (divides && side == 1) break;
       const size_t before = found_.inside.size();
       const Id e = inner(s_.input(p, side));
-      if (s_.op(e) == &ops::exp_op && is_row(s_.input(p, 1 - side), ops::sum_op, e, !divides)) return shifted(s_.input(e, 0));
+      if (s_.op(e) == &ops::exp_op && is_row(s_.input(p, 1 - side), ops::sum_op, e, !divides))
+        return shifted(s_.input(e, 0));
       found_.inside.resize(before);
     }
     return std::nullopt;
@@ -113,7 +119,8 @@ class AttentionFinder {
       if (shape != full_ && shape != column && shape != dropped) return false;
       leave(id);
       const OpDef* op = s_.op(id);
-      if (op == &reduction) return !inverse && s_.attrs(id).ints == std::vector<int64_t>{rank_ - 1} && behind(s_.input(id, 0)) == x;
+      if (op == &reduction)
+        return !inverse && s_.attrs(id).ints == std::vector<int64_t>{rank_ - 1} && behind(s_.input(id, 0)) == x;
       if (op == &ops::reciprocal_op && inverse) {
         inverse = false;
       } else if (op != &ops::expand_op && op != &ops::reshape_op && !passes_through(id)) {
@@ -175,7 +182,8 @@ class AttentionFinder {
 
   std::optional<std::pair<Id, double>> factor(const Id& id) const {
     const std::optional<double> right = constant(s_.input(id, 1));
-    if (right && s_.op(id) == &ops::div_op) return *right == 0 ? std::nullopt : std::optional(std::pair(s_.input(id, 0), 1 / *right));
+    if (right && s_.op(id) == &ops::div_op)
+      return *right == 0 ? std::nullopt : std::optional(std::pair(s_.input(id, 0), 1 / *right));
     if (right) return std::pair(s_.input(id, 0), *right);
     if (s_.op(id) == &ops::div_op) return std::nullopt;
     const std::optional<double> left = constant(s_.input(id, 0));
@@ -221,8 +229,10 @@ class AttentionFinder {
 
   Id unspread(Id id) const {
     if (s_.op(id) == &ops::expand_op) id = s_.input(id, 0);
-    while (s_.op(id) == &ops::reshape_op && s_.shape(id).rank() >= 2 && s_.shape(s_.input(id, 0)).rank() < s_.shape(id).rank() &&
-           shape_in_four(s_.shape(s_.input(id, 0)), s_.shape(id).rank()) == shape_in_four(s_.shape(id), s_.shape(id).rank())) {
+    while (s_.op(id) == &ops::reshape_op && s_.shape(id).rank() >= 2 &&
+           s_.shape(s_.input(id, 0)).rank() < s_.shape(id).rank() &&
+           shape_in_four(s_.shape(s_.input(id, 0)), s_.shape(id).rank()) ==
+               shape_in_four(s_.shape(id), s_.shape(id).rank())) {
       id = s_.input(id, 0);  // dimensions of size 1 in front
     }
     return id;
@@ -254,7 +264,9 @@ class AttentionFinder {
       for (size_t d = 0; d < 4; ++d) a->steps[d] += sign * b->steps[d];
       return a;
     }
-    if (op != &ops::cast_op && op != &ops::expand_op && op != &ops::reshape_op && op != &ops::permute_op && op != &ops::slice_op) return std::nullopt;
+    if (op != &ops::cast_op && op != &ops::expand_op && op != &ops::reshape_op && op != &ops::permute_op &&
+        op != &ops::slice_op)
+      return std::nullopt;
     const std::optional<Position> inner = position(s_.input(id, 0), depth - 1);
     return inner ? moved(id, *inner) : std::nullopt;
   }
@@ -262,7 +274,8 @@ class AttentionFinder {
   std::optional<Position> moved(const Id& id, const Position& inner) const {
     const OpDef* op = s_.op(id);
     const Shape &shape = s_.shape(id), &from = s_.shape(s_.input(id, 0));
-    if (op == &ops::cast_op) return is_integer(s_.dtype(id)) || s_.dtype(id) == DType::f32 ? std::optional(inner) : std::nullopt;
+    if (op == &ops::cast_op)
+      return is_integer(s_.dtype(id)) || s_.dtype(id) == DType::f32 ? std::optional(inner) : std::nullopt;
     Position p{inner.constant, {}};
     int wide = 0;  // next dimension of the input that is not 1
     for (int d = 0; d < shape.rank(); ++d) {
@@ -300,7 +313,9 @@ class AttentionFinder {
       if (steps[d] != 0) return false;
     }
     const double key = steps[last], query = steps[last - 1];
-    if (shape[static_cast<int>(last)] != keys() || shape[static_cast<int>(last) - 1] != queries() || key == 0 || key != -query) return false;
+    if (shape[static_cast<int>(last)] != keys() || shape[static_cast<int>(last) - 1] != queries() || key == 0 ||
+        key != -query)
+      return false;
     const double offset = constant / std::abs(key), shift = static_cast<double>(keys() - queries());
     // key > 0: s - t > -offset says which are hidden; key < 0: s - t < offset says which count.
     if ((key < 0) != keep) return false;
@@ -322,7 +337,8 @@ struct RecognisedAttention {
   NodePtr added;                  // the one bias, or null
   Tensor packed;                  // the attention row
 };
-// Nothing where `root` is no attention, where somebody holds a value inside it, or where the device has no kernel for it.
+// Nothing where `root` is no attention, where somebody holds a value inside it, or where the device has no kernel for
+// it.
 std::optional<RecognisedAttention> recognise_attention(const NodePtr& root);
 
 }  // namespace heddle

@@ -45,11 +45,13 @@ Call check_options(const char* op, int rank, const ConvOptions& o, bool transpos
   } else {
     call.before = call.after = spread(op, "padding", o.padding, rank, 0, 0);
   }
-  if (!transposed && !o.output_padding.empty()) throw ValueError(fmt::format("[{}] output_padding is for transposed convolutions only", op));
+  if (!transposed && !o.output_padding.empty())
+    throw ValueError(fmt::format("[{}] output_padding is for transposed convolutions only", op));
   call.output_padding = spread(op, "output_padding", o.output_padding, rank, 0, 0);
   for (size_t d = 0; d < static_cast<size_t>(rank); ++d) {
     if (call.output_padding[d] >= std::max(call.stride[d], call.dilation[d]) && call.output_padding[d] > 0) {
-      throw ValueError(fmt::format("[{}] output_padding {} must be less than stride {} or dilation {}", op, call.output_padding[d], call.stride[d], call.dilation[d]));
+      throw ValueError(fmt::format("[{}] output_padding {} must be less than stride {} or dilation {}", op,
+                                   call.output_padding[d], call.stride[d], call.dilation[d]));
     }
   }
   return call;
@@ -58,7 +60,8 @@ Call check_options(const char* op, int rank, const ConvOptions& o, bool transpos
 Attrs attrs_of(const Call& call) {
   Attrs attrs;
   attrs.ints = {call.last, call.groups};
-  for (const List* list : {&call.stride, &call.dilation, &call.before}) attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
+  for (const List* list : {&call.stride, &call.dilation, &call.before})
+    attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
   return attrs;
 }
 
@@ -76,17 +79,22 @@ int64_t forward_size(const Call& call, size_t d, int64_t size, int64_t kernel) {
   const int64_t padded = size + call.before[d] + call.after[d], reach = call.dilation[d] * (kernel - 1) + 1;
   if (padded < reach) {
     const int64_t computed = 1 - (reach - padded + call.stride[d] - 1) / call.stride[d];
-    throw ShapeError(fmt::format("[{}] spatial dimension {}: the kernel covers {} (size {}, dilation {}), the padded input only {} ({} + {} + {}): the output's size would be {}",
-                                 call.op, d, reach, kernel, call.dilation[d], padded, call.before[d], size, call.after[d], computed));
+    throw ShapeError(fmt::format(
+        "[{}] spatial dimension {}: the kernel covers {} (size {}, dilation {}), the padded input only {} ({} + {} + "
+        "{}): the output's size would be {}",
+        call.op, d, reach, kernel, call.dilation[d], padded, call.before[d], size, call.after[d], computed));
   }
   return (padded - reach) / call.stride[d] + 1;
 }
 
 int64_t transposed_size(const Call& call, size_t d, int64_t size, int64_t kernel) {
-  const int64_t result = (size - 1) * call.stride[d] - call.before[d] - call.after[d] + call.dilation[d] * (kernel - 1) + call.output_padding[d] + 1;
+  const int64_t result = (size - 1) * call.stride[d] - call.before[d] - call.after[d] +
+                         call.dilation[d] * (kernel - 1) + call.output_padding[d] + 1;
   if (result < 1) {
-    throw ShapeError(fmt::format("[{}] spatial dimension {}: the output's size would be {} (input {}, kernel {}, stride {}, padding {} + {}); less padding, or a larger input", call.op, d,
-                                 result, size, kernel, call.stride[d], call.before[d], call.after[d]));
+    throw ShapeError(
+        fmt::format("[{}] spatial dimension {}: the output's size would be {} (input {}, kernel {}, stride {}, padding "
+                    "{} + {}); less padding, or a larger input",
+                    call.op, d, result, size, kernel, call.stride[d], call.before[d], call.after[d]));
   }
   return result;
 }
@@ -94,40 +102,51 @@ int64_t transposed_size(const Call& call, size_t d, int64_t size, int64_t kernel
 void check_operands(const Call& call, const Tensor& x, const Tensor& weight, bool transposed) {
   build::check_device(x, weight, call.op);
   for (const Tensor* t : {&x, &weight}) {
-    if (!is_float(t->dtype())) throw DTypeError(fmt::format("[{}] needs floating types: x is {}, weight is {}; cast first", call.op, build::show(x), build::show(weight)));
+    if (!is_float(t->dtype()))
+      throw DTypeError(fmt::format("[{}] needs floating types: x is {}, weight is {}; cast first", call.op,
+                                   build::show(x), build::show(weight)));
   }
   if (weight.rank() != call.rank + 2) {
-    throw ShapeError(fmt::format("[{}] weight {} must have {} dimensions: ({}, kernel...)", call.op, weight.shape().str(), call.rank + 2, transposed ? "C, O / groups" : "O, C / groups"));
+    throw ShapeError(fmt::format("[{}] weight {} must have {} dimensions: ({}, kernel...)", call.op,
+                                 weight.shape().str(), call.rank + 2, transposed ? "C, O / groups" : "O, C / groups"));
   }
   for (int d = 2; d < weight.rank(); ++d) {
-    if (weight.dim(d) < 1) throw ShapeError(fmt::format("[{}] weight {} has an empty kernel", call.op, weight.shape().str()));
+    if (weight.dim(d) < 1)
+      throw ShapeError(fmt::format("[{}] weight {} has an empty kernel", call.op, weight.shape().str()));
   }
   const int64_t channels = x.dim(call.last ? call.rank + 1 : 1), first = weight.dim(0), second = weight.dim(1);
   if (first % call.groups != 0) {
-    throw ShapeError(fmt::format("[{}] {} groups do not divide the {} {} channels of weight {}", call.op, call.groups, first, transposed ? "input" : "output", weight.shape().str()));
+    throw ShapeError(fmt::format("[{}] {} groups do not divide the {} {} channels of weight {}", call.op, call.groups,
+                                 first, transposed ? "input" : "output", weight.shape().str()));
   }
   const int64_t expected = transposed ? first : second * call.groups;
   if (channels != expected) {
-    throw ShapeError(fmt::format("[{}] x {} has {} channels ({}), weight {} with {} groups takes {}{}", call.op, x.shape().str(), channels, call.last ? "channels last" : "channels first",
-                                 weight.shape().str(), call.groups, expected, x.dim(call.last ? 1 : call.rank + 1) == expected ? "; is the layout right?" : ""));
+    throw ShapeError(fmt::format("[{}] x {} has {} channels ({}), weight {} with {} groups takes {}{}", call.op,
+                                 x.shape().str(), channels, call.last ? "channels last" : "channels first",
+                                 weight.shape().str(), call.groups, expected,
+                                 x.dim(call.last ? 1 : call.rank + 1) == expected ? "; is the layout right?" : ""));
   }
 }
 
 Tensor add_bias(const Call& call, const Tensor& y, const Tensor& bias) {
   if (!bias.defined()) return y;
   const int64_t channels = y.dim(call.last ? call.rank + 1 : 1);
-  if (bias.rank() != 1 || bias.dim(0) != channels) throw ShapeError(fmt::format("[{}] bias {} must be ({}): one for each output channel", call.op, bias.shape().str(), channels));
+  if (bias.rank() != 1 || bias.dim(0) != channels)
+    throw ShapeError(
+        fmt::format("[{}] bias {} must be ({}): one for each output channel", call.op, bias.shape().str(), channels));
   if (call.last) return build::add_bias(y, bias);
   Shape column{channels};
   for (int d = 0; d < call.rank; ++d) column.push_back(1);
   return build::add_bias(y, reshape(bias, column));
 }
 
-Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, bool transposed) {
+Tensor convolve(const char* op, int rank, const Tensor& x, const Tensor& weight, const Tensor& bias,
+                const ConvOptions& options, bool transposed) {
   const Call call = check_options(op, rank, options, transposed);
   if (x.rank() == rank + 1) return squeeze(convolve(op, rank, unsqueeze(x, 0), weight, bias, options, transposed), 0);
   if (x.rank() != rank + 2) {
-    throw ShapeError(fmt::format("[{}] x {} must have {} dimensions ({}), or {} without images", op, x.shape().str(), rank + 2, call.last ? "N, spatial..., C" : "N, C, spatial...", rank + 1));
+    throw ShapeError(fmt::format("[{}] x {} must have {} dimensions ({}), or {} without images", op, x.shape().str(),
+                                 rank + 2, call.last ? "N, spatial..., C" : "N, C, spatial...", rank + 1));
   }
   check_operands(call, x, weight, transposed);
   List space;
@@ -179,15 +198,18 @@ Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const C
   const CallerScope scope(caller);
   return convolve("conv3d", 3, x, weight, bias, options, false);
 }
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+                        Caller caller) {
   const CallerScope scope(caller);
   return convolve("conv_transpose1d", 1, x, weight, bias, options, true);
 }
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+                        Caller caller) {
   const CallerScope scope(caller);
   return convolve("conv_transpose2d", 2, x, weight, bias, options, true);
 }
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options,
+                        Caller caller) {
   const CallerScope scope(caller);
   return convolve("conv_transpose3d", 3, x, weight, bias, options, true);
 }

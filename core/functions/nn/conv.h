@@ -1,14 +1,17 @@
 // Convolutions of one to three spatial dimensions, and transposed ones.
 //
-// Purpose: shapes and arguments mean what PyTorch's mean. x is (N, C, spatial...) or, without images, (C, spatial...); with
-// ConvLayout::channels_last (N, spatial..., C). Weights are always (O, C / groups, kernel...); of transposed convolutions (C, O / groups, kernel...).
-//   y[n, o, q] = bias[o] + sum over c, k of x[n, c, q * stride + k * dilation - padding] * weight[o, c, k], x taken as 0 outside;
-// group g of C / groups input channels makes group g of O / groups output channels. Size of y along each spatial dimension:
+// Purpose: shapes and arguments mean what PyTorch's mean. x is (N, C, spatial...) or, without images, (C, spatial...);
+// with ConvLayout::channels_last (N, spatial..., C). Weights are always (O, C / groups, kernel...); of transposed
+// convolutions (C, O / groups, kernel...).
+//   y[n, o, q] = bias[o] + sum over c, k of x[n, c, q * stride + k * dilation - padding] * weight[o, c, k], x taken as
+//   0 outside;
+// group g of C / groups input channels makes group g of O / groups output channels. Size of y along each spatial
+// dimension:
 //   floor((size + before + after - dilation * (kernel - 1) - 1) / stride) + 1
 // and of a transposed convolution, which is the gradient of the convolution with the same options by its input:
 //   (size - 1) * stride - before - after + dilation * (kernel - 1) + output_padding + 1
-// Floating types promote; sums are held in f32 (f64 for f64). Errors: ShapeError, DTypeError, ValueError; the text gives the computed sizes.
-// Thread safety: recording is per thread.
+// Floating types promote; sums are held in f32 (f64 for f64). Errors: ShapeError, DTypeError, ValueError; the text
+// gives the computed sizes. Thread safety: recording is per thread.
 #pragma once
 
 #include <cstdint>
@@ -32,32 +35,45 @@ struct ConvOptions {
 };
 
 // `bias` is (O), or undefined for none.
-Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {}, Caller caller = Caller::current());
-inline Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+              Caller caller = Caller::current());
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+              Caller caller = Caller::current());
+Tensor conv3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+              Caller caller = Caller::current());
+Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+                        Caller caller = Caller::current());
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+                        Caller caller = Caller::current());
+Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options = {},
+                        Caller caller = Caller::current());
+inline Tensor conv1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                     Caller caller = Caller::current()) {
   return conv1d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+inline Tensor conv2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                     Caller caller = Caller::current()) {
   return conv2d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+inline Tensor conv3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                     Caller caller = Caller::current()) {
   return conv3d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+inline Tensor conv_transpose1d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                               Caller caller = Caller::current()) {
   return conv_transpose1d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+inline Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                               Caller caller = Caller::current()) {
   return conv_transpose2d(x, weight, Tensor(), options, caller);
 }
-inline Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {}, Caller caller = Caller::current()) {
+inline Tensor conv_transpose3d(const Tensor& x, const Tensor& weight, const ConvOptions& options = {},
+                               Caller caller = Caller::current()) {
   return conv_transpose3d(x, weight, Tensor(), options, caller);
 }
 
-// The three primitives (primitives.h) with checked attributes, for the gradient rules: each one's gradients are the other two.
+// The three primitives (primitives.h) with checked attributes, for the gradient rules: each one's gradients are the
+// other two.
 namespace conv {
 Tensor forward(const Tensor& x, const Tensor& weight, const Attrs& attrs, const Shape& shape);
 Tensor input_grad(const Tensor& g, const Tensor& weight, const Attrs& attrs, const Shape& shape);

@@ -1,4 +1,5 @@
-// Attention and its gradients from matrix products, a softmax and random bits: the unfused graph, which holds the matrix of scores.
+// Attention and its gradients from matrix products, a softmax and random bits: the unfused graph, which holds the
+// matrix of scores.
 #include <limits>
 
 #include "core/functions/build.h"
@@ -13,7 +14,8 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 
 class Unfused {
  public:
-  explicit Unfused(const Node& node) : p(attention_problem(node)), node_(node), wide_(node.inputs[0]->dtype == DType::f64 ? DType::f64 : DType::f32) {
+  explicit Unfused(const Node& node)
+      : p(attention_problem(node)), node_(node), wide_(node.inputs[0]->dtype == DType::f64 ? DType::f64 : DType::f32) {
     q = input(0);
     k = input(1);
     v = input(2);
@@ -26,7 +28,9 @@ class Unfused {
     return is_float(x.dtype()) ? cast(x, wide_) : x;
   }
   // (B, H, M, x) <-> (B, J, H / J M, x): the queries that share a key head, one below the other.
-  Tensor stacked(const Tensor& x) const { return reshape(x, Shape{p.batch, p.key_heads, p.group() * p.queries, x.dim(3)}); }
+  Tensor stacked(const Tensor& x) const {
+    return reshape(x, Shape{p.batch, p.key_heads, p.group() * p.queries, x.dim(3)});
+  }
   Tensor unstacked(const Tensor& x) const { return reshape(x, Shape{p.batch, p.heads, p.queries, x.dim(3)}); }
 
   // dS, and with it the rows' common part of all gradients.
@@ -65,7 +69,8 @@ class Unfused {
     hidden_ = build::broadcast(hidden_, matrix());
     scores = where(hidden_, -infinity, scores);
     const Shape column = matrix().with(3, 1);
-    const Tensor largest = p.keys == 0 ? full(column, -infinity, wide_, node_.device) : stop_gradient(max(scores, {3}, true));
+    const Tensor largest =
+        p.keys == 0 ? full(column, -infinity, wide_, node_.device) : stop_gradient(max(scores, {3}, true));
     const Tensor shift = where(largest == -infinity, 0.0, largest);
     const Tensor terms = exp(scores - shift);
     const Tensor total = sum(terms, {3}, true);

@@ -7,8 +7,8 @@ namespace {
 
 int axis_of(const Node& node) { return static_cast<int>(node.attrs.ints[0]); }
 
-// The largest along the axis, as a constant of the gradient: shifting by it changes no result, so it has no derivative. An axis
-// without elements has no largest; nothing is left to shift then.
+// The largest along the axis, as a constant of the gradient: shifting by it changes no result, so it has no derivative.
+// An axis without elements has no largest; nothing is left to shift then.
 Tensor shift_of(const Tensor& x, int axis) {
   if (x.shape()[axis] == 0) return zeros(x.shape().with(axis, 1), x.dtype(), &x.device());
   return stop_gradient(max(x, {axis}, true));
@@ -30,7 +30,8 @@ Tensor decompose_log_softmax(const Node& node) {
   return cast(shifted - log(sum(exp(shifted), {axis}, true)), node.dtype);
 }
 
-// A row whose largest is infinite is not shifted: -inf everywhere gives -inf and +inf gives +inf, where inf - inf were NaN.
+// A row whose largest is infinite is not shifted: -inf everywhere gives -inf and +inf gives +inf, where inf - inf were
+// NaN.
 Tensor decompose_logsumexp(const Node& node) {
   const int axis = axis_of(node);
   const Tensor x = build::widen(Tensor(node.inputs[0]));
@@ -39,7 +40,8 @@ Tensor decompose_logsumexp(const Node& node) {
   return cast(reshape(log(sum(exp(x - shift), {axis}, true)) + shift, node.shape), node.dtype);
 }
 
-// The target's logit is shifted after it was picked: the shifted logits are then needed element by element alone, and all is one kernel.
+// The target's logit is shifted after it was picked: the shifted logits are then needed element by element alone, and
+// all is one kernel.
 Tensor decompose_cross_entropy(const Node& node) {
   const Tensor x = build::widen(Tensor(node.inputs[0]));
   const Tensor targets(node.inputs[1]);

@@ -13,9 +13,12 @@ using build::record;
 
 Tensor reduce(const Tensor& losses, Reduction reduction) {
   switch (reduction) {
-    case Reduction::mean: return mean(losses);
-    case Reduction::sum: return sum(losses);
-    case Reduction::none: return losses;
+    case Reduction::mean:
+      return mean(losses);
+    case Reduction::sum:
+      return sum(losses);
+    case Reduction::none:
+      return losses;
   }
   return losses;
 }
@@ -31,12 +34,14 @@ Tensor softmax_row(const OpDef& op, const Tensor& x, int axis) {
 void check_targets(const Tensor& x, const Tensor& targets, const char* op, const char* x_name) {
   build::check_device(x, targets, op);
   if (x.rank() != 2 || targets.rank() != 1 || x.shape()[0] != targets.shape()[0]) {
-    throw ShapeError(fmt::format("[{}] {} are {}, targets {}; expected (N, C) and (N): class numbers, not one-hot rows", op, x_name, x.shape().str(),
-                                 targets.shape().str()));
+    throw ShapeError(fmt::format("[{}] {} are {}, targets {}; expected (N, C) and (N): class numbers, not one-hot rows",
+                                 op, x_name, x.shape().str(), targets.shape().str()));
   }
-  if (x.shape()[1] == 0) throw ShapeError(fmt::format("[{}] {} are {}: there are no classes", op, x_name, x.shape().str()));
+  if (x.shape()[1] == 0)
+    throw ShapeError(fmt::format("[{}] {} are {}: there are no classes", op, x_name, x.shape().str()));
   if (targets.dtype() != DType::i32 && targets.dtype() != DType::i64) {
-    throw DTypeError(fmt::format("[{}] targets must be i32 or i64 class numbers, not {}", op, name_of(targets.dtype())));
+    throw DTypeError(
+        fmt::format("[{}] targets must be i32 or i64 class numbers, not {}", op, name_of(targets.dtype())));
   }
   build::watch_indices(op, targets, {.axis = 1, .size = x.dim(1), .noun = "class"});
 }

@@ -11,7 +11,8 @@ namespace {
 // The parameter over x's axes: its own shape from axis `first` on, ones elsewhere.
 Tensor along(const Tensor& parameter, const Tensor& x, int first) {
   Shape shape;
-  for (int d = 0; d < x.rank(); ++d) shape.push_back(d >= first && d < first + parameter.rank() ? parameter.dim(d - first) : 1);
+  for (int d = 0; d < x.rank(); ++d)
+    shape.push_back(d >= first && d < first + parameter.rank() ? parameter.dim(d - first) : 1);
   return reshape(build::widen(parameter), shape);
 }
 
@@ -25,7 +26,8 @@ void check_parameter(const Tensor& parameter, const Shape& shape, const Tensor& 
   if (!parameter.defined()) return;
   build::check_device(x, parameter, op);
   if (parameter.shape() == shape) return;
-  throw ShapeError(fmt::format("[{}] {} is {}, expected {} for an input of {}", op, name, parameter.shape().str(), shape.str(), x.shape().str()));
+  throw ShapeError(fmt::format("[{}] {} is {}, expected {} for an input of {}", op, name, parameter.shape().str(),
+                               shape.str(), x.shape().str()));
 }
 
 void check_eps(double eps, const char* op) {
@@ -45,7 +47,8 @@ int64_t channels_of(const Tensor& x, const char* op) {
 
 Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, const char* op) {
   const int64_t channels = channels_of(x, op);
-  if (groups < 1 || channels % groups != 0) throw ValueError(fmt::format("[{}] {} channels are not a multiple of {} groups", op, channels, groups));
+  if (groups < 1 || channels % groups != 0)
+    throw ValueError(fmt::format("[{}] {} channels are not a multiple of {} groups", op, channels, groups));
   check_parameter(weight, Shape{channels}, x, op, "weight");
   check_parameter(bias, Shape{channels}, x, op, "bias");
   check_eps(eps, op);
@@ -57,12 +60,15 @@ Tensor grouped(const Tensor& x, int64_t groups, const Tensor& weight, const Tens
 
 }  // namespace
 
-Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps, Caller caller) {
+Tensor layer_norm(const Tensor& x, const Shape& shape, const Tensor& weight, const Tensor& bias, double eps,
+                  Caller caller) {
   const CallerScope scope(caller);
   const int first = x.rank() - shape.rank();
   bool fits = shape.rank() > 0 && first >= 0;
   for (int d = 0; fits && d < shape.rank(); ++d) fits = x.dim(first + d) == shape[d];
-  if (!fits) throw ShapeError(fmt::format("[layer_norm] the input {} does not end in the normalised shape {}", x.shape().str(), shape.str()));
+  if (!fits)
+    throw ShapeError(
+        fmt::format("[layer_norm] the input {} does not end in the normalised shape {}", x.shape().str(), shape.str()));
   check_parameter(weight, shape, x, "layer_norm", "weight");
   check_parameter(bias, shape, x, "layer_norm", "bias");
   check_eps(eps, "layer_norm");
@@ -82,7 +88,8 @@ Tensor rms_norm(const Tensor& x, const Tensor& weight, double eps, Caller caller
   return cast(scaled(y, weight, {}, x.rank() - 1), in.dtype());
 }
 
-Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps, Caller caller) {
+Tensor group_norm(const Tensor& x, int64_t groups, const Tensor& weight, const Tensor& bias, double eps,
+                  Caller caller) {
   const CallerScope scope(caller);
   return grouped(x, groups, weight, bias, eps, "group_norm");
 }
@@ -92,22 +99,26 @@ Tensor instance_norm(const Tensor& x, const Tensor& weight, const Tensor& bias, 
   return grouped(x, std::max<int64_t>(1, channels_of(x, "instance_norm")), weight, bias, eps, "instance_norm");
 }
 
-Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, const Tensor& weight, const Tensor& bias, bool training, double momentum,
-                  double eps, Caller caller) {
+Tensor batch_norm(const Tensor& x, Tensor running_mean, Tensor running_var, const Tensor& weight, const Tensor& bias,
+                  bool training, double momentum, double eps, Caller caller) {
   const CallerScope scope(caller);
   const Shape channels{channels_of(x, "batch_norm")};
-  for (const auto& [parameter, name] : {std::pair{&weight, "weight"}, {&bias, "bias"}}) check_parameter(*parameter, channels, x, "batch_norm", name);
+  for (const auto& [parameter, name] : {std::pair{&weight, "weight"}, {&bias, "bias"}})
+    check_parameter(*parameter, channels, x, "batch_norm", name);
   check_parameter(running_mean, channels, x, "batch_norm", "running_mean");
   check_parameter(running_var, channels, x, "batch_norm", "running_var");
   check_eps(eps, "batch_norm");
   const Tensor in = build::as_float(x, Autocast::f32), wide = build::widen(in);
   if (!training) {
-    if (!running_mean.defined() || !running_var.defined()) throw ValueError("[batch_norm] without training it needs running_mean and running_var");
+    if (!running_mean.defined() || !running_var.defined())
+      throw ValueError("[batch_norm] without training it needs running_mean and running_var");
     const Tensor y = (wide - along(running_mean, x, 1)) * rsqrt(along(running_var, x, 1) + eps);
     return cast(scaled(y, weight, bias, 1), in.dtype());
   }
   const int64_t count = channels[0] == 0 ? 0 : x.numel() / channels[0];
-  if (count < 2) throw ShapeError(fmt::format("[batch_norm] {} has {} values a channel; training needs more than 1", x.shape().str(), count));
+  if (count < 2)
+    throw ShapeError(
+        fmt::format("[batch_norm] {} has {} values a channel; training needs more than 1", x.shape().str(), count));
   std::vector<int> axes{0};
   for (int d = 2; d < x.rank(); ++d) axes.push_back(d);
   const Tensor middle = mean(wide, axes, true);

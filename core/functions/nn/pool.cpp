@@ -23,24 +23,32 @@ constexpr int64_t direct_elements = 32;  // windows of more are taken along one 
 
 void check_rank(const char* op, const Tensor& x, int rank) {
   if (x.rank() == rank + 1 || x.rank() == rank + 2) return;
-  throw ShapeError(fmt::format("[{}] x is {}; expected {} dimensions (N, C, spatial...), or {} without N", op, x.shape().str(), rank + 2, rank + 1));
+  throw ShapeError(fmt::format("[{}] x is {}; expected {} dimensions (N, C, spatial...), or {} without N", op,
+                               x.shape().str(), rank + 2, rank + 1));
 }
 
 // One spatial dimension of a call, checked. `axis` is counted in x.
 struct Side {
   int axis = 0;
   int64_t in = 0, out = 0, kernel = 1, stride = 1, padding = 0, dilation = 1;
-  int64_t after() const { return std::max<int64_t>(0, (out - 1) * stride + dilation * (kernel - 1) + 1 - in - padding); }
+  int64_t after() const {
+    return std::max<int64_t>(0, (out - 1) * stride + dilation * (kernel - 1) + 1 - in - padding);
+  }
 };
 using Sides = std::vector<Side>;
 
 int64_t out_size(const char* op, const Side& s, bool ceil) {
   const int64_t reach = s.dilation * (s.kernel - 1) + 1, padded = s.in + 2 * s.padding;
-  if (2 * s.padding > reach) throw ValueError(fmt::format("[{}] padding {} is more than half of the window's {} elements", op, s.padding, reach));
-  const int64_t rest = padded - reach + (ceil ? s.stride - 1 : 0);  // with `ceil` a window may reach over the end, also the first
+  if (2 * s.padding > reach)
+    throw ValueError(
+        fmt::format("[{}] padding {} is more than half of the window's {} elements", op, s.padding, reach));
+  const int64_t rest =
+      padded - reach + (ceil ? s.stride - 1 : 0);  // with `ceil` a window may reach over the end, also the first
   if (s.in == 0 || rest < 0) {
-    throw ShapeError(fmt::format("[{}] axis {}: the window covers {} (kernel {}, dilation {}), the padded input only {} ({} + {} + {}); a smaller kernel, or a larger input", op, s.axis, reach,
-                                 s.kernel, s.dilation, padded, s.padding, s.in, s.padding));
+    throw ShapeError(
+        fmt::format("[{}] axis {}: the window covers {} (kernel {}, dilation {}), the padded input only {} ({} + {} + "
+                    "{}); a smaller kernel, or a larger input",
+                    op, s.axis, reach, s.kernel, s.dilation, padded, s.padding, s.in, s.padding));
   }
   int64_t out = rest / s.stride + 1;
   if (ceil && (out - 1) * s.stride >= s.in + s.padding) --out;
@@ -49,8 +57,11 @@ int64_t out_size(const char* op, const Side& s, bool ceil) {
 
 Sides sides_of(const char* op, int rank, const Tensor& x, const List& kernel, const PoolOptions& how) {
   check_rank(op, x, rank);
-  if (kernel.empty()) throw ValueError(fmt::format("[{}] the kernel has no size; expected one, or {} (one for each spatial dimension)", op, rank));
-  const List k = spread(op, "kernel", kernel, rank, 1, 1), padding = spread(op, "padding", how.padding, rank, 0, 0), dilation = spread(op, "dilation", how.dilation, rank, 1, 1);
+  if (kernel.empty())
+    throw ValueError(
+        fmt::format("[{}] the kernel has no size; expected one, or {} (one for each spatial dimension)", op, rank));
+  const List k = spread(op, "kernel", kernel, rank, 1, 1), padding = spread(op, "padding", how.padding, rank, 0, 0),
+             dilation = spread(op, "dilation", how.dilation, rank, 1, 1);
   const List stride = how.stride.empty() ? k : spread(op, "stride", how.stride, rank, 1, 1);
   Sides sides;
   for (size_t d = 0; d < static_cast<size_t>(rank); ++d) {
@@ -72,12 +83,15 @@ Tensor padded(const Tensor& x, const Sides& sides, double value) {
   return any ? pad(x, amounts, value) : x;
 }
 
-// Whether as_windows() can take the windows: a third side would need so many dimensions that none of the eight is left for vmap().
+// Whether as_windows() can take the windows: a third side would need so many dimensions that none of the eight is left
+// for vmap().
 bool side_by_side(const Tensor& x, const Sides& sides) {
-  return sides.size() <= 2 && sides.back().axis + 1 == x.rank() && std::ranges::all_of(sides, [](const Side& s) { return s.stride == s.kernel && s.dilation == 1; });
+  return sides.size() <= 2 && sides.back().axis + 1 == x.rank() &&
+         std::ranges::all_of(sides, [](const Side& s) { return s.stride == s.kernel && s.dilation == 1; });
 }
 
-// Of windows that lie side by side: each of their dimensions as two, windows and elements, as a view. The gradient of an element is then laid beside the others', not between zeros.
+// Of windows that lie side by side: each of their dimensions as two, windows and elements, as a view. The gradient of
+// an element is then laid beside the others', not between zeros.
 Tensor as_windows(const Tensor& x, const Sides& sides) {
   std::vector<Slice> ranges(static_cast<size_t>(x.rank()));
   Shape shape;
@@ -108,7 +122,8 @@ Tensor element(const Tensor& x, const Sides& sides, const List& at) {
   for (size_t d = 0; d < sides.size(); ++d) {
     const Side& s = sides[d];
     const int64_t start = at[d] * s.dilation;
-    ranges[static_cast<size_t>(s.axis)] = {.start = start, .stop = start + (s.out - 1) * s.stride + 1, .step = s.stride};
+    ranges[static_cast<size_t>(s.axis)] = {
+        .start = start, .stop = start + (s.out - 1) * s.stride + 1, .step = s.stride};
   }
   return slice(x, ranges);
 }
@@ -124,7 +139,8 @@ void each_element(const Sides& sides, const std::function<void(const List&)>& f)
   }
 }
 
-// The windows' elements combined, all at once or along the last dimension first: the first of equal elements is the same.
+// The windows' elements combined, all at once or along the last dimension first: the first of equal elements is the
+// same.
 template <class F>
 Tensor combine(const Tensor& x, const Sides& sides, double outside, F f) {
   int64_t elements = 1;
@@ -154,7 +170,8 @@ Tensor max_pool(const char* op, int rank, const Tensor& x, const List& kernel, c
   return combine(in, sides_of(op, rank, in, kernel, how), lowest, larger);
 }
 
-// Along one side: the place in x of element `at` of each window, of padding that of the window's first or of the last in x; rank of x, so that it broadcasts.
+// Along one side: the place in x of element `at` of each window, of padding that of the window's first or of the last
+// in x; rank of x, so that it broadcasts.
 Tensor place(const Tensor& x, const Side& s, int64_t at) {
   Shape shape;
   for (int d = 0; d < x.rank(); ++d) shape.push_back(d == s.axis ? s.out : 1);
@@ -172,7 +189,8 @@ Pooled max_pool_indices(const char* op, int rank, const Tensor& x, const List& k
   each_element(sides, [&](const List& at) {
     const Tensor v = element(wide, sides, at);
     Tensor here = place(in, sides[0], at[0]);
-    for (size_t d = 1; d < sides.size(); ++d) here = here * static_cast<double>(sides[d].in) + place(in, sides[d], at[d]);
+    for (size_t d = 1; d < sides.size(); ++d)
+      here = here * static_cast<double>(sides[d].in) + place(in, sides[d], at[d]);
     here = expand(here, v.shape());
     const Tensor wins = best.defined() ? beats(v, best) : Tensor();
     index = best.defined() ? where(wins, here, index) : here;
@@ -186,8 +204,11 @@ Tensor divided(const Tensor& sums, const Side& s, bool count_padding) {
   const int64_t covered = (s.out - 1) * s.stride + s.kernel;
   const bool whole = covered <= s.in + s.padding + (count_padding ? s.padding : 0) && (count_padding || s.padding == 0);
   if (whole) return sums * (1.0 / static_cast<double>(s.kernel));
-  const Tensor begin = arange(0, static_cast<double>(s.out), 1, DType::i32, &sums.device()) * static_cast<double>(s.stride) - static_cast<double>(s.padding);
-  const Tensor end = minimum(begin + static_cast<double>(s.kernel), static_cast<double>(s.in + (count_padding ? s.padding : 0)));
+  const Tensor begin =
+      arange(0, static_cast<double>(s.out), 1, DType::i32, &sums.device()) * static_cast<double>(s.stride) -
+      static_cast<double>(s.padding);
+  const Tensor end =
+      minimum(begin + static_cast<double>(s.kernel), static_cast<double>(s.in + (count_padding ? s.padding : 0)));
   Shape shape;
   for (int d = 0; d < sums.rank(); ++d) shape.push_back(d == s.axis ? s.out : 1);
   return sums / reshape(cast(end - (count_padding ? begin : maximum(begin, 0)), sums.dtype()), shape);
@@ -221,9 +242,12 @@ Tensor lp_pool(const char* op, int rank, const Tensor& x, double p, const List& 
 
 List adaptive_size(const char* op, int rank, const Tensor& x, const List& size) {
   check_rank(op, x, rank);
-  if (size.empty()) throw ValueError(fmt::format("[{}] no size is given; expected one, or {} (one for each spatial dimension)", op, rank));
+  if (size.empty())
+    throw ValueError(
+        fmt::format("[{}] no size is given; expected one, or {} (one for each spatial dimension)", op, rank));
   for (int d = x.rank() - rank; d < x.rank(); ++d) {
-    if (x.dim(d) == 0) throw ShapeError(fmt::format("[{}] x is {}: an empty spatial dimension has no bins", op, x.shape().str()));
+    if (x.dim(d) == 0)
+      throw ShapeError(fmt::format("[{}] x is {}: an empty spatial dimension has no bins", op, x.shape().str()));
   }
   return spread(op, "size", size, rank, 1, 1);
 }
@@ -284,9 +308,12 @@ Tensor adaptive_max(const char* op, int rank, const Tensor& x, const List& given
     const int64_t longest = (n + out - std::gcd(n, out) + out - 1) / out;
     const DType t = build::times(out + 1, n + 1) <= INT32_MAX ? DType::i32 : DType::i64;
     const auto numbers = [&](int64_t count) { return arange(0, static_cast<double>(count), 1, t, &x.device()); };
-    const Tensor bin = unsqueeze(numbers(out), 1) * static_cast<double>(n), divisor = full_like(bin, static_cast<double>(out));
-    const Tensor first = integer_quotient(bin, divisor), last = integer_quotient(bin + static_cast<double>(n + out - 1), divisor) - 1;
-    y = max(take(y, minimum(first + unsqueeze(numbers(longest), 0), last), axis), {axis + 1});  // of (..., out, longest, ...)
+    const Tensor bin = unsqueeze(numbers(out), 1) * static_cast<double>(n),
+                 divisor = full_like(bin, static_cast<double>(out));
+    const Tensor first = integer_quotient(bin, divisor),
+                 last = integer_quotient(bin + static_cast<double>(n + out - 1), divisor) - 1;
+    y = max(take(y, minimum(first + unsqueeze(numbers(longest), 0), last), axis),
+            {axis + 1});  // of (..., out, longest, ...)
   }
   return y;
 }
@@ -300,26 +327,27 @@ Tensor global_pool(const char* op, const Tensor& x, Tensor (*f)(const Tensor&, s
 
 }  // namespace
 
-#define HEDDLE_POOLS(rank)                                                                                                                     \
-  Tensor max_pool##rank##d(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options, Caller caller) {                          \
-    const CallerScope scope(caller);                                                                                                           \
-    return max_pool("max_pool" #rank "d", rank, x, kernel, options);                                                                           \
-  }                                                                                                                                            \
-  Pooled max_pool##rank##d_with_indices(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options, Caller caller) {             \
-    const CallerScope scope(caller);                                                                                                           \
-    return max_pool_indices("max_pool" #rank "d_with_indices", rank, x, kernel, options);                                                      \
-  }                                                                                                                                            \
-  Tensor avg_pool##rank##d(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options, Caller caller) {                          \
-    const CallerScope scope(caller);                                                                                                           \
-    return avg_pool("avg_pool" #rank "d", rank, x, kernel, options);                                                                           \
-  }                                                                                                                                            \
-  Tensor adaptive_avg_pool##rank##d(const Tensor& x, std::vector<int64_t> size, Caller caller) {                                               \
-    const CallerScope scope(caller);                                                                                                           \
-    return adaptive_avg("adaptive_avg_pool" #rank "d", rank, x, size);                                                                         \
-  }                                                                                                                                            \
-  Tensor adaptive_max_pool##rank##d(const Tensor& x, std::vector<int64_t> size, Caller caller) {                                               \
-    const CallerScope scope(caller);                                                                                                           \
-    return adaptive_max("adaptive_max_pool" #rank "d", rank, x, size);                                                                         \
+#define HEDDLE_POOLS(rank)                                                                                            \
+  Tensor max_pool##rank##d(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options, Caller caller) { \
+    const CallerScope scope(caller);                                                                                  \
+    return max_pool("max_pool" #rank "d", rank, x, kernel, options);                                                  \
+  }                                                                                                                   \
+  Pooled max_pool##rank##d_with_indices(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options,     \
+                                        Caller caller) {                                                              \
+    const CallerScope scope(caller);                                                                                  \
+    return max_pool_indices("max_pool" #rank "d_with_indices", rank, x, kernel, options);                             \
+  }                                                                                                                   \
+  Tensor avg_pool##rank##d(const Tensor& x, std::vector<int64_t> kernel, const PoolOptions& options, Caller caller) { \
+    const CallerScope scope(caller);                                                                                  \
+    return avg_pool("avg_pool" #rank "d", rank, x, kernel, options);                                                  \
+  }                                                                                                                   \
+  Tensor adaptive_avg_pool##rank##d(const Tensor& x, std::vector<int64_t> size, Caller caller) {                      \
+    const CallerScope scope(caller);                                                                                  \
+    return adaptive_avg("adaptive_avg_pool" #rank "d", rank, x, size);                                                \
+  }                                                                                                                   \
+  Tensor adaptive_max_pool##rank##d(const Tensor& x, std::vector<int64_t> size, Caller caller) {                      \
+    const CallerScope scope(caller);                                                                                  \
+    return adaptive_max("adaptive_max_pool" #rank "d", rank, x, size);                                                \
   }
 HEDDLE_POOLS(1)
 HEDDLE_POOLS(2)
@@ -346,7 +374,8 @@ Tensor global_max_pool(TensorArg x) {
 
 namespace {
 
-// Where `count` windows of `width` begin in `size` elements, i32: floor((i + u) a) - floor(u a) with a = (size - width) / (count - 1), the last at the end. u (N, C, 1).
+// Where `count` windows of `width` begin in `size` elements, i32: floor((i + u) a) - floor(u a) with a = (size - width)
+// / (count - 1), the last at the end. u (N, C, 1).
 Tensor random_starts(const Tensor& u, int64_t size, int64_t width, int64_t count) {
   const Shape shape{u.dim(0), u.dim(1), count};
   const Tensor place = build::positions(shape, 2, u.device());
@@ -359,24 +388,33 @@ Tensor random_starts(const Tensor& u, int64_t size, int64_t width, int64_t count
 
 }  // namespace
 
-Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::vector<int64_t> output, const Tensor& samples, Generator* generator, Caller caller) {
+Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::vector<int64_t> output,
+                             const Tensor& samples, Generator* generator, Caller caller) {
   const CallerScope scope(caller);
-  if (x.rank() != 4) throw ShapeError(fmt::format("[fractional_max_pool2d] x is {}; expected (N, C, H, W)", x.shape().str()));
+  if (x.rank() != 4)
+    throw ShapeError(fmt::format("[fractional_max_pool2d] x is {}; expected (N, C, H, W)", x.shape().str()));
   for (List* list : {&kernel, &output}) {
     if (list->size() == 1) list->push_back(list->front());
-    if (list->size() != 2) throw ValueError(fmt::format("[fractional_max_pool2d] the {} has {} entries; expected one, or two", list == &kernel ? "kernel" : "output", list->size()));
+    if (list->size() != 2)
+      throw ValueError(fmt::format("[fractional_max_pool2d] the {} has {} entries; expected one, or two",
+                                   list == &kernel ? "kernel" : "output", list->size()));
   }
   for (int d = 0; d < 2; ++d) {
     const auto i = static_cast<size_t>(d);
     if (kernel[i] >= 1 && output[i] >= 1 && kernel[i] <= x.dim(2 + d) && output[i] <= x.dim(2 + d) - kernel[i] + 1)
       continue;
-    throw ValueError(fmt::format("[fractional_max_pool2d] {} windows of {} do not cover the {} elements of axis {} of {}; output + kernel - 1 must not be larger", output[i], kernel[i], x.dim(2 + d), 2 + d, x.shape().str()));
+    throw ValueError(
+        fmt::format("[fractional_max_pool2d] {} windows of {} do not cover the {} elements of axis {} of {}; output + "
+                    "kernel - 1 must not be larger",
+                    output[i], kernel[i], x.dim(2 + d), 2 + d, x.shape().str()));
   }
   const Shape pairs{x.dim(0), x.dim(1), 2};
   if (samples.defined() && samples.shape() != pairs) {
-    throw ShapeError(fmt::format("[fractional_max_pool2d] samples are {}; expected {}", samples.shape().str(), pairs.str()));
+    throw ShapeError(
+        fmt::format("[fractional_max_pool2d] samples are {}; expected {}", samples.shape().str(), pairs.str()));
   }
-  const Tensor in = build::as_float(x), u = samples.defined() ? build::widen(build::as_float(stop_gradient(samples))) : uniform(pairs, 0, 1, &x.device(), generator);
+  const Tensor in = build::as_float(x), u = samples.defined() ? build::widen(build::as_float(stop_gradient(samples)))
+                                                              : uniform(pairs, 0, 1, &x.device(), generator);
   const int64_t n = x.dim(0), c = x.dim(1), width = x.dim(3);
   const auto starts = [&](int d) {  // the pair begins with the width's
     const auto i = static_cast<size_t>(d);
@@ -385,7 +423,8 @@ Pooled fractional_max_pool2d(const Tensor& x, std::vector<int64_t> kernel, std::
   const Shape windows{n, c, output[0], output[1], kernel[0], kernel[1]};
   const Tensor row = reshape(starts(0), Shape{n, c, output[0], 1, 1, 1}) + build::positions(windows, 4, x.device());
   const Tensor column = reshape(starts(1), Shape{n, c, 1, output[1], 1, 1}) + build::positions(windows, 5, x.device());
-  const Shape flat{n, c, output[0] * output[1] * kernel[0] * kernel[1]}, grouped{n, c, output[0], output[1], kernel[0] * kernel[1]};
+  const Shape flat{n, c, output[0] * output[1] * kernel[0] * kernel[1]},
+      grouped{n, c, output[0], output[1], kernel[0] * kernel[1]};
   const Tensor place = row * static_cast<double>(width) + column;
   const Tensor seen = reshape(gather(reshape(in, Shape{n, c, x.dim(2) * width}), 2, reshape(place, flat)), grouped);
   const Tensor best = argmax(seen, 4, true);

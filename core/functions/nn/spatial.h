@@ -1,4 +1,5 @@
-// Options of convolutions and pools, a number for each spatial dimension. Internal to core/functions/nn. Thread safety: pure.
+// Options of convolutions and pools, a number for each spatial dimension. Internal to core/functions/nn. Thread safety:
+// pure.
 #pragma once
 
 #include <fmt/format.h>

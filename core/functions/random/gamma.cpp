@@ -13,7 +13,8 @@ namespace {
 
 constexpr int most_terms = 400;  // for a up to 1000 every series has ended by then
 
-// scale = x^a e^-x / Gamma(a + 1). With u = x / a - 1 the integrand's logarithm at x, over that at a, is a (log(1 + u) - u): no large numbers that cancel. g = log Gamma(a + 1), which for a > 10 is Stirling's series.
+// scale = x^a e^-x / Gamma(a + 1). With u = x / a - 1 the integrand's logarithm at x, over that at a, is a (log(1 + u)
+// - u): no large numbers that cancel. g = log Gamma(a + 1), which for a > 10 is Stirling's series.
 const std::string scale_text = R"(
   T u = (x - a) / a, bend = u > -0.9 ? log1p(u) - u : log(x / a) - u;
   T power = a > 10.0 ? a * bend - 0.5 * log(6.283185307179586 * a) - 1.0 / (12.0 * a) + 1.0 / (360.0 * a * a * a) - 1.0 / (1260.0 * a * a * a * a * a)
@@ -68,7 +69,8 @@ const std::string density_text = R"(
 if (!(a >= 0.0 && x >= 0.0)) {
   d = NAN;
 } else if (x > 0.0) {
-  if (a > 0.0 && !isinf(x)) {)" + scale_text + R"(
+  if (a > 0.0 && !isinf(x)) {)" + scale_text +
+                                 R"(
     d = scale * (a / x);
   }
 } else {
@@ -115,26 +117,41 @@ void parts_on_host(std::span<const double> in, std::span<double> out) {
 
 void density_on_host(std::span<const double> in, std::span<double> out) {
   const double a = in[0], x = in[1];
-  out[0] = x > 0 ? std::exp((a - 1) * std::log(x) - x - std::lgamma(a)) : x == 0 ? (a > 1 ? 0 : a == 1 ? 1 : INFINITY) : NAN;
+  out[0] = x > 0    ? std::exp((a - 1) * std::log(x) - x - std::lgamma(a))
+           : x == 0 ? (a > 1    ? 0
+                       : a == 1 ? 1
+                                : INFINITY)
+                    : NAN;
   if (!(a >= 0)) out[0] = NAN;
   if (std::isinf(x)) out[0] = x > 0 ? 0 : NAN;
 }
 
 const UserKernel& gamma_density() {
-  static const UserKernel kernel = elementwise_kernel({.name = "gamma_density", .inputs = {"a", "x", "g"}, .outputs = {"d"}, .text = density_text, .host = density_on_host,
-                                                       .vjp = [](const UserCall& call) {
-                                                         const Tensor slope = call.outputs[0] * ((call.inputs[0] - 1) / call.inputs[1] - 1);
-                                                         return std::vector<Tensor>{Tensor(), call.cotangents[0] * slope, Tensor()};
-                                                       }});
+  static const UserKernel kernel =
+      elementwise_kernel({.name = "gamma_density",
+                          .inputs = {"a", "x", "g"},
+                          .outputs = {"d"},
+                          .text = density_text,
+                          .host = density_on_host,
+                          .vjp = [](const UserCall& call) {
+                            const Tensor slope = call.outputs[0] * ((call.inputs[0] - 1) / call.inputs[1] - 1);
+                            return std::vector<Tensor>{Tensor(), call.cotangents[0] * slope, Tensor()};
+                          }});
   return kernel;
 }
 
 const UserKernel& incomplete_gamma() {
-  static const UserKernel kernel = elementwise_kernel({.name = "incomplete_gamma", .inputs = {"a", "x", "g"}, .outputs = {"p", "q"}, .text = parts_text, .iterations = most_terms, .host = parts_on_host,
-                                                       .vjp = [](const UserCall& call) {
-                                                         const Tensor density = gamma_density()(call.inputs[0], call.inputs[1], call.inputs[2]);
-                                                         return std::vector<Tensor>{Tensor(), (call.cotangents[0] - call.cotangents[1]) * density, Tensor()};
-                                                       }});
+  static const UserKernel kernel = elementwise_kernel(
+      {.name = "incomplete_gamma",
+       .inputs = {"a", "x", "g"},
+       .outputs = {"p", "q"},
+       .text = parts_text,
+       .iterations = most_terms,
+       .host = parts_on_host,
+       .vjp = [](const UserCall& call) {
+         const Tensor density = gamma_density()(call.inputs[0], call.inputs[1], call.inputs[2]);
+         return std::vector<Tensor>{Tensor(), (call.cotangents[0] - call.cotangents[1]) * density, Tensor()};
+       }});
   return kernel;
 }
 

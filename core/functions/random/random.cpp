@@ -1,4 +1,5 @@
-// Random numbers: every draw is a function of (seed, offset), so that the same seed gives the same numbers on every device.
+// Random numbers: every draw is a function of (seed, offset), so that the same seed gives the same numbers on every
+// device.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -48,7 +49,8 @@ Tensor draw(const Shape& shape, DeviceContext& device, Generator* generator) {
 }
 
 void check_probability(double p, const char* op) {
-  if (!(p >= 0 && p <= 1)) throw ValueError(fmt::format("[{}] the probability is {}; it must be between 0 and 1", op, p));
+  if (!(p >= 0 && p <= 1))
+    throw ValueError(fmt::format("[{}] the probability is {}; it must be between 0 and 1", op, p));
 }
 
 }  // namespace
@@ -60,7 +62,8 @@ Generator& default_generator() {
 
 void manual_seed(uint64_t seed) { default_generator() = {seed, 0}; }
 
-Tensor uniform(const Shape& shape, double low, double high, DeviceContext* device, Generator* generator, Caller caller) {
+Tensor uniform(const Shape& shape, double low, double high, DeviceContext* device, Generator* generator,
+               Caller caller) {
   const CallerScope scope(caller);
   if (!(low <= high) || std::isinf(low) || std::isinf(high)) {
     throw ValueError(fmt::format("[uniform] the range [{}, {}) is empty or infinite", low, high));
@@ -71,9 +74,11 @@ Tensor uniform(const Shape& shape, double low, double high, DeviceContext* devic
 }
 
 // Box-Muller; 1 - u lies in (0, 1], where the logarithm is finite.
-Tensor normal(const Shape& shape, double mean, double stddev, DeviceContext* device, Generator* generator, Caller caller) {
+Tensor normal(const Shape& shape, double mean, double stddev, DeviceContext* device, Generator* generator,
+              Caller caller) {
   const CallerScope scope(caller);
-  if (!(stddev >= 0) || std::isinf(stddev)) throw ValueError(fmt::format("[normal] the standard deviation is {}; it must be finite and not negative", stddev));
+  if (!(stddev >= 0) || std::isinf(stddev))
+    throw ValueError(fmt::format("[normal] the standard deviation is {}; it must be finite and not negative", stddev));
   DeviceContext& target = build::device_of(device);
   const Tensor radius = sqrt(log(1.0 - draw(shape, target, generator)) * -2.0);
   const Tensor angle = cos(draw(shape, target, generator) * 6.283185307179586);
@@ -91,7 +96,8 @@ Tensor bernoulli(const Shape& shape, double p, DeviceContext* device, Generator*
 Tensor dropout(const Tensor& x, double p, bool training, Generator* generator, Caller caller) {
   const CallerScope scope(caller);
   check_probability(p, "dropout");
-  if (!is_float(x.dtype())) throw DTypeError(fmt::format("[dropout] needs a floating tensor, not {}; cast it first", name_of(x.dtype())));
+  if (!is_float(x.dtype()))
+    throw DTypeError(fmt::format("[dropout] needs a floating tensor, not {}; cast it first", name_of(x.dtype())));
   if (!training || p == 0) return x;
   const double scale = p < 1 ? 1 / (1 - p) : 0;
   return where(draw(x.shape(), x.device(), generator) >= p, x * scale, 0.0);

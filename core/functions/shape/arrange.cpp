@@ -38,7 +38,8 @@ Tensor select(const Tensor& x, int axis, int64_t index, Caller caller) {
   const CallerScope scope(caller);
   const int at = axis_of("select", x, axis);
   const int64_t n = x.dim(at), i = index < 0 ? index + n : index;
-  if (i < 0 || i >= n) throw ValueError(fmt::format("[select] index {} is out of range for axis {} of {}", index, at, x.shape().str()));
+  if (i < 0 || i >= n)
+    throw ValueError(fmt::format("[select] index {} is out of range for axis {} of {}", index, at, x.shape().str()));
   return squeeze(slice(x, at, {.start = i, .stop = i + 1}), at);
 }
 
@@ -83,7 +84,8 @@ Tensor block_diag(std::span<const Tensor> parts, Caller caller) {
   int64_t width = 0, left = 0;
   DType t = parts[0].dtype();
   for (const Tensor& p : parts) {
-    if (p.rank() > 2) throw ShapeError(fmt::format("[block_diag] the parts are matrices, vectors or scalars; got {}", p.shape().str()));
+    if (p.rank() > 2)
+      throw ShapeError(fmt::format("[block_diag] the parts are matrices, vectors or scalars; got {}", p.shape().str()));
     build::check_device(parts[0], p, "block_diag");
     t = promote(t, p.dtype());
     width += p.rank() == 0 ? 1 : p.dim(-1);
@@ -123,7 +125,9 @@ Tensor combinations(TensorArg argument, int64_t count, bool with_replacement) {
   std::vector<int> places, row(static_cast<size_t>(count));
   if (!with_replacement) std::iota(row.begin(), row.end(), 0);
   // The next row in order: the last place that can still grow does, and those behind it begin again.
-  const auto grows = [&](size_t at) { return row[at] < (with_replacement ? n - 1 : n - count + static_cast<int64_t>(at)); };
+  const auto grows = [&](size_t at) {
+    return row[at] < (with_replacement ? n - 1 : n - count + static_cast<int64_t>(at));
+  };
   for (size_t at = row.size(); n > 0 && at > 0;) {
     if (static_cast<int64_t>(places.size()) > most_places - count) throw too_many();
     places.insert(places.end(), row.begin(), row.end());
@@ -149,9 +153,11 @@ Tensor vander(TensorArg argument, int64_t columns, bool increasing) {
   return increasing ? powers : flip(powers, {1});
 }
 
-Tensor logspace(double start, double stop, int64_t count, double base, DType dtype, DeviceContext* device, Caller caller) {
+Tensor logspace(double start, double stop, int64_t count, double base, DType dtype, DeviceContext* device,
+                Caller caller) {
   const CallerScope scope(caller);
-  if (!(base > 0) || std::isinf(base)) throw ValueError(fmt::format("[logspace] base is {}; it must be finite and positive", base));
+  if (!(base > 0) || std::isinf(base))
+    throw ValueError(fmt::format("[logspace] base is {}; it must be finite and positive", base));
   const Tensor exponent = linspace(start, stop, count, dtype == DType::f64 ? DType::f64 : DType::f32, device);
   return cast(exp(exponent * std::log(base)), dtype);
 }
@@ -160,7 +166,8 @@ Tensor cumulative_trapezoid(const Tensor& y, double dx, int axis, Caller caller)
   const CallerScope scope(caller);
   const int at = axis_of("cumulative_trapezoid", y, axis);
   const Tensor in = build::as_float(y), wide = build::widen(in);
-  const Tensor both = slice(wide, at, {.start = 1}) + slice(wide, at, {.start = 0, .stop = std::max<int64_t>(y.dim(at) - 1, 0)});
+  const Tensor both =
+      slice(wide, at, {.start = 1}) + slice(wide, at, {.start = 0, .stop = std::max<int64_t>(y.dim(at) - 1, 0)});
   return cast(cumsum(both, at) * (0.5 * dx), in.dtype());
 }
 
@@ -182,7 +189,9 @@ Ordered nanmedian(const Tensor& x, int axis, bool keepdim, Caller caller) {
   const int at = axis_of("nanmedian", x, axis);
   if (x.dim(at) == 0) throw ShapeError(fmt::format("[nanmedian] axis {} of {} has no elements", at, x.shape().str()));
   const Ordered order = sort(x, at);  // NaN last
-  const Tensor numbers = is_float(x.dtype()) ? sum(cast(!isnan(x), DType::i32), {at}, true) : full(x.shape().with(at, 1), static_cast<double>(x.dim(at)), DType::i64, &x.device());
+  const Tensor numbers = is_float(x.dtype())
+                             ? sum(cast(!isnan(x), DType::i32), {at}, true)
+                             : full(x.shape().with(at, 1), static_cast<double>(x.dim(at)), DType::i64, &x.device());
   const Tensor middle = maximum(shift_right(numbers - 1, full_like(numbers, 1)), 0);
   const Tensor value = gather(order.values, at, middle), index = gather(order.indices, at, middle);
   return keepdim ? Ordered{value, index} : Ordered{squeeze(value, at), squeeze(index, at)};
@@ -197,8 +206,10 @@ Ordered mode(const Tensor& x, int axis, bool keepdim, Caller caller) {
   std::vector<std::pair<int64_t, int64_t>> front(static_cast<size_t>(x.rank()), {0, 0});
   front[static_cast<size_t>(at)].first = 1;
   const Tensor place = positions(x.shape(), at, x.device());
-  const Tensor begin = cummax(where(pad(cast(changed, DType::i32), front) > 0, place, 0), at).values;  // of the run of equal values
-  const Tensor last = argmax(place - begin, at, true), first = gather(begin, at, last);  // the longest; the first of several is the smallest value's
+  const Tensor begin =
+      cummax(where(pad(cast(changed, DType::i32), front) > 0, place, 0), at).values;  // of the run of equal values
+  const Tensor last = argmax(place - begin, at, true),
+               first = gather(begin, at, last);  // the longest; the first of several is the smallest value's
   const Tensor index = gather(order.indices, at, first), value = gather(x, at, index);
   return keepdim ? Ordered{value, index} : Ordered{squeeze(value, at), squeeze(index, at)};
 }
@@ -208,10 +219,12 @@ Unique unique_consecutive(TensorArg argument) {
   const Tensor& x = argument.tensor;
   DeviceContext& device = x.device();
   const int64_t n = x.numel();
-  if (n == 0) return {reshape(x, Shape{0}), zeros(x.shape(), DType::i64, &device), zeros(Shape{0}, DType::i64, &device)};
+  if (n == 0)
+    return {reshape(x, Shape{0}), zeros(x.shape(), DType::i64, &device), zeros(Shape{0}, DType::i64, &device)};
   const Tensor flat = reshape(x, Shape{n});
   const Tensor changed = ne(slice(flat, 0, {.start = 1}), slice(flat, 0, {.stop = n - 1}));
-  const Tensor run = n == 1 ? zeros(Shape{1}, DType::i64, &device) : cumsum(pad(cast(changed, DType::i32), {{1, 0}}), 0);
+  const Tensor run =
+      n == 1 ? zeros(Shape{1}, DType::i64, &device) : cumsum(pad(cast(changed, DType::i32), {{1, 0}}), 0);
   const auto count = static_cast<int64_t>(slice(run, 0, {.start = n - 1}).item(current_caller())) + 1;
   const Tensor ends = searchsorted(run, cast(positions(Shape{count}, 0, device), DType::i64), true);
   const Tensor starts = pad(slice(ends, 0, {.stop = count - 1}), {{1, 0}});

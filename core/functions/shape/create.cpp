@@ -18,11 +18,13 @@ Tensor iota(const Shape& shape, int axis, double start, double step, DType dtype
 
 void check_arange(double start, double stop, double step, DType dtype) {
   if (!std::isfinite(start) || !std::isfinite(stop) || !std::isfinite(step) || step == 0) {
-    throw ValueError(fmt::format("[arange] start {}, stop {} and step {} must be finite and the step not 0", start, stop, step));
+    throw ValueError(
+        fmt::format("[arange] start {}, stop {} and step {} must be finite and the step not 0", start, stop, step));
   }
   if (dtype == DType::boolean) throw DTypeError("[arange] bool holds no range; use an integer dtype");
   if (!is_float(dtype) && (start != std::trunc(start) || step != std::trunc(step))) {
-    throw ValueError(fmt::format("[arange] start {} and step {} must be whole numbers for {}", start, step, name_of(dtype)));
+    throw ValueError(
+        fmt::format("[arange] start {} and step {} must be whole numbers for {}", start, step, name_of(dtype)));
   }
 }
 
@@ -61,7 +63,8 @@ Tensor arange(double start, double stop, double step, DType dtype, DeviceContext
   const CallerScope scope(caller);
   check_arange(start, stop, step, dtype);
   const double count = std::ceil((stop - start) / step);
-  if (count >= 0x1p62) throw ValueError(fmt::format("[arange] {} elements from {} to {} by {} are too many", count, start, stop, step));
+  if (count >= 0x1p62)
+    throw ValueError(fmt::format("[arange] {} elements from {} to {} by {} are too many", count, start, stop, step));
   return iota(Shape{count > 0 ? static_cast<int64_t>(count) : 0}, 0, start, step, dtype, build::device_of(device));
 }
 
@@ -69,8 +72,11 @@ Tensor arange(double start, double stop, double step, DType dtype, DeviceContext
 Tensor linspace(double start, double stop, int64_t count, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
   if (count < 0) throw ValueError(fmt::format("[linspace] the count is {}; it must not be negative", count));
-  if (!std::isfinite(start) || !std::isfinite(stop)) throw ValueError(fmt::format("[linspace] the ends {} and {} must be finite", start, stop));
-  if (!is_float(dtype)) throw DTypeError(fmt::format("[linspace] needs a floating dtype, not {}; use arange() for integers", name_of(dtype)));
+  if (!std::isfinite(start) || !std::isfinite(stop))
+    throw ValueError(fmt::format("[linspace] the ends {} and {} must be finite", start, stop));
+  if (!is_float(dtype))
+    throw DTypeError(
+        fmt::format("[linspace] needs a floating dtype, not {}; use arange() for integers", name_of(dtype)));
   DeviceContext& target = build::device_of(device);
   const Shape shape{count};
   if (count <= 1) return full(shape, start, dtype, &target);
@@ -85,7 +91,8 @@ Tensor linspace(double start, double stop, int64_t count, DType dtype, DeviceCon
 Tensor eye(int64_t rows, int64_t columns, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
   if (columns == -1) columns = rows;
-  if (rows < 0 || columns < 0) throw ValueError(fmt::format("[eye] the shape ({}, {}) has a negative dimension", rows, columns));
+  if (rows < 0 || columns < 0)
+    throw ValueError(fmt::format("[eye] the shape ({}, {}) has a negative dimension", rows, columns));
   DeviceContext& target = build::device_of(device);
   const Shape shape{rows, columns};
   return cast(eq(iota(shape, 0, 0, 1, DType::i32, target), iota(shape, 1, 0, 1, DType::i32, target)), dtype);

@@ -33,14 +33,18 @@ void check_scatter(const Tensor& x, int axis, const Tensor& indices, const Tenso
     fits = d <= source.shape()[i] && (i == axis || d <= x.shape()[i]);
   }
   if (!fits) {
-    throw ShapeError(fmt::format("[scatter_add] x is {}, indices {}, source {} along axis {}: ranks must be equal, indices no larger than source, and "
-                                 "no larger than x but along the axis",
-                                 x.shape().str(), indices.shape().str(), source.shape().str(), axis));
+    throw ShapeError(
+        fmt::format("[scatter_add] x is {}, indices {}, source {} along axis {}: ranks must be equal, indices no "
+                    "larger than source, and "
+                    "no larger than x but along the axis",
+                    x.shape().str(), indices.shape().str(), source.shape().str(), axis));
   }
   if (source.dtype() != x.dtype()) {
-    throw DTypeError(fmt::format("[scatter_add] x is {}, source {}; cast the source", name_of(x.dtype()), name_of(source.dtype())));
+    throw DTypeError(
+        fmt::format("[scatter_add] x is {}, source {}; cast the source", name_of(x.dtype()), name_of(source.dtype())));
   }
-  if (x.dtype() == DType::boolean) throw DTypeError("[scatter_add] bool has no addition; cast to an integer dtype first");
+  if (x.dtype() == DType::boolean)
+    throw DTypeError("[scatter_add] bool has no addition; cast to an integer dtype first");
 }
 
 // The part of `source` that has an index.
@@ -72,9 +76,11 @@ Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller) {
   bool fits = indices.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == at || indices.shape()[i] <= x.shape()[i];
   if (!fits) {
-    throw ShapeError(fmt::format("[gather] x is {}, indices are {} along axis {}: ranks must be equal and indices no larger than x but along the axis; "
-                                 "take() indexes whole slices",
-                                 x.shape().str(), indices.shape().str(), at));
+    throw ShapeError(
+        fmt::format("[gather] x is {}, indices are {} along axis {}: ranks must be equal and indices no larger than x "
+                    "but along the axis; "
+                    "take() indexes whole slices",
+                    x.shape().str(), indices.shape().str(), at));
   }
   refuse_empty_axis(x, at, indices, "gather");
   build::watch_indices("gather", indices, {.axis = at, .size = x.dim(at), .from_end = true});
@@ -95,7 +101,8 @@ Tensor embedding(TensorArg argument, const Tensor& indices) {
 Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype, Caller caller) {
   const CallerScope scope(caller);
   check_index_dtype(indices, "one_hot");
-  if (classes <= 0) throw ValueError(fmt::format("[one_hot] the number of classes is {}; it must be positive", classes));
+  if (classes <= 0)
+    throw ValueError(fmt::format("[one_hot] the number of classes is {}; it must be positive", classes));
   build::watch_indices("one_hot", indices, {.axis = indices.rank(), .size = classes, .noun = "class"});
   Shape shape = indices.shape();
   shape.push_back(classes);
@@ -105,8 +112,8 @@ Tensor one_hot(const Tensor& indices, int64_t classes, DType dtype, Caller calle
 
 namespace {
 
-// x + sum over j of where(index[j] == r, source[j], 0): an elementwise-reduce-elementwise group, so one kernel without atomics, and
-// the order of the sum is fixed. Work is rows times picks.
+// x + sum over j of where(index[j] == r, source[j], 0): an elementwise-reduce-elementwise group, so one kernel without
+// atomics, and the order of the sum is fixed. Work is rows times picks.
 Tensor add_by_comparison(const Tensor& x, int at, const Tensor& indices, const Tensor& source) {
   const int64_t outer = product(indices.shape(), 0, at);
   const int64_t picks = indices.shape()[at];
@@ -124,12 +131,15 @@ Tensor add_by_comparison(const Tensor& x, int at, const Tensor& indices, const T
   return x + pad(reshape(added, covered), rest);
 }
 
-// Every pick as a place in the flat x, -1 where the index is outside: rows of one element, which are added in sorted order.
+// Every pick as a place in the flat x, -1 where the index is outside: rows of one element, which are added in sorted
+// order.
 Tensor add_by_order(const Tensor& x, int at, const Tensor& indices, const Tensor& source) {
   const auto strides = row_major_strides(x.shape());
   Tensor place = indices * static_cast<double>(strides[static_cast<size_t>(at)]);
   for (int d = 0; d < x.rank(); ++d) {
-    if (d != at) place = place + positions(indices.shape(), d, indices.dtype(), x.device()) * static_cast<double>(strides[static_cast<size_t>(d)]);
+    if (d != at)
+      place = place + positions(indices.shape(), d, indices.dtype(), x.device()) *
+                          static_cast<double>(strides[static_cast<size_t>(d)]);
   }
   const Tensor inside = indices >= 0 && indices < static_cast<double>(x.dim(at));
   const int64_t picks = indices.numel();
@@ -160,11 +170,13 @@ Tensor index_add(TensorArg argument, const Tensor& indices, const Tensor& source
   bool fits = x.rank() >= 1 && indices.rank() == 1 && source.rank() == x.rank();
   if (fits) fits = source.shape() == x.shape().with(0, indices.shape()[0]);
   if (!fits) {
-    throw ShapeError(fmt::format("[index_add] x is {}, indices {}, source {}: indices must be (n), and the source n rows of x's kind",
-                                 x.shape().str(), indices.shape().str(), source.shape().str()));
+    throw ShapeError(fmt::format(
+        "[index_add] x is {}, indices {}, source {}: indices must be (n), and the source n rows of x's kind",
+        x.shape().str(), indices.shape().str(), source.shape().str()));
   }
   if (source.dtype() != x.dtype()) {
-    throw DTypeError(fmt::format("[index_add] x is {}, source {}; cast the source", name_of(x.dtype()), name_of(source.dtype())));
+    throw DTypeError(
+        fmt::format("[index_add] x is {}, source {}; cast the source", name_of(x.dtype()), name_of(source.dtype())));
   }
   if (x.dtype() == DType::boolean) throw DTypeError("[index_add] bool has no addition; cast to an integer dtype first");
   build::watch_indices("index_add", indices, {.size = x.dim(0)});

@@ -33,14 +33,16 @@ struct Traced {
   std::vector<build::IndexBound> bounds;
 };
 
-// The row-major number of the first index out of range and that index (..., 2), in the dtype of the indices; the number of them all where there is none.
+// The row-major number of the first index out of range and that index (..., 2), in the dtype of the indices; the number
+// of them all where there is none.
 Tensor first_fault(const Tensor& indices, const build::IndexRule& rule) {
   const int64_t n = indices.numel();
   const double low = rule.from_end ? -static_cast<double>(rule.size) : 0;
   Tensor outside = indices < low || indices >= static_cast<double>(rule.size);
   if (rule.used.defined()) outside = outside && build::broadcast(rule.used, indices.shape());
   const Shape flat{n};
-  const Tensor first = min(where(reshape(outside, flat), build::positions(flat, 0, indices.device()), static_cast<double>(n)));
+  const Tensor first =
+      min(where(reshape(outside, flat), build::positions(flat, 0, indices.device()), static_cast<double>(n)));
   const Tensor index = take(reshape(indices, flat), minimum(first, static_cast<double>(n - 1)));
   return stack({cast(first, indices.dtype()), index});
 }
@@ -53,8 +55,11 @@ build::IndexRule plain(build::IndexRule rule) {
 
 std::string text_of(const std::vector<int64_t>& index) { return fmt::format("({})", fmt::join(index, ", ")); }
 
-[[noreturn]] void throw_out_of_range(const char* op, const build::IndexRule& rule, int64_t index, const std::vector<int64_t>& position, const std::string& around) {
-  throw IndexError(fmt::format("[{}] {} {} is out of range for dimension {} of size {}, at position {}{}", op, rule.noun, index, rule.axis, rule.size, text_of(position), around), index, rule.size, position);
+[[noreturn]] void throw_out_of_range(const char* op, const build::IndexRule& rule, int64_t index,
+                                     const std::vector<int64_t>& position, const std::string& around) {
+  throw IndexError(fmt::format("[{}] {} {} is out of range for dimension {} of size {}, at position {}{}", op,
+                               rule.noun, index, rule.axis, rule.size, text_of(position), around),
+                   index, rule.size, position);
 }
 
 // Whether uploaded indices are all that there is to look at; throws for the first that is out of range.
@@ -68,7 +73,8 @@ bool checked_on_host(const char* op, const Tensor& indices, const build::IndexRu
       if (!rule.allows(index)) throw_out_of_range(op, rule, index, unravel(indices.shape(), i), "");
     }
   }
-  if (Trace::current() != nullptr) of_this_thread<Traced>().bounds.push_back({source->storage, rule.size, rule.from_end, rule.ignored});
+  if (Trace::current() != nullptr)
+    of_this_thread<Traced>().bounds.push_back({source->storage, rule.size, rule.from_end, rule.ignored});
   return true;
 }
 
@@ -80,7 +86,9 @@ bool looked_at_there(const Tensor& indices) {
 
 }  // namespace
 
-IndexGuard index_guard_mode() { return here < 0 ? everywhere().load(std::memory_order_relaxed) : static_cast<IndexGuard>(here); }
+IndexGuard index_guard_mode() {
+  return here < 0 ? everywhere().load(std::memory_order_relaxed) : static_cast<IndexGuard>(here);
+}
 void set_index_guard(IndexGuard mode) { everywhere().store(mode, std::memory_order_relaxed); }
 
 IndexGuardScope::IndexGuardScope(IndexGuard mode) : before_(std::exchange(here, static_cast<signed char>(mode))) {}
@@ -90,7 +98,9 @@ namespace build {
 
 void watch_indices(const char* op, const Tensor& indices, const IndexRule& rule) {
   const IndexGuard mode = index_guard_mode();
-  if (mode == IndexGuard::off || indices.numel() == 0 || current_line().backward || CallerScope::public_function() != op) return;
+  if (mode == IndexGuard::off || indices.numel() == 0 || current_line().backward ||
+      CallerScope::public_function() != op)
+    return;
   if (mode == IndexGuard::automatic && (checked_on_host(op, indices, rule) || !looked_at_there(indices))) return;
   const IndexGuardScope off(false);
   const NoGradScope no_grad;
@@ -100,7 +110,9 @@ void watch_indices(const char* op, const Tensor& indices, const IndexRule& rule)
       if (number < 0 || number >= shape.numel()) continue;
       const Shape around = faults.shape.without(faults.shape.rank() - 1);  // mapped axes and loops
       throw_out_of_range(op, rule, index, unravel(shape, number),
-                         around.rank() > 0 ? fmt::format(" of example or iteration {}", text_of(unravel(around, static_cast<int64_t>(i / 2)))) : "");
+                         around.rank() > 0 ? fmt::format(" of example or iteration {}",
+                                                         text_of(unravel(around, static_cast<int64_t>(i / 2))))
+                                           : "");
     }
   });
 }

@@ -51,7 +51,8 @@ Shape inferred(const Tensor& x, const std::vector<int64_t>& shape) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] != -1) {
       if (__builtin_mul_overflow(known, shape[i], &known)) {
-        throw ShapeError(fmt::format("[reshape] ({}) has more elements than 64 bits can count", fmt::join(shape, ", ")));
+        throw ShapeError(
+            fmt::format("[reshape] ({}) has more elements than 64 bits can count", fmt::join(shape, ", ")));
       }
       continue;
     }
@@ -60,22 +61,27 @@ Shape inferred(const Tensor& x, const std::vector<int64_t>& shape) {
   }
   if (unknown < 0) return Shape(shape);
   if (known <= 0 || x.numel() % known != 0) {
-    throw ShapeError(fmt::format("[reshape] {} has {} elements, which do not fill ({}): -1 cannot be inferred", x.shape().str(), x.numel(),
-                                 fmt::join(shape, ", ")));
+    throw ShapeError(fmt::format("[reshape] {} has {} elements, which do not fill ({}): -1 cannot be inferred",
+                                 x.shape().str(), x.numel(), fmt::join(shape, ", ")));
   }
   std::vector<int64_t> dims = shape;
   dims[static_cast<size_t>(unknown)] = x.numel() / known;
   return Shape(dims);
 }
 
-// Rows of a dense value that lie side by side are a value too: a batch of a data set on the device is no operation, so all batches have one plan.
+// Rows of a dense value that lie side by side are a value too: a batch of a data set on the device is no operation, so
+// all batches have one plan.
 bool is_batch(const Tensor& x, const std::vector<Range>& ranges) {
   const Node& node = *x.node();
-  if (!node.has_value() || node.host || node.tracks || node.overwritten || trace::any() || ExampleScope::active() || node.device->caps().target == Target::none) return false;
+  if (!node.has_value() || node.host || node.tracks || node.overwritten || trace::any() || ExampleScope::active() ||
+      node.device->caps().target == Target::none)
+    return false;
   View from_start = node.view;
   from_start.offset = 0;
   if (!from_start.is_dense() || ranges[0].step != 1 || ranges[0].count == 0) return false;
-  return std::all_of(ranges.begin() + 1, ranges.end(), [&](const Range& r) { return r.start == 0 && r.step == 1 && r.count == x.shape()[static_cast<int>(&r - ranges.data())]; });
+  return std::all_of(ranges.begin() + 1, ranges.end(), [&](const Range& r) {
+    return r.start == 0 && r.step == 1 && r.count == x.shape()[static_cast<int>(&r - ranges.data())];
+  });
 }
 
 Tensor batch_of(const Tensor& x, const Range& rows) {
@@ -102,7 +108,8 @@ void check_concat(std::span<const Tensor> parts, int axis) {
     const Shape& shape = parts[i].shape();
     build::check_device(parts[0], parts[i], "concat");
     if (shape.rank() == first.rank() && shape.with(axis, first[axis]) == first) continue;
-    throw ShapeError(fmt::format("[concat] part 0 is {}, part {} is {}; all dimensions but axis {} must be equal", first.str(), i, shape.str(), axis));
+    throw ShapeError(fmt::format("[concat] part 0 is {}, part {} is {}; all dimensions but axis {} must be equal",
+                                 first.str(), i, shape.str(), axis));
   }
 }
 
@@ -112,7 +119,8 @@ Tensor reshape(const Tensor& x, const Shape& shape, Caller caller) {
   const CallerScope scope(caller);
   if (x.shape() == shape) return x;
   if (x.numel() != shape.numel()) {
-    throw ShapeError(fmt::format("[reshape] {} has {} elements, {} has {}", x.shape().str(), x.numel(), shape.str(), shape.numel()));
+    throw ShapeError(
+        fmt::format("[reshape] {} has {} elements, {} has {}", x.shape().str(), x.numel(), shape.str(), shape.numel()));
   }
   return record(ops::reshape_op, {&x}, {}, shape, x.dtype());
 }
@@ -127,7 +135,8 @@ Tensor permute(const Tensor& x, std::vector<int> order, Caller caller) {
   const int rank = x.rank();
   std::vector<bool> seen(static_cast<size_t>(rank));
   const auto refuse = [&] {
-    throw ShapeError(fmt::format("[permute] ({}) is no permutation of the axes of {}; name each axis once", fmt::join(order, ", "), x.shape().str()));
+    throw ShapeError(fmt::format("[permute] ({}) is no permutation of the axes of {}; name each axis once",
+                                 fmt::join(order, ", "), x.shape().str()));
   };
   if (static_cast<int>(order.size()) != rank) refuse();
   Shape shape;
@@ -158,7 +167,9 @@ Tensor expand(const Tensor& x, const Shape& shape, Caller caller) {
   bool fits = extra >= 0;
   for (int i = 0; fits && i < from.rank(); ++i) fits = from[i] == shape[i + extra] || from[i] == 1;
   if (!fits) {
-    throw ShapeError(fmt::format("[expand] {} does not broadcast to {}: counted from the last, each dimension must be equal or 1", from.str(), shape.str()));
+    throw ShapeError(
+        fmt::format("[expand] {} does not broadcast to {}: counted from the last, each dimension must be equal or 1",
+                    from.str(), shape.str()));
   }
   return build::broadcast(x, shape);
 }
@@ -187,7 +198,8 @@ Tensor unsqueeze(const Tensor& x, int axis, Caller caller) {
 Tensor slice(const Tensor& x, std::span<const Slice> ranges, Caller caller) {
   const CallerScope scope(caller);
   if (static_cast<int>(ranges.size()) > x.rank()) {
-    throw ShapeError(fmt::format("[slice] {} ranges given for {}; at most one per axis", ranges.size(), x.shape().str()));
+    throw ShapeError(
+        fmt::format("[slice] {} ranges given for {}; at most one per axis", ranges.size(), x.shape().str()));
   }
   std::vector<Range> resolved;
   bool whole = true;
@@ -197,7 +209,8 @@ Tensor slice(const Tensor& x, std::span<const Slice> ranges, Caller caller) {
     resolved.push_back(at < ranges.size() ? resolve(ranges[at], size) : Range{0, 1, size});
     whole = whole && resolved.back().count == size && resolved.back().step > 0;
   }
-  // A parameter's slice stays one also where it is whole: positions of the longest text are then the same graph as those of shorter ones.
+  // A parameter's slice stays one also where it is whole: positions of the longest text are then the same graph as
+  // those of shorter ones.
   if (whole && !x.requires_grad()) return x;
   return is_batch(x, resolved) ? batch_of(x, resolved[0]) : slice_node(x, resolved);
 }
@@ -220,10 +233,12 @@ Tensor flip(const Tensor& x, std::vector<int> axes, Caller caller) {
 Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, double value, Caller caller) {
   const CallerScope scope(caller);
   if (static_cast<int>(amounts.size()) > x.rank()) {
-    throw ShapeError(fmt::format("[pad] amounts for {} axes given, but the shape is {}", amounts.size(), x.shape().str()));
+    throw ShapeError(
+        fmt::format("[pad] amounts for {} axes given, but the shape is {}", amounts.size(), x.shape().str()));
   }
   if (!is_float(x.dtype()) && !(value == std::floor(value))) {
-    throw ValueError(fmt::format("[pad] the value {} does not fit dtype {}; cast the tensor to a floating dtype first", value, name_of(x.dtype())));
+    throw ValueError(fmt::format("[pad] the value {} does not fit dtype {}; cast the tensor to a floating dtype first",
+                                 value, name_of(x.dtype())));
   }
   amounts.resize(static_cast<size_t>(x.rank()));
   Attrs attrs;
@@ -232,12 +247,14 @@ Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, do
   for (int i = 0; i < x.rank(); ++i) {
     const auto [before, after] = amounts[static_cast<size_t>(i)];
     if (before < 0 || after < 0) {
-      throw ValueError(fmt::format("[pad] amounts ({}, {}) of axis {} are negative; use slice() to cut", before, after, i));
+      throw ValueError(
+          fmt::format("[pad] amounts ({}, {}) of axis {} are negative; use slice() to cut", before, after, i));
     }
     attrs.ints.push_back(before);
     int64_t size = 0;
     if (__builtin_add_overflow(x.shape()[i], before, &size) || __builtin_add_overflow(size, after, &size)) {
-      throw ShapeError(fmt::format("[pad] axis {} of {} with ({}, {}) more exceeds 64 bits", i, x.shape().str(), before, after));
+      throw ShapeError(
+          fmt::format("[pad] axis {} of {} with ({}, {}) more exceeds 64 bits", i, x.shape().str(), before, after));
     }
     shape.push_back(size);
   }
@@ -272,7 +289,8 @@ std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis,
     if (fits) rest -= size;
   }
   if (!fits || rest != 0) {
-    throw ShapeError(fmt::format("[split] sizes ({}) do not add up to axis {} of {}", fmt::join(sizes, ", "), at, x.shape().str()));
+    throw ShapeError(
+        fmt::format("[split] sizes ({}) do not add up to axis {} of {}", fmt::join(sizes, ", "), at, x.shape().str()));
   }
   std::vector<Tensor> parts;
   parts.reserve(sizes.size());

@@ -1,4 +1,6 @@
 // Picking, deterministic writes and ordered sets: compositions of take(), gather(), sorting and comparison.
+#include "core/functions/shape/pick.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -6,17 +8,16 @@
 
 #include "core/functions/build_shape.h"
 #include "core/functions/shape/index_check.h"
-#include "core/functions/shape/pick.h"
 
 namespace heddle {
 
 using build::axis_of;
 using build::broadcasts_to;
-using build::positions;
-using build::product;
 using build::check_dtypes;
 using build::check_scatter;
 using build::last_pick;
+using build::positions;
+using build::product;
 using build::scatter_into;
 using build::wrapped;
 
@@ -24,10 +25,14 @@ namespace build {
 
 void check_dtypes(const char* op, const Tensor& x, const Tensor& values) {
   build::check_device(x, values, op);
-  if (values.dtype() != x.dtype()) throw DTypeError(fmt::format("[{}] the values must have x's dtype; got {} for {}; cast() them", op, name_of(values.dtype()), name_of(x.dtype())));
+  if (values.dtype() != x.dtype())
+    throw DTypeError(fmt::format("[{}] the values must have x's dtype; got {} for {}; cast() them", op,
+                                 name_of(values.dtype()), name_of(x.dtype())));
 }
 
-Tensor wrapped(const Tensor& indices, int64_t size) { return where(indices < 0, indices + static_cast<double>(size), indices); }
+Tensor wrapped(const Tensor& indices, int64_t size) {
+  return where(indices < 0, indices + static_cast<double>(size), indices);
+}
 
 Tensor narrowed(const Tensor& indices, int64_t rows) {
   if (indices.dtype() != DType::i64) return cast(indices, DType::i32);
@@ -43,13 +48,16 @@ Tensor differs(const Tensor& targets, int64_t number) {
   return targets != exact;
 }
 
-Tensor bounded(const Tensor& lengths, int64_t most) { return cast(minimum(maximum(lengths, 0), static_cast<double>(most)), DType::i32); }
+Tensor bounded(const Tensor& lengths, int64_t most) {
+  return cast(minimum(maximum(lengths, 0), static_cast<double>(most)), DType::i32);
+}
 
 Tensor last_place(const Tensor& ordered, int64_t rows) {
   const Shape found{ordered.dim(0), ordered.dim(1), rows};
   const Tensor row = positions(found, 2, ordered.device());
   const Tensor at = cast(searchsorted(ordered, row, true), DType::i32) - 1;
-  return where(at >= 0 && eq(gather(ordered, 2, maximum(at, 0)), row), at, full(found, -1, DType::i32, &ordered.device()));
+  return where(at >= 0 && eq(gather(ordered, 2, maximum(at, 0)), row), at,
+               full(found, -1, DType::i32, &ordered.device()));
 }
 
 // Few comparisons are one fused kernel; else rows are looked up in order.
@@ -58,7 +66,9 @@ Tensor last_pick(const Tensor& indices, int64_t rows) {
   if (picks <= 16 || picks * rows <= 1024) {
     const Shape grid{outer, rows, picks, inner};
     const Tensor index = expand(reshape(narrowed(indices, rows), Shape{outer, 1, picks, inner}), grid);
-    return max(where(eq(index, positions(grid, 1, indices.device())), positions(grid, 2, indices.device()), full(grid, -1, DType::i32, &indices.device())), {2});
+    return max(where(eq(index, positions(grid, 1, indices.device())), positions(grid, 2, indices.device()),
+                     full(grid, -1, DType::i32, &indices.device())),
+               {2});
   }
   const Tensor last = narrowed(permute(indices, {0, 2, 1}), rows);  // (outer, inner, picks)
   const Ordered order = sort(last);
@@ -73,7 +83,8 @@ Tensor scatter_into(const Tensor& x, int at, const Tensor& indices, const Tensor
     covered.push_back({.start = 0, .stop = i == at ? x.dim(i) : indices.dim(i)});
     named.push_back({.start = 0, .stop = indices.dim(i)});
   }
-  const int64_t outer = product(indices.shape(), 0, at), picks = indices.dim(at), inner = product(indices.shape(), at + 1, x.rank());
+  const int64_t outer = product(indices.shape(), 0, at), picks = indices.dim(at),
+                inner = product(indices.shape(), at + 1, x.rank());
   const Tensor pick = last_pick(reshape(indices, Shape{outer, picks, inner}), x.dim(at));
   const Tensor values = reshape(slice(source, named), Shape{outer, picks, inner});
   const Tensor written = gather(values, 1, maximum(pick, 0));
@@ -90,10 +101,13 @@ void check_scatter(const char* op, const Tensor& x, int at, const Tensor& indice
   check_index_dtype(indices, op);
   check_device(x, indices, op);
   bool fits = indices.rank() == x.rank() && source.rank() == x.rank();
-  for (int i = 0; fits && i < x.rank(); ++i) fits = indices.dim(i) <= source[i] && (i == at || indices.dim(i) <= x.dim(i));
+  for (int i = 0; fits && i < x.rank(); ++i)
+    fits = indices.dim(i) <= source[i] && (i == at || indices.dim(i) <= x.dim(i));
   if (!fits) {
-    throw ShapeError(fmt::format("[{}] ranks are equal, indices no larger than source, and than x but along axis {}; got x {}, indices {}, source {}", op, at,
-                                 x.shape().str(), indices.shape().str(), source.str()));
+    throw ShapeError(
+        fmt::format("[{}] ranks are equal, indices no larger than source, and than x but along axis {}; got x {}, "
+                    "indices {}, source {}",
+                    op, at, x.shape().str(), indices.shape().str(), source.str()));
   }
 }
 
@@ -106,8 +120,10 @@ using build::show;
 
 // A number in x's dtype.
 Tensor number_of(const char* op, const Tensor& x, double value) {
-  if (build::number_dtype(value, x.dtype()) != x.dtype() && !(x.dtype() == DType::boolean && (value == 0 || value == 1))) {
-    throw ValueError(fmt::format("[{}] the value must fit the dtype; got {} for {}; cast() the tensor first", op, value, name_of(x.dtype())));
+  if (build::number_dtype(value, x.dtype()) != x.dtype() &&
+      !(x.dtype() == DType::boolean && (value == 0 || value == 1))) {
+    throw ValueError(fmt::format("[{}] the value must fit the dtype; got {} for {}; cast() the tensor first", op, value,
+                                 name_of(x.dtype())));
   }
   return full(x.shape(), value, x.dtype(), &x.device());
 }
@@ -120,7 +136,8 @@ Along along(const char* op, const Tensor& x, const Tensor& indices, int at) {
   check_index_dtype(indices, op);
   build::check_device(x, indices, op);
   const auto refuse = [&] {
-    throw ShapeError(fmt::format("[{}] ranks are equal, and all axes but {} broadcast; got x {} and indices {}", op, at, x.shape().str(), indices.shape().str()));
+    throw ShapeError(fmt::format("[{}] ranks are equal, and all axes but {} broadcast; got x {} and indices {}", op, at,
+                                 x.shape().str(), indices.shape().str()));
   };
   if (indices.rank() != x.rank()) refuse();
   Shape common = x.shape();
@@ -129,13 +146,15 @@ Along along(const char* op, const Tensor& x, const Tensor& indices, int at) {
     if (x.dim(i) != 1) refuse();
     common = common.with(i, indices.dim(i));
   }
-  if (x.dim(at) == 0 && indices.numel() != 0) throw ShapeError(fmt::format("[{}] axis {} of {} has no elements to index", op, at, x.shape().str()));
+  if (x.dim(at) == 0 && indices.numel() != 0)
+    throw ShapeError(fmt::format("[{}] axis {} of {} has no elements to index", op, at, x.shape().str()));
   return {build::broadcast(x, common.with(at, x.dim(at))), build::broadcast(indices, common.with(at, indices.dim(at)))};
 }
 
 void check_mask(const char* op, const Tensor& x, const Tensor& mask) {
   build::check_device(x, mask, op);
-  if (mask.dtype() != DType::boolean) throw DTypeError(fmt::format("[{}] the mask is bool; got {}; compare it with 0", op, show(mask)));
+  if (mask.dtype() != DType::boolean)
+    throw DTypeError(fmt::format("[{}] the mask is bool; got {}; compare it with 0", op, show(mask)));
 }
 
 // Whether an element of the ordered row comes before the value: below it, or not above it.
@@ -150,7 +169,10 @@ Tensor count_before(const Tensor& rows, const Tensor& values, bool right) {
   const int64_t batch = rows.dim(0), n = rows.dim(1), m = values.dim(1);
   if (n <= 64) {
     const Shape grid{batch, m, n};
-    return cast(sum(before(expand(reshape(rows, Shape{batch, 1, n}), grid), expand(reshape(values, Shape{batch, m, 1}), grid), right), {2}), DType::i32);
+    return cast(sum(before(expand(reshape(rows, Shape{batch, 1, n}), grid),
+                           expand(reshape(values, Shape{batch, m, 1}), grid), right),
+                    {2}),
+                DType::i32);
   }
   Tensor at = full(values.shape(), 0, DType::i32, &values.device());
   for (auto step = std::bit_floor(static_cast<uint64_t>(n)); step > 0; step /= 2) {
@@ -161,7 +183,8 @@ Tensor count_before(const Tensor& rows, const Tensor& values, bool right) {
   return at;
 }
 
-// Where a bool vector is true, i64, ascending: the k-th place is the first at which k were counted. The count alone is looked at by the host.
+// Where a bool vector is true, i64, ascending: the k-th place is the first at which k were counted. The count alone is
+// looked at by the host.
 Tensor true_places(const Tensor& mask) {
   const int64_t n = mask.numel();
   if (n == 0) return zeros(Shape{0}, DType::i64, &mask.device());
@@ -177,8 +200,11 @@ Tensor index_select(const Tensor& x, int axis, const Tensor& indices, Caller cal
   const int at = axis_of("index_select", x, axis);
   check_index_dtype(indices, "index_select");
   build::check_device(x, indices, "index_select");
-  if (indices.rank() != 1) throw ShapeError(fmt::format("[index_select] indices are a vector; got {}; take() accepts any shape", indices.shape().str()));
-  if (x.dim(at) == 0 && indices.numel() != 0) throw ShapeError(fmt::format("[index_select] axis {} of {} has no elements to index", at, x.shape().str()));
+  if (indices.rank() != 1)
+    throw ShapeError(
+        fmt::format("[index_select] indices are a vector; got {}; take() accepts any shape", indices.shape().str()));
+  if (x.dim(at) == 0 && indices.numel() != 0)
+    throw ShapeError(fmt::format("[index_select] axis {} of {} has no elements to index", at, x.shape().str()));
   build::watch_indices("index_select", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return take(x, indices, at);
 }
@@ -197,8 +223,9 @@ Tensor put_along_axis(const Tensor& x, const Tensor& indices, const Tensor& valu
   check_dtypes("put_along_axis", x, values);
   const Along both = along("put_along_axis", x, indices, at);
   if (both.x.shape() != x.shape() || !broadcasts_to(values.shape(), both.indices.shape())) {
-    throw ShapeError(fmt::format("[put_along_axis] indices broadcast to x, and values to indices; got x {}, indices {}, values {}", x.shape().str(), indices.shape().str(),
-                                 values.shape().str()));
+    throw ShapeError(
+        fmt::format("[put_along_axis] indices broadcast to x, and values to indices; got x {}, indices {}, values {}",
+                    x.shape().str(), indices.shape().str(), values.shape().str()));
   }
   build::watch_indices("put_along_axis", indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return scatter_into(x, at, wrapped(both.indices, x.dim(at)), build::broadcast(values, both.indices.shape()));
@@ -217,15 +244,20 @@ Tensor scatter(const Tensor& x, int axis, const Tensor& indices, double value, C
   const int at = axis_of("scatter", x, axis);
   check_scatter("scatter", x, at, indices, indices.shape());
   build::watch_indices("scatter", indices, {.axis = at, .size = x.dim(at)});
-  return scatter_into(x, at, indices, full(indices.shape(), value, number_of("scatter", x, value).dtype(), &x.device()));
+  return scatter_into(x, at, indices,
+                      full(indices.shape(), value, number_of("scatter", x, value).dtype(), &x.device()));
 }
 
-Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate, Caller caller) {
+Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor& values, bool accumulate,
+                 Caller caller) {
   const CallerScope scope(caller);
   check_dtypes("index_put", x, values);
-  if (accumulate && x.dtype() == DType::boolean) throw DTypeError("[index_put] bool has no addition; cast() to an integer dtype first");
+  if (accumulate && x.dtype() == DType::boolean)
+    throw DTypeError("[index_put] bool has no addition; cast() to an integer dtype first");
   const int count = static_cast<int>(indices.size());
-  if (count < 1 || count > x.rank()) throw ShapeError(fmt::format("[index_put] one tensor of indices for each leading axis written; got {} for {}", count, x.shape().str()));
+  if (count < 1 || count > x.rank())
+    throw ShapeError(fmt::format("[index_put] one tensor of indices for each leading axis written; got {} for {}",
+                                 count, x.shape().str()));
   Shape picks;
   for (const Tensor& index : indices) {
     check_index_dtype(index, "index_put");
@@ -235,20 +267,23 @@ Tensor index_put(const Tensor& x, std::span<const Tensor> indices, const Tensor&
   Shape written = picks;
   for (int i = count; i < x.rank(); ++i) written.push_back(x.dim(i));
   if (!broadcasts_to(values.shape(), written)) {
-    throw ShapeError(fmt::format("[index_put] values broadcast to the elements written; got {} for {}", values.shape().str(), written.str()));
+    throw ShapeError(fmt::format("[index_put] values broadcast to the elements written; got {} for {}",
+                                 values.shape().str(), written.str()));
   }
   const int64_t rows = product(x.shape(), 0, count), width = product(x.shape(), count, x.rank()), n = picks.numel();
   if (n == 0 || x.numel() == 0) return x;
   Tensor place, inside;
   for (int i = 0; i < count; ++i) {
     build::watch_indices("index_put", indices[static_cast<size_t>(i)], {.axis = i, .size = x.dim(i), .from_end = true});
-    const Tensor index = wrapped(build::broadcast(build::narrowed(indices[static_cast<size_t>(i)], x.dim(i)), picks), x.dim(i));
+    const Tensor index =
+        wrapped(build::broadcast(build::narrowed(indices[static_cast<size_t>(i)], x.dim(i)), picks), x.dim(i));
     const Tensor valid = index >= 0 && index < static_cast<double>(x.dim(i));
     place = i == 0 ? index : place * static_cast<double>(x.dim(i)) + index;
     inside = i == 0 ? valid : inside && valid;
   }
   const Tensor flat = reshape(where(inside, place, full(picks, -1, DType::i32, &x.device())), Shape{n});
-  const Tensor source = reshape(build::broadcast(values, written), Shape{n, width}), table = reshape(x, Shape{rows, width});
+  const Tensor source = reshape(build::broadcast(values, written), Shape{n, width}),
+               table = reshape(x, Shape{rows, width});
   if (accumulate) return reshape(index_add(table, flat, source), x.shape());
   const Tensor pick = reshape(last_pick(reshape(flat, Shape{1, n, 1}), rows), Shape{rows});
   return reshape(where(reshape(pick >= 0, Shape{rows, 1}), take(source, maximum(pick, 0), 0), table), x.shape());
@@ -259,9 +294,11 @@ Tensor index_fill(const Tensor& x, int axis, const Tensor& indices, double value
   const int at = axis_of("index_fill", x, axis);
   check_index_dtype(indices, "index_fill");
   build::check_device(x, indices, "index_fill");
-  if (indices.rank() > 1) throw ShapeError(fmt::format("[index_fill] indices are a vector; got {}", indices.shape().str()));
+  if (indices.rank() > 1)
+    throw ShapeError(fmt::format("[index_fill] indices are a vector; got {}", indices.shape().str()));
   build::watch_indices("index_fill", indices, {.axis = at, .size = x.dim(at), .from_end = true});
-  const Tensor hit = isin(positions(Shape{x.dim(at)}, 0, x.device()), wrapped(build::narrowed(indices, x.dim(at)), x.dim(at)));
+  const Tensor hit =
+      isin(positions(Shape{x.dim(at)}, 0, x.device()), wrapped(build::narrowed(indices, x.dim(at)), x.dim(at)));
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
   return where(reshape(hit, aligned.with(at, x.dim(at))), number_of("index_fill", x, value), x);
 }
@@ -275,7 +312,8 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value, Cal
   check_mask("masked_fill", x, mask);
   check_dtypes("masked_fill", x, value);
   if (!broadcasts_to(mask.shape(), x.shape()) || !broadcasts_to(value.shape(), x.shape())) {
-    throw ShapeError(fmt::format("[masked_fill] mask and value broadcast to x; got x {}, mask {}, value {}", x.shape().str(), mask.shape().str(), value.shape().str()));
+    throw ShapeError(fmt::format("[masked_fill] mask and value broadcast to x; got x {}, mask {}, value {}",
+                                 x.shape().str(), mask.shape().str(), value.shape().str()));
   }
   return where(mask, value, x);
 }
@@ -298,7 +336,9 @@ Tensor nonzero(TensorArg argument) {
   if (shape.numel() == 0) return zeros(shape, DType::i64, &x.device());
   const auto strides = row_major_strides(x.shape());
   std::vector<Tensor> columns;
-  for (int i = 0; i < x.rank(); ++i) columns.push_back(mod(integer_quotient(places, static_cast<double>(strides[static_cast<size_t>(i)])), static_cast<double>(x.dim(i))));
+  for (int i = 0; i < x.rank(); ++i)
+    columns.push_back(mod(integer_quotient(places, static_cast<double>(strides[static_cast<size_t>(i)])),
+                          static_cast<double>(x.dim(i))));
   return stack(columns, 1);
 }
 
@@ -308,18 +348,23 @@ Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right, Call
   bool fits = sorted.rank() == 1 || (sorted.rank() > 1 && sorted.rank() == values.rank());
   for (int i = 0; fits && sorted.rank() > 1 && i < sorted.rank() - 1; ++i) fits = sorted.dim(i) == values.dim(i);
   if (!fits) {
-    throw ShapeError(fmt::format("[searchsorted] the sorted rows are a vector, or have the leading axes of the values; got {} and {}", sorted.shape().str(), values.shape().str()));
+    throw ShapeError(fmt::format(
+        "[searchsorted] the sorted rows are a vector, or have the leading axes of the values; got {} and {}",
+        sorted.shape().str(), values.shape().str()));
   }
   DType t = promote(sorted.dtype(), values.dtype());
   if (t == DType::boolean) t = DType::i32;
   if (values.numel() == 0) return zeros(values.shape(), DType::i64, &values.device());
   const int64_t n = sorted.dim(-1), batch = product(sorted.shape(), 0, sorted.rank() - 1);
-  const Tensor found = count_before(reshape(cast(sorted, t), Shape{batch, n}), reshape(cast(values, t), Shape{batch, values.numel() / batch}), right);
+  const Tensor found = count_before(reshape(cast(sorted, t), Shape{batch, n}),
+                                    reshape(cast(values, t), Shape{batch, values.numel() / batch}), right);
   return cast(reshape(found, values.shape()), DType::i64);
 }
 Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right, Caller caller) {
   const CallerScope scope(caller);
-  if (boundaries.rank() != 1) throw ShapeError(fmt::format("[bucketize] boundaries are a vector; got {}; searchsorted() takes rows", boundaries.shape().str()));
+  if (boundaries.rank() != 1)
+    throw ShapeError(fmt::format("[bucketize] boundaries are a vector; got {}; searchsorted() takes rows",
+                                 boundaries.shape().str()));
   return searchsorted(boundaries, x, right);
 }
 
@@ -328,10 +373,12 @@ Unique unique(TensorArg argument) {
   const Tensor& x = argument.tensor;
   DeviceContext& device = x.device();
   const int64_t n = x.numel();
-  if (n == 0) return {reshape(x, Shape{0}), zeros(x.shape(), DType::i64, &device), zeros(Shape{0}, DType::i64, &device)};
+  if (n == 0)
+    return {reshape(x, Shape{0}), zeros(x.shape(), DType::i64, &device), zeros(Shape{0}, DType::i64, &device)};
   const Ordered order = sort(reshape(x, Shape{n}));
   const Tensor changed = ne(slice(order.values, 0, {.start = 1}), slice(order.values, 0, {.stop = n - 1}));
-  const Tensor group = n == 1 ? zeros(Shape{1}, DType::i64, &device) : cumsum(pad(cast(changed, DType::i32), {{1, 0}}), 0);  // of each ordered element
+  const Tensor group = n == 1 ? zeros(Shape{1}, DType::i64, &device)
+                              : cumsum(pad(cast(changed, DType::i32), {{1, 0}}), 0);  // of each ordered element
   const auto count = static_cast<int64_t>(slice(group, 0, {.start = n - 1}).item(current_caller())) + 1;
   const Tensor ends = searchsorted(group, cast(positions(Shape{count}, 0, device), DType::i64), true);
   const Tensor starts = pad(slice(ends, 0, {.stop = count - 1}), {{1, 0}});

@@ -39,19 +39,27 @@ struct Combined {
 
 double least(DType t) {
   switch (t) {
-    case DType::u8: return 0;
-    case DType::i8: return std::numeric_limits<int8_t>::min();
-    case DType::i32: return std::numeric_limits<int32_t>::min();
-    case DType::i64: return static_cast<double>(std::numeric_limits<int64_t>::min());
-    default: return -std::numeric_limits<double>::infinity();
+    case DType::u8:
+      return 0;
+    case DType::i8:
+      return std::numeric_limits<int8_t>::min();
+    case DType::i32:
+      return std::numeric_limits<int32_t>::min();
+    case DType::i64:
+      return static_cast<double>(std::numeric_limits<int64_t>::min());
+    default:
+      return -std::numeric_limits<double>::infinity();
   }
 }
 
-// The largest of a row's picks, or the smallest by the order of -source (integers: of ~source, which turns the order without overflow).
+// The largest of a row's picks, or the smallest by the order of -source (integers: of ~source, which turns the order
+// without overflow).
 Combined largest(const Picks& p) {
   if (p.few()) {
     const Tensor match = p.matches();
-    return {max(where(match, p.spread(), full(p.grid(), least(p.source.dtype()), p.source.dtype(), &p.x.device())), {2}), max(cast(match, DType::i32), {2}) > 0};
+    return {
+        max(where(match, p.spread(), full(p.grid(), least(p.source.dtype()), p.source.dtype(), &p.x.device())), {2}),
+        max(cast(match, DType::i32), {2}) > 0};
   }
   const Tensor source = permute(p.source, {0, 2, 1}), indices = permute(p.indices, {0, 2, 1});  // (O, I, J)
   const Tensor by_value = argsort(source);
@@ -67,7 +75,8 @@ Combined smallest(const Picks& p) {
   return {turn(found.value), found.hit};
 }
 
-// Products of the picks of each row; 1 without one. Many picks: products of runs of equal indices, doubled in length step by step.
+// Products of the picks of each row; 1 without one. Many picks: products of runs of equal indices, doubled in length
+// step by step.
 Tensor products(const Picks& p) {
   if (p.few()) return cast(prod(where(p.matches(), p.spread(), 1), {2}), p.source.dtype());
   const int64_t n = p.indices.dim(1);
@@ -95,7 +104,8 @@ Reached reached(const Tensor& x, int at, const Tensor& indices, const Tensor& so
   }
   const int64_t outer = product(indices.shape(), 0, at), inner = product(indices.shape(), at + 1, x.rank());
   const Shape listed{outer, indices.dim(at), inner};
-  return {{reshape(slice(x, covered), Shape{outer, x.dim(at), inner}), reshape(build::narrowed(indices, x.dim(at)), listed), reshape(slice(source, named), listed)},
+  return {{reshape(slice(x, covered), Shape{outer, x.dim(at), inner}),
+           reshape(build::narrowed(indices, x.dim(at)), listed), reshape(slice(source, named), listed)},
           indices.shape().with(at, x.dim(at))};
 }
 Tensor put_back(const Tensor& x, const Shape& part, const Tensor& value) {
@@ -108,7 +118,8 @@ Tensor put_back(const Tensor& x, const Shape& part, const Tensor& value) {
 
 // How many picks each element of x has, i32.
 Tensor counts(const Tensor& x, int at, const Tensor& indices) {
-  return scatter_add(zeros(x.shape(), DType::i32, &x.device()), at, indices, full(indices.shape(), 1, DType::i32, &x.device()));
+  return scatter_add(zeros(x.shape(), DType::i32, &x.device()), at, indices,
+                     full(indices.shape(), 1, DType::i32, &x.device()));
 }
 
 // Inputs: value, x, source, indices. Each of the elements that equal the extreme gets its share.
@@ -129,30 +140,40 @@ std::vector<Tensor> share_extreme(std::span<const Tensor> in, const Tensor& g, i
   return {where(own, share, 0), pad(where(first, gather(share, at, safe), 0), rest)};
 }
 
-Tensor extreme(const Tensor& x, int at, const Tensor& indices, const Tensor& source, bool largest_wins, bool include_self) {
+Tensor extreme(const Tensor& x, int at, const Tensor& indices, const Tensor& source, bool largest_wins,
+               bool include_self) {
   const Reached r = reached(stop_gradient(x), at, indices, stop_gradient(source));
   const Combined found = largest_wins ? largest(r.picks) : smallest(r.picks);
-  const Tensor best = !include_self ? found.value : largest_wins ? maximum(r.picks.x, found.value) : minimum(r.picks.x, found.value);
+  const Tensor best = !include_self  ? found.value
+                      : largest_wins ? maximum(r.picks.x, found.value)
+                                     : minimum(r.picks.x, found.value);
   const Tensor value = put_back(stop_gradient(x), r.part, where(found.hit, best, r.picks.x));
   if (!is_float(x.dtype())) return value;
   auto rule = std::make_shared<CustomRule>();
   rule->name = largest_wins ? "scatter_amax" : "scatter_amin";
   rule->arguments = 2;
-  rule->vjp = [at, include_self](std::span<const Tensor> in, const Tensor& g) { return share_extreme(in, g, at, include_self); };
+  rule->vjp = [at, include_self](std::span<const Tensor> in, const Tensor& g) {
+    return share_extreme(in, g, at, include_self);
+  };
   const Tensor others[] = {x, source, indices};
   return make_custom(value, others, std::move(rule));
 }
 
-Tensor combine(const Tensor& x, int at, const Tensor& indices, const Tensor& source, ScatterReduction how, bool include_self) {
+Tensor combine(const Tensor& x, int at, const Tensor& indices, const Tensor& source, ScatterReduction how,
+               bool include_self) {
   if (indices.numel() == 0 || x.numel() == 0) return x;
   switch (how) {
-    case ScatterReduction::amax: return extreme(x, at, indices, source, true, include_self);
-    case ScatterReduction::amin: return extreme(x, at, indices, source, false, include_self);
-    default: break;
+    case ScatterReduction::amax:
+      return extreme(x, at, indices, source, true, include_self);
+    case ScatterReduction::amin:
+      return extreme(x, at, indices, source, false, include_self);
+    default:
+      break;
   }
   const Tensor count = how == ScatterReduction::mean || !include_self ? counts(x, at, indices) : Tensor();
   const Tensor hit = include_self ? Tensor() : count > 0;
-  const bool long_sum = how == ScatterReduction::mean && !is_float(x.dtype());  // the sum of narrow integers may not fit
+  const bool long_sum =
+      how == ScatterReduction::mean && !is_float(x.dtype());  // the sum of narrow integers may not fit
   const Tensor self = long_sum ? cast(x, DType::i64) : build::widen(x), added = cast(source, self.dtype());
   if (how == ScatterReduction::prod) {
     const Reached r = reached(include_self ? self : where(hit, 1, self), at, indices, added);
@@ -165,7 +186,8 @@ Tensor combine(const Tensor& x, int at, const Tensor& indices, const Tensor& sou
 }
 
 void check_numbers(const char* op, const Tensor& x) {
-  if (x.dtype() == DType::boolean) throw DTypeError(fmt::format("[{}] bool has no order or arithmetic; cast() to an integer dtype first", op));
+  if (x.dtype() == DType::boolean)
+    throw DTypeError(fmt::format("[{}] bool has no order or arithmetic; cast() to an integer dtype first", op));
 }
 
 // x, indices (n) and source (x's shape with n along the axis), checked; indices wrapped.
@@ -174,8 +196,9 @@ Tensor check_slices(const char* op, const Tensor& x, int at, const Tensor& indic
   build::check_device(x, indices, op);
   build::check_dtypes(op, x, source);
   if (indices.rank() != 1 || source.shape() != x.shape().with(at, indices.dim(0))) {
-    throw ShapeError(fmt::format("[{}] indices are (n), source is x with n slices along axis {}; got x {}, indices {}, source {}", op, at, x.shape().str(), indices.shape().str(),
-                                 source.shape().str()));
+    throw ShapeError(
+        fmt::format("[{}] indices are (n), source is x with n slices along axis {}; got x {}, indices {}, source {}",
+                    op, at, x.shape().str(), indices.shape().str(), source.shape().str()));
   }
   build::watch_indices(op, indices, {.axis = at, .size = x.dim(at), .from_end = true});
   return build::wrapped(indices, x.dim(at));
@@ -183,7 +206,8 @@ Tensor check_slices(const char* op, const Tensor& x, int at, const Tensor& indic
 
 }  // namespace
 
-Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, ScatterReduction how, bool include_self, Caller caller) {
+Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, ScatterReduction how,
+                      bool include_self, Caller caller) {
   const CallerScope scope(caller);
   const int at = build::axis_of("scatter_reduce", x, axis);
   build::check_dtypes("scatter_reduce", x, source);
@@ -193,14 +217,16 @@ Tensor scatter_reduce(const Tensor& x, int axis, const Tensor& indices, const Te
   return combine(x, at, indices, source, how, include_self);
 }
 
-Tensor index_reduce(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, ScatterReduction how, bool include_self, Caller caller) {
+Tensor index_reduce(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, ScatterReduction how,
+                    bool include_self, Caller caller) {
   const CallerScope scope(caller);
   const int at = build::axis_of("index_reduce", x, axis);
   check_numbers("index_reduce", x);
   const Tensor index = check_slices("index_reduce", x, at, indices, source);
   if (x.numel() == 0 || source.numel() == 0) return x;
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));
-  return combine(x, at, expand(reshape(index, aligned.with(at, index.dim(0))), source.shape()), source, how, include_self);
+  return combine(x, at, expand(reshape(index, aligned.with(at, index.dim(0))), source.shape()), source, how,
+                 include_self);
 }
 
 Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, double alpha, Caller caller) {
@@ -209,11 +235,14 @@ Tensor index_add(const Tensor& x, int axis, const Tensor& indices, const Tensor&
   check_numbers("index_add", x);
   const Tensor index = check_slices("index_add", x, at, indices, source);
   if (x.numel() == 0 || source.numel() == 0) return x;
-  if (x.dtype() == DType::u8 && alpha < 0 && alpha > -256 && alpha == std::floor(alpha)) alpha += 256;  // what is subtracted wraps, as in PyTorch
-  if (build::number_dtype(alpha, x.dtype()) != x.dtype()) throw ValueError(fmt::format("[index_add] alpha must fit the dtype; got {} for {}", alpha, name_of(x.dtype())));
+  if (x.dtype() == DType::u8 && alpha < 0 && alpha > -256 && alpha == std::floor(alpha))
+    alpha += 256;  // what is subtracted wraps, as in PyTorch
+  if (build::number_dtype(alpha, x.dtype()) != x.dtype())
+    throw ValueError(fmt::format("[index_add] alpha must fit the dtype; got {} for {}", alpha, name_of(x.dtype())));
   const Tensor added = alpha == 1 ? source : source * alpha;
   const IndexGuardScope checked(false);  // above, as the caller gave them
-  return at == 0 ? index_add(x, index, added) : moveaxis(index_add(moveaxis(x, at, 0), index, moveaxis(added, at, 0)), 0, at);
+  return at == 0 ? index_add(x, index, added)
+                 : moveaxis(index_add(moveaxis(x, at, 0), index, moveaxis(added, at, 0)), 0, at);
 }
 
 Tensor index_copy(const Tensor& x, int axis, const Tensor& indices, const Tensor& source, Caller caller) {
@@ -237,12 +266,15 @@ Tensor masked_scatter(const Tensor& x, const Tensor& mask, const Tensor& source,
   const CallerScope scope(caller);
   build::check_device(x, mask, "masked_scatter");
   build::check_dtypes("masked_scatter", x, source);
-  if (mask.dtype() != DType::boolean) throw DTypeError(fmt::format("[masked_scatter] the mask is bool; got {}; compare it with 0", build::show(mask)));
+  if (mask.dtype() != DType::boolean)
+    throw DTypeError(fmt::format("[masked_scatter] the mask is bool; got {}; compare it with 0", build::show(mask)));
   if (!build::broadcasts_to(mask.shape(), x.shape())) {
-    throw ShapeError(fmt::format("[masked_scatter] the mask broadcasts to x; got x {}, mask {}", x.shape().str(), mask.shape().str()));
+    throw ShapeError(fmt::format("[masked_scatter] the mask broadcasts to x; got x {}, mask {}", x.shape().str(),
+                                 mask.shape().str()));
   }
   if (x.numel() == 0) return x;
-  if (source.numel() == 0) throw ShapeError(fmt::format("[masked_scatter] source {} has no elements to write", source.shape().str()));
+  if (source.numel() == 0)
+    throw ShapeError(fmt::format("[masked_scatter] source {} has no elements to write", source.shape().str()));
   const Tensor hit = build::broadcast(mask, x.shape());
   const Tensor number = cumsum(cast(reshape(hit, Shape{x.numel()}), DType::i32), 0) - 1;  // of each written element
   const Tensor written = take(reshape(source, Shape{source.numel()}), maximum(number, 0));

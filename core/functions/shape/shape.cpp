@@ -30,7 +30,8 @@ void check_parts(const char* op, std::span<const Tensor> parts, int axis) {
   for (size_t i = 1; i < parts.size(); ++i) {
     build::check_device(parts[0], parts[i], op);
     const Shape& shape = parts[i].shape();
-    const bool fits = shape.rank() == first.rank() && (axis < 0 || axis >= first.rank() ? shape : shape.with(axis, first[axis])) == first;
+    const bool fits = shape.rank() == first.rank() &&
+                      (axis < 0 || axis >= first.rank() ? shape : shape.with(axis, first[axis])) == first;
     if (fits) continue;
     throw ShapeError(fmt::format("[{}] all tensors must have one shape{}; got {} for tensor 0 and {} for tensor {}", op,
                                  axis < 0 ? "" : fmt::format(" but along axis {}", axis), first.str(), shape.str(), i));
@@ -78,7 +79,9 @@ Tensor rolled(const Tensor& x, int axis, int64_t shift) {
 Tensor repeated(const char* op, Tensor x, const std::vector<int64_t>& repeats) {
   check_dims(op, static_cast<int>(repeats.size()));
   for (int64_t n : repeats) {
-    if (n < 0) throw ValueError(fmt::format("[{}] numbers of copies must not be negative; got ({})", op, fmt::join(repeats, ", ")));
+    if (n < 0)
+      throw ValueError(
+          fmt::format("[{}] numbers of copies must not be negative; got ({})", op, fmt::join(repeats, ", ")));
   }
   Shape lead;
   for (int i = x.rank(); i < static_cast<int>(repeats.size()); ++i) lead.push_back(1);
@@ -100,7 +103,8 @@ Tensor repeated(const char* op, Tensor x, const std::vector<int64_t>& repeats) {
     return reshape(expand(reshape(x, apart), grown), result);
   }
   for (int i = 0; i < lead.rank(); ++i) {
-    const int64_t n = repeats[static_cast<size_t>(i)], outer = product(x.shape(), 0, i), rest = product(x.shape(), i, x.rank());
+    const int64_t n = repeats[static_cast<size_t>(i)], outer = product(x.shape(), 0, i),
+                  rest = product(x.shape(), i, x.rank());
     const Shape result = x.shape().with(i, times(n, x.dim(i)));
     if (n != 1) x = reshape(expand(reshape(x, Shape{outer, 1, rest}), Shape{outer, n, rest}), result);
   }
@@ -121,10 +125,14 @@ Tensor triangle(const char* op, const Tensor& x, int64_t k, bool lower) {
 Tensor roll(const Tensor& x, std::vector<int64_t> shifts, std::vector<int> axes, Caller caller) {
   const CallerScope scope(caller);
   if (axes.empty()) {
-    if (shifts.size() != 1) throw ValueError(fmt::format("[roll] without axes there is one shift, of the flat tensor; got ({})", fmt::join(shifts, ", ")));
+    if (shifts.size() != 1)
+      throw ValueError(
+          fmt::format("[roll] without axes there is one shift, of the flat tensor; got ({})", fmt::join(shifts, ", ")));
     return reshape(rolled(reshape(x, Shape{x.numel()}), 0, shifts[0]), x.shape());
   }
-  if (shifts.size() != axes.size()) throw ValueError(fmt::format("[roll] as many shifts as axes; got shifts ({}) and axes ({})", fmt::join(shifts, ", "), fmt::join(axes, ", ")));
+  if (shifts.size() != axes.size())
+    throw ValueError(fmt::format("[roll] as many shifts as axes; got shifts ({}) and axes ({})",
+                                 fmt::join(shifts, ", "), fmt::join(axes, ", ")));
   Tensor result = x;
   for (size_t i = 0; i < axes.size(); ++i) result = rolled(result, axis_of("roll", x, axes[i]), shifts[i]);
   return result;
@@ -137,19 +145,23 @@ Tensor roll(const Tensor& x, int64_t shift, int axis, Caller caller) {
 Tensor repeat(const Tensor& x, std::vector<int64_t> repeats, Caller caller) {
   const CallerScope scope(caller);
   if (static_cast<int>(repeats.size()) < x.rank()) {
-    throw ShapeError(fmt::format("[repeat] at least one number of copies for each axis; got ({}) for {}; tile() fills up with 1", fmt::join(repeats, ", "), x.shape().str()));
+    throw ShapeError(
+        fmt::format("[repeat] at least one number of copies for each axis; got ({}) for {}; tile() fills up with 1",
+                    fmt::join(repeats, ", "), x.shape().str()));
   }
   return repeated("repeat", x, repeats);
 }
 Tensor tile(const Tensor& x, std::vector<int64_t> repeats, Caller caller) {
   const CallerScope scope(caller);
-  if (static_cast<int>(repeats.size()) < x.rank()) repeats.insert(repeats.begin(), static_cast<size_t>(x.rank()) - repeats.size(), 1);
+  if (static_cast<int>(repeats.size()) < x.rank())
+    repeats.insert(repeats.begin(), static_cast<size_t>(x.rank()) - repeats.size(), 1);
   return repeated("tile", x, repeats);
 }
 
 Tensor repeat_interleave(const Tensor& x, int64_t repeats, std::optional<int> axis, Caller caller) {
   const CallerScope scope(caller);
-  if (repeats < 0) throw ValueError(fmt::format("[repeat_interleave] the number of copies must not be negative; got {}", repeats));
+  if (repeats < 0)
+    throw ValueError(fmt::format("[repeat_interleave] the number of copies must not be negative; got {}", repeats));
   const Tensor in = axis ? x : reshape(x, Shape{x.numel()});
   const int at = axis ? axis_of("repeat_interleave", x, *axis) : 0;
   const int64_t outer = product(in.shape(), 0, at + 1), inner = product(in.shape(), at + 1, in.rank());
@@ -186,7 +198,8 @@ std::vector<Tensor> chunk(const Tensor& x, int64_t chunks, int axis, Caller call
   }
   if (size == 0) return std::vector<Tensor>(static_cast<size_t>(chunks), x);
   std::vector<Tensor> parts;
-  for (int64_t start = 0; start < size; start += each) parts.push_back(slice(x, at, {.start = start, .stop = std::min(size, start + each)}));
+  for (int64_t start = 0; start < size; start += each)
+    parts.push_back(slice(x, at, {.start = start, .stop = std::min(size, start + each)}));
   return parts;
 }
 
@@ -217,13 +230,15 @@ Tensor swapaxes(const Tensor& x, int axis0, int axis1, Caller caller) {
 Tensor moveaxis(const Tensor& x, std::vector<int> source, std::vector<int> destination, Caller caller) {
   const CallerScope scope(caller);
   const auto refuse = [&] {
-    throw ValueError(fmt::format("[moveaxis] as many sources as destinations, each axis once; got ({}) to ({})", fmt::join(source, ", "), fmt::join(destination, ", ")));
+    throw ValueError(fmt::format("[moveaxis] as many sources as destinations, each axis once; got ({}) to ({})",
+                                 fmt::join(source, ", "), fmt::join(destination, ", ")));
   };
   if (source.size() != destination.size()) refuse();
   std::vector<int> order(static_cast<size_t>(x.rank()), -1);
   std::vector<bool> moved(order.size());
   for (size_t i = 0; i < source.size(); ++i) {
-    const auto from = static_cast<size_t>(axis_of("moveaxis", x, source[i])), to = static_cast<size_t>(axis_of("moveaxis", x, destination[i]));
+    const auto from = static_cast<size_t>(axis_of("moveaxis", x, source[i])),
+               to = static_cast<size_t>(axis_of("moveaxis", x, destination[i]));
     if (moved[from] || order[to] >= 0) refuse();
     moved[from] = true;
     order[to] = static_cast<int>(from);
@@ -236,12 +251,17 @@ Tensor moveaxis(const Tensor& x, std::vector<int> source, std::vector<int> desti
   }
   return permute(x, std::move(order));
 }
-Tensor moveaxis(const Tensor& x, int source, int destination, Caller caller) { return moveaxis(x, std::vector<int>{source}, std::vector<int>{destination}, caller); }
+Tensor moveaxis(const Tensor& x, int source, int destination, Caller caller) {
+  return moveaxis(x, std::vector<int>{source}, std::vector<int>{destination}, caller);
+}
 
 Tensor flatten(const Tensor& x, int start, int end, Caller caller) {
   const CallerScope scope(caller);
-  const int rank = std::max(x.rank(), 1), first = normalize_axis(start, rank, "flatten"), last = normalize_axis(end, rank, "flatten");
-  if (first > last) throw ValueError(fmt::format("[flatten] the first axis comes before the last; got {} and {} of {}", start, end, x.shape().str()));
+  const int rank = std::max(x.rank(), 1), first = normalize_axis(start, rank, "flatten"),
+            last = normalize_axis(end, rank, "flatten");
+  if (first > last)
+    throw ValueError(fmt::format("[flatten] the first axis comes before the last; got {} and {} of {}", start, end,
+                                 x.shape().str()));
   if (x.rank() == 0) return reshape(x, Shape{1});
   Shape shape;
   for (int i = 0; i < first; ++i) shape.push_back(x.dim(i));
@@ -270,7 +290,9 @@ Tensor unflatten(const Tensor& x, int axis, std::vector<int64_t> sizes, Caller c
   } else {
     fits = fits && known == x.dim(at);
   }
-  if (!fits) throw ShapeError(fmt::format("[unflatten] the sizes multiply to axis {} of {}; got ({}); one may be -1", at, x.shape().str(), fmt::join(asked, ", ")));
+  if (!fits)
+    throw ShapeError(fmt::format("[unflatten] the sizes multiply to axis {} of {}; got ({}); one may be -1", at,
+                                 x.shape().str(), fmt::join(asked, ", ")));
   check_dims("unflatten", x.rank() - 1 + static_cast<int>(sizes.size()));
   Shape shape;
   for (int i = 0; i < at; ++i) shape.push_back(x.dim(i));
@@ -286,7 +308,9 @@ Tensor ravel(TensorArg x) {
 
 Tensor broadcast_to(const Tensor& x, const Shape& shape, Caller caller) {
   const CallerScope scope(caller);
-  if (!broadcasts_to(x.shape(), shape)) throw ShapeError(fmt::format("[broadcast_to] counted from the last, each axis is equal or 1; got {} for {}", x.shape().str(), shape.str()));
+  if (!broadcasts_to(x.shape(), shape))
+    throw ShapeError(fmt::format("[broadcast_to] counted from the last, each axis is equal or 1; got {} for {}",
+                                 x.shape().str(), shape.str()));
   return build::broadcast(x, shape);
 }
 
@@ -320,7 +344,9 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, GridIndexing index
   const bool swapped = indexing == GridIndexing::xy && vectors.size() >= 2;
   std::vector<int64_t> sizes;
   for (const Tensor& v : vectors) {
-    if (v.rank() > 1) throw ShapeError(fmt::format("[meshgrid] takes vectors; got {} for tensor {}; ravel() it", v.shape().str(), sizes.size()));
+    if (v.rank() > 1)
+      throw ShapeError(
+          fmt::format("[meshgrid] takes vectors; got {} for tensor {}; ravel() it", v.shape().str(), sizes.size()));
     build::check_device(vectors[0], v, "meshgrid");
     sizes.push_back(v.numel());
   }
@@ -338,13 +364,18 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> vectors, GridIndexing index
 Tensor rot90(const Tensor& x, int64_t k, std::vector<int> axes, Caller caller) {
   const CallerScope scope(caller);
   check_rank("rot90", x, 2);
-  if (axes.size() != 2) throw ValueError(fmt::format("[rot90] turns a plane of two axes; got ({})", fmt::join(axes, ", ")));
+  if (axes.size() != 2)
+    throw ValueError(fmt::format("[rot90] turns a plane of two axes; got ({})", fmt::join(axes, ", ")));
   const auto [a, b] = two_axes("rot90", x.rank(), axes[0], axes[1]);
   switch (((k % 4) + 4) % 4) {
-    case 1: return transpose(flip(x, {b}), a, b);
-    case 2: return flip(x, {a, b});
-    case 3: return flip(transpose(x, a, b), {b});
-    default: return x;
+    case 1:
+      return transpose(flip(x, {b}), a, b);
+    case 2:
+      return flip(x, {a, b});
+    case 3:
+      return flip(transpose(x, a, b), {b});
+    default:
+      return x;
   }
 }
 Tensor fliplr(TensorArg x) {
@@ -397,17 +428,23 @@ Tensor diag_embed(const Tensor& x, int64_t k, int axis0, int axis1, Caller calle
   grid.push_back(n);
   const Tensor values = expand(unsqueeze(padded, k >= 0 ? -1 : -2), grid);
   const Tensor above = positions(Shape{n, n}, 1, x.device()) - positions(Shape{n, n}, 0, x.device());
-  return permute(where(above == static_cast<double>(k), values, zero_of(x, grid)), inverse(last_two(x.rank() + 1, a, b)));
+  return permute(where(above == static_cast<double>(k), values, zero_of(x, grid)),
+                 inverse(last_two(x.rank() + 1, a, b)));
 }
 
 Tensor diag(const Tensor& x, int64_t k, Caller caller) {
   const CallerScope scope(caller);
-  if (x.rank() != 1 && x.rank() != 2) throw ShapeError(fmt::format("[diag] takes a vector or a matrix; got {}; diagonal() and diag_embed() take batches", x.shape().str()));
+  if (x.rank() != 1 && x.rank() != 2)
+    throw ShapeError(fmt::format("[diag] takes a vector or a matrix; got {}; diagonal() and diag_embed() take batches",
+                                 x.shape().str()));
   return x.rank() == 1 ? diag_embed(x, k) : diagonal(x, k);
 }
 Tensor matrix_trace(TensorArg x) {
   const CallerScope scope(x.caller);
-  if (x.tensor.rank() != 2) throw ShapeError(fmt::format("[matrix_trace] takes a matrix; got {}; sum(diagonal(x, 0, -2, -1), {{-1}}) takes batches", x.tensor.shape().str()));
+  if (x.tensor.rank() != 2)
+    throw ShapeError(
+        fmt::format("[matrix_trace] takes a matrix; got {}; sum(diagonal(x, 0, -2, -1), {{-1}}) takes batches",
+                    x.tensor.shape().str()));
   return sum(diagonal(x.tensor));
 }
 

@@ -25,7 +25,9 @@ std::string dtype_of_buffer(const KernelFile& file, const KernelBuffer& buffer, 
   return {};
 }
 
-bool is_parameter(const KernelFile& file, const std::string& type) { return std::find(file.types.begin(), file.types.end(), type) != file.types.end(); }
+bool is_parameter(const KernelFile& file, const std::string& type) {
+  return std::find(file.types.begin(), file.types.end(), type) != file.types.end();
+}
 
 std::vector<const KernelBuffer*> buffers_of(const KernelFile& file, Access access) {
   std::vector<const KernelBuffer*> found;
@@ -47,55 +49,73 @@ void check_inputs(const UserDefinition& definition, std::span<const TensorType> 
   for (size_t i = 0; i < in.size(); ++i) {
     const DType wanted = declared(definition, *in[i], inputs);
     if (inputs[i].dtype != wanted) {
-      throw DTypeError(fmt::format("[{}] argument {} ('{}') is {}; it must be {}; cast() it", definition.name, i, in[i]->name, name_of(inputs[i].dtype), name_of(wanted)));
+      throw DTypeError(fmt::format("[{}] argument {} ('{}') is {}; it must be {}; cast() it", definition.name, i,
+                                   in[i]->name, name_of(inputs[i].dtype), name_of(wanted)));
     }
   }
 }
 
-void check_outputs(const UserDefinition& definition, std::span<const TensorType> inputs, const std::vector<TensorType>& outputs) {
+void check_outputs(const UserDefinition& definition, std::span<const TensorType> inputs,
+                   const std::vector<TensorType>& outputs) {
   const std::vector<const KernelBuffer*> out = buffers_of(definition.file, Access::write);
   if (outputs.size() != out.size()) {
-    throw ValueError(fmt::format("[{}] its function `outputs` gave {} results; the text declares {}", definition.name, outputs.size(), out.size()));
+    throw ValueError(fmt::format("[{}] its function `outputs` gave {} results; the text declares {}", definition.name,
+                                 outputs.size(), out.size()));
   }
   for (size_t i = 0; i < out.size(); ++i) {
     const DType wanted = declared(definition, *out[i], inputs);
     if (outputs[i].dtype != wanted || outputs[i].dtype != outputs[0].dtype) {
-      throw DTypeError(fmt::format("[{}] result {} ('{}') is to be {}; {}", definition.name, i, out[i]->name, name_of(outputs[i].dtype),
-                                   outputs[i].dtype != wanted ? fmt::format("the text says {}", name_of(wanted)) : fmt::format("all must have one dtype, as the first, {}", name_of(outputs[0].dtype))));
+      throw DTypeError(fmt::format(
+          "[{}] result {} ('{}') is to be {}; {}", definition.name, i, out[i]->name, name_of(outputs[i].dtype),
+          outputs[i].dtype != wanted
+              ? fmt::format("the text says {}", name_of(wanted))
+              : fmt::format("all must have one dtype, as the first, {}", name_of(outputs[0].dtype))));
     }
   }
 }
 
 // Each constant's bits, in the order of the text.
 std::vector<int64_t> constant_bits(const UserDefinition& definition, std::span<const TensorType> inputs) {
-  const std::map<std::string, double> values = definition.body.constants ? definition.body.constants(inputs) : std::map<std::string, double>{};
+  const std::map<std::string, double> values =
+      definition.body.constants ? definition.body.constants(inputs) : std::map<std::string, double>{};
   std::vector<int64_t> bits;
   for (const ConstParam& constant : definition.file.constants) {
     const auto found = values.find(constant.name);
-    if (found == values.end()) throw ValueError(fmt::format("[{}] its function `constants` gave no value for '{}'", definition.name, constant.name));
+    if (found == values.end())
+      throw ValueError(
+          fmt::format("[{}] its function `constants` gave no value for '{}'", definition.name, constant.name));
     const double value = found->second;
     if (constant.type == ConstParam::Type::f32) {
       bits.push_back(std::bit_cast<int32_t>(static_cast<float>(value)));
       continue;
     }
-    const double low = constant.type == ConstParam::Type::u32 ? 0.0 : -2147483648.0, high = constant.type == ConstParam::Type::u32 ? 4294967295.0 : 2147483647.0;
-    if (!(value >= low && value <= high) || value != std::floor(value)) throw ValueError(fmt::format("[{}] constant '{}' is to be {}; it must be a whole number of 32 bits", definition.name, constant.name, value));
+    const double low = constant.type == ConstParam::Type::u32 ? 0.0 : -2147483648.0,
+                 high = constant.type == ConstParam::Type::u32 ? 4294967295.0 : 2147483647.0;
+    if (!(value >= low && value <= high) || value != std::floor(value))
+      throw ValueError(fmt::format("[{}] constant '{}' is to be {}; it must be a whole number of 32 bits",
+                                   definition.name, constant.name, value));
     bits.push_back(static_cast<int32_t>(static_cast<uint32_t>(static_cast<int64_t>(value))));
   }
   for (const auto& [name, value] : values) {
-    const bool known = std::any_of(definition.file.constants.begin(), definition.file.constants.end(), [&, n = name](const ConstParam& c) { return c.name == n; });
-    if (!known) throw ValueError(fmt::format("[{}] its function `constants` gave a value for '{}', which the text does not declare", definition.name, name));
+    const bool known = std::any_of(definition.file.constants.begin(), definition.file.constants.end(),
+                                   [&, n = name](const ConstParam& c) { return c.name == n; });
+    if (!known)
+      throw ValueError(
+          fmt::format("[{}] its function `constants` gave a value for '{}', which the text does not declare",
+                      definition.name, name));
   }
   return bits;
 }
 
-void check_bounds(const UserDefinition& definition, std::span<const TensorType> inputs, const std::vector<TensorType>& outputs, const Bindings& constants) {
+void check_bounds(const UserDefinition& definition, std::span<const TensorType> inputs,
+                  const std::vector<TensorType>& outputs, const Bindings& constants) {
   size_t in = 0, out = 0;
   for (const KernelBuffer& buffer : definition.file.buffers) {
     const Shape& shape = buffer.access == Access::read ? inputs[in++].shape : outputs[out++].shape;
     const auto [first, end] = definition.file.bounds(buffer.name, definition.body.tunables, constants);
     if (first < 0 || end > shape.numel()) {
-      throw ShapeError(fmt::format("[{}] it would touch elements {} to {} of '{}', which is {} and has {}", definition.name, first, end, buffer.name, shape.str(), shape.numel()));
+      throw ShapeError(fmt::format("[{}] it would touch elements {} to {} of '{}', which is {} and has {}",
+                                   definition.name, first, end, buffer.name, shape.str(), shape.numel()));
     }
   }
 }
@@ -106,7 +126,9 @@ Bindings user_body_constants(const KernelFile& file, std::span<const int64_t> bi
   Bindings named;
   for (size_t i = 0; i < file.constants.size(); ++i) {
     if (file.constants[i].type == ConstParam::Type::f32) continue;
-    named[file.constants[i].name] = file.constants[i].type == ConstParam::Type::u32 ? static_cast<int64_t>(static_cast<uint32_t>(bits[i])) : bits[i];
+    named[file.constants[i].name] = file.constants[i].type == ConstParam::Type::u32
+                                        ? static_cast<int64_t>(static_cast<uint32_t>(bits[i]))
+                                        : bits[i];
   }
   return named;
 }
@@ -127,7 +149,8 @@ KernelSource user_body_source(const UserDefinition& definition, std::span<const 
   options.extra_buffers.push_back({"t_flat", result, Access::write, false});
   KernelSource source = file.instantiate(options);
   for (size_t i = 0; i < out.size(); ++i) {
-    source.defines.emplace_back(fmt::format("STORE_{}(t_index, t_value)", out[i]->name), fmt::format("STORE_t_flat(CAST(INDEX, t_part{}) + (t_index), t_value)", i));
+    source.defines.emplace_back(fmt::format("STORE_{}(t_index, t_value)", out[i]->name),
+                                fmt::format("STORE_t_flat(CAST(INDEX, t_part{}) + (t_index), t_value)", i));
   }
   return source;
 }
@@ -148,7 +171,9 @@ std::vector<Tensor> call_user_body(const UserDefinition& definition, std::span<c
   std::vector<TensorType> types;
   std::vector<NodePtr> inputs;
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].tensor == nullptr) throw ValueError(fmt::format("[{}] argument {} is a number; a body takes tensors (numbers are its constants)", definition.name, i));
+    if (operands[i].tensor == nullptr)
+      throw ValueError(fmt::format("[{}] argument {} is a number; a body takes tensors (numbers are its constants)",
+                                   definition.name, i));
     const Tensor x = cast(*operands[i].tensor, autocast_dtype(definition.body.autocast, operands[i].tensor->dtype()));
     build::check_device(*operands[0].tensor, x, definition.name.c_str());
     types.push_back({x.shape(), x.dtype()});
@@ -171,7 +196,8 @@ std::vector<Tensor> call_user_body(const UserDefinition& definition, std::span<c
   }
   const KernelSource source = user_body_source(definition, types, outputs[0].dtype);
   if (source.buffers.size() > device.caps().max_bindings) {
-    throw LimitError(fmt::format("[{}] {} buffers; {} takes at most {}", definition.name, source.buffers.size(), device.id(), device.caps().max_bindings));
+    throw LimitError(fmt::format("[{}] {} buffers; {} takes at most {}", definition.name, source.buffers.size(),
+                                 device.id(), device.caps().max_bindings));
   }
   compile_user_text(device, definition, source);
   const Shape shape = outputs.size() == 1 ? outputs[0].shape : Shape{total};
@@ -192,10 +218,14 @@ UserKernel body_kernel(UserBody body) {
   std::string contents = fmt::format("body\n{}\n{}\n{}\n", body.name, body.text, body.iterations);
   for (const auto& [name, value] : body.tunables) contents += fmt::format("{}={} ", name, value);
   for (const KernelBuffer& buffer : made->file.buffers) {
-    if (buffer.access == Access::read_write) throw ValueError(fmt::format("[{}] buffer '{}' is inout; a kernel of tensors reads `in` and writes `out` buffers", body.name, buffer.name));
+    if (buffer.access == Access::read_write)
+      throw ValueError(fmt::format("[{}] buffer '{}' is inout; a kernel of tensors reads `in` and writes `out` buffers",
+                                   body.name, buffer.name));
   }
-  if (buffers_of(made->file, Access::read).empty() || buffers_of(made->file, Access::write).empty()) throw ValueError(fmt::format("[{}] its text declares no `in` or no `out` buffer", body.name));
-  if (!body.outputs) throw ValueError(fmt::format("[{}] it has no function `outputs`, which says the shapes of its results", body.name));
+  if (buffers_of(made->file, Access::read).empty() || buffers_of(made->file, Access::write).empty())
+    throw ValueError(fmt::format("[{}] its text declares no `in` or no `out` buffer", body.name));
+  if (!body.outputs)
+    throw ValueError(fmt::format("[{}] it has no function `outputs`, which says the shapes of its results", body.name));
   made->vjp = body.vjp;
   made->jvp = body.jvp;
   OpDef row;

@@ -41,7 +41,8 @@ inline int loops_of(const OpDef& op) {
 }
 
 // All outputs of an elementwise kernel over inputs that have been cast and broadcast; of a body over its inputs.
-std::vector<Tensor> record_user(const UserDefinition& definition, const std::vector<NodePtr>& inputs, const Shape& shape);
+std::vector<Tensor> record_user(const UserDefinition& definition, const std::vector<NodePtr>& inputs,
+                                const Shape& shape);
 // Dtype and shape of each output, of inputs of these types. Elementwise: inputs are cast and broadcast.
 std::vector<TensorType> user_outputs(const UserDefinition& definition, std::span<const TensorType> inputs);
 // The parts of a body's flat result.

@@ -26,7 +26,8 @@ const UserDefinition& first_of(const std::string& contents, const UserDefinition
 
 }  // namespace
 
-UserKernel publish_user_kernel(std::unique_ptr<UserDefinition> made, const OpDef& row, size_t outputs, const std::string& contents) {
+UserKernel publish_user_kernel(std::unique_ptr<UserDefinition> made, const OpDef& row, size_t outputs,
+                               const std::string& contents) {
   UserDefinition& definition = *made.release();
   definition.rows.resize(outputs);
   const UserDefinition& first = first_of(contents, definition);
@@ -43,7 +44,8 @@ UserKernel publish_user_kernel(std::unique_ptr<UserDefinition> made, const OpDef
 
 void check_user_name(const std::string& name) {
   if (is_user_name(name)) return;
-  throw ValueError(fmt::format("[user kernel] '{}' cannot be a name: letters, digits and single underscores, and no word of the dialect", name));
+  throw ValueError(fmt::format(
+      "[user kernel] '{}' cannot be a name: letters, digits and single underscores, and no word of the dialect", name));
 }
 
 namespace {
@@ -70,18 +72,21 @@ DType common_dtype(const UserDefinition& definition, std::span<const UserOperand
   return *common == DType::boolean ? DType::i32 : autocast_dtype(element.autocast, *common);
 }
 
-Tensor operand_tensor(const UserDefinition& definition, size_t i, const UserOperand& operand, DType dtype, const Shape& shape, DeviceContext& device) {
+Tensor operand_tensor(const UserDefinition& definition, size_t i, const UserOperand& operand, DType dtype,
+                      const Shape& shape, DeviceContext& device) {
   const UserValue& input = definition.element.inputs[i];
   if (operand.tensor == nullptr) {
     if (!is_float(dtype) && operand.number != std::floor(operand.number)) {
-      throw DTypeError(fmt::format("[{}] input '{}' is {} and was given {}; give a whole number", definition.name, input.name, name_of(dtype), operand.number));
+      throw DTypeError(fmt::format("[{}] input '{}' is {} and was given {}; give a whole number", definition.name,
+                                   input.name, name_of(dtype), operand.number));
     }
     return full(shape, operand.number, dtype, &device);
   }
   const Tensor& x = *operand.tensor;
   // Widening is silent, as everywhere; a declared dtype that would lose values is not.
   if (input.dtype && x.dtype() != dtype && promote(x.dtype(), dtype) != dtype) {
-    throw DTypeError(fmt::format("[{}] input '{}' is declared {} and was given {}; cast() it", definition.name, input.name, name_of(dtype), name_of(x.dtype())));
+    throw DTypeError(fmt::format("[{}] input '{}' is declared {} and was given {}; cast() it", definition.name,
+                                 input.name, name_of(dtype), name_of(x.dtype())));
   }
   return build::broadcast(cast(x, dtype), shape);
 }
@@ -95,7 +100,8 @@ bool has_types(const Caps& caps, const UserDefinition& definition, std::span<con
   });
 }
 
-KernelSource element_alone(const UserDefinition& definition, std::span<const TensorType> inputs, std::span<const TensorType> outputs, DType common) {
+KernelSource element_alone(const UserDefinition& definition, std::span<const TensorType> inputs,
+                           std::span<const TensorType> outputs, DType common) {
   KernelSource source;
   source.name = definition.name;
   source.origin = "around the user's text";
@@ -112,7 +118,8 @@ KernelSource element_alone(const UserDefinition& definition, std::span<const Ten
   }
   for (const TensorType& type : outputs) source.body += declare(out, "t_o", type.dtype) + ";\n";
   source.body += definition.text.block(in, out, common, true) + "\n";
-  for (size_t i = 0; i < out.size(); ++i) source.body += fmt::format("STORE(t_out, t_i + {}u, CAST(float, {}));\n", i, out[i].variable);
+  for (size_t i = 0; i < out.size(); ++i)
+    source.body += fmt::format("STORE(t_out, t_i + {}u, CAST(float, {}));\n", i, out[i].variable);
   return source;
 }
 
@@ -122,7 +129,8 @@ std::string first_error(const std::string& log, const std::string& name) {
     const size_t end = std::min(log.find('\n', at), log.size());
     const std::string row = log.substr(at, end - at);
     const bool error = row.find("error") != std::string::npos || row.find("ERROR") != std::string::npos;
-    if (error && (best.empty() || (best.find(name) == std::string::npos && row.find(name) != std::string::npos))) best = row;
+    if (error && (best.empty() || (best.find(name) == std::string::npos && row.find(name) != std::string::npos)))
+      best = row;
     at = end + 1;
   }
   return best.empty() ? log.substr(0, log.find('\n')) : best;
@@ -143,8 +151,9 @@ void compile_user_text(DeviceContext& device, const UserDefinition& definition, 
   } catch (const CompileError& error) {
     const std::string log = UserText::with_own_names(error.log());
     const int line = UserText::line_in(log, definition.name);
-    throw UserKernelError(with_line(fmt::format("[{}] {}its text does not compile on {}: {}", definition.name, line > 0 ? fmt::format("line {} of ", line) : "", device.id(),
-                                                 first_error(log, definition.name))),
+    throw UserKernelError(with_line(fmt::format("[{}] {}its text does not compile on {}: {}", definition.name,
+                                                line > 0 ? fmt::format("line {} of ", line) : "", device.id(),
+                                                first_error(log, definition.name))),
                           log, line);
   }
   const std::lock_guard lock(definitions_mutex);
@@ -155,8 +164,10 @@ void check_user_host(DeviceContext& device, const UserDefinition& definition) {
   const bool reference = device.caps().target == Target::none;
   const bool given = definition.is_body() ? definition.body.host != nullptr : definition.element.host != nullptr;
   if (reference && !given) {
-    throw ValueError(fmt::format("[{}] {} computes in double precision on the host, and this kernel has no host function; give one in its definition (host), or use a device with kernels",
-                                 definition.name, device.id()));
+    throw ValueError(
+        fmt::format("[{}] {} computes in double precision on the host, and this kernel has no host function; give one "
+                    "in its definition (host), or use a device with kernels",
+                    definition.name, device.id()));
   }
 }
 
@@ -169,10 +180,12 @@ std::vector<Tensor> call_element(const UserDefinition& definition, std::span<con
   for (const UserOperand& operand : operands) {
     if (operand.tensor == nullptr) continue;
     if (first != nullptr) build::check_device(*first, *operand.tensor, definition.name.c_str());
-    shape = first == nullptr ? operand.tensor->shape() : broadcast_shapes(shape, operand.tensor->shape(), definition.name.c_str());
+    shape = first == nullptr ? operand.tensor->shape()
+                             : broadcast_shapes(shape, operand.tensor->shape(), definition.name.c_str());
     if (first == nullptr) first = operand.tensor;
   }
-  if (first == nullptr) throw ValueError(fmt::format("[{}] all arguments are numbers; give at least one tensor", definition.name));
+  if (first == nullptr)
+    throw ValueError(fmt::format("[{}] all arguments are numbers; give at least one tensor", definition.name));
   DeviceContext& device = first->device();
   check_user_host(device, definition);
   const DType common = common_dtype(definition, operands);
@@ -180,7 +193,8 @@ std::vector<Tensor> call_element(const UserDefinition& definition, std::span<con
   std::vector<NodePtr> inputs;
   for (size_t i = 0; i < operands.size(); ++i) types.push_back({shape, element.inputs[i].dtype.value_or(common)});
   // Numbers first become tensors: what is wrong with an argument is said before anything is compiled.
-  for (size_t i = 0; i < operands.size(); ++i) inputs.push_back(operand_tensor(definition, i, operands[i], types[i].dtype, shape, device).node());
+  for (size_t i = 0; i < operands.size(); ++i)
+    inputs.push_back(operand_tensor(definition, i, operands[i], types[i].dtype, shape, device).node());
   const std::vector<TensorType> results = user_outputs(definition, types);
   if (has_types(device.caps(), definition, types) && has_types(device.caps(), definition, results)) {
     compile_user_text(device, definition, element_alone(definition, types, results, common));
@@ -195,29 +209,36 @@ UserKernel elementwise_kernel(UserElementwise element) {
   if (element.inputs.empty()) throw ValueError(fmt::format("[{}] it has no inputs", element.name));
   if (element.outputs.empty()) throw ValueError(fmt::format("[{}] it has no outputs", element.name));
   if (element.rule != DTypeRule::floating && element.rule != DTypeRule::numeric) {
-    throw ValueError(fmt::format("[{}] its rule must be DTypeRule::floating or numeric; declare dtypes of single inputs and outputs instead", element.name));
+    throw ValueError(fmt::format(
+        "[{}] its rule must be DTypeRule::floating or numeric; declare dtypes of single inputs and outputs instead",
+        element.name));
   }
   std::set<std::string> names;
   std::vector<std::string> in, out;
-  std::string contents = fmt::format("{}\n{}\n{} {} {}\n", element.name, element.text, static_cast<int>(element.rule), element.iterations, element.cost);
+  std::string contents = fmt::format("{}\n{}\n{} {} {}\n", element.name, element.text, static_cast<int>(element.rule),
+                                     element.iterations, element.cost);
   for (const auto* list : {&element.inputs, &element.outputs}) {
     for (const UserValue& value : *list) {
       check_user_name(value.name);
-      if (!names.insert(value.name).second) throw ValueError(fmt::format("[{}] two of its inputs and outputs are called '{}'", element.name, value.name));
+      if (!names.insert(value.name).second)
+        throw ValueError(fmt::format("[{}] two of its inputs and outputs are called '{}'", element.name, value.name));
       (list == &element.inputs ? in : out).push_back(value.name);
       contents += fmt::format("{} {} ", value.name, type_key(value.dtype));
     }
     contents += "\n";
   }
-  const bool common = std::any_of(element.inputs.begin(), element.inputs.end(), [](const UserValue& v) { return !v.dtype; });
-  if (!common && std::any_of(element.outputs.begin(), element.outputs.end(), [](const UserValue& v) { return !v.dtype; })) {
+  const bool common =
+      std::any_of(element.inputs.begin(), element.inputs.end(), [](const UserValue& v) { return !v.dtype; });
+  if (!common &&
+      std::any_of(element.outputs.begin(), element.outputs.end(), [](const UserValue& v) { return !v.dtype; })) {
     throw ValueError(fmt::format("[{}] all inputs declare their dtypes, so each output must, too", element.name));
   }
   auto made = std::make_unique<UserDefinition>();
   made->name = element.name;
   made->text = UserText(element.name, element.text, in, out);
   if (made->text.loops() && element.iterations <= 0) {
-    throw ValueError(fmt::format("[{}] its text has loops; say how often all of them run at most for one element (iterations)", element.name));
+    throw ValueError(fmt::format(
+        "[{}] its text has loops; say how often all of them run at most for one element (iterations)", element.name));
   }
   if (!made->text.loops()) element.iterations = 0;
   made->vjp = element.vjp;
@@ -241,16 +262,19 @@ std::vector<TensorType> user_outputs(const UserDefinition& definition, std::span
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (!definition.element.inputs[i].dtype) common = inputs[i].dtype;
   }
-  for (const UserValue& output : definition.element.outputs) found.push_back({inputs[0].shape, output.dtype ? *output.dtype : *common});
+  for (const UserValue& output : definition.element.outputs)
+    found.push_back({inputs[0].shape, output.dtype ? *output.dtype : *common});
   return found;
 }
 
-std::vector<Tensor> record_user(const UserDefinition& definition, const std::vector<NodePtr>& inputs, const Shape& shape) {
+std::vector<Tensor> record_user(const UserDefinition& definition, const std::vector<NodePtr>& inputs,
+                                const Shape& shape) {
   std::vector<TensorType> types;
   for (const NodePtr& input : inputs) types.push_back({input->shape, input->dtype});
   const std::vector<TensorType> results = user_outputs(definition, types);
   std::vector<Tensor> made;
-  for (size_t i = 0; i < definition.rows.size(); ++i) made.emplace_back(make_node(definition.rows[i], inputs, {}, shape, results[i].dtype));
+  for (size_t i = 0; i < definition.rows.size(); ++i)
+    made.emplace_back(make_node(definition.rows[i], inputs, {}, shape, results[i].dtype));
   return made;
 }
 
@@ -259,11 +283,16 @@ const std::string& UserKernel::name() const { return definition_->name; }
 std::vector<Tensor> UserKernel::call(std::span<const UserOperand> operands) const {
   const CallerScope scope(operands.empty() ? current_caller() : operands[0].caller);
   const auto& buffers = definition_->file.buffers;
-  const size_t wanted = definition_->is_body() ? static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(), [](const KernelBuffer& b) { return b.access == Access::read; }))
-                                               : definition_->element.inputs.size();
-  if (operands.size() != wanted) throw ValueError(fmt::format("[{}] {} arguments were given; it takes {}", name(), operands.size(), wanted));
+  const size_t wanted =
+      definition_->is_body()
+          ? static_cast<size_t>(std::count_if(buffers.begin(), buffers.end(),
+                                              [](const KernelBuffer& b) { return b.access == Access::read; }))
+          : definition_->element.inputs.size();
+  if (operands.size() != wanted)
+    throw ValueError(fmt::format("[{}] {} arguments were given; it takes {}", name(), operands.size(), wanted));
   for (size_t i = 0; i < operands.size(); ++i) {
-    if (operands[i].tensor != nullptr && !operands[i].tensor->defined()) throw ValueError(fmt::format("[{}] argument {} is an undefined tensor", name(), i));
+    if (operands[i].tensor != nullptr && !operands[i].tensor->defined())
+      throw ValueError(fmt::format("[{}] argument {} is an undefined tensor", name(), i));
   }
   return definition_->is_body() ? call_user_body(*definition_, operands) : call_element(*definition_, operands);
 }

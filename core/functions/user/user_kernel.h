@@ -8,23 +8,28 @@
 //                    w = w - f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
 //                  })",
 //       .iterations = 12,
-//       .vjp = [](const UserCall& c) { return std::vector{c.cotangents[0] / (exp(c.outputs[0]) * (1 + c.outputs[0]))}; }});
+//       .vjp = [](const UserCall& c) { return std::vector{c.cotangents[0] / (exp(c.outputs[0]) * (1 + c.outputs[0]))};
+//       }});
 //   Tensor w = lambert_w(x);
 //
-// elementwise_kernel(): one element of each output from one of each input. It is a row like a built-in elementwise one: inputs broadcast and may be any views, it is fused
-// into elementwise neighbours, reductions and epilogues of products, and works in compile(), vmap(), checkpoint(), scan() and, with a vjp or jvp, in all derivatives.
-// body_kernel(): a whole kernel with its own groups, shared memory and launch rule; operands that are not dense are copied first.
+// elementwise_kernel(): one element of each output from one of each input. It is a row like a built-in elementwise one:
+// inputs broadcast and may be any views, it is fused into elementwise neighbours, reductions and epilogues of products,
+// and works in compile(), vmap(), checkpoint(), scan() and, with a vjp or jvp, in all derivatives. body_kernel(): a
+// whole kernel with its own groups, shared memory and launch rule; operands that are not dense are copied first.
 //
-// The text of an elementwise kernel is an expression, or, where it contains a `;`, statements that set the outputs (0 before). It may use float, int, uint, bool, F64, I64 and `T`, the
-// arithmetic type of inputs without a dtype of their own (float for f16, bf16 and f32; F64 for f64); if, for, while, do, break, continue; the functions that shaders/README.md lists for
-// one element, and CAST(type, x). A literal with a point or an exponent is of type T. Variables are the text's own. There are no buffers, barriers, preprocessor lines or `return`.
+// The text of an elementwise kernel is an expression, or, where it contains a `;`, statements that set the outputs (0
+// before). It may use float, int, uint, bool, F64, I64 and `T`, the arithmetic type of inputs without a dtype of their
+// own (float for f16, bf16 and f32; F64 for f64); if, for, while, do, break, continue; the functions that
+// shaders/README.md lists for one element, and CAST(type, x). A literal with a point or an exponent is of type T.
+// Variables are the text's own. There are no buffers, barriers, preprocessor lines or `return`.
 //
-// A definition is kept for the life of the process, as a row of the op table is: make it once, not in the loop that calls it. Plans and kernels are found by name, text and
-// signature, so an equal definition made elsewhere shares them.
+// A definition is kept for the life of the process, as a row of the op table is: make it once, not in the loop that
+// calls it. Plans and kernels are found by name, text and signature, so an equal definition made elsewhere shares them.
 // On reference:0 `host` computes it, in double precision; without one a call there is a ValueError.
-// Errors: ValueError for a definition that cannot be right, with the line of the text; DTypeError, ShapeError and ValueError for arguments; UserKernelError for a text that a driver
-// refuses, at the first call with those dtypes on that device, before anything is recorded. Derivatives without a rule: GradError. Thread safety: kernels are immutable;
-// calls record per thread.
+// Errors: ValueError for a definition that cannot be right, with the line of the text; DTypeError, ShapeError and
+// ValueError for arguments; UserKernelError for a text that a driver refuses, at the first call with those dtypes on
+// that device, before anything is recorded. Derivatives without a rule: GradError. Thread safety: kernels are
+// immutable; calls record per thread.
 #pragma once
 
 #include <cstdint>
@@ -41,23 +46,27 @@
 
 namespace heddle {
 
-// What a driver's compiler said of a user's text: the line is the text's own, the first is 1 (0: the driver named none).
+// What a driver's compiler said of a user's text: the line is the text's own, the first is 1 (0: the driver named
+// none).
 class UserKernelError : public CompileError {
  public:
-  UserKernelError(const std::string& message, std::string log, int line) : CompileError(message, std::move(log)), line_(line) {}
+  UserKernelError(const std::string& message, std::string log, int line)
+      : CompileError(message, std::move(log)), line_(line) {}
   int line() const { return line_; }
 
  private:
   int line_;
 };
 
-// What a derivative rule sees. Elementwise: inputs as they went in, cast and broadcast to one shape. One cotangent for each output, one tangent for each input, zeros where there is none.
+// What a derivative rule sees. Elementwise: inputs as they went in, cast and broadcast to one shape. One cotangent for
+// each output, one tangent for each input, zeros where there is none.
 struct UserCall {
   std::vector<Tensor> inputs, outputs;
   std::vector<Tensor> cotangents;  // vjp only
   std::vector<Tensor> tangents;    // jvp only
 };
-// vjp: a cotangent for each input; jvp: a tangent for each output. Undefined means zero. Recorded code, linear in what it is given: differentiated in turn for higher orders.
+// vjp: a cotangent for each input; jvp: a tangent for each output. Undefined means zero. Recorded code, linear in what
+// it is given: differentiated in turn for higher orders.
 using UserRule = std::function<std::vector<Tensor>(const UserCall& call)>;
 
 // An input or output of an elementwise kernel. Without a dtype: the common one, as the rule of the kernel says.
@@ -76,9 +85,11 @@ struct UserElementwise {
   // Of the common dtype: floating (integers become f32) or numeric (integers stay; bool becomes i32).
   DTypeRule rule = DTypeRule::floating;
   Autocast autocast = Autocast::widest;  // of the common dtype, within an AutocastScope
-  int iterations = 0;  // the most that all loops of the text run for one element: needed where there are loops, because some drivers end long ones in silence
+  int iterations = 0;  // the most that all loops of the text run for one element: needed where there are loops, because
+                       // some drivers end long ones in silence
   int cost = 0;        // of one element: 1 an addition, 10 a transcendental; 0: guessed from the text
-  std::function<void(std::span<const double> in, std::span<double> out)> host = {};  // one element; integers beyond 2^53 lose digits
+  std::function<void(std::span<const double> in, std::span<double> out)> host =
+      {};                       // one element; integers beyond 2^53 lose digits
   UserRule vjp = {}, jvp = {};  // one is enough
 };
 
@@ -93,8 +104,9 @@ struct UserArray {
   std::vector<double> values;
 };
 
-// A whole kernel, in the form of a .hk file (shaders/README.md): its `in` buffers are the arguments and its `out` buffers, all of one dtype, the results, in order; no inout. A type
-// parameter is the dtype of the first argument declared with it.
+// A whole kernel, in the form of a .hk file (shaders/README.md): its `in` buffers are the arguments and its `out`
+// buffers, all of one dtype, the results, in order; no inout. A type parameter is the dtype of the first argument
+// declared with it.
 struct UserBody {
   std::string name;
   std::string text;
@@ -103,12 +115,14 @@ struct UserBody {
   // A value for each `const`.
   std::function<std::map<std::string, double>(std::span<const TensorType> inputs)> constants = {};
   std::map<std::string, int64_t, std::less<>> tunables = {};  // instead of the text's defaults
-  Autocast autocast = Autocast::widest;          // of each argument by itself, within an AutocastScope
-  int64_t iterations = 0;                        // as above, of one lane
+  Autocast autocast = Autocast::widest;                       // of each argument by itself, within an AutocastScope
+  int64_t iterations = 0;                                     // as above, of one lane
   std::function<void(std::span<const UserArray> in, std::span<UserArray> out)> host = {};
   UserRule vjp = {}, jvp = {};
-  // Under vmap: the results for `size` examples. Arguments that are mapped have the mapped axis in front, results must. Without it vmap is a ValueError.
-  std::function<std::vector<Tensor>(std::span<const Tensor> inputs, const std::vector<bool>& mapped, int64_t size)> vmap = {};
+  // Under vmap: the results for `size` examples. Arguments that are mapped have the mapped axis in front, results must.
+  // Without it vmap is a ValueError.
+  std::function<std::vector<Tensor>(std::span<const Tensor> inputs, const std::vector<bool>& mapped, int64_t size)>
+      vmap = {};
 };
 
 // An argument: a tensor, or a number, which becomes one of the common (or declared) dtype.
@@ -129,7 +143,9 @@ class UserKernel {
   Tensor operator()(UserOperand x) const { return only({&x, 1}); }
   Tensor operator()(UserOperand x, UserOperand y) const { return only(std::vector{x, y}); }
   Tensor operator()(UserOperand x, UserOperand y, UserOperand z) const { return only(std::vector{x, y, z}); }
-  Tensor operator()(UserOperand x, UserOperand y, UserOperand z, UserOperand w) const { return only(std::vector{x, y, z, w}); }
+  Tensor operator()(UserOperand x, UserOperand y, UserOperand z, UserOperand w) const {
+    return only(std::vector{x, y, z, w});
+  }
   // All results, of any number of arguments.
   std::vector<Tensor> call(std::span<const UserOperand> operands) const;
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, Caller caller = Caller::current()) const;

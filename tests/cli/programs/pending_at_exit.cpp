@@ -1,4 +1,5 @@
-// pending_at_exit DEVICE WAY: ends while the device still has work, kernels to compile first (tests/cli/exit_test.cpp gives it empty caches).
+// pending_at_exit DEVICE WAY: ends while the device still has work, kernels to compile first (tests/cli/exit_test.cpp
+// gives it empty caches).
 #include <heddle.h>
 
 #include <chrono>
@@ -7,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "core/inspect/profile.h"
 #include "core/graph/future.h"
+#include "core/inspect/profile.h"
 
 using namespace heddle;
 

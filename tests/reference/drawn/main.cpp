@@ -1,8 +1,9 @@
 // heddle_drawn_calls DEVICE CALLS ANSWERS [FIRST LAST]: Heddle's side of bench/drawn_calls.py.
 //
-// CALLS is a safetensors file as those of tests/reference/values (stored_cases.h), with how each input lies in memory beside it ("ways"). Each call, and the
-// gradient of its floating results, is recorded as one step on the device; ANSWERS gets the results as f64 and, in its metadata, their dtypes or what was refused.
-// The number of the call at work is written to ANSWERS.now, so that a call that ends the process can be named.
+// CALLS is a safetensors file as those of tests/reference/values (stored_cases.h), with how each input lies in memory
+// beside it ("ways"). Each call, and the gradient of its floating results, is recorded as one step on the device;
+// ANSWERS gets the results as f64 and, in its metadata, their dtypes or what was refused. The number of the call at
+// work is written to ANSWERS.now, so that a call that ends the process can be named.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -26,16 +27,20 @@ Functions with_numbers() {
   Functions table = functions();
   for (const OpDef* row : all_ops()) {
     if (row->dialect.find('y') == std::string_view::npos) continue;
-    table[fmt::format("{}_number", row->name)] = one([row](Inputs in, const Arguments& a) { return build::binary(*row, in[0], a.real("number")); });
-    table[fmt::format("number_{}", row->name)] = one([row](Inputs in, const Arguments& a) { return build::binary(*row, a.real("number"), in[0]); });
+    table[fmt::format("{}_number", row->name)] =
+        one([row](Inputs in, const Arguments& a) { return build::binary(*row, in[0], a.real("number")); });
+    table[fmt::format("number_{}", row->name)] =
+        one([row](Inputs in, const Arguments& a) { return build::binary(*row, a.real("number"), in[0]); });
   }
   table["fmod_number"] = one([](Inputs in, const Arguments& a) { return fmod(in[0], a.real("number")); });
-  table["floor_divide_number"] = one([](Inputs in, const Arguments& a) { return floor_divide(in[0], a.real("number")); });
+  table["floor_divide_number"] =
+      one([](Inputs in, const Arguments& a) { return floor_divide(in[0], a.real("number")); });
   table["cast"] = one([](Inputs in, const Arguments& a) { return cast(in[0], parse_dtype(a.text("dtype"))); });
   return table;
 }
 
-// The way a value lies on the device: dense, behind other rows, every second, flipped, turned, or repeated from one row where all are equal.
+// The way a value lies on the device: dense, behind other rows, every second, flipped, turned, or repeated from one row
+// where all are equal.
 Tensor lying(const Tensor& host, int way, DeviceContext& device) {
   const int rank = host.rank();
   if (rank == 0 || host.numel() == 0) way = 0;
@@ -47,18 +52,25 @@ Tensor lying(const Tensor& host, int way, DeviceContext& device) {
     return stop_gradient(there);
   };
   switch (way) {
-    case 1: return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0, {.start = 1});
-    case 2: return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});
-    case 3: return flip(upload(flip(host, axes)), axes);
-    case 4: return permute(upload(permute(host, axes)), axes);
-    case 5: return expand(upload(slice(host, 0, {.start = 0, .stop = 1})), host.shape());
-    default: return upload(host);
+    case 1:
+      return slice(upload(concat({slice(host, 0, {.start = 0, .stop = 1}), host}, 0)), 0, {.start = 1});
+    case 2:
+      return slice(upload(repeat_interleave(host, 2, -1)), -1, {.step = 2});
+    case 3:
+      return flip(upload(flip(host, axes)), axes);
+    case 4:
+      return permute(upload(permute(host, axes)), axes);
+    case 5:
+      return expand(upload(slice(host, 0, {.start = 0, .stop = 1})), host.shape());
+    default:
+      return upload(host);
   }
 }
 
 class Answers {
  public:
-  Answers(SafetensorsFile calls, DeviceContext& device) : calls_(std::move(calls)), device_(device), list_(nlohmann::json::parse(calls_.metadata.at("cases"))) {}
+  Answers(SafetensorsFile calls, DeviceContext& device)
+      : calls_(std::move(calls)), device_(device), list_(nlohmann::json::parse(calls_.metadata.at("cases"))) {}
 
   size_t count() const { return list_.size(); }
   void answer(size_t number) {
@@ -79,7 +91,8 @@ class Answers {
     const std::vector<size_t> wanted = entry.at("grad");
     List inputs;
     for (size_t k = 0; k < entry.at("in").size(); ++k) {
-      inputs.push_back(lying(cast(stored(number, "in", k), parse_dtype(entry["in"][k].get<std::string>())), entry.at("ways")[k], device_));
+      inputs.push_back(lying(cast(stored(number, "in", k), parse_dtype(entry["in"][k].get<std::string>())),
+                             entry.at("ways")[k], device_));
       if (std::find(wanted.begin(), wanted.end(), k) != wanted.end()) inputs.back().set_requires_grad(true);
     }
     static const Functions table = with_numbers();
@@ -93,12 +106,16 @@ class Answers {
     for (const size_t k : wanted) leaves.push_back(inputs[k]);
     if (!leaves.empty() && !smooth.empty()) gradients = grad(smooth, leaves, cotangents);
     nlohmann::json said = {{"out", nlohmann::json::array()}, {"grad", nlohmann::json::array()}};
-    for (size_t k = 0; k < outputs.size(); ++k) said["out"].push_back(keep(fmt::format("{}.out.{}", number, k), outputs[k]));
-    for (size_t k = 0; k < gradients.size(); ++k) said["grad"].push_back(keep(fmt::format("{}.grad.{}", number, wanted[k]), gradients[k]));
+    for (size_t k = 0; k < outputs.size(); ++k)
+      said["out"].push_back(keep(fmt::format("{}.out.{}", number, k), outputs[k]));
+    for (size_t k = 0; k < gradients.size(); ++k)
+      said["grad"].push_back(keep(fmt::format("{}.grad.{}", number, wanted[k]), gradients[k]));
     return said;
   }
 
-  const Tensor& stored(size_t number, const char* role, size_t k) const { return calls_.tensors.at(fmt::format("{}.{}.{}", number, role, k)); }
+  const Tensor& stored(size_t number, const char* role, size_t k) const {
+    return calls_.tensors.at(fmt::format("{}.{}.{}", number, role, k));
+  }
 
   std::string keep(const std::string& name, const Tensor& value) {
     results_[name] = Tensor::from_vector(value.to_doubles(), value.shape(), &device("reference:0"));
@@ -114,14 +131,17 @@ class Answers {
 size_t number_of(const std::string& text) {
   size_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size()) throw ValueError(fmt::format("'{}' is no number", text));
+  if (error != std::errc() || end != text.data() + text.size())
+    throw ValueError(fmt::format("'{}' is no number", text));
   return value;
 }
 
 int run(const std::vector<std::string>& args) {
-  if (args.size() != 3 && args.size() != 5) throw ValueError("usage: heddle_drawn_calls DEVICE CALLS ANSWERS [FIRST LAST]");
+  if (args.size() != 3 && args.size() != 5)
+    throw ValueError("usage: heddle_drawn_calls DEVICE CALLS ANSWERS [FIRST LAST]");
   Answers answers(load_safetensors(args[1], &device("reference:0")), device(args[0]));
-  const size_t first = args.size() == 5 ? number_of(args[3]) : 0, last = args.size() == 5 ? std::min(number_of(args[4]), answers.count()) : answers.count();
+  const size_t first = args.size() == 5 ? number_of(args[3]) : 0,
+               last = args.size() == 5 ? std::min(number_of(args[4]), answers.count()) : answers.count();
   for (size_t i = first; i < last; ++i) {
     std::ofstream(args[2] + ".now") << i << "\n";
     answers.answer(i);
