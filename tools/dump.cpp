@@ -43,10 +43,10 @@ std::string render(const DumpOptions& o, DumpWhat what, const DeviceContext& dev
   if (o.format == "text") return dump_pending(what);
   const FullPlan full = plan_pending_in_full();
   const std::string title = fmt::format("{} on {}", o.step, device.id());
-  if (o.format == "html") return step_html(plan, title);
+  if (o.format == "html") return step_html(full, title);
   if (what == DumpWhat::graph) return graph_dot(full.recorded, title);
   if (what == DumpWhat::simplified) return graph_dot(full.prepared, title);
-  return kernels_dot(plan, title);
+  return kernels_dot(full, title);
 }
 
 void run(const DumpOptions& o) {

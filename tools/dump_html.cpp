@@ -181,12 +181,12 @@ std::string arena(const FullPlan& full) {
       "is.</p>\n<div class=legend>";
   for (const Kind& kind : kinds)
     text += fmt::format("<span><i style=\"background:{}\"></i>{}</span>", kind.color, kind.name);
-  return text + "</div>\n<div class=scroll>" + ArenaMap(plan).svg() + "</div>\n";
+  return text + "</div>\n<div class=scroll>" + ArenaMap(full).svg() + "</div>\n";
 }
 
 std::string launch_text(const LoweredKernel& kernel) {
   const auto& lanes = kernel.source.group;
-  if (!kernel.segments.empty()) return fmt::format("{} segments", kernel.segments.size());
+  if (!kernel.joined.empty()) return fmt::format("{} joined rows", kernel.joined.size());
   return fmt::format("{} x {} x {} groups of {}", kernel.groups[0], kernel.groups[1], kernel.groups[2],
                      static_cast<uint64_t>(lanes[0]) * lanes[1] * lanes[2]);
 }
@@ -221,7 +221,7 @@ std::string step_html(const FullPlan& full, const std::string& title) {
       "content=\"width=device-width\"><title>{}</title>\n<style>{}</style></head>\n<body>\n<h1>{}</h1>\n<p>Planned for "
       "{} by heddle dump.</p>\n",
       escape_markup(title), style, escape_markup(title), escape_markup(full.device));
-  text += cards(plan) + arena(plan) + schedule(plan);
+  text += cards(full) + arena(full) + schedule(full);
   text += "<h2>Graph</h2>\n" + folded("As recorded", full.recorded.str()) +
           folded("After the passes", full.prepared.str()) + folded("Groups", full.plan.scheduled.str()) +
           folded("Memory plan", full.plan.memory.str()) + folded("Ledger", full.report.str());

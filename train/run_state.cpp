@@ -79,7 +79,7 @@ struct Reader {
 
 }  // namespace
 
-Checkpoint checkpoint_of(const RunState& state, const Config& config, const SourceLine& place) {
+Checkpoint checkpoint_of(const RunState& state, const Config& config, const Place& place) {
   TensorMap tensors;
   add_with_prefix(tensors, model_prefix, state.task.model().state_dict());
   add_with_prefix(tensors, optimizer_prefix, state.optimizers.state_dict());
@@ -103,10 +103,10 @@ Checkpoint checkpoint_of(const RunState& state, const Config& config, const Sour
   return {std::move(tensors), std::move(metadata)};
 }
 
-SourceLine restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
+Place restore(const Checkpoint& file, const std::string& path, const RunState& state, const Config& config) {
   const Reader reader{path, file.metadata};
   for (const auto& [key, value] : identity(state, config)) reader.require_equal(key, value);
-  SourceLine place{reader.number<int64_t>("step")};
+  Place place{reader.number<int64_t>("step")};
   if (state.task.training().stream)
     place.stream = {reader.number<uint64_t>("stream.pass"), reader.number<int64_t>("stream.batch")};
   const auto seed = reader.number<uint64_t>("random.seed"), offset = reader.number<uint64_t>("random.offset");

@@ -328,7 +328,7 @@ struct Trainer::State {
     if (folder == nullptr) throw ValueError("[train] there is no folder to resume from");
     std::optional<LatestCheckpoint> latest = load_latest_checkpoint(folder->checkpoints(), &device);
     if (!latest) return {fmt::format("[train] {} holds no checkpoint yet: the run begins again", folder->path())};
-    const SourceLine place = restore(latest->checkpoint, latest->path, run_state(), config);
+    const Place place = restore(latest->checkpoint, latest->path, run_state(), config);
     step = place.step;
     stream_begin = place.stream;
     if (step > total_steps)

@@ -86,7 +86,7 @@ FullPlan plan_pending_in_full() {
     for (const SourceLine& line : lines[k]) full.kernels[k].lines.push_back(line.str());
   }
   full.report = make_memory_report(captured, full.plan);
-  return plan;
+  return full;
 }
 
 std::string dump_pending(DumpWhat what) {

@@ -64,7 +64,7 @@ TEST_P(NumberGuard, NamesTheFirstOperationInsideOneFusedKernel) {
   EXPECT_EQ(fault->inf, 0u);
   EXPECT_EQ(fault->count, 6u);
   EXPECT_EQ(fault->first, 2u);
-  EXPECT_EQ(fault->place, line(__LINE__ - 11));
+  EXPECT_EQ(fault->place, line(__LINE__ - 12));
   EXPECT_EQ(text,
             "[check_numbers] 'sqrt' (6) f32 made 2 NaN of 6 elements, the first at [2]; its inputs: add (6) f32 in "
             "[-7, 19] (" +
@@ -149,7 +149,7 @@ TEST_P(NumberGuard, GradientsNameTheOperationTheyAreTheGradientOf) {
       },
       &text);
   ASSERT_TRUE(fault);
-  EXPECT_EQ(fault->place, line(__LINE__ - 5) + " (backward)") << text;
+  EXPECT_EQ(fault->place, line(__LINE__ - 6) + " (backward)") << text;
   EXPECT_EQ(fault->inf, 1u);
 }
 

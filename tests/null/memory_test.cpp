@@ -74,8 +74,9 @@ size_t forward_groups() {
 }
 
 void expect_small_arena(const Plan& p, const char* what) {
-  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 1.15 * static_cast<double>(p.plan.lower_bound)) << what;
-  EXPECT_LE(static_cast<double>(p.plan.arena.total()), 0.6 * static_cast<double>(all_bytes(p.scheduled.graph))) << what;
+  EXPECT_LE(static_cast<double>(p.memory.arena.total()), 1.15 * static_cast<double>(p.memory.lower_bound)) << what;
+  EXPECT_LE(static_cast<double>(p.memory.arena.total()), 0.6 * static_cast<double>(all_bytes(p.scheduled.graph)))
+      << what;
 }
 
 TEST(StepMemory, ArenaIsNearItsLowerBound) {
@@ -90,7 +91,7 @@ TEST(StepMemory, ArenaIsNearItsLowerBound) {
 
 TEST(StepMemory, CheckpointedBlocksHalveTheArena) {
   const Plan kept = plan_gpt(false), again = plan_gpt(true);
-  EXPECT_LE(again.plan.arena.total() * 2, kept.plan.arena.total());
+  EXPECT_LE(again.memory.arena.total() * 2, kept.memory.arena.total());
   // The forward pass of the blocks once more, and not more than that. Groups are counted: how many kernels join into
   // one launch depends on the memory that is left.
   const size_t more = again.scheduled.groups.size() - kept.scheduled.groups.size();

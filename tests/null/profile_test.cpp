@@ -130,8 +130,8 @@ TEST(Profiler, EqualKernelsOfStepsAreOneRow) {
   const std::vector<KernelRow> rows = profile.rows();
   ASSERT_EQ(rows.size(), 1u);
   EXPECT_EQ(rows[0].count, 50u);
-  ASSERT_FALSE(rows[0].facts.places.empty());
-  EXPECT_EQ(rows[0].facts.places[0].rfind("profile_test.cpp:", 0), 0u) << rows[0].facts.places[0];
+  ASSERT_FALSE(rows[0].facts.lines.empty());
+  EXPECT_EQ(rows[0].facts.lines[0].rfind("profile_test.cpp:", 0), 0u) << rows[0].facts.lines[0];
   for (size_t i = 1; i < profile.runs.size(); ++i) EXPECT_GE(profile.runs[i].start, profile.runs[i - 1].end);
 }
 

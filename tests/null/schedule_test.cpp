@@ -107,8 +107,8 @@ TEST(ScheduleProperties, RandomProgramsAreSound) {
       const Plan c = plan_pending(fuse, seed % 2 == 0);
       SCOPED_TRACE("seed " + std::to_string(seed));
       expect_sound_order(c);
-      expect_sound_plan(c.plan, null_device().caps());
-      expect_lower_bound(c.plan, null_device().caps());
+      expect_sound_plan(c.memory, null_device().caps());
+      expect_lower_bound(c.memory, null_device().caps());
     }
     eval_pending();  // the null device checks every command: bounds, alignment, hazards, limits
   }
@@ -269,7 +269,7 @@ TEST(CheapValues, WhatIsOverwrittenIsNotReadInstead) {
   p.assign(p + 1.0);
   const Plan c = plan_pending();
   expect_sound_order(c);
-  EXPECT_GE(c.plan.arena.total(), 64u * 48 * 4);
+  EXPECT_GE(c.memory.arena.total(), 64u * 48 * 4);
 }
 
 // ---- in-place updates

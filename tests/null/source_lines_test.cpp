@@ -25,7 +25,7 @@ Tensor given(const Shape& shape) {
   Tensor x = Tensor::from_vector(std::vector<float>(static_cast<size_t>(shape.numel()), 1.0f), shape, &null());
   return x;
 }
-std::string line(unsigned number) { return "places_test.cpp:" + std::to_string(number); }
+std::string line(unsigned number) { return "source_lines_test.cpp:" + std::to_string(number); }
 
 // The lines of each kernel of what is pending, as texts.
 std::vector<std::vector<std::string>> pending_lines() {
@@ -83,9 +83,9 @@ TEST(Places, EveryKernelOfATrainingStepHasOne) {
   bool backwards = false;
   for (const auto& kernel : pending_lines()) {
     EXPECT_FALSE(kernel.empty());
-    for (const std::string& line : kernel) {
-      EXPECT_TRUE(line.starts_with("places_test.cpp:")) << line;
-      backwards = backwards || line == line(forward) + " (backward)";
+    for (const std::string& of : kernel) {
+      EXPECT_TRUE(of.starts_with("source_lines_test.cpp:")) << of;
+      backwards = backwards || of == line(forward) + " (backward)";
     }
   }
   EXPECT_TRUE(backwards);

@@ -221,7 +221,7 @@ TEST(Errors, Attention) {
   EXPECT_REFUSAL("DTypeError", "[scaled_dot_product_attention] needs floating tensors, not i32; cast it first",
                  scaled_dot_product_attention(i32({1, 2, 3, 4}), f32({1, 2, 3, 4}), f32({1, 2, 3, 4})));
   const auto refused = [](const std::function<void(AttentionOptions&)>& set) {
-    const unsigned line = __LINE__ + 4;
+    const unsigned line = __LINE__ + 5;
     return refusal(
         [&] {
           AttentionOptions o;

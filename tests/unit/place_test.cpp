@@ -73,7 +73,8 @@ TEST(Place, FunctionsAndOperatorsNameTheirLine) {
 
 TEST(Place, EachLineOfAnExpressionIsItsOwn) {
   const Tensor x = f32({4});
-  const Tensor y = relu(x) + exp(x);
+  const Tensor y = relu(x) +  // a line of its own
+                   exp(x);
   EXPECT_EQ(place(Tensor(y.node()->inputs[0])), here(__LINE__ - 2));
   EXPECT_EQ(place(Tensor(y.node()->inputs[1])), here(__LINE__ - 2));
 }
@@ -174,12 +175,11 @@ TEST(Place, ErrorsEndWithIt) {
   const Tensor a = f32({2, 3}), b = f32({2, 3});
   EXPECT_EQ(text([&] { matmul(a, b); }),
             "[matmul] inner dimensions differ: a is (2, 3), b is (2, 3); did you mean transpose(b)? (" + here() + ")");
-  EXPECT_EQ(text([&] {
-              a + f32({2, 2});
-            }),
+  const std::string added = text([&] { static_cast<void>(a + f32({2, 2})); });
+  EXPECT_EQ(added,
             "[add] shapes (2, 3) and (2, 2) do not broadcast: 3 beside 2 in dimension 1 from the end (they must be "
             "equal or one of them 1) (" +
-                here(__LINE__ - 1) + ")");
+                here(__LINE__ - 4) + ")");
   Net net;
   const std::string shown = text([&] { net(f32({1, 4})); });  // the model's line and the call's
   EXPECT_TRUE(shown.ends_with("(" + here(fc_line) + ", called from " + here(__LINE__ - 1) + ")")) << shown;

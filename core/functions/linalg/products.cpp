@@ -235,7 +235,8 @@ Tensor matrix_power(const Tensor& x, int64_t n, Caller caller) {
 Tensor multi_dot(std::span<const Tensor> matrices, Caller caller) {
   const CallerScope scope(caller);
   if (matrices.size() < 2)
-    throw ValueError(fmt::format("[multi_dot] multiplies at least two matrices; got {}", matrices.size()));
+    throw ValueError(fmt::format("[multi_dot] multiplies at least two matrices; got {}{}", matrices.size(),
+                                 matrices.empty() ? "" : ", " + matrices[0].shape().str()));
   std::vector<Tensor> in(matrices.begin(), matrices.end());
   const bool row = in.front().rank() == 1, column = in.back().rank() == 1;
   if (row) in.front() = unsqueeze(in.front(), 0);
