@@ -1,4 +1,4 @@
-#include "autograd/autograd.h"
+#include "heddle/autograd/autograd.h"
 
 #include <fmt/format.h>
 
@@ -7,17 +7,19 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "autograd/rules.h"
-#include "autograd/written_rows.h"
-#include "core/functions/derived_scope.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/attention_pattern.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
-#include "core/simplify/passes.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/autograd/written_rows.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/functions/derived_scope.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/attention_pattern.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 namespace {

@@ -15,10 +15,11 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/op/op.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
+
+struct OpDef;
 
 // Gradients of `loss` for every leaf with requires_grad below it, added to Tensor::grad() until zero_grad() clears it.
 // `cotangent` (same shape and dtype as loss) may be left out for a loss with one element. With create_graph the

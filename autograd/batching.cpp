@@ -1,10 +1,10 @@
-#include "autograd/batching.h"
+#include "heddle/autograd/batching.h"
 
-#include "core/functions/functions.h"
-#include "core/graph/custom.h"
-#include "core/graph/loop.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle::autograd {
 namespace {

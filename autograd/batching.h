@@ -11,9 +11,9 @@
 #include <unordered_map>
 #include <vector>
 
-#include "autograd/vmap.h"
-#include "core/graph/node.h"
-#include "core/graph/tensor.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::autograd {
 

@@ -1,9 +1,10 @@
 // Batching rules of matrix products, convolutions and attention: the mapped axis becomes a part of an axis that the
 // kernels have.
-#include "autograd/batching.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -57,16 +58,17 @@ Tensor fold_images(const Tensor& x) {
 
 struct Layout {
   explicit Layout(const BatchCall& call)
-      : groups(call.attrs().ints[1]), channels(call.attrs().ints[0] != 0 ? call.node.shape.rank() - 1 : 1) {}
+      : groups(ConvAttrs(call.attrs()).groups),
+        channels(ConvAttrs(call.attrs()).channels_last ? call.node.shape.rank() - 1 : 1) {}
   int64_t groups;
   int channels;  // axis of images
 };
 
 // As many groups as examples times what there are.
 Attrs by_example(const BatchCall& call) {
-  Attrs attrs = call.attrs();
-  attrs.ints[1] *= call.size;
-  return attrs;
+  ConvAttrs attrs(call.attrs());
+  attrs.groups *= call.size;
+  return attrs.packed();
 }
 
 Shape scaled(const Shape& shape, int axis, int64_t by) { return shape.with(axis, shape[axis] * by); }

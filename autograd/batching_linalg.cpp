@@ -1,8 +1,8 @@
 // Batching rules of linear algebra: the mapped axis is one more batch axis. A matrix that all examples share takes
 // their right sides as more columns.
-#include "autograd/batching.h"
-#include "core/functions/functions.h"
-#include "core/functions/linalg/linalg_rows.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,7 +1,8 @@
 // Batching rules of movement, running sums, sorts and indexing.
-#include "autograd/batching.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -12,17 +13,17 @@ Tensor reshaped(const BatchCall& call) { return call.record({call.in[0]}, {}, ca
 
 Tensor permuted(const BatchCall& call) {
   Ints order{0};
-  for (const int64_t axis : call.attrs().ints) order.push_back(axis + 1);
+  for (const int64_t axis : order_of(call.attrs())) order.push_back(axis + 1);
   return call.record({call.in[0]}, Attrs{order}, call.shape());
 }
 
-// ints = start[rank], step[rank]
 Tensor sliced(const BatchCall& call) {
-  Attrs attrs = call.attrs();
-  const auto rank = static_cast<std::ptrdiff_t>(attrs.ints.size() / 2);
-  attrs.ints.insert(attrs.ints.begin() + rank, 1);
-  attrs.ints.insert(attrs.ints.begin(), 0);
-  return call.record({call.in[0]}, std::move(attrs), call.shape());
+  const Attrs attrs = call.attrs();
+  const SliceAttrs one(attrs);
+  Ints start{0}, step{1};
+  start.insert(start.end(), one.start.begin(), one.start.end());
+  step.insert(step.end(), one.step.begin(), one.step.end());
+  return call.record({call.in[0]}, slice_attrs(start, step), call.shape());
 }
 
 Tensor flipped(const BatchCall& call) {
@@ -91,7 +92,7 @@ Tensor taken_by_example(const BatchCall& call, int axis) {
 }
 
 Tensor taken(const BatchCall& call) {
-  const int axis = static_cast<int>(call.attrs().ints[0]);
+  const int axis = axis_of(call.attrs());
   if (call.mapped[0] && call.mapped[1]) return taken_by_example(call, axis);
   if (call.mapped[0]) return call.record({call.in[0], call.in[1]}, Attrs{{axis + 1}}, call.shape());
   // x[:axis] + B + I + x[axis + 1:]: the mapped axis to the front.

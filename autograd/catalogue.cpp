@@ -1,11 +1,11 @@
-#include "autograd/catalogue.h"
+#include "heddle/autograd/catalogue.h"
 
 #include <algorithm>
 #include <array>
 #include <unordered_map>
 
-#include "autograd/rules.h"
-#include "core/base/similar.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/base/similar.h"
 
 namespace heddle {
 namespace {
@@ -89,7 +89,7 @@ class Builder {
 #define HEDDLE_NO_JVP(name, why) at(#name).no_jvp = why;
 #define HEDDLE_AUTOCAST(policy, names) \
   for (const std::string_view name : words(names)) at(name).autocast = Autocast::policy;
-#include "autograd/catalogue.inc"
+#include "heddle/autograd/catalogue.inc"
   }
 
   std::vector<PublicFunction> take() { return std::move(functions_); }

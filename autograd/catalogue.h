@@ -13,8 +13,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/autocast.h"
-#include "core/op/op.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 

@@ -1,13 +1,15 @@
-#include "autograd/custom.h"
+#include "heddle/autograd/custom.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "autograd/batching.h"
-#include "autograd/record.h"
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/autograd/record.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace detail {

@@ -22,9 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/tree.h"
-#include "core/graph/custom.h"
-#include "core/graph/tensor.h"
+#include "heddle/autograd/tree.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

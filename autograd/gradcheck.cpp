@@ -1,13 +1,15 @@
-#include "autograd/gradcheck.h"
+#include "heddle/autograd/gradcheck.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/graph/philox.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/contract/device_info.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,15 +1,15 @@
 // Forward mode over the recorded graph.
 #include <fmt/format.h>
 
-#include "autograd/loop_iteration.h"
-#include "autograd/record.h"
-#include "autograd/rules.h"
-#include "core/functions/derived_scope.h"
-#include "core/functions/functions.h"
-#include "core/graph/custom.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/loop_iteration.h"
+#include "heddle/autograd/record.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/derived_scope.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

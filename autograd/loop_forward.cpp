@@ -3,10 +3,11 @@
 // Its carries are the tangents of the floating carries; its slices are the tangents of slices and what they read of the
 // forward iteration, which the forward loop stacks. Tangents of tensors from outside are read as they are. It is an
 // ordinary loop, so it is differentiated and mapped in turn.
-#include "autograd/loop_iteration.h"
-#include "autograd/record.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/loop_iteration.h"
+#include "heddle/autograd/record.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -119,9 +120,10 @@ PushedLoop push_loop(const NodePtr& loop, std::vector<Tensor> tangents) {
 }
 
 Tensor pushed_part(const PushedLoop& pushed, const Node& result) {
-  const bool carry = result.attrs.ints[0] == 0;
+  const LoopResultAttrs asked(result.attrs);
+  const bool carry = !asked.stacked;
   const std::unordered_map<int, int>& known = carry ? pushed.carries : pushed.values;
-  const auto found = known.find(static_cast<int>(result.attrs.ints[1]));
+  const auto found = known.find(asked.index);
   if (pushed.loop == nullptr || found == known.end()) return {};
   return carry ? loop_carry(pushed.loop, found->second) : loop_stack(pushed.loop, found->second);
 }

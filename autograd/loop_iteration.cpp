@@ -1,6 +1,6 @@
-#include "autograd/loop_iteration.h"
+#include "heddle/autograd/loop_iteration.h"
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 

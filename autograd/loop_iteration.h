@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/graph/loop.h"
+#include "heddle/core/graph/loop.h"
 
 namespace heddle::autograd {
 

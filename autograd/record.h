@@ -9,8 +9,8 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/graph/node.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::autograd {
 

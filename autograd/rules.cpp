@@ -1,6 +1,6 @@
-#include "autograd/rules.h"
+#include "heddle/autograd/rules.h"
 
-#include "core/op/user_row.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle::autograd {
 

@@ -14,8 +14,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/node.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::autograd {
 

@@ -1,9 +1,9 @@
 // Gradients of attention: the fused rows for the first order, their decomposition for higher ones.
-#include "autograd/autograd.h"
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {

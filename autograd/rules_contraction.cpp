@@ -1,6 +1,6 @@
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 

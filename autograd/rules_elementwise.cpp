@@ -2,10 +2,10 @@
 #include <numbers>
 #include <optional>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/graph/loop.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -89,7 +89,7 @@ void add_elementwise_rules(RuleTable& table) {
     if (call.wants(1)) call.result[1] = dy;                                                       \
   };
 #define HEDDLE_NO_GRAD(name, why) table[&ops::name##_op].reason = why;
-#include "autograd/rules_elementwise.inc"
+#include "heddle/autograd/rules_elementwise.inc"
 #undef HEDDLE_GRAD_UNARY
 #undef HEDDLE_GRAD_BINARY
 #undef HEDDLE_NO_GRAD

@@ -1,13 +1,14 @@
 #include <limits>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
 
-int axis_of(const RuleCall& call) { return static_cast<int>(call.node.attrs.ints[0]); }
+int axis_of(const RuleCall& call) { return heddle::axis_of(call.node.attrs); }
 
 Tensor wide(const Tensor& reduced, int axis, const Shape& shape) { return expand(unsqueeze(reduced, axis), shape); }
 

@@ -1,8 +1,9 @@
 #include <vector>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -18,7 +19,7 @@ Tensor clamped(const Tensor& indices, int64_t size) {
 void taken(RuleCall& call) {
   if (!call.wants(0)) return;
   const Tensor &x = call.in[0], &indices = call.in[1], &g = call.g;
-  const int axis = static_cast<int>(call.node.attrs.ints[0]);
+  const int axis = axis_of(call.node.attrs);
   if (g.numel() == 0 || x.numel() == 0) {
     call.result[0] = zeros_like(x);
     return;
@@ -43,7 +44,7 @@ void taken(RuleCall& call) {
 void gathered(RuleCall& call) {
   if (!call.wants(0)) return;
   const Tensor &x = call.in[0], &indices = call.in[1];
-  const int axis = static_cast<int>(call.node.attrs.ints[0]);
+  const int axis = axis_of(call.node.attrs);
   if (call.g.numel() == 0 || x.numel() == 0) {
     call.result[0] = zeros_like(x);
     return;
@@ -69,7 +70,7 @@ void scattered(RuleCall& call) {
 // x gets what was not written over; u gets the rows of g where its rows were the last to be written.
 void copied(RuleCall& call) {
   const Tensor &x = call.in[0], &indices = call.in[1], &source = call.in[2];
-  const int axis = static_cast<int>(call.node.attrs.ints[0]);
+  const int axis = axis_of(call.node.attrs);
   const int64_t count = indices.dim(0), size = x.dim(axis);
   if (call.wants(0)) call.result[0] = index_copy(call.g, axis, indices, zeros_like(source));
   if (!call.wants(2)) return;

@@ -4,9 +4,10 @@
 // differentiation", 2008 (systems, inverse, determinant); I. Murray, "Differentiation of the Cholesky decomposition",
 // 2016; S. Walter and L. Lehmann, "Algorithmic differentiation of linear algebra functions with application in optimum
 // experimental design", 2010 (LU). Written with the rows themselves, so any order follows.
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/functions/linalg/linalg_rows.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/op/attrs.h"
 
 namespace heddle::autograd {
 namespace {
@@ -54,13 +55,13 @@ void lu_rule(RuleCall& call) {
 
 // op(T) x = b: gb = op(T)^-T g, gT = -gb x^T (turned, where op turns), of the triangle that is read.
 void triangular_rule(RuleCall& call) {
-  const auto& ints = call.node.attrs.ints;
-  const bool upper = ints[0] != 0, transposed = ints[1] != 0, unit = ints[2] != 0;
-  const Tensor gb = triangular(call.in[0], call.g, upper, !transposed, unit);
+  const TriangularAttrs attrs(call.node.attrs);
+  const bool upper = attrs.upper, transposed = attrs.transposed;
+  const Tensor gb = triangular(call.in[0], call.g, upper, !transposed, attrs.unit);
   if (call.wants(1)) call.result[1] = gb;
   if (!call.wants(0)) return;
   const Tensor product = transposed ? matmul(call.out, transpose(gb)) : matmul(gb, transpose(call.out));
-  call.result[0] = neg(upper ? triu(product, unit ? 1 : 0) : tril(product, unit ? -1 : 0));
+  call.result[0] = neg(upper ? triu(product, attrs.unit ? 1 : 0) : tril(product, attrs.unit ? -1 : 0));
 }
 
 void linear_solve_rule(RuleCall& call) {

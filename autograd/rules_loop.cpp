@@ -7,12 +7,13 @@
 #include <map>
 #include <stdexcept>
 
-#include "autograd/autograd.h"
-#include "autograd/loop_iteration.h"
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/graph/loop.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/loop_iteration.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -37,8 +38,8 @@ class LoopGradient : LoopIteration {
 
   void collect_cotangents() {
     for (const auto& [result, g] : call_.parts) {
-      std::map<int, Tensor>& list = result->attrs.ints[0] == 0 ? last_ : stacked_;
-      const auto [at, fresh] = list.try_emplace(static_cast<int>(result->attrs.ints[1]), g);
+      const LoopResultAttrs asked(result->attrs);
+      const auto [at, fresh] = (asked.stacked ? stacked_ : last_).try_emplace(asked.index, g);
       if (!fresh) at->second = at->second + g;
     }
   }

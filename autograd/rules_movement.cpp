@@ -1,8 +1,9 @@
 #include <vector>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -10,7 +11,7 @@ namespace {
 std::vector<int> as_ints(const std::vector<int64_t>& values) { return {values.begin(), values.end()}; }
 
 void permuted(RuleCall& call) {
-  const std::vector<int64_t>& order = call.node.attrs.ints;
+  const std::vector<int64_t>& order = order_of(call.node.attrs);
   std::vector<int> back(order.size());
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int>(i);
   call.result[0] = permute(call.g, back);
@@ -51,15 +52,16 @@ void sliced(RuleCall& call) {
   Tensor g = call.g;
   std::vector<std::pair<int64_t, int64_t>> around(rank);
   std::vector<int> reversed;
+  const SliceAttrs slice(call.node.attrs);
   for (size_t i = 0; i < rank; ++i) {
     const int axis = static_cast<int>(i);
-    const int64_t start = call.node.attrs.ints[i], step = call.node.attrs.ints[rank + i], count = call.g.dim(axis);
+    const int64_t start = slice.start[i], step = slice.step[i], count = call.g.dim(axis);
     const int64_t last = start + (count - 1) * step;
     if (step < 0) reversed.push_back(axis);
     around[i] = {std::min(start, last), from[axis] - 1 - std::max(start, last)};
   }
   if (!reversed.empty()) g = flip(g, reversed);
-  for (size_t i = 0; i < rank; ++i) g = spaced(g, static_cast<int>(i), std::abs(call.node.attrs.ints[rank + i]));
+  for (size_t i = 0; i < rank; ++i) g = spaced(g, static_cast<int>(i), std::abs(slice.step[i]));
   call.result[0] = pad(g, around);
 }
 
@@ -67,14 +69,14 @@ void padded(RuleCall& call) {
   const Shape& from = call.in[0].shape();
   std::vector<Slice> ranges;
   for (int axis = 0; axis < from.rank(); ++axis) {
-    const int64_t before = call.node.attrs.ints[static_cast<size_t>(axis)];
+    const int64_t before = border_of(call.node.attrs)[static_cast<size_t>(axis)];
     ranges.push_back({before, before + from[axis], 1});
   }
   call.result[0] = slice(call.g, ranges);
 }
 
 void concatenated(RuleCall& call) {
-  const int axis = static_cast<int>(call.node.attrs.ints[0]);
+  const int axis = axis_of(call.node.attrs);
   int64_t at = 0;
   for (size_t i = 0; i < call.in.size(); ++i) {
     const int64_t size = call.in[i].dim(axis);
@@ -90,7 +92,7 @@ void add_movement_rules(RuleTable& table) {
   table[&ops::permute_op].rule = permuted;
   table[&ops::expand_op].rule = expanded;
   table[&ops::slice_op].rule = sliced;
-  table[&ops::flip_op].rule = [](RuleCall& call) { call.result[0] = flip(call.g, as_ints(call.node.attrs.ints)); };
+  table[&ops::flip_op].rule = [](RuleCall& call) { call.result[0] = flip(call.g, as_ints(axes_of(call.node.attrs))); };
   table[&ops::pad_op].rule = padded;
   table[&ops::concat_op].rule = concatenated;
 }

@@ -1,9 +1,10 @@
 #include <algorithm>
 #include <vector>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
@@ -18,7 +19,7 @@ Tensor spread(const Tensor& reduced, const std::vector<int64_t>& axes, const Sha
 // Elements equal to the extreme share the cotangent evenly.
 void extreme(RuleCall& call) {
   const Tensor& x = call.in[0];
-  const std::vector<int64_t>& axes = call.node.attrs.ints;
+  const std::vector<int64_t>& axes = axes_of(call.node.attrs);
   const std::vector<int> over(axes.begin(), axes.end());
   const Tensor hit = cast(x == spread(call.out, axes, x.shape()), x.dtype());
   const Tensor share = call.g / sum(hit, over);
@@ -46,7 +47,7 @@ Tensor product_of_others(const Tensor& x) {
 
 void product(RuleCall& call) {
   const Tensor& x = call.in[0];
-  const std::vector<int64_t>& axes = call.node.attrs.ints;
+  const std::vector<int64_t>& axes = axes_of(call.node.attrs);
   if (x.numel() == 0) {
     call.result[0] = zeros_like(x);
     return;
@@ -69,7 +70,7 @@ void product(RuleCall& call) {
 
 void add_reduce_rules(RuleTable& table) {
   table[&ops::sum_op].rule = [](RuleCall& call) {
-    call.result[0] = spread(call.g, call.node.attrs.ints, call.in[0].shape());
+    call.result[0] = spread(call.g, axes_of(call.node.attrs), call.in[0].shape());
   };
   table[&ops::max_op].rule = extreme;
   table[&ops::min_op].rule = extreme;

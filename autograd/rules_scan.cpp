@@ -3,30 +3,22 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::autograd {
 namespace {
 
-struct Direction {
-  int axis;
-  bool exclusive, reverse;
-};
-Direction direction_of(const RuleCall& call) {
-  const auto& ints = call.node.attrs.ints;
-  return {static_cast<int>(ints[0]), ints[1] != 0, ints[2] != 0};
-}
-
 // Every element counts in the results from its own place on: a sum the other way.
 void running_sum(RuleCall& call) {
-  const Direction d = direction_of(call);
+  const ScanAttrs d(call.node.attrs);
   call.result[0] = cumsum(call.g, d.axis, d.exclusive, !d.reverse);
 }
 
 // x moved by k places along the axis, away from its beginning in the direction of the sums; `border` moves in.
-Tensor moved(const Tensor& x, const Direction& d, int64_t k, double border) {
+Tensor moved(const Tensor& x, const ScanAttrs& d, int64_t k, double border) {
   const int64_t n = x.dim(d.axis);
   if (d.reverse) k = -k;
   k = std::clamp<int64_t>(k, -n, n);
@@ -40,7 +32,7 @@ Tensor moved(const Tensor& x, const Direction& d, int64_t k, double border) {
 // between i and j. s is the recurrence s_i = g_i + x_{i+1} s_{i+1}, solved by doubling. No division, so that zeros are
 // right, and so are their higher derivatives.
 void running_product(RuleCall& call) {
-  const Direction d = direction_of(call);
+  const ScanAttrs d(call.node.attrs);
   const bool half = call.node.dtype == DType::f16 || call.node.dtype == DType::bf16;
   const Tensor x = half ? cast(call.in[0], DType::f32) : call.in[0];
   const Tensor before = cumprod(x, d.axis, true, d.reverse);
@@ -59,7 +51,7 @@ void running_product(RuleCall& call) {
 // there is no gradient.
 void running_log_sum(RuleCall& call) {
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  const Direction d = direction_of(call);
+  const ScanAttrs d(call.node.attrs);
   const Tensor &x = call.in[0], &y = call.out;
   const Tensor nothing = y == -infinity, next = moved(y, d, -1, infinity);
   Tensor factor = exp(where(next == -infinity, 0, y - next));

@@ -6,9 +6,9 @@
 // results", 2008 (eigh, svd); J. Townsend, "Differentiating the singular value decomposition", 2016. Vectors of equal
 // eigenvalues or singular values are arbitrary among themselves, and what a function makes of them must not depend on
 // that choice: its gradient has no part along them, so 1 / 0 counts as 0.
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/functions/linalg/linalg_rows.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,11 +1,11 @@
 // Derivatives of users' kernels (core/functions/user/user_kernel.h): what the definition says.
 #include <fmt/format.h>
 
-#include "autograd/batching.h"
-#include "autograd/record.h"
-#include "autograd/rules.h"
-#include "core/functions/functions.h"
-#include "core/functions/user/user_definition.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/autograd/record.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/user/user_definition.h"
 
 namespace heddle::autograd {
 namespace {

@@ -1,11 +1,11 @@
-#include "autograd/transforms.h"
+#include "heddle/autograd/transforms.h"
 
 #include <fmt/format.h>
 
-#include "autograd/record.h"
-#include "autograd/rules.h"
-#include "autograd/vmap.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/record.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::detail {
 namespace {

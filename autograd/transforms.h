@@ -27,10 +27,10 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "autograd/tree.h"
-#include "core/graph/tensor.h"
-#include "core/graph/transform.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/tree.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/graph/transform.h"
 
 namespace heddle {
 

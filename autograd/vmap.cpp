@@ -1,4 +1,4 @@
-#include "autograd/vmap.h"
+#include "heddle/autograd/vmap.h"
 
 #include <fmt/format.h>
 
@@ -6,15 +6,16 @@
 #include <optional>
 #include <unordered_set>
 
-#include "autograd/batching.h"
-#include "autograd/record.h"
-#include "core/base/error.h"
-#include "core/functions/derived_scope.h"
-#include "core/functions/functions.h"
-#include "core/graph/checkpoint.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/autograd/record.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/derived_scope.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -195,9 +196,10 @@ class Replay {
   Tensor part_of(const MappedLoop& made, const Node& result) const {
     if (!made.loop) return zeros(result.shape.inserted(0, 0), result.dtype, result.device);
     const CallerScope scope(result.where.caller);
-    const int k = static_cast<int>(result.attrs.ints[1]);
+    const LoopResultAttrs asked(result.attrs);
+    const int k = asked.index;
     const bool mapped = made.mapped[static_cast<size_t>(k)];
-    if (result.attrs.ints[0] == 0) {
+    if (!asked.stacked) {
       const Tensor carry = loop_carry(made.loop, k);
       return mapped ? carry : repeated(carry, size_);
     }

@@ -26,10 +26,10 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/tree.h"
-#include "core/graph/tensor.h"
-#include "core/graph/transform.h"
-#include "core/graph/watched.h"
+#include "heddle/autograd/tree.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/graph/watched.h"
 
 namespace heddle {
 

@@ -1,11 +1,12 @@
-#include "autograd/written_rows.h"
+#include "heddle/autograd/written_rows.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle::autograd {
 namespace {
@@ -50,7 +51,7 @@ class RowReader {
 
   // Does the chain from `spread` to `reduced` put the one reduced axis back where it was?
   bool aligned(const NodePtr& spread, const NodePtr& reduced, const Shape& full) {
-    const std::vector<int64_t>& axes = reduced->attrs.ints;
+    const std::vector<int64_t>& axes = axes_of(reduced->attrs);
     if (axes.size() != 1 || spread->shape != full || !whole_) return false;
     if (axis_ >= 0 && axis_ != axes[0]) return false;
     axis_ = static_cast<int>(axes[0]);

@@ -8,7 +8,8 @@
 
 #include <optional>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::autograd {
 

@@ -1,9 +1,9 @@
 // The cuda backend as the registry sees it.
 #include <fmt/format.h>
 
-#include "backend_cuda/cuda_device.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/backend_cuda/cuda_device.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
-#include "backend_cuda/caps.h"
+#include "heddle/backend_cuda/caps.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "backend_cuda/nvrtc.h"
-#include "core/base/hash.h"
+#include "heddle/backend_cuda/nvrtc.h"
+#include "heddle/core/base/hash.h"
 
 namespace heddle::cuda {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "backend_cuda/driver.h"
-#include "core/contract/device.h"
+#include "heddle/backend_cuda/driver.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::cuda {
 

@@ -1,16 +1,16 @@
 // Errors, memory and kernels of CudaDevice; recordings and completion stand in recording.cpp.
-#include "backend_cuda/cuda_device.h"
+#include "heddle/backend_cuda/cuda_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "backend_cuda/nvrtc.h"
-#include "backend_cuda/nvtx.h"
-#include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/dialect/printer.h"
+#include "heddle/backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvtx.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parallel.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle::cuda {
 namespace {

@@ -17,12 +17,12 @@
 #include <utility>
 #include <vector>
 
-#include "backend_cuda/caps.h"
-#include "core/base/cache_dir.h"
-#include "core/contract/device.h"
-#include "core/device/branches.h"
-#include "core/device/in_flight.h"
-#include "core/device/validate.h"
+#include "heddle/backend_cuda/caps.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/branches.h"
+#include "heddle/core/device/in_flight.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle::cuda {
 

@@ -1,11 +1,11 @@
-#include "backend_cuda/driver.h"
+#include "heddle/backend_cuda/driver.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
 
 #include <type_traits>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::cuda {
 

@@ -1,4 +1,5 @@
-# The cuda backend needs the headers of a CUDA toolkit (11.4 or newer) to be built; libcuda and NVRTC are loaded at run time.
+# The cuda backend needs the headers of a CUDA toolkit (11.4 or newer) to be built; libcuda and NVRTC are loaded at run
+# time.
 find_package(CUDAToolkit QUIET)
 find_path(HEDDLE_CUDA_INCLUDE_DIR NAMES cuda.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)
 find_path(HEDDLE_NVRTC_INCLUDE_DIR NAMES nvrtc.h HINTS ${CUDAToolkit_INCLUDE_DIRS} /usr/local/cuda/include)

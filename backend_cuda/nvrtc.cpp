@@ -1,4 +1,4 @@
-#include "backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvrtc.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <vector>
 
-#include "backend_cuda/driver.h"
-#include "core/base/ascii.h"
-#include "core/base/error.h"
+#include "heddle/backend_cuda/driver.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::cuda {
 namespace {

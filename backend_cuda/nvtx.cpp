@@ -1,4 +1,4 @@
-#include "backend_cuda/nvtx.h"
+#include "heddle/backend_cuda/nvtx.h"
 
 #if __has_include(<nvtx3/nvToolsExt.h>)
 #include <nvtx3/nvToolsExt.h>
@@ -9,7 +9,7 @@
 
 #include <cstdlib>
 
-#include "core/base/host_span.h"
+#include "heddle/core/base/host_span.h"
 
 namespace heddle::cuda::nvtx {
 

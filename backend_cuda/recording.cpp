@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backend_cuda/cuda_device.h"
-#include "backend_cuda/nvtx.h"
-#include "core/base/error.h"
+#include "heddle/backend_cuda/cuda_device.h"
+#include "heddle/backend_cuda/nvtx.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::cuda {
 namespace {

@@ -1,9 +1,9 @@
 // The opencl backend as the registry sees it.
 #include <fmt/format.h>
 
-#include "backend_opencl/opencl_device.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/backend_opencl/opencl_device.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

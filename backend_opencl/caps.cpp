@@ -1,14 +1,14 @@
-#include "backend_opencl/caps.h"
+#include "heddle/backend_opencl/caps.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstdio>
 
-#include "backend_opencl/status.h"
-#include "core/base/error.h"
-#include "core/base/hash.h"
-#include "core/device/driver_probe.h"
+#include "heddle/backend_opencl/status.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/device/driver_probe.h"
 
 namespace heddle::opencl {
 namespace {

@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "backend_opencl/loader.h"
-#include "core/contract/device.h"
+#include "heddle/backend_opencl/loader.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::opencl {
 

@@ -1,4 +1,4 @@
-#include "backend_opencl/loaded_kernels.h"
+#include "heddle/backend_opencl/loaded_kernels.h"
 
 #include <dlfcn.h>
 #include <link.h>

@@ -1,4 +1,4 @@
-#include "backend_opencl/loader.h"
+#include "heddle/backend_opencl/loader.h"
 
 #include <dlfcn.h>
 

@@ -1,5 +1,5 @@
 // Errors, memory and kernels of OpenClDevice; recordings and completion stand in recording.cpp.
-#include "backend_opencl/opencl_device.h"
+#include "heddle/backend_opencl/opencl_device.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <cstring>
 #include <utility>
 
-#include "backend_opencl/status.h"
-#include "core/base/error.h"
-#include "core/base/parallel.h"
-#include "core/dialect/printer.h"
+#include "heddle/backend_opencl/status.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parallel.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle::opencl {
 namespace {

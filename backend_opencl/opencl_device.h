@@ -13,13 +13,13 @@
 #include <memory>
 #include <unordered_map>
 
-#include "backend_opencl/caps.h"
-#include "backend_opencl/program.h"
-#include "core/contract/device.h"
-#include "core/contract/slices.h"
-#include "core/device/branches.h"
-#include "core/device/in_flight.h"
-#include "core/device/validate.h"
+#include "heddle/backend_opencl/caps.h"
+#include "heddle/backend_opencl/program.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/slices.h"
+#include "heddle/core/device/branches.h"
+#include "heddle/core/device/in_flight.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle::opencl {
 

@@ -1,4 +1,4 @@
-#include "backend_opencl/pocl_llvm.h"
+#include "heddle/backend_opencl/pocl_llvm.h"
 
 #include <dlfcn.h>
 

@@ -2,7 +2,7 @@
 // Thread safety: may be called from any thread.
 #pragma once
 
-#include "backend_opencl/caps.h"
+#include "heddle/backend_opencl/caps.h"
 
 namespace heddle::opencl {
 

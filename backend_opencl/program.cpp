@@ -1,4 +1,4 @@
-#include "backend_opencl/program.h"
+#include "heddle/backend_opencl/program.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "backend_opencl/declarations.h"
-#include "backend_opencl/pocl_llvm.h"
-#include "backend_opencl/status.h"
-#include "core/base/error.h"
-#include "core/dialect/prelude.h"
+#include "heddle/backend_opencl/declarations.h"
+#include "heddle/backend_opencl/pocl_llvm.h"
+#include "heddle/backend_opencl/status.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/prelude.h"
 
 namespace heddle::opencl {
 namespace {

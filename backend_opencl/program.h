@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "backend_opencl/caps.h"
-#include "backend_opencl/loader.h"
-#include "core/base/cache_dir.h"
+#include "heddle/backend_opencl/caps.h"
+#include "heddle/backend_opencl/loader.h"
+#include "heddle/core/base/cache_dir.h"
 
 namespace heddle::opencl {
 

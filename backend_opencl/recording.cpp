@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <utility>
 
-#include "backend_opencl/loaded_kernels.h"
-#include "backend_opencl/opencl_device.h"
-#include "backend_opencl/status.h"
-#include "core/base/error.h"
+#include "heddle/backend_opencl/loaded_kernels.h"
+#include "heddle/backend_opencl/opencl_device.h"
+#include "heddle/backend_opencl/status.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::opencl {
 namespace {

@@ -1,8 +1,8 @@
-#include "backend_opencl/status.h"
+#include "heddle/backend_opencl/status.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::opencl {
 namespace {

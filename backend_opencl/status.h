@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "backend_opencl/loader.h"
+#include "heddle/backend_opencl/loader.h"
 
 namespace heddle::opencl {
 

@@ -1,11 +1,11 @@
 // The Vulkan backend's entry in the registry.
 #include <fmt/format.h>
 
-#include "backend_vulkan/device.h"
-#include "backend_vulkan/instance.h"
-#include "backend_vulkan/physical.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/backend_vulkan/device.h"
+#include "heddle/backend_vulkan/instance.h"
+#include "heddle/backend_vulkan/physical.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

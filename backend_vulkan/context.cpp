@@ -1,10 +1,10 @@
-#include "backend_vulkan/context.h"
+#include "heddle/backend_vulkan/context.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::vulkan {
 

@@ -10,8 +10,8 @@
 #include <string>
 #include <string_view>
 
-#include "backend_vulkan/physical.h"
-#include "backend_vulkan/vk.h"
+#include "heddle/backend_vulkan/physical.h"
+#include "heddle/backend_vulkan/vk.h"
 
 namespace heddle::vulkan {
 

@@ -2,7 +2,7 @@
 // interface that is used here, copied from the specification. Thread safety: plain types.
 #pragma once
 
-#include "backend_vulkan/vk.h"
+#include "heddle/backend_vulkan/vk.h"
 
 namespace heddle::vulkan {
 

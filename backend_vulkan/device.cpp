@@ -1,4 +1,4 @@
-#include "backend_vulkan/device.h"
+#include "heddle/backend_vulkan/device.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <string_view>
 
-#include "backend_vulkan/fault_injection.h"
-#include "core/base/error.h"
-#include "core/contract/slices.h"
+#include "heddle/backend_vulkan/fault_injection.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/slices.h"
 
 namespace heddle::vulkan {
 namespace {

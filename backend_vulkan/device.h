@@ -9,13 +9,13 @@
 #include <memory>
 #include <unordered_map>
 
-#include "backend_vulkan/context.h"
-#include "backend_vulkan/kernels.h"
-#include "backend_vulkan/memory.h"
-#include "backend_vulkan/queue.h"
-#include "backend_vulkan/recording.h"
-#include "backend_vulkan/transfers.h"
-#include "core/contract/device.h"
+#include "heddle/backend_vulkan/context.h"
+#include "heddle/backend_vulkan/kernels.h"
+#include "heddle/backend_vulkan/memory.h"
+#include "heddle/backend_vulkan/queue.h"
+#include "heddle/backend_vulkan/recording.h"
+#include "heddle/backend_vulkan/transfers.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::vulkan {
 

@@ -3,7 +3,7 @@
 // Thread safety: as the device itself: none.
 #pragma once
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 

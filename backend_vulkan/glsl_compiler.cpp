@@ -1,4 +1,4 @@
-#include "backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
 
 #include <fmt/format.h>
 #include <glslang/Public/ResourceLimits.h>
@@ -9,8 +9,8 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

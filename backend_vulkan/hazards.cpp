@@ -1,4 +1,4 @@
-#include "backend_vulkan/hazards.h"
+#include "heddle/backend_vulkan/hazards.h"
 
 #include <algorithm>
 

@@ -10,7 +10,7 @@
 #include <span>
 #include <unordered_map>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::vulkan {
 

@@ -1,4 +1,4 @@
-#include "backend_vulkan/instance.h"
+#include "heddle/backend_vulkan/instance.h"
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 #include <mutex>
 #include <string_view>
 
-#include "backend_vulkan/validation.h"
-#include "core/device/driver_probe.h"
+#include "heddle/backend_vulkan/validation.h"
+#include "heddle/core/device/driver_probe.h"
 
 namespace heddle::vulkan {
 namespace {

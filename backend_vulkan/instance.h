@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "backend_vulkan/vk.h"
+#include "heddle/backend_vulkan/vk.h"
 
 namespace heddle::vulkan {
 

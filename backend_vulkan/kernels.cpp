@@ -1,11 +1,11 @@
-#include "backend_vulkan/kernels.h"
+#include "heddle/backend_vulkan/kernels.h"
 
 #include <fmt/format.h>
 
-#include "backend_vulkan/glsl_compiler.h"
-#include "backend_vulkan/labels.h"
-#include "core/base/error.h"
-#include "core/base/parallel.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/labels.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parallel.h"
 
 namespace heddle::vulkan {
 namespace {

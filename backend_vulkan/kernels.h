@@ -11,11 +11,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "backend_vulkan/context.h"
-#include "core/base/cache_dir.h"
-#include "core/contract/device.h"
-#include "core/device/validate.h"
-#include "core/dialect/printer.h"
+#include "heddle/backend_vulkan/context.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/validate.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle::vulkan {
 

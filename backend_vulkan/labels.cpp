@@ -1,7 +1,7 @@
-#include "backend_vulkan/labels.h"
+#include "heddle/backend_vulkan/labels.h"
 
-#include "backend_vulkan/instance.h"
-#include "backend_vulkan/validation.h"
+#include "heddle/backend_vulkan/instance.h"
+#include "heddle/backend_vulkan/validation.h"
 
 namespace heddle::vulkan {
 

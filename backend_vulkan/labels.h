@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "backend_vulkan/context.h"
+#include "heddle/backend_vulkan/context.h"
 
 namespace heddle::vulkan {
 

@@ -1,11 +1,11 @@
-#include "backend_vulkan/memory.h"
+#include "heddle/backend_vulkan/memory.h"
 
 #include <fmt/format.h>
 #include <sys/mman.h>
 
-#include "backend_vulkan/labels.h"
-#include "core/base/error.h"
-#include "core/device/validate.h"
+#include "heddle/backend_vulkan/labels.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle::vulkan {
 

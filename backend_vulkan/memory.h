@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <unordered_map>
 
-#include "backend_vulkan/context.h"
-#include "core/contract/device.h"
+#include "heddle/backend_vulkan/context.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::vulkan {
 

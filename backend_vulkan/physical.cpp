@@ -1,4 +1,4 @@
-#include "backend_vulkan/physical.h"
+#include "heddle/backend_vulkan/physical.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <string_view>
 #include <thread>
 
-#include "backend_vulkan/glsl_compiler.h"
-#include "core/base/error.h"
-#include "core/base/hash.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
 
 namespace heddle::vulkan {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "backend_vulkan/cooperative_matrix.h"
-#include "backend_vulkan/vk.h"
-#include "core/contract/device.h"
+#include "heddle/backend_vulkan/cooperative_matrix.h"
+#include "heddle/backend_vulkan/vk.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle::vulkan {
 

@@ -1,4 +1,4 @@
-#include "backend_vulkan/queue.h"
+#include "heddle/backend_vulkan/queue.h"
 
 namespace heddle::vulkan {
 

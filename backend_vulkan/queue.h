@@ -14,7 +14,7 @@
 #include <span>
 #include <vector>
 
-#include "backend_vulkan/context.h"
+#include "heddle/backend_vulkan/context.h"
 
 namespace heddle::vulkan {
 

@@ -1,10 +1,10 @@
-#include "backend_vulkan/recording.h"
+#include "heddle/backend_vulkan/recording.h"
 
 #include <algorithm>
 
-#include "backend_vulkan/labels.h"
-#include "backend_vulkan/queue.h"
-#include "core/device/validate.h"
+#include "heddle/backend_vulkan/labels.h"
+#include "heddle/backend_vulkan/queue.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle::vulkan {
 namespace {

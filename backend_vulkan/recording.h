@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "backend_vulkan/hazards.h"
-#include "backend_vulkan/kernels.h"
-#include "backend_vulkan/memory.h"
+#include "heddle/backend_vulkan/hazards.h"
+#include "heddle/backend_vulkan/kernels.h"
+#include "heddle/backend_vulkan/memory.h"
 
 namespace heddle::vulkan {
 

@@ -1,4 +1,4 @@
-#include "backend_vulkan/transfers.h"
+#include "heddle/backend_vulkan/transfers.h"
 
 #include <algorithm>
 #include <cstring>

@@ -12,9 +12,9 @@
 #include <optional>
 #include <vector>
 
-#include "backend_vulkan/hazards.h"
-#include "backend_vulkan/memory.h"
-#include "backend_vulkan/queue.h"
+#include "heddle/backend_vulkan/hazards.h"
+#include "heddle/backend_vulkan/memory.h"
+#include "heddle/backend_vulkan/queue.h"
 
 namespace heddle::vulkan {
 

@@ -1,10 +1,10 @@
-#include "backend_vulkan/vk.h"
+#include "heddle/backend_vulkan/vk.h"
 
 #include <fmt/format.h>
 
 #include <string>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::vulkan {
 

@@ -23,8 +23,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/device/context.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::bench {
 

@@ -11,9 +11,11 @@
 #include <cstring>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/dialect/kernel_file.h"
-#include "core/run/replay.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/run/replay.h"
 
 namespace heddle::bench {
 namespace {

@@ -6,10 +6,10 @@
 #include <limits>
 #include <memory>
 
-#include "autograd/autograd.h"
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

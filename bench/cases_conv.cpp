@@ -5,8 +5,8 @@
 #include <fmt/format.h>
 
 #include "bench/peers/peers.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

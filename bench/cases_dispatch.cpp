@@ -2,8 +2,8 @@
 // is the cost of submission and launch; with --loop, recording and lookup are added. record_per_op and replay_per_step
 // are host time (host_time.cpp); on null:0 there is nothing else to measure.
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 

@@ -1,7 +1,7 @@
 // elementwise: y = 2a + b over N elements. chain: ten operations in one kernel; unfused:N is one kernel an operation.
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

@@ -5,9 +5,9 @@
 #include <memory>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
-#include "nn/generate.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/nn/generate.h"
 
 namespace heddle::bench {
 namespace {
@@ -15,7 +15,7 @@ namespace {
 std::vector<double> seconds_per_token(const nn::GptOptions& options, DType dtype, DeviceContext& device,
                                       int repetitions) {
   Generator generator{.seed = 1};
-  nn::Gpt model(options, &device, &generator);
+  nn::Gpt model(options, {.device = device, .generator = &generator});
   model.eval();
   model.to(dtype);
   const auto decoder = nn::cached_decoder(model);

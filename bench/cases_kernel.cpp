@@ -4,9 +4,11 @@
 #include <memory>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/inspect/saved_launch.h"
-#include "core/run/replay.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/inspect/saved_launch.h"
+#include "heddle/core/run/replay.h"
 
 namespace heddle::bench {
 namespace {

@@ -5,8 +5,8 @@
 #include <cmath>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

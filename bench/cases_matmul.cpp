@@ -4,8 +4,9 @@
 #include <cmath>
 
 #include "bench/peers/peers.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

@@ -1,7 +1,7 @@
 // transpose, gather, movement (concat, pad, slice, flip) and copy: nothing is computed, so bandwidth is all.
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

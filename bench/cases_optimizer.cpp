@@ -4,9 +4,9 @@
 #include <memory>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "nn/optim.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/optim.h"
 
 namespace heddle::bench {
 namespace {

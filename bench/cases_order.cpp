@@ -1,6 +1,6 @@
 // sort, scan and embedding: order of rows, running sums, and the gradient of a table of embeddings.
 #include "bench/bench.h"
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

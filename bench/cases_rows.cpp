@@ -2,9 +2,9 @@
 #include <fmt/format.h>
 
 #include "bench/peers/peers.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/norms.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/norms.h"
 
 namespace heddle::bench {
 namespace {

@@ -3,7 +3,8 @@
 
 #include "bench/bench.h"
 #include "bench/training_step.h"
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::bench {
 namespace {

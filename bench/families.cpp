@@ -5,7 +5,7 @@
 #include <algorithm>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::bench {
 

@@ -5,9 +5,10 @@
 #include <chrono>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

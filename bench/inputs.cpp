@@ -7,8 +7,8 @@
 #include <limits>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/graph/philox.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::bench {
 

@@ -7,7 +7,8 @@
 #include <cmath>
 #include <map>
 
-#include "core/base/markup.h"
+#include "heddle/core/base/markup.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::bench {
 namespace {

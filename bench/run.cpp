@@ -6,10 +6,11 @@
 #include <algorithm>
 #include <chrono>
 
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
-#include "core/run/replay.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/run/replay.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle::bench {
 namespace {

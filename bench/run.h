@@ -9,7 +9,7 @@
 #include "bench/bench.h"
 #include "bench/bounds.h"
 #include "bench/measure.h"
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <set>
 
-#include "core/graph/philox.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::bench {
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/tunable_space.h"
+#include "heddle/core/dialect/tunable_space.h"
 
 namespace heddle::bench {
 

@@ -5,10 +5,11 @@
 #include <chrono>
 #include <random>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/nn.h"
 
 namespace heddle::bench {
 namespace {
@@ -50,7 +51,7 @@ std::vector<ShapeStep> run_shapes(const ShapesRequest& r, DeviceContext& device,
                  .heads = r.width / head_width,
                  .width = r.width,
                  .dropout = 0},
-                &device);
+                {.device = device});
   nn::AdamW optimizer(model.parameters(), 1e-3);
   std::mt19937 random(7);
   std::vector<ShapeStep> steps;

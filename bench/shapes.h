@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/context.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::bench {
 

@@ -7,7 +7,8 @@
 #include <map>
 #include <optional>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::bench {
 namespace {

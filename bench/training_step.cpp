@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include "bench/bench.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {
@@ -26,21 +26,22 @@ TrainingStep classifier(std::shared_ptr<nn::Module> model, const Shape& images, 
 }
 
 TrainingStep mlp(int64_t batch, DeviceContext& device) {
-  return classifier(std::make_shared<nn::Sequential>(nn::Linear(784, 128, true, &device), nn::ReLU(),
-                                                     nn::Linear(128, 64, true, &device), nn::ReLU(),
-                                                     nn::Linear(64, 10, true, &device)),
+  return classifier(std::make_shared<nn::Sequential>(nn::Linear(784, 128, {.device = device}), nn::ReLU(),
+                                                     nn::Linear(128, 64, {.device = device}), nn::ReLU(),
+                                                     nn::Linear(64, 10, {.device = device})),
                     {batch, 784}, device);
 }
 
 TrainingStep resnet18(const std::vector<int64_t>& size, DeviceContext& device) {
   return classifier(
-      std::make_shared<nn::ResNet>(nn::ResNetOptions{.width = size[1], .classes = 10, .small_input = true}, &device),
+      std::make_shared<nn::ResNet>(nn::ResNetOptions{.width = size[1], .classes = 10, .small_input = true},
+                                   nn::ParameterOptions{.device = device}),
       {size[0], 3, 32, 32}, device);
 }
 
 TrainingStep vae(int64_t batch, DeviceContext& device) {
   TrainingStep step;
-  const auto model = std::make_shared<nn::Vae>(nn::AutoencoderOptions{}, &device);
+  const auto model = std::make_shared<nn::Vae>(nn::AutoencoderOptions{}, nn::ParameterOptions{.device = device});
   step.x = step.y = random_tensor({batch, 784}, DType::f32, 1, device) + 0.5;
   step.model = model;
   step.optimizer = std::make_shared<nn::Adam>(model->parameters(), 1e-3);
@@ -64,8 +65,8 @@ TrainingStep language_model(std::shared_ptr<nn::Module> model, int64_t vocabular
 }
 
 TrainingStep gpt(const nn::GptOptions& options, int64_t batch, DeviceContext& device) {
-  return language_model(std::make_shared<nn::Gpt>(options, &device), options.vocabulary, options.context, batch,
-                        device);
+  return language_model(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = device}), options.vocabulary,
+                        options.context, batch, device);
 }
 
 TrainingStep gpt(const std::vector<int64_t>& size, bool checkpoint, bool offload, DeviceContext& device) {
@@ -93,8 +94,8 @@ TrainingStep char_gpt(int64_t batch, DeviceContext& device) {
 
 TrainingStep char_lstm(int64_t batch, DeviceContext& device) {
   const nn::RecurrentLmOptions options{.vocabulary = character_vocabulary, .width = 64, .hidden = 256, .layers = 2};
-  TrainingStep step =
-      language_model(std::make_shared<nn::RecurrentLm>(options, &device), character_vocabulary, 64, batch, device);
+  TrainingStep step = language_model(std::make_shared<nn::RecurrentLm>(options, nn::ParameterOptions{.device = device}),
+                                     character_vocabulary, 64, batch, device);
   step.optimizer->set_clip_norm(1.0);
   return step;
 }
@@ -116,9 +117,11 @@ TrainingStep whole_batch(const std::string& text, DeviceContext& device) {
   const auto parse = [&](size_t count) { return parse_sizes("step", sizes, count, training_step_form); };
   if (model == "mlp" || model == "mnist-mlp") return mlp(parse(1)[0], device);
   if (model == "cnn")
-    return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
+    return classifier(std::make_shared<nn::Cnn>(nn::CnnOptions{}, nn::ParameterOptions{.device = device}),
+                      {parse(1)[0], 1, 28, 28}, device);
   if (model == "mnist-cnn")
-    return classifier(std::make_shared<nn::LeNet>(nn::LeNetOptions{}, &device), {parse(1)[0], 1, 28, 28}, device);
+    return classifier(std::make_shared<nn::LeNet>(nn::LeNetOptions{}, nn::ParameterOptions{.device = device}),
+                      {parse(1)[0], 1, 28, 28}, device);
   if (model == "resnet18") return resnet18(parse(2), device);
   if (model == "vae") return vae(parse(1)[0], device);
   if (model == "char-lstm") return char_lstm(parse(1)[0], device);

@@ -15,7 +15,7 @@
 #include <string>
 #include <string_view>
 
-#include "nn/nn.h"
+#include "heddle/nn/nn.h"
 
 namespace heddle::bench {
 

@@ -6,9 +6,10 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/base/text_stream.h"
-#include "core/run/compiled_graph.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/run/graph_cache.h"
 
 namespace heddle::bench {
 namespace {

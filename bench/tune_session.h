@@ -11,7 +11,7 @@
 
 #include "bench/run.h"
 #include "bench/search.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle::bench {
 

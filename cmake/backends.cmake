@@ -1,5 +1,5 @@
-# Decides which backends are built and generates the file that registers them: static initialisers would vanish from a static library.
-# Those left out are registered as absent, with the reason, so that `heddle devices` can say why.
+# Decides which backends are built and generates the file that registers them: static initialisers would vanish from a
+# static library. Those left out are registered as absent, with the reason, so that `heddle devices` can say why.
 set(HEDDLE_BACKENDS "")
 set(HEDDLE_ABSENT_CALLS "")
 
@@ -10,8 +10,8 @@ macro(heddle_absent option reason)
   set(HEDDLE_ABSENT_CALLS "${HEDDLE_ABSENT_CALLS}  registry.add(make_absent_backend(\"${absent_name}\", \"${absent_reason}\"));\n" PARENT_SCOPE)
 endmacro()
 
-# heddle_backend(VULKAN backend_vulkan make_vulkan_backend FOUND_VARIABLE "what is missing" INCLUDES folders... LIBRARIES libraries...): the last
-# two for cmake/probes/<backend>.cpp.
+# heddle_backend(VULKAN backend_vulkan make_vulkan_backend FOUND_VARIABLE "what is missing" INCLUDES folders...
+# LIBRARIES libraries...): the last two for cmake/probes/<backend>.cpp.
 function(heddle_backend option folder factory found missing)
   cmake_parse_arguments(PARSE_ARGV 5 probe "" "" "INCLUDES;LIBRARIES")
   string(TOLOWER ${option} name)
@@ -49,7 +49,13 @@ foreach(factory IN LISTS HEDDLE_BACKENDS)
   string(APPEND declarations "std::unique_ptr<Backend> ${factory}();\n")
   string(APPEND calls "  registry.add(${factory}());\n")
 endforeach()
-file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp CONTENT
-"#include \"core/device/absent_backend.h\"\n#include \"core/device/registry.h\"\n\nnamespace heddle {\n\n${declarations}std::unique_ptr<Backend> make_reference_backend();\nstd::unique_ptr<Backend> make_null_backend();\n
-void register_builtin_backends(Registry& registry) {\n${calls}  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n${HEDDLE_ABSENT_CALLS}}\n\n}  // namespace heddle\n")
+string(CONCAT text
+  "#include \"heddle/core/device/absent_backend.h\"\n#include \"heddle/core/device/registry.h\"\n\n"
+  "namespace heddle {\n\n"
+  "${declarations}std::unique_ptr<Backend> make_reference_backend();\n"
+  "std::unique_ptr<Backend> make_null_backend();\n\n\n"
+  "void register_builtin_backends(Registry& registry) {\n${calls}"
+  "  registry.add(make_reference_backend());\n  registry.add(make_null_backend());\n"
+  "${HEDDLE_ABSENT_CALLS}}\n\n}  // namespace heddle\n")
+file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp CONTENT "${text}")
 target_sources(heddle PRIVATE ${PROJECT_BINARY_DIR}/generated/builtin_backends.cpp)

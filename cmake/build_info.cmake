@@ -1,4 +1,5 @@
-# Writes generated/build_info.cpp (core/base/build_info.h) at every build, if it changed: the commit of the moment, not that of the configuration.
+# Writes generated/build_info.cpp (core/base/build_info.h) at every build, if it changed: the commit of the moment, not
+# that of the configuration.
 if(DEFINED OUTPUT)  # script mode
   execute_process(COMMAND ${CMAKE_COMMAND} -E env GIT_OPTIONAL_LOCKS=0 git -C ${SOURCE_DIR} describe --always --dirty --abbrev=12 --match=
     OUTPUT_VARIABLE commit OUTPUT_STRIP_TRAILING_WHITESPACE ERROR_QUIET RESULT_VARIABLE failed)
@@ -6,7 +7,7 @@ if(DEFINED OUTPUT)  # script mode
     set(commit unknown)
   endif()
   file(CONFIGURE OUTPUT ${OUTPUT} CONTENT
-"#include \"core/base/build_info.h\"\n\nnamespace heddle {\n
+"#include \"heddle/core/base/build_info.h\"\n\nnamespace heddle {\n
 std::string_view library_version() { return \"${VERSION}\"; }
 std::string_view source_commit() { return \"${commit}\"; }
 std::string_view compiler_version() { return __VERSION__; }\n

@@ -1,7 +1,8 @@
-# What data/ reads files and texts with, each optional: HEDDLE_HAS_PNG, HEDDLE_HAS_JPEG and HEDDLE_HAS_UTF8PROC are defined where it is there
-# (for tests of this tree too).
+# What data/ reads files and texts with, each optional: HEDDLE_HAS_PNG, HEDDLE_HAS_JPEG and HEDDLE_HAS_UTF8PROC are
+# defined where it is there (for tests of this tree too).
 
-# heddle_codec(HAS name package "what it is for" INCLUDES ... LIBRARIES ...): an empty or false entry means that it was not found.
+# heddle_codec(HAS name package "what it is for" INCLUDES ... LIBRARIES ...): an empty or false entry means that it was
+# not found.
 function(heddle_codec has name package purpose)
   cmake_parse_arguments(PARSE_ARGV 4 codec "" "" "INCLUDES;LIBRARIES")
   set(works TRUE)
@@ -38,5 +39,6 @@ heddle_codec(HEDDLE_HAS_JPEG turbojpeg libturbojpeg0-dev "JPEG files (libjpeg-tu
 # Unicode's general categories (data/unicode.cpp); the package has no CMake file of its own.
 find_path(UTF8PROC_INCLUDE_DIR utf8proc.h)
 find_library(UTF8PROC_LIBRARY utf8proc)
-heddle_codec(HEDDLE_HAS_UTF8PROC utf8proc libutf8proc-dev "words of texts beyond ASCII (utf8proc)" INCLUDES ${UTF8PROC_INCLUDE_DIR} LIBRARIES ${UTF8PROC_LIBRARY})
+heddle_codec(HEDDLE_HAS_UTF8PROC utf8proc libutf8proc-dev "words of texts beyond ASCII (utf8proc)"
+  INCLUDES ${UTF8PROC_INCLUDE_DIR} LIBRARIES ${UTF8PROC_LIBRARY})
 mark_as_advanced(TURBOJPEG_INCLUDE_DIR TURBOJPEG_LIBRARY UTF8PROC_INCLUDE_DIR UTF8PROC_LIBRARY)

@@ -1,17 +1,14 @@
-# Install and export: find_package(heddle) gives heddle::heddle. Headers go to include/heddle, so that `#include <heddle.h>` and
-# `#include <core/...>` work as in the source tree.
-include(GNUInstallDirs)
+# Install and export: find_package(heddle) gives heddle::heddle. Headers go to include/heddle: `#include
+# <heddle/heddle.h>`.
 include(CMakePackageConfigHelpers)
 
 set(HEDDLE_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/heddle)
 install(TARGETS heddle EXPORT heddleTargets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS heddle_probe RUNTIME DESTINATION ${CMAKE_INSTALL_LIBDIR}/heddle)
-foreach(folder core autograd nn data io train)
-  install(DIRECTORY ${PROJECT_SOURCE_DIR}/${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle
-    FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
-endforeach()
-install(FILES ${PROJECT_SOURCE_DIR}/heddle.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/heddle)
+install(CODE "set(SOURCE_DIR ${PROJECT_SOURCE_DIR})
+  set(INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR})")
+install(SCRIPT ${PROJECT_SOURCE_DIR}/cmake/install_headers.cmake)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION ${CMAKE_INSTALL_DOCDIR})
 
 # A static library leaves its private dependencies to whoever links it.

@@ -1,5 +1,5 @@
-# Parts that a build can do without: a peer of the benchmarks, an image codec, a backend. One that is absent, or too old or too new for the code
-# that uses it, is left out, and the last line of the configuration says so and why.
+# Parts that a build can do without: a peer of the benchmarks, an image codec, a backend. One that is absent, or too old
+# or too new for the code that uses it, is left out, and the last line of the configuration says so and why.
 
 # heddle_left_out("libpng" "png.h not found")
 function(heddle_left_out what why)
@@ -16,11 +16,12 @@ function(heddle_report_left_out)
   message(STATUS "Heddle: left out: ${left_out}")
 endfunction()
 
-# heddle_compiles(RESULT_VARIABLE WHY_VARIABLE name INCLUDES folders... LIBRARIES libraries...): whether cmake/probes/<name>.cpp, which uses the part
-# as Heddle does, compiles and links. A success is kept in the cache; a failure is tried again by the next configuration.
+# heddle_compiles(RESULT_VARIABLE WHY_VARIABLE name INCLUDES folders... LIBRARIES libraries...): whether
+# cmake/probes/<name>.cpp, which uses the part as Heddle does, compiles and links. A success is kept in the cache; a
+# failure is tried again by the next configuration.
 function(heddle_compiles result why name)
   cmake_parse_arguments(PARSE_ARGV 3 part "" "" "INCLUDES;LIBRARIES")
-  set(includes ${PROJECT_SOURCE_DIR} ${part_INCLUDES})
+  set(includes ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR} ${part_INCLUDES})
   string(MD5 inputs "${includes} ${part_LIBRARIES}")
   if(NOT HEDDLE_COMPILES_${name} STREQUAL inputs)
     try_compile(compiled SOURCES ${PROJECT_SOURCE_DIR}/cmake/probes/${name}.cpp

@@ -1,8 +1,9 @@
-#include "data/array.h"
+#include "heddle/data/array.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::data {
 

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/shape.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::data {
 

@@ -1,4 +1,4 @@
-#include "data/batcher.h"
+#include "heddle/data/batcher.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <utility>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/graph/philox.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::data {
 namespace {

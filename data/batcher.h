@@ -9,7 +9,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/datasets.h"
+#include "heddle/data/datasets.h"
 
 namespace heddle::data {
 

@@ -7,9 +7,9 @@
 #include <tuple>
 #include <unordered_set>
 
-#include "core/base/error.h"
-#include "data/tokenizer.h"
-#include "data/words.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/words.h"
 
 namespace heddle::data {
 namespace {

@@ -1,5 +1,5 @@
 // GPT-2's files, vocab.json and merges.txt, and both in one JSON.
-#include "data/bpe_text.h"
+#include "heddle/data/bpe_text.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
-#include "core/base/text_stream.h"
-#include "data/unicode.h"
-#include "io/atomic_file.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/data/unicode.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace detail {

@@ -5,7 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
 
-#include "data/tokenizer.h"
+#include "heddle/data/tokenizer.h"
 
 namespace heddle::data::detail {
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <queue>
 
-#include "core/base/error.h"
-#include "data/bpe_text.h"
-#include "data/tokenizer.h"
-#include "data/words.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/bpe_text.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/words.h"
 
 namespace heddle::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/buckets.h"
+#include "heddle/data/buckets.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <limits>
 #include <map>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "data/batcher.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/data/batcher.h"
 
 namespace heddle::data {
 

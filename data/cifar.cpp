@@ -1,12 +1,12 @@
-#include "data/cifar.h"
+#include "heddle/data/cifar.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/text_stream.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

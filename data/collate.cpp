@@ -1,4 +1,4 @@
-#include "data/collate.h"
+#include "heddle/data/collate.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,10 @@
 #include <numbers>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::data {
 namespace {

@@ -9,8 +9,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "data/dataset.h"
-#include "data/loader.h"
+#include "heddle/data/dataset.h"
+#include "heddle/data/loader.h"
 
 namespace heddle::data {
 

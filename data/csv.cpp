@@ -1,4 +1,4 @@
-#include "data/csv.h"
+#include "heddle/data/csv.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <set>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

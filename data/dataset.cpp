@@ -1,4 +1,4 @@
-#include "data/dataset.h"
+#include "heddle/data/dataset.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.h"
-#include "data/batcher.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/batcher.h"
 
 namespace heddle::data {
 namespace {

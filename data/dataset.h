@@ -14,8 +14,8 @@
 #include <optional>
 #include <vector>
 
-#include "data/array.h"
-#include "data/random.h"
+#include "heddle/data/array.h"
+#include "heddle/data/random.h"
 
 namespace heddle::data {
 

@@ -4,10 +4,10 @@
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "data/datasets.h"
-#include "io/inflate.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/datasets.h"
+#include "heddle/io/inflate.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/image_file.h"
+#include "heddle/data/image_file.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,12 @@
 #include <filesystem>
 #include <utility>
 
-#include "core/base/ascii.h"
-#include "core/base/error.h"
-#include "core/base/folders.h"
-#include "data/image_codecs.h"
-#include "io/atomic_file.h"
-#include "io/read_file.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/data/image_codecs.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

@@ -8,8 +8,8 @@
 #include <memory>
 #include <utility>
 
-#include "core/base/error.h"
-#include "data/image_codecs.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/image_codecs.h"
 
 namespace heddle::data {
 

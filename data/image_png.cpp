@@ -10,10 +10,10 @@
 #include <string_view>
 #include <utility>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "data/image_codecs.h"
-#include "io/inflate.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/data/image_codecs.h"
+#include "heddle/io/inflate.h"
 
 namespace heddle::data {
 

@@ -1,4 +1,4 @@
-#include "data/loader.h"
+#include "heddle/data/loader.h"
 
 #include <fmt/format.h>
 
@@ -14,9 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
 
 namespace heddle::data {
 namespace {

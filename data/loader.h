@@ -20,8 +20,8 @@
 #include <memory>
 #include <span>
 
-#include "data/dataset.h"
-#include "data/sampler.h"
+#include "heddle/data/dataset.h"
+#include "heddle/data/sampler.h"
 
 namespace heddle::data {
 

@@ -1,4 +1,4 @@
-#include "data/numpy.h"
+#include "heddle/data/numpy.h"
 
 #include <fmt/format.h>
 
@@ -8,13 +8,14 @@
 #include <optional>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "data/zip.h"
-#include "io/atomic_file.h"
-#include "io/read_file.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/zip.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/read_file.h"
+#include "heddle/io/safetensors.h"
 
 namespace heddle::data {
 namespace {

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "data/dataset.h"
+#include "heddle/data/dataset.h"
 
 namespace heddle::data {
 

@@ -1,9 +1,9 @@
-#include "data/preprocess.h"
+#include "heddle/data/preprocess.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
 
 namespace heddle::data {
 

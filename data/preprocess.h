@@ -11,8 +11,8 @@
 #include <string_view>
 #include <vector>
 
-#include "data/tokenizer.h"
-#include "data/transforms.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/transforms.h"
 
 namespace heddle::data {
 

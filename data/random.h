@@ -7,7 +7,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/graph/philox.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::data {
 

@@ -1,4 +1,4 @@
-#include "data/records.h"
+#include "heddle/data/records.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,8 +11,9 @@
 #include <cstring>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/io/atomic_file.h"
 
 namespace heddle::data {
 namespace {
@@ -110,12 +111,12 @@ Sample decoded(const uint8_t* at, uint64_t bytes, const Fail& fail) {
 // ---- writing
 
 RecordWriter::RecordWriter(const std::string& path, std::string metadata)
-    : path_(path), metadata_(std::move(metadata)), file_(path) {
+    : path_(path), metadata_(std::move(metadata)), file_(std::make_unique<AtomicFile>(path)) {
   append(magic.data(), magic.size());
 }
 
 void RecordWriter::append(const void* data, size_t bytes) {
-  file_.write({data, bytes});
+  file_->write({data, bytes});
   at_ += bytes;
 }
 
@@ -147,15 +148,18 @@ void RecordWriter::finish() {
   put(end, crc_of(end.data(), end.size()));
   end.insert(end.end(), magic.begin(), magic.end());
   append(end.data(), end.size());
-  file_.publish();
+  file_->publish();
 }
 
 // ---- reading
 
-RecordFile::RecordFile(const std::string& path) : path_(path), file_(open_file(path, O_RDONLY)) {
+RecordWriter::~RecordWriter() = default;
+
+RecordFile::RecordFile(const std::string& path)
+    : path_(path), file_(std::make_unique<Descriptor>(open_file(path, O_RDONLY))) {
   struct stat info {};
-  if (!file_ || ::fstat(file_.number(), &info) != 0 || !S_ISREG(info.st_mode)) {
-    const std::string reason = file_ ? "not a file" : std::strerror(errno);
+  if (!*file_ || ::fstat(file_->number(), &info) != 0 || !S_ISREG(info.st_mode)) {
+    const std::string reason = *file_ ? "not a file" : std::strerror(errno);
     throw IoError(fmt::format("[records] {}: cannot read: {}", path_, reason));
   }
   size_ = static_cast<uint64_t>(info.st_size);
@@ -167,7 +171,7 @@ RecordFile::~RecordFile() = default;
 std::vector<uint8_t> RecordFile::read(uint64_t at, uint64_t bytes) const {
   std::vector<uint8_t> out(bytes);
   for (uint64_t done = 0; done < bytes;) {
-    const ssize_t count = ::pread(file_.number(), out.data() + done, bytes - done, static_cast<off_t>(at + done));
+    const ssize_t count = ::pread(file_->number(), out.data() + done, bytes - done, static_cast<off_t>(at + done));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw IoError(fmt::format("[records] {}: cannot read: {}", path_, std::strerror(errno)));
     if (count == 0)

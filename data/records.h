@@ -15,9 +15,12 @@
 #include <string>
 #include <vector>
 
-#include "core/base/files.h"
-#include "data/dataset.h"
-#include "io/atomic_file.h"
+#include "heddle/data/dataset.h"
+
+namespace heddle {
+class AtomicFile;
+class Descriptor;
+}  // namespace heddle
 
 namespace heddle::data {
 
@@ -26,6 +29,7 @@ class RecordWriter {
   // `metadata`: any text, JSON by custom: what training and inference have to agree on (means, vocabularies, class
   // names).
   explicit RecordWriter(const std::string& path, std::string metadata = "");
+  ~RecordWriter();
   // ValueError for more than 255 arrays.
   void add(const Sample& sample);
   // The file appears; nothing may be added any more.
@@ -41,7 +45,7 @@ class RecordWriter {
   void append(const void* data, size_t bytes);
 
   std::string path_, metadata_;
-  AtomicFile file_;
+  std::unique_ptr<AtomicFile> file_;
   std::vector<Entry> index_;
   uint64_t at_ = 0;
   bool finished_ = false;
@@ -63,7 +67,7 @@ class RecordFile final : public Dataset {
   std::vector<uint8_t> read(uint64_t at, uint64_t bytes) const;
 
   std::string path_, metadata_;
-  Descriptor file_;
+  std::unique_ptr<const Descriptor> file_;
   uint64_t size_ = 0;
   std::vector<RecordWriter::Entry> index_;
 };

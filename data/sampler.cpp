@@ -1,4 +1,4 @@
-#include "data/sampler.h"
+#include "heddle/data/sampler.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,10 @@
 #include <limits>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "data/batcher.h"
-#include "data/random.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/data/batcher.h"
+#include "heddle/data/random.h"
 
 namespace heddle::data {
 namespace {

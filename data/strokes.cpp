@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/graph/philox.h"
-#include "data/datasets.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/data/datasets.h"
 
 namespace heddle::data {
 namespace {

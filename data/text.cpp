@@ -1,14 +1,14 @@
-#include "data/text.h"
+#include "heddle/data/text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/folders.h"
-#include "data/unicode.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/data/unicode.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

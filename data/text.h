@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "data/dataset.h"
+#include "heddle/data/dataset.h"
 
 namespace heddle::data {
 

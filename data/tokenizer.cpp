@@ -1,13 +1,13 @@
-#include "data/tokenizer.h"
+#include "heddle/data/tokenizer.h"
 
 #include <fmt/format.h>
 
 #include <set>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
-#include "data/bpe_text.h"
-#include "data/unicode.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/data/bpe_text.h"
+#include "heddle/data/unicode.h"
 
 namespace heddle::data {
 

@@ -1,12 +1,13 @@
-#include "data/tokenizer_file.h"
+#include "heddle/data/tokenizer_file.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "data/preprocess.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "data/tokenizer.h"
-#include "io/safetensors.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/io/safetensors.h"
 
 namespace heddle::data {
 

@@ -1,4 +1,4 @@
-#include "data/transforms.h"
+#include "heddle/data/transforms.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,10 +8,10 @@
 #include <functional>
 #include <map>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "core/base/text_stream.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/base/text_stream.h"
 
 namespace heddle::data {
 namespace {

@@ -1,4 +1,4 @@
-#include "data/unicode.h"
+#include "heddle/data/unicode.h"
 
 #include <fmt/format.h>
 #ifdef HEDDLE_HAS_UTF8PROC
@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::data {
 namespace {

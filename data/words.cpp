@@ -1,8 +1,8 @@
-#include "data/words.h"
+#include "heddle/data/words.h"
 
 #include <array>
 
-#include "data/unicode.h"
+#include "heddle/data/unicode.h"
 
 namespace heddle::data {
 namespace {

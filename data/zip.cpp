@@ -1,6 +1,6 @@
 // PKWARE's APPNOTE.TXT, sections 4.3.7 (local header), 4.3.12 (central directory), 4.3.14 to 4.3.16 (its end, in 64 and
 // 32 bits) and 4.5.3 (64-bit sizes of an entry).
-#include "data/zip.h"
+#include "heddle/data/zip.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <span>
 
-#include "core/base/error.h"
-#include "core/base/shortened.h"
-#include "io/inflate.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/io/inflate.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle::data {
 namespace {

@@ -1,5 +1,5 @@
 // A module of one's own: a residual block with a learned gate, used in a network, saved and loaded.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <iostream>
 

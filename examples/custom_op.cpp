@@ -1,7 +1,7 @@
 // A kernel of your own, written at run time: Lambert's W, the inverse of w e^w, which no library function gives. It is
 // used like a built-in one: on every device, fused with what stands around it, differentiated to any order, and trained
 // through.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <cmath>
 #include <cstdio>

@@ -1,6 +1,6 @@
 // Fine-tuning: a network that tells ten digits apart learns to tell odd from even ones by a new last layer; what it
 // learned before stays as it is.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <functional>
 #include <iostream>

@@ -1,5 +1,5 @@
 // A small GPT learns a text file, byte by byte, and writes some text: gpt FILE [STEPS].
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <cstdlib>
 #include <fstream>

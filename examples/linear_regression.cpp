@@ -1,5 +1,5 @@
 // Linear regression: y = 2 a - 3 b + 1 and noise, found again by gradient descent.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <iostream>
 

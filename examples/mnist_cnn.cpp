@@ -1,5 +1,5 @@
 // A convolutional network on digits: MNIST's folder as an argument, or drawn digits without one.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <iostream>
 

@@ -1,4 +1,4 @@
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <iostream>
 

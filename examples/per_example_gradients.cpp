@@ -1,6 +1,6 @@
 // Gradients of every example of a batch by themselves, as differential privacy or influence functions need them: one
 // vmapped call beside a loop.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <algorithm>
 #include <chrono>

@@ -1,6 +1,6 @@
 // A GRU over 64 steps as one recorded loop (nn::GRU, over scan) beside the same steps written out: time, launches, and
 // the first call, which plans and compiles.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <algorithm>
 #include <chrono>
@@ -45,7 +45,7 @@ double milliseconds(DeviceContext& device, const F& f) {
 }
 
 void compare(DeviceContext& device, int64_t batch, int64_t in, int64_t hidden) {
-  nn::GRU gru(in, hidden, {.device = &device});
+  nn::GRU gru(in, hidden, {.device = device});
   const Tensor x = normal({steps, batch, in}, 0, 1, &device);
   eval({x});
   for (const bool gradient : {false, true}) {

@@ -1,4 +1,4 @@
-#include "io/atomic_file.h"
+#include "heddle/io/atomic_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/folders.h"
 
 namespace heddle {
 namespace {

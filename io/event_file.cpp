@@ -1,4 +1,4 @@
-#include "io/event_file.h"
+#include "heddle/io/event_file.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -10,9 +10,9 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/io/atomic_file.h"
 
 namespace heddle {
 namespace {

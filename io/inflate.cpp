@@ -1,4 +1,4 @@
-#include "io/inflate.h"
+#include "heddle/io/inflate.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -7,7 +7,7 @@
 #include <array>
 #include <limits>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

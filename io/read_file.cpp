@@ -1,4 +1,4 @@
-#include "io/read_file.h"
+#include "heddle/io/read_file.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <cstring>
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
 
 namespace heddle {
 namespace {

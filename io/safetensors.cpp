@@ -1,4 +1,4 @@
-#include "io/safetensors.h"
+#include "heddle/io/safetensors.h"
 
 #include <fmt/format.h>
 
@@ -11,10 +11,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
-#include "io/atomic_file.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/read_file.h"
 
 namespace heddle {
 namespace {

@@ -1,9 +1,9 @@
-#include "nn/accumulate.h"
+#include "heddle/nn/accumulate.h"
 
 #include <fmt/format.h>
 
-#include "core/functions/functions.h"
-#include "nn/sizes.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {

@@ -16,9 +16,9 @@
 #include <utility>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "core/graph/tensor.h"
-#include "nn/loss_scale.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/nn/loss_scale.h"
 
 namespace heddle::nn {
 

@@ -1,15 +1,21 @@
-// Activations as modules: the elementwise functions of core/functions/math/math.h, one line each (ReLU, GELU, SiLU,
-// Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
+// Activations as modules: the elementwise functions of core/functions/math/activations.h, one line each (ReLU, GELU,
+// SiLU, Tanh, Sigmoid, Softplus, Softmax: nn/layers.h).
 //
 // Purpose: parts of a Sequential. Invariants: modules are handles (nn/module.h); numbers are fixed when a module is
 // made. Thread safety: none.
 #pragma once
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/bags.h"
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
+
+// As an option of models and layers.
+enum class Activation : uint8_t { relu, gelu, silu, tanh, sigmoid };
+Tensor activate(const Tensor& x, Activation activation);
 
 #define HEDDLE_ACTIVATION(Class, f)                                   \
   class Class : public Module {                                       \
@@ -70,11 +76,16 @@ class Threshold : public Module {
   double threshold_, value_;
 };
 
+struct PReLUOptions {
+  double first = 0.25;  // value of each weight
+  DeviceRef device = {};
+};
+
 // x where x > 0, else weight x; parameter "weight" of one number, or of one for each channel (axis 1).
 class PReLU : public Module {
  public:
-  explicit PReLU(int64_t channels = 1, double first = 0.25, DeviceContext* device = nullptr) : Module("PReLU") {
-    weight = add_parameter("weight", full(Shape{channels}, first, DType::f32, device));
+  explicit PReLU(int64_t channels = 1, const PReLUOptions& options = {}) : Module("PReLU") {
+    weight = add_parameter("weight", full(Shape{channels}, options.first, DType::f32, options.device));
   }
   Tensor forward(const Tensor& x) override { return prelu(x, weight); }
 
@@ -84,8 +95,8 @@ class PReLU : public Module {
 // In training a slope for each element, drawn from [low, high]; else their mean.
 class RReLU : public Module {
  public:
-  explicit RReLU(double low = 0.125, double high = 1.0 / 3, Generator* generator = nullptr)
-      : Module("RReLU"), low_(low), high_(high), generator_(generator) {}
+  explicit RReLU(double low = 0.125, double high = 1.0 / 3, const DropoutOptions& options = {})
+      : Module("RReLU"), low_(low), high_(high), generator_(options.generator) {}
   Tensor forward(const Tensor& x) override { return rrelu(x, low_, high_, training(), generator_); }
 
  private:
@@ -95,15 +106,16 @@ class RReLU : public Module {
 
 // Dropout of whole channels of (N, C, ...), PyTorch's Dropout1d to Dropout3d; and what keeps a SELU's mean and
 // variance, of elements and of channels.
-#define HEDDLE_DROPOUT(Class, f)                                                                                     \
-  class Class : public Module {                                                                                      \
-   public:                                                                                                           \
-    explicit Class(double p = 0.5, Generator* generator = nullptr) : Module(#Class), p_(p), generator_(generator) {} \
-    Tensor forward(const Tensor& x) override { return f(x, p_, training(), generator_); }                            \
-                                                                                                                     \
-   private:                                                                                                          \
-    double p_;                                                                                                       \
-    Generator* generator_;                                                                                           \
+#define HEDDLE_DROPOUT(Class, f)                                                          \
+  class Class : public Module {                                                           \
+   public:                                                                                \
+    explicit Class(double p = 0.5, const DropoutOptions& options = {})                    \
+        : Module(#Class), p_(p), generator_(options.generator) {}                         \
+    Tensor forward(const Tensor& x) override { return f(x, p_, training(), generator_); } \
+                                                                                          \
+   private:                                                                               \
+    double p_;                                                                            \
+    Generator* generator_;                                                                \
   };
 HEDDLE_DROPOUT(FeatureDropout, feature_dropout)
 HEDDLE_DROPOUT(AlphaDropout, alpha_dropout)

@@ -1,4 +1,4 @@
-#include "nn/average.h"
+#include "heddle/nn/average.h"
 
 #include <fmt/format.h>
 
@@ -7,11 +7,11 @@
 #include <map>
 #include <string>
 
-#include "core/base/error.h"
-#include "core/base/print_error.h"
-#include "core/functions/functions.h"
-#include "core/graph/trace.h"
-#include "nn/sizes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {

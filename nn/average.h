@@ -13,7 +13,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "nn/module.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/compile/compile.h"
-#include "nn/generate.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/generate.h"
 
 namespace heddle::nn {
 namespace {

@@ -1,10 +1,11 @@
-#include "nn/clip.h"
+#include "heddle/nn/clip.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::nn {
 namespace {

@@ -1,18 +1,21 @@
-#include "nn/conv.h"
+#include "heddle/nn/conv.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <cmath>
 
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 
 Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out,
-                         std::vector<int64_t> kernel, const ConvOptions& o, bool with_bias, DeviceContext* device,
-                         Generator* generator)
-    : Module(name), options(o), rank_(rank), transposed_(transposed) {
+                         std::vector<int64_t> kernel, const ConvLayerOptions& o)
+    : Module(name),
+      options{o.stride, o.padding, o.dilation, o.groups, o.layout, o.output_padding},
+      rank_(rank),
+      transposed_(transposed) {
   if (kernel.size() == 1) kernel.assign(static_cast<size_t>(rank), kernel[0]);
   if (kernel.size() != static_cast<size_t>(rank)) {
     throw ValueError(fmt::format("[{}] the kernel has {} sizes ({}); expected one, or {}", name, kernel.size(),
@@ -28,13 +31,13 @@ Convolution::Convolution(const char* name, int rank, bool transposed, int64_t in
     sizes.push_back(checked_size(name, "a size of the kernel", k));
   }
   const Shape shape = parameter_shape(name, sizes);
-  weight = heddle::zeros(shape, DType::f32, device);
-  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
+  weight = heddle::zeros(shape, DType::f32, o.device);
+  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, o.generator);
   const double bound = 1 / std::sqrt(static_cast<double>(init::fans_of(shape).in));
   weight = add_parameter("weight", weight);
-  if (!with_bias) return;
-  bias = heddle::zeros(parameter_shape(name, {out}), DType::f32, device);
-  init::uniform(bias, -bound, bound, generator);
+  if (!o.bias) return;
+  bias = heddle::zeros(parameter_shape(name, {out}), DType::f32, o.device);
+  init::uniform(bias, -bound, bound, o.generator);
   bias = add_parameter("bias", bias);
 }
 

@@ -9,10 +9,23 @@
 
 #include <vector>
 
-#include "nn/init.h"
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/core/functions/nn/conv.h"
+#include "heddle/nn/init.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
+
+// The fields of ConvOptions, and those of a layer.
+struct ConvLayerOptions {
+  std::vector<int64_t> stride = {}, padding = {}, dilation = {};
+  int64_t groups = 1;
+  ConvLayout layout = ConvLayout::channels_first;
+  std::vector<int64_t> output_padding = {};
+  bool bias = true;
+  DeviceRef device = {};
+  Generator* generator = nullptr;  // null: the process's
+};
 
 class Convolution : public Module {
  public:
@@ -24,19 +37,18 @@ class Convolution : public Module {
 
  protected:
   Convolution(const char* name, int rank, bool transposed, int64_t in, int64_t out, std::vector<int64_t> kernel,
-              const ConvOptions& how, bool with_bias, DeviceContext* device, Generator* generator);
+              const ConvLayerOptions& how);
 
  private:
   int rank_;
   bool transposed_;
 };
 
-#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                                                 \
-  class Class : public Convolution {                                                                                \
-   public:                                                                                                          \
-    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvOptions& how = {}, bool with_bias = true, \
-          DeviceContext* device = nullptr, Generator* generator = nullptr)                                          \
-        : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how, with_bias, device, generator) {}   \
+#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                               \
+  class Class : public Convolution {                                                              \
+   public:                                                                                        \
+    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvLayerOptions& how = {}) \
+        : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how) {}               \
   };
 HEDDLE_CONVOLUTION(Conv1d, 1, false)
 HEDDLE_CONVOLUTION(Conv2d, 2, false)

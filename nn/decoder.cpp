@@ -1,11 +1,12 @@
-#include "nn/decoder.h"
+#include "heddle/nn/decoder.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "nn/sizes.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {

@@ -13,8 +13,8 @@
 
 #include <memory>
 
-#include "nn/models/gpt.h"
-#include "nn/models/recurrent_lm.h"
+#include "heddle/nn/models/gpt.h"
+#include "heddle/nn/models/recurrent_lm.h"
 
 namespace heddle::nn {
 

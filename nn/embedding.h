@@ -7,17 +7,22 @@
 
 #include <optional>
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/bags.h"
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 
+struct EmbeddingOptions {
+  std::optional<int64_t> padding = {};  // a row that starts as zeros and gets no gradient
+  DeviceRef device = {};
+  Generator* generator = nullptr;  // null: the process's
+};
+
 class Embedding : public Module {
  public:
-  // The row `padding` starts as zeros and gets no gradient.
-  Embedding(int64_t rows, int64_t width, std::optional<int64_t> padding = {}, DeviceContext* device = nullptr,
-            Generator* generator = nullptr);
+  Embedding(int64_t rows, int64_t width, const EmbeddingOptions& options = {});
   Tensor forward(const Tensor& indices) override;
 
   Tensor weight;
@@ -26,10 +31,15 @@ class Embedding : public Module {
   std::optional<int64_t> padding_;
 };
 
+struct EmbeddingBagOptions {
+  BagMode mode = BagMode::mean;
+  DeviceRef device = {};
+  Generator* generator = nullptr;  // null: the process's
+};
+
 class EmbeddingBag : public Module {
  public:
-  EmbeddingBag(int64_t rows, int64_t width, BagMode mode = BagMode::mean, DeviceContext* device = nullptr,
-               Generator* generator = nullptr);
+  EmbeddingBag(int64_t rows, int64_t width, const EmbeddingBagOptions& options = {});
   Tensor forward(const Tensor& indices) override { return embedding_bag(indices, weight, mode_); }  // (B, L)
   Tensor run(const Tensor& indices, const Tensor& offsets, const Tensor& weights = {},
              Caller caller = Caller::current()) const {

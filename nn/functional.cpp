@@ -1,8 +1,10 @@
-#include "nn/functional.h"
+#include "heddle/nn/functional.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+
+#include "heddle/core/graph/node.h"
 
 namespace heddle::nn {
 

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "nn/module.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -1,4 +1,4 @@
-#include "nn/generate.h"
+#include "heddle/nn/generate.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/compile/compile.h"
-#include "core/functions/random/distributions.h"
-#include "core/graph/future.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/random/distributions.h"
+#include "heddle/core/graph/future.h"
 
 namespace heddle::nn {
 namespace {

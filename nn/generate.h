@@ -15,7 +15,7 @@
 #include <span>
 #include <vector>
 
-#include "nn/decoder.h"
+#include "heddle/nn/decoder.h"
 
 namespace heddle::nn {
 

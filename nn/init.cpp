@@ -1,4 +1,4 @@
-#include "nn/init.h"
+#include "heddle/nn/init.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,9 @@
 #include <numbers>
 #include <stdexcept>
 
-#include "core/graph/philox.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::nn::init {
 namespace {

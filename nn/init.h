@@ -10,7 +10,7 @@
 // Thread safety: as the generator: one thread at a time.
 #pragma once
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::nn::init {
 

@@ -1,9 +1,10 @@
-#include "nn/language_model.h"
+#include "heddle/nn/language_model.h"
 
 #include <fmt/format.h>
 
-#include "core/base/parse_json.h"
-#include "nn/init.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/init.h"
 
 namespace heddle::nn {
 namespace {
@@ -61,15 +62,15 @@ std::string describe(const RecurrentLmOptions& o) {
       .dump();
 }
 
-LanguageModel::LanguageModel(const std::string& description, DeviceContext* device) {
+LanguageModel::LanguageModel(const std::string& description, DeviceRef device) {
   const init::SkipScope skip;
   const nlohmann::json json = parse_json(description, "[LanguageModel] the description");
   try {
     const std::string type = json.at("type");
     if (type == "gpt")
-      gpt_ = std::make_shared<Gpt>(gpt_options(json), device);
+      gpt_ = std::make_shared<Gpt>(gpt_options(json), ParameterOptions{.device = device});
     else if (type == "recurrent")
-      recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), device);
+      recurrent_ = std::make_shared<RecurrentLm>(recurrent_options(json), ParameterOptions{.device = device});
     else
       throw ValueError(fmt::format("[LanguageModel] the type is '{}'; known: gpt, recurrent", shortened(type)));
   } catch (const nlohmann::json::exception& error) {
@@ -78,10 +79,10 @@ LanguageModel::LanguageModel(const std::string& description, DeviceContext* devi
   module().eval();
 }
 
-DecoderPtr LanguageModel::decoder(int64_t batch, bool cache) const {
-  if (cache) return gpt_ ? cached_decoder(*gpt_, batch) : cached_decoder(*recurrent_, batch);
+DecoderPtr LanguageModel::decoder(const DecoderOptions& o) const {
+  if (o.cache) return gpt_ ? cached_decoder(*gpt_, o.batch) : cached_decoder(*recurrent_, o.batch);
   if (!gpt_) throw ValueError("[LanguageModel] a recurrent model has no cache to do without");
-  return uncached_decoder(*gpt_, batch);
+  return uncached_decoder(*gpt_, o.batch);
 }
 
 }  // namespace heddle::nn

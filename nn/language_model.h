@@ -2,7 +2,7 @@
 // program that trained it.
 //
 //   save_safetensors(path, gpt.state_dict(), {{"model", nn::describe(gpt.options())}, {"tokenizer",
-//   tokenizer->str()}}); const nn::LanguageModel model(file.metadata.at("model"), &device);
+//   tokenizer->str()}}); const nn::LanguageModel model(file.metadata.at("model"), device);
 //   model.module().load_state_dict(file.tensors);
 //   const auto decoder = model.decoder();
 //
@@ -13,7 +13,7 @@
 #include <string>
 #include <utility>
 
-#include "nn/decoder.h"
+#include "heddle/nn/decoder.h"
 
 namespace heddle::nn {
 
@@ -21,18 +21,23 @@ namespace heddle::nn {
 std::string describe(const GptOptions& options);
 std::string describe(const RecurrentLmOptions& options);
 
+struct DecoderOptions {
+  int64_t batch = 1;  // sequences at a time
+  bool cache = true;  // false (Gpt only): everything is read again for each token
+};
+
 class LanguageModel {
  public:
   // In evaluation mode, with weights of its own that load_state_dict() has to fill.
-  explicit LanguageModel(const std::string& description, DeviceContext* device = nullptr);
+  explicit LanguageModel(const std::string& description, DeviceRef device = {});
   // Of a model that there is; its mode stays.
   explicit LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}
   explicit LanguageModel(std::shared_ptr<RecurrentLm> model) : recurrent_(std::move(model)) {}
   std::string description() const { return gpt_ ? describe(gpt_->options()) : describe(recurrent_->options()); }
   Module& module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
   int64_t vocabulary() const { return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary; }
-  // With a cache, unless it is asked to do without (Gpt only: ValueError).
-  DecoderPtr decoder(int64_t batch = 1, bool cache = true) const;
+  // ValueError for a recurrent model without a cache.
+  DecoderPtr decoder(const DecoderOptions& options = {}) const;
 
  private:
   std::shared_ptr<Gpt> gpt_;  // one of the two

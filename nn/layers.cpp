@@ -1,23 +1,23 @@
-#include "nn/layers.h"
+#include "heddle/nn/layers.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 
-Linear::Linear(int64_t in, int64_t out, bool with_bias, DeviceContext* device, Generator* generator)
-    : Module("Linear") {
+Linear::Linear(int64_t in, int64_t out, const LinearOptions& o) : Module("Linear") {
   if (in < 0 || out < 0) throw ValueError(fmt::format("[Linear] sizes must not be negative: in {}, out {}", in, out));
-  weight = heddle::zeros(parameter_shape("Linear", {out, in}), DType::f32, device);
-  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, generator);
+  weight = heddle::zeros(parameter_shape("Linear", {out, in}), DType::f32, o.device);
+  init::kaiming_uniform(weight, std::sqrt(5.0), init::Fan::in, o.generator);
   weight = add_parameter("weight", weight);
-  if (!with_bias) return;
-  bias = heddle::zeros(parameter_shape("Linear", {out}), DType::f32, device);
+  if (!o.bias) return;
+  bias = heddle::zeros(parameter_shape("Linear", {out}), DType::f32, o.device);
   const double bound = in > 0 ? 1 / std::sqrt(static_cast<double>(in)) : 0;
-  init::uniform(bias, -bound, bound, generator);
+  init::uniform(bias, -bound, bound, o.generator);
   bias = add_parameter("bias", bias);
 }
 
@@ -38,7 +38,7 @@ Tensor Linear::forward(const Tensor& x) {
   return linear(x, weight, bias);
 }
 
-Dropout::Dropout(double p, Generator* generator) : Module("Dropout"), p_(p), generator_(generator) {
+Dropout::Dropout(double p, const DropoutOptions& o) : Module("Dropout"), p_(p), generator_(o.generator) {
   if (!(p >= 0 && p < 1)) throw ValueError(fmt::format("[Dropout] p is {}; it must be in [0, 1)", p));
 }
 
@@ -69,11 +69,5 @@ Tensor Tanh::forward(const Tensor& x) { return heddle::tanh(x); }
 Tensor Sigmoid::forward(const Tensor& x) { return heddle::sigmoid(x); }
 Tensor Softplus::forward(const Tensor& x) { return heddle::softplus(x); }
 Tensor Softmax::forward(const Tensor& x) { return softmax(x, axis_); }
-
-Tensor Sequential::forward(const Tensor& x) {
-  Tensor y = x;
-  for (const auto& layer : *layers_) y = (*layer)(y);
-  return y;
-}
 
 }  // namespace heddle::nn

@@ -1,24 +1,27 @@
-// Layers: Linear, Dropout, Flatten, Sequential and the activations as modules.
+// Layers: Linear, Dropout, Flatten and the activations as modules; Sequential comes with nn/containers.h.
 //
 // Purpose: the parts a network is made of.
 // Invariants: modules are handles (nn/module.h): a layer put into a Sequential shares its parameters with the original.
 // Thread safety: none.
 #pragma once
 
-#include <concepts>
-#include <memory>
-#include <optional>
-#include <vector>
-
-#include "nn/init.h"
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/nn/containers.h"
+#include "heddle/nn/init.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
+
+struct LinearOptions {
+  bool bias = true;
+  DeviceRef device = {};
+  Generator* generator = nullptr;  // null: the process's
+};
 
 // y = x W^T + b; x (..., in), W (out, in), b (out). First values as PyTorch: both uniform in +-1/sqrt(in).
 class Linear : public Module {
  public:
-  Linear(int64_t in, int64_t out, bool bias = true, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  Linear(int64_t in, int64_t out, const LinearOptions& options = {});
   // Over a weight (out, in) that is there, such as an embedding's, and an undefined bias or one (out): parameters of
   // several modules are shared, not copied.
   explicit Linear(const Tensor& weight, const Tensor& bias = {});
@@ -28,10 +31,14 @@ class Linear : public Module {
   Tensor bias;  // undefined without bias
 };
 
+struct DropoutOptions {
+  Generator* generator = nullptr;  // null: the process's
+};
+
 // In training: zeroes each element with probability p and scales the others by 1 / (1 - p). Otherwise x.
 class Dropout : public Module {
  public:
-  explicit Dropout(double p = 0.5, Generator* generator = nullptr);
+  explicit Dropout(double p = 0.5, const DropoutOptions& options = {});
   Tensor forward(const Tensor& x) override;
 
  private:
@@ -72,29 +79,6 @@ class Softmax : public Module {
 
  private:
   int axis_;
-};
-
-// Modules one after the other, named "0", "1", ...:
-//   nn::Sequential model{nn::Linear(784, 128), nn::ReLU(), nn::Linear(128, 10)};
-// Sequential(other) is another handle of `other`; a Sequential whose only part so far is one takes append().
-class Sequential : public Module {
- public:
-  template <std::derived_from<Module>... Layers>
-  explicit Sequential(Layers... layers) : Module("Sequential") {
-    (append(std::move(layers)), ...);
-  }
-  template <std::derived_from<Module> M>
-  Sequential& append(M layer) {
-    add(std::to_string(layers_->size()), layer);
-    layers_->push_back(std::make_shared<M>(std::move(layer)));
-    return *this;
-  }
-  Tensor forward(const Tensor& x) override;
-  size_t size() const { return layers_->size(); }
-
- private:
-  std::shared_ptr<std::vector<std::shared_ptr<Module>>> layers_ =
-      std::make_shared<std::vector<std::shared_ptr<Module>>>();
 };
 
 }  // namespace heddle::nn

@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::nn {
 

@@ -1,12 +1,13 @@
-#include "nn/loss_scale.h"
+#include "heddle/nn/loss_scale.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/functions/functions.h"
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -30,12 +31,12 @@ Tensor scalar(T value, DeviceContext* device) {
 
 }  // namespace
 
-LossScale::LossScale(const LossScaleOptions& options, DeviceContext* device)
+LossScale::LossScale(const LossScaleOptions& options)
     : options_(checked(options)),
-      value_(scalar(static_cast<float>(options.start), device)),
-      good_(scalar(0, device)),
-      skipped_(scalar(0, device)),
-      grown_(scalar(0, device)) {}
+      value_(scalar(static_cast<float>(options.start), options.device)),
+      good_(scalar(0, options.device)),
+      skipped_(scalar(0, options.device)),
+      grown_(scalar(0, options.device)) {}
 
 Tensor LossScale::scale(const Tensor& loss, Caller caller) const {
   const CallerScope scope(caller);

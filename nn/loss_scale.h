@@ -19,7 +19,8 @@
 
 #include <cstdint>
 
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 
@@ -28,11 +29,12 @@ struct LossScaleOptions {
   double growth = 2;     // after `interval` good updates in a row; at least 1
   double backoff = 0.5;  // after one with infinite or NaN gradients; in (0, 1]
   int64_t interval = 2000;
+  DeviceRef device = {};
 };
 
 class LossScale {
  public:
-  explicit LossScale(const LossScaleOptions& options = {}, DeviceContext* device = nullptr);
+  explicit LossScale(const LossScaleOptions& options = {});
 
   // loss times the scale, in f32 for f16 and bf16.
   Tensor scale(const Tensor& loss, Caller caller = Caller::current()) const;

@@ -1,13 +1,14 @@
-#include "nn/metrics.h"
+#include "heddle/nn/metrics.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "core/functions/shape/pick.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/shape/pick.h"
 
 namespace heddle::nn {
 namespace {
@@ -33,7 +34,7 @@ double share(int64_t part, int64_t whole) {
 
 // ---- Mean
 
-Mean::Mean(DeviceContext* device) : sum_(Tensor::from_vector(std::vector<float>{0}, Shape{}, device)) {}
+Mean::Mean(DeviceRef device) : sum_(Tensor::from_vector(std::vector<float>{0}, Shape{}, device)) {}
 
 void Mean::add(const Tensor& value, double weight) {
   if (value.rank() != 0)
@@ -68,7 +69,7 @@ void Mean::reset() {
 
 // ---- ConfusionMatrix
 
-ConfusionMatrix::ConfusionMatrix(int64_t classes, DeviceContext* device) : classes_(classes) {
+ConfusionMatrix::ConfusionMatrix(int64_t classes, DeviceRef device) : classes_(classes) {
   if (classes < 1 || classes > 32768)
     throw ValueError(fmt::format("[ConfusionMatrix] classes is {}; it must be in [1, 32768]", classes));
   counts_ = counter(classes * classes, device);
@@ -168,7 +169,7 @@ void ConfusionMatrix::reset() { counts_ = counter(classes_ * classes_, &counts_.
 
 // ---- TopK
 
-TopK::TopK(int64_t k, DeviceContext* device) : k_(k), right_(counter(1, device)) {
+TopK::TopK(int64_t k, DeviceRef device) : k_(k), right_(counter(1, device)) {
   if (k < 1) throw ValueError(fmt::format("[TopK] k is {}; it must be at least 1", k));
 }
 

@@ -9,14 +9,15 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::nn {
 
 // A mean over batches of different size, of a loss say; its exponential is the perplexity of a language model.
 class Mean {
  public:
-  explicit Mean(DeviceContext* device = nullptr);
+  explicit Mean(DeviceRef device = {});
   // `value` is the mean of a batch of `weight` examples, rank 0.
   void add(const Tensor& value, double weight = 1);
   double value() const;
@@ -35,7 +36,7 @@ class Mean {
 // Counts of (label, prediction).
 class ConfusionMatrix {
  public:
-  explicit ConfusionMatrix(int64_t classes, DeviceContext* device = nullptr);
+  explicit ConfusionMatrix(int64_t classes, DeviceRef device = {});
   // Integers of one shape.
   void add(const Tensor& predicted, const Tensor& labels);
   // counts()[label][prediction].
@@ -58,7 +59,7 @@ class ConfusionMatrix {
 // The share of examples whose label is among the k largest scores.
 class TopK {
  public:
-  explicit TopK(int64_t k, DeviceContext* device = nullptr);
+  explicit TopK(int64_t k, DeviceRef device = {});
   // scores (N, classes); labels (N), integers.
   void add(const Tensor& scores, const Tensor& labels);
   double value() const;

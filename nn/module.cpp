@@ -1,4 +1,4 @@
-#include "nn/module.h"
+#include "heddle/nn/module.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,8 +6,9 @@
 #include <algorithm>
 #include <span>
 
-#include "core/base/print_error.h"
-#include "core/graph/custom.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/custom.h"
 
 namespace heddle::nn {
 namespace {

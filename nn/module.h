@@ -22,8 +22,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/functions/functions.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::nn {
 

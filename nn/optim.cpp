@@ -1,11 +1,11 @@
 // The formulas; what they share is in optimizer.cpp.
-#include "nn/optim.h"
+#include "heddle/nn/optim.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "nn/optim_checks.h"
+#include "heddle/nn/optim_checks.h"
 
 namespace heddle::nn {
 

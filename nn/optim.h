@@ -8,7 +8,7 @@
 #include <optional>
 #include <vector>
 
-#include "nn/optimizer.h"
+#include "heddle/nn/optimizer.h"
 
 namespace heddle::nn {
 

@@ -4,9 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/functions/functions.h"
-#include "nn/optim.h"
-#include "nn/optim_checks.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/optim.h"
+#include "heddle/nn/optim_checks.h"
 
 namespace heddle::nn {
 

@@ -1,4 +1,4 @@
-#include "nn/optimizer.h"
+#include "heddle/nn/optimizer.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,15 @@
 #include <cstring>
 #include <limits>
 
-#include "core/graph/autocast.h"
-#include "nn/clip.h"
-#include "nn/sizes.h"
+#include "heddle/core/base/view.h"
+#include "heddle/core/contract/device_info.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/nn/clip.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {

@@ -29,8 +29,8 @@
 #include <utility>
 #include <vector>
 
-#include "nn/loss_scale.h"
-#include "nn/module.h"
+#include "heddle/nn/loss_scale.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/bags.h"
-#include "nn/module.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -1,12 +1,13 @@
-#include "nn/recurrent.h"
+#include "heddle/nn/recurrent.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "nn/init.h"
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/init.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -187,11 +188,11 @@ Recurrent::Result Recurrent::run(const Tensor& x, std::vector<Tensor> initial,
              Tensor::from_vector(narrow, Shape{static_cast<int64_t>(narrow.size())}, &x.device()));
 }
 
-RecurrentCell::RecurrentCell(const char* kind, RecurrentKind type, int64_t in, int64_t hidden, bool bias,
-                             DeviceContext* device, Generator* generator)
+RecurrentCell::RecurrentCell(const char* kind, RecurrentKind type, int64_t in, int64_t hidden,
+                             const RecurrentCellOptions& o)
     : Module(kind), type_(type), hidden_(hidden) {
   check_sizes(kind, {{"in", in}, {"hidden", hidden}});
-  weights_ = make_weights(kind, type, in, hidden, 0, bias, device, generator,
+  weights_ = make_weights(kind, type, in, hidden, 0, o.bias, o.device, o.generator,
                           [&](const char* name, const Tensor& value) { return add_parameter(name, value); });
 }
 

@@ -10,8 +10,9 @@
 
 #include <vector>
 
-#include "core/functions/control/control.h"
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 
@@ -25,12 +26,23 @@ struct RecurrentOptions {
   bool bias = true;
   int64_t projection = 0;   // LSTM: the states h are weight_hr h, so many wide (Sak et al. 2014); 0: none
   bool checkpoint = false;  // the gradient computes the gates again instead of keeping them
-  DeviceContext* device = nullptr;
+  Nonlinearity nonlinearity = Nonlinearity::tanh;  // of an RNN; other layers have their own
+  DeviceRef device = {};
+  Generator* generator = nullptr;  // null: the process's
+};
+
+struct RecurrentCellOptions {
+  bool bias = true;
+  Nonlinearity nonlinearity = Nonlinearity::tanh;  // of an RNNCell
+  DeviceRef device = {};
   Generator* generator = nullptr;
 };
 
 namespace detail {
 enum class RecurrentKind : uint8_t { rnn_tanh, rnn_relu, gru, lstm };
+constexpr RecurrentKind rnn_of(Nonlinearity nonlinearity) {
+  return nonlinearity == Nonlinearity::tanh ? RecurrentKind::rnn_tanh : RecurrentKind::rnn_relu;
+}
 struct RecurrentWeights {
   Tensor weight_ih, weight_hh, bias_ih, bias_hh, weight_hr;  // undefined where there are none
 };
@@ -76,11 +88,8 @@ class Recurrent : public Module {
 // h' = tanh(W x + b + U h + c), or relu. Elman 1990, "Finding structure in time".
 class RNN : public Recurrent {
  public:
-  RNN(int64_t in, int64_t hidden, const RecurrentOptions& options = {}, Nonlinearity nonlinearity = Nonlinearity::tanh)
-      : Recurrent(
-            "RNN",
-            nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in,
-            hidden, options) {}
+  RNN(int64_t in, int64_t hidden, const RecurrentOptions& options = {})
+      : Recurrent("RNN", detail::rnn_of(options.nonlinearity), in, hidden, options) {}
 };
 
 // r = sigmoid(W x + b + U h + c), z likewise, n = tanh(W x + b + r (U h + c)), h' = (1 - z) n + z h.
@@ -114,8 +123,8 @@ class RecurrentCell : public Module {
   using Module::operator();
 
  protected:
-  RecurrentCell(const char* kind, detail::RecurrentKind type, int64_t in, int64_t hidden, bool bias,
-                DeviceContext* device, Generator* generator);
+  RecurrentCell(const char* kind, detail::RecurrentKind type, int64_t in, int64_t hidden,
+                const RecurrentCellOptions& options);
 
  private:
   detail::RecurrentKind type_;
@@ -125,24 +134,19 @@ class RecurrentCell : public Module {
 
 class RNNCell : public RecurrentCell {
  public:
-  RNNCell(int64_t in, int64_t hidden, bool bias = true, Nonlinearity nonlinearity = Nonlinearity::tanh,
-          DeviceContext* device = nullptr, Generator* generator = nullptr)
-      : RecurrentCell(
-            "RNNCell",
-            nonlinearity == Nonlinearity::tanh ? detail::RecurrentKind::rnn_tanh : detail::RecurrentKind::rnn_relu, in,
-            hidden, bias, device, generator) {}
+  RNNCell(int64_t in, int64_t hidden, const RecurrentCellOptions& options = {})
+      : RecurrentCell("RNNCell", detail::rnn_of(options.nonlinearity), in, hidden, options) {}
 };
 class GRUCell : public RecurrentCell {
  public:
-  GRUCell(int64_t in, int64_t hidden, bool bias = true, DeviceContext* device = nullptr, Generator* generator = nullptr)
-      : RecurrentCell("GRUCell", detail::RecurrentKind::gru, in, hidden, bias, device, generator) {}
+  GRUCell(int64_t in, int64_t hidden, const RecurrentCellOptions& options = {})
+      : RecurrentCell("GRUCell", detail::RecurrentKind::gru, in, hidden, options) {}
 };
 // step(x, {h, c}) gives {h', c'}.
 class LSTMCell : public RecurrentCell {
  public:
-  LSTMCell(int64_t in, int64_t hidden, bool bias = true, DeviceContext* device = nullptr,
-           Generator* generator = nullptr)
-      : RecurrentCell("LSTMCell", detail::RecurrentKind::lstm, in, hidden, bias, device, generator) {}
+  LSTMCell(int64_t in, int64_t hidden, const RecurrentCellOptions& options = {})
+      : RecurrentCell("LSTMCell", detail::RecurrentKind::lstm, in, hidden, options) {}
 };
 
 }  // namespace heddle::nn

@@ -1,4 +1,4 @@
-#include "nn/schedule.h"
+#include "heddle/nn/schedule.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,7 @@
 #include <limits>
 #include <numbers>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::nn {
 namespace {

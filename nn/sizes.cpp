@@ -1,9 +1,9 @@
-#include "nn/sizes.h"
+#include "heddle/nn/sizes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::nn {
 

@@ -8,7 +8,7 @@
 #include <initializer_list>
 #include <span>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::nn {
 

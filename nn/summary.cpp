@@ -1,4 +1,4 @@
-#include "nn/summary.h"
+#include "heddle/nn/summary.h"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,14 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "autograd/autograd.h"
-#include "core/device/null_device.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
-#include "nn/functional.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/null_device.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/nn/functional.h"
 
 namespace heddle::nn {
 namespace {

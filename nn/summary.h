@@ -24,8 +24,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device/context.h"
-#include "nn/module.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -1,4 +1,4 @@
-#include "nn/weights.h"
+#include "heddle/nn/weights.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -6,7 +6,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::nn {
 namespace {

@@ -1,6 +1,6 @@
 // Weights of other models and libraries: names, partial loading, and parameters that are not trained.
 //
-//   nn::ResNet model(nn::resnet18(10), &device);
+//   nn::ResNet model(nn::resnet18(10), {.device = device});
 //   const auto saved = load_safetensors("resnet18.safetensors", &device).tensors;              // as torchvision saves
 //   it std::cout << nn::load_matching(model, nn::from_torchvision(saved), {"fc.*"}).str();        // all but the head
 //   nn::freeze(model, "*");  nn::unfreeze(model, "fc.*");
@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "nn/module.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -8,17 +8,19 @@
 #include <vector>
 
 #include "bench/shapes.h"
-#include "core/base/error.h"
-#include "core/base/print_error.h"
-#include "core/ir/dynamic_shapes.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/ir/dynamic_shapes.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/plot.h"
 #include "bench/suites.h"
-#include "core/inspect/profile.h"
-#include "core/inspect/saved_launch.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/inspect/profile.h"
+#include "heddle/core/inspect/saved_launch.h"
 #include "tools/bench_report.h"
 #include "tools/interrupt.h"
 #endif

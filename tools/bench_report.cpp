@@ -7,9 +7,9 @@
 #include <map>
 
 #include "bench/suites.h"
-#include "core/base/error.h"
-#include "core/base/text_stream.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/io/read_file.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

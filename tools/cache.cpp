@@ -5,10 +5,10 @@
 #include <map>
 #include <memory>
 
-#include "core/base/cache_dir.h"
-#include "core/base/cache_files.h"
-#include "core/base/error.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/cache_files.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

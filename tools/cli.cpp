@@ -4,7 +4,8 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 #include "tools/output.h"
 
 namespace heddle::tools {

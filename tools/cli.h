@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/device/context.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::tools {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 #include "tools/command_tree.h"
 
 namespace heddle::tools {

@@ -4,7 +4,7 @@
 
 #include <array>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::tools {
 namespace {

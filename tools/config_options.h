@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "heddle/train/config.h"
 #include "tools/cli.h"
-#include "train/config.h"
 
 namespace heddle::tools {
 

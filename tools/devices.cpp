@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

@@ -1,5 +1,5 @@
 // heddle dump
-#include "core/run/dump.h"
+#include "heddle/core/compile/dump.h"
 
 #include <fmt/format.h>
 
@@ -11,8 +11,9 @@
 #include <utility>
 
 #include "bench/training_step.h"
-#include "core/base/error.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
 #include "tools/dump_draw.h"
 

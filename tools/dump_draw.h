@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/run/dump.h"
+#include "heddle/core/run/full_plan.h"
 
 namespace heddle::tools {
 

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <array>
 
-#include "core/base/markup.h"
+#include "heddle/core/base/markup.h"
 #include "tools/dump_draw.h"
 
 namespace heddle::tools {

@@ -4,13 +4,14 @@
 #include <chrono>
 #include <memory>
 
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/train/model_file.h"
+#include "heddle/train/recipe.h"
 #include "tools/cli.h"
 #include "tools/config_options.h"
 #include "tools/train_report.h"
-#include "train/model_file.h"
-#include "train/recipe.h"
 
 namespace heddle::tools {
 namespace {

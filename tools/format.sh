@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Formats all C++ of the tree as .clang-format says; `tools/format.sh check` changes nothing, names what differs and exits with 1.
-# Releases of clang-format disagree in details: the tree is formatted by release 14 (Debian 12's). Where there is none, `check` exits with 77 (skipped).
+# Formats all C++ of the tree as .clang-format says; `tools/format.sh check` changes nothing, names what differs and
+# exits with 1. Releases of clang-format disagree in details: the tree is formatted by release 14 (Debian 12's). Where
+# there is none, `check` exits with 77 (skipped).
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Runs a command in a bare Debian made on the spot, on a fresh clone of the committed HEAD: it shows what a green run on a used machine hides, such as a
-# package that nobody installs, a path of one machine, a file that was never added.
+# Runs a command in a bare Debian made on the spot, on a fresh clone of the committed HEAD: it shows what a green run on
+# a used machine hides, such as a package that nobody installs, a path of one machine, a file that was never added.
 #   tools/fresh.sh SUITE COMMAND      e.g.  tools/fresh.sh trixie 'tools/test.sh'
-# Needs root and debootstrap (apt-get install debootstrap), and uses this machine's package sources. The bare system is kept as
-# ${TMPDIR:-/tmp}/bare-debian-SUITE.tar for the next run; the copy that the command ran in is removed unless KEEP=1. SYS=0 hides /sys from it.
+# Needs root and debootstrap (apt-get install debootstrap), and uses this machine's package sources. The bare system is
+# kept as ${TMPDIR:-/tmp}/bare-debian-SUITE.tar for the next run; the copy that the command ran in is removed unless
+# KEEP=1. SYS=0 hides /sys from it.
 set -euo pipefail
 
 if [ $# -ne 2 ]; then

@@ -1,8 +1,10 @@
 #!/usr/bin/env bash
-# Fuzzes every reader of files and texts (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer, one after the other on one core.
+# Fuzzes every reader of files and texts (tests/fuzz) with libFuzzer, AddressSanitizer and UndefinedBehaviorSanitizer,
+# one after the other on one core.
 #   tools/fuzz.sh [SECONDS [TARGET...]]      seconds for each target (default 10); 3600 for a night
 #   BUILT=1 tools/fuzz.sh ...                with the programs as they lie in build/
-# An input may take a second and 1.5 GB. Corpora grow in build/fuzz/corpus; what is found lies in build/fuzz/found, and the script ends with exit code 1.
+# An input may take a second and 1.5 GB. Corpora grow in build/fuzz/corpus; what is found lies in build/fuzz/found, and
+# the script ends with exit code 1.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -27,7 +29,8 @@ for target in "${targets[@]}"; do
   log="$found/$target.log"
   dictionary=()
   [ ! -s "$corpus/$target.dict" ] || dictionary=(-dict="$corpus/$target.dict")
-  if HEDDLE_FUZZ_TARGET=$target build/fuzz/bin/heddle_fuzz -max_total_time="$seconds" -timeout=1 -rss_limit_mb=1536 -max_len=65536 -detect_leaks=0 -print_final_stats=1 -verbosity=0 \
+  if HEDDLE_FUZZ_TARGET=$target build/fuzz/bin/heddle_fuzz -max_total_time="$seconds" -timeout=1 \
+    -rss_limit_mb=1536 -max_len=65536 -detect_leaks=0 -print_final_stats=1 -verbosity=0 \
     -artifact_prefix="$found/$target-" "${dictionary[@]}" "$corpus/$target" >"$log" 2>&1; then
     inputs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
     total=$((total + inputs))

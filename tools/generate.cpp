@@ -1,5 +1,5 @@
 // heddle generate
-#include "nn/generate.h"
+#include "heddle/nn/generate.h"
 
 #include <fmt/format.h>
 
@@ -8,17 +8,18 @@
 #include <memory>
 #include <optional>
 
-#include "core/base/error.h"
-#include "core/base/print_error.h"
-#include "core/base/seconds_since.h"
-#include "data/tokenizer_file.h"
-#include "data/unicode.h"
-#include "io/read_file.h"
-#include "nn/language_model.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/tokenizer_file.h"
+#include "heddle/data/unicode.h"
+#include "heddle/io/read_file.h"
+#include "heddle/nn/language_model.h"
+#include "heddle/train/model_file.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
-#include "train/model_file.h"
 
 namespace heddle::tools {
 namespace {
@@ -43,9 +44,9 @@ LoadedModel load(const Options& o, DeviceContext& device) {
   const auto description = file.metadata.find("model");
   if (description == file.metadata.end())
     throw IoError(fmt::format("[generate] {}: no language model; heddle train char-gpt makes one", file.path));
-  LoadedModel loaded{nn::LanguageModel(description->second, &device), o.tokenizer.empty()
-                                                                          ? data::tokenizer_of(file.metadata, file.path)
-                                                                          : data::load_tokenizer(o.tokenizer)};
+  LoadedModel loaded{nn::LanguageModel(description->second, device), o.tokenizer.empty()
+                                                                         ? data::tokenizer_of(file.metadata, file.path)
+                                                                         : data::load_tokenizer(o.tokenizer)};
   data::check_vocabulary(*loaded.tokenizer, loaded.model.vocabulary());
   loaded.model.module().load_state_dict(file.state);
   loaded.model.module().to(parse_dtype(o.precision.empty() ? file.config.training.precision : o.precision));
@@ -165,7 +166,7 @@ int run(Options o) {
   const Prompt prompt = prompt_of(o, tokenizer);
   o.how.stop = stop_tokens(o, tokenizer);
   if (o.greedy) o.how.temperature = 0;
-  const auto decoder = loaded.model.decoder(o.beams, !o.no_cache);
+  const auto decoder = loaded.model.decoder({.batch = o.beams, .cache = !o.no_cache});
   const size_t read = nn::readable(*decoder, prompt.tokens).size();
   if (read < prompt.tokens.size()) {
     print_error("heddle: the prompt has {} tokens, the model's context is {}: only the last {} are read\n",

@@ -2,9 +2,10 @@
 # Checks Heddle on a machine with an NVIDIA GPU that has no package registry.
 #   tools/gpu_check.sh pack   here: builds the release preset and collects programs and the libraries they need in .gpu/ (ignored by git)
 #   tools/gpu_check.sh run    there, with .gpu/ carried along: tests on cuda:0 and vulkan:0, then benchmarks, on cuda:0 beside cuBLAS
-# `run` writes ${OUT:-gpu_check_out}/gpu_check.log and figures as JSON lines, bench_DEVICE.json; goes on after a failure, takes less than ten minutes
-# (every part has a limit), and exits with the number of failed parts. Parts of a device that is not there are left out and say so.
-# The programs are this system's (glibc 2.36 or newer runs them); drivers are always that machine's own.
+# `run` writes ${OUT:-gpu_check_out}/gpu_check.log and figures as JSON lines, bench_DEVICE.json; goes on after a
+# failure, takes less than ten minutes (every part has a limit), and exits with the number of failed parts. Parts of a
+# device that is not there are left out and say so. The programs are this system's (glibc 2.36 or newer runs them);
+# drivers are always that machine's own.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 bundle=.gpu
@@ -16,7 +17,8 @@ pack() {
   mkdir -p "$bundle/bin" "$bundle/lib"
   cp build/release/bin/heddle build/release/bin/heddle_tests_{conformance,kernels,autograd,parity} "$bundle/bin/"
   # Everything that the programs link, but glibc itself; and the Vulkan loader, which is opened at run time.
-  ldd "$bundle"/bin/* | awk '/=> \//{print $3}' | sort -u | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -r -I{} cp -L {} "$bundle/lib/"
+  ldd "$bundle"/bin/* | awk '/=> \//{print $3}' | sort -u \
+    | grep -vE '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so' | xargs -r -I{} cp -L {} "$bundle/lib/"
   cp -L /usr/lib/*/libvulkan.so.1 "$bundle/lib/" 2>/dev/null || echo "gpu_check: no Vulkan loader to carry" >&2
   strip --strip-unneeded "$bundle"/bin/* "$bundle"/lib/* 2>/dev/null || true
   [ -d ../shared/data/mnist ] && cp -r ../shared/data/mnist "$bundle/mnist"
@@ -47,8 +49,8 @@ run() {
   [ -f "$icd" ] && export VK_DRIVER_FILES=$icd VK_ICD_FILENAMES=$icd
   nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv || echo "gpu_check: no nvidia-smi here"
   # cuBLAS and NVRTC are that machine's: in its toolkit, or beside its Python.
-  local folder
-  for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib "$(python3 -c 'import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))' 2>/dev/null)"; do
+  local folder find='import nvidia, os; print(os.path.join(list(nvidia.__path__)[0], "cu13", "lib"))'
+  for folder in /usr/local/cuda/lib64 /usr/local/cuda/lib "$(python3 -c "$find" 2>/dev/null)"; do
     [ -d "$folder" ] && LD_LIBRARY_PATH+=":$folder"
   done
   part devices 20 "$bundle/bin/heddle" devices
@@ -73,9 +75,13 @@ run() {
     cat "$figures"
   done
   if [ ${#devices[@]} -gt 0 ]; then
-    for group in kernels conformance autograd parity; do part "$group" 60 "$bundle/bin/heddle_tests_$group" --gtest_filter='*cuda*:*vulkan*:*OnDevice*:*Device*' --gtest_brief=1; done
+    for group in kernels conformance autograd parity; do
+      part "$group" 60 "$bundle/bin/heddle_tests_$group" --gtest_filter='*cuda*:*vulkan*:*OnDevice*:*Device*' \
+        --gtest_brief=1
+    done
   fi
-  part resources 20 bash -c 'for set in SCHEDULE=1,TM=128,TN=128,TK=16,RM=8,RN=8,RUN=4,PREFETCH=1 SCHEDULE=5,ELEMENT=0,UNIT_LANES=32,TM=128,TN=128,TK=32,WM=64,WN=64,STAGES=3; do
+  part resources 20 bash -c 'for set in SCHEDULE=1,TM=128,TN=128,TK=16,RM=8,RN=8,RUN=4,PREFETCH=1 \
+    SCHEDULE=5,ELEMENT=0,UNIT_LANES=32,TM=128,TN=128,TK=32,WM=64,WN=64,STAGES=3; do
     "$0" kernel matmul --set "$set" --type TA=f16,TB=f16 --print resources --sm 90; done' "$bundle/bin/heddle"
   cat "$logs/resources.log"
   echo "gpu_check: $failed parts failed"
@@ -85,5 +91,5 @@ run() {
 case "${1:-}" in
   pack) pack ;;
   run) run ;;
-  *) sed -n '2,7p' "${BASH_SOURCE[0]}"; exit 2 ;;
+  *) sed -n '2,8p' "${BASH_SOURCE[0]}"; exit 2 ;;
 esac

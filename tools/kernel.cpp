@@ -7,12 +7,14 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/dialect/harness.h"
-#include "core/dialect/kernel_file.h"
-#include "core/dialect/printer.h"
-#include "core/graph/philox.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/dialect/harness.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/graph/philox.h"
 #include "tools/cli.h"
 #include "tools/kernel_binary.h"
 

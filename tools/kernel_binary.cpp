@@ -1,13 +1,13 @@
 #include "tools/kernel_binary.h"
 
-#include "core/base/error.h"
-#include "core/dialect/printer.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/printer.h"
 
 #ifdef HEDDLE_HAS_CUDA
-#include "backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvrtc.h"
 #endif
 #ifdef HEDDLE_HAS_VULKAN
-#include "backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
 #endif
 
 namespace heddle::tools {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/kernel_source.h"
 
 namespace heddle::tools {
 

@@ -6,12 +6,12 @@
 #include <memory>
 #include <vector>
 
-#include "autograd/autograd.h"
-#include "autograd/catalogue.h"
-#include "core/base/ascii.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
-#include "core/op/op.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/catalogue.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/op/op.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {
@@ -170,18 +170,26 @@ std::string cell(std::string_view text) {
 
 constexpr std::string_view preface = R"(# The public functions
 
-Made by `heddle ops --markdown` from `autograd/catalogue.inc`; a test fails when this file is stale (`heddle ops --markdown > docs/ops.md` mends it). Parameters, shapes
-and errors are documented in the headers, which `core/functions/functions.h` includes. `heddle ops NAME` shows one function, `heddle ops --rows` the op table.
+Made by `heddle ops --markdown` from `autograd/catalogue.inc`; a test fails when this file is stale (`heddle ops
+--markdown > docs/ops.md` mends it). Parameters, shapes and errors are documented in the headers, which
+`core/functions/functions.h` includes. `heddle ops NAME` shows one function, `heddle ops --rows` the op table.
 
-- **dtypes**: of values; indices are i32 or i64, masks bool. "floats" are f32, f16, bf16 and f64. `docs/types.md` has the promotion table. f64 and i64 need a device that has them.
-- **autocast**: in which type values of f32, f16 and bf16 are taken within an `AutocastScope`: the scope's (low), f32, or the widest of those given. `docs/types.md` has the rules.
-- **gradient**: of any order, in the parameters named. "0" is a gradient that is 0 where it exists. `docs/gradients.md` has the conventions at kinks.
+- **dtypes**: of values; indices are i32 or i64, masks bool. "floats" are f32, f16, bf16 and f64. `docs/types.md` has
+  the promotion table. f64 and i64 need a device that has them.
+- **autocast**: in which type values of f32, f16 and bf16 are taken within an `AutocastScope`: the scope's (low), f32,
+  or the widest of those given. `docs/types.md` has the rules.
+- **gradient**: of any order, in the parameters named. "0" is a gradient that is 0 where it exists. `docs/gradients.md`
+  has the conventions at kinks.
 - **transforms**: vmap and forward mode (jvp) take every function but for what this column says.
-- **devices**: `all` are reference, opencl, vulkan and cuda. A function is a graph of rows of the op table, and a backend compiles kernels without knowing rows, so what is missing on one device is missing
-  as a feature of the device (f64), never as a function. Proved, not only argued: the test group `reference` computes every function with stored cases on reference:0, opencl:0 and vulkan:0 and compares
-  values and gradients with PyTorch's; functions without stored cases are named, with the test that runs them on all devices, in `tests/reference/catalogue_test.cpp`; `DeviceCounters::host_evaluations` stays 0
-  through all of them, so nothing is computed on the host in their place. CUDA's kernels are the same texts; they are compiled by NVRTC in CI, and run where a GPU is.
-- *host-sized*: the shape of the result depends on values, so the call waits for one number (a count); the values themselves stay on the device.
+- **devices**: `all` are reference, opencl, vulkan and cuda. A function is a graph of rows of the op table, and a
+  backend compiles kernels without knowing rows, so what is missing on one device is missing as a feature of the device
+  (f64), never as a function. Proved, not only argued: the test group `reference` computes every function with stored
+  cases on reference:0, opencl:0 and vulkan:0 and compares values and gradients with PyTorch's; functions without stored
+  cases are named, with the test that runs them on all devices, in `tests/reference/catalogue_test.cpp`;
+  `DeviceCounters::host_evaluations` stays 0 through all of them, so nothing is computed on the host in their place.
+  CUDA's kernels are the same texts; they are compiled by NVRTC in CI, and run where a GPU is.
+- *host-sized*: the shape of the result depends on values, so the call waits for one number (a count); the values
+  themselves stay on the device.
 
 )";
 

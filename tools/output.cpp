@@ -9,7 +9,7 @@
 #include <cstring>
 #include <mutex>
 
-#include "core/base/print_error.h"
+#include "heddle/core/base/print_error.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

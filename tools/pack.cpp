@@ -6,17 +6,17 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
-#include "data/cifar.h"
-#include "data/csv.h"
-#include "data/datasets.h"
-#include "data/image_file.h"
-#include "data/numpy.h"
-#include "data/preprocess.h"
-#include "data/records.h"
-#include "data/text.h"
-#include "data/tokenizer_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/csv.h"
+#include "heddle/data/datasets.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/numpy.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/records.h"
+#include "heddle/data/text.h"
+#include "heddle/data/tokenizer_file.h"
 #include "tools/cli.h"
 #include "tools/progress.h"
 

@@ -8,12 +8,13 @@
 #include <vector>
 
 #include "bench/training_step.h"
-#include "core/base/error.h"
-#include "core/base/median.h"
-#include "core/base/seconds_since.h"
-#include "core/memory/memory_budget.h"
-#include "core/run/compiled_graph.h"
-#include "core/run/dump.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/median.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/run/graph_cache.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

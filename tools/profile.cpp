@@ -1,5 +1,5 @@
 // heddle profile
-#include "core/inspect/profile.h"
+#include "heddle/core/inspect/profile.h"
 
 #include <fmt/format.h>
 
@@ -9,16 +9,17 @@
 #include <optional>
 
 #include "bench/training_step.h"
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
-#include "core/run/replay.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/run/replay.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/train/recipe.h"
+#include "heddle/train/trainer.h"
 #include "tools/cli.h"
 #include "tools/profile_report.h"
 #include "tools/trace_file.h"
 #include "tools/train_command.h"
-#include "train/recipe.h"
-#include "train/trainer.h"
 
 #ifdef HEDDLE_HAS_BENCH
 #include "bench/run.h"

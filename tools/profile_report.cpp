@@ -10,7 +10,7 @@
 #include <memory>
 #include <optional>
 
-#include "core/inspect/saved_launch.h"
+#include "heddle/core/inspect/saved_launch.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "core/inspect/profile.h"
+#include "heddle/core/inspect/profile.h"
 
 namespace heddle::tools {
 

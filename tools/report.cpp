@@ -6,9 +6,9 @@
 #include <set>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/markup.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/markup.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/report_files.h"
 #include "tools/report_run.h"
 

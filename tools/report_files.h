@@ -2,7 +2,7 @@
 // Thread safety: the table is built once and never changes.
 #pragma once
 
-#include "core/dialect/builtin_files.h"
+#include "heddle/core/dialect/builtin_files.h"
 
 namespace heddle {
 

@@ -10,13 +10,13 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/folders.h"
-#include "core/base/parse_json.h"
-#include "core/base/similar.h"
-#include "core/base/text_stream.h"
-#include "io/read_file.h"
-#include "train/toml.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/io/read_file.h"
+#include "heddle/train/toml.h"
 
 namespace heddle::tools {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/similar.h"
-#include "core/graph/number_guard.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/core/graph/number_guard.h"
 #include "tools/cli.h"
 #include "tools/output.h"
 

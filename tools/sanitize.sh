@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds with sanitizers and runs the groups that need no driver: unit, null, data, and nn, autograd, training and its parity on the reference device.
+# Builds with sanitizers and runs the groups that need no driver: unit, null, data, and nn, autograd, training and its
+# parity on the reference device.
 #   tools/sanitize.sh          AddressSanitizer and UndefinedBehaviorSanitizer
 #   tools/sanitize.sh tsan     ThreadSanitizer, on the null, unit and data groups (allocator, contexts, registry, caches, loader)
 set -euo pipefail

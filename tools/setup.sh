@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
-# Installs every package that Heddle is built, run and tested with on Debian 12, 13 and their relatives (Ubuntu); does nothing when all are there.
-# Includes the two CPU drivers (PoCL for OpenCL, Mesa's lavapipe for Vulkan), so that a machine without a GPU is a full citizen.
-# A package of `optional` that this release lacks is said in one line, and the build leaves out what needs it (cmake/optional.cmake); one of `necessary` is an
-# error. "a|b": releases name it differently. Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found (cuda.h), and
-# used when a driver is.   tools/setup.sh --fuzz adds what tools/fuzz.sh needs.
+# Installs every package that Heddle is built, run and tested with on Debian 12, 13 and their relatives (Ubuntu); does
+# nothing when all are there. Includes the two CPU drivers (PoCL for OpenCL, Mesa's lavapipe for Vulkan), so that a
+# machine without a GPU is a full citizen. A package of `optional` that this release lacks is said in one line, and the
+# build leaves out what needs it (cmake/optional.cmake); one of `necessary` is an error. "a|b": releases name it
+# differently. Runs as root or through sudo. CUDA is not installed: the backend is built when a toolkit is found
+# (cuda.h), and used when a driver is.   tools/setup.sh --fuzz adds what tools/fuzz.sh needs.
 set -euo pipefail
 export LC_ALL=C
 

@@ -1,5 +1,5 @@
 // heddle summary
-#include "nn/summary.h"
+#include "heddle/nn/summary.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,13 +8,14 @@
 #include <filesystem>
 #include <memory>
 
-#include "core/base/error.h"
-#include "io/safetensors.h"
-#include "nn/init.h"
-#include "nn/models/known.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/init.h"
+#include "heddle/nn/models/known.h"
+#include "heddle/train/feed.h"
+#include "heddle/train/recipe.h"
 #include "tools/cli.h"
-#include "train/feed.h"
-#include "train/recipe.h"
 
 namespace heddle::tools {
 namespace {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Sets up, builds and runs all tests; ends with ctest's closing lines. Tests that had no device or no data to run on are listed by name.
-# Further arguments go to ctest, e.g.  tools/test.sh -L unit
+# Sets up, builds and runs all tests; ends with ctest's closing lines. Tests that had no device or no data to run on are
+# listed by name. Further arguments go to ctest, e.g.  tools/test.sh -L unit
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 

@@ -7,12 +7,12 @@
 #include <iterator>
 #include <memory>
 
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
-#include "data/text.h"
-#include "data/tokenizer.h"
-#include "data/tokenizer_file.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/data/text.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/tokenizer_file.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
 #include "tools/progress.h"
 

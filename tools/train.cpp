@@ -7,17 +7,17 @@
 #include <optional>
 #include <string>
 
-#include "core/base/print_error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/train/metrics_lines.h"
+#include "heddle/train/option_uses.h"
+#include "heddle/train/recipe.h"
+#include "heddle/train/run_folder.h"
+#include "heddle/train/trainer.h"
 #include "tools/cli.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/train_command.h"
 #include "tools/train_report.h"
-#include "train/metrics_lines.h"
-#include "train/option_uses.h"
-#include "train/recipe.h"
-#include "train/run_folder.h"
-#include "train/trainer.h"
 
 namespace heddle::tools {
 namespace {

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base/error.h"
-#include "train/option_uses.h"
-#include "train/recipe.h"
+#include "heddle/core/base/error.h"
+#include "heddle/train/option_uses.h"
+#include "heddle/train/recipe.h"
 
 namespace heddle::tools {
 namespace {

@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "data/unicode.h"
-#include "train/trainer.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/unicode.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::tools {
 namespace {

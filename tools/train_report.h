@@ -2,8 +2,8 @@
 // the model is.
 #pragma once
 
+#include "heddle/train/callback.h"
 #include "tools/progress.h"
-#include "train/callback.h"
 
 namespace heddle::tools {
 

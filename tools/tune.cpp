@@ -10,11 +10,12 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
-#include "core/dialect/tunable_space.h"
-#include "core/tiles/tuning.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/tunable_space.h"
+#include "heddle/core/tiles/tuning.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/cli.h"
 
 #ifdef HEDDLE_HAS_BENCH

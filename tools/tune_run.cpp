@@ -11,10 +11,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/base/error.h"
-#include "core/base/print_error.h"
-#include "core/dialect/tunable_space.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/dialect/tunable_space.h"
+#include "heddle/io/atomic_file.h"
 #include "tools/interrupt.h"
 #include "tools/output.h"
 #include "tools/progress.h"

@@ -7,7 +7,7 @@
 #include <iostream>
 
 #include "bench/tune_session.h"
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::tools {
 namespace {

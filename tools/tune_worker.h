@@ -11,7 +11,7 @@
 
 #include "bench/bench.h"
 #include "bench/search.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tools/cli.h"
 #include "tools/worker_process.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 #include "tools/cli.h"
 
 namespace heddle::tools {

@@ -11,7 +11,7 @@
 #include <chrono>
 #include <cstring>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::tools {
 

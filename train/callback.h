@@ -18,7 +18,7 @@
 #include <span>
 #include <string>
 
-#include "train/task.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

@@ -1,4 +1,4 @@
-#include "train/checkpoint.h"
+#include "heddle/train/checkpoint.h"
 
 #include <fmt/format.h>
 #include <zlib.h>
@@ -11,10 +11,10 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/error.h"
-#include "core/base/folders.h"
-#include "core/base/parse_number.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/io/atomic_file.h"
 
 namespace heddle::train {
 namespace {

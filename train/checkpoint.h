@@ -16,7 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "io/safetensors.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/safetensors.h"
 
 namespace heddle::train {
 

@@ -1,4 +1,4 @@
-#include "train/config.h"
+#include "heddle/train/config.h"
 
 #include <fmt/format.h>
 
@@ -8,12 +8,12 @@
 #include <limits>
 #include <optional>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "core/base/similar.h"
-#include "io/read_file.h"
-#include "train/toml.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/io/read_file.h"
+#include "heddle/train/toml.h"
 
 namespace heddle::train {
 namespace {
@@ -41,7 +41,7 @@ std::vector<ConfigRow> make_rows() {
                   [](const Config& config) { return Value((config.*group).name); }, \
                   [](Config& config, const Value& value) { (config.*group).name = std::get<type>(value); }});
 #define END(name) }
-#include "train/config_options.inc"
+#include "heddle/train/config_options.inc"
 #undef GROUP
 #undef OPTION
 #undef END

@@ -52,7 +52,7 @@ struct Config {
 #define END(name) \
   }               \
   name;
-#include "train/config_options.inc"
+#include "heddle/train/config_options.inc"
 #undef GROUP
 #undef OPTION
 #undef END

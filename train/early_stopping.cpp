@@ -1,11 +1,11 @@
-#include "train/early_stopping.h"
+#include "heddle/train/early_stopping.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "train/trainer.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::train {
 

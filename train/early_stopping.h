@@ -5,7 +5,7 @@
 
 #include <limits>
 
-#include "train/callback.h"
+#include "heddle/train/callback.h"
 
 namespace heddle::train {
 

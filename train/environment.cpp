@@ -8,11 +8,12 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "core/base/build_info.h"
-#include "core/base/files.h"
-#include "core/base/text_stream.h"
-#include "train/fingerprint.h"
-#include "train/run_folder.h"
+#include "heddle/core/base/build_info.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/text_stream.h"
+#include "heddle/core/device/context.h"
+#include "heddle/train/fingerprint.h"
+#include "heddle/train/run_folder.h"
 
 extern char** environ;
 

@@ -1,9 +1,9 @@
-#include "train/feed.h"
+#include "heddle/train/feed.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/seconds_since.h"
 
 namespace heddle::train {
 

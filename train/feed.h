@@ -7,10 +7,10 @@
 
 #include <vector>
 
-#include "data/loader.h"
-#include "train/config.h"
-#include "train/task.h"
-#include "train/throughput.h"
+#include "heddle/data/loader.h"
+#include "heddle/train/config.h"
+#include "heddle/train/task.h"
+#include "heddle/train/throughput.h"
 
 namespace heddle::train {
 

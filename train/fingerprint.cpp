@@ -1,4 +1,4 @@
-#include "train/fingerprint.h"
+#include "heddle/train/fingerprint.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -12,10 +12,10 @@
 #include <limits>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/hash.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/hash.h"
 
 namespace heddle::train {
 namespace {

@@ -1,9 +1,10 @@
-#include "train/metrics_lines.h"
+#include "heddle/train/metrics_lines.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "train/trainer.h"
+#include "heddle/core/device/context.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::train {
 namespace {

@@ -15,7 +15,7 @@
 #include <functional>
 #include <string>
 
-#include "train/callback.h"
+#include "heddle/train/callback.h"
 
 namespace heddle::train {
 

@@ -1,11 +1,11 @@
-#include "train/model_file.h"
+#include "heddle/train/model_file.h"
 
 #include <fmt/format.h>
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "train/run_state.h"
+#include "heddle/core/base/error.h"
+#include "heddle/train/run_state.h"
 
 namespace heddle::train {
 namespace {

@@ -5,9 +5,9 @@
 
 #include <string>
 
-#include "nn/module.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
+#include "heddle/nn/module.h"
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/config.h"
 
 namespace heddle::train {
 

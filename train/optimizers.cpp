@@ -1,4 +1,4 @@
-#include "train/optimizers.h"
+#include "heddle/train/optimizers.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,9 @@
 #include <map>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "nn/clip.h"
-#include "train/prefix.h"
+#include "heddle/core/base/error.h"
+#include "heddle/nn/clip.h"
+#include "heddle/train/prefix.h"
 
 namespace heddle::train {
 namespace {
@@ -174,8 +174,8 @@ Optimizers::Optimizers(Task& task, const Config& c, const nn::Schedule& schedule
   if (all_.size() > 1 || clip_value_ > 0)
     throw ValueError(
         fmt::format("[train] f16 does not go with {}; bf16 does", clip_value_ > 0 ? "clip_value" : c.optimizer.name));
-  scale_.emplace(nn::LossScaleOptions{.start = c.training.loss_scale, .interval = c.training.loss_scale_every},
-                 &device);
+  scale_.emplace(
+      nn::LossScaleOptions{.start = c.training.loss_scale, .interval = c.training.loss_scale_every, .device = device});
   all_.front()->set_loss_scale(scale_);
 }
 

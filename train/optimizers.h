@@ -10,11 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "nn/loss_scale.h"
-#include "nn/optim.h"
-#include "nn/schedule.h"
-#include "train/config.h"
-#include "train/task.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/loss_scale.h"
+#include "heddle/nn/optim.h"
+#include "heddle/nn/schedule.h"
+#include "heddle/train/config.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

@@ -1,10 +1,10 @@
-#include "train/option_uses.h"
+#include "heddle/train/option_uses.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::train {
 namespace {

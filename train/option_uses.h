@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-#include "train/config.h"
+#include "heddle/train/config.h"
 
 namespace heddle::train {
 

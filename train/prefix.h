@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "io/safetensors.h"
+#include "heddle/io/safetensors.h"
 
 namespace heddle::train {
 

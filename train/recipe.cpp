@@ -1,15 +1,15 @@
-#include "train/recipe.h"
+#include "heddle/train/recipe.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "core/base/error.h"
-#include "core/base/similar.h"
-#include "core/functions/functions.h"
-#include "nn/weights.h"
-#include "train/recipes/recipes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/weights.h"
+#include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {

@@ -14,9 +14,10 @@
 #include <string_view>
 #include <vector>
 
-#include "data/preprocess.h"
-#include "train/config.h"
-#include "train/task.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/train/config.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

@@ -1,4 +1,4 @@
-#include "train/risk_coverage.h"
+#include "heddle/train/risk_coverage.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <functional>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::train {
 

@@ -1,4 +1,4 @@
-#include "train/run_folder.h"
+#include "heddle/train/run_folder.h"
 
 #include <fmt/format.h>
 #include <sys/file.h>
@@ -9,10 +9,10 @@
 #include <filesystem>
 #include <optional>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parse_json.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/io/atomic_file.h"
 
 namespace heddle::train {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-#include "core/device/context.h"
-#include "train/config.h"
+#include "heddle/core/device/context.h"
+#include "heddle/train/config.h"
 
 namespace heddle::train {
 

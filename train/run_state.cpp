@@ -1,4 +1,4 @@
-#include "train/run_state.h"
+#include "heddle/train/run_state.h"
 
 #include <fmt/format.h>
 
@@ -6,12 +6,12 @@
 #include <optional>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/shortened.h"
-#include "core/functions/functions.h"
-#include "train/fingerprint.h"
-#include "train/prefix.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/train/fingerprint.h"
+#include "heddle/train/prefix.h"
 
 namespace heddle::train {
 namespace {

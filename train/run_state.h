@@ -10,12 +10,12 @@
 #include <string>
 #include <vector>
 
-#include "nn/average.h"
-#include "train/callback.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
-#include "train/optimizers.h"
-#include "train/task.h"
+#include "heddle/nn/average.h"
+#include "heddle/train/callback.h"
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/config.h"
+#include "heddle/train/optimizers.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

@@ -1,9 +1,10 @@
-#include "train/step.h"
+#include "heddle/train/step.h"
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/graph/autocast.h"
-#include "nn/accumulate.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/nn/accumulate.h"
 
 namespace heddle::train {
 namespace {

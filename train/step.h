@@ -12,11 +12,11 @@
 #include <optional>
 #include <vector>
 
-#include "core/compile/compile.h"
-#include "nn/average.h"
-#include "train/config.h"
-#include "train/optimizers.h"
-#include "train/task.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/nn/average.h"
+#include "heddle/train/config.h"
+#include "heddle/train/optimizers.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

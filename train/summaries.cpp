@@ -1,4 +1,4 @@
-#include "train/summaries.h"
+#include "heddle/train/summaries.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <unordered_map>
 #include <unordered_set>
 
-#include "core/functions/functions.h"
-#include "core/graph/post_order.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/post_order.h"
 
 namespace heddle::train {
 namespace {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "io/event_file.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/io/event_file.h"
 
 namespace heddle::train {
 

@@ -14,10 +14,10 @@
 #include <utility>
 #include <vector>
 
-#include "data/loader.h"
-#include "io/safetensors.h"
-#include "nn/module.h"
-#include "train/risk_coverage.h"
+#include "heddle/data/loader.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/module.h"
+#include "heddle/train/risk_coverage.h"
 
 namespace heddle::train {
 

@@ -1,12 +1,12 @@
-#include "train/tensorboard.h"
+#include "heddle/train/tensorboard.h"
 
 #include <algorithm>
 #include <filesystem>
 
-#include "io/read_file.h"
-#include "train/feed.h"
-#include "train/summaries.h"
-#include "train/trainer.h"
+#include "heddle/io/read_file.h"
+#include "heddle/train/feed.h"
+#include "heddle/train/summaries.h"
+#include "heddle/train/trainer.h"
 
 namespace heddle::train {
 namespace {

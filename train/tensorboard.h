@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "io/event_file.h"
-#include "train/callback.h"
+#include "heddle/io/event_file.h"
+#include "heddle/train/callback.h"
 
 namespace heddle::train {
 

@@ -1,6 +1,8 @@
-#include "train/throughput.h"
+#include "heddle/train/throughput.h"
 
 #include <algorithm>
+
+#include "heddle/core/device/context.h"
 
 namespace heddle::train {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <chrono>
 
-#include "core/device/context.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::train {
 

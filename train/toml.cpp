@@ -1,14 +1,14 @@
-#include "train/toml.h"
+#include "heddle/train/toml.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <optional>
 
-#include "core/base/error.h"
-#include "core/base/parse_limits.h"
-#include "core/base/shortened.h"
-#include "core/base/text_stream.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_limits.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/base/text_stream.h"
 
 // "[(": the parser asserts what it has not looked at yet, and with NDEBUG Clang takes it for true. Without either it
 // goes on and reports the fault.

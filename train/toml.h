@@ -3,7 +3,7 @@
 // Errors: ValueError with source and line. Thread safety: pure.
 #pragma once
 
-#include "train/config.h"
+#include "heddle/train/config.h"
 
 namespace heddle::train {
 

@@ -1,4 +1,4 @@
-#include "train/trainer.h"
+#include "heddle/train/trainer.h"
 
 #include <fmt/format.h>
 
@@ -10,19 +10,20 @@
 #include <optional>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/median.h"
-#include "core/base/seconds_since.h"
-#include "core/graph/number_guard.h"
-#include "data/image_file.h"
-#include "io/atomic_file.h"
-#include "train/checkpoint.h"
-#include "train/early_stopping.h"
-#include "train/feed.h"
-#include "train/metrics_lines.h"
-#include "train/run_state.h"
-#include "train/step.h"
-#include "train/tensorboard.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/median.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/number_guard.h"
+#include "heddle/data/image_file.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/early_stopping.h"
+#include "heddle/train/feed.h"
+#include "heddle/train/metrics_lines.h"
+#include "heddle/train/run_state.h"
+#include "heddle/train/step.h"
+#include "heddle/train/tensorboard.h"
 
 namespace heddle::train {
 namespace {

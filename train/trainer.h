@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "train/callback.h"
-#include "train/config.h"
-#include "train/run_folder.h"
-#include "train/task.h"
-#include "train/throughput.h"
+#include "heddle/train/callback.h"
+#include "heddle/train/config.h"
+#include "heddle/train/run_folder.h"
+#include "heddle/train/task.h"
+#include "heddle/train/throughput.h"
 
 namespace heddle::train {
 

@@ -3,8 +3,8 @@
 #include <clblast_c.h>
 
 #include "bench/peers/peers.h"
-#include "core/base/error.h"
-#include "core/device/driver_probe.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/driver_probe.h"
 
 namespace heddle::bench::clblast {
 namespace {

@@ -5,7 +5,7 @@
 #include <dlfcn.h>
 
 #include "bench/peers/peers.h"
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::bench::cublas {
 namespace {

@@ -1,7 +1,7 @@
 // The headers of a CUDA toolkit (11.4 or newer), as backend_cuda uses them; its libraries are opened at run time.
 #include <nvrtc.h>
 
-#include "backend_cuda/driver.h"
+#include "heddle/backend_cuda/driver.h"
 
 using CubinSize = decltype(&nvrtcGetCUBINSize);
 

@@ -5,7 +5,7 @@
 #include <glslang/SPIRV/GlslangToSpv.h>
 #include <glslang/build_info.h>
 
-#include "backend_vulkan/cooperative_matrix.h"
+#include "heddle/backend_vulkan/cooperative_matrix.h"
 
 int main() {
   const bool loaded = volkInitialize() == VK_SUCCESS && volkGetInstanceVersion() >= VK_API_VERSION_1_3;

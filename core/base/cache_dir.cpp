@@ -1,4 +1,4 @@
-#include "core/base/cache_dir.h"
+#include "heddle/core/base/cache_dir.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -13,10 +13,10 @@
 #include <mutex>
 #include <set>
 
-#include "core/base/cache_files.h"
-#include "core/base/files.h"
-#include "core/base/hash.h"
-#include "core/base/print_error.h"
+#include "heddle/core/base/cache_files.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/base/print_error.h"
 
 namespace heddle {
 namespace {

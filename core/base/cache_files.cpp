@@ -1,4 +1,4 @@
-#include "core/base/cache_files.h"
+#include "heddle/core/base/cache_files.h"
 
 #include <fmt/format.h>
 #include <sys/stat.h>
@@ -11,11 +11,11 @@
 #include <ctime>
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/hash.h"
-#include "core/base/shortened.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/base/shortened.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/base/caller.h"
+#include "heddle/core/base/caller.h"
 
 #include <fmt/format.h>
 
@@ -19,12 +19,17 @@ constexpr std::string_view sources_root() {
   return here.substr(0, here.size() - name.size());
 }
 
+// "core/base/caller.h" of a file of the project, header or source; of others "".
+std::string_view below_root(std::string_view path) {
+  constexpr std::string_view headers = "include/heddle/";  // of the build folder, or installed
+  if (const size_t at = path.rfind(headers); at == 0 || (at != std::string_view::npos && path[at - 1] == '/'))
+    return path.substr(at + headers.size());
+  return path.starts_with(sources_root()) ? path.substr(sources_root().size()) : std::string_view();
+}
+
 Owner owner_of_path(std::string_view path) {
   if (path.find("/include/c++/") != std::string_view::npos) return Owner::standard;
-  if (path.ends_with("core/graph/checkpoint.h"))
-    return Owner::library;  // calls the user's function, wherever it is installed
-  if (!path.starts_with(sources_root())) return Owner::user;
-  path.remove_prefix(sources_root().size());
+  path = below_root(path);
   if (path.starts_with("nn/models/")) return Owner::user;
   for (const std::string_view folder : {"core/", "autograd/", "nn/", "io/", "data/"}) {
     if (path.starts_with(folder)) return Owner::library;
@@ -147,9 +152,7 @@ CallerScope::~CallerScope() {
 
 // Files whose scopes stand in public functions, each under its own name.
 bool CallerScope::in_functions() const {
-  std::string_view path = file_;
-  if (!path.starts_with(sources_root())) return false;
-  path.remove_prefix(sources_root().size());
+  const std::string_view path = below_root(file_);
   // A user's kernel is called by a name of its own.
   return (path.starts_with("core/functions/") && !path.starts_with("core/functions/user/")) ||
          path == "core/op/elementwise.inc";

@@ -1,4 +1,4 @@
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <cstring>
 #include <limits>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

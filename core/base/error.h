@@ -13,7 +13,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/caller.h"
+#include "heddle/core/base/caller.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/base/files.h"
+#include "heddle/core/base/files.h"
 
 #include <cerrno>
 

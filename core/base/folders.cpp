@@ -1,4 +1,4 @@
-#include "core/base/folders.h"
+#include "heddle/core/base/folders.h"
 
 #include <dirent.h>
 #include <sys/stat.h>
@@ -8,7 +8,7 @@
 #include <memory>
 #include <string_view>
 
-#include "core/base/files.h"
+#include "heddle/core/base/files.h"
 
 namespace heddle {
 namespace {

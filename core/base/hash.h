@@ -11,9 +11,18 @@
 
 namespace heddle {
 
-uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed = 0xcbf29ce484222325ull);
-inline uint64_t hash_string(std::string_view s, uint64_t seed = 0xcbf29ce484222325ull) {
-  return hash_bytes(s.data(), s.size(), seed);
+constexpr uint64_t hash_string(std::string_view s, uint64_t seed = 0xcbf29ce484222325ull) {
+  uint64_t h = seed;
+  for (const char c : s) h = (h ^ static_cast<unsigned char>(c)) * 0x100000001b3ull;
+  // FNV-1a changes its high bits slowly; this final mix (of MurmurHash3) spreads every input bit over all 64.
+  h ^= h >> 33;
+  h *= 0xff51afd7ed558ccdull;
+  h ^= h >> 33;
+  h *= 0xc4ceb9fe1a85ec53ull;
+  return h ^ (h >> 33);
+}
+inline uint64_t hash_bytes(const void* data, size_t bytes, uint64_t seed = 0xcbf29ce484222325ull) {
+  return hash_string({static_cast<const char*>(data), bytes}, seed);
 }
 inline uint64_t hash_combine(uint64_t a, uint64_t b) {
   return (a ^ (b + 0x9e3779b97f4a7c15ull + (a << 12) + (a >> 4))) * 0xff51afd7ed558ccdull;

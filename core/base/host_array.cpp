@@ -1,8 +1,8 @@
-#include "core/base/host_array.h"
+#include "heddle/core/base/host_array.h"
 
 #include <cstring>
 
-#include "core/base/view_walk.h"
+#include "heddle/core/base/view_walk.h"
 
 namespace heddle {
 namespace {

@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
-#include "core/base/view.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/shape.h"
+#include "heddle/core/base/view.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/base/host_epoch.h"
+#include "heddle/core/base/host_epoch.h"
 
 #include <atomic>
 

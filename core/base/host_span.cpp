@@ -1,4 +1,4 @@
-#include "core/base/host_span.h"
+#include "heddle/core/base/host_span.h"
 
 #include <mutex>
 #include <shared_mutex>

@@ -1,4 +1,4 @@
-#include "core/base/of_this_thread.h"
+#include "heddle/core/base/of_this_thread.h"
 
 #include <pthread.h>
 #include <unistd.h>

@@ -1,9 +1,9 @@
-#include "core/base/parse_json.h"
+#include "heddle/core/base/parse_json.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/base/parse_limits.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_limits.h"
 
 namespace heddle {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/shortened.h"
+#include "heddle/core/base/shortened.h"
 
 namespace heddle {
 

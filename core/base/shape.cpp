@@ -1,11 +1,11 @@
-#include "core/base/shape.h"
+#include "heddle/core/base/shape.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

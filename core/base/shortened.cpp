@@ -1,4 +1,4 @@
-#include "core/base/shortened.h"
+#include "heddle/core/base/shortened.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/base/similar.h"
+#include "heddle/core/base/similar.h"
 
 #include <fmt/format.h>
 

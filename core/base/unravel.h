@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/shape.h"
+#include "heddle/core/base/shape.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "core/base/view.h"
+#include "heddle/core/base/view.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "core/base/shape.h"
+#include "heddle/core/base/shape.h"
 
 namespace heddle {
 

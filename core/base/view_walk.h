@@ -6,7 +6,7 @@
 #include <array>
 #include <cstdint>
 
-#include "core/base/view.h"
+#include "heddle/core/base/view.h"
 
 namespace heddle {
 

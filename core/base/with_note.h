@@ -7,7 +7,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

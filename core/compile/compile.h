@@ -53,8 +53,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/memory/memory_report.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/memory/memory_report.h"
 
 namespace heddle {
 
@@ -220,8 +220,8 @@ class Compiled {
   }
   CompileStats stats() const { return shared_->function.stats(); }
   // What the graph that ran last (recorded; on the last of several devices) needs, for what, and what its device held
-  // meanwhile. Before the first call, record the work and ask plan_pending() (core/run/dump.h). ValueError when nothing
-  // has run that has a plan.
+  // meanwhile. Before the first call, record the work and ask plan_pending() (core/compile/dump.h). ValueError when
+  // nothing has run that has a plan.
   MemoryReport memory() const { return shared_->function.memory(); }
 
  private:

@@ -6,19 +6,19 @@
 #include <mutex>
 #include <optional>
 
-#include "core/base/host_span.h"
-#include "core/base/print_error.h"
-#include "core/compile/compile.h"
-#include "core/compile/compiled_call.h"
-#include "core/functions/shape/index_check.h"
-#include "core/graph/autocast.h"
-#include "core/graph/evaluate.h"
-#include "core/graph/number_guard.h"
-#include "core/graph/transform.h"
-#include "core/memory/memory_budget.h"
-#include "core/run/compiled_graph.h"
-#include "core/run/debug.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/compile/compiled_call.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/number_guard.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/debug.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle::detail {
 namespace {
@@ -126,10 +126,10 @@ struct CompiledFunction::State {
       if (lists.empty()) program = make_program(trace, Evaluation{}, arguments, results);
       for (; done < lists.size(); ++done) {
         Evaluation evaluation = prepare_evaluation(*lists[done].front()->device, lists[done]);
-        if (!evaluation.step) trace.refuse(fmt::format("{} takes no kernels", evaluation.device->id()));
+        if (!evaluation.graph) trace.refuse(fmt::format("{} takes no kernels", evaluation.device->id()));
         program = make_program(trace, evaluation, arguments, results);
         run_evaluation(evaluation);
-        if (evaluation.step) latest = evaluation.step;
+        if (evaluation.graph) latest = evaluation.graph;
       }
     } catch (...) {
       put_back(std::span(lists).subspan(done));

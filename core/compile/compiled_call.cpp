@@ -1,10 +1,11 @@
-#include "core/compile/compiled_call.h"
+#include "heddle/core/compile/compiled_call.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/op/primitives.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -110,7 +111,7 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
   if (device_) {
     auto locked = device_->lock();
     locked.counters.compiled_replays++;
-    result = run_graph(*device_, *step_, bound, known ? &known->own : nullptr);
+    result = run_graph(*device_, *graph_, bound, known ? &known->own : nullptr);
   }
   bound.storages.clear();
   if (known == nullptr) known = make_results(result);
@@ -210,7 +211,7 @@ class CompiledCall::Builder {
 
   void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results) {
     p_.device_ = evaluation_.device;
-    p_.step_ = evaluation_.step;
+    p_.graph_ = evaluation_.graph;
     p_.key_ = evaluation_.captured.key;
     p_.actions_ = trace_.actions;
     for (const Trace::Action& action : trace_.actions) p_.action_kinds_.push_back(action.source ? 1 : 0);

@@ -14,8 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/run/evaluation.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/run/evaluation.h"
 
 namespace heddle {
 
@@ -127,7 +128,7 @@ class CompiledCall {
   const ResultSet* make_results(GraphResult& result);
 
   DeviceContext* device_ = nullptr;
-  std::shared_ptr<CompiledGraph> step_;
+  std::shared_ptr<CompiledGraph> graph_;
   std::vector<uint64_t> key_;
   std::vector<Group> groups_;
   std::vector<Alias> aliases_;

@@ -1,11 +1,11 @@
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 
-#include "core/contract/slices.h"
+#include "heddle/core/contract/slices.h"
 
 namespace heddle {
 

@@ -14,79 +14,15 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <span>
-#include <string>
 #include <variant>
 #include <vector>
 
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/device_info.h"
+#include "heddle/core/contract/handles.h"
+#include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
-
-// What kind of machine runs the kernels; picks defaults of tunables.
-enum class DeviceClass : uint8_t { cpu, integrated_gpu, discrete_gpu, reference, null };
-std::string_view name_of(DeviceClass c);
-
-// How a device takes kernels. `none`: it does not; core evaluates the op table instead (reference device).
-enum class Target : uint8_t { none, glsl, opencl, cuda };
-std::string_view name_of(Target t);
-
-// How long a device may work without finishing anything before wait() gives it up (DeviceTimeout): HEDDLE_TIMEOUT in
-// seconds; 0, the default: for ever.
-double timeout_seconds();
-
-// Facts about a device, read once when it is opened.
-struct Caps {
-  DeviceClass device_class = DeviceClass::cpu;
-  Target target = Target::none;
-  uint32_t vendor_id = 0;  // PCI vendor, 0 when unknown
-  uint32_t compute_units = 1;
-  uint32_t subgroup_size = 1;      // lanes that run in lock-step; 1 when the API does not say
-  uint32_t shared_bytes = 16384;   // per group
-  uint32_t max_group_lanes = 128;  // lanes of one group, product of the three sizes
-  uint32_t max_group[3] = {128, 128, 64};
-  uint32_t max_groups[3] = {65535, 65535, 65535};
-  uint32_t max_bindings = 8;                   // storage buffers of one kernel
-  uint32_t buffer_alignment = 256;             // bytes; offsets of bindings are multiples of it
-  uint64_t max_binding_bytes = 1ull << 27;     // largest range one binding may cover
-  uint64_t max_allocation_bytes = 1ull << 30;  // largest single buffer
-  uint64_t memory_bytes = 0;                   // 0 when unknown
-  uint64_t max_loop_iterations =
-      UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
-  bool unified_memory = false;
-  bool texel_loads = false;  // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers
-                             // are loops over the lanes)
-  bool f16_arithmetic = false;  // storage of f16 and bf16 works everywhere
-  bool f64 = false;             // f64 storage, + - * / and sqrt
-  bool f64_math = false;        // exp, log, sin, ... in f64
-  bool i64 = false;
-  bool int8_dot = false;
-  bool async = false;  // submit() returns before the work is done
-  bool times = false;  // wait() of a timed recording gives device times
-  uint32_t queues =
-      1;  // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
-  bool uploads_beside = false;  // write_beside() copies while submissions run
-  std::string matrix_units;     // e.g. "16x16x16 f16 f32"; empty when none
-  uint64_t driver_hash = 0;     // changes with device, driver and its version: part of every disk-cache key
-};
-
-// What `heddle devices` shows of a device, present or absent.
-struct DeviceInfo {
-  std::string id;       // "opencl:0"
-  std::string backend;  // "opencl"
-  std::string name;     // "Intel(R) Xeon(R) Processor"
-  std::string driver;   // "Portable Computing Language 3.1"
-  bool available = false;
-  std::string reason;  // why not, e.g. "libcuda.so.1 not found"; empty when available
-  Caps caps;           // meaningful when available
-};
-
-// Handles are chosen by the device; 0 is never valid.
-enum class BufferId : uint64_t { none = 0 };
-enum class KernelId : uint64_t { none = 0 };
-enum class RecordingId : uint64_t { none = 0 };
-enum class Ticket : uint64_t { none = 0 };
 
 // A byte range of a buffer. offset is a multiple of Caps::buffer_alignment; size > 0 and offset + size fits the buffer.
 struct Binding {

@@ -1,8 +1,8 @@
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/kernel_source.h"
 
 #include <fmt/format.h>
 
-#include "core/base/hash.h"
+#include "heddle/core/base/hash.h"
 
 namespace heddle {
 namespace {

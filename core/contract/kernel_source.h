@@ -14,7 +14,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 
 namespace heddle {
 

@@ -2,7 +2,7 @@
 // Thread safety: pure function.
 #pragma once
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 

@@ -1,10 +1,11 @@
-#include "core/device/absent_backend.h"
+#include "heddle/core/device/absent_backend.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 

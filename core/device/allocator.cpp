@@ -1,15 +1,16 @@
-#include "core/device/allocator.h"
+#include "heddle/core/device/allocator.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <new>
 #include <set>
 #include <stdexcept>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
 
 namespace heddle {
 namespace {

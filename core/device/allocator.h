@@ -7,12 +7,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/allocator_stats.h"
 
 namespace heddle {
 
@@ -21,14 +20,6 @@ struct Allocation {
   uint64_t offset = 0;
   uint64_t bytes = 0;     // as asked
   uint64_t reserved = 0;  // as taken, rounded to the alignment
-};
-
-struct AllocatorStats {
-  uint64_t live_bytes = 0;      // handed out now
-  uint64_t peak_bytes = 0;      // most ever handed out at once (since reset_peak)
-  uint64_t reserved_bytes = 0;  // held from the driver
-  uint64_t allocations = 0;     // calls of allocate
-  uint64_t blocks = 0;          // buffers held from the driver
 };
 
 class CachingAllocator {

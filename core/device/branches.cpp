@@ -1,4 +1,4 @@
-#include "core/device/branches.h"
+#include "heddle/core/device/branches.h"
 
 #include <algorithm>
 #include <map>

@@ -10,7 +10,7 @@
 #include <span>
 #include <vector>
 
-#include "core/device/validate.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/device/compile_notice.h"
+#include "heddle/core/device/compile_notice.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -8,9 +8,9 @@
 #include <system_error>
 #include <utility>
 
-#include "core/base/cache_dir.h"
-#include "core/base/print_error.h"
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/base/seconds_since.h"
 
 namespace heddle {
 namespace {

@@ -6,48 +6,25 @@
 // the Device below is only ever called with the lock held.
 #pragma once
 
-#include <atomic>
-#include <functional>
-#include <map>
+#include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/contract/device.h"
-#include "core/device/allocator.h"
-#include "core/device/event.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/device_info.h"
+#include "heddle/core/contract/handles.h"
+#include "heddle/core/device/allocator_stats.h"
+#include "heddle/core/device/event.h"
 
 namespace heddle {
 
-// A range of device memory that tensors share. Freed (returned to the allocator) with its last owner.
-class Storage {
- public:
-  Storage(class DeviceContext& device, Allocation allocation) : device_(device), allocation_(allocation) {}
-  ~Storage();
-  Storage(const Storage&) = delete;
-  Storage& operator=(const Storage&) = delete;
-
-  DeviceContext& device() const { return device_; }
-  // The bytes asked for; the binding's size is that, rounded up to 4.
-  uint64_t bytes() const { return allocation_.bytes; }
-  Binding binding() const { return {allocation_.buffer, allocation_.offset, (allocation_.bytes + 3) / 4 * 4}; }
-  // Counts writes after the first, by the host or in place; a reader that remembers an older version must not use the
-  // contents. Under the device's lock.
-  uint64_t version = 0;
-  // The latest submission that touches it. None: no submission since the host wrote it, and that write may still be
-  // queued. Under the device's lock.
-  Ticket last_use = Ticket::none;
-
- private:
-  DeviceContext& device_;
-  Allocation allocation_;
-};
+class Device;
+class DeviceCache;    // core/device/locked_device.h
+class Storage;        // core/device/storage.h
+struct KernelSource;  // core/contract/kernel_source.h
 using StoragePtr = std::shared_ptr<Storage>;
 
 // What happened on a device since it was opened.
@@ -63,19 +40,6 @@ struct DeviceCounters {
   uint64_t host_evaluations =
       0;  // operations that core computed on the host: all on the reference device, none on one with kernels
   uint64_t bytes_read = 0;  // from the device to the host
-};
-
-// What the rooms above keep for a device (core/run/compiled_graph.h): compiled graphs and their memory. All of it is
-// called under the device's lock.
-class DeviceCache {
- public:
-  virtual ~DeviceCache() = default;
-  // Gives back the memory that it holds: the device has none left.
-  virtual void clear() = 0;
-  // Bytes of the arenas that it holds.
-  virtual uint64_t arena_bytes() const = 0;
-  // "; computes model.cpp:17": the user's lines behind the kernels that an error's text names, or "".
-  virtual std::string lines_note(std::string_view text) const = 0;
 };
 
 class DeviceContext {
@@ -121,7 +85,7 @@ class DeviceContext {
 
   // Bytes that a planned graph may hold on this device, see core/memory/memory_budget.h; 0: no limit.
   void set_memory_budget(uint64_t bytes);
-  uint64_t memory_budget() const { return memory_budget_.load(std::memory_order_relaxed); }
+  uint64_t memory_budget() const;
 
   AllocatorStats memory() const;
   // Who holds the memory, as OutOfMemory says it.
@@ -129,39 +93,21 @@ class DeviceContext {
   void reset_peak_memory();
   DeviceCounters counters() const;
 
-  // For core/run and the kernel harness: the raw device under its lock.
-  struct Locked {
-    std::unique_lock<std::recursive_mutex> lock;
-    Device& device;
-    DeviceCounters& counters;
-    CachingAllocator& allocator;
-  };
+  // ---- for core/run and the kernel harness: core/device/locked_device.h
+  // The raw device under its lock.
+  struct Locked;
   Locked lock();
   // Null until somebody keeps something; what is kept goes before the device. Under lock().
-  DeviceCache* cache() const { return cache_.get(); }
-  void keep(std::unique_ptr<DeviceCache> cache) { cache_ = std::move(cache); }
-  void remember(Ticket ticket) { last_ticket_ = ticket; }
+  DeviceCache* cache() const;
+  void keep(std::unique_ptr<DeviceCache> cache);
+  void remember(Ticket ticket);
 
  private:
   friend class Storage;
-  void release(const Allocation& allocation);
-  // take(), and once more after caches gave back what they hold; throws OutOfMemory with what is in use.
-  template <class F>
-  auto with_memory(uint64_t requested, F&& take);
-  void give_back_caches();
-  void forget_finished_reads();
+  struct State;
 
   DeviceInfo info_;
-  mutable std::recursive_mutex mutex_;
-  std::vector<HostRead> reads_;  // not known to be done: the device may still write their bytes. Outlives the device.
-  std::unique_ptr<Device> device_;
-  CachingAllocator allocator_;
-  std::unordered_map<uint64_t, KernelId> kernels_;
-  DeviceCounters counters_;
-  std::unique_ptr<DeviceCache> cache_;
-  std::vector<StoragePtr> staged_;  // of stage(); oldest use first
-  std::atomic<uint64_t> memory_budget_{0};
-  Ticket last_ticket_ = Ticket::none;
+  std::unique_ptr<State> state_;
 };
 
 // The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.

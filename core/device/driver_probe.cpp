@@ -1,4 +1,4 @@
-#include "core/device/driver_probe.h"
+#include "heddle/core/device/driver_probe.h"
 
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -23,10 +23,10 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/cache_dir.h"
-#include "core/base/files.h"
-#include "core/base/folders.h"
-#include "core/base/parse_number.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/folders.h"
+#include "heddle/core/base/parse_number.h"
 
 extern char** environ;
 

@@ -1,4 +1,4 @@
-#include "core/device/ending.h"
+#include "heddle/core/device/ending.h"
 
 #include <unistd.h>
 
@@ -6,7 +6,7 @@
 #include <chrono>
 #include <thread>
 
-#include "core/base/of_this_thread.h"
+#include "heddle/core/base/of_this_thread.h"
 
 namespace heddle::ending {
 namespace {

@@ -1,11 +1,12 @@
-#include "core/device/event.h"
+#include "heddle/core/device/event.h"
 
 #include <algorithm>
 #include <chrono>
 #include <thread>
 
-#include "core/base/host_span.h"
-#include "core/device/context.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
 
 namespace heddle {
 

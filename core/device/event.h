@@ -5,7 +5,7 @@
 // be copied and used by any thread; waiting does not hold the device, so other threads record and submit meanwhile.
 #pragma once
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/handles.h"
 
 namespace heddle {
 

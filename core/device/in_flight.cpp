@@ -1,8 +1,8 @@
-#include "core/device/in_flight.h"
+#include "heddle/core/device/in_flight.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/device/validate.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle {
 

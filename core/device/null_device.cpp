@@ -1,14 +1,14 @@
-#include "core/device/null_device.h"
+#include "heddle/core/device/null_device.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
 
-#include "core/base/error.h"
-#include "core/base/hash.h"
-#include "core/device/registry.h"
-#include "core/dialect/printer.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle {
 namespace {

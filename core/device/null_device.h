@@ -11,8 +11,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/device/validate.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle {
 

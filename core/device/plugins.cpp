@@ -1,4 +1,4 @@
-#include "core/device/plugins.h"
+#include "heddle/core/device/plugins.h"
 
 #include <dlfcn.h>
 #include <fmt/format.h>
@@ -7,7 +7,7 @@
 #include <exception>
 #include <filesystem>
 
-#include "core/base/folders.h"
+#include "heddle/core/base/folders.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/device/reference_device.h"
+#include "heddle/core/device/reference_device.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/base/error.h"
-#include "core/base/hash.h"
-#include "core/base/integers.h"
-#include "core/device/registry.h"
-#include "core/device/validate.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <unordered_map>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 

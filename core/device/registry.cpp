@@ -1,4 +1,4 @@
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,11 @@
 #include <exception>
 #include <mutex>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/base/thread_stack.h"
-#include "core/device/plugins.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/base/thread_stack.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/plugins.h"
 
 namespace heddle {
 namespace {

@@ -13,9 +13,11 @@
 #include <string_view>
 #include <vector>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device_info.h"
 
 namespace heddle {
+
+class Device;  // core/contract/device.h
 
 inline constexpr int backend_abi_version = 3;
 

@@ -1,12 +1,12 @@
-#include "core/device/validate.h"
+#include "heddle/core/device/validate.h"
 
 #include <fmt/format.h>
 
 #include <set>
 
-#include "core/base/ascii.h"
-#include "core/base/error.h"
-#include "core/dialect/printer.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 

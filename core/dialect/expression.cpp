@@ -5,10 +5,10 @@
 #include <charconv>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/base/parse_limits.h"
-#include "core/base/shortened.h"
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_limits.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 namespace {

@@ -1,4 +1,4 @@
-#include "core/dialect/harness.h"
+#include "heddle/core/dialect/harness.h"
 
 #include <fmt/format.h>
 
@@ -7,8 +7,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
 
 namespace heddle {
 namespace {

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,13 +9,13 @@
 #include <filesystem>
 #include <mutex>
 
-#include "core/base/ascii.h"
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/integers.h"
-#include "core/base/similar.h"
-#include "core/dialect/builtin_files.h"
-#include "core/dialect/types.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/dialect/types.h"
 
 namespace heddle {
 namespace {

@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
 
@@ -107,6 +107,7 @@ class KernelFile {
 
  private:
   friend class KernelFileParser;
+  friend class KernelDirectives;
   struct Expression {
     std::string text;
     std::string where;             // "shaders/matmul.hk:14"

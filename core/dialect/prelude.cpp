@@ -1,11 +1,11 @@
-#include "core/dialect/prelude.h"
+#include "heddle/core/dialect/prelude.h"
 
 #include <fmt/format.h>
 
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/dialect/builtin_files.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/builtin_files.h"
 
 namespace heddle {
 namespace {

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
 
 namespace heddle {
 

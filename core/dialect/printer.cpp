@@ -1,12 +1,13 @@
-#include "core/dialect/printer.h"
+#include "heddle/core/dialect/printer.h"
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/dialect/prelude.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/glsl_text.h"
+#include "heddle/core/dialect/prelude.h"
+#include "heddle/core/dialect/words.h"
 
 namespace heddle {
 namespace {
@@ -26,13 +27,8 @@ std::string_view constant_type(ConstParam::Type type) {
 // The suffix of the prelude's storage macros (HK_LOAD_f16, ...) and of the HK_USE_ flags.
 std::string_view storage(DType t) { return t == DType::boolean ? "bool" : name_of(t); }
 
-bool is_identifier(std::string_view s) {
-  if (s.empty() || (s[0] >= '0' && s[0] <= '9')) return false;
-  for (const char c : s) {
-    if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_')) return false;
-  }
-  return s.find("__") == std::string_view::npos && s.substr(0, 3) != "gl_";
-}
+// Names that GLSL keeps for itself are none.
+bool is_free_name(std::string_view s) { return is_identifier(s) && !s.starts_with("gl_"); }
 
 void check(const KernelSource& s) {
   const auto fail = [&](const std::string& what) { throw ValueError(fmt::format("[kernel {}] {}", s.name, what)); };
@@ -40,10 +36,10 @@ void check(const KernelSource& s) {
     fail(fmt::format("{} constants; at most {} fit in 128 bytes", s.constants.size(), KernelSource::max_constants));
   }
   for (const auto& b : s.buffers) {
-    if (!is_identifier(b.name)) fail("'" + b.name + "' is no identifier (letters, digits, single underscores)");
+    if (!is_free_name(b.name)) fail("'" + b.name + "' is no identifier (letters, digits, single underscores)");
   }
   for (const auto& c : s.constants) {
-    if (!is_identifier(c.name)) fail("'" + c.name + "' is no identifier (letters, digits, single underscores)");
+    if (!is_free_name(c.name)) fail("'" + c.name + "' is no identifier (letters, digits, single underscores)");
   }
   for (const auto& a : s.shared) {
     if (a.type != "float" && a.type != "uint" && a.type != "int")
@@ -84,9 +80,6 @@ std::string all_text(const KernelSource& s) {
   return text;
 }
 
-// Types that STORE_QUAD writes 16 bytes of.
-bool quad_storable(DType t) { return t == DType::f32 || t == DType::i32; }
-
 bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
 
 uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
@@ -96,8 +89,8 @@ struct Printer {
   Target target;
   PrintOptions options;
   std::string out{};
-  bool quads_ = false;  // the kernel loads 16 bytes at a time
-  bool stores_quads_ = false, vquads_ = false;
+  QuadUse quads_{};
+  bool vquads_ = false;
 
   bool glsl() const { return target == Target::glsl; }
 
@@ -130,44 +123,6 @@ struct Printer {
     throw ValueError("[print] unknown dtype");
   }
 
-  bool uses(std::initializer_list<DType> types) const {
-    for (const auto& b : s.buffers) {
-      for (const DType t : types) {
-        if (b.dtype == t) return true;
-      }
-    }
-    return false;
-  }
-
-  void extensions(const Identifiers& used) {
-    out +=
-        "#version 450\n#extension GL_GOOGLE_cpp_style_line_directive : require\n#extension "
-        "GL_EXT_control_flow_attributes : require\n";
-    if (uses({DType::f16, DType::bf16})) out += "#extension GL_EXT_shader_16bit_storage : require\n";
-    if (uses({DType::i8, DType::u8, DType::boolean})) out += "#extension GL_EXT_shader_8bit_storage : require\n";
-    if (used.contains("I64")) out += "#extension GL_EXT_shader_explicit_arithmetic_types_int64 : require\n";
-    const auto any = [&](std::initializer_list<const char*> names) {
-      return std::any_of(names.begin(), names.end(), [&](const char* name) { return used.contains(name); });
-    };
-    const auto require = [&](const char* name) { out += fmt::format("#extension {} : require\n", name); };
-    const bool matrices =
-        any({"MMA"}) && (options.matrix == MatrixApi::glsl_nv || options.matrix == MatrixApi::glsl_khr);
-    if (options.subgroup_shuffle && any({"GROUP_SUM", "GROUP_MAX", "GROUP_MIN", "SHUFFLE_XOR"}))
-      require("GL_KHR_shader_subgroup_shuffle");
-    if (matrices || any({"SUBGROUP_ID", "SUBGROUP_LANE"})) require("GL_KHR_shader_subgroup_basic");
-    if (options.int8_dot && any({"DOT4"})) require("GL_EXT_spirv_intrinsics");
-    if (matrices) {
-      require("GL_KHR_memory_scope_semantics");
-      require("GL_EXT_shader_explicit_arithmetic_types_float16");
-      require("GL_EXT_shader_explicit_arithmetic_types_int8");
-      if (options.matrix == MatrixApi::glsl_khr) require("GL_KHR_cooperative_matrix");
-      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_cooperative_matrix");
-      if (options.matrix == MatrixApi::glsl_nv) require("GL_NV_integer_cooperative_matrix");
-    }
-    out += fmt::format("layout(local_size_x = {}, local_size_y = {}, local_size_z = {}) in;\n", s.group[0], s.group[1],
-                       s.group[2]);
-  }
-
   void prelude() {
     Identifiers used = identifiers(all_text(s));
     for (const auto& b : s.buffers) {
@@ -177,7 +132,7 @@ struct Printer {
       if (b.dtype == DType::i64) used.insert("I64");
     }
     if (used.contains("WIDEN")) used.insert("I64");  // of a value that no buffer holds
-    if (glsl()) extensions(used);
+    if (glsl()) out += glsl_head(s, options, used);
     if (used.contains("F64")) out += "#define HK_HAS_F64 1\n";
     if (used.contains("I64")) out += "#define HK_HAS_I64 1\n";
     if (options.subgroup_shuffle || target == Target::cuda) out += "#define HK_HAS_SUBGROUPS 1\n";
@@ -191,81 +146,18 @@ struct Printer {
     out += fmt::format("#define GROUP_SIZE(d) ((d) == 0 ? {}u : (d) == 1 ? {}u : {}u)\n", s.group[0], s.group[1],
                        s.group[2]);
     out += select_prelude(target, used);
-    quads_ = loads_quads(used);
-    stores_quads_ = used.contains("STORE_QUAD");
+    quads_ = {loads_quads(used), used.contains("STORE_QUAD")};
     vquads_ = used.contains("VQUAD");
-  }
-
-  // The block or texel buffers of buffer i.
-  void glsl_block(size_t i, const std::vector<Descriptor>& layout) {
-    const auto& b = s.buffers[i];
-    const uint64_t per_quad = 16 / size_of(b.dtype);
-    bool aliased = b.may_alias;
-    for (size_t at = s.buffers.size(); at < layout.size(); ++at) {
-      if (layout[at].buffer != i) continue;
-      aliased = true;
-      if (options.texel_loads) {
-        texels(at, "rgba32ui", "u", "quads_" + b.name);
-        out += fmt::format("#define LOAD_QUAD_{}(i) HK_FETCH(hk_quads_{}, uint(i) / {}u)\n", b.name, b.name, per_quad);
-      }
-    }
-    if (layout[i].kind == Descriptor::Kind::texels) {
-      texels(i, texel_format(b.dtype), texel_prefix(b.dtype), b.name);
-      return;
-    }
-    // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.
-    if (quads_ && !options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4) {
-      aliased = true;
-      out +=
-          fmt::format("layout(std430, set = 0, binding = {}) readonly buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n",
-                      i, i, b.name);
-      out += fmt::format("#define LOAD_QUAD_{}(i) hk_quads_{}[uint(i) / {}u]\n", b.name, b.name, per_quad);
-    }
-    if (stores_quads_ && b.access != Access::read && quad_storable(b.dtype)) {
-      aliased = true;
-      out += fmt::format("layout(std430, set = 0, binding = {}) buffer HK_Quads{} {{ uvec4 hk_quads_{}[]; }};\n", i, i,
-                         b.name);
-    }
-    out += fmt::format("layout(std430, set = 0, binding = {}) {}{}buffer HK_Block{} {{ {} hk_{}[]; }};\n", i,
-                       b.access == Access::read ? "readonly " : "", aliased ? "" : "restrict ", i, buffer_type(b.dtype),
-                       b.name);
-  }
-
-  void texels(size_t binding, std::string_view format, std::string_view prefix, std::string_view name) {
-    if (options.texel_images) {
-      out += fmt::format("layout(set = 0, binding = {}, {}) uniform readonly {}imageBuffer hk_{};\n", binding, format,
-                         prefix, name);
-    } else {
-      out += fmt::format("layout(set = 0, binding = {}) uniform {}samplerBuffer hk_{};\n", binding, prefix, name);
-    }
-  }
-
-  static std::string_view texel_format(DType t) {
-    switch (t) {
-      case DType::f32:
-        return "r32f";
-      case DType::i32:
-        return "r32i";
-      case DType::f16:
-      case DType::bf16:
-        return "r16ui";
-      case DType::i8:
-        return "r8i";
-      default:
-        return "r8ui";
-    }
-  }
-  static std::string_view texel_prefix(DType t) {
-    return t == DType::f32 ? "" : t == DType::i32 || t == DType::i8 ? "i" : "u";
   }
 
   void buffers() {
     const std::vector<Descriptor> layout = descriptors(s, options);
     for (size_t i = 0; i < s.buffers.size(); ++i) {
       const auto& b = s.buffers[i];
-      if (quads_) out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
+      if (quads_.loads)
+        out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
       const bool texels = glsl() && layout[i].kind == Descriptor::Kind::texels;
-      if (glsl()) glsl_block(i, layout);
+      if (glsl()) out += glsl_block(s, options, i, layout, buffer_type(b.dtype), quads_);
       for (const char* verb : {"LOAD", "VLOAD"}) {
         const char* how = texels ? "TEXEL_" : "";
         out += fmt::format("#define {}_{}(i) HK_{}{}_{}(hk_{}, i)\n", verb, b.name, how, verb, storage_of(b.dtype),
@@ -285,7 +177,7 @@ struct Printer {
         out += fmt::format("#define VQUAD_{}(q) HK_VQUAD_f32(q)\n", b.name);
       if (c) out += fmt::format("#define WILL_READ_{}(i) HK_WILL_READ(hk_{}, i)\n", b.name, b.name);
       if (b.access == Access::read) continue;
-      if (glsl() && stores_quads_ && quad_storable(b.dtype)) {
+      if (glsl() && quads_.stores && quad_storable(b.dtype)) {
         out += fmt::format("#define STORE_QUAD_{}(i, a) HK_STORE_QUAD_{}(hk_quads_{}, i, a)\n", b.name,
                            storage_of(b.dtype), b.name);
       }

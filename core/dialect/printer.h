@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
 

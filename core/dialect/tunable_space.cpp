@@ -1,11 +1,11 @@
-#include "core/dialect/tunable_space.h"
+#include "heddle/core/dialect/tunable_space.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include <algorithm>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 

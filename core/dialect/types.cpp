@@ -1,4 +1,4 @@
-#include "core/dialect/types.h"
+#include "heddle/core/dialect/types.h"
 
 #include <fmt/format.h>
 

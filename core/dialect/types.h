@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 
 namespace heddle {
 

@@ -1,14 +1,14 @@
-#include "core/dialect/user_text.h"
+#include "heddle/core/dialect/user_text.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "core/base/ascii.h"
-#include "core/base/error.h"
-#include "core/base/parse_limits.h"
-#include "core/base/shortened.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_limits.h"
+#include "heddle/core/base/shortened.h"
 
 namespace heddle {
 namespace {

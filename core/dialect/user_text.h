@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 
 namespace heddle {
 

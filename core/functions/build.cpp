@@ -1,12 +1,12 @@
-#include "core/functions/build.h"
+#include "heddle/core/functions/build.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/base/error.h"
-#include "core/functions/math/whole_numbers.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/math/whole_numbers.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::build {
 namespace {

@@ -8,9 +8,11 @@
 #include <initializer_list>
 #include <string>
 
-#include "core/functions/functions.h"
-#include "core/graph/autocast.h"
-#include "core/op/op.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle::build {
 

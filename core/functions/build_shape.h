@@ -4,16 +4,15 @@
 
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::build {
 
 // 0, 1, 2, ... along `axis` of `shape`.
 inline Tensor positions(const Shape& shape, int axis, DeviceContext& device) {
-  Attrs attrs{{axis}};
-  attrs.real2 = 1;
-  return Tensor(make_node_on(device, ops::iota_op, std::move(attrs), shape, DType::i32));
+  return Tensor(make_node_on(device, ops::iota_op, RangeAttrs(axis).packed(), shape, DType::i32));
 }
 
 // a b, and a + b; ShapeError where 64 bits do not hold it.
@@ -60,6 +59,13 @@ inline void check_dims(const char* op, int rank) {
 inline int axis_of(const char* op, const Tensor& x, int axis) {
   check_rank(op, x, 1);
   return normalize_axis(axis, x.rank(), op);
+}
+
+// Two different axes, counted from the first.
+inline std::pair<int, int> two_axes(const char* op, int rank, int axis0, int axis1) {
+  const int a = normalize_axis(axis0, rank, op), b = normalize_axis(axis1, rank, op);
+  if (a == b) throw ValueError(fmt::format("[{}] the two axes must differ; got {} and {}", op, axis0, axis1));
+  return {a, b};
 }
 
 }  // namespace heddle::build

@@ -5,8 +5,8 @@
 // the call was recorded and is not done again for what follows from it. Thread safety: a scope belongs to its thread.
 #pragma once
 
-#include "core/functions/shape/index_check.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 

@@ -12,26 +12,29 @@
 #include <optional>
 #include <utility>
 
-#include "core/functions/linalg/einsum.h"
-#include "core/functions/linalg/linalg.h"
-#include "core/functions/linalg/matrix.h"
-#include "core/functions/math/fft.h"
-#include "core/functions/math/math.h"
-#include "core/functions/math/special.h"
-#include "core/functions/math/statistics.h"
-#include "core/functions/nn/bags.h"
-#include "core/functions/nn/conv.h"
-#include "core/functions/nn/image.h"
-#include "core/functions/nn/losses.h"
-#include "core/functions/nn/pool.h"
-#include "core/functions/random/distributions.h"
-#include "core/functions/random/samples.h"
-#include "core/functions/shape/arrange.h"
-#include "core/functions/shape/padding.h"
-#include "core/functions/shape/positions.h"
-#include "core/functions/shape/scatter.h"
-#include "core/functions/shape/shape.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/functions/linalg/einsum.h"
+#include "heddle/core/functions/linalg/linalg.h"
+#include "heddle/core/functions/linalg/matrix.h"
+#include "heddle/core/functions/math/activations.h"
+#include "heddle/core/functions/math/fft.h"
+#include "heddle/core/functions/math/math.h"
+#include "heddle/core/functions/math/special.h"
+#include "heddle/core/functions/math/statistics.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/core/functions/nn/conv.h"
+#include "heddle/core/functions/nn/image.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/nn/pool.h"
+#include "heddle/core/functions/random/distributions.h"
+#include "heddle/core/functions/random/samples.h"
+#include "heddle/core/functions/shape/arrange.h"
+#include "heddle/core/functions/shape/diagonals.h"
+#include "heddle/core/functions/shape/ordered_sets.h"
+#include "heddle/core/functions/shape/padding.h"
+#include "heddle/core/functions/shape/positions.h"
+#include "heddle/core/functions/shape/scatter.h"
+#include "heddle/core/functions/shape/shape.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 
@@ -41,7 +44,7 @@ namespace heddle {
   Tensor name(TensorArg x, const Tensor& y);                          \
   Tensor name(TensorArg x, double y);                                 \
   Tensor name(double x, TensorArg y);
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 
@@ -69,6 +72,23 @@ HEDDLE_OPERATOR(>)
 HEDDLE_OPERATOR(>=)
 HEDDLE_OPERATOR(&&)
 HEDDLE_OPERATOR(||)
+#undef HEDDLE_OPERATOR
+
+// x += y is x = x + y: a new value for this handle alone, perhaps of another shape or dtype. Copies of the handle keep
+// the old one, and gradients flow through the sum; assign() is what writes into a value that others see. GradError for
+// a leaf that requires a gradient, which its handle would lose: x.assign(x + y) within a NoGradScope updates it.
+struct TensorTarget {
+  TensorTarget(Tensor& value, Caller where = Caller::current()) : tensor(value), caller(where) {}
+  Tensor& tensor;
+  Caller caller;
+};
+#define HEDDLE_OPERATOR(symbol)                             \
+  Tensor& operator symbol(TensorTarget x, const Tensor& y); \
+  Tensor& operator symbol(TensorTarget x, double y);
+HEDDLE_OPERATOR(+=)
+HEDDLE_OPERATOR(-=)
+HEDDLE_OPERATOR(*=)
+HEDDLE_OPERATOR(/=)
 #undef HEDDLE_OPERATOR
 
 // ---- reductions; axes {} means all; keepdim keeps reduced axes with size 1. Integers: sum and prod give i64 (bool and
@@ -117,12 +137,6 @@ Tensor transpose(const Tensor& x, int axis0 = -2, int axis1 = -1, Caller caller 
 Tensor expand(const Tensor& x, const Shape& shape, Caller caller = Caller::current());  // broadcast to shape
 Tensor squeeze(const Tensor& x, std::optional<int> axis = {}, Caller caller = Caller::current());
 Tensor unsqueeze(const Tensor& x, int axis, Caller caller = Caller::current());
-// Python's slice along one axis: start/stop count from the end when negative and are clipped; step may be negative, not
-// 0.
-struct Slice {
-  std::optional<int64_t> start, stop;
-  int64_t step = 1;
-};
 Tensor slice(const Tensor& x, int axis, Slice range, Caller caller = Caller::current());
 Tensor slice(const Tensor& x, std::span<const Slice> ranges,
              Caller caller = Caller::current());  // one per leading axis

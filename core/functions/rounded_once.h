@@ -2,8 +2,8 @@
 // recording is per thread.
 #pragma once
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle::build {
 

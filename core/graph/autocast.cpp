@@ -1,10 +1,10 @@
-#include "core/graph/autocast.h"
+#include "heddle/core/graph/autocast.h"
 
 #include <fmt/format.h>
 
 #include <utility>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

@@ -22,8 +22,8 @@
 #include <type_traits>
 #include <utility>
 
-#include "core/graph/tensor.h"
-#include "core/op/op.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 

@@ -1,4 +1,6 @@
-#include "core/graph/checkpoint.h"
+#include "heddle/core/graph/checkpoint.h"
+
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 namespace {

@@ -17,7 +17,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

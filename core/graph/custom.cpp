@@ -1,11 +1,11 @@
-#include "core/graph/custom.h"
+#include "heddle/core/graph/custom.h"
 
 #include <mutex>
 #include <unordered_map>
 
-#include "core/graph/checkpoint.h"
-#include "core/graph/evaluate.h"
-#include "core/op/decompose.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/op/decompose.h"
 
 namespace heddle {
 namespace {
@@ -32,9 +32,8 @@ struct CustomNode final : Node {
   }
 };
 
-}  // namespace
-
-Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule) {
+// Not yet pending.
+NodePtr new_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule) {
   auto node = std::make_shared<CustomNode>();
   node->op = &ops::custom_op;
   node->inputs.push_back(value.node());
@@ -45,13 +44,34 @@ Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::sha
   node->where = current_line();
   node->keep = RecomputeScope::active() ? Keep::inside : Keep::plain;
   for (size_t i = 1; i <= rule->arguments && grad_mode(); ++i) node->tracks = node->tracks || node->inputs[i]->tracks;
-  {
-    Rules& all = rules();
-    const std::lock_guard guard(all.mutex);
-    all.by_node.emplace(node.get(), std::move(rule));
-  }
+  Rules& all = rules();
+  const std::lock_guard guard(all.mutex);
+  all.by_node.emplace(node.get(), std::move(rule));
+  return node;
+}
+
+}  // namespace
+
+Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule) {
+  const NodePtr node = new_custom(value, others, std::move(rule));
   note_pending(node);
-  return Tensor(NodePtr(std::move(node)));
+  return Tensor(node);
+}
+
+Tensor make_moved(const Tensor& value, const Tensor& from) {
+  auto rule = std::make_shared<CustomRule>();
+  rule->name = "to";
+  rule->arguments = 1;
+  rule->vjp = [source = &from.device()](std::span<const Tensor>, const Tensor& cotangent) {
+    return std::vector<Tensor>{cotangent.to(*source)};
+  };
+  rule->jvp = [target = &value.device()](std::span<const Tensor>, std::span<const Tensor> tangents) {
+    return tangents[0].to(*target);
+  };
+  const NodePtr node = new_custom(value, {&from, 1}, std::move(rule));
+  node->storage = value.node()->storage;
+  node->view = value.node()->view;
+  return Tensor(node);
 }
 
 std::shared_ptr<const CustomRule> find_custom_rule(const Node& node) {

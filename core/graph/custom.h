@@ -14,8 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/op/primitives.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -31,6 +32,9 @@ struct CustomRule {
 
 // value (floating), with that rule. Tracks when one of the arguments does.
 Tensor make_custom(const Tensor& value, std::span<const Tensor> others, std::shared_ptr<const CustomRule> rule);
+// `value`, a leaf on another device, as what `from` is there: cotangents and tangents move between the two devices. It
+// has its value from the first, so that no capture reaches back to the other device.
+Tensor make_moved(const Tensor& value, const Tensor& from);
 // Null for other nodes.
 std::shared_ptr<const CustomRule> find_custom_rule(const Node& node);
 

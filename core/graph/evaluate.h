@@ -8,7 +8,7 @@
 
 #include <span>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

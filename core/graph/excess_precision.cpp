@@ -1,6 +1,6 @@
-#include "core/graph/excess_precision.h"
+#include "heddle/core/graph/excess_precision.h"
 
-#include "core/base/debug_switch.h"
+#include "heddle/core/base/debug_switch.h"
 
 namespace heddle {
 namespace {

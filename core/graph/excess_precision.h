@@ -12,7 +12,7 @@
 // any; a scope belongs to its thread.
 #pragma once
 
-#include "core/op/op.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 

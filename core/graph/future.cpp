@@ -1,12 +1,12 @@
-#include "core/graph/future.h"
+#include "heddle/core/graph/future.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "core/base/error.h"
-#include "core/graph/evaluate.h"
-#include "core/graph/read_value.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/read_value.h"
 
 namespace heddle {
 

@@ -10,8 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/event.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/device/event.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

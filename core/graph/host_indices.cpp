@@ -1,11 +1,12 @@
-#include "core/graph/host_indices.h"
+#include "heddle/core/graph/host_indices.h"
 
 #include <algorithm>
 #include <cstring>
 #include <mutex>
 #include <unordered_map>
 
-#include "core/op/primitives.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

@@ -1,13 +1,12 @@
-#include "core/graph/loop.h"
+#include "heddle/core/graph/loop.h"
 
 #include <algorithm>
-#include <bit>
 
-#include "core/base/error.h"
-#include "core/graph/custom.h"
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/graph/key_writer.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -33,22 +32,6 @@ NodePtr record_again(const Node& node, std::vector<NodePtr> inputs, DeviceContex
   return made;
 }
 
-void write_key(const Node& node, const LoopBody& body, std::vector<uint64_t>& key) {
-  key.push_back(reinterpret_cast<uint64_t>(planned_row(node.op)));
-  key.push_back(static_cast<uint64_t>(node.dtype) << 56 | static_cast<uint64_t>(node.keep) << 48 |
-                static_cast<uint64_t>(node.shape.rank()) << 40 | static_cast<uint64_t>(node.inputs.size()) << 20 |
-                node.attrs.ints.size());
-  for (int64_t d : node.shape) key.push_back(static_cast<uint64_t>(d));
-  for (int64_t i : node.attrs.ints) key.push_back(static_cast<uint64_t>(i));
-  key.push_back(std::bit_cast<uint64_t>(node.attrs.real));
-  key.push_back(std::bit_cast<uint64_t>(node.attrs.real2));
-  for (const NodePtr& input : node.inputs) key.push_back(static_cast<uint64_t>(body.index.at(input.get())));
-  if (node.op != &ops::loop_op) return;
-  const std::vector<uint64_t>& inner = as_loop(node).body->key;
-  key.push_back(inner.size());
-  key.insert(key.end(), inner.begin(), inner.end());
-}
-
 std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::vector<NodePtr>& others,
                                           std::vector<NodePtr> results) {
   auto body = std::make_shared<LoopBody>();
@@ -59,9 +42,11 @@ std::shared_ptr<const LoopBody> make_body(std::vector<NodePtr> args, const std::
   }
   body->results = std::move(results);
   for (size_t i = 0; i < body->order.size(); ++i) body->index.emplace(body->order[i].get(), static_cast<int>(i));
-  body->key.push_back(body->args.size());
-  for (const NodePtr& node : body->order) write_key(*node, *body, body->key);
-  for (const NodePtr& result : body->results) body->key.push_back(static_cast<uint64_t>(body->index.at(result.get())));
+  KeyWriter writer(body->key);
+  writer.word(body->args.size());
+  const auto number_of = [&](const Node& node) { return body->index.at(&node); };
+  for (const NodePtr& node : body->order) writer.pending(*node, number_of);
+  for (const NodePtr& result : body->results) writer.output(static_cast<size_t>(number_of(*result)), -1);
   return body;
 }
 

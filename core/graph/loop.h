@@ -24,9 +24,11 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/graph/checkpoint.h"
-#include "core/graph/tensor.h"
-#include "core/op/primitives.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 

@@ -1,11 +1,11 @@
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/graph/checkpoint.h"
-#include "core/graph/evaluate.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -13,29 +13,21 @@
 #include <string>
 #include <vector>
 
-#include "core/base/caller.h"
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
-#include "core/base/view.h"
-#include "core/device/context.h"
-#include "core/op/op.h"
+#include "heddle/core/base/caller.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/shape.h"
+#include "heddle/core/base/view.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/graph/node_ptr.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
-
-struct Node;
-using NodePtr = std::shared_ptr<Node>;
-struct TensorImpl;
 
 // A few numbers that change from step to step without changing the graph's structure: learning rates, random keys.
 // All of a step's host values reach the device in one small write. At most four 32-bit words.
 struct HostValue {
   std::array<uint32_t, 4> words{};
 };
-
-// What checkpoint() said of a value (core/graph/checkpoint.h). inside: computed again for whoever reads it from
-// outside. result: recorded inside, but kept; it reads what is inside as it is. offload: kept, in host memory while
-// nothing on the device needs it for long.
-enum class Keep : uint8_t { plain, inside, result, offload };
 
 struct Node {
   const OpDef* op = nullptr;
@@ -79,9 +71,5 @@ NodePtr make_host_leaf(DeviceContext& device, const HostValue& value, const Shap
 
 // "matmul (32, 128) f32" with inputs and the user's line, for messages and dumps.
 std::string describe(const Node& node);
-
-// Whether new nodes on this thread record gradient information; see NoGradScope in tensor.h.
-bool grad_mode();
-void set_grad_mode(bool on);
 
 }  // namespace heddle

@@ -1,6 +1,6 @@
-#include "core/graph/number_guard.h"
+#include "heddle/core/graph/number_guard.h"
 
-#include "core/base/debug_switch.h"
+#include "heddle/core/base/debug_switch.h"
 
 namespace heddle {
 namespace {

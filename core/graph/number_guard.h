@@ -20,7 +20,7 @@
 #include <string>
 #include <utility>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

@@ -1,6 +1,7 @@
-#include "core/graph/pending.h"
+#include "heddle/core/graph/pending.h"
 
-#include "core/base/of_this_thread.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/device/locked_device.h"
 
 namespace heddle {
 namespace {

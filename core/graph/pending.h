@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

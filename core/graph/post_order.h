@@ -8,7 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

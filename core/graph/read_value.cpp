@@ -1,10 +1,10 @@
-#include "core/graph/read_value.h"
+#include "heddle/core/graph/read_value.h"
 
 #include <fmt/format.h>
 
 #include <cstring>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

@@ -8,8 +8,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/host_array.h"
-#include "core/graph/node.h"
+#include "heddle/core/base/host_array.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

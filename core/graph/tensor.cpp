@@ -1,4 +1,4 @@
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,16 @@
 #include <cstdlib>
 #include <cstring>
 
-#include "core/base/error.h"
-#include "core/graph/evaluate.h"
-#include "core/graph/host_indices.h"
-#include "core/graph/read_value.h"
-#include "core/graph/transform.h"
-#include "core/graph/watched.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/host_indices.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/graph/watched.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -142,13 +145,33 @@ DeviceContext& Tensor::device() const { return *node()->device; }
 
 // ---- observation
 
+namespace {
+
+void check_item(const Tensor& x) {
+  if (x.numel() == 1) return;
+  throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()",
+                               x.shape().str()));
+}
+
+}  // namespace
+
 double Tensor::item(Caller caller) const {
   const CallerScope scope(caller);
-  if (numel() != 1) {
-    throw ShapeError(fmt::format("[item] needs exactly one element, but the shape is {}; reduce it, or use to_vector()",
-                                 shape().str()));
-  }
+  check_item(*this);
   return to_doubles(caller)[0];
+}
+
+void Tensor::copy_item(void* target, DType type, Caller caller) const {
+  const CallerScope scope(caller);
+  check_item(*this);
+  if (is_float(type) != is_float(dtype()) || promote(type, dtype()) != type) {
+    throw DTypeError(fmt::format("[item] {} does not hold every {}; ask for a type that does, or cast() the tensor",
+                                 name_of(type), name_of(dtype())));
+  }
+  HostArray value = host_array_from_bytes(to_bytes(caller).data(), Shape{}, dtype());
+  value.dtype = type;
+  const std::vector<uint8_t> bytes = host_array_to_bytes(value);
+  std::memcpy(target, bytes.data(), bytes.size());
 }
 
 std::vector<uint8_t> Tensor::to_bytes(Caller caller) const {
@@ -168,17 +191,17 @@ std::vector<double> Tensor::to_doubles(Caller caller) const {
   return result;
 }
 
+std::vector<int64_t> Tensor::to_integers(Caller caller) const {
+  const CallerScope scope(caller);
+  return host_array_from_bytes(to_bytes(caller).data(), shape(), dtype()).ints;
+}
+
 Tensor Tensor::to(DeviceContext& target, Caller caller) const {
   const CallerScope scope(caller);
   if (&target == &device()) return *this;
-  if (node()->tracks && grad_mode()) {
-    throw GradError(
-        fmt::format("[to] a {} tensor on {} is part of a gradient graph and cannot move to {}; detach() it first, or "
-                    "move parameters before training",
-                    shape().str(), device().id(), target.id()));
-  }
   const std::vector<uint8_t> bytes = to_bytes(caller);
-  return from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
+  const Tensor moved = from_bytes(bytes.data(), static_cast<size_t>(numel()), dtype(), shape(), &target);
+  return node()->tracks && grad_mode() ? make_moved(moved, *this) : moved;
 }
 
 Tensor Tensor::to(std::string_view device_id, Caller caller) const { return to(heddle::device(device_id), caller); }

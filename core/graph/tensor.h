@@ -3,24 +3,34 @@
 // Purpose: write eagerly, run compiled. An operation records a node; the value appears when it is observed (item,
 // to_vector, printing), when an optimizer steps, or when eval() asks. What is held by a Tensor at that time is kept;
 // the rest may vanish into fusion. Under EagerScope or HEDDLE_EAGER=1 every operation runs at once. Invariants: shape,
-// dtype and device of a Tensor never change, except through assign() of its value (same shape and dtype). Thread
-// safety: recording is per thread; one Tensor may be read by several threads once it has a value.
+// dtype and device of a Tensor never change, except through assign() of its value (same shape and dtype). Errors: those
+// of the functions that methods stand for. Thread safety: recording is per thread; one Tensor may be read by several
+// threads once it has a value. Methods that stand for functions, and x[...], are defined in core/functions
+// (methods.cpp, shape/subscript.cpp): this room knows nothing of functions.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
+#include <iosfwd>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/error.h"
-#include "core/base/shape.h"
-#include "core/graph/node.h"
-#include "core/graph/trace.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/shape.h"
+#include "heddle/core/graph/node_ptr.h"
+#include "heddle/core/graph/subscript.h"
+#include "heddle/core/graph/trace_hooks.h"
 
 namespace heddle {
+
+class DeviceContext;  // core/device/context.h
+struct Ordered;       // core/functions/functions.h
 
 class Tensor {
  public:
@@ -36,13 +46,14 @@ class Tensor {
       trace::moved(other, *this);
     impl_ = std::move(other.impl_);
   }
-  Tensor& operator=(const Tensor& other) {
+  // Of a name only: relu(x) = y would change a temporary and do nothing.
+  Tensor& operator=(const Tensor& other) & {
     if (trace::any()) [[unlikely]]
       trace::moved(other, *this);
     impl_ = other.impl_;
     return *this;
   }
-  Tensor& operator=(Tensor&& other) noexcept {
+  Tensor& operator=(Tensor&& other) & noexcept {
     if (trace::any()) [[unlikely]]
       trace::moved(other, *this);
     impl_ = std::move(other.impl_);
@@ -95,28 +106,106 @@ class Tensor {
   DeviceContext& device() const;
 
   // Observation: evaluates what is pending, waits, copies to the host. Ends a captured region; `caller` is what logs
-  // and errors name.
-  double item(Caller caller = Caller::current()) const;  // one element; ShapeError otherwise
-  // All elements in row-major order, converted to T.
+  // and errors name. One element, ShapeError otherwise: as a double (i64 beyond 2^53 is rounded), or exactly as a T
+  // whose dtype holds every value of this one (floats by floats, integers and bool by integers): DTypeError otherwise.
+  double item(Caller caller = Caller::current()) const;
+  template <class T>
+  T item(Caller caller = Caller::current()) const {
+    T value{};
+    copy_item(&value, dtype_of<T>::value, caller);
+    return value;
+  }
+  // All elements in row-major order, converted to T; integers to integers without a double between.
   template <class T>
   std::vector<T> to_vector(Caller caller = Caller::current()) const {
-    std::vector<double> wide = to_doubles(caller);
+    if constexpr (std::is_integral_v<T>) {
+      if (!is_float(dtype())) {
+        const std::vector<int64_t> whole = to_integers(caller);
+        return std::vector<T>(whole.begin(), whole.end());
+      }
+    }
+    const std::vector<double> wide = to_doubles(caller);
     return std::vector<T>(wide.begin(), wide.end());
   }
-  std::vector<double> to_doubles(
-      Caller caller = Caller::current()) const;                            // i64 beyond 2^53 loses digits: use to_bytes
-  std::vector<uint8_t> to_bytes(Caller caller = Caller::current()) const;  // as stored, row-major, without conversion
-  std::string str(
-      Caller caller = Caller::current()) const;  // "tensor([[1, 2], [3, 4]], f32, opencl:0)"; long ones are shortened
+  std::vector<double> to_doubles(Caller caller = Caller::current()) const;  // i64 beyond 2^53 loses digits
+  std::vector<uint8_t> to_bytes(Caller caller = Caller::current()) const;   // as stored, row-major, without conversion
+  // "tensor([[1, 2], [3, 4]], f32, opencl:0)"; long ones are shortened. std::cout << x prints the same.
+  std::string str(Caller caller = Caller::current()) const;
 
-  // The same values on another device; observes. A tensor inside a gradient graph cannot move (GradError).
+  // The same values on another device; observes, so compile() cannot replay a function that does it. Differentiable:
+  // the gradient moves back, to any order and in forward mode; what it needs of this device and no Tensor holds is
+  // computed again. vmap (so jacfwd and jacrev) and the bodies of loops cannot observe: ValueError.
   Tensor to(DeviceContext& device, Caller caller = Caller::current()) const;
   Tensor to(std::string_view device_id, Caller caller = Caller::current()) const;
   Tensor to(DType dtype, Caller caller = Caller::current()) const;  // cast
 
   // Replaces this tensor's value (same shape and dtype, same device): all copies of this handle see it. Pending readers
-  // of the old value still get the old one. In place where nobody else shares the memory.
+  // of the old value still get the old one. In place where nobody else shares the memory. Gradients begin anew at the
+  // assigned value.
   void assign(const Tensor& value, Caller caller = Caller::current());
+
+  // A part of this tensor, by core/graph/subscript.h: a node, or a view of a value that is there. It cannot be written
+  // through (x[0] = y does not compile): index_put(x, ...) is x with other elements, and
+  // x.assign(index_copy(x, axis, i, rows)) writes rows in place. ValueError for an index out of range, ShapeError for
+  // more items than axes.
+  const Tensor operator[](const Subscript& at) const;
+
+  // ---- functions as methods: x.f(...) is f(x, ...) of core/functions, which says what it means
+#define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) \
+  Tensor name(Caller caller = Caller::current()) const;
+#define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc)    \
+  Tensor name(const Tensor& y, Caller caller = Caller::current()) const; \
+  Tensor name(double y, Caller caller = Caller::current()) const;
+#include "heddle/core/op/elementwise.inc"
+#undef HEDDLE_UNARY
+#undef HEDDLE_BINARY
+  Tensor cast(DType dtype, Caller caller = Caller::current()) const;
+  Tensor clamp(std::optional<double> low, std::optional<double> high, Caller caller = Caller::current()) const;
+  Tensor masked_fill(const Tensor& mask, double value, Caller caller = Caller::current()) const;
+
+#define HEDDLE_REDUCTION(name) \
+  Tensor name(std::vector<int> axes = {}, bool keepdim = false, Caller caller = Caller::current()) const;
+  HEDDLE_REDUCTION(sum)
+  HEDDLE_REDUCTION(mean)
+  HEDDLE_REDUCTION(prod)
+  HEDDLE_REDUCTION(max)
+  HEDDLE_REDUCTION(min)
+  HEDDLE_REDUCTION(logsumexp)
+  HEDDLE_REDUCTION(all)
+  HEDDLE_REDUCTION(any)
+#undef HEDDLE_REDUCTION
+  Tensor argmax(std::optional<int> axis = {}, bool keepdim = false, Caller caller = Caller::current()) const;
+  Tensor argmin(std::optional<int> axis = {}, bool keepdim = false, Caller caller = Caller::current()) const;
+  Tensor var(std::vector<int> axes = {}, bool keepdim = false, double correction = 1,
+             Caller caller = Caller::current()) const;
+  Tensor stddev(std::vector<int> axes = {}, bool keepdim = false, double correction = 1,
+                Caller caller = Caller::current()) const;
+  Tensor norm(double p = 2, std::vector<int> axes = {}, bool keepdim = false, Caller caller = Caller::current()) const;
+  Tensor cumsum(int axis, bool exclusive = false, bool reverse = false, Caller caller = Caller::current()) const;
+  Ordered sort(int axis = -1, bool descending = false, Caller caller = Caller::current()) const;
+  Ordered topk(int64_t k, int axis = -1, bool largest = true, Caller caller = Caller::current()) const;
+  Tensor softmax(int axis = -1, Caller caller = Caller::current()) const;
+  Tensor log_softmax(int axis = -1, Caller caller = Caller::current()) const;
+  Tensor matmul(const Tensor& y, Caller caller = Caller::current()) const;
+
+  Tensor reshape(const Shape& shape, Caller caller = Caller::current()) const;
+  Tensor reshape(std::vector<int64_t> shape, Caller caller = Caller::current()) const;  // one -1 is inferred
+  Tensor reshape(std::initializer_list<int64_t> shape, Caller caller = Caller::current()) const;
+  Tensor flatten(int start = 0, int end = -1, Caller caller = Caller::current()) const;
+  Tensor squeeze(std::optional<int> axis = {}, Caller caller = Caller::current()) const;
+  Tensor unsqueeze(int axis, Caller caller = Caller::current()) const;
+  Tensor permute(std::vector<int> order, Caller caller = Caller::current()) const;
+  Tensor transpose(int axis0 = -2, int axis1 = -1, Caller caller = Caller::current()) const;
+  Tensor expand(const Shape& shape, Caller caller = Caller::current()) const;
+  Tensor repeat(std::vector<int64_t> repeats, Caller caller = Caller::current()) const;
+  Tensor flip(std::vector<int> axes, Caller caller = Caller::current()) const;
+  Tensor slice(int axis, Slice range, Caller caller = Caller::current()) const;
+  Tensor narrow(int axis, int64_t start, int64_t length, Caller caller = Caller::current()) const;
+  Tensor select(int axis, int64_t index, Caller caller = Caller::current()) const;
+  Tensor index_select(int axis, const Tensor& indices, Caller caller = Caller::current()) const;
+  Tensor gather(int axis, const Tensor& indices, Caller caller = Caller::current()) const;
+  std::vector<Tensor> split(std::vector<int64_t> sizes, int axis, Caller caller = Caller::current()) const;
+  std::vector<Tensor> chunk(int64_t chunks, int axis = 0, Caller caller = Caller::current()) const;
 
   // Autograd. backward() and grads live in autograd/autograd.h; the state lives here.
   Tensor& set_requires_grad(bool on = true);  // leaf of floating dtype only: GradError otherwise
@@ -136,6 +225,9 @@ class Tensor {
   void mark_watched() const { watched_.store(true, std::memory_order_relaxed); }
 
  private:
+  void copy_item(void* target, DType type, Caller caller) const;
+  std::vector<int64_t> to_integers(Caller caller) const;  // of integers and bool
+
   std::shared_ptr<TensorImpl> impl_;
   mutable std::atomic<bool> watched_{false};  // of this handle, not of its copies
 };
@@ -147,6 +239,9 @@ struct TensorArg {
   const Tensor& tensor;
   Caller caller;
 };
+
+// Tensor::str(), with the line of the call.
+std::ostream& operator<<(std::ostream& out, TensorArg x);
 
 // State shared by the copies of a Tensor.
 struct TensorImpl {

@@ -1,9 +1,11 @@
 // Tensor::str(): values as nested lists, long ones shortened.
 #include <fmt/format.h>
 
-#include "core/graph/evaluate.h"
-#include "core/graph/read_value.h"
-#include "core/graph/tensor.h"
+#include <ostream>
+
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 namespace {
@@ -59,5 +61,7 @@ std::string Tensor::str(Caller caller) const {
   printer.print(0, 0, values.shape.numel());
   return fmt::format("tensor({}, {}, {})", printer.text, name_of(dtype()), device().id());
 }
+
+std::ostream& operator<<(std::ostream& out, TensorArg x) { return out << x.tensor.str(x.caller); }
 
 }  // namespace heddle

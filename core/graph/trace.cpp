@@ -1,9 +1,9 @@
-#include "core/graph/trace.h"
+#include "heddle/core/graph/trace.h"
 
 #include <mutex>
 #include <new>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 namespace {

@@ -16,8 +16,9 @@
 #include <unordered_set>
 #include <vector>
 
-#include "core/base/host_epoch.h"
-#include "core/graph/node.h"
+#include "heddle/core/base/host_epoch.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/trace_hooks.h"
 
 namespace heddle {
 
@@ -80,15 +81,6 @@ class Trace {
 
 namespace trace {
 
-// How many traces are active in the process: what a thread asks before it looks for its own.
-extern std::atomic<int> active;
-inline bool any() { return active.load(std::memory_order_relaxed) != 0; }
-
-// Slow paths of Tensor: no effect unless this thread traces.
-void touched(const Tensor& handle) noexcept;
-void moved(const Tensor& from, const Tensor& to) noexcept;     // before `to` takes over what `from` has
-void copied(const Tensor& from, const Tensor& made) noexcept;  // `made` is new
-void destroyed(const Tensor& handle, bool watched) noexcept;
 void made(const TensorImpl& impl);
 void unmade(const TensorImpl& impl) noexcept;
 void derived(const NodePtr& leaf, const NodePtr& from);
@@ -105,26 +97,5 @@ void watch(const Tensor& handle, std::shared_ptr<std::atomic<bool>> valid);
 void unwatch(const Tensor* handle, const std::shared_ptr<std::atomic<bool>>& valid);
 
 }  // namespace trace
-
-// A number (or flag) of the host that compiled functions read: a change is noticed at the next call. Thread safety: as
-// T's.
-template <class T>
-class Watched {
- public:
-  Watched(T value = {}) : value_(std::move(value)) {}
-  Watched(const Watched&) = default;
-  Watched& operator=(T value) {
-    if (!(value == value_)) trace::host_state_changed();
-    value_ = std::move(value);
-    return *this;
-  }
-  Watched& operator=(const Watched& other) { return *this = other.value_; }
-  operator const T&() const { return value_; }
-  const T& value() const { return value_; }
-  ~Watched() { trace::host_state_changed(); }
-
- private:
-  T value_;
-};
 
 }  // namespace heddle

@@ -1,7 +1,7 @@
-#include "core/graph/transform.h"
+#include "heddle/core/graph/transform.h"
 
-#include "core/graph/post_order.h"
-#include "core/op/primitives.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

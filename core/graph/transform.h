@@ -7,12 +7,13 @@
 // (core/record/capture.cpp). Thread safety: per thread, as recording is.
 #pragma once
 
-#include <unordered_set>
 #include <vector>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node_ptr.h"
 
 namespace heddle {
+
+class Shape;
 
 // While alive, this thread runs a function for a transform: a compiled function that it calls records its operations as
 // a part of it.

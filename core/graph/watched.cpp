@@ -1,13 +1,13 @@
-#include "core/graph/watched.h"
+#include "heddle/core/graph/watched.h"
 
 #include <exception>
 #include <list>
 
-#include "core/base/of_this_thread.h"
-#include "core/graph/evaluate.h"
-#include "core/graph/loop.h"
-#include "core/graph/read_value.h"
-#include "core/graph/transform.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/graph/evaluate.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/graph/transform.h"
 
 namespace heddle {
 namespace {

@@ -12,7 +12,7 @@
 #include <functional>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/inspect/profile.h"
+#include "heddle/core/inspect/profile.h"
 
 #include <algorithm>
 #include <atomic>
@@ -10,10 +10,12 @@
 #include <unordered_map>
 #include <utility>
 
-#include "core/base/error.h"
-#include "core/base/host_span.h"
-#include "core/base/median.h"
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/core/base/median.h"
+#include "heddle/core/base/seconds_since.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/locked_device.h"
 
 namespace heddle {
 namespace {

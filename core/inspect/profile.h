@@ -22,8 +22,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device/context.h"
-#include "core/inspect/traffic.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/inspect/kernel_facts.h"
 
 namespace heddle {
 

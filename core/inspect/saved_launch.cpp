@@ -1,14 +1,14 @@
-#include "core/inspect/saved_launch.h"
+#include "heddle/core/inspect/saved_launch.h"
 
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
-#include <type_traits>
 
-#include "core/base/cache_dir.h"
-#include "core/base/hash.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/contract/archive_kernel.h"
 
 namespace heddle {
 namespace {
@@ -18,95 +18,14 @@ DiskCache launches() { return DiskCache("launch", 0); }
 // Everything of a launch, one member after the other, for writing and for reading.
 template <class Archive>
 void visit(Archive& a, SavedLaunch& s) {
-  a(s.source.name);
-  a.list(s.source.buffers, [&](BufferParam& b) { a(b.name), a(b.dtype), a(b.access), a(b.may_alias), a(b.scattered); });
-  a.list(s.source.constants, [&](ConstParam& c) { a(c.name), a(c.type); });
-  a.list(s.source.shared, [&](SharedParam& p) { a(p.name), a(p.type), a(p.count); });
-  for (uint32_t& lanes : s.source.group) a(lanes);
-  a.list(s.source.defines, [&](std::pair<std::string, std::string>& d) { a(d.first), a(d.second); });
-  a(s.source.body), a(s.source.helpers), a(s.source.origin), a(s.source.first_line);
+  visit(a, s.source);
   for (uint32_t& count : s.groups) a(count);
-  a.list(s.constants, [&](uint32_t& c) { a(c); });
-  a.list(s.blocks, [&](uint64_t& b) { a(b); });
-  a.list(s.bindings, [&](SavedLaunch::Range& r) { a(r.block), a(r.offset), a(r.size); });
-  a.list(s.table, [&](int32_t& t) { a(t); });
-  a(s.ops), a(s.bytes), a(s.flops);
+  a.numbers(s.constants);
+  a.numbers(s.blocks);
+  a.list(s.bindings, [&](SavedLaunch::Range& r) { a(r.block, r.offset, r.size); });
+  a.numbers(s.table);
+  a(s.ops, s.bytes, s.flops);
 }
-
-class Writer {
- public:
-  template <class T>
-  void operator()(T& value) {
-    static_assert(std::is_arithmetic_v<T> || std::is_enum_v<T>);
-    const auto* bytes = reinterpret_cast<const uint8_t*>(&value);
-    out.insert(out.end(), bytes, bytes + sizeof(value));
-  }
-  void operator()(std::string& text) {
-    size(text.size());
-    out.insert(out.end(), text.begin(), text.end());
-  }
-  template <class T, class F>
-  void list(std::vector<T>& values, const F& each) {
-    size(values.size());
-    for (T& value : values) each(value);
-  }
-  std::vector<uint8_t> out;
-
- private:
-  void size(size_t n) {
-    auto count = static_cast<uint64_t>(n);
-    (*this)(count);
-  }
-};
-
-// The cache gives whole files or none, but a file may come from a pack: nothing in it is believed.
-class Reader {
- public:
-  explicit Reader(std::span<const uint8_t> in) : in_(in) {}
-  template <class T>
-  void operator()(T& value) {
-    if (in_.size() < sizeof(value)) return fail();
-    std::memcpy(&value, in_.data(), sizeof(value));
-    in_ = in_.subspan(sizeof(value));
-  }
-  // A bool or an enum that holds another number than its own is undefined behaviour.
-  void operator()(bool& value) { value = choice(2) != 0; }
-  void operator()(DType& value) { value = static_cast<DType>(choice(dtype_count)); }
-  void operator()(Access& value) { value = static_cast<Access>(choice(3)); }
-  void operator()(ConstParam::Type& value) { value = static_cast<ConstParam::Type>(choice(3)); }
-  void operator()(std::string& text) {
-    const size_t n = size();
-    text.assign(in_.begin(), in_.begin() + static_cast<std::ptrdiff_t>(n));
-    in_ = in_.subspan(n);
-  }
-  template <class T, class F>
-  void list(std::vector<T>& values, const F& each) {
-    values.resize(size());
-    for (T& value : values) each(value);
-  }
-  bool whole() const { return !failed_ && in_.empty(); }
-
- private:
-  void fail() {
-    failed_ = true;
-    in_ = {};
-  }
-  // One byte below `count`.
-  uint8_t choice(int count) {
-    uint8_t value = 0;
-    (*this)(value);
-    if (value >= count) fail();
-    return failed_ ? 0 : value;
-  }
-  size_t size() {
-    uint64_t count = 0;
-    (*this)(count);
-    if (count > in_.size()) fail();  // every element takes a byte or more
-    return failed_ ? 0 : static_cast<size_t>(count);
-  }
-  std::span<const uint8_t> in_;
-  bool failed_ = false;
-};
 
 // Ranges of one buffer that touch become one block.
 void place(const Dispatch& dispatch, SavedLaunch& saved) {
@@ -177,13 +96,13 @@ std::string save_launch(const KernelSource& source, const Dispatch& dispatch, st
   saved.bytes = facts.bytes();
   saved.flops = facts.flops;
   place(dispatch, saved);
-  Writer writer;
+  ArchiveWriter writer;
   visit(writer, saved);
-  const std::string id = hex64(hash_bytes(writer.out.data(), writer.out.size()));
+  const std::string id = hex64(hash_bytes(writer.bytes.data(), writer.bytes.size()));
   const DiskCache cache = launches();
   const std::string path = cache.path(id);
   if (path.empty()) return "";
-  if (::access(path.c_str(), R_OK) != 0) cache.store(id, writer.out.data(), writer.out.size(), source.name);
+  if (::access(path.c_str(), R_OK) != 0) cache.store(id, writer.bytes.data(), writer.bytes.size(), source.name);
   return id;
 }
 
@@ -191,7 +110,7 @@ std::optional<SavedLaunch> load_launch(const std::string& id) {
   const std::optional<std::vector<uint8_t>> bytes = launches().load(id);
   if (!bytes) return std::nullopt;
   SavedLaunch saved;
-  Reader reader(*bytes);
+  ArchiveReader reader(*bytes);
   visit(reader, saved);
   if (!reader.whole() || !fits_together(saved)) return std::nullopt;
   return saved;

@@ -14,8 +14,11 @@
 #include <string>
 #include <vector>
 
-#include "core/device/context.h"
-#include "core/inspect/traffic.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/inspect/kernel_facts.h"
 
 namespace heddle {
 

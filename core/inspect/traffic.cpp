@@ -1,12 +1,12 @@
-#include "core/inspect/traffic.h"
+#include "heddle/core/inspect/traffic.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 
-#include "core/ir/kernel_cost.h"
-#include "core/lower/operand.h"
+#include "heddle/core/ir/kernel_cost.h"
+#include "heddle/core/lower/operand.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,9 @@
-#include "core/ir/access.h"
+#include "heddle/core/ir/access.h"
 
 #include <algorithm>
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -68,11 +69,13 @@ std::optional<View> apply_view_op(const IrNode& node, const View& view) {
   if (node.op == &ops::reshape_op) return view.reshape(node.shape);
   if (node.op == &ops::expand_op) return view.expand(node.shape);
   if (node.op == &ops::slice_op) {
-    const std::span<const int64_t> ints(node.attrs.ints);
-    return view.slice(ints.first(node.shape.rank()), ints.subspan(node.shape.rank()), node.shape);
+    const SliceAttrs slice(node.attrs);
+    return view.slice(slice.start, slice.step, node.shape);
   }
-  const std::vector<int> axes(node.attrs.ints.begin(), node.attrs.ints.end());
-  return node.op == &ops::permute_op ? view.permute(axes) : view.flip(axes);
+  const bool permutes = node.op == &ops::permute_op;
+  const std::vector<int64_t>& list = permutes ? order_of(node.attrs) : axes_of(node.attrs);
+  const std::vector<int> axes(list.begin(), list.end());
+  return permutes ? view.permute(axes) : view.flip(axes);
 }
 
 std::optional<View> compose(const Graph& graph, const std::vector<int>& ops, View view) {

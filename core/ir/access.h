@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "core/ir/attention_vertex.h"
+#include "heddle/core/ir/attention_vertex.h"
 
 #include <vector>
 
-#include "core/ir/dynamic_sizes.h"
+#include "heddle/core/ir/dynamic_sizes.h"
 
 namespace heddle {
 namespace {

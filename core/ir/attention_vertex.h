@@ -2,8 +2,8 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include "core/functions/nn/attention_kernel.h"
-#include "core/ir/ir.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

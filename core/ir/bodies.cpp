@@ -1,17 +1,17 @@
-#include "core/ir/bodies.h"
+#include "heddle/core/ir/bodies.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/functions/nn/attention_kernel.h"
-#include "core/ir/attention_vertex.h"
-#include "core/ir/conv_problem.h"
-#include "core/ir/copy_rows_vertex.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/ir/attention_vertex.h"
+#include "heddle/core/ir/conv_problem.h"
+#include "heddle/core/ir/copy_rows_vertex.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 
@@ -19,7 +19,8 @@ const OpDef sort_merge_op{.name = "sort_merge",
                           .kind = OpKind::body,
                           .arity = 2,
                           .rule = DTypeRule::any,
-                          .doc = "runs of a sort, merged in pairs"};
+                          .doc = "runs of a sort, merged in pairs",
+                          .attrs = AttrsForm::merge};
 const OpDef segment_add_op{.name = "segment_add",
                            .kind = OpKind::body,
                            .arity = -1,

@@ -6,7 +6,7 @@
 // views of memory. Thread safety: immutable after first use.
 #pragma once
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

@@ -1,10 +1,11 @@
-#include "core/ir/conv_problem.h"
+#include "heddle/core/ir/conv_problem.h"
 
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
-#include "core/functions/nn/conv.h"
-#include "core/op/primitives.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -51,7 +52,7 @@ ConvProblem conv_problem(const Graph& graph, const IrNode& node) {
   p.dilation = in_three(attrs.dilation, 1);
   p.pad = in_three(attrs.padding, 0);
   if (p.kind == Kind::weight_grad) {
-    p.parts = node.attrs.real > 0 ? static_cast<int64_t>(node.attrs.real) : 1;
+    p.parts = std::max<int64_t>(1, attrs.parts);
     p.OG = b[channel] / p.G;
     p.out = space_of(b, space, rank);
     p.kernel = space_of(node.shape, node.shape.rank() - rank, rank);

@@ -2,8 +2,8 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include "core/ir/ir.h"
-#include "core/tiles/conv_tiles.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/tiles/conv_tiles.h"
 
 namespace heddle {
 

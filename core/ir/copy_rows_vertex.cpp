@@ -1,4 +1,6 @@
-#include "core/ir/copy_rows_vertex.h"
+#include "heddle/core/ir/copy_rows_vertex.h"
+
+#include "heddle/core/op/attrs.h"
 
 namespace heddle {
 
@@ -19,7 +21,7 @@ std::optional<View> copied_rows(const View& view, int axis) {
 bool copy_rows_takes(const Node& node) { return node.inputs[1]->shape[0] <= 16 && node.inputs[2]->shape.numel() > 0; }
 
 bool copy_rows_accepts(const IrNode& node, size_t input, const View& view) {
-  return input == 2 ? copied_rows(view, static_cast<int>(node.attrs.ints[0])).has_value() : view.is_dense();
+  return input == 2 ? copied_rows(view, axis_of(node.attrs)).has_value() : view.is_dense();
 }
 
 }  // namespace heddle

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

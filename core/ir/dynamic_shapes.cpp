@@ -1,10 +1,10 @@
-#include "core/ir/dynamic_shapes.h"
+#include "heddle/core/ir/dynamic_shapes.h"
 
 #include <atomic>
 #include <cstdlib>
 #include <string_view>
 
-#include "core/base/print_error.h"
+#include "heddle/core/base/print_error.h"
 
 namespace heddle {
 namespace {

@@ -1,12 +1,13 @@
-#include "core/ir/dynamic_sizes.h"
+#include "heddle/core/ir/dynamic_sizes.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/hash.h"
-#include "core/ir/groups.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -45,15 +46,16 @@ uint16_t from_inputs(const Graph& graph, const IrNode& node) {
     return found & all_of(node.shape);
   }
   if (node.op == &ops::permute_op) {
-    for (size_t d = 0; d < node.attrs.ints.size(); ++d)
-      found |= dimension_varies(x, static_cast<int>(node.attrs.ints[d])) ? bit(static_cast<int>(d)) : 0;
+    const std::vector<int64_t>& order = order_of(node.attrs);
+    for (size_t d = 0; d < order.size(); ++d)
+      found |= dimension_varies(x, static_cast<int>(order[d])) ? bit(static_cast<int>(d)) : 0;
     return found;
   }
   if (node.op == &ops::reshape_op) return through_reshape(x, node);
   if (node.op->kind == OpKind::reduce) {
     int d = 0;
     for (int axis = 0; axis < x.shape.rank(); ++axis) {
-      if (std::find(node.attrs.ints.begin(), node.attrs.ints.end(), axis) != node.attrs.ints.end()) continue;
+      if (names_axis(node.attrs, axis)) continue;
       if (dimension_varies(x, axis) && d < node.shape.rank()) found |= bit(d);
       ++d;
     }
@@ -118,11 +120,11 @@ std::vector<uint16_t> ShapeFamilies::note(const Capture& captured, DynamicShapes
   std::vector<uint16_t> marks;
   if (wanted == DynamicShapes::always) {
     marks.assign(captured.order.size(), 0);
-    visit_sizes(captured, [&](size_t node, size_t, uint16_t which) { marks[node] |= which; });
+    for (const KeySize& size : captured.sizes) marks[size.node] |= size.which;
     return marks;
   }
   std::vector<uint64_t> skeleton = captured.key;
-  visit_sizes(captured, [&](size_t, size_t at, uint16_t) { skeleton[at] = 0; });
+  for (const KeySize& size : captured.sizes) skeleton[size.at] = 0;
   const uint64_t hash = hash_words(skeleton);
   auto [begin, end] = by_hash_.equal_range(hash);
   const auto known = std::find_if(begin, end, [&](const auto& entry) { return entry.second->skeleton == skeleton; });
@@ -149,7 +151,7 @@ std::vector<uint16_t> ShapeFamilies::note(const Capture& captured, DynamicShapes
   }
   if (family.seen.size() <= specialised) return {};
   marks.assign(captured.order.size(), 0);
-  visit_sizes(captured, [&](size_t node, size_t at, uint16_t which) { marks[node] |= family.varied[at] ? which : 0; });
+  for (const KeySize& size : captured.sizes) marks[size.node] |= family.varied[size.at] ? size.which : 0;
   return marks;
 }
 

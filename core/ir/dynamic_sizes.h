@@ -16,8 +16,8 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/ir/dynamic_shapes.h"
-#include "core/ir/ir.h"
+#include "heddle/core/ir/dynamic_shapes.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 
@@ -28,14 +28,6 @@ struct ScheduledGraph;
 constexpr int64_t nominal_size = 509;
 constexpr int64_t nominal_batch = 31;
 
-// Bits of IrNode::varies. The lowest eight: a dimension each.
-namespace varies {
-constexpr uint16_t dimensions = 0xff;
-constexpr uint16_t numbers = 0x100;   // of the attributes; a leaf's strides
-constexpr uint16_t offset = 0x200;    // of a leaf
-constexpr uint16_t unknown = 0x8000;  // a pass made the vertex: settle_sizes() finds it
-}  // namespace varies
-
 inline bool dimension_varies(const IrNode& node, int d) { return (node.varies >> d & 1) != 0; }
 inline int64_t nominal(const IrNode& node, int d) { return dimension_varies(node, d) ? nominal_size : node.shape[d]; }
 
@@ -44,34 +36,6 @@ bool anything_varies(const Graph& graph);
 void settle_sizes(Graph& graph, bool any, size_t from = 0);
 // Whether a kernel of the group must not depend on sizes.
 bool group_varies(const ScheduledGraph& scheduled, const Group& group);
-
-// Calls visit(node, position, bit) for each word of Capture::key that is a size, a number or an offset; `node` is a
-// position in Capture::order.
-template <class F>
-void visit_sizes(const Capture& captured, const F& visit) {
-  size_t at = 0;
-  for (size_t i = 0; i < captured.order.size(); ++i) {
-    const Node& node = *captured.order[i];
-    at += 2;
-    for (int d = 0; d < node.shape.rank(); ++d) visit(i, at++, static_cast<uint16_t>(1u << d));
-    if (node.has_value()) {
-      const auto slot = static_cast<size_t>(captured.key[at++]);  // the storage's, or that it is a host value
-      if (node.host) continue;
-      visit(i, at++, varies::offset);
-      const int strides = captured.view(node, slot).is_dense() ? 0 : node.view.shape.rank();
-      for (int d = 0; d < strides; ++d) visit(i, at++, varies::numbers);
-      at += strides == 0 ? 1 : 0;
-      continue;
-    }
-    for (size_t n = 0; n < node.attrs.ints.size(); ++n) visit(i, at++, varies::numbers);
-    if (has_numbers(node.attrs)) {
-      visit(i, at++, varies::numbers);
-      visit(i, at++, varies::numbers);
-    }
-    at += node.inputs.size();
-    if (node.op == &ops::loop_op) at += 2 + as_loop(node).body->key.size();
-  }
-}
 
 // The sets of sizes with which each structure was planned on a device.
 class ShapeFamilies {

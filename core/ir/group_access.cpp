@@ -1,13 +1,14 @@
-#include "core/ir/group_access.h"
+#include "heddle/core/ir/group_access.h"
 
 #include <algorithm>
 #include <set>
 #include <utility>
 
-#include "core/graph/loop.h"
-#include "core/ir/access.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 
@@ -49,7 +50,7 @@ Shape full_shape(const Group& group) {
 
 Shape reduced_shape(const Graph& graph, const IrNode& node) {
   Shape shape;
-  for (int64_t axis : node.attrs.ints) shape.push_back(graph.nodes[node.inputs[0]].shape[static_cast<int>(axis)]);
+  for (int64_t axis : axes_of(node.attrs)) shape.push_back(graph.nodes[node.inputs[0]].shape[static_cast<int>(axis)]);
   return squeezed(shape);
 }
 

@@ -5,7 +5,7 @@
 
 #include <optional>
 
-#include "core/ir/uses.h"
+#include "heddle/core/ir/uses.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/ir/groups.h"
+#include "heddle/core/ir/groups.h"
 
 #include <fmt/format.h>
 
@@ -23,6 +23,13 @@ const Member* Group::find(int node) const {
   const auto at =
       std::lower_bound(members.begin(), members.end(), node, [](const Member& m, int key) { return m.node < key; });
   return at != members.end() && at->node == node ? &*at : nullptr;
+}
+
+int ScheduledGraph::assigned_slot(int vertex) const {
+  for (const OutputPlan& output : outputs) {
+    if (output.base == vertex && output.in_place()) return output.assign_slot;
+  }
+  return -1;
 }
 
 std::string ScheduledGraph::str() const {

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 
@@ -40,9 +40,12 @@ struct Group {
 struct OutputPlan {
   int base = -1;         // vertex whose storage holds it (a stored member or a leaf)
   View view;             // of the output over that storage
-  int assign_slot = -1;  // base is written straight into this input storage
-  bool copy_back =
-      false;  // assign that cannot be written straight: computed apart, then copied into assign_slot at the end
+  int assign_slot = -1;  // the input storage that it overwrites, or -1
+  // An assign that cannot be written straight: computed apart, then copied into assign_slot at the end.
+  bool copy_back = false;
+
+  // base's kernel writes into the input storage itself.
+  bool in_place() const { return assign_slot >= 0 && !copy_back; }
 };
 
 // Where a part of a join lies: in the join's memory, so many elements from its start.
@@ -57,6 +60,10 @@ struct ScheduledGraph {
   std::vector<Group> groups;        // in execution order
   std::vector<OutputPlan> outputs;  // per graph.outputs
   std::vector<bool> free_nodes;     // computed by whoever needs them
+
+  // The input slot whose storage the vertex is written into; -1: it has memory of its own. At most one: materialize()
+  // copies what is assigned a second time.
+  int assigned_slot(int vertex) const;
   std::string str() const;
 };
 

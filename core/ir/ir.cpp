@@ -1,17 +1,11 @@
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <bit>
-
-#include "core/op/primitives.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
-
-bool has_numbers(const Attrs& attrs) {
-  return (std::bit_cast<uint64_t>(attrs.real) | std::bit_cast<uint64_t>(attrs.real2)) != 0;
-}
 
 std::string Graph::str() const {
   std::string text;

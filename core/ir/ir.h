@@ -7,8 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/loop.h"
-#include "core/graph/node.h"
+#include "heddle/core/graph/key_writer.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 
@@ -87,6 +88,7 @@ struct Capture {
   std::vector<int> assign_slots;       // per output: slot written in place, or -1
   std::vector<Node*> overwritten;      // leaves whose memory the outputs overwrite
   std::vector<uint64_t> key;
+  std::vector<KeySize> sizes;  // the words of `key` that are sizes; KeySize::node is a position in `order`
 
   // A leaf's view, counted from what is bound of its slot's storage.
   View view(const Node& leaf, size_t slot) const {
@@ -103,6 +105,4 @@ struct Capture {
   }
 };
 
-// Whether a node's real attributes are part of its key.
-bool has_numbers(const Attrs& attrs);
 }  // namespace heddle

@@ -1,6 +1,6 @@
-#include "core/ir/kernel_cost.h"
+#include "heddle/core/ir/kernel_cost.h"
 
-#include "core/ir/bodies.h"
+#include "heddle/core/ir/bodies.h"
 
 namespace heddle {
 double vertex_operations(const Graph& graph, const IrNode& node) {

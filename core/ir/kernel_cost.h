@@ -6,8 +6,8 @@
 
 #include <map>
 
-#include "core/contract/device.h"
-#include "core/ir/groups.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/groups.h"
 
 namespace heddle {
 

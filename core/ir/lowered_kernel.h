@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "core/contract/kernel_source.h"
+#include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
 

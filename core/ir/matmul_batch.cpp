@@ -1,4 +1,4 @@
-#include "core/ir/matmul_batch.h"
+#include "heddle/core/ir/matmul_batch.h"
 
 #include <stdexcept>
 #include <vector>

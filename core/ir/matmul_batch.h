@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/base/view.h"
+#include "heddle/core/base/view.h"
 
 namespace heddle {
 

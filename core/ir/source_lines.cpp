@@ -1,8 +1,8 @@
-#include "core/ir/source_lines.h"
+#include "heddle/core/ir/source_lines.h"
 
 #include <algorithm>
 
-#include "core/base/ascii.h"
+#include "heddle/core/base/ascii.h"
 
 namespace heddle {
 namespace {
@@ -34,14 +34,13 @@ SourceLine group_line(const Graph& graph, const Group& group) {
   return {};
 }
 
-std::string lines_note(std::string_view text, const std::vector<LoweredKernel>& kernels,
+std::string lines_note(std::string_view text, const std::vector<std::string>& kernels,
                        const std::vector<std::vector<SourceLine>>& lines, bool all) {
   std::vector<SourceLine> named, every;
   for (size_t k = 0; k < kernels.size(); ++k) {
     for (const SourceLine& line : lines[k]) {
       if (std::find(every.begin(), every.end(), line) == every.end()) every.push_back(line);
-      if (names(text, kernels[k].source.name) && std::find(named.begin(), named.end(), line) == named.end())
-        named.push_back(line);
+      if (names(text, kernels[k]) && std::find(named.begin(), named.end(), line) == named.end()) named.push_back(line);
     }
   }
   const std::string list = list_lines(named.empty() && all ? every : named);

@@ -11,9 +11,9 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/caller.h"
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
+#include "heddle/core/base/caller.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
 
 namespace heddle {
 
@@ -57,7 +57,7 @@ class LineScope {
 
 // "; computes model.cpp:17, model.cpp:18": the lines of those kernels whose names stand in the text, else of all if
 // `all`; "" for none.
-std::string lines_note(std::string_view text, const std::vector<LoweredKernel>& kernels,
+std::string lines_note(std::string_view text, const std::vector<std::string>& kernels,
                        const std::vector<std::vector<SourceLine>>& lines, bool all);
 
 }  // namespace heddle

@@ -1,11 +1,12 @@
-#include "core/ir/uses.h"
+#include "heddle/core/ir/uses.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <unordered_set>
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -85,14 +86,14 @@ std::vector<Index> resolve_one(const IrNode& node, const Shape& in, const std::v
   };
   for (int d = 0; d < static_cast<int>(index.size()); ++d) {
     if (node.op == &ops::permute_op) {
-      result[node.attrs.ints[d]] = index[d];
+      result[static_cast<size_t>(order_of(node.attrs)[static_cast<size_t>(d)])] = index[d];
     } else if (node.op == &ops::expand_op) {
       result[d] = in[d] == 1 ? Index::literal(0) : index[d];
     } else if (node.op == &ops::slice_op) {
-      result[d] = scaled(index[d], node.attrs.ints[d], node.attrs.ints[node.shape.rank() + d]);
+      const SliceAttrs slice(node.attrs);
+      result[d] = scaled(index[d], slice.start[static_cast<size_t>(d)], slice.step[static_cast<size_t>(d)]);
     } else {  // flip
-      const bool flipped = std::find(node.attrs.ints.begin(), node.attrs.ints.end(), d) != node.attrs.ints.end();
-      result[d] = flipped ? scaled(index[d], in[d] - 1, -1) : index[d];
+      result[d] = names_axis(node.attrs, d) ? scaled(index[d], in[d] - 1, -1) : index[d];
     }
   }
   return result;
@@ -163,7 +164,7 @@ class Walker {
     const size_t mark = irregular_++;
     const std::vector<Index> index = resolve(graph_, path, printer_);
     if (node.op == &ops::take_op || node.op == &ops::gather_op) {
-      const int axis = static_cast<int>(node.attrs.ints[0]);
+      const int axis = axis_of(node.attrs);
       const Shape& indices = graph_.nodes[node.inputs[1]].shape;
       const bool take = node.op == &ops::take_op;
       Path to_indices{{}, indices, {}};
@@ -247,7 +248,7 @@ Path member_path(const Graph& graph, const Group& group, const Member& member, i
   path.shape = shape;
   int outer = 0, inner = group.domain.rank();
   for (int d = 0; d < shape.rank(); ++d) {
-    const bool reduced = std::find(node.attrs.ints.begin(), node.attrs.ints.end(), d) != node.attrs.ints.end();
+    const bool reduced = names_axis(node.attrs, d);
     // The group's shapes have no dimensions of size 1.
     path.base.push_back(shape[d] == 1 ? Index::literal(0) : Index::variable(reduced ? inner++ : outer++));
   }

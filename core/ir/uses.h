@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/access.h"
-#include "core/ir/groups.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/groups.h"
 
 namespace heddle {
 

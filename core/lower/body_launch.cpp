@@ -1,8 +1,8 @@
-#include "core/lower/body_launch.h"
+#include "heddle/core/lower/body_launch.h"
 
 #include <algorithm>
 
-#include "core/lower/operand.h"
+#include "heddle/core/lower/operand.h"
 
 namespace heddle {
 

@@ -6,8 +6,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/dialect/kernel_file.h"
-#include "core/lower/lower.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/lower/lower.h"
 
 namespace heddle {
 

@@ -1,15 +1,15 @@
-#include "core/lower/body_lowering.h"
+#include "heddle/core/lower/body_lowering.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/functions/nn/attention_kernel.h"
-#include "core/ir/bodies.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/ir/bodies.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 namespace {

@@ -4,7 +4,7 @@
 // functions.
 #pragma once
 
-#include "core/lower/lower.h"
+#include "heddle/core/lower/lower.h"
 
 namespace heddle {
 

@@ -1,52 +1,42 @@
-#include "core/lower/emit.h"
+#include "heddle/core/lower/emit.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <optional>
 #include <set>
 #include <utility>
 
-#include "core/base/error.h"
-#include "core/base/parse_number.h"
-#include "core/functions/user/user_definition.h"
-#include "core/graph/excess_precision.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/lower/emit_text.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/core/functions/user/user_definition.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/emit_text.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
 Emitter::Emitter(const ScheduledGraph& scheduled, const Group& group, size_t reserved_constants, bool joined)
     : scheduled_(scheduled),
       group_(group),
-      constant_limit_(KernelSource::max_constants - reserved_constants),
       joined_(joined),
       varying_(!joined && group_varies(scheduled, group)),
-      rounds_(!excess_precision()),
-      moves_bits_(only_moves_halves()) {}
+      constants_(KernelSource::max_constants - reserved_constants, joined, varying_),
+      buffers_(scheduled),
+      halves_(scheduled, group) {}
 
 void Emitter::start_over() {
   every_path_ = false;
-  learnt_.clear();
-  for (size_t i = 0; i < buffers_.size(); ++i)
-    learnt_.emplace_back(slots_[i], buffers_[i].may_alias ? Access::read_write : buffers_[i].access);
+  text_.clear();
+  constants_.clear();
+  buffers_.start_over();
   streamed_.clear();
   staged_.clear();
   stream_index_.clear();
   split_ = {};
-  text_.clear();
-  scopes_.assign(1, Scope{});
   bound_.clear();
-  buffers_.clear();
-  slots_.clear();
-  constant_params_.clear();
-  constant_values_.clear();
-  constants_.clear();
-  coefficients_.clear();
-  overflowed_ = false;
-  next_ = 0;
 }
 
 // ---- indices
@@ -61,51 +51,7 @@ bool is_long_number(double value) {
          static_cast<float>(value);
 }
 
-std::string launch_number(std::vector<ConstParam>& params, std::vector<uint32_t>& values, float value, bool shared) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  for (size_t i = 0; i < params.size() && shared; ++i) {
-    if (params[i].type == ConstParam::Type::f32 && values[i] == bits) return params[i].name;
-  }
-  params.push_back({fmt::format("t_f{}", params.size()), ConstParam::Type::f32});
-  values.push_back(bits);
-  return params.back().name;
-}
-
 }  // namespace
-
-std::string Emitter::constant(int64_t value) {
-  if (joined_) {  // a name for each place: two numbers that are equal in one joined row may differ in the next
-    constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
-    return fmt::format("t_c{}", constant_values_.size() - 1);
-  }
-  if (varying_) return named(value);
-  if (value >= -1 && value <= 1) return value < 0 ? "(-1)" : std::to_string(value);
-  if (const auto known = constants_.find(value); known != constants_.end()) return known->second;
-  if (constant_params_.size() >= constant_limit_) return fmt::format("({})", value);
-  const std::string name = fmt::format("t_c{}", constants_.size());
-  constants_.emplace(value, name);
-  constant_params_.push_back({name, ConstParam::Type::i32});
-  constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
-  return name;
-}
-
-// A constant of its own, whatever its value.
-std::string Emitter::named(int64_t value) {
-  if (constant_params_.size() >= constant_limit_) {
-    overflowed_ = true;
-    return fmt::format("({})", value);
-  }
-  constant_params_.push_back({fmt::format("t_number{}", constant_params_.size()), ConstParam::Type::i32});
-  constant_values_.push_back(static_cast<uint32_t>(static_cast<int32_t>(value)));
-  return constant_params_.back().name;
-}
-
-// Strides along one dimension are equal because shapes are, hardly ever by chance.
-std::string Emitter::known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value) {
-  const auto [entry, fresh] = known.try_emplace({variable, value});
-  if (fresh) entry->second = named(value);
-  return entry->second;
-}
 
 std::string Emitter::print(const Index& index) {
   printed_.push_back(index);
@@ -113,25 +59,20 @@ std::string Emitter::print(const Index& index) {
   const auto add = [&](const std::string& term) { text += text.empty() ? term : " + " + term; };
   for (const auto& [variable, coefficient] : index.terms) {
     if (names[variable].empty()) continue;
-    const auto factor = [&, v = variable, c = coefficient] {
-      return varying_ ? known_number(coefficients_, v, c) : constant(c);
-    };
-    add(coefficient == 1 ? names[variable] : fmt::format("{} * {}", names[variable], factor()));
+    add(coefficient == 1 ? names[variable]
+                         : fmt::format("{} * {}", names[variable], constants_.coefficient(variable, coefficient)));
   }
   if (!index.opaque.empty()) add(index.opaque);
-  if (index.constant != 0) add(varying_ ? known_number(coefficients_, -1, index.constant) : constant(index.constant));
+  if (index.constant != 0) add(constants_.coefficient(-1, index.constant));
   return text.empty() ? "0" : text;
 }
 
 std::string Emitter::local(const std::string& expression) {
-  auto& known = scopes_.back().values;
   const std::string key = "index:" + expression;
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (const auto found = scope->values.find(key); found != scope->values.end()) return found->second;
-  }
-  const std::string name = fmt::format("t_i{}", next_++);
+  if (std::string known = text_.find(key); !known.empty()) return known;
+  const std::string name = text_.fresh("t_i");
   line(fmt::format("int {} = {};", name, expression));
-  known[key] = name;
+  text_.remember(key, name);
   return name;
 }
 
@@ -183,35 +124,6 @@ int Emitter::unit_stride_loads(int variable, int inner) const {
 
 // ---- memory
 
-SlotRef Emitter::location(int id) const {
-  const IrNode& node = graph().nodes[id];
-  if (node.leaf >= 0) {
-    const LeafInfo& leaf = graph().leaves[node.leaf];
-    return leaf.slot >= 0 ? SlotRef{SlotRef::Kind::input, leaf.slot} : SlotRef{SlotRef::Kind::host, 0};
-  }
-  if (const auto part = scheduled_.placed.find(id); part != scheduled_.placed.end()) return location(part->second.join);
-  for (const OutputPlan& output : scheduled_.outputs) {
-    if (output.base == id && output.assign_slot >= 0 && !output.copy_back)
-      return {SlotRef::Kind::input, output.assign_slot};
-  }
-  return {SlotRef::Kind::vertex, id};
-}
-
-size_t Emitter::buffer(SlotRef slot, DType dtype, Access access) {
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (slots_[i] != slot || buffers_[i].dtype != dtype) continue;
-    if (buffers_[i].access != access) buffers_[i].access = Access::read_write;
-    return i;
-  }
-  bool shared = false;
-  for (size_t i = 0; i < buffers_.size(); ++i) {
-    if (slots_[i] == slot) shared = buffers_[i].may_alias = true;
-  }
-  buffers_.push_back({fmt::format("t_b{}", buffers_.size()), dtype, access, shared});
-  slots_.push_back(slot);
-  return buffers_.size() - 1;
-}
-
 std::string Emitter::load(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
   View view = View::dense(node.shape);
@@ -222,7 +134,7 @@ std::string Emitter::load(int id, const Path& path) {
   }
   const std::optional<View> whole = compose(graph(), path.ops, view);
   const Index at = whole ? address(path.base, *whole) : address(resolve(graph(), path, *this), view);
-  loads_.push_back({at, location(id), node.dtype});
+  loads_.push_back({at, buffers_.location(id), node.dtype});
   for (const auto& [site, text] : staged_) {
     if (site == loads_.back()) return declare(node.dtype, text);
   }
@@ -237,21 +149,13 @@ std::string Emitter::load(int id, const Path& path) {
   } else {
     index = print_element(at);
   }
-  const size_t b = buffer(location(id), node.dtype, Access::read);
-  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_[b].name, based(b, index)));
+  const size_t b = buffers_.bind(buffers_.location(id), node.dtype, Access::read);
+  return declare(node.dtype, fmt::format("LOAD({}, {})", buffers_.name(b), based(b, index)));
 }
 
 bool Emitter::can_stream(int id) const {
-  const DType dtype = graph().nodes[id].dtype;
-  const SlotRef slot = location(id);
-  return dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) &&
-         std::none_of(learnt_.begin(), learnt_.end(),
-                      [&](const auto& use) { return use.first == slot && use.second != Access::write; });
-}
-
-bool Emitter::only_read(SlotRef slot) const {
-  return std::none_of(learnt_.begin(), learnt_.end(),
-                      [&](const auto& use) { return use.first == slot && use.second != Access::read; });
+  return graph().nodes[id].dtype != DType::boolean && !joined_ && !scheduled_.placed.contains(id) &&
+         buffers_.was_only_written(buffers_.location(id));
 }
 
 std::string Emitter::based(size_t buffer, const std::string& index) const {
@@ -260,8 +164,8 @@ std::string Emitter::based(size_t buffer, const std::string& index) const {
 
 void Emitter::store(int id, const std::string& variable, const std::string& index) {
   const DType dtype = graph().nodes[id].dtype;
-  const size_t b = buffer(location(id), dtype, Access::write);
-  const std::string& name = buffers_[b].name;
+  const size_t b = buffers_.bind(buffers_.location(id), dtype, Access::write);
+  const std::string& name = buffers_.name(b);
   if (stream_index_.empty() || !can_stream(id)) {
     const auto part = scheduled_.placed.find(id);
     const std::string at =
@@ -278,13 +182,13 @@ void Emitter::store(int id, const std::string& variable, const std::string& inde
 // ---- values
 
 std::string Emitter::declare(DType dtype, const std::string& expression) {
-  const std::string name = fmt::format("t_v{}", next_++);
+  const std::string name = text_.fresh("t_v");
   line(fmt::format("{} {} = {};", type_of(dtype), name, expression));
   return name;
 }
 
 std::string Emitter::declare_precise(DType dtype, const std::string& expression) {
-  const std::string name = fmt::format("t_v{}", next_++);
+  const std::string name = text_.fresh("t_v");
   line(fmt::format("PRECISE {} {} = {};", dialect_type(dtype), name, expression));
   return name;
 }
@@ -317,11 +221,9 @@ std::string Emitter::value(int id, const Path& path) {
   if (is_view_op(*node.op)) return value(node.inputs[0], path.through(id));
   if (const auto bound = bound_.find(id); bound != bound_.end()) return bound->second;
   const std::string k = key(id, path);
-  for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-    if (const auto found = scope->values.find(k); found != scope->values.end()) return found->second;
-  }
+  if (std::string known = text_.find(k); !known.empty()) return known;
   const std::string name = compute(id, path);
-  scopes_.back().values[k] = name;
+  text_.remember(k, name);
   return name;
 }
 
@@ -337,10 +239,9 @@ std::string Emitter::member_value(const Member& member) {
 
 std::string Emitter::compute(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
-  if (node.op->kind == OpKind::constant) return compute_constant(id, path);
-  const bool here = group_.find(id) || std::binary_search(group_.inlined.begin(), group_.inlined.end(), id) ||
-                    scheduled_.free_nodes[id];
-  if (node.op->kind == OpKind::elementwise && here) return compute_elementwise(id, path);
+  if (node.op == &ops::full_op) return compute_full(node);
+  if (node.op->kind == OpKind::constant) return compute_iota(id, path);
+  if (node.op->kind == OpKind::elementwise && halves_.computed_here(id)) return compute_elementwise(id, path);
   if (node.op == &ops::pad_op) return compute_pad(id, resolve(graph(), path, *this));
   if (node.op == &ops::concat_op) return compute_concat(id, resolve(graph(), path, *this));
   if (node.op->kind == OpKind::random) return compute_random(id, resolve(graph(), path, *this));
@@ -348,23 +249,23 @@ std::string Emitter::compute(int id, const Path& path) {
   return load(id, path);
 }
 
-std::string Emitter::compute_constant(int id, const Path& path) {
+std::string Emitter::compute_full(const IrNode& node) {
+  const bool number_varies = varying_ && (node.varies & varies::numbers) != 0;
+  if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64))
+    return fmt::format("CAST({}, {})", dialect_type(node.dtype),
+                       constants_.named(static_cast<int64_t>(node.attrs.real)));
+  const float value = static_cast<float>(node.attrs.real);
+  if (joined_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0)
+    return fmt::format("AS_FLOAT(CAST(uint, {}))", constant(std::bit_cast<int32_t>(value)));
+  if (number_varies && constants_.full()) constants_.set_overflowed();
+  const bool wanted = node.dtype == DType::f32 && (number_varies || (!joined_ && is_long_number(node.attrs.real)));
+  const std::optional<std::string> name = wanted ? constants_.real(value) : std::nullopt;
+  return name ? *name : literal(node.attrs.real, node.dtype);
+}
+
+std::string Emitter::compute_iota(int id, const Path& path) {
   const IrNode& node = graph().nodes[id];
-  if (node.op == &ops::full_op) {
-    const bool number_varies = varying_ && (node.varies & varies::numbers) != 0;
-    const bool wanted = node.dtype == DType::f32 && (number_varies || (!joined_ && is_long_number(node.attrs.real)));
-    if (number_varies && (node.dtype == DType::i32 || node.dtype == DType::i64))
-      return fmt::format("CAST({}, {})", dialect_type(node.dtype), named(static_cast<int64_t>(node.attrs.real)));
-    if (joined_ && node.dtype == DType::f32 && (node.varies & varies::numbers) != 0) {
-      return fmt::format("AS_FLOAT(CAST(uint, {}))",
-                         constant(std::bit_cast<int32_t>(static_cast<float>(node.attrs.real))));
-    }
-    overflowed_ = overflowed_ || (number_varies && constant_params_.size() >= constant_limit_);
-    const bool launched = wanted && constant_params_.size() < constant_limit_;
-    return launched ? launch_number(constant_params_, constant_values_, static_cast<float>(node.attrs.real), !varying_)
-                    : literal(node.attrs.real, node.dtype);
-  }
-  const Index at = resolve(graph(), path, *this)[static_cast<size_t>(node.attrs.ints[0])];
+  const Index at = resolve(graph(), path, *this)[static_cast<size_t>(axis_of(node.attrs))];
   const std::string position = print(at);
   if (is_float(node.dtype)) {
     const std::string type(dialect_type(node.dtype));
@@ -395,11 +296,12 @@ std::string Emitter::compute_elementwise(int id, const Path& path) {
       return input;
     };
     const int ends[] = {source(node.inputs[0]), source(node.inputs[1])};
-    for (size_t i = 0; node.op->name == "mul" && i < 2; ++i) {
+    for (size_t i = 0; node.op->folded == Folded::by_zero && i < 2; ++i) {
       const IrNode& factor = graph().nodes[ends[i]];
-      if (factor.op == &ops::full_op && factor.attrs.real == 0) x[i] = hidden_zero(std::signbit(factor.attrs.real));
+      if (factor.op == &ops::full_op && factor.attrs.real == 0)
+        x[i] = constants_.hidden_zero(std::signbit(factor.attrs.real));
     }
-    if ((node.op->name == "sub" || node.op->name == "div") && ends[0] == ends[1]) {
+    if (node.op->folded == Folded::by_itself && ends[0] == ends[1]) {
       const std::string name = declare_precise(node.dtype, substitute(node.op->dialect, x, from)),
                         kept = as_stored(id, name);
       return kept == name ? name : declare(node.dtype, kept);
@@ -422,15 +324,9 @@ std::string Emitter::compute_user(int id, const UserRow& user, const std::vector
     in.push_back({std::string(dialect_type(dtype)), x[i]});
   }
   const std::vector<TensorType> results = user_outputs(definition, types);
-  const auto known = [&]() -> std::string {
-    for (auto scope = scopes_.rbegin(); scope != scopes_.rend(); ++scope) {
-      if (const auto found = scope->values.find(key); found != scope->values.end()) return found->second;
-    }
-    return {};
-  };
-  std::string base = known();
+  std::string base = text_.find(key);
   if (base.empty()) {
-    base = fmt::format("t_u{}", next_++);
+    base = text_.fresh("t_u");
     DType common = results[0].dtype;
     for (size_t i = 0; i < x.size(); ++i) {
       if (!definition.element.inputs[i].dtype) common = types[i].dtype;
@@ -440,25 +336,11 @@ std::string Emitter::compute_user(int id, const UserRow& user, const std::vector
       line(fmt::format("{} {};", out[i].type, out[i].variable));
     }
     line(definition.text.block(in, out, common));
-    scopes_.back().values[key] = base;
+    text_.remember(key, base);
   }
   const std::string variable = fmt::format("{}_{}", base, user.output),
                     wrapped = as_stored(id, wrap_narrow(variable, node.dtype));
   return wrapped == variable ? variable : declare(node.dtype, wrapped);
-}
-
-std::string Emitter::hidden_zero(bool negative) {
-  const char* sign = negative ? "-" : "";
-  if (joined_ || varying_) return fmt::format("({}CAST(float, {}))", sign, constant(0));
-  const auto known = constants_.find(0);
-  if (known == constants_.end() && constants_.size() >= constant_limit_) return fmt::format("({}0.0f)", sign);
-  std::string name = known == constants_.end() ? fmt::format("t_c{}", constants_.size()) : known->second;
-  if (known == constants_.end()) {
-    constants_.emplace(0, name);
-    constant_params_.push_back({name, ConstParam::Type::i32});
-    constant_values_.push_back(0);
-  }
-  return fmt::format("({}CAST(float, {}))", sign, name);
 }
 
 std::string Emitter::helpers() const {
@@ -473,9 +355,9 @@ std::string Emitter::kernel_name() const {
   size_t listed = 0;
   std::set<std::string_view> seen;
   for (const Member& member : group_.members) {
-    const std::string_view op = graph().nodes[member.node].op->name;
-    if (op == "matmul" || !seen.insert(op).second || ++listed > 4) continue;
-    name += fmt::format("_{}", op);
+    const OpDef& op = *graph().nodes[member.node].op;
+    if (op.kind == OpKind::contraction || !seen.insert(op.name).second || ++listed > 4) continue;
+    name += fmt::format("_{}", op.name);
   }
   return name;
 }

@@ -2,7 +2,10 @@
 //
 // Purpose: a kernel skeleton (lower_*.cpp) opens loops over the group's domain and asks for values; the emitter walks
 // down the graph from there, through movement ops and inlined vertices to memory, and prints one `t_v = ...;` per
-// vertex and index. The same emitter serves elementwise and reduce groups and matmul epilogues. Invariants: all names
+// vertex and index. The same emitter serves elementwise and reduce groups and matmul epilogues. Its parts: lines and
+// known variables (kernel_text.h), numbers of the launch (launch_constants.h), bindings (kernel_buffers.h), f16 and
+// bf16 values (half_values.h), helper functions in the dialect (emit_text.h); pad, concat, take and random bits are in
+// emit_irregular.cpp. Invariants: all names
 // it makes start with `t_`. The text depends on structure and hardly on sizes: sizes, strides and offsets become launch
 // constants (literals only when the 32 constants are used up). Where sizes vary it does not depend on them at all.
 // Thread safety: one emitter is used by one thread.
@@ -13,10 +16,14 @@
 #include <string>
 #include <vector>
 
-#include "core/contract/kernel_source.h"
-#include "core/dialect/types.h"
-#include "core/ir/lowered_kernel.h"
-#include "core/ir/uses.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/dialect/types.h"
+#include "heddle/core/ir/lowered_kernel.h"
+#include "heddle/core/ir/uses.h"
+#include "heddle/core/lower/half_values.h"
+#include "heddle/core/lower/kernel_buffers.h"
+#include "heddle/core/lower/kernel_text.h"
+#include "heddle/core/lower/launch_constants.h"
 
 namespace heddle {
 
@@ -41,12 +48,12 @@ class Emitter final : public IndexPrinter {
   // it is 0 or 1.
   bool varying() const { return varying_; }
   // Whether a number became text because the constants were used up.
-  bool overflowed() const { return overflowed_; }
+  bool overflowed() const { return constants_.overflowed(); }
   // The number of this work group (of its joined row), as an int expression.
   std::string group_index() const { return joined_ ? "t_group" : "CAST(int, GROUP_LINEAR)"; }
 
   // ---- text
-  void line(const std::string& text) { *out_ += text + "\n"; }
+  void line(const std::string& text) { text_.line(text); }
   void open(const std::string& head) {
     line(head + " {");
     push_scope();
@@ -55,9 +62,9 @@ class Emitter final : public IndexPrinter {
     pop_scope();
     line("}");
   }
-  void push_scope() { scopes_.emplace_back(); }
-  void pop_scope() { scopes_.pop_back(); }
-  std::string take_text() { return std::move(*out_); }
+  void push_scope() { text_.push_scope(); }
+  void pop_scope() { text_.pop_scope(); }
+  std::string take_text() { return text_.take(); }
   void start_over();  // forgets text, scopes, buffers and constants, keeps what was learnt about indices
   // Until start_over() a value that is read through two paths is computed for each: whichever comes first when the
   // kernel is written, its indices were seen.
@@ -79,7 +86,7 @@ class Emitter final : public IndexPrinter {
 
   // ---- indices
   std::string print(const Index& index) override;
-  std::string constant(int64_t value) override;
+  std::string constant(int64_t value) override { return constants_.integer(value); }
   std::string local(const std::string& expression) override;
   // Names of the domain's variables; an empty name means the variable was merged into the one after it.
   std::vector<std::string> names;
@@ -105,7 +112,9 @@ class Emitter final : public IndexPrinter {
   // From now on that load reads `text` (an element of an array that the skeleton fills).
   void stage(const LoadSite& load, const std::string& text) { staged_.emplace_back(load, text); }
   // The buffer that a load reads.
-  std::string buffer_name(const LoadSite& load) { return buffers_[buffer(load.slot, load.dtype, Access::read)].name; }
+  std::string buffer_name(const LoadSite& load) {
+    return buffers_.name(buffers_.bind(load.slot, load.dtype, Access::read));
+  }
   // From now on stores into buffers that the kernel does not read go to element `index` of an array each; "" ends that.
   struct Streamed {
     std::string buffer, array, type;
@@ -116,21 +125,21 @@ class Emitter final : public IndexPrinter {
   const std::vector<Streamed>& streamed() const { return streamed_; }
   bool can_stream(int id) const;
   // Whether no buffer of the slot was written before start_over().
-  bool only_read(SlotRef slot) const;
+  bool only_read(SlotRef slot) const { return buffers_.was_only_read(slot); }
 
   // ---- 16-bit values that are only moved
   // Whether f16 and bf16 values are the whole numbers that their bits are: this kernel moves them and computes nothing
   // with them.
-  bool moves_bits() const { return moves_bits_; }
+  bool moves_bits() const { return halves_.only_moved(); }
   // The dialect's type of a variable that holds a value of that dtype in this kernel, and a literal of it.
   std::string_view type_of(DType dtype) const;
   std::string literal(double value, DType dtype) const;
 
   // ---- result
-  const std::vector<BufferParam>& buffers() const { return buffers_; }
-  const std::vector<SlotRef>& slots() const { return slots_; }
-  const std::vector<ConstParam>& constant_params() const { return constant_params_; }
-  const std::vector<uint32_t>& constant_values() const { return constant_values_; }
+  const std::vector<BufferParam>& buffers() const { return buffers_.buffers(); }
+  const std::vector<SlotRef>& slots() const { return buffers_.slots(); }
+  const std::vector<ConstParam>& constant_params() const { return constants_.params(); }
+  const std::vector<uint32_t>& constant_values() const { return constants_.values(); }
   std::string helpers() const;
   std::string kernel_name() const;
 
@@ -138,9 +147,6 @@ class Emitter final : public IndexPrinter {
   const Group& group() const { return group_; }
 
  private:
-  struct Scope {
-    std::map<std::string, std::string> values;
-  };
   std::string compute(int id, const Path& path);
   std::string compute_elementwise(int id, const Path& path);
   std::string compute_user(int id, const UserRow& user, const std::vector<std::string>& x);
@@ -148,15 +154,13 @@ class Emitter final : public IndexPrinter {
   std::string compute_concat(int id, const std::vector<Index>& index);
   std::string compute_take(int id, const std::vector<Index>& index);
   std::string compute_random(int id, const std::vector<Index>& index);
-  std::string compute_constant(int id, const Path& path);
+  std::string compute_full(const IrNode& node);
+  std::string compute_iota(int id, const Path& path);
   std::string load(int id, const Path& path);
   Index address(const std::vector<Index>& index, const View& view);
   std::string based(size_t buffer, const std::string& index) const;
   std::string declare(DType dtype, const std::string& expression);
   std::string declare_precise(DType dtype, const std::string& expression);
-  std::string named(int64_t value);
-  std::string known_number(std::map<std::pair<int, int64_t>, std::string>& known, int variable, int64_t value);
-  std::string hidden_zero(bool negative);  // a launch constant, which no compiler knows
   std::string key(int id, const Path& path);
   // ---- conversions (emit_convert.cpp)
   std::string compute_cast(int id, DType from, const std::string& x);
@@ -164,37 +168,23 @@ class Emitter final : public IndexPrinter {
   // (core/graph/excess_precision.h).
   std::string as_stored(int id, const std::string& text);
   std::string round_to(DType dtype, const std::string& text);
-  bool only_moves_halves() const;
-  bool is_read(int id);
-  bool computed_here(int id) const;
-  size_t buffer(SlotRef slot, DType dtype, Access access);
-  SlotRef location(int id) const;
 
   const ScheduledGraph& scheduled_;
   const Group& group_;
-  size_t constant_limit_;
-  bool joined_;
-  std::string text_;
-  std::string* out_ = &text_;
-  std::vector<Scope> scopes_{Scope{}};
+  bool joined_, varying_, every_path_ = false;
+  KernelText text_;
+  LaunchConstants constants_;
+  KernelBuffers buffers_;
+  HalfValues halves_;
   std::map<int, std::string> bound_;
-  std::set<int> read_;  // vertices whose value something in this kernel computes with; empty until somebody asks
   std::vector<Index> printed_;
   std::vector<LoadSite> loads_;
   std::vector<std::pair<LoadSite, std::string>> staged_;
   std::vector<Streamed> streamed_;
   std::string stream_index_;
-  std::vector<std::pair<SlotRef, Access>> learnt_;  // how the buffers were used before start_over()
-  std::vector<BufferParam> buffers_;
-  std::vector<SlotRef> slots_;
-  std::vector<ConstParam> constant_params_;
-  std::vector<uint32_t> constant_values_;
-  std::map<int64_t, std::string> constants_;
-  std::map<std::pair<int, int64_t>, std::string> coefficients_;  // varying: by variable (-1: what is added)
-  bool varying_ = false, overflowed_ = false, every_path_ = false, rounds_ = true, moves_bits_ = false;
-  std::set<std::pair<DType, DType>> saturating_;  // casts from floats to integers, by arithmetic type and dtype
   LaneSplit split_;
-  int next_ = 0;
+  // What the text needs besides: casts from floats to integers, by arithmetic type and dtype, and helper functions.
+  std::set<std::pair<DType, DType>> saturating_;
   bool uses_philox_ = false, uses_round_ = false;
 };
 

@@ -1,11 +1,12 @@
 // Values that are read at indices which depend on more than the position: pad, concat, take and gather, random bits.
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/lower/emit.h"
-#include "core/lower/emit_text.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/lower/emit_text.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -16,7 +17,7 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
   Path inner{{}, in, {}};
   std::string inside;
   for (int d = 0; d < in.rank(); ++d) {
-    const int64_t before = node.attrs.ints[d];
+    const int64_t before = border_of(node.attrs)[static_cast<size_t>(d)];
     const bool by_chance = dimension_varies(node, d) != dimension_varies(graph().nodes[node.inputs[0]], d);
     if (in[d] == node.shape[d] && !by_chance) {
       inner.base.push_back(index[d]);
@@ -37,7 +38,7 @@ std::string Emitter::compute_pad(int id, const std::vector<Index>& index) {
 
 std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
   const IrNode& node = graph().nodes[id];
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int axis = axis_of(node.attrs);
   const std::string at = local(print(index[axis]));
   const std::string name = declare(node.dtype, literal(0, node.dtype));
   int64_t start = 0;
@@ -60,7 +61,7 @@ std::string Emitter::compute_concat(int id, const std::vector<Index>& index) {
 std::string Emitter::compute_take(int id, const std::vector<Index>& index) {
   const IrNode& node = graph().nodes[id];
   const bool take = node.op == &ops::take_op;
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int axis = axis_of(node.attrs);
   const IrNode& data = graph().nodes[node.inputs[0]];
   const IrNode& indices = graph().nodes[node.inputs[1]];
   Path to_indices{{}, indices.shape, {}};

@@ -1,12 +1,12 @@
-#include "core/lower/emit_text.h"
+#include "heddle/core/lower/emit_text.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/base/ascii.h"
-#include "core/lower/emit.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/ascii.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

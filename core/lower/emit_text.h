@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/op/op.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
-#include "core/lower/epilogue.h"
+#include "heddle/core/lower/epilogue.h"
 
 #include <fmt/format.h>
 
-#include "core/lower/emit_text.h"
+#include "heddle/core/lower/emit_text.h"
 
 namespace heddle {
 namespace {

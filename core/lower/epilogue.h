@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/lower/lower.h"
+#include "heddle/core/lower/lower.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/lower/horizontal.h"
+#include "heddle/core/lower/horizontal.h"
 
 #include <fmt/format.h>
 
@@ -8,8 +8,8 @@
 #include <set>
 #include <stdexcept>
 
-#include "core/ir/dynamic_sizes.h"
-#include "core/schedule/kernel_order.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/schedule/kernel_order.h"
 
 namespace heddle {
 namespace {

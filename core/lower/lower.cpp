@@ -1,4 +1,4 @@
-#include "core/lower/lower.h"
+#include "heddle/core/lower/lower.h"
 
 #include <fmt/format.h>
 
@@ -6,19 +6,19 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/dialect/printer.h"
-#include "core/ir/source_lines.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/horizontal.h"
-#include "core/op/primitives.h"
-#include "core/schedule/kernel_order.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/ir/source_lines.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/horizontal.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/schedule/kernel_order.h"
 
 namespace heddle {
 
-LowerOptions lower_options(const Caps& caps) {
-  return {.loop_lanes = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl};
+LowerOptions lower_options(const Caps& caps, PassSet passes) {
+  return {.loop_lanes = caps.machine() == Machine::cpu_loops, .passes = passes};
 }
 
 int64_t extent(const std::vector<Axis>& axes) {
@@ -61,16 +61,6 @@ void split_index(Emitter& emitter, const std::vector<Axis>& axes, const std::str
     emitter.line(fmt::format("int {} = {} / {};", next, rest, size));
     rest = next;
   }
-}
-
-std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps) {
-  const int64_t limit = caps.max_groups[0];
-  if (groups <= limit) return {static_cast<uint32_t>(groups), 1, 1};
-  const int64_t y = ceil_div(groups, limit);
-  if (y > caps.max_groups[1])
-    throw LimitError(fmt::format("[lower] {} groups exceed the device's grid of {} x {} (max_groups)", groups, limit,
-                                 caps.max_groups[1]));
-  return {static_cast<uint32_t>(ceil_div(groups, y)), static_cast<uint32_t>(y), 1};
 }
 
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups) {
@@ -233,12 +223,14 @@ std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& ca
   std::vector<const Group*> ordered_groups;
   std::vector<size_t> order(kernels.size());
   std::iota(order.begin(), order.end(), size_t{0});
-  if (options.order) order = order_for_memory(scheduled, kernels);
+  if (options.passes.has(Pass::order)) order = order_for_memory(scheduled, kernels);
   for (size_t k : order) {
     ordered.push_back(std::move(kernels[k]));
     ordered_groups.push_back(groups[k]);
   }
-  return options.horizontal ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options) : ordered;
+  return options.passes.has(Pass::horizontal)
+             ? fuse_horizontally(scheduled, std::move(ordered), ordered_groups, caps, options)
+             : ordered;
 }
 
 }  // namespace heddle

@@ -7,22 +7,23 @@
 // functions.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/lower/emit.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/grid.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 
 struct LowerOptions {
-  // Loop lanes (true) or work-item lanes; default by device: loop lanes on CPU drivers of OpenCL.
+  // Loop lanes (true) or work-item lanes; default by device: loop lanes on Machine::cpu_loops.
   bool loop_lanes = false;
-  // Kernels of one text become one launch (core/lower/horizontal.h).
-  bool horizontal = true;
-  // Kernels in the order that needs least memory (core/schedule/kernel_order.h); else as they were scheduled.
-  bool order = true;
+  // order: kernels in the order that needs least memory (core/schedule/kernel_order.h), else as they were scheduled;
+  // horizontal: kernels of one text become one launch (core/lower/horizontal.h).
+  PassSet passes = PassSet::all();
   // Lower a group as one of many joined rows; set by fuse_horizontally().
   bool joined = false;
 };
-LowerOptions lower_options(const Caps& caps);
+LowerOptions lower_options(const Caps& caps, PassSet passes);
 
 // Throws LimitError when a group exceeds what the device can launch or address.
 std::vector<LoweredKernel> lower(const ScheduledGraph& scheduled, const Caps& caps, const LowerOptions& options);
@@ -55,7 +56,5 @@ int64_t extent(const std::vector<Axis>& axes);
 // Fills source and launch from the emitter's text; `groups` folded over two grid dimensions. A joined emitter gives a
 // kernel of one joined row.
 LoweredKernel finish(Emitter& emitter, const LowerInput& in, std::array<uint32_t, 3> lanes, int64_t groups);
-// Folds `groups` over the grid's first two dimensions.
-std::array<uint32_t, 3> fold_groups(int64_t groups, const Caps& caps);
 
 }  // namespace heddle

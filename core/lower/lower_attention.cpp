@@ -2,12 +2,12 @@
 #include <algorithm>
 #include <bit>
 
-#include "core/dialect/kernel_file.h"
-#include "core/functions/nn/attention_kernel.h"
-#include "core/ir/attention_vertex.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
-#include "core/op/primitives.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/ir/attention_vertex.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -4,13 +4,13 @@
 
 #include <algorithm>
 
-#include "core/dialect/kernel_file.h"
-#include "core/functions/nn/conv.h"
-#include "core/ir/conv_problem.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/epilogue.h"
-#include "core/lower/operand.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/ir/conv_problem.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/epilogue.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/attrs.h"
 
 namespace heddle {
 namespace {

@@ -1,10 +1,11 @@
 // copy_rows: shaders/copy_rows.hk. Where the planner lets the result lie in its first operand's memory, only the rows
 // are written.
-#include "core/ir/copy_rows_vertex.h"
-#include "core/lower/body_launch.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
-#include "core/op/primitives.h"
+#include "heddle/core/ir/copy_rows_vertex.h"
+#include "heddle/core/lower/body_launch.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -12,7 +13,7 @@ LoweredKernel lower_copy_rows(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const IrNode& node = graph.nodes[in.group.anchor];
   const auto operand = [&](size_t input) { return resolve_operand(in.scheduled, in.group, node.inputs[input], "x"); };
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int axis = axis_of(node.attrs);
   const View source = *copied_rows(operand(2).view, axis);
   const bool whole = !updates_operand(in.scheduled, in.group);
   BodyLaunch launch{

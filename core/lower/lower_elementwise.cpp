@@ -2,15 +2,15 @@
 //
 // The results are dense, so they are written along the innermost dimension. A load that is contiguous along another one
 // (a transpose) is turned tile by tile: lower_elementwise_tiled.cpp.
-#include "core/lower/lower_elementwise.h"
+#include "heddle/core/lower/lower_elementwise.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/functions/user/user_definition.h"
-#include "core/ir/dynamic_sizes.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/functions/user/user_definition.h"
+#include "heddle/core/ir/dynamic_sizes.h"
 
 namespace heddle {
 
@@ -45,7 +45,7 @@ constexpr int64_t line = 64;  // elements of a cache line of the narrowest type
 LoweredKernel lanes_as_items(Emitter& e, const LowerInput& in, const std::vector<Axis>& axes, Bindings& tunables) {
   // A joined row's group looks its numbers up in the table first: many elements an item make that worth it. The same
   // for all sizes, as the text is.
-  const bool cpu = in.caps.device_class == DeviceClass::cpu, joined = e.joined();
+  const bool cpu = in.caps.machine() != Machine::simt, joined = e.joined();
   const int64_t lanes = std::clamp<int64_t>(joined ? (cpu ? 64 : 256) : tunables["LANES"], 1, in.caps.max_group_lanes);
   const int64_t per_lane = joined ? (cpu ? 32 : 8) : std::max<int64_t>(1, tunables["PER_LANE"]);
   const int64_t total = extent(axes), block = lanes * per_lane;

@@ -5,8 +5,8 @@
 
 #include <optional>
 
-#include "core/lower/lower.h"
-#include "core/tiles/generated_tiles.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/tiles/generated_tiles.h"
 
 namespace heddle {
 

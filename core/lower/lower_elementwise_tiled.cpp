@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/lower/lower_elementwise.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/lower/lower_elementwise.h"
 
 namespace heddle {
 

@@ -1,12 +1,13 @@
 // The bodies of linear algebra: one launch for all matrices of a batch, over operands (B, m, n) as they lie.
 #include <algorithm>
 
-#include "core/dialect/kernel_file.h"
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/lower/body_launch.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
-#include "core/tiles/linalg_tiles.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/lower/body_launch.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/tiles/linalg_tiles.h"
 
 namespace heddle {
 namespace {
@@ -53,9 +54,10 @@ LoweredKernel lower_triangular_block(const LowerInput& in) {
   launch.options.types = {{"T", node.dtype}};
   for (int input : node.inputs) add_strides(launch, in, input);
   launch.options.tunables = pick_triangular(in.caps, node.dtype, n, k);
-  launch.options.tunables["UPPER"] = node.attrs.ints[0];
-  launch.options.tunables["TRANSPOSED"] = node.attrs.ints[1];
-  launch.options.tunables["UNIT"] = node.attrs.ints[2];
+  const TriangularAttrs attrs(node.attrs);
+  launch.options.tunables["UPPER"] = attrs.upper;
+  launch.options.tunables["TRANSPOSED"] = attrs.transposed;
+  launch.options.tunables["UNIT"] = attrs.unit;
   launch.iterations = triangular_iterations(launch.options.tunables, n, k);
   return assemble(in, launch);
 }

@@ -1,8 +1,8 @@
 // Loops: no text of their own; the operands and results that the body's kernels are bound to.
 #include <fmt/format.h>
 
-#include "core/lower/lower.h"
-#include "core/lower/operand.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/operand.h"
 
 namespace heddle {
 
@@ -22,11 +22,9 @@ LoweredKernel lower_loop(const LowerInput& in) {
   }
   for (const Member& member : in.group.members) {
     if (!member.stored) continue;
-    SlotRef slot{SlotRef::Kind::vertex, member.node};
-    for (const OutputPlan& output : in.scheduled.outputs) {
-      if (output.base == member.node && output.assign_slot >= 0 && !output.copy_back)
-        slot = {SlotRef::Kind::input, output.assign_slot};
-    }
+    const int assigned = in.scheduled.assigned_slot(member.node);
+    const SlotRef slot =
+        assigned >= 0 ? SlotRef{SlotRef::Kind::input, assigned} : SlotRef{SlotRef::Kind::vertex, member.node};
     bind(slot, graph.nodes[static_cast<size_t>(member.node)].dtype, Access::write);
   }
   return kernel;

@@ -6,16 +6,16 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/base/error.h"
-#include "core/base/print_error.h"
-#include "core/dialect/kernel_file.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/ir/matmul_batch.h"
-#include "core/lower/epilogue.h"
-#include "core/lower/lower.h"
-#include "core/lower/operand.h"
-#include "core/op/primitives.h"
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/ir/matmul_batch.h"
+#include "heddle/core/lower/epilogue.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 
 namespace heddle {
 namespace {

@@ -1,15 +1,16 @@
 // Sorts, scans and sums of joined rows: bodies over dense operands (the materializer made them so).
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/dialect/kernel_file.h"
-#include "core/ir/bodies.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/lower/body_launch.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
-#include "core/op/primitives.h"
-#include "core/tiles/rows_tiles.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/ir/bodies.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/lower/body_launch.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {
@@ -21,45 +22,45 @@ int64_t rows_of(const Shape& shape) {
 
 }  // namespace
 
-// attrs.ints: descending, kept of each block, and (where a row is several blocks) the block.
 LoweredKernel lower_sort_blocks(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const IrNode& node = graph.nodes[in.group.anchor];
   const IrNode& x = graph.nodes[node.inputs[0]];
   const int64_t length = x.shape[x.shape.rank() - 1], rows = rows_of(x.shape);
-  int64_t block = node.attrs.ints.size() > 2 ? node.attrs.ints[2] : 32;
-  while (block < length && node.attrs.ints.size() <= 2) block *= 2;
+  const SortAttrs attrs(node.attrs);
+  int64_t block = attrs.block > 0 ? attrs.block : 32;
+  while (block < length && attrs.block == 0) block *= 2;
   if (block == 64) block = 128;
   if (dimension_varies(x, x.shape.rank() - 1)) block = std::max(block, sort_block(in.caps));
   BodyLaunch launch{KernelFile::builtin("sort_blocks"),
                     {},
-                    {rows, length, std::min(block, node.attrs.ints[1]), node.shape[node.shape.rank() - 1]},
+                    {rows, length, std::min(block, attrs.kept), node.shape[node.shape.rank() - 1]},
                     0};
   launch.options.types = {{"T", x.dtype}};
   const bool varies = x.varies != 0;
   launch.options.tunables =
       pick_sort_blocks(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : length, block);
-  launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
+  launch.options.tunables["DESCENDING"] = attrs.descending;
   launch.iterations = 64 * block;
   return assemble(in, launch);
 }
 
-// attrs.ints: descending, run, most of a merged run.
 LoweredKernel lower_sort_merge(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const IrNode& node = graph.nodes[in.group.anchor];
   const IrNode &x = graph.nodes[node.inputs[0]], &from = graph.nodes[node.inputs[1]];
-  const int64_t rows = rows_of(x.shape), kept = node.attrs.ints[2];
+  const MergeAttrs attrs(node.attrs);
+  const int64_t rows = rows_of(x.shape);
   BodyLaunch launch{KernelFile::builtin("sort_merge"),
                     {},
-                    {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], node.attrs.ints[1], kept,
+                    {rows, x.shape[x.shape.rank() - 1], from.shape[from.shape.rank() - 1], attrs.run, attrs.kept,
                      node.shape[node.shape.rank() - 1]},
                     0};
   launch.options.types = {{"T", x.dtype}};
   const bool varies = x.varies != 0;
   launch.options.tunables =
-      pick_sort_merge(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : kept);
-  launch.options.tunables["DESCENDING"] = node.attrs.ints[0];
+      pick_sort_merge(in.caps, x.dtype, varies ? nominal_size : rows, varies ? nominal_size : attrs.kept);
+  launch.options.tunables["DESCENDING"] = attrs.descending;
   launch.iterations = launch.options.tunables["CHUNK"] + 64;
   return assemble(in, launch);
 }
@@ -81,12 +82,12 @@ std::map<std::string, std::string, std::less<>> scan_hooks(const OpDef& op, DTyp
   return {};
 }
 
-// attrs.ints: axis, exclusive, reverse, chunk (0: the whole axis).
 LoweredKernel lower_scan(const LowerInput& in) {
   const Graph& graph = in.scheduled.graph;
   const IrNode& node = graph.nodes[in.group.anchor];
-  const int axis = static_cast<int>(node.attrs.ints[0]);
-  const int64_t length = node.shape[axis], chunk = node.attrs.ints[3] > 0 ? node.attrs.ints[3] : length;
+  const ScanAttrs attrs(node.attrs);
+  const int axis = attrs.axis;
+  const int64_t length = node.shape[axis], chunk = attrs.chunk > 0 ? attrs.chunk : length;
   int64_t outer = 1, inner = 1;
   for (int d = 0; d < node.shape.rank(); ++d) (d < axis ? outer : inner) *= d == axis ? 1 : node.shape[d];
   const int64_t chunks = ceil_div(length, chunk);
@@ -98,8 +99,8 @@ LoweredKernel lower_scan(const LowerInput& in) {
   launch.options.tunables = varies ? pick_scan(in.caps, node.dtype, nominal_size, 1, inner == 1 ? 1 : nominal_size)
                                    : pick_scan(in.caps, node.dtype, outer, chunks, inner);
   launch.options.tunables["CARRY"] = carry;
-  launch.options.tunables["EXCLUSIVE"] = node.attrs.ints[1];
-  launch.options.tunables["REVERSE"] = node.attrs.ints[2];
+  launch.options.tunables["EXCLUSIVE"] = attrs.exclusive;
+  launch.options.tunables["REVERSE"] = attrs.reverse;
   launch.options.hooks = scan_hooks(*node.op, node.dtype);
   if (!carry) launch.options.dropped_buffers = {"carry"};
   launch.iterations = launch.options.tunables["SCHEDULE"] == 2 ? 2 * ((chunk + 15) / 16) + 16 : chunk;

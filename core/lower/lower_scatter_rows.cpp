@@ -1,9 +1,9 @@
 // scatter_rows: shaders/scatter_add.hk over dense operands (the materializer made them so).
 #include <algorithm>
 
-#include "core/dialect/kernel_file.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
 
 namespace heddle {
 

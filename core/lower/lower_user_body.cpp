@@ -1,9 +1,9 @@
 // Bodies that users wrote (core/functions/user/user_kernel.h), over dense operands that begin with their buffers.
 #include <algorithm>
 
-#include "core/functions/user/user_body.h"
-#include "core/lower/body_lowering.h"
-#include "core/lower/operand.h"
+#include "heddle/core/functions/user/user_body.h"
+#include "heddle/core/lower/body_lowering.h"
+#include "heddle/core/lower/operand.h"
 
 namespace heddle {
 

@@ -1,14 +1,14 @@
-#include "core/lower/operand.h"
+#include "heddle/core/lower/operand.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/ir/bodies.h"
-#include "core/lower/emit.h"
-#include "core/lower/emit_text.h"
-#include "core/op/primitives.h"
+#include "heddle/core/ir/bodies.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/lower/emit_text.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -34,10 +34,7 @@ Operand resolve_operand(const ScheduledGraph& scheduled, const Group& group, int
     operand.slot = {SlotRef::Kind::input, graph.leaves[base.leaf].slot};
     view = graph.leaves[base.leaf].view;
   }
-  for (const OutputPlan& output : scheduled.outputs) {
-    if (output.base == id && output.assign_slot >= 0 && !output.copy_back)
-      operand.slot = {SlotRef::Kind::input, output.assign_slot};
-  }
+  if (const int slot = scheduled.assigned_slot(id); slot >= 0) operand.slot = {SlotRef::Kind::input, slot};
   const std::optional<View> composed = compose(graph, views, view);
   if (!composed) throw std::logic_error("[lower] an operand is no view of memory");
   operand.view = *composed;

@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "core/lower/emit.h"
+#include "heddle/core/lower/emit.h"
 
 namespace heddle {
 

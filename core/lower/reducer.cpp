@@ -1,10 +1,10 @@
-#include "core/lower/reducer.h"
+#include "heddle/core/lower/reducer.h"
 
 #include <fmt/format.h>
 
-#include "core/lower/emit.h"
-#include "core/lower/emit_text.h"
-#include "core/op/primitives.h"
+#include "heddle/core/lower/emit.h"
+#include "heddle/core/lower/emit_text.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

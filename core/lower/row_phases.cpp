@@ -1,8 +1,8 @@
-#include "core/lower/row_phases.h"
+#include "heddle/core/lower/row_phases.h"
 
 #include <algorithm>
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

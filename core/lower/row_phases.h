@@ -11,8 +11,8 @@
 #include <set>
 #include <vector>
 
-#include "core/ir/groups.h"
-#include "core/lower/reducer.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/lower/reducer.h"
 
 namespace heddle {
 

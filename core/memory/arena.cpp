@@ -1,4 +1,4 @@
-#include "core/memory/arena.h"
+#include "heddle/core/memory/arena.h"
 
 #include <fmt/format.h>
 
@@ -6,7 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
-#include "core/base/integers.h"
+#include "heddle/core/base/integers.h"
 
 namespace heddle {
 namespace {
@@ -86,10 +86,8 @@ MemoryPlan plan_memory(const ScheduledGraph& scheduled, const std::vector<Lowere
     const IrNode& base = scheduled.graph.nodes[output.base];
     if (base.leaf >= 0 || output.assign_slot >= 0) continue;
     // A vertex written straight into an input storage is read from there.
-    const bool assigned = std::any_of(scheduled.outputs.begin(), scheduled.outputs.end(), [&](const OutputPlan& other) {
-      return other.base == output.base && other.assign_slot >= 0 && !other.copy_back;
-    });
-    if (!assigned && plan.own_storage.try_emplace(output.base, plan.own_bytes.size()).second)
+    if (scheduled.assigned_slot(output.base) < 0 &&
+        plan.own_storage.try_emplace(output.base, plan.own_bytes.size()).second)
       plan.own_bytes.push_back(bytes_of(base));
   }
   const int end = static_cast<int>(kernels.size());

@@ -1,9 +1,9 @@
-#include "core/memory/kernel_sequence.h"
+#include "heddle/core/memory/kernel_sequence.h"
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/ir/kernel_cost.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/ir/kernel_cost.h"
 
 namespace heddle {
 namespace {

@@ -9,9 +9,9 @@
 #include <set>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/memory/memory_budget.h"
+#include "heddle/core/memory/memory_budget.h"
 
 #include <fmt/format.h>
 
@@ -6,9 +6,9 @@
 #include <numeric>
 #include <utility>
 
-#include "core/base/integers.h"
-#include "core/memory/plan.h"
-#include "core/memory/rematerialize.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/memory/plan.h"
+#include "heddle/core/memory/rematerialize.h"
 
 namespace heddle {
 namespace {

@@ -16,7 +16,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/memory/memory_report.h"
+#include "heddle/core/memory/memory_report.h"
 
 #include <fmt/format.h>
 
@@ -6,8 +6,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/memory/plan.h"
-#include "core/memory/planned_loop.h"
+#include "heddle/core/memory/plan.h"
+#include "heddle/core/memory/planned_loop.h"
 
 namespace heddle {
 namespace {

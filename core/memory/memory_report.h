@@ -1,9 +1,9 @@
 // The memory report of a graph: who needs how many bytes, before anything runs.
 //
-// Purpose: `heddle plan`, plan_pending() (core/run/dump.h: before anything runs) and Compiled::memory(). What is held
-// before the graph is told apart by what the graph does with it; temporaries by where they came from, at the moment
-// when most of them are alive. Invariants: arena >= lower_bound; activations + gradients + workspace = lower_bound.
-// Thread safety: plain values.
+// Purpose: `heddle plan`, plan_pending() (core/compile/dump.h: before anything runs) and Compiled::memory(). What is
+// held before the graph is told apart by what the graph does with it; temporaries by where they came from, at the
+// moment when most of them are alive. Invariants: arena >= lower_bound; activations + gradients + workspace =
+// lower_bound. Thread safety: plain values.
 #pragma once
 
 #include <cstddef>

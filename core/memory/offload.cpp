@@ -1,9 +1,9 @@
-#include "core/memory/offload.h"
+#include "heddle/core/memory/offload.h"
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/memory/kernel_sequence.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/memory/kernel_sequence.h"
 
 namespace heddle {
 namespace {

@@ -8,9 +8,9 @@
 // early, so that it runs beside them. Thread safety: pure function.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
 
 namespace heddle {
 

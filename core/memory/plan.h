@@ -4,9 +4,9 @@
 
 #include <vector>
 
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
-#include "core/memory/arena.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
+#include "heddle/core/memory/arena.h"
 
 namespace heddle {
 

@@ -1,9 +1,9 @@
-#include "core/memory/rematerialize.h"
+#include "heddle/core/memory/rematerialize.h"
 
 #include <algorithm>
 #include <limits>
 
-#include "core/memory/kernel_sequence.h"
+#include "heddle/core/memory/kernel_sequence.h"
 
 namespace heddle {
 namespace {

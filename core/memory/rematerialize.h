@@ -10,9 +10,9 @@
 // choosing by size, staleness and cost as Kirisame et al. 2021, "Dynamic tensor rematerialization", but planned.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
 
 namespace heddle {
 

@@ -7,13 +7,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <string_view>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/shape.h"
 
 namespace heddle {
 
@@ -54,7 +53,28 @@ enum class Autocast : uint8_t {
 };
 std::string_view name_of(Autocast policy);
 
-// Attributes of a node; what each row keeps in them is said at the row. Part of the structural key.
+// Which numbers a row keeps in its Attrs; core/op/attrs.h gives them names, and fits() checks them.
+enum class AttrsForm : uint8_t {
+  free,  // the row's own matter, or none
+  none,
+  axis,
+  axes,
+  order,
+  slice,
+  before,
+  conv,
+  attention,
+  scan,
+  sort,
+  merge,
+  triangle
+};
+
+// Where a driver's compiler takes an elementwise result for a constant although a NaN or infinity among the operands
+// makes it NaN: beside a factor 0 (x * 0), or where both operands are one value (x - x, x / x).
+enum class Folded : uint8_t { never, by_zero, by_itself };
+
+// Attributes of a node; core/op/attrs.h reads and writes them by name. Part of the structural key.
 struct Attrs {
   std::vector<int64_t> ints;
   double real = 0;
@@ -79,8 +99,11 @@ struct OpDef {
   HostInt host_int = nullptr;   // null where the op takes no integers
   int cost = 1;                 // relative cost of recomputing one element: 1 = an add, 10 = a transcendental
   bool transcendental = false;  // needs Caps::f64_math in f64
+  Folded folded = Folded::never;
   // fused only: the same value from simpler ops.
   Tensor (*decompose)(const Node& node) = nullptr;
+  AttrsForm attrs = AttrsForm::free;
+  uint64_t id = 0;  // what keys know of the row: a hash of its name, of a user's of all it was defined by
 };
 
 // The row with that name; ValueError for an unknown one.

@@ -8,10 +8,11 @@
 #include <type_traits>
 #include <unordered_map>
 
-#include "core/base/error.h"
-#include "core/op/decompose.h"
-#include "core/op/op.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/op/decompose.h"
+#include "heddle/core/op/op.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -82,7 +83,7 @@ constexpr bool takes_integers(DTypeRule rule) {
       return host;                                                    \
     }                                                                 \
   };
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 
@@ -105,17 +106,24 @@ constexpr HostInt integer_host() {
   }
 }
 
-constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, Autocast autocast, std::string_view doc,
-                          Tensor (*decompose)(const Node&) = nullptr) {
+constexpr OpDef primitive(std::string_view name, OpKind kind, int arity, Autocast autocast, AttrsForm attrs,
+                          std::string_view doc, Tensor (*decompose)(const Node&) = nullptr) {
   OpDef row;
   row.name = name;
+  row.id = hash_string(name);
   row.kind = kind;
   row.arity = arity;
   row.rule = DTypeRule::any;
   row.autocast = autocast;
+  row.attrs = attrs;
   row.doc = doc;
   row.decompose = decompose;
   return row;
+}
+
+constexpr Folded folded(std::string_view dialect) {
+  if (dialect == "x * y") return Folded::by_zero;
+  return dialect == "x - y" || dialect == "x / y" ? Folded::by_itself : Folded::never;
 }
 
 template <class Row, bool takes>
@@ -123,6 +131,7 @@ constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, Au
                             std::string_view dialect, std::string_view doc) {
   OpDef row;
   row.name = name;
+  row.id = hash_string(name);
   row.arity = arity;
   row.rule = rule;
   row.autocast = autocast;
@@ -132,6 +141,7 @@ constexpr OpDef elementwise(std::string_view name, int arity, DTypeRule rule, Au
   row.host_int = integer_host<Row, takes>();
   row.cost = cost;
   row.transcendental = cost >= 10;
+  row.folded = folded(dialect);
   return row;
 }
 
@@ -145,77 +155,80 @@ constexpr OpDef transcendental(OpDef row) {
 namespace ops {
 
 // Constant-initialised: usable from other static initialisers.
-#define HEDDLE_PRIMITIVE(name, kind, arity, autocast, ...) \
-  constinit const OpDef name##_op = primitive(#name, OpKind::kind, arity, Autocast::autocast, __VA_ARGS__);
-HEDDLE_PRIMITIVE(leaf, leaf, 0, widest, "a value that is there")
-HEDDLE_PRIMITIVE(loop_arg, leaf, 0, widest, "what a loop's body is given: a carry, a slice, or a tensor from outside")
-HEDDLE_PRIMITIVE(full, constant, 0, widest, "every element is one number")
-HEDDLE_PRIMITIVE(iota, constant, 0, widest, "start + step * index along one axis")
-HEDDLE_PRIMITIVE(cast, elementwise, 1, widest,
+#define HEDDLE_PRIMITIVE(name, kind, arity, autocast, form, ...) \
+  constinit const OpDef name##_op =                              \
+      primitive(#name, OpKind::kind, arity, Autocast::autocast, AttrsForm::form, __VA_ARGS__);
+HEDDLE_PRIMITIVE(leaf, leaf, 0, widest, free, "a value that is there")
+HEDDLE_PRIMITIVE(loop_arg, leaf, 0, widest, free,
+                 "what a loop's body is given: a carry, a slice, or a tensor from outside")
+HEDDLE_PRIMITIVE(full, constant, 0, widest, none, "every element is one number")
+HEDDLE_PRIMITIVE(iota, constant, 0, widest, axis, "start + step * index along one axis")
+HEDDLE_PRIMITIVE(cast, elementwise, 1, widest, none,
                  "x in another dtype; float to integer truncates toward zero, to bool is x != 0")
-HEDDLE_PRIMITIVE(where, elementwise, 3, widest, "condition ? x : y")
-HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, widest, "x, through which no gradient flows")
-HEDDLE_PRIMITIVE(sum, reduce, 1, f32, "sum over axes; empty: 0")
-HEDDLE_PRIMITIVE(prod, reduce, 1, f32, "product over axes; empty: 1")
-HEDDLE_PRIMITIVE(max, reduce, 1, widest, "largest over axes; NaN if one is NaN")
-HEDDLE_PRIMITIVE(min, reduce, 1, widest, "smallest over axes; NaN if one is NaN")
-HEDDLE_PRIMITIVE(argmax, reduce, 1, widest, "index of the largest along an axis; first on ties, a NaN wins")
-HEDDLE_PRIMITIVE(argmin, reduce, 1, widest, "index of the smallest along an axis; first on ties, a NaN wins")
-HEDDLE_PRIMITIVE(reshape, movement, 1, widest, "the same elements in row-major order in another shape")
-HEDDLE_PRIMITIVE(permute, movement, 1, widest, "axes in another order")
-HEDDLE_PRIMITIVE(expand, movement, 1, widest, "axes of size 1 repeated")
-HEDDLE_PRIMITIVE(slice, movement, 1, widest, "start and step along each axis")
-HEDDLE_PRIMITIVE(flip, movement, 1, widest, "axes reversed")
-HEDDLE_PRIMITIVE(pad, movement, 1, widest, "a constant border around x")
-HEDDLE_PRIMITIVE(concat, movement, -1, widest, "inputs one after the other along an axis")
-HEDDLE_PRIMITIVE(take, index, 2, widest, "x[..., indices, ...] along an axis")
-HEDDLE_PRIMITIVE(gather, index, 2, widest, "out[i][j] = x[indices[i][j]][j] for axis 0")
-HEDDLE_PRIMITIVE(conv, body, 2, low, "convolution of images x with weights w")
-HEDDLE_PRIMITIVE(conv_input_grad, body, 2, low, "gradient of conv by x: transposed convolution")
-HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, widest, "gradient of conv by w")
-HEDDLE_PRIMITIVE(matmul, contraction, 2, low, "(..., M, K) times (..., K, N)")
-HEDDLE_PRIMITIVE(attention, body, -1, low, "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums",
-                 &decompose_attention)
-HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, "gradient of attention for its queries",
+HEDDLE_PRIMITIVE(where, elementwise, 3, widest, none, "condition ? x : y")
+HEDDLE_PRIMITIVE(stop_gradient, elementwise, 1, widest, none, "x, through which no gradient flows")
+HEDDLE_PRIMITIVE(sum, reduce, 1, f32, axes, "sum over axes; empty: 0")
+HEDDLE_PRIMITIVE(prod, reduce, 1, f32, axes, "product over axes; empty: 1")
+HEDDLE_PRIMITIVE(max, reduce, 1, widest, axes, "largest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(min, reduce, 1, widest, axes, "smallest over axes; NaN if one is NaN")
+HEDDLE_PRIMITIVE(argmax, reduce, 1, widest, axis, "index of the largest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(argmin, reduce, 1, widest, axis, "index of the smallest along an axis; first on ties, a NaN wins")
+HEDDLE_PRIMITIVE(reshape, movement, 1, widest, none, "the same elements in row-major order in another shape")
+HEDDLE_PRIMITIVE(permute, movement, 1, widest, order, "axes in another order")
+HEDDLE_PRIMITIVE(expand, movement, 1, widest, none, "axes of size 1 repeated")
+HEDDLE_PRIMITIVE(slice, movement, 1, widest, slice, "start and step along each axis")
+HEDDLE_PRIMITIVE(flip, movement, 1, widest, axes, "axes reversed")
+HEDDLE_PRIMITIVE(pad, movement, 1, widest, before, "a constant border around x")
+HEDDLE_PRIMITIVE(concat, movement, -1, widest, axis, "inputs one after the other along an axis")
+HEDDLE_PRIMITIVE(take, index, 2, widest, axis, "x[..., indices, ...] along an axis")
+HEDDLE_PRIMITIVE(gather, index, 2, widest, axis, "out[i][j] = x[indices[i][j]][j] for axis 0")
+HEDDLE_PRIMITIVE(conv, body, 2, low, conv, "convolution of images x with weights w")
+HEDDLE_PRIMITIVE(conv_input_grad, body, 2, low, conv, "gradient of conv by x: transposed convolution")
+HEDDLE_PRIMITIVE(conv_weight_grad, body, 2, widest, conv, "gradient of conv by w")
+HEDDLE_PRIMITIVE(matmul, contraction, 2, low, none, "(..., M, K) times (..., K, N)")
+HEDDLE_PRIMITIVE(attention, body, -1, low, attention,
+                 "softmax(scale q k^T + bias) v, and the logarithms of the rows' sums", &decompose_attention)
+HEDDLE_PRIMITIVE(attention_query_gradient, body, -1, widest, attention, "gradient of attention for its queries",
                  &decompose_attention_query_gradient)
-HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, "gradients of attention for its keys and values",
+HEDDLE_PRIMITIVE(attention_key_gradient, body, -1, widest, attention, "gradients of attention for its keys and values",
                  &decompose_attention_key_gradient)
-HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, "gradient of attention for its bias",
+HEDDLE_PRIMITIVE(attention_bias_gradient, body, -1, widest, attention, "gradient of attention for its bias",
                  &decompose_attention_bias_gradient)
-HEDDLE_PRIMITIVE(scatter_rows, body, 3, widest, "base, plus rows of u added at the rows that i names")
-HEDDLE_PRIMITIVE(copy_rows, body, 3, widest, "x with the rows that i names replaced by those of u; the last one wins",
-                 &decompose_copy_rows)
-HEDDLE_PRIMITIVE(argsort, body, 1, widest, "indices that order the last axis, stable; NaN counts as largest")
-HEDDLE_PRIMITIVE(cumsum, body, -1, f32, "running sums along an axis")
-HEDDLE_PRIMITIVE(cumprod, body, -1, f32, "running products along an axis")
-HEDDLE_PRIMITIVE(cummax, body, -1, widest, "running maxima along an axis; NaN from the first one on")
-constinit const OpDef logcumsumexp_op = transcendental(
-    primitive("logcumsumexp", OpKind::body, -1, Autocast::f32, "log of the running sum of e^x along an axis"));
-HEDDLE_PRIMITIVE(random_uniform, random, 1, widest, "Philox bits as f32 in [0, 1)")
-HEDDLE_PRIMITIVE(softmax, fused, 1, f32, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
-HEDDLE_PRIMITIVE(log_softmax, fused, 1, f32, "x - logsumexp(x) along an axis", &decompose_log_softmax)
-HEDDLE_PRIMITIVE(logsumexp, fused, 1, f32, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
-HEDDLE_PRIMITIVE(cross_entropy, fused, 2, f32, "-log_softmax(logits)[n, targets[n]] for each row n",
+HEDDLE_PRIMITIVE(scatter_rows, body, 3, widest, none, "base, plus rows of u added at the rows that i names")
+HEDDLE_PRIMITIVE(copy_rows, body, 3, widest, axis,
+                 "x with the rows that i names replaced by those of u; the last one wins", &decompose_copy_rows)
+HEDDLE_PRIMITIVE(argsort, body, 1, widest, sort, "indices that order the last axis, stable; NaN counts as largest")
+HEDDLE_PRIMITIVE(cumsum, body, -1, f32, scan, "running sums along an axis")
+HEDDLE_PRIMITIVE(cumprod, body, -1, f32, scan, "running products along an axis")
+HEDDLE_PRIMITIVE(cummax, body, -1, widest, scan, "running maxima along an axis; NaN from the first one on")
+constinit const OpDef logcumsumexp_op = transcendental(primitive(
+    "logcumsumexp", OpKind::body, -1, Autocast::f32, AttrsForm::scan, "log of the running sum of e^x along an axis"));
+HEDDLE_PRIMITIVE(random_uniform, random, 1, widest, none, "Philox bits as f32 in [0, 1)")
+HEDDLE_PRIMITIVE(softmax, fused, 1, f32, axis, "exp(x) / sum(exp(x)) along an axis", &decompose_softmax)
+HEDDLE_PRIMITIVE(log_softmax, fused, 1, f32, axis, "x - logsumexp(x) along an axis", &decompose_log_softmax)
+HEDDLE_PRIMITIVE(logsumexp, fused, 1, f32, axis, "log(sum(exp(x))) along an axis", &decompose_logsumexp)
+HEDDLE_PRIMITIVE(cross_entropy, fused, 2, f32, none, "-log_softmax(logits)[n, targets[n]] for each row n",
                  &decompose_cross_entropy)
-HEDDLE_PRIMITIVE(cholesky, fused, 1, widest,
+HEDDLE_PRIMITIVE(cholesky, fused, 1, widest, free,
                  "L with L L^T = x, and the order of the first leading minor that is not positive",
                  &linalg::decompose_cholesky)
-HEDDLE_PRIMITIVE(lu, fused, 1, widest, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
-HEDDLE_PRIMITIVE(solve_triangular, fused, 2, widest, "x with t x = b for a triangular t",
+HEDDLE_PRIMITIVE(lu, fused, 1, widest, free, "L, U and the rows' permutation with P L U = x", &linalg::decompose_lu)
+HEDDLE_PRIMITIVE(solve_triangular, fused, 2, widest, triangle, "x with t x = b for a triangular t",
                  &linalg::decompose_solve_triangular)
-HEDDLE_PRIMITIVE(linear_solve, fused, 3, widest, "x with a x = b from the LU factors of a",
+HEDDLE_PRIMITIVE(linear_solve, fused, 3, widest, free, "x with a x = b from the LU factors of a",
                  &linalg::decompose_linear_solve)
-HEDDLE_PRIMITIVE(det, fused, 2, widest, "determinant of a from its LU factors", &linalg::decompose_det)
-HEDDLE_PRIMITIVE(qr, fused, 1, widest, "Q with orthonormal columns and R upper triangular, Q R = x",
+HEDDLE_PRIMITIVE(det, fused, 2, widest, free, "determinant of a from its LU factors", &linalg::decompose_det)
+HEDDLE_PRIMITIVE(qr, fused, 1, widest, free, "Q with orthonormal columns and R upper triangular, Q R = x",
                  &linalg::decompose_qr)
-HEDDLE_PRIMITIVE(eigh, fused, 1, widest, "eigenvectors and ascending eigenvalues of a symmetric x",
+HEDDLE_PRIMITIVE(eigh, fused, 1, widest, free, "eigenvectors and ascending eigenvalues of a symmetric x",
                  &linalg::decompose_eigh)
-HEDDLE_PRIMITIVE(svd, fused, 1, widest, "U, s and V^T with U diag(s) V^T = x, s descending", &linalg::decompose_svd)
-HEDDLE_PRIMITIVE(custom, fused, -1, widest, "its first input, with a derivative given by hand", &decompose_custom)
-HEDDLE_PRIMITIVE(assign, effect, 2, widest, "value, written into the target's storage")
-HEDDLE_PRIMITIVE(while_result, effect, -1, widest, "what a while_loop of unknown length ended with")
-HEDDLE_PRIMITIVE(loop, effect, -1, widest, "a body repeated: scan, cond and while_loop are made of it")
-HEDDLE_PRIMITIVE(loop_result, effect, 1, widest,
+HEDDLE_PRIMITIVE(svd, fused, 1, widest, free, "U, s and V^T with U diag(s) V^T = x, s descending",
+                 &linalg::decompose_svd)
+HEDDLE_PRIMITIVE(custom, fused, -1, widest, free, "its first input, with a derivative given by hand", &decompose_custom)
+HEDDLE_PRIMITIVE(assign, effect, 2, widest, none, "value, written into the target's storage")
+HEDDLE_PRIMITIVE(while_result, effect, -1, widest, free, "what a while_loop of unknown length ended with")
+HEDDLE_PRIMITIVE(loop, effect, -1, widest, free, "a body repeated: scan, cond and while_loop are made of it")
+HEDDLE_PRIMITIVE(loop_result, effect, 1, widest, free,
                  "a carry after the last iteration, or a value of the body from every iteration")
 #undef HEDDLE_PRIMITIVE
 
@@ -226,7 +239,7 @@ HEDDLE_PRIMITIVE(loop_result, effect, 1, widest,
   HEDDLE_ROW(name, 1, rule, autocast, cost, dialect, doc)
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   HEDDLE_ROW(name, 2, rule, autocast, cost, dialect, doc)
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 #undef HEDDLE_ROW
@@ -241,7 +254,7 @@ const OpDef* const table[] = {&ops::leaf_op,
                               &ops::iota_op,
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) &ops::name##_op,
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
                               &ops::cast_op,

@@ -4,50 +4,57 @@
 // the gradient rules. Fused rows never reach lowering: the simplifier replaces them by their decomposition. Thread
 // safety: references to immutable rows.
 //
-//   name           kind         inputs            attrs                                   shape rule / meaning
-//   leaf           leaf         -                 -                                       storage + view, or a host
-//   value full           constant     -                 real = value                            every element is value
-//   (converted to dtype) iota           constant     -                 ints = {axis}, real = start, real2 = step
-//   element = start + step * index[axis] cast           elementwise  x                 - node dtype where elementwise
-//   c (bool), x, y    -                                       c ? x : y; all the same shape sum prod max min   reduce
-//   x                 ints = sorted axes                      axes dropped; dtype of x (already i64 for integer sums)
-//   argmax argmin  reduce       x                 ints = {axis}                           axis dropped; i64; first on
-//   ties; a NaN wins reshape        movement     x                 -                                       node shape,
-//   same numel permute        movement     x                 ints = order                            shape[i] =
-//   x.shape[order[i]] expand         movement     x                 -                                       same rank;
-//   dims of size 1 grow to node shape slice          movement     x                 ints = start[rank], step[rank]
-//   count = node shape; element i reads start + i*step flip           movement     x                 ints = sorted axes
-//   pad            movement     x                 ints = before[rank]; real = value       node shape = before + x.shape
-//   + after concat         movement     x0..xn-1          ints = {axis} take           index        x, i (i32/i64) ints
-//   = {axis}                           x.shape[:axis] + i.shape + x.shape[axis+1:] gather         index        x, i
-//   ints = {axis}                           node shape = i.shape; rank of x; other dims of i <= x's scatter_rows   body
-//   base, i, u        -                                       base (R, C...), i (n), u (n, C...): base + rows of u
-//   copy_rows      body         x, i, u           ints = {axis}                           x, rows along the axis that i
-//   (n) names replaced by u's n; the last of equal indices wins argsort        body         x                 ints =
-//   {descending, k}                  last axis k long, i32: the first k indices in order; stable; NaN largest cumsum
-//   cumprod body         x                 ints = {axis, exclusive, reverse, 0}    x.shape; dtype of x (already i64 for
-//   integers) cummax         body         x                 the same                                the largest so far;
-//   NaN from the first on; floats, i32, i64 logcumsumexp   body         x                 the same log of the running
-//   sum of e^x; f32, f64 conv           body         x, w              ints = {last, groups, stride[r], dilation[r],
-//   padding before[r]}   x (N, C, r sizes), or channels last;
-//                                                                                         w (O, C/groups, kernel[r]);
-//                                                                                         node shape: images of O
-//                                                                                         channels
-//   conv_input_grad  body       g, w              the same                                 conv's gradient by x: node
-//   shape = x's, g has the shape of conv's result conv_weight_grad body       x, g              the same; real = parts
-//   conv's gradient by w: node shape = w's; with parts > 0 (made by
-//                                                                                         specialize() only): a leading
-//                                                                                         dimension of partial sums
-//   matmul         contraction  a, b              -                                       (B..., M, K) x (B..., K, N);
-//   batch dims equal; same float or int dtype random_uniform random       key (i32, {4})    - f32 in [0, 1): see
-//   core/graph/philox.h attention, attention_..._gradient   body   see core/functions/nn/attention_problem.h softmax
-//   log_softmax logsumexp   fused   x     ints = {axis}                           logsumexp drops the axis
-//   cross_entropy  fused        logits (N, C), targets (N)   -                            per-row losses (N), f32/f64
-//   stop_gradient  elementwise  x                 -                                       x; the simplifier removes it
-//   assign         effect       target, value     -                                       value; writes it into the
-//   target's storage cholesky lu solve_triangular linear_solve det qr eigh svd   fused   see
-//   core/functions/linalg/linalg_rows.h custom         fused        see core/graph/custom.h loop_arg, loop loop_result
-//   while_result   leaf, effect   see core/graph/loop.h
+// Attributes are named by the structs and functions of core/op/attrs.h.
+//
+// clang-format off
+// name             kind         inputs          attrs: numbers               shape rule / meaning
+// leaf             leaf         -               -                            storage + view, or a host value
+// full             constant     -               real = value                 every element is value, in dtype
+// iota             constant     -               RangeAttrs                   start + step * index[axis]
+// cast             elementwise  x               -                            node dtype
+// where            elementwise  c (bool), x, y  -                            c ? x : y; all the same shape
+// sum prod max min reduce       x               axes_of: ascending           axes dropped; dtype of x (i64 already for
+//                                                                            integer sums)
+// argmax argmin    reduce       x               axis_of                      axis dropped; i64; first on ties; a NaN wins
+// reshape          movement     x               -                            node shape, same numel
+// permute          movement     x               order_of                     shape[i] = x.shape[order[i]]
+// expand           movement     x               -                            same rank; dims of size 1 grow to node shape
+// slice            movement     x               SliceAttrs                   count = node shape; start + i * step
+// flip             movement     x               axes_of: ascending
+// pad              movement     x               border_of; real = value      node shape = before + x.shape + after
+// concat           movement     x0..xn-1        axis_of
+// take             index        x, i (i32/i64)  axis_of                      x.shape[:axis] + i.shape + x.shape[axis+1:]
+// gather           index        x, i            axis_of                      node shape = i.shape; rank of x; other dims
+//                                                                            of i <= x's
+// scatter_rows     body         base, i, u      -                            base (R, C...), i (n), u (n, C...): base +
+//                                                                            rows of u
+// copy_rows        body         x, i, u         axis_of                      x, rows along the axis that i (n) names
+//                                                                            replaced by u's n; the last of equal wins
+// argsort          body         x               SortAttrs                    last axis kept long, i32: the first indices
+//                                                                            in order; stable; NaN largest
+// cumsum cumprod   body         x               ScanAttrs                    x.shape; dtype of x (i64 already for integers)
+// cummax           body         x               ScanAttrs                    the largest so far; NaN from the first on;
+//                                                                            floats, i32, i64
+// logcumsumexp     body         x               ScanAttrs                    log of the running sum of e^x; f32, f64
+// conv             body         x, w            ConvAttrs                    x (N, C, r sizes), or channels last; w (O,
+//                                                                            C/groups, kernel[r]); images of O channels
+// conv_input_grad  body         g, w            ConvAttrs                    conv's gradient by x: node shape = x's, g has
+//                                                                            the shape of conv's result
+// conv_weight_grad body         x, g            ConvAttrs                    conv's gradient by w: node shape = w's; with
+//                                                                            parts > 0 (specialize() makes it) a leading
+//                                                                            dimension of partial sums
+// matmul           contraction  a, b            -                            (B..., M, K) x (B..., K, N); batch dims
+//                                                                            equal; same float or int dtype
+// random_uniform   random       key (i32, {4})  -                            f32 in [0, 1): core/graph/philox.h
+// attention...     body                         AttentionAttrs               core/functions/nn/attention_problem.h
+// softmax log_softmax logsumexp  fused  x       axis_of                      logsumexp drops the axis
+// cross_entropy    fused        logits (N, C), targets (N)  -                per-row losses (N), f32/f64
+// stop_gradient    elementwise  x               -                            x; the simplifier removes it
+// assign           effect       target, value   -                            value; writes it into the target's storage
+// cholesky lu solve_triangular linear_solve det qr eigh svd   fused          core/functions/linalg/linalg_rows.h
+// custom           fused                                                     core/graph/custom.h
+// loop_arg, loop, loop_result, while_result   leaf, effect                   core/graph/loop.h
+// clang-format on
 //
 // Index semantics of take and gather: a negative index counts from the end once; then it is clamped into range.
 // scatter_rows and copy_rows ignore indices outside [0, R). The kernel of copy_rows takes updates alone
@@ -56,7 +63,7 @@
 // reference in core/reference/reference_bodies.cpp.
 #pragma once
 
-#include "core/op/op.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle::ops {
 
@@ -75,7 +82,7 @@ extern const OpDef loop_arg_op, loop_op, loop_result_op, while_result_op;
 // Elementwise rows of the table by identity, e.g. ops::add_op.
 #define HEDDLE_UNARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) extern const OpDef name##_op;
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 

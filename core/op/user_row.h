@@ -8,7 +8,7 @@
 
 #include <cstddef>
 
-#include "core/op/op.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/record/repeats.h"
+#include "heddle/core/record/repeats.h"
 
 #include <algorithm>
 #include <bit>

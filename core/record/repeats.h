@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

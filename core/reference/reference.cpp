@@ -1,4 +1,4 @@
-#include "core/reference/reference.h"
+#include "heddle/core/reference/reference.h"
 
 #include <fmt/format.h>
 
@@ -6,13 +6,14 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "core/base/error.h"
-#include "core/graph/excess_precision.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/graph/read_value.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/excess_precision.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle {
 namespace {
@@ -172,15 +173,15 @@ class Evaluator {
       }
       iteration.run();
       for (const Node* ask : asking) {
-        if (ask->attrs.ints[0] == 1)
-          put_row(results_.at(ask), slice,
-                  iteration.values.at(body.order[static_cast<size_t>(ask->attrs.ints[1])].get()));
+        if (const LoopResultAttrs result(ask->attrs); result.stacked)
+          put_row(results_.at(ask), slice, iteration.values.at(body.order[static_cast<size_t>(result.index)].get()));
       }
       for (int c = 0; c < shape.carries; ++c)
         carries[static_cast<size_t>(c)] = iteration.values.at(body.results[static_cast<size_t>(c)].get());
     }
     for (const Node* ask : asking) {
-      if (ask->attrs.ints[0] == 0) results_.at(ask) = carries[static_cast<size_t>(ask->attrs.ints[1])];
+      if (const LoopResultAttrs result(ask->attrs); !result.stacked)
+        results_.at(ask) = carries[static_cast<size_t>(result.index)];
     }
   }
 

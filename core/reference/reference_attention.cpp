@@ -2,10 +2,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/functions/nn/attention_problem.h"
-#include "core/graph/philox.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {

@@ -8,10 +8,11 @@
 #include <stdexcept>
 #include <unordered_map>
 
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/functions/user/user_definition.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/user/user_definition.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {
@@ -40,7 +41,7 @@ HostArray scatter_rows(const Node&, Inputs in) {
 HostArray copy_rows(const Node& node, Inputs in) {
   const HostArray &x = *in[0], &indices = *in[1], &source = *in[2];
   HostArray out = x;
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int axis = axis_of(node.attrs);
   const Rows to(x.shape, axis), from(source.shape, axis);
   for (int64_t j = 0; j < from.size; ++j) {
     const int64_t row = indices.ints[static_cast<size_t>(j)];
@@ -68,13 +69,14 @@ void order_row(const T* x, int64_t size, bool descending, std::vector<int64_t>& 
 
 HostArray argsort(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
-  const int64_t size = in[0]->shape[in[0]->shape.rank() - 1], kept = node.attrs.ints[1];
+  const SortAttrs attrs(node.attrs);
+  const int64_t size = in[0]->shape[in[0]->shape.rank() - 1], kept = attrs.kept;
   std::vector<int64_t> order;
   for (int64_t row = 0; size > 0 && row < in[0]->shape.numel() / size; ++row) {
     if (is_float(in[0]->dtype))
-      order_row(in[0]->floats.data() + row * size, size, node.attrs.ints[0] != 0, order);
+      order_row(in[0]->floats.data() + row * size, size, attrs.descending, order);
     else
-      order_row(in[0]->ints.data() + row * size, size, node.attrs.ints[0] != 0, order);
+      order_row(in[0]->ints.data() + row * size, size, attrs.descending, order);
     std::copy_n(order.begin(), kept, out.ints.begin() + row * kept);
   }
   return out;
@@ -82,8 +84,9 @@ HostArray argsort(const Node& node, Inputs in) {
 
 template <class T, class F>
 void scan_rows(const Node& node, const std::vector<T>& x, std::vector<T>& out, T start, F&& combine) {
-  const Rows rows(node.shape, static_cast<int>(node.attrs.ints[0]));
-  const bool exclusive = node.attrs.ints[1] != 0, reverse = node.attrs.ints[2] != 0;
+  const ScanAttrs attrs(node.attrs);
+  const bool exclusive = attrs.exclusive, reverse = attrs.reverse;
+  const Rows rows(node.shape, attrs.axis);
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (int64_t i = 0; i < rows.inner; ++i) {
       T value = start;

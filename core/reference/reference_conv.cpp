@@ -1,9 +1,9 @@
 // References of the three convolution rows: one walk over all products, each added to the operand that is the result.
 #include <array>
 
-#include "core/functions/nn/conv.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {

@@ -5,8 +5,9 @@
 #include <limits>
 #include <utility>
 
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {
@@ -103,9 +104,9 @@ void substitute(const Matrix& t, const Matrix& b, bool upper, bool transposed, b
 
 HostArray solve_triangular(const Node& node, Inputs in) {
   HostArray t = *in[0], out = *in[1];
-  const auto& ints = node.attrs.ints;
+  const TriangularAttrs attrs(node.attrs);
   for (int64_t b = 0; b < linalg::batch_count(t.shape); ++b)
-    substitute(matrix_of(t, b), matrix_of(out, b), ints[0] != 0, ints[1] != 0, ints[2] != 0);
+    substitute(matrix_of(t, b), matrix_of(out, b), attrs.upper, attrs.transposed, attrs.unit);
   return out;
 }
 

@@ -1,16 +1,17 @@
 // Constants, elementwise, movement, random: one element at a time.
-#include "core/reference/reference_ops.h"
+#include "heddle/core/reference/reference_ops.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/error.h"
-#include "core/base/view_walk.h"
-#include "core/functions/user/user_definition.h"
-#include "core/graph/philox.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/view_walk.h"
+#include "heddle/core/functions/user/user_definition.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::reference {
 namespace {
@@ -146,13 +147,13 @@ HostArray pad(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
   for (double& v : out.floats) v = rounded(node.attrs.real, node.dtype);
   for (int64_t& v : out.ints) v = to_integer(node.attrs.real, node.dtype);
-  place(out, box(node.shape, node.attrs.ints, x.shape), x);
+  place(out, box(node.shape, border_of(node.attrs), x.shape), x);
   return out;
 }
 
 HostArray concat(const Node& node, Inputs in) {
   HostArray out = blank(node.shape, node.dtype);
-  const auto axis = static_cast<size_t>(node.attrs.ints[0]);
+  const auto axis = static_cast<size_t>(axis_of(node.attrs));
   std::vector<int64_t> start(static_cast<size_t>(node.shape.rank()));
   for (const HostArray* part : in) {
     place(out, box(node.shape, start, part->shape), *part);
@@ -205,7 +206,7 @@ HostArray constant(const Node& node) {
     for (int64_t& v : out.ints) v = to_integer(node.attrs.real, node.dtype);
     return out;
   }
-  const Rows rows(node.shape, static_cast<int>(node.attrs.ints[0]));
+  const Rows rows(node.shape, axis_of(node.attrs));
   for (size_t i = 0; i < count_of(out); ++i) {
     const int64_t position = static_cast<int64_t>(i) / rows.inner % rows.size;
     if (is_float(node.dtype)) {
@@ -228,17 +229,15 @@ HostArray elementwise(const Node& node, Inputs in) {
 
 HostArray movement(const Node& node, Inputs in) {
   const HostArray& x = *in[0];
-  const std::vector<int64_t>& ints = node.attrs.ints;
   const View dense = View::dense(x.shape);
   if (node.op == &ops::pad_op) return pad(node, x);
   if (node.op == &ops::concat_op) return concat(node, in);
-  if (node.op == &ops::permute_op) return through(x, dense.permute(as_axes(ints)), node.dtype);
-  if (node.op == &ops::flip_op) return through(x, dense.flip(as_axes(ints)), node.dtype);
+  if (node.op == &ops::permute_op) return through(x, dense.permute(as_axes(order_of(node.attrs))), node.dtype);
+  if (node.op == &ops::flip_op) return through(x, dense.flip(as_axes(axes_of(node.attrs))), node.dtype);
   if (node.op == &ops::expand_op) return through(x, dense.expand(node.shape), node.dtype);
   if (node.op == &ops::slice_op) {
-    const std::span<const int64_t> all(ints);
-    const size_t rank = all.size() / 2;
-    return through(x, dense.slice(all.first(rank), all.last(rank), node.shape), node.dtype);
+    const SliceAttrs slice(node.attrs);
+    return through(x, dense.slice(slice.start, slice.step, node.shape), node.dtype);
   }
   HostArray out = x;  // reshape
   out.shape = node.shape;

@@ -7,8 +7,8 @@
 
 #include <span>
 
-#include "core/base/host_array.h"
-#include "core/graph/node.h"
+#include "heddle/core/base/host_array.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle::reference {
 

@@ -3,9 +3,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/graph/custom.h"
-#include "core/op/primitives.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {
@@ -48,7 +49,8 @@ template <class T, class F>
 void accumulate(const Node& node, const Shape& shape, const std::vector<T>& x, std::vector<T>& out, T start,
                 F&& combine) {
   std::fill(out.begin(), out.end(), start);
-  for_each_target(shape, node.attrs.ints, [&](size_t n, size_t target) { out[target] = combine(out[target], x[n]); });
+  for_each_target(shape, axes_of(node.attrs),
+                  [&](size_t n, size_t target) { out[target] = combine(out[target], x[n]); });
 }
 
 // max, min: the first element starts, so that no start value has to be invented.
@@ -56,7 +58,7 @@ template <class T>
 void extremum(const Node& node, const Shape& shape, const std::vector<T>& x, std::vector<T>& out) {
   const bool largest = node.op == &ops::max_op;
   std::vector<bool> seen(out.size());
-  for_each_target(shape, node.attrs.ints, [&](size_t n, size_t target) {
+  for_each_target(shape, axes_of(node.attrs), [&](size_t n, size_t target) {
     if (!seen[target] || beats(x[n], out[target], largest)) out[target] = x[n];
     seen[target] = true;
   });
@@ -65,7 +67,7 @@ void extremum(const Node& node, const Shape& shape, const std::vector<T>& x, std
 template <class T>
 void index_of(const Node& node, const Shape& shape, const std::vector<T>& x, std::vector<int64_t>& out) {
   const bool largest = node.op == &ops::argmax_op;
-  const Rows rows(shape, static_cast<int>(node.attrs.ints[0]));
+  const Rows rows(shape, axis_of(node.attrs));
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (int64_t i = 0; i < rows.inner; ++i) {
       int64_t best = 0;
@@ -93,7 +95,7 @@ void copy_element(HostArray& out, size_t to, const HostArray& x, size_t from) {
 
 HostArray take(const Node& node, const HostArray& x, const HostArray& indices) {
   HostArray out = blank(node.shape, node.dtype);
-  const Rows rows(x.shape, static_cast<int>(node.attrs.ints[0]));
+  const Rows rows(x.shape, axis_of(node.attrs));
   size_t to = 0;
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (const int64_t index : indices.ints) {
@@ -105,7 +107,7 @@ HostArray take(const Node& node, const HostArray& x, const HostArray& indices) {
 
 HostArray gather(const Node& node, const HostArray& x, const HostArray& indices) {
   HostArray out = blank(node.shape, node.dtype);
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  const int axis = axis_of(node.attrs);
   const auto strides = row_major_strides(x.shape);
   const auto own = row_major_strides(indices.shape);
   for (size_t n = 0; n < indices.ints.size(); ++n) {
@@ -157,7 +159,7 @@ LogSumExp log_sum_exp(int64_t size, F&& x) {
 
 HostArray softmax_rows(const Node& node, const HostArray& x) {
   HostArray out = blank(node.shape, node.dtype);
-  const Rows rows(x.shape, static_cast<int>(node.attrs.ints[0]));
+  const Rows rows(x.shape, axis_of(node.attrs));
   for (int64_t o = 0; o < rows.outer; ++o) {
     for (int64_t i = 0; i < rows.inner; ++i) {
       const LogSumExp total = log_sum_exp(rows.size, [&](int64_t k) { return x.floats[rows.at(o, k, i)]; });

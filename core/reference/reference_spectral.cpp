@@ -1,11 +1,12 @@
-// References of QR, symmetric eigenvalues and singular values, in double precision.
+// References of QR, symmetric eigenvalues and singular values, in double precision; they share their reflections and
+// rotations.
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 #include <vector>
 
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/reference/reference_ops.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/reference/reference_ops.h"
 
 namespace heddle::reference {
 namespace {

@@ -1,141 +1,207 @@
-#include "core/run/commands.h"
+#include "heddle/core/run/commands.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/caller.h"
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/lower/joined_launch.h"
-#include "core/lower/lower.h"
-#include "core/memory/planned_loop.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/contract/grid.h"
+#include "heddle/core/run/joined_launch.h"
 
 namespace heddle {
 namespace {
 
+using Launch = GraphImage::Launch;
+using Place = GraphImage::Place;
+using Bind = std::function<std::vector<Binding>(const std::vector<Place>&)>;
+
 // For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a
 // slow integrated GPU does.
-double guessed_seconds(const LoweredKernel& kernel, const Dispatch& dispatch) {
+double guessed_seconds(const Launch& launch, const KernelSource& source, const Dispatch& dispatch) {
   double bytes = 0, lanes = 1;
   for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
-  for (int axis = 0; axis < 3; ++axis)
-    lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.source.group[static_cast<size_t>(axis)];
-  return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(kernel.loop_iterations, 1)) / 1e9);
+  for (size_t axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * source.group[axis];
+  return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(launch.loop_iterations, 1)) / 1e9);
 }
 
-void collect(const std::vector<LoweredKernel>& kernels, std::vector<const LoweredKernel*>& all) {
-  for (const LoweredKernel& kernel : kernels) {
-    if (kernel.loop)
-      collect(kernel.loop->body.kernels, all);
-    else if (!kernel.is_transfer())
-      all.push_back(&kernel);
+class CommandBuilder {
+ public:
+  CommandBuilder(DeviceContext& device, const GraphImage& image, std::span<const KernelId> kernels,
+                 const ImageMemory& memory)
+      : device_(device), image_(image), kernels_(kernels), memory_(memory) {}
+
+  Bound build(std::span<const Binding> targets) {
+    const Bind bind = [this](const std::vector<Place>& places) {
+      std::vector<Binding> bindings;
+      bindings.reserve(places.size());
+      for (const Place& place : places) bindings.push_back(memory_.at(place));
+      return bindings;
+    };
+    for (const Launch& launch : image_.launches) add(launch, bind);
+    for (const GraphImage::CopyBack& back : image_.copies)
+      copy(memory_.at(back.from), targets[static_cast<size_t>(back.slot)]);
+    upload_table();
+    return std::move(bound_);
   }
-}
+
+ private:
+  const KernelSource& kernel_of(const Launch& launch) const {
+    return image_.kernels[static_cast<size_t>(launch.index)];
+  }
+
+  void add(const Launch& launch, const Bind& bind) {
+    switch (launch.kind) {
+      case Launch::Kind::kernel:
+        return add_kernel(launch, bind(launch.places));
+      case Launch::Kind::joined:
+        return add_joined(launch, bind);
+      case Launch::Kind::loop:
+        return add_loop(image_.loops[static_cast<size_t>(launch.index)], bind(launch.places));
+      case Launch::Kind::to_host:
+      case Launch::Kind::from_host:
+        return add_transfer(launch, bind(launch.places)[0]);
+    }
+  }
+
+  void add_kernel(const Launch& launch, std::vector<Binding> bindings) {
+    check(bindings, launch);
+    Dispatch dispatch;
+    std::copy(launch.groups.begin(), launch.groups.end(), dispatch.groups);
+    dispatch.bindings = std::move(bindings);
+    dispatch.constants = launch.constants;
+    push(std::move(dispatch), launch);
+  }
+
+  // The launches over the kernel's joined rows; their tables are appended to bound_.rows, where the dispatches' last
+  // bindings say.
+  void add_joined(const Launch& launch, const Bind& bind) {
+    std::vector<std::vector<Binding>> bound;
+    for (const GraphImage::JoinedRow& row : launch.joined) {
+      bound.push_back(bind(row.places));
+      check(bound.back(), launch);
+    }
+    const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
+    for (const JoinedLaunch& part : cover_joined(kernel_of(launch), launch.joined, bound, device_.caps())) {
+      bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
+      const std::vector<int32_t> rows = joined_table(kernel_of(launch), launch.joined, bound, part);
+      Dispatch dispatch;
+      const auto groups = fold_groups(part.groups, device_.caps());
+      std::copy(groups.begin(), groups.end(), dispatch.groups);
+      dispatch.bindings = part.covers;
+      dispatch.bindings.push_back(
+          {BufferId::none, bound_.rows.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
+      dispatch.constants = {static_cast<uint32_t>(part.groups)};
+      push(std::move(dispatch), launch);
+      bound_.rows.insert(bound_.rows.end(), rows.begin(), rows.end());
+    }
+  }
+
+  // Every iteration launches the kernels of the body, with the memory of its turn.
+  void add_loop(const GraphImage::Loop& loop, const std::vector<Binding>& outer) {
+    for (const LoopPlaces::Fill& fill : loop.places.fills) {
+      const Binding &from = outer[static_cast<size_t>(fill.from)], &row = outer[static_cast<size_t>(fill.to)];
+      copy({from.buffer, from.offset, fill.bytes}, {row.buffer, row.offset + fill.offset, fill.bytes});
+    }
+    for (int64_t iteration = 0; iteration < loop.places.length; ++iteration) {
+      const Bind bind = [&](const std::vector<Place>& places) {
+        std::vector<Binding> bindings;
+        bindings.reserve(places.size());
+        for (const Place& place : places) bindings.push_back(in_turn(place, loop.places, iteration, outer));
+        return bindings;
+      };
+      for (const Launch& inner : loop.body) add(inner, bind);
+    }
+  }
+
+  Binding in_turn(const Place& place, const LoopPlaces& loop, int64_t iteration,
+                  const std::vector<Binding>& outer) const {
+    if (place.kind == Place::Kind::host) return memory_.host;
+    if (place.kind == Place::Kind::input) return loop.locate(place.index, iteration, outer);
+    const Binding& all = outer[static_cast<size_t>(loop.workspace)];
+    return {all.buffer, all.offset + place.offset, place.bytes};
+  }
+
+  // To or from memory of the host.
+  void add_transfer(const Launch& launch, const Binding& here) {
+    const Binding there{memory_.host_block, launch.host_offset, here.size};
+    bound_.list.emplace_back(launch.kind == Launch::Kind::to_host ? Copy{here, there} : Copy{there, here});
+    bound_.launches.push_back(nullptr);
+    ++bound_.launched;
+  }
+
+  // As many bytes as the smaller of both has: the target may be the front of a larger storage.
+  void copy(Binding source, Binding target) {
+    source.size = target.size = std::min(source.size, target.size);
+    bound_.list.emplace_back(Copy{source, target});
+    bound_.launches.push_back(nullptr);
+  }
+
+  void check(const std::vector<Binding>& bindings, const Launch& launch) const {
+    for (const Binding& binding : bindings) {
+      if (binding.size <= device_.caps().max_binding_bytes) continue;
+      const std::string line = launch.facts.lines.empty() ? "" : fmt::format(" ({})", launch.facts.lines.front());
+      throw LimitError(fmt::format(
+          "[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes){}",
+          kernel_of(launch).name, binding.size, device_.id(), device_.caps().max_binding_bytes, line));
+    }
+  }
+
+  void push(Dispatch dispatch, const Launch& launch) {
+    dispatch.kernel = kernels_[static_cast<size_t>(launch.index)];
+    dispatch.seconds = guessed_seconds(launch, kernel_of(launch), dispatch);
+    bound_.list.emplace_back(std::move(dispatch));
+    bound_.launches.push_back(&launch);
+    ++bound_.launched;
+  }
+
+  void upload_table() {
+    if (bound_.rows.empty()) return;
+    bound_.table = device_.allocate(bound_.rows.size() * sizeof(int32_t));
+    device_.write(*bound_.table, 0, bound_.rows.data(), bound_.rows.size() * sizeof(int32_t));
+    for (Command& command : bound_.list) {
+      auto* dispatch = std::get_if<Dispatch>(&command);
+      if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
+      dispatch->bindings.back().buffer = bound_.table->binding().buffer;
+      dispatch->bindings.back().offset += bound_.table->binding().offset;
+    }
+  }
+
+  DeviceContext& device_;
+  const GraphImage& image_;
+  std::span<const KernelId> kernels_;
+  const ImageMemory& memory_;
+  Bound bound_;
+};
 
 }  // namespace
 
-KernelTable compile_kernels(DeviceContext& device, const std::vector<LoweredKernel>& kernels) {
-  std::vector<const LoweredKernel*> all;
-  collect(kernels, all);
-  std::vector<const KernelSource*> sources;
-  for (const LoweredKernel* kernel : all) sources.push_back(&kernel->source);
-  const std::vector<KernelId> ids = device.kernels(sources);
-  KernelTable table;
-  for (size_t k = 0; k < all.size(); ++k) table.emplace(all[k], ids[k]);
-  return table;
-}
-
-void CommandBuilder::check(const std::vector<Binding>& bindings, const LoweredKernel& kernel) const {
-  for (const Binding& binding : bindings) {
-    if (binding.size <= device_.caps().max_binding_bytes) continue;
-    throw LimitError(with_line(
-        fmt::format("[{}] a tensor of {} bytes exceeds what one binding of {} may cover ({} bytes, max_binding_bytes)",
-                    kernel.source.name, binding.size, device_.id(), device_.caps().max_binding_bytes)));
+Binding ImageMemory::at(const Place& place) const {
+  const auto index = static_cast<size_t>(place.index);
+  switch (place.kind) {
+    case Place::Kind::input:
+      return inputs[index];
+    case Place::Kind::host:
+      return host;
+    case Place::Kind::own:
+      return own[index];
+    case Place::Kind::arena:
+      break;
   }
+  return {arena[index].buffer, arena[index].offset + place.offset, place.bytes};
 }
 
-void CommandBuilder::push(Dispatch dispatch, const LoweredKernel& kernel) {
-  dispatch.kernel = kernels_.at(&kernel);
-  dispatch.seconds = guessed_seconds(kernel, dispatch);
-  bound_.list.emplace_back(std::move(dispatch));
-  bound_.kernels.push_back(&kernel);
-  ++bound_.launches;
+std::span<const int32_t> Bound::table_of(size_t command) const {
+  const Launch* launch = launches[command];
+  if (launch == nullptr || launch->joined.empty()) return {};
+  const Binding& binding = std::get<Dispatch>(list[command]).bindings.back();
+  return std::span(rows).subspan((binding.offset - table->binding().offset) / sizeof(int32_t),
+                                 binding.size / sizeof(int32_t));
 }
 
-void CommandBuilder::add(const LoweredKernel& kernel, const Binding& host, const Bind& bind) {
-  if (kernel.loop) return add_loop(kernel, host, bind(kernel.bindings));
-  if (!kernel.joined.empty()) return add_joined(kernel, bind);
-  Dispatch dispatch;
-  std::copy(std::begin(kernel.groups), std::end(kernel.groups), dispatch.groups);
-  dispatch.bindings = bind(kernel.bindings);
-  check(dispatch.bindings, kernel);
-  dispatch.constants = kernel.constants;
-  push(std::move(dispatch), kernel);
-}
-
-// The launches over the kernel's joined rows; their tables are appended to bound_.rows, where the dispatches' last
-// bindings say.
-void CommandBuilder::add_joined(const LoweredKernel& kernel, const Bind& bind) {
-  std::vector<std::vector<Binding>> bound;
-  for (const LoweredKernel::JoinedRow& row : kernel.joined) {
-    bound.push_back(bind(row.bindings));
-    check(bound.back(), kernel);
-  }
-  const size_t alignment = std::max<size_t>(64, device_.caps().buffer_alignment / sizeof(int32_t));
-  for (const JoinedLaunch& launch : cover_joined(kernel, bound, device_.caps())) {
-    bound_.rows.resize(round_up(bound_.rows.size(), alignment), 0);
-    const std::vector<int32_t> rows = joined_table(kernel, bound, launch);
-    Dispatch dispatch;
-    const auto groups = fold_groups(launch.groups, device_.caps());
-    std::copy(groups.begin(), groups.end(), dispatch.groups);
-    dispatch.bindings = launch.covers;
-    dispatch.bindings.push_back({BufferId::none, bound_.rows.size() * sizeof(int32_t), rows.size() * sizeof(int32_t)});
-    dispatch.constants = {static_cast<uint32_t>(launch.groups)};
-    push(std::move(dispatch), kernel);
-    bound_.rows.insert(bound_.rows.end(), rows.begin(), rows.end());
-  }
-}
-
-// Every iteration launches the kernels of the body, with the memory of its turn.
-void CommandBuilder::add_loop(const LoweredKernel& kernel, const Binding& host, const std::vector<Binding>& outer) {
-  const PlannedLoop& loop = *kernel.loop;
-  for (const PlannedLoop::Fill& fill : loop.fills) {
-    Binding row = outer[static_cast<size_t>(fill.to)];
-    copy({outer[static_cast<size_t>(fill.from)].buffer, outer[static_cast<size_t>(fill.from)].offset, fill.bytes},
-         {row.buffer, row.offset + fill.offset, fill.bytes});
-  }
-  for (int64_t iteration = 0; iteration < loop.length; ++iteration) {
-    for (const LoweredKernel& inner : loop.body.kernels) {
-      add(inner, host, [&](const std::vector<SlotRef>& slots) { return loop.bind(slots, iteration, outer, host); });
-    }
-  }
-}
-
-void CommandBuilder::transfer(const Copy& copy) {
-  bound_.list.emplace_back(copy);
-  bound_.kernels.push_back(nullptr);
-  ++bound_.launches;
-}
-
-void CommandBuilder::copy(Binding source, Binding target) {
-  // Either may be the larger one: the target may be the front of a larger storage.
-  source.size = target.size = std::min(source.size, target.size);
-  bound_.list.emplace_back(Copy{source, target});
-  bound_.kernels.push_back(nullptr);
-}
-
-Bound CommandBuilder::take() {
-  if (bound_.rows.empty()) return std::move(bound_);
-  bound_.table = device_.allocate(bound_.rows.size() * sizeof(int32_t));
-  device_.write(*bound_.table, 0, bound_.rows.data(), bound_.rows.size() * sizeof(int32_t));
-  for (Command& command : bound_.list) {
-    auto* dispatch = std::get_if<Dispatch>(&command);
-    if (!dispatch || dispatch->bindings.empty() || dispatch->bindings.back().buffer != BufferId::none) continue;
-    dispatch->bindings.back().buffer = bound_.table->binding().buffer;
-    dispatch->bindings.back().offset += bound_.table->binding().offset;
-  }
-  return std::move(bound_);
+Bound bind_image(DeviceContext& device, const GraphImage& image, std::span<const KernelId> kernels,
+                 const ImageMemory& memory, std::span<const Binding> targets) {
+  return CommandBuilder(device, image, kernels, memory).build(targets);
 }
 
 }  // namespace heddle

@@ -1,30 +1,28 @@
-// CompiledGraph and GraphCache: a compiled piece of graph, found again by structure.
+// CompiledGraph: a captured graph with its plan on a device, its kernels compiled, its recordings.
 //
 // Purpose: evaluate() hands the pending graph here. A graph with the same structure (ops, attributes, shapes, dtypes,
-// views, outputs, assigns) as an earlier one reuses its plan, kernels and recordings; only the buffers bound to it
-// change. Invariants: a CompiledGraph is immutable but for its small cache of recordings. Thread safety: used under the
-// device's lock.
+// views, outputs, assigns) as an earlier one is found in the device's cache (core/run/graph_cache.h); only the buffers
+// bound to it change. Invariants: it runs an image (core/run/image.h) and keeps what only the process that planned it
+// can say: the lines of the user, the memory report. Thread safety: used under the device's lock.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <string>
-#include <unordered_map>
+#include <string_view>
 #include <vector>
 
-#include "core/base/caller.h"
-#include "core/contract/device.h"
-#include "core/device/context.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/memory/memory_report.h"
+#include "heddle/core/base/caller.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/memory/memory_report.h"
 
 namespace heddle {
 
-class HostBlock;
-class CompiledGraphImpl;
-
-// What one run of a graph gives: a storage and a view per output of the capture.
+class Launcher;
+struct Capture;
+struct GraphImage;
 struct GraphResult;
 
 class CompiledGraph {
@@ -36,59 +34,34 @@ class CompiledGraph {
   ~CompiledGraph();
   // Enqueues the graph on the captured storages and host values. `own`: storages of an earlier run that nobody needs
   // any more, instead of new ones.
-  GraphResult run(DeviceContext& device, const Capture& captured,
-                  const std::vector<std::shared_ptr<Storage>>* own = nullptr);
+  GraphResult run(const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
   // Gives back the arena that recordings are bound to; the next run records anew.
   void forget_recordings();
+  const GraphImage& image() const;
   size_t kernel_count() const;
   uint64_t arena_bytes() const;
-  // The user's lines that each kernel computes, by kernel; those of the graph that this graph was compiled for
+  // The user's lines that each kernel computes, by kernel; those of the graph that this was compiled for
   // (core/ir/source_lines.h).
-  const std::vector<std::vector<SourceLine>>& lines() const;
+  const std::vector<std::vector<SourceLine>>& lines() const { return lines_; }
   // What it needs, for what, and what was held when it ran last.
-  const MemoryReport& memory() const;
+  const MemoryReport& memory() const { return report_; }
   // "; computes model.cpp:17": the lines of the kernels that an error's text names, or "".
   std::string lines_note(std::string_view text) const;
 
  private:
-  explicit CompiledGraph(std::unique_ptr<CompiledGraphImpl> impl);
-  std::unique_ptr<CompiledGraphImpl> impl_;
+  CompiledGraph() = default;
+  std::string note(std::string_view text, bool all) const;
+  std::string note_fullest() const;
+
+  std::unique_ptr<Launcher> launcher_;
+  std::vector<std::string> names_;              // by kernel
+  std::vector<std::vector<SourceLine>> lines_;  // by kernel
+  size_t fullest_ = 0;                          // the kernel during which most temporaries are alive
+  MemoryReport report_;
 };
 
-class GraphCache final : public DeviceCache {
- public:
-  GraphCache();
-  ~GraphCache() override;
-  // The graph whose key equals `key`, or null.
-  std::shared_ptr<CompiledGraph> find(const std::vector<uint64_t>& key);
-  void insert(const std::vector<uint64_t>& key, std::shared_ptr<CompiledGraph> step);
-  void clear() override;
-  size_t size() const;
-  ShapeFamilies& families() { return families_; }
-  // Memory for temporaries, shared by all graphs of the device: its queue is in order, so no two graphs use it at the
-  // same time.
-  std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
-  uint64_t arena_bytes() const override;
-  // The lines of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or
-  // "".
-  std::string lines_note(std::string_view text) const override;
-  // Page-locked memory for values that steps offload, shared likewise.
-  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
-
- private:
-  struct Entry {
-    std::vector<uint64_t> key;
-    uint64_t hash = 0;
-    std::shared_ptr<CompiledGraph> step;
-  };
-  static constexpr size_t max_steps = 256;
-  std::list<Entry> entries_;  // latest use first; the last goes when there are too many
-  std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
-  std::vector<std::shared_ptr<Storage>> arena_;
-  ShapeFamilies families_;
-  std::shared_ptr<HostBlock> host_block_;
-};
-// The device's own; it is used under the device's lock.
-GraphCache& graph_cache(DeviceContext& device);
+// Whether every image that a plan gives is written to bytes and read back, and the one that was read is run: on with
+// HEDDLE_IMAGES_THROUGH_BYTES=1, with which the suite proves that an image is data. Thread safety: of all threads.
+bool images_through_bytes();
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include "core/run/debug.h"
+#include "heddle/core/run/debug.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,10 +7,10 @@
 #include <cstdlib>
 #include <numeric>
 
-#include "core/base/print_error.h"
-#include "core/inspect/saved_launch.h"
-#include "core/memory/planned_loop.h"
-#include "core/run/describe.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/inspect/saved_launch.h"
+#include "heddle/core/memory/planned_loop.h"
+#include "heddle/core/run/describe.h"
 
 namespace heddle {
 

@@ -3,10 +3,10 @@
 // Thread safety: the level is read once; output goes line by line to stderr.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/inspect/traffic.h"
-#include "core/ir/lowered_kernel.h"
-#include "core/memory/plan.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/inspect/traffic.h"
+#include "heddle/core/ir/lowered_kernel.h"
+#include "heddle/core/memory/plan.h"
 
 namespace heddle {
 

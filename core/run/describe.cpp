@@ -1,4 +1,4 @@
-#include "core/run/describe.h"
+#include "heddle/core/run/describe.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/run/planner.h"
+#include "heddle/core/run/planner.h"
 
 namespace heddle {
 namespace {

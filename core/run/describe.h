@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "core/contract/device.h"
-#include "core/ir/ir.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

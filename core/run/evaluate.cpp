@@ -1,4 +1,4 @@
-#include "core/graph/evaluate.h"
+#include "heddle/core/graph/evaluate.h"
 
 #include <fmt/format.h>
 
@@ -7,28 +7,31 @@
 #include <exception>
 #include <unordered_set>
 
-#include "core/base/error.h"
-#include "core/base/host_span.h"
-#include "core/base/of_this_thread.h"
-#include "core/base/print_error.h"
-#include "core/graph/excess_precision.h"
-#include "core/graph/loop.h"
-#include "core/graph/number_guard.h"
-#include "core/graph/pending.h"
-#include "core/graph/tensor.h"
-#include "core/graph/transform.h"
-#include "core/inspect/profile.h"
-#include "core/ir/ir.h"
-#include "core/memory/memory_budget.h"
-#include "core/op/primitives.h"
-#include "core/record/capture.h"
-#include "core/record/repeats.h"
-#include "core/reference/reference.h"
-#include "core/run/debug.h"
-#include "core/run/evaluation.h"
-#include "core/run/number_check.h"
-#include "core/simplify/passes.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/graph/excess_precision.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/number_guard.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/inspect/profile.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/repeats.h"
+#include "heddle/core/reference/reference.h"
+#include "heddle/core/run/debug.h"
+#include "heddle/core/run/evaluation.h"
+#include "heddle/core/run/graph_cache.h"
+#include "heddle/core/run/number_check.h"
+#include "heddle/core/simplify/passes.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
@@ -94,31 +97,32 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   evaluation.captured.key.push_back(memory_budget(device));
   evaluation.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
   auto locked = device.lock();
-  evaluation.step = graph_cache(device).find(evaluation.captured.key);
-  if (evaluation.step) {
+  evaluation.graph = graph_cache(device).find(evaluation.captured.key);
+  if (evaluation.graph) {
     locked.counters.step_hits++;
   } else {
     const std::vector<uint16_t> varies = graph_cache(device).families().note(evaluation.captured, mode);
-    evaluation.step = CompiledGraph::compile(device, evaluation.captured, fuse, varies);
-    graph_cache(device).insert(evaluation.captured.key, evaluation.step);
+    evaluation.graph = CompiledGraph::compile(device, evaluation.captured, fuse, varies);
+    graph_cache(device).insert(evaluation.captured.key, evaluation.graph);
     locked.counters.steps_compiled++;
   }
   return evaluation;
 }
 
-GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound,
+GraphResult run_graph(DeviceContext& device, CompiledGraph& graph, const Capture& bound,
                       const std::vector<StoragePtr>* own) {
   auto locked = device.lock();
-  return step.run(device, bound, own);
+  return graph.run(bound, own);
 }
 
 void run_evaluation(Evaluation& evaluation) {
   Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
-  std::vector<GraphOutput> outputs = evaluation.step ? run_graph(*evaluation.device, *evaluation.step, captured).outputs
-                                                     : run_reference(*evaluation.device, captured);
+  std::vector<GraphOutput> outputs = evaluation.graph
+                                         ? run_graph(*evaluation.device, *evaluation.graph, captured).outputs
+                                         : run_reference(*evaluation.device, captured);
   if (number_guard()) check_numbers(evaluation, outputs);
-  if (evaluation.step) {
+  if (evaluation.graph) {
     for (Node* node : captured.overwritten) {
       node->overwritten = true;
       node->storage.reset();

@@ -9,16 +9,16 @@
 #include <span>
 #include <vector>
 
-#include "core/ir/ir.h"
-#include "core/run/compiled_graph.h"
-#include "core/run/graph_result.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/graph_result.h"
 
 namespace heddle {
 
 struct Evaluation {
   DeviceContext* device = nullptr;
   Capture captured;
-  std::shared_ptr<CompiledGraph> step;  // null on a device that takes no kernels, and when there is nothing to compute
+  std::shared_ptr<CompiledGraph> graph;  // null on a device that takes no kernels, and when there is nothing to compute
 };
 
 // What this thread holds pending, and `roots`, by device in order of first appearance. Forgets what is pending.
@@ -32,7 +32,7 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
 // Gives the outputs of the capture their values.
 void run_evaluation(Evaluation& evaluation);
 // One run of a graph on storages and host values: enqueues it.
-GraphResult run_graph(DeviceContext& device, CompiledGraph& step, const Capture& bound,
+GraphResult run_graph(DeviceContext& device, CompiledGraph& graph, const Capture& bound,
                       const std::vector<StoragePtr>* own = nullptr);
 
 }  // namespace heddle

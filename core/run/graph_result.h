@@ -3,8 +3,9 @@
 
 #include <vector>
 
-#include "core/base/view.h"
-#include "core/device/context.h"
+#include "heddle/core/base/view.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
 
 namespace heddle {
 

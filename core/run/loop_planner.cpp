@@ -1,18 +1,20 @@
-#include "core/run/loop_planner.h"
+#include "heddle/core/run/loop_planner.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <map>
 #include <set>
 #include <stdexcept>
 
-#include "core/base/error.h"
-#include "core/base/integers.h"
-#include "core/memory/planned_loop.h"
-#include "core/op/primitives.h"
-#include "core/run/planner.h"
-#include "core/simplify/simplifier.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/memory/planned_loop.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/run/planner.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
 namespace {
@@ -282,9 +284,8 @@ class LoopPlanner {
   // ---- what was asked for
 
   int rows(int vertex, int64_t first, int64_t count, const IrNode& value, const Shape& shape) {
-    Attrs range;
-    range.ints = {first, 0, 1, 1};
-    const int flat = add(ops::slice_op, std::move(range), {vertex}, {count, value.shape.numel()}, value.dtype);
+    const Attrs range = slice_attrs(std::array<int64_t, 2>{first, 0}, std::array<int64_t, 2>{1, 1});
+    const int flat = add(ops::slice_op, range, {vertex}, {count, value.shape.numel()}, value.dtype);
     return add(ops::reshape_op, {}, {flat}, shape, value.dtype);
   }
 

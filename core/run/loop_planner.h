@@ -12,9 +12,9 @@
 // no operand. Thread safety: pure functions.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/ir/ir.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/run/number_check.h"
+#include "heddle/core/run/number_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -9,14 +9,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/base/unravel.h"
-#include "core/functions/functions.h"
-#include "core/graph/number_guard.h"
-#include "core/graph/pending.h"
-#include "core/graph/read_value.h"
-#include "core/op/primitives.h"
-#include "core/run/evaluation.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/unravel.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/number_guard.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/run/evaluation.h"
 
 namespace heddle {
 namespace {

@@ -1,18 +1,18 @@
-#include "core/run/planner.h"
+#include "heddle/core/run/planner.h"
 
 #include <optional>
 #include <utility>
 
-#include "core/lower/lower.h"
-#include "core/memory/offload.h"
-#include "core/run/loop_planner.h"
-#include "core/schedule/schedule.h"
-#include "core/simplify/join_parts.h"
-#include "core/simplify/patterns.h"
-#include "core/simplify/simplifier.h"
-#include "core/simplify/verify.h"
-#include "core/specialise/recompute.h"
-#include "core/specialise/specialize.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/memory/offload.h"
+#include "heddle/core/run/loop_planner.h"
+#include "heddle/core/schedule/schedule.h"
+#include "heddle/core/simplify/join_parts.h"
+#include "heddle/core/simplify/patterns.h"
+#include "heddle/core/simplify/simplifier.h"
+#include "heddle/core/simplify/verify.h"
+#include "heddle/core/specialise/recompute.h"
+#include "heddle/core/specialise/specialize.h"
 
 namespace heddle {
 
@@ -42,15 +42,10 @@ Graph prepare(const Graph& imported, const Caps& caps, bool fuse, PassSet passes
 Plan make_plan(Graph prepared, const Caps& caps, bool fuse, PassSet passes, const Budget& budget) {
   Plan plan;
   const ScheduleLimits limits{.max_bindings = caps.max_bindings,
-                              .fuse = fuse && passes.has(Pass::fuse),
-                              .siblings = passes.has(Pass::siblings),
-                              .cheap = passes.has(Pass::cheap),
+                              .passes = fuse ? passes : passes.without(Pass::fuse),
                               .counted_loops = caps.max_loop_iterations < UINT64_MAX};
   plan.scheduled = schedule(plan_loops(std::move(prepared), caps, fuse, passes), limits);
-  LowerOptions options = lower_options(caps);
-  options.order = passes.has(Pass::order);
-  options.horizontal = passes.has(Pass::horizontal);
-  plan.kernels = lower(plan.scheduled, caps, options);
+  plan.kernels = lower(plan.scheduled, caps, lower_options(caps, passes));
   const uint64_t host_bytes = fuse ? add_transfers(plan.scheduled, plan.kernels, caps) : 0;
   plan.memory = plan_memory(plan.scheduled, plan.kernels, caps);
   plan.memory.host_bytes = host_bytes;

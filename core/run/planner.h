@@ -5,10 +5,10 @@
 // give the same plan. Thread safety: pure functions.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/memory/memory_budget.h"
-#include "core/memory/plan.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/memory/memory_budget.h"
+#include "heddle/core/memory/plan.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

@@ -1,4 +1,6 @@
-#include "core/run/replay.h"
+#include "heddle/core/run/replay.h"
+
+#include "heddle/core/device/locked_device.h"
 
 namespace heddle {
 namespace {

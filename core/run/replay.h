@@ -10,7 +10,8 @@
 #include <memory>
 #include <vector>
 
-#include "core/device/context.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
 
 namespace heddle {
 

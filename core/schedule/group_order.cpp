@@ -1,4 +1,4 @@
-#include "core/schedule/group_order.h"
+#include "heddle/core/schedule/group_order.h"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "core/schedule/kernel_order.h"
+#include "heddle/core/schedule/kernel_order.h"
 
 #include <algorithm>
 #include <map>

@@ -7,8 +7,8 @@
 // pure functions.
 #pragma once
 
-#include "core/ir/groups.h"
-#include "core/ir/lowered_kernel.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/ir/lowered_kernel.h"
 
 namespace heddle {
 

@@ -9,17 +9,16 @@
 
 #include <cstdint>
 
-#include "core/ir/groups.h"
+#include "heddle/core/ir/groups.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 
 struct ScheduleLimits {
   uint32_t max_bindings = 8;
-  bool fuse = true;      // false: one kernel a vertex (eager mode and tests)
-  bool siblings = true;  // updates that read the same memory are one kernel
-  bool cheap = true;     // core/specialise/recompute_cheap.h
-  bool counted_loops =
-      false;  // a driver ends long loops: loops of a user's text stay out of loops over rows and products
+  PassSet passes = PassSet::all();  // fuse (without it one kernel a vertex: eager mode and tests), siblings, cheap
+  // A driver ends long loops: loops of a user's text stay out of loops over rows and products.
+  bool counted_loops = false;
 };
 
 ScheduledGraph schedule(Graph graph, const ScheduleLimits& limits);

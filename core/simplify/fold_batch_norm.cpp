@@ -5,9 +5,10 @@
 // fold again.
 #include <algorithm>
 
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
-#include "core/simplify/patterns.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/simplify/patterns.h"
 
 namespace heddle {
 namespace {
@@ -82,7 +83,7 @@ class Fold {
     const IrNode& node = site_.at(id);
     const int rank = node.shape.rank();
     if (node.op == &ops::conv_op)
-      axis_ = node.attrs.ints[0] != 0 ? rank - 1 : 1;
+      axis_ = ConvAttrs(node.attrs).channels_last ? rank - 1 : 1;
     else if (node.op == &ops::matmul_op && rank == 2)
       axis_ = 1;
     else
@@ -155,7 +156,7 @@ class Fold {
   int scaled_weight() {
     const IrNode& node = site_.at(weight());
     const bool turned =
-        node.op == &ops::permute_op && node.shape.rank() == 2 && node.attrs.ints == std::vector<int64_t>{1, 0};
+        node.op == &ops::permute_op && node.shape.rank() == 2 && order_of(node.attrs) == std::vector<int64_t>{1, 0};
     const int made = site_.to[static_cast<size_t>(turned ? node.inputs[0] : weight())];
     const Shape shape = out_.nodes[static_cast<size_t>(made)].shape;
     const bool columns = site_.at(anchor_).op == &ops::matmul_op && !turned;  // channels come last

@@ -1,4 +1,4 @@
-#include "core/simplify/join_parts.h"
+#include "heddle/core/simplify/join_parts.h"
 
 #include <algorithm>
 #include <bit>
@@ -6,15 +6,63 @@
 #include <set>
 #include <tuple>
 
-#include "core/base/hash.h"
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
 
 namespace heddle {
 namespace {
 
 constexpr int64_t small_bytes = 4 << 20;  // of joined values, whatever the graph reads
 constexpr int64_t most_share = 16;        // of what the graph reads: one part of so many
+
+// The only axis in which the shapes differ.
+int sliced_axis(const Shape& whole, const Shape& part) {
+  int axis = -1;
+  for (int d = 0; d < whole.rank(); ++d) {
+    if (whole[d] == part[d]) continue;
+    if (axis >= 0) return -1;
+    axis = d;
+  }
+  return axis;
+}
+
+// Slices of one value that follow each other along one axis and make it up.
+bool is_sliced(const Graph& graph, const std::vector<int>& members) {
+  const auto at = [&](int id) -> const IrNode& { return graph.nodes[static_cast<size_t>(id)]; };
+  const IrNode& first = at(members[0]);
+  if (first.op != &ops::slice_op) return false;
+  const Shape& from = at(first.inputs[0]).shape;
+  const int64_t parts = static_cast<int64_t>(members.size());
+  const int axis = sliced_axis(from, first.shape);
+  if (axis < 0 || from[axis] != parts * first.shape[axis]) return false;
+  for (size_t i = 0; i < members.size(); ++i) {
+    const IrNode& slice = at(members[i]);
+    if (slice.inputs != first.inputs) return false;
+    for (int d = 0; d < from.rank(); ++d) {
+      const SliceAttrs range(slice.attrs);
+      if (range.start[static_cast<size_t>(d)] != (d == axis ? static_cast<int64_t>(i) * first.shape[axis] : 0) ||
+          range.step[static_cast<size_t>(d)] != 1)
+        return false;
+    }
+  }
+  return true;
+}
+// Leaves of one storage at equal distances.
+bool lie_evenly(const Graph& graph, const std::vector<int>& members) {
+  const auto at = [&](int id) -> const IrNode& { return graph.nodes[static_cast<size_t>(id)]; };
+  const auto leaf = [&](size_t i) -> const LeafInfo& { return graph.leaves[static_cast<size_t>(at(members[i]).leaf)]; };
+  for (size_t i = 0; i < members.size(); ++i) {
+    if (at(members[i]).leaf < 0) return false;
+    const LeafInfo &a = leaf(0), &b = leaf(i);
+    if (b.slot < 0 || b.slot != a.slot || b.view.shape != a.view.shape || b.view.strides != a.view.strides ||
+        at(members[i]).varies != at(members[0]).varies)
+      return false;
+    if (b.view.offset - a.view.offset != static_cast<int64_t>(i) * (leaf(1).view.offset - a.view.offset)) return false;
+  }
+  return leaf(1).view.offset > leaf(0).view.offset;
+}
 
 class PartJoiner {
  public:
@@ -126,8 +174,8 @@ class PartJoiner {
     };
     if (!all(same) || first.shape.rank() == Shape::max_rank) return;
     Family family = families_[f];
-    if (first.leaf >= 0 || is_sliced(members)) {
-      family.kind = is_sliced(members) || lie_evenly(members) ? Family::Kind::lying : Family::Kind::none;
+    if (first.leaf >= 0 || is_sliced(in_, members)) {
+      family.kind = is_sliced(in_, members) || lie_evenly(in_, members) ? Family::Kind::lying : Family::Kind::none;
     } else if (all([&](const IrNode& n) { return n.attrs == first.attrs; })) {
       family.kind = first.op->kind == OpKind::random ? Family::Kind::drawn : Family::Kind::lifted;
       for (size_t n = 0; n < first.inputs.size() && family.kind == Family::Kind::lifted; ++n)
@@ -142,52 +190,6 @@ class PartJoiner {
     if (std::all_of(inputs.begin(), inputs.end(), [&](int id) { return id == inputs[0]; }))
       return {.shared = inputs[0]};
     return {.family = family_of(inputs)};
-  }
-
-  // Slices of one value that follow each other along one axis and make it up.
-  bool is_sliced(const std::vector<int>& members) const {
-    const IrNode& first = at(members[0]);
-    if (first.op != &ops::slice_op) return false;
-    const Shape& from = at(first.inputs[0]).shape;
-    const int64_t parts = static_cast<int64_t>(members.size());
-    const int axis = sliced_axis(from, first.shape);
-    if (axis < 0 || from[axis] != parts * first.shape[axis]) return false;
-    for (size_t i = 0; i < members.size(); ++i) {
-      const IrNode& slice = at(members[i]);
-      if (slice.inputs != first.inputs) return false;
-      for (int d = 0; d < from.rank(); ++d) {
-        const auto start = static_cast<size_t>(d), step = static_cast<size_t>(d + from.rank());
-        if (slice.attrs.ints[start] != (d == axis ? static_cast<int64_t>(i) * first.shape[axis] : 0) ||
-            slice.attrs.ints[step] != 1)
-          return false;
-      }
-    }
-    return true;
-  }
-  // The only axis in which the shapes differ.
-  static int sliced_axis(const Shape& whole, const Shape& part) {
-    int axis = -1;
-    for (int d = 0; d < whole.rank(); ++d) {
-      if (whole[d] == part[d]) continue;
-      if (axis >= 0) return -1;
-      axis = d;
-    }
-    return axis;
-  }
-
-  // Leaves of one storage at equal distances.
-  bool lie_evenly(const std::vector<int>& members) const {
-    const auto leaf = [&](size_t i) -> const LeafInfo& { return in_.leaves[static_cast<size_t>(at(members[i]).leaf)]; };
-    for (size_t i = 0; i < members.size(); ++i) {
-      if (at(members[i]).leaf < 0) return false;
-      const LeafInfo &a = leaf(0), &b = leaf(i);
-      if (b.slot < 0 || b.slot != a.slot || b.view.shape != a.view.shape || b.view.strides != a.view.strides ||
-          at(members[i]).varies != at(members[0]).varies)
-        return false;
-      if (b.view.offset - a.view.offset != static_cast<int64_t>(i) * (leaf(1).view.offset - a.view.offset))
-        return false;
-    }
-    return leaf(1).view.offset > leaf(0).view.offset;
   }
 
   // ---- the new graph, by depth: what is joined lies as deep as its members, and before them

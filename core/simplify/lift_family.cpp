@@ -2,10 +2,11 @@
 // row, else with the parts as an axis in front.
 #include <algorithm>
 
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/join_parts.h"
-#include "core/simplify/make_vertices.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/join_parts.h"
+#include "heddle/core/simplify/make_vertices.h"
 
 namespace heddle {
 namespace {
@@ -18,30 +19,27 @@ std::vector<int64_t> behind_parts(const std::vector<int64_t>& axes) {
   return moved;
 }
 
-bool names_first_axis(const std::vector<int64_t>& axes) { return std::find(axes.begin(), axes.end(), 0) != axes.end(); }
-
 // Whether row i of the result, along the first axis, comes from row i of what is read.
 bool works_by_rows(const IrNode& node, const Shape& from) {
-  const std::vector<int64_t>& ints = node.attrs.ints;
   if (node.shape.rank() == 0 || from.rank() == 0 || node.shape[0] != from[0]) return false;
   switch (node.op->kind) {
     case OpKind::elementwise:
       return true;
     case OpKind::constant:
-      return node.op != &ops::iota_op || ints[0] != 0;
+      return node.op != &ops::iota_op || axis_of(node.attrs) != 0;
     case OpKind::reduce:
-      return !names_first_axis(ints);
+      return !names_axis(node.attrs, 0);
     case OpKind::contraction:
       return node.shape.rank() > 2;  // the first axis is one of batches
     case OpKind::index:
-      return node.op == &ops::gather_op && ints[0] != 0;
+      return node.op == &ops::gather_op && axis_of(node.attrs) != 0;
     default:
       break;
   }
-  if (node.op == &ops::permute_op) return ints[0] == 0;
-  if (node.op == &ops::slice_op) return ints[0] == 0 && ints[static_cast<size_t>(node.shape.rank())] == 1;
-  if (node.op == &ops::pad_op) return ints[0] == 0;
-  return node.op == &ops::reshape_op || node.op == &ops::expand_op || !names_first_axis(ints);  // flip, concat
+  if (node.op == &ops::permute_op) return order_of(node.attrs)[0] == 0;
+  if (node.op == &ops::slice_op) return SliceAttrs(node.attrs).start[0] == 0 && SliceAttrs(node.attrs).step[0] == 1;
+  if (node.op == &ops::pad_op) return border_of(node.attrs)[0] == 0;
+  return node.op == &ops::reshape_op || node.op == &ops::expand_op || !names_axis(node.attrs, 0);  // flip, concat
 }
 
 }  // namespace
@@ -135,7 +133,7 @@ int FamilyLifter::drawn(Family& family) {
   const IrNode& part = first(family);
   if (part.shape.rank() == 0) return -1;
   family.rows = true;
-  IrNode all{&ops::concat_op, Attrs{{0}}, {}, part.shape.with(0, part.shape[0] * parts_of(family)), part.dtype};
+  IrNode all{&ops::concat_op, axis_attrs(0), {}, part.shape.with(0, part.shape[0] * parts_of(family)), part.dtype};
   for (const int id : family.members) {
     IrNode node = in_.nodes[static_cast<size_t>(id)];
     for (int& input : node.inputs) input = to_[static_cast<size_t>(input)];
@@ -170,7 +168,7 @@ int FamilyLifter::by_rows(const Family& family) {
   if (node.inputs.empty() && !works_by_rows(node, node.shape)) return -1;
   // Rows of one table by the indices of all parts.
   const bool picks =
-      node.op == &ops::take_op && !is_family(family, 0) && node.attrs.ints[0] == 0 && operand_family(family, 1).rows;
+      node.op == &ops::take_op && !is_family(family, 0) && axis_of(node.attrs) == 0 && operand_family(family, 1).rows;
   for (size_t n = 0; n < node.inputs.size(); ++n) {
     const int id = node.inputs[n];
     if (picks) {
@@ -190,15 +188,20 @@ int FamilyLifter::by_rows(const Family& family) {
 int FamilyLifter::by_parts(const Family& family) {
   IrNode node = first(family);
   std::vector<int64_t>& ints = node.attrs.ints;
-  const auto rank = static_cast<std::ptrdiff_t>(node.shape.rank());
   const bool axes = node.op == &ops::permute_op || node.op == &ops::flip_op || node.op == &ops::concat_op ||
                     node.op == &ops::gather_op || node.op == &ops::iota_op;
   if (node.op->kind == OpKind::reduce || axes)
     ints = behind_parts(ints);
   else if (node.op->kind == OpKind::index)
     return -1;
-  if (node.op == &ops::permute_op || node.op == &ops::slice_op || node.op == &ops::pad_op) ints.insert(ints.begin(), 0);
-  if (node.op == &ops::slice_op) ints.insert(ints.begin() + rank + 1, 1);
+  if (node.op == &ops::permute_op || node.op == &ops::pad_op) ints.insert(ints.begin(), 0);
+  if (node.op == &ops::slice_op) {
+    const SliceAttrs part(node.attrs);
+    std::vector<int64_t> start{0}, step{1};
+    start.insert(start.end(), part.start.begin(), part.start.end());
+    step.insert(step.end(), part.step.begin(), part.step.end());
+    node.attrs = slice_attrs(start, step);
+  }
   for (size_t n = 0; n < node.inputs.size(); ++n) node.inputs[n] = beside(family, n);
   node.shape = node.shape.inserted(0, parts_of(family));
   node.varies = varies::unknown;
@@ -247,10 +250,10 @@ int FamilyLifter::sum(const Family& family) {
 }
 
 int FamilyLifter::sum_of_sums(const Family& family) {
-  const std::vector<int64_t>& axes = first(family).attrs.ints;
+  const Attrs& attrs = first(family).attrs;
   const Family& summed = operand_family(family, 0);
-  if (summed.rows && names_first_axis(axes)) return rewrite::reduce(out_, ops::sum_op, summed.joined, axes);
-  std::vector<int64_t> moved = behind_parts(axes);
+  if (summed.rows && names_axis(attrs, 0)) return rewrite::reduce(out_, ops::sum_op, summed.joined, axes_of(attrs));
+  std::vector<int64_t> moved = behind_parts(axes_of(attrs));
   moved.insert(moved.begin(), 0);
   return rewrite::reduce(out_, ops::sum_op, parts(summed), moved);
 }

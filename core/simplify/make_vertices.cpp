@@ -1,8 +1,9 @@
-#include "core/simplify/make_vertices.h"
+#include "heddle/core/simplify/make_vertices.h"
 
 #include <algorithm>
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::rewrite {
 
@@ -19,11 +20,10 @@ int permute(Graph& out, int x, const std::vector<int64_t>& order) {
 
 int slice(Graph& out, int x, int axis, int64_t start, int64_t count) {
   const Shape shape = out.nodes[x].shape;
-  Attrs attrs;
-  attrs.ints.assign(static_cast<size_t>(2 * shape.rank()), 0);
-  attrs.ints[static_cast<size_t>(axis)] = start;
-  std::fill(attrs.ints.begin() + shape.rank(), attrs.ints.end(), 1);
-  return out.add({&ops::slice_op, attrs, {x}, shape.with(axis, count), out.nodes[x].dtype});
+  std::vector<int64_t> starts(static_cast<size_t>(shape.rank()), 0);
+  starts[static_cast<size_t>(axis)] = start;
+  const std::vector<int64_t> steps(starts.size(), 1);
+  return out.add({&ops::slice_op, slice_attrs(starts, steps), {x}, shape.with(axis, count), out.nodes[x].dtype});
 }
 
 int cast(Graph& out, int x, DType dtype) {
@@ -43,7 +43,7 @@ int binary(Graph& out, const OpDef& op, int x, int y) {
 }
 
 int gather(Graph& out, int x, int axis, int indices) {
-  return out.add({&ops::gather_op, Attrs{{axis}}, {x, indices}, out.nodes[indices].shape, out.nodes[x].dtype});
+  return out.add({&ops::gather_op, axis_attrs(axis), {x, indices}, out.nodes[indices].shape, out.nodes[x].dtype});
 }
 
 int expand(Graph& out, int x, const Shape& shape) {
@@ -58,9 +58,7 @@ int reduce(Graph& out, const OpDef& op, int x, const std::vector<int64_t>& axes)
     if (std::find(axes.begin(), axes.end(), d) == axes.end()) shape.push_back(from[d]);
   }
   const bool position = &op == &ops::argmax_op || &op == &ops::argmin_op;
-  Attrs attrs;
-  attrs.ints = axes;
-  return out.add({&op, attrs, {x}, shape, position ? DType::i64 : out.nodes[x].dtype});
+  return out.add({&op, Attrs{axes}, {x}, shape, position ? DType::i64 : out.nodes[x].dtype});
 }
 
 }  // namespace heddle::rewrite

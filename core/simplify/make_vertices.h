@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle::rewrite {
 

@@ -1,8 +1,9 @@
 // Attention that was written out becomes the attention row: no matrix of scores in memory.
-#include "core/functions/nn/attention_kernel.h"
-#include "core/functions/nn/attention_pattern.h"
-#include "core/simplify/make_vertices.h"
-#include "core/simplify/patterns.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/functions/nn/attention_pattern.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/simplify/patterns.h"
 
 namespace heddle {
 namespace {
@@ -28,8 +29,11 @@ class Builder {
     IrNode packed{&ops::attention_op, {}, {q, k, v}, {}, out_.nodes[static_cast<size_t>(q)].dtype};
     const int b = bias();
     if (b >= 0) packed.inputs.push_back(b);
-    packed.attrs.ints = {terms_.causal, b >= 0, 0, 0, 0, 1};
-    packed.attrs.real = terms_.scale;
+    AttentionAttrs attrs;
+    attrs.causal = terms_.causal;
+    attrs.bias = b >= 0;
+    attrs.scale = terms_.scale;
+    packed.attrs = attrs.packed();
     std::vector<Shape> shapes;
     for (const int input : packed.inputs) shapes.push_back(out_.nodes[static_cast<size_t>(input)].shape);
     const AttentionProblem p = attention_problem(packed.attrs, shapes, packed.dtype);

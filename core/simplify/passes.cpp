@@ -1,4 +1,4 @@
-#include "core/simplify/passes.h"
+#include "heddle/core/simplify/passes.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -7,8 +7,8 @@
 #include <cstdlib>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/graph/trace.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/graph/trace.h"
 
 namespace heddle {
 namespace {

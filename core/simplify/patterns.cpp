@@ -1,4 +1,4 @@
-#include "core/simplify/patterns.h"
+#include "heddle/core/simplify/patterns.h"
 
 #include <algorithm>
 #include <unordered_set>

@@ -9,9 +9,9 @@
 #include <optional>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/ir/ir.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

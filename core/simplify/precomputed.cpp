@@ -1,10 +1,10 @@
-#include "core/simplify/precomputed.h"
+#include "heddle/core/simplify/precomputed.h"
 
 #include <algorithm>
 #include <set>
 
-#include "core/op/primitives.h"
-#include "core/simplify/simplifier.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
 namespace {

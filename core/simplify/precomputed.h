@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

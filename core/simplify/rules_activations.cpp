@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/ir/access.h"
-#include "core/op/primitives.h"
-#include "core/simplify/rules_patterns.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {

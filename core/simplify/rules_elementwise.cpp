@@ -1,9 +1,9 @@
 // Rules for elementwise vertices: constants, identities, casts.
 #include <cmath>
 
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/rules_patterns.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {

@@ -1,10 +1,11 @@
 // Rules for movement: views of views are one view, and slices see through pads and concats.
 #include <algorithm>
 
-#include "core/ir/access.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/simplifier.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
 namespace {
@@ -19,14 +20,16 @@ std::optional<int> fold_view(Simplifier& graph, IrNode& node) {
 // A slice that lies within one part of a concat is a slice of that part.
 std::optional<int> slice_of_part(Simplifier& graph, IrNode& node) {
   const IrNode& joined = graph.at(node.inputs[0]);
-  const int axis = static_cast<int>(joined.attrs.ints[0]), rank = node.shape.rank();
+  const int axis = axis_of(joined.attrs);
+  const auto at = static_cast<size_t>(axis);
   if (node.shape.numel() == 0) return std::nullopt;
-  const int64_t first = node.attrs.ints[axis], last = first + (node.shape[axis] - 1) * node.attrs.ints[rank + axis];
+  const SliceChange slice(node.attrs);
+  const int64_t first = slice.start[at], last = first + (node.shape[axis] - 1) * slice.step[at];
   int64_t start = 0;
   for (int part : joined.inputs) {
     const int64_t end = start + graph.at(part).shape[axis];
     if (std::min(first, last) >= start && std::max(first, last) < end) {
-      node.attrs.ints[axis] -= start;
+      slice.start[at] -= start;
       node.inputs[0] = part;
       return graph.make(node);
     }
@@ -37,18 +40,18 @@ std::optional<int> slice_of_part(Simplifier& graph, IrNode& node) {
 
 // Neighbouring slices of one value, joined again, are one slice of it: a view.
 std::optional<int> concat_of_slices(Simplifier& graph, const IrNode& node) {
-  const int axis = static_cast<int>(node.attrs.ints[0]), rank = node.shape.rank();
+  const int axis = axis_of(node.attrs);
+  const auto at = static_cast<size_t>(axis);
   const IrNode& first = graph.at(node.inputs[0]);
   if (first.op != &ops::slice_op) return std::nullopt;
-  int64_t next = first.attrs.ints[axis];
+  int64_t next = SliceAttrs(first.attrs).start[at];
   for (int part : node.inputs) {
     const IrNode& slice = graph.at(part);
-    if (slice.op != &ops::slice_op || slice.inputs[0] != first.inputs[0] || slice.attrs.ints[axis] != next)
-      return std::nullopt;
-    for (size_t i = 0; i < slice.attrs.ints.size(); ++i) {
-      if (static_cast<int>(i) != axis && slice.attrs.ints[i] != first.attrs.ints[i]) return std::nullopt;
-    }
-    next += slice.shape[axis] * slice.attrs.ints[rank + axis];
+    if (slice.op != &ops::slice_op || slice.inputs[0] != first.inputs[0]) return std::nullopt;
+    Attrs moved = first.attrs;
+    SliceChange(moved).start[at] = next;
+    if (slice.attrs != moved) return std::nullopt;
+    next += slice.shape[axis] * SliceAttrs(slice.attrs).step[at];
   }
   return graph.make({&ops::slice_op, first.attrs, {first.inputs[0]}, node.shape, node.dtype});
 }
@@ -60,9 +63,10 @@ bool resizes(const Simplifier& graph, const IrNode& node) {
 }
 
 bool is_whole_slice(const IrNode& node) {
-  const int rank = node.shape.rank();
-  for (int d = 0; d < rank; ++d) {
-    if (node.attrs.ints[d] != 0 || (node.attrs.ints[rank + d] != 1 && node.shape[d] > 1)) return false;
+  const SliceAttrs slice(node.attrs);
+  for (int d = 0; d < node.shape.rank(); ++d) {
+    const auto at = static_cast<size_t>(d);
+    if (slice.start[at] != 0 || (slice.step[at] != 1 && node.shape[d] > 1)) return false;
   }
   return true;
 }
@@ -74,16 +78,18 @@ std::optional<int> slice_of_pad(Simplifier& graph, IrNode& node) {
   const IrNode& inner = graph.at(pad.inputs[0]);
   const int rank = node.shape.rank();
   if (node.shape.numel() == 0) return std::nullopt;  // it has no first element that could lie inside
+  const SliceChange slice(node.attrs);
+  const std::vector<int64_t>& border = border_of(pad.attrs);
   bool inside = true;
   for (int d = 0; d < rank; ++d) {
-    const int64_t first = node.attrs.ints[d] - pad.attrs.ints[d],
-                  last = first + node.attrs.ints[rank + d] * (node.shape[d] - 1);
+    const auto at = static_cast<size_t>(d);
+    const int64_t first = slice.start[at] - border[at], last = first + slice.step[at] * (node.shape[d] - 1);
     const int64_t low = std::min(first, last), high = std::max(first, last);
     if (high < 0 || low >= inner.shape[d]) return graph.make_full(node.shape, node.dtype, pad.attrs.real);
     inside = inside && low >= 0 && high < inner.shape[d];
   }
   if (!inside) return std::nullopt;
-  for (int d = 0; d < rank; ++d) node.attrs.ints[d] -= pad.attrs.ints[d];
+  for (size_t d = 0; d < border.size(); ++d) slice.start[d] -= border[d];
   node.inputs[0] = pad.inputs[0];
   return graph.make(node);
 }
@@ -91,13 +97,13 @@ std::optional<int> slice_of_pad(Simplifier& graph, IrNode& node) {
 std::optional<int> rewrite_permute(Simplifier& graph, IrNode& node) {
   const IrNode& x = graph.at(node.inputs[0]);
   if (x.op == &ops::permute_op) {
-    for (int64_t& axis : node.attrs.ints) axis = x.attrs.ints[axis];
+    for (int64_t& axis : order_of(node.attrs)) axis = order_of(x.attrs)[static_cast<size_t>(axis)];
     node.inputs[0] = x.inputs[0];
     return graph.make(node);
   }
+  const std::vector<int64_t>& order = order_of(node.attrs);
   bool identity = true;
-  for (size_t d = 0; d < node.attrs.ints.size(); ++d)
-    identity = identity && node.attrs.ints[d] == static_cast<int64_t>(d);
+  for (size_t d = 0; d < order.size(); ++d) identity = identity && order[d] == static_cast<int64_t>(d);
   return identity ? std::optional(node.inputs[0]) : std::nullopt;
 }
 

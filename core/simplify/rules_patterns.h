@@ -7,7 +7,7 @@
 #include <span>
 #include <vector>
 
-#include "core/simplify/simplifier.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
 

@@ -1,13 +1,14 @@
 // Rules for products and sums.
 #include <algorithm>
 
-#include "core/op/primitives.h"
-#include "core/simplify/simplifier.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle {
 
 bool swaps_last_two(const IrNode& node) {
-  const std::vector<int64_t>& order = node.attrs.ints;
+  const std::vector<int64_t>& order = order_of(node.attrs);
   const int64_t rank = static_cast<int64_t>(order.size());
   for (int64_t d = 0; d < rank - 2; ++d) {
     if (order[static_cast<size_t>(d)] != d) return false;
@@ -48,7 +49,7 @@ std::optional<int> scale_of_product(Simplifier& graph, const IrNode& node, size_
   int axis = side == 0 ? rank - 1 : rank - 2;  // the inner dimension
   const IrNode operand = graph.at(node.inputs[side]);
   const bool turned = operand.op == &ops::permute_op;
-  if (turned) axis = static_cast<int>(operand.attrs.ints[static_cast<size_t>(axis)]);
+  if (turned) axis = static_cast<int>(order_of(operand.attrs)[static_cast<size_t>(axis)]);
   const IrNode product = turned ? graph.at(operand.inputs[0]) : operand;
   if (product.op != &ops::mul_op) return std::nullopt;
   const int q = is_dequantised(graph, product.inputs[0]) ? 0 : 1;
@@ -57,7 +58,7 @@ std::optional<int> scale_of_product(Simplifier& graph, const IrNode& node, size_
   const auto turn = [&](int id) {
     if (!turned) return id;
     Shape shape;
-    for (const int64_t from : operand.attrs.ints) shape.push_back(graph.at(id).shape[static_cast<int>(from)]);
+    for (const int64_t from : order_of(operand.attrs)) shape.push_back(graph.at(id).shape[static_cast<int>(from)]);
     return graph.make({&ops::permute_op, operand.attrs, {id}, shape, graph.at(id).dtype});
   };
   int factor = -1;
@@ -86,8 +87,8 @@ std::optional<int> sum_of_products(Simplifier& graph, IrNode& node) {
   if (node.op != &ops::sum_op || graph.at(node.inputs[0]).op != &ops::matmul_op) return std::nullopt;
   const IrNode product = graph.at(node.inputs[0]);
   const int rank = product.shape.rank();
-  if (rank < 3 || node.attrs.ints.size() != static_cast<size_t>(rank - 2) || node.attrs.ints.back() != rank - 3 ||
-      !is_float(node.dtype))
+  if (rank < 3 || axes_of(node.attrs).size() != static_cast<size_t>(rank - 2) ||
+      axes_of(node.attrs).back() != rank - 3 || !is_float(node.dtype))
     return std::nullopt;
   const IrNode left = graph.at(product.inputs[0]), right = graph.at(product.inputs[1]);
   if (left.op != &ops::permute_op || !swaps_last_two(left) || right.op == &ops::permute_op ||
@@ -104,7 +105,7 @@ std::optional<int> sum_of_products(Simplifier& graph, IrNode& node) {
 // Over axes of size 1 there is nothing to reduce.
 std::optional<int> trivial_reduction(Simplifier& graph, IrNode& node) {
   const IrNode& x = graph.at(node.inputs[0]);
-  if (!std::all_of(node.attrs.ints.begin(), node.attrs.ints.end(),
+  if (!std::all_of(axes_of(node.attrs).begin(), axes_of(node.attrs).end(),
                    [&](int64_t axis) { return x.shape[static_cast<int>(axis)] == 1; }))
     return std::nullopt;
   if (node.op == &ops::argmax_op || node.op == &ops::argmin_op) return graph.make_full(node.shape, node.dtype, 0);

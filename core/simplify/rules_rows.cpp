@@ -4,8 +4,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/op/primitives.h"
-#include "core/simplify/rules_patterns.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/rules_patterns.h"
 
 namespace heddle {
 namespace {
@@ -67,7 +68,7 @@ int shifted(Simplifier& graph, int z, const std::vector<int64_t>& axes) {
 bool may_shift(const Simplifier& graph, int e, const Spread& total, int readers) {
   const IrNode& sum = graph.at(total.row);
   return graph.users_of(e) == readers && graph.users_of(total.row) == 1 && graph.at(e).shape.numel() > 0 &&
-         graph.at(total.kept).shape == kept_shape(graph.at(e).shape, sum.attrs.ints);
+         graph.at(total.kept).shape == kept_shape(graph.at(e).shape, axes_of(sum.attrs));
 }
 
 // exp(z) / sum(exp(z)) -> exp(z - max z) * (1 / sum).
@@ -76,7 +77,7 @@ std::optional<int> softmax(Simplifier& graph, IrNode& node) {
   const int e = node.inputs[0], z = graph.at(e).inputs[0];
   const std::optional<Spread> total = spread(graph, node.inputs[1]);
   if (!total || graph.at(total->row).op != &ops::sum_op || graph.at(total->row).inputs[0] != e) return std::nullopt;
-  const std::vector<int64_t> axes = graph.at(total->row).attrs.ints;
+  const std::vector<int64_t> axes = axes_of(graph.at(total->row).attrs);
   if (is_shifted(graph, z) || !may_shift(graph, e, *total, 2)) {
     return binary(graph, ops::mul_op, e, expand(graph, unary(graph, ops::reciprocal_op, total->kept), node.shape));
   }
@@ -111,7 +112,7 @@ std::optional<int> log_softmax(Simplifier& graph, IrNode& node) {
   const int e = graph.at(total.row).inputs[0];
   if (graph.at(e).op != &ops::exp_op || graph.at(e).inputs[0] != z || !may_shift(graph, e, total, 1))
     return std::nullopt;
-  const std::vector<int64_t> axes = graph.at(total.row).attrs.ints;
+  const std::vector<int64_t> axes = axes_of(graph.at(total.row).attrs);
   const int stable = shifted(graph, z, axes);
   const int sum = reduced(graph, ops::sum_op, unary(graph, ops::exp_op, stable), axes);
   return binary(graph, ops::sub_op, stable, expand(graph, unary(graph, ops::log_op, sum), node.shape));
@@ -151,7 +152,7 @@ std::optional<ScaledSum> scaled_sum(const Simplifier& graph, int id) {
   if (f.vertices.size() != 1) return std::nullopt;
   const IrNode& sum = graph.at(behind_reshape(graph, f.vertices[0]));
   if (sum.op != &ops::sum_op) return std::nullopt;
-  return ScaledSum{sum.inputs[0], sum.attrs.ints, f.constant};
+  return ScaledSum{sum.inputs[0], axes_of(sum.attrs), f.constant};
 }
 
 // y, when id is y * y (or square(y)).

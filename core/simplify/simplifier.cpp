@@ -1,12 +1,12 @@
-#include "core/simplify/simplifier.h"
+#include "heddle/core/simplify/simplifier.h"
 
 #include <bit>
 #include <cmath>
 #include <limits>
 
-#include "core/ir/access.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -12,8 +12,8 @@
 #include <span>
 #include <vector>
 
-#include "core/ir/ir.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

@@ -1,12 +1,13 @@
-#include "core/simplify/verify.h"
+#include "heddle/core/simplify/verify.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <stdexcept>
 
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 namespace {
@@ -61,7 +62,10 @@ class Verifier {
   }
 
   void shape() const {
-    switch (here().op->kind) {
+    const IrNode& node = here();
+    check(fits(node.op->attrs, node.attrs, node.inputs.empty() ? node.shape.rank() : input(0).shape.rank()),
+          "its attributes are not those of its row");
+    switch (node.op->kind) {
       case OpKind::elementwise:
         return elementwise();
       case OpKind::reduce:
@@ -94,13 +98,9 @@ class Verifier {
   void reduce() const {
     const IrNode& node = here();
     const Shape& from = input(0).shape;
-    int kept = 0, last = -1;
-    for (const int64_t axis : node.attrs.ints) {
-      check(axis > last && axis < from.rank(), "axes are not ascending");
-      last = static_cast<int>(axis);
-    }
+    int kept = 0;
     for (int d = 0; d < from.rank(); ++d) {
-      if (std::find(node.attrs.ints.begin(), node.attrs.ints.end(), d) != node.attrs.ints.end()) continue;
+      if (names_axis(node.attrs, d)) continue;
       check(kept < node.shape.rank() && node.shape[kept] == from[d], "its shape is not what is left");
       ++kept;
     }
@@ -109,7 +109,6 @@ class Verifier {
 
   void movement() const {
     const IrNode& node = here();
-    const std::vector<int64_t>& ints = node.attrs.ints;
     const int rank = node.shape.rank();
     for (size_t i = 0; i < node.inputs.size(); ++i) check(input(i).dtype == node.dtype, "moving changes no dtype");
     if (node.inputs.empty()) return check(false, "it moves nothing");
@@ -120,18 +119,18 @@ class Verifier {
     for (int d = 0; d < rank; ++d) {
       const size_t at = static_cast<size_t>(d);
       if (node.op == &ops::permute_op) {
-        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] < rank &&
-                  node.shape[d] == from[static_cast<int>(ints[at])],
+        const int64_t axis = order_of(node.attrs)[at];
+        check(axis >= 0 && axis < rank && node.shape[d] == from[static_cast<int>(axis)],
               "its shape is not its input's in that order");
       } else if (node.op == &ops::expand_op) {
         check(from[d] == node.shape[d] || from[d] == 1, "only dimensions of size 1 are repeated");
       } else if (node.op == &ops::slice_op && node.shape[d] > 0) {
-        check(ints.size() == static_cast<size_t>(2 * rank), "a slice has a start and a step a dimension");
-        const int64_t last = ints[at] + (node.shape[d] - 1) * ints[at + static_cast<size_t>(rank)];
-        check(ints[at] >= 0 && ints[at] < from[d] && last >= 0 && last < from[d], "it reads outside its input");
+        const SliceAttrs slice(node.attrs);
+        const int64_t first = slice.start[at], last = first + (node.shape[d] - 1) * slice.step[at];
+        check(first >= 0 && first < from[d] && last >= 0 && last < from[d], "it reads outside its input");
       } else if (node.op == &ops::pad_op) {
-        check(ints.size() == static_cast<size_t>(rank) && ints[at] >= 0 && ints[at] + from[d] <= node.shape[d],
-              "its input does not lie inside");
+        const int64_t before = border_of(node.attrs)[at];
+        check(before >= 0 && before + from[d] <= node.shape[d], "its input does not lie inside");
       } else if (node.op == &ops::flip_op) {
         check(from[d] == node.shape[d], "its shape is not its input's");
       }
@@ -140,7 +139,7 @@ class Verifier {
 
   void joined() const {
     const IrNode& node = here();
-    const int axis = static_cast<int>(node.attrs.ints.at(0));
+    const int axis = axis_of(node.attrs);
     int64_t length = 0;
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       length += input(i).shape[axis];

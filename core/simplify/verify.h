@@ -6,7 +6,7 @@
 
 #include <string_view>
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

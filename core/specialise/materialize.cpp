@@ -1,12 +1,13 @@
-#include "core/specialise/materialize.h"
+#include "heddle/core/specialise/materialize.h"
 
 #include <algorithm>
 #include <set>
 
-#include "core/ir/access.h"
-#include "core/ir/bodies.h"
-#include "core/ir/matmul_batch.h"
-#include "core/op/primitives.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/bodies.h"
+#include "heddle/core/ir/matmul_batch.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -79,7 +80,7 @@ class Materializer {
 
   // Every part is at least one buffer of the kernel that reads it.
   void split_concat(IrNode& node) {
-    const int axis = static_cast<int>(node.attrs.ints[0]);
+    const int axis = axis_of(node.attrs);
     while (node.inputs.size() > max_parts_) {
       std::vector<int> joined;
       for (size_t first = 0; first < node.inputs.size(); first += max_parts_) {
@@ -102,7 +103,7 @@ class Materializer {
   // Many parts that each fill one stretch of the result are written there by whoever computes them: the concat itself
   // costs nothing.
   bool try_join(IrNode& node) {
-    const int axis = static_cast<int>(node.attrs.ints[0]);
+    const int axis = axis_of(node.attrs);
     if (node.inputs.size() <= max_parts_) return false;
     for (int d = 0; d < axis; ++d) {
       if (node.shape[d] != 1) return false;

@@ -5,7 +5,7 @@
 // chain of views over a leaf or a vertex that becomes (part of) a kernel. Thread safety: pure function.
 #pragma once
 
-#include "core/ir/groups.h"
+#include "heddle/core/ir/groups.h"
 
 namespace heddle {
 

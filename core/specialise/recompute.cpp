@@ -1,10 +1,10 @@
-#include "core/specialise/recompute.h"
+#include "heddle/core/specialise/recompute.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "core/ir/access.h"
-#include "core/op/primitives.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

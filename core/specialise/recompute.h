@@ -8,7 +8,7 @@
 // computed again for its second and third reader. Thread safety: pure function.
 #pragma once
 
-#include "core/ir/ir.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

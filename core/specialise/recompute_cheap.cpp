@@ -1,11 +1,11 @@
-#include "core/specialise/recompute_cheap.h"
+#include "heddle/core/specialise/recompute_cheap.h"
 
 #include <algorithm>
 
-#include "core/ir/access.h"
-#include "core/ir/uses.h"
-#include "core/op/primitives.h"
-#include "core/op/user_row.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/uses.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 namespace {

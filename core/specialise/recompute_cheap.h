@@ -11,7 +11,7 @@
 #include <set>
 #include <vector>
 
-#include "core/ir/groups.h"
+#include "heddle/core/ir/groups.h"
 
 namespace heddle {
 

@@ -4,8 +4,8 @@
 // Purpose and invariants: core/specialise/specialize.h. Thread safety: pure functions of the graph they extend.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/ir/ir.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/ir.h"
 
 namespace heddle {
 

@@ -1,13 +1,13 @@
-#include "core/specialise/specialize.h"
+#include "heddle/core/specialise/specialize.h"
 
 #include <algorithm>
 #include <optional>
 #include <vector>
 
-#include "core/ir/access.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/specialise/rewrites.h"
+#include "heddle/core/ir/access.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/specialise/rewrites.h"
 
 namespace heddle {
 namespace {

@@ -6,9 +6,9 @@
 // alone, so it is deterministic per device. Thread safety: pure functions.
 #pragma once
 
-#include "core/contract/device.h"
-#include "core/ir/ir.h"
-#include "core/simplify/passes.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/simplify/passes.h"
 
 namespace heddle {
 

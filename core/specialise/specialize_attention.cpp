@@ -4,12 +4,13 @@
 #include <limits>
 #include <map>
 
-#include "core/functions/nn/attention_kernel.h"
-#include "core/ir/attention_vertex.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
-#include "core/specialise/rewrites.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/ir/attention_vertex.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/specialise/rewrites.h"
 
 namespace heddle {
 
@@ -39,7 +40,9 @@ class Builder {
   // (B, J G, 1, D) as (B, J, G, D): one query sees all keys, causal or not.
   int stacked() {
     IrNode inner = node_;
-    inner.attrs.ints[0] = 0;
+    AttentionAttrs attrs(node_.attrs);
+    attrs.causal = false;
+    inner.attrs = attrs.packed();
     inner.varies = varies::unknown;
     inner.inputs[0] = rewrite::reshape(out_, node_.inputs[0], Shape{p_.batch, p_.key_heads, p_.group(), p_.size});
     const int replaced = Builder(out_, inner, caps_).build();
@@ -54,7 +57,9 @@ class Builder {
   int split(int64_t splits) {
     const int64_t rows = p_.batch * p_.heads * p_.queries;
     IrNode partial = node_;
-    partial.attrs.ints[5] = splits;
+    AttentionAttrs attrs(node_.attrs);
+    attrs.splits = splits;
+    partial.attrs = attrs.packed();
     partial.shape = Shape{splits * (p_.results() + rows)};
     partial.varies = varies::unknown;
     partial.dtype = DType::f32;
@@ -93,7 +98,7 @@ class Builder {
     if (p_.parts == 1) return rewrite::reshape(out_, logarithm, Shape{p_.logarithms()});
     const Shape shape = out_.nodes[logarithm].shape, column{shape.numel(), 1};
     int rest = rewrite::binary(out_, ops::mul_op, logarithm, constant(shape, 0.015625));
-    IrNode pieces{&ops::concat_op, Attrs{{1}}, {}, Shape{shape.numel(), p_.parts}, node_.dtype};
+    IrNode pieces{&ops::concat_op, axis_attrs(1), {}, Shape{shape.numel(), p_.parts}, node_.dtype};
     for (int i = 0; i < p_.parts; ++i) {
       const int piece = rewrite::cast(out_, rest, node_.dtype);
       pieces.inputs.push_back(rewrite::reshape(out_, piece, column));
@@ -105,7 +110,7 @@ class Builder {
   }
 
   int joined(int results, int logarithms) {
-    return out_.add({&ops::concat_op, Attrs{{0}}, {results, logarithms}, node_.shape, node_.dtype});
+    return out_.add({&ops::concat_op, axis_attrs(0), {results, logarithms}, node_.shape, node_.dtype});
   }
   int constant(const Shape& shape, double value) { return rewrite::full(out_, shape, DType::f32, value); }
   int unary(const OpDef& op, int x) { return out_.add({&op, {}, {x}, out_.nodes[x].shape, out_.nodes[x].dtype}); }
@@ -133,7 +138,7 @@ class Builder {
 }  // namespace
 
 int split_attention(Graph& out, const IrNode& node, const Caps& caps) {
-  if (node.op != &ops::attention_op || node.attrs.ints[5] != 1) return -1;
+  if (node.op != &ops::attention_op || AttentionAttrs(node.attrs).splits != 1) return -1;
   return Builder(out, node, caps).build();
 }
 

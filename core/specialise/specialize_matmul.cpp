@@ -3,11 +3,11 @@
 // a fixed order. What follows joins the sum. And one whose inner dimension is 1 becomes elementwise.
 #include <algorithm>
 
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
-#include "core/specialise/rewrites.h"
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/specialise/rewrites.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 
 namespace heddle {
 namespace {

@@ -3,11 +3,12 @@
 // order of every sum is fixed by the shapes.
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
-#include "core/specialise/rewrites.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/specialise/rewrites.h"
 
 namespace heddle {
 namespace {
@@ -37,12 +38,12 @@ Reduction describe(const Graph& out, const OpDef& op, int x, const std::vector<i
   return r;
 }
 
-struct Machine {
-  explicit Machine(const Caps& caps)
-      : loops(caps.device_class == DeviceClass::cpu && caps.target == Target::opencl),
-        lanes(loops                                   ? 1
-              : caps.device_class == DeviceClass::cpu ? 32
-                                                      : 256),
+struct Workers {
+  explicit Workers(const Caps& caps)
+      : loops(caps.machine() == Machine::cpu_loops),
+        lanes(loops                                  ? 1
+              : caps.machine() == Machine::cpu_lanes ? 32
+                                                     : 256),
         units(std::max<int64_t>(1, caps.compute_units)),
         iterations(caps.max_loop_iterations > 1u << 30 ? int64_t{1} << 30
                                                        : static_cast<int64_t>(caps.max_loop_iterations)) {}
@@ -53,7 +54,7 @@ struct Machine {
 };
 
 // Into how many pieces each row should be cut; 1: as it is.
-int64_t pieces_of(const Reduction& r, DType dtype, const Machine& m) {
+int64_t pieces_of(const Reduction& r, DType dtype, const Workers& m) {
   constexpr int64_t longest_chain = 1024;  // additions one after the other; along a row, lanes make it 256 at most
   const bool wide = !m.loops && (dtype == DType::i64 || dtype == DType::f64);
   const int64_t rows = r.nominal_rows > 0 ? r.nominal_rows : r.rows;
@@ -106,7 +107,7 @@ const OpDef& combine_op(const OpDef& op) {
 
 class Splitter {
  public:
-  Splitter(Graph& out, const Caps& caps) : out_(out), machine_(caps) {}
+  Splitter(Graph& out, const Caps& caps) : out_(out), workers_(caps) {}
 
   // The reduction, in as many stages as it takes.
   int reduce(const OpDef& op, int x, const std::vector<int64_t>& axes) {
@@ -116,7 +117,7 @@ class Splitter {
   }
 
   int split(const Reduction& r) {
-    const int64_t pieces = pieces_of(r, out_.nodes[r.x].dtype, machine_);
+    const int64_t pieces = pieces_of(r, out_.nodes[r.x].dtype, workers_);
     const Shape& shape = out_.nodes[r.x].shape;
     if (pieces < 2 || shape.rank() + 2 > Shape::max_rank) return -1;
     const int axis = static_cast<int>(r.axes[0]);
@@ -127,7 +128,7 @@ class Splitter {
 
   int split_position(const OpDef& op, int x, int axis) {
     const Reduction r = describe(out_, op, x, {axis});
-    const int64_t size = out_.nodes[x].shape[axis], wanted = pieces_of(r, out_.nodes[x].dtype, machine_);
+    const int64_t size = out_.nodes[x].shape[axis], wanted = pieces_of(r, out_.nodes[x].dtype, workers_);
     if (wanted < 2 || wanted > size || out_.nodes[x].shape.rank() + 1 > Shape::max_rank) return -1;
     const int64_t divisor = divisor_near(size, wanted), pieces = divisor ? divisor : wanted, length = size / pieces;
     const int head = best_of_pieces(op, head_of(x, axis, pieces * length), axis, pieces, length);
@@ -164,7 +165,7 @@ class Splitter {
 
   // Narrow columns: neighbouring rows side by side make lanes for whole vectors and long stretches of memory.
   int64_t fold_of(const Reduction& r, int64_t size, int64_t pieces) const {
-    if (!r.columns || !machine_.loops || r.axes.size() != 1 || out_.nodes[r.x].shape.rank() != 2) return 1;
+    if (!r.columns || !workers_.loops || r.axes.size() != 1 || out_.nodes[r.x].shape.rank() != 2) return 1;
     int64_t fold = 1;
     while (2 * fold * r.rows <= 1024 && size / (2 * fold) >= 16 * pieces) fold *= 2;
     return fold;
@@ -206,19 +207,19 @@ class Splitter {
   static const OpDef& extremum(const OpDef& op) { return &op == &ops::argmax_op ? ops::max_op : ops::min_op; }
 
   Graph& out_;
-  Machine machine_;
+  Workers workers_;
 };
 
 }  // namespace
 
 int split_reduction(Graph& out, const IrNode& node, const Caps& caps) {
-  if (node.op->kind != OpKind::reduce || node.attrs.ints.empty() || node.shape.numel() == 0) return -1;
+  if (node.op->kind != OpKind::reduce || axes_of(node.attrs).empty() || node.shape.numel() == 0) return -1;
   const int x = node.inputs[0];
   if (out.nodes[x].shape.numel() == 0) return -1;
   Splitter splitter(out, caps);
   if (node.op == &ops::argmax_op || node.op == &ops::argmin_op)
-    return splitter.split_position(*node.op, x, static_cast<int>(node.attrs.ints[0]));
-  return splitter.split(describe(out, *node.op, x, node.attrs.ints));
+    return splitter.split_position(*node.op, x, axis_of(node.attrs));
+  return splitter.split(describe(out, *node.op, x, axes_of(node.attrs)));
 }
 
 }  // namespace heddle

@@ -3,22 +3,17 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/base/integers.h"
-#include "core/ir/bodies.h"
-#include "core/ir/dynamic_sizes.h"
-#include "core/op/primitives.h"
-#include "core/simplify/make_vertices.h"
-#include "core/specialise/rewrites.h"
-#include "core/tiles/rows_tiles.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/ir/bodies.h"
+#include "heddle/core/ir/dynamic_sizes.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/simplify/make_vertices.h"
+#include "heddle/core/specialise/rewrites.h"
+#include "heddle/core/tiles/rows_tiles.h"
 
 namespace heddle {
 namespace {
-
-Attrs ints(std::vector<int64_t> values) {
-  Attrs attrs;
-  attrs.ints = std::move(values);
-  return attrs;
-}
 
 // Indices in order of the rows (last dimension) of x, the first `kept` of each.
 int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& caps) {
@@ -28,15 +23,15 @@ int order_rows(Graph& out, int x, bool descending, int64_t kept, const Caps& cap
   // Of another length there would be merges: then there is always one.
   bool merges = dimension_varies(out.nodes[x], last);
   if (length <= block && !merges)
-    return out.add({&ops::argsort_op, ints({descending, kept}), {x}, shape.with(last, kept), DType::i32});
+    return out.add({&ops::argsort_op, sort_attrs(descending, kept), {x}, shape.with(last, kept), DType::i32});
   int64_t run = std::min(block, kept), runs = ceil_div(length, block);
   int64_t count = (runs - 1) * run + std::min(length - (runs - 1) * block, run);
-  int at = out.add({&ops::argsort_op, ints({descending, run, block}), {x}, shape.with(last, count), DType::i32});
+  int at = out.add({&ops::argsort_op, sort_attrs(descending, run, block), {x}, shape.with(last, count), DType::i32});
   for (; runs > 1 || merges; merges = false) {
     const int64_t merged = std::min(2 * run, kept), pairs = ceil_div(runs, 2);
     const int64_t from = count;
     count = (pairs - 1) * merged + std::min(from - (pairs - 1) * 2 * run, merged);
-    at = out.add({&sort_merge_op, ints({descending, run, merged}), {x, at}, shape.with(last, count), DType::i32});
+    at = out.add({&sort_merge_op, merge_attrs(descending, run, merged), {x, at}, shape.with(last, count), DType::i32});
     run = merged;
     runs = pairs;
   }
@@ -81,8 +76,7 @@ int total_of(Graph& out, const OpDef& op, int x, int axis) {
 int padded(Graph& out, int x, int axis, int64_t size, double value) {
   const Shape shape = out.nodes[x].shape;
   if (shape[axis] == size) return x;
-  Attrs attrs = ints(std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0));
-  attrs.real = value;
+  const Attrs attrs{std::vector<int64_t>(static_cast<size_t>(shape.rank()), 0), value};
   return out.add({&ops::pad_op, attrs, {x}, shape.with(axis, size), out.nodes[x].dtype});
 }
 
@@ -91,37 +85,45 @@ int scan(Graph& out, const OpDef& op, int x, bool exclusive, bool reverse, const
   const Shape shape = out.nodes[x].shape;
   const DType dtype = out.nodes[x].dtype;
   const int64_t outer = shape[0], length = shape[1], inner = shape[2], chunk = scan_chunk(caps, outer, length, inner);
-  if (chunk >= length) return out.add({&op, ints({1, exclusive, reverse, length}), {x}, shape, dtype});
+  ScanAttrs attrs;
+  attrs.axis = 1;
+  attrs.exclusive = exclusive;
+  attrs.reverse = reverse;
+  attrs.chunk = std::min(chunk, length);
+  if (chunk >= length) return out.add({&op, attrs.packed(), {x}, shape, dtype});
   const int64_t chunks = ceil_div(length, chunk);
   int wide = rewrite::cast(out, x, arith(dtype));
-  if (reverse) wide = out.add({&ops::flip_op, ints({1}), {wide}, shape, out.nodes[wide].dtype});
+  if (reverse) wide = out.add({&ops::flip_op, axis_attrs(1), {wide}, shape, out.nodes[wide].dtype});
   wide = rewrite::reshape(out, padded(out, wide, 1, chunks * chunk, identity_of(op, dtype)),
                           Shape{outer, chunks, chunk, inner});
   const int totals = total_of(out, op, wide, 2);
   const int carry = scan(out, op, totals, true, false, caps);
-  return out.add({&op, ints({1, exclusive, reverse, chunk}), {x, carry}, shape, dtype});
+  return out.add({&op, attrs.packed(), {x, carry}, shape, dtype});
 }
 
 }  // namespace
 
 int long_sort(Graph& out, const IrNode& node, const Caps& caps) {
-  if (node.op != &ops::argsort_op || node.attrs.ints.size() > 2 || node.shape.numel() == 0) return -1;
+  if (node.op != &ops::argsort_op || node.shape.numel() == 0) return -1;
+  const SortAttrs sort(node.attrs);
+  if (sort.block > 0) return -1;
   const Shape& shape = out.nodes[node.inputs[0]].shape;
   if (shape[shape.rank() - 1] <= sort_block(caps) && !dimension_varies(out.nodes[node.inputs[0]], shape.rank() - 1))
     return -1;
-  return order_rows(out, node.inputs[0], node.attrs.ints[0] != 0, node.attrs.ints[1], caps);
+  return order_rows(out, node.inputs[0], sort.descending, sort.kept, caps);
 }
 
 int long_scan(Graph& out, const IrNode& node, const Caps& caps) {
-  if (!is_scan(*node.op) || node.attrs.ints[3] != 0 || node.shape.numel() == 0) return -1;
-  const int axis = static_cast<int>(node.attrs.ints[0]);
+  if (!is_scan(*node.op) || node.shape.numel() == 0) return -1;
+  const ScanAttrs attrs(node.attrs);
+  if (attrs.chunk != 0) return -1;
+  const int axis = attrs.axis;
   Shape flat{1, node.shape[axis], 1};
   for (int d = 0; d < node.shape.rank(); ++d) {
     if (d != axis) flat = flat.with(d < axis ? 0 : 2, flat[d < axis ? 0 : 2] * node.shape[d]);
   }
   const int x = rewrite::reshape(out, node.inputs[0], flat);
-  return rewrite::reshape(out, scan(out, *node.op, x, node.attrs.ints[1] != 0, node.attrs.ints[2] != 0, caps),
-                          node.shape);
+  return rewrite::reshape(out, scan(out, *node.op, x, attrs.exclusive, attrs.reverse, caps), node.shape);
 }
 
 // Few indices of few rows are compared one by one (shaders/scatter_add.hk); else they are sorted.

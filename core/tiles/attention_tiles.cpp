@@ -1,11 +1,12 @@
-#include "core/tiles/attention_tiles.h"
+#include "heddle/core/tiles/attention_tiles.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
@@ -27,13 +28,7 @@ const Row lavapipe_rows = {{"SCHEDULE", vectors}, {"VW", 4}, {"NV", 1}, {"MR", 4
 const Row lavapipe_single = {{"SCHEDULE", single}, {"VW", 4}, {"KB", 32}, {"LANES", 8}};
 const Row any_rows = {{"SCHEDULE", rows}, {"LANES", 64}};
 
-// The smallest choice of SIZE.
-int64_t size_for(int64_t size) {
-  for (const int64_t choice : {16, 32, 64, 96, 128, 192}) {
-    if (size <= choice) return choice;
-  }
-  return 256;
-}
+int64_t size_for(int64_t size) { return choice_at_least("attention", "SIZE", size); }
 
 void add_features(Row& row, const AttentionSizes& s) {
   row["SIZE"] = size_for(s.size);
@@ -90,9 +85,9 @@ int64_t rows_of_group(const Row& row) {
 
 Row default_attention(const Caps& caps, const AttentionSizes& s) {
   Row row;
-  if (caps.device_class != DeviceClass::cpu) {
+  if (caps.machine() == Machine::simt) {
     row = pick_gpu(caps, s);
-  } else if (caps.target == Target::opencl) {
+  } else if (caps.machine() == Machine::cpu_loops) {
     row = s.queries < 8 ? cpu_single : cpu_vectors;
     if (s.queries < 8 && s.size < 16) row["VW"] = s.size < 8 ? 4 : 8;
     if (s.queries >= 8 && s.queries <= 16) row["NV"] = 1;
@@ -150,26 +145,25 @@ int64_t least_attention_splits(const Caps& caps, const AttentionSizes& s, int64_
 
 bool stack_attention_heads(const Caps& caps, const AttentionSizes& s) {
   if (s.queries != 1 || s.group < 2 || s.bias || s.dropout) return false;
-  return caps.device_class != DeviceClass::cpu || (caps.target == Target::opencl && s.group >= 4);
+  return caps.machine() == Machine::simt || (caps.machine() == Machine::cpu_loops && s.group >= 4);
 }
 
 bool attention_pays(const Caps& caps, const AttentionSizes& s) {
-  return !(caps.device_class == DeviceClass::cpu && caps.target == Target::glsl && s.queries < 8 && s.group > 1);
+  return !(caps.machine() == Machine::cpu_lanes && s.queries < 8 && s.group > 1);
 }
 
 // PoCL, causal B4 H8 T1024 D64: 44 ms against 27 and 35.
 bool attention_gradients_at_once(const Caps& caps, const AttentionSizes& s) {
-  const bool loops = caps.device_class == DeviceClass::cpu && caps.target == Target::opencl;
-  return loops && s.keys > 16 &&
+  return caps.machine() == Machine::cpu_loops && s.keys > 16 &&
          s.batch * s.heads / s.group >= 4 * static_cast<int64_t>(std::max<uint32_t>(1, caps.compute_units));
 }
 
 Bindings pick_attention_gradient(const Caps& caps, const AttentionSizes& s, const AttentionGradient& gradient) {
   Row row;
   const int64_t row_count = gradient.which == 0 ? s.queries : s.keys;
-  if (caps.device_class != DeviceClass::cpu) {
+  if (caps.machine() == Machine::simt) {
     row = pick_gpu_gradient(caps, s);
-  } else if (caps.target == Target::opencl) {
+  } else if (caps.machine() == Machine::cpu_loops) {
     row = cpu_vectors_gradient;
     if (row_count <= 16) row["NV"] = 1;
   } else {

@@ -1,26 +1,13 @@
-#include "core/tiles/conv_winograd.h"
+#include "heddle/core/tiles/conv_winograd.h"
 
 #include <algorithm>
 
-#include "core/base/integers.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/conv_schedules.h"
 
 namespace heddle {
 namespace {
-
-int64_t at_most(int64_t value, std::initializer_list<int64_t> choices) {
-  int64_t best = *choices.begin();
-  for (int64_t c : choices) {
-    if (c <= value) best = c;
-  }
-  return best;
-}
-
-int64_t at_least(int64_t value, std::initializer_list<int64_t> choices) {
-  for (int64_t c : choices) {
-    if (c >= value) return c;
-  }
-  return *(choices.end() - 1);
-}
 
 bool suits(const ConvProblem& p) {
   const Extent3 kernel{1, 3, 3}, ones{1, 1, 1};
@@ -63,29 +50,33 @@ int64_t used_tiles(const ConvProblem& p, const Block& b) {
   return std::min(b.images, p.N) * std::min(b.rows, tile_rows(p)) * std::min(b.columns, tile_columns(p));
 }
 
+const char* body(const ConvProblem& p) {
+  return p.kind == ConvProblem::Kind::weight_grad ? "conv_weight_grad" : "conv";
+}
+
 // The largest with at most `most` tiles, as even as the choices allow.
 Block largest_block(const ConvProblem& p, int64_t most) {
   Block b;
-  b.columns = at_least(ceil_div(tile_columns(p), ceil_div(tile_columns(p), 16)), {1, 2, 4, 7, 8, 14, 16});
-  if (b.columns > most) b.columns = at_most(most, {1, 2, 4, 7, 8, 14, 16});
+  b.columns = choice_at_least(body(p), "QT", ceil_div(tile_columns(p), ceil_div(tile_columns(p), 16)));
+  if (b.columns > most) b.columns = choice_at_most(body(p), "QT", most);
   const int64_t highest = std::max<int64_t>(1, most / b.columns);
-  b.rows = at_least(tile_rows(p), {1, 2, 4, 7, 8, 14, 16});
+  b.rows = choice_at_least(body(p), "QH", std::min<int64_t>(tile_rows(p), 16));
   if (b.rows > highest || b.rows < tile_rows(p))
-    b.rows =
-        at_most(std::min(highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest))), {1, 2, 4, 7, 8, 14, 16});
+    b.rows = choice_at_most(body(p), "QH",
+                            std::min({highest, ceil_div(tile_rows(p), ceil_div(tile_rows(p), highest)), int64_t{16}}));
   if (b.rows >= tile_rows(p) && b.columns >= tile_columns(p)) {
-    b.images = at_most(std::min(p.N, std::max<int64_t>(1, most / b.tiles())), {1, 2, 3, 4, 6, 8, 12, 16});
+    b.images = choice_at_most(body(p), "NI", std::min(p.N, std::max<int64_t>(1, most / b.tiles())));
   }
   return b;
 }
 
 // About half as many tiles; false for a block of one row of tiles.
-bool halve(Block& b) {
+bool halve(const ConvProblem& p, Block& b) {
   if (b.images == 1 && b.rows == 1) return false;
   if (b.images > 1) {
-    b.images = at_most(b.images / 2, {1, 2, 3, 4, 6, 8});
+    b.images = choice_at_most(body(p), "NI", b.images / 2);
   } else {
-    b.rows = at_most(b.rows / 2, {1, 2, 4, 7, 8});
+    b.rows = choice_at_most(body(p), "QH", b.rows / 2);
   }
   return true;
 }
@@ -96,11 +87,11 @@ class WinogradRow {
 
   std::optional<Bindings> pick() {
     cb_ = p_.CG >= 256 ? 64 : 32;
-    kb_ = at_least(ceil_div(p_.CG, cb_), {1, 2, 4, 8, 16});
+    kb_ = choice_at_least("conv", "KB", ceil_div(p_.CG, cb_));
     nb_ = p_.OG > 32 ? 2 : 1;
     // Each further tile shares the transform of the kernels.
     block_ = largest_block(p_, std::min(most_tiles, most_source / (36 * cb_ * kb_)));
-    while (groups(1) < cores_ && halve(block_)) {
+    while (groups(1) < cores_ && halve(p_, block_)) {
     }
     double best = 0;
     for (const int64_t no : {1, 2, 4, 8, 16}) {
@@ -110,8 +101,16 @@ class WinogradRow {
       }
     }
     if (best > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
-    return Bindings{{"SCHEDULE", 5},      {"VW", 16},  {"MR", rows()}, {"NV", 2},           {"NB", nb_},
-                    {"CB", cb_},          {"KB", kb_}, {"NO", no_},    {"QH", block_.rows}, {"QT", block_.columns},
+    return Bindings{{"SCHEDULE", conv_schedules::winograd},
+                    {"VW", 16},
+                    {"MR", rows()},
+                    {"NV", 2},
+                    {"NB", nb_},
+                    {"CB", cb_},
+                    {"KB", kb_},
+                    {"NO", no_},
+                    {"QH", block_.rows},
+                    {"QT", block_.columns},
                     {"NI", block_.images}};
   }
 
@@ -149,21 +148,29 @@ class WinogradWeightRow {
   std::optional<Bindings> pick() {
     cb_ = p_.CG > 32 ? 64 : p_.CG > 16 ? 32 : 16;
     nb_ = p_.OG > 32 ? 8 : p_.OG > 16 ? 4 : 2;
-    nc_ = at_least(ceil_div(p_.CG, cb_), {1, 2, 4, 8, 16});
-    no_ = at_least(ceil_div(p_.OG, nb_ * 8), {1, 2, 4, 8, 16, 32});
+    nc_ = choice_at_least("conv_weight_grad", "NC", ceil_div(p_.CG, cb_));
+    no_ = choice_at_least("conv_weight_grad", "NO", ceil_div(p_.OG, nb_ * 8));
     const int64_t most = std::min({most_source / (36 * cb_ * nc_), most_grads / (36 * nb_ * 8), most_tiles});
     const bool single = nc_ == 1 && no_ == 1;
     // Several passes share what they transform, so a part is one block; a single one adds its blocks up in the cache.
     block_ = largest_block(p_, single ? std::min<int64_t>(most, 64) : most);
-    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(block_)) {
+    while (blocks(p_, block_) * p_.G * ceil_div(p_.OG, nb_ * 8) < cores_ && halve(p_, block_)) {
     }
     const int64_t bytes = p_.G * p_.OG * p_.CG * 9 * 4, all = blocks(p_, block_);
     parts_ = std::min({all, std::max<int64_t>(2 * cores_, (int64_t{32} << 20) / bytes), int64_t{64}});
     if (single) parts_ = std::min(parts_, ceil_div(2 * cores_, p_.G));
     while (parts_ * p_.G * ceil_div(p_.OG, no_ * nb_ * 8) * ceil_div(p_.CG, nc_ * cb_) < cores_ && no_ > 1) no_ /= 2;
     if (cycles() > worthwhile * direct_cycles(p_, cores_)) return std::nullopt;
-    return Bindings{{"SCHEDULE", 5},      {"VW", 16},  {"MR", 8},   {"NV", cb_ >= 32 ? 2 : 1}, {"NB", nb_},
-                    {"CB", cb_},          {"NC", nc_}, {"NO", no_}, {"QH", block_.rows},       {"QT", block_.columns},
+    return Bindings{{"SCHEDULE", conv_schedules::winograd},
+                    {"VW", 16},
+                    {"MR", 8},
+                    {"NV", cb_ >= 32 ? 2 : 1},
+                    {"NB", nb_},
+                    {"CB", cb_},
+                    {"NC", nc_},
+                    {"NO", no_},
+                    {"QH", block_.rows},
+                    {"QT", block_.columns},
                     {"NI", block_.images}};
   }
 

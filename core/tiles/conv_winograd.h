@@ -8,7 +8,7 @@
 
 #include <optional>
 
-#include "core/tiles/conv_tiles.h"
+#include "heddle/core/tiles/conv_operands.h"
 
 namespace heddle {
 

@@ -1,10 +1,10 @@
-#include "core/tiles/generated_tiles.h"
+#include "heddle/core/tiles/generated_tiles.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/tiles/tuning.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
@@ -38,7 +38,7 @@ Bindings pick_loop(const Caps& caps, const ElementwiseProblem& p) {
 }
 
 Bindings pick_items(const Caps& caps, const ElementwiseProblem& p) {
-  const bool cpu = caps.device_class == DeviceClass::cpu;
+  const bool cpu = caps.machine() != Machine::simt;
   Bindings row;
   row["LANES"] = std::min<int64_t>(cpu ? 64 : 256, caps.max_group_lanes);
   // lavapipe pays for each work item: y = 2a + b over 4 M floats takes 10.8 ms with one element a lane, 9.1 with four.
@@ -75,7 +75,7 @@ Bindings pick_row_loops(const Caps& caps, const RowsProblem& p) {
 
 Bindings pick_rows(const Caps& caps, const RowsProblem& p) {
   if (p.loop_lanes) return tuned(caps, {"rows", "loop", {p.rows, p.length}}, pick_row_loops(caps, p));
-  const Bindings row{{"LANES", caps.device_class == DeviceClass::cpu ? 32 : 256}, {"SUBGROUPS", 1}};
+  const Bindings row{{"LANES", caps.machine() != Machine::simt ? 32 : 256}, {"SUBGROUPS", 1}};
   return tuned(caps, {"rows", "items", {p.rows, p.length}}, row);
 }
 

@@ -7,8 +7,8 @@
 
 #include <cstdint>
 
-#include "core/contract/device.h"
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 

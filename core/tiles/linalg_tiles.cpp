@@ -1,16 +1,16 @@
-#include "core/tiles/linalg_tiles.h"
+#include "heddle/core/tiles/linalg_tiles.h"
 
 #include <algorithm>
 #include <string>
 
-#include "core/base/integers.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
 
-bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
-bool gpu(const Caps& caps) { return caps.device_class != DeviceClass::cpu; }
+bool loops(const Caps& caps) { return caps.machine() == Machine::cpu_loops; }
+bool gpu(const Caps& caps) { return caps.machine() == Machine::simt; }
 
 // Lanes that own rows (or columns): a power of two, as group reductions want, and no more than there are.
 Bindings pick_owners(const Caps& caps, const char* body, DType dtype, std::vector<int64_t> sizes) {

@@ -1,10 +1,11 @@
-#include "core/tiles/matmul_gpu_tiles.h"
+#include "heddle/core/tiles/matmul_gpu_tiles.h"
 
 #include <string_view>
 #include <vector>
 
-#include "core/base/integers.h"
-#include "core/dialect/printer.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/tiles/matmul_schedules.h"
 
 namespace heddle {
 namespace {
@@ -22,8 +23,15 @@ struct ClassRows {
 };
 
 Row tiles(int64_t tm, int64_t tn, int64_t tk, int64_t rm, int64_t rn, int64_t run, int64_t prefetch, int64_t band) {
-  return {{"SCHEDULE", 1},        {"TM", tm},    {"TN", tn}, {"TK", tk}, {"RM", rm}, {"RN", rn}, {"RUN", run},
-          {"PREFETCH", prefetch}, {"BAND", band}};
+  return {{"SCHEDULE", matmul_schedules::tiles},
+          {"TM", tm},
+          {"TN", tn},
+          {"TK", tk},
+          {"RM", rm},
+          {"RN", rn},
+          {"RUN", run},
+          {"PREFETCH", prefetch},
+          {"BAND", band}};
 }
 
 const ClassRows& rows_of(const Caps& caps) {
@@ -45,8 +53,14 @@ const ClassRows& rows_of(const Caps& caps) {
 
 // `depth` is that of one fragment, which is 32 bytes long.
 Row units(int64_t tile, int64_t part, int64_t depth, int64_t stages) {
-  return {{"SCHEDULE", 5}, {"TM", tile}, {"TN", tile},       {"TK", 2 * depth},
-          {"WM", part},    {"WN", part}, {"STAGES", stages}, {"BAND", 8}};
+  return {{"SCHEDULE", matmul_schedules::units},
+          {"TM", tile},
+          {"TN", tile},
+          {"TK", 2 * depth},
+          {"WM", part},
+          {"WN", part},
+          {"STAGES", stages},
+          {"BAND", 8}};
 }
 
 // What the fact ELEMENT says; -1: matrix units cannot multiply these types here.
@@ -72,7 +86,7 @@ int64_t groups(const MatmulProblem& p, const Row& row) {
 }  // namespace
 
 void add_matmul_facts(const Caps& caps, const MatmulProblem& p, Bindings& row) {
-  if (caps.device_class == DeviceClass::cpu) {  // the defaults of the file; each fact more is a kernel more
+  if (caps.machine() != Machine::simt) {  // the defaults of the file; each fact more is a kernel more
     if (!caps.texel_loads) return;
     row["A_WIDE"] = p.a_wide == 4 ? 4 : 0;
     row["B_WIDE"] = p.b_wide == 4 ? 4 : 0;
@@ -115,7 +129,7 @@ Bindings pick_matmul_gpu(const Caps& caps, const MatmulProblem& p) {
     const KernelSource source = file.instantiate(options);
     if (source.group[0] <= caps.max_group_lanes && shared_bytes(source) <= caps.shared_bytes) return row;
   }
-  return {{"SCHEDULE", 0}, {"LX", 16}, {"LY", 4}};
+  return {{"SCHEDULE", matmul_schedules::lanes}, {"LX", 16}, {"LY", 4}};
 }
 
 }  // namespace heddle

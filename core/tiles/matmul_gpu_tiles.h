@@ -6,7 +6,7 @@
 // pure.
 #pragma once
 
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 
 namespace heddle {
 

@@ -1,19 +1,20 @@
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
 
-#include "core/base/integers.h"
-#include "core/tiles/matmul_gpu_tiles.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/matmul_gpu_tiles.h"
+#include "heddle/core/tiles/matmul_schedules.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
 
-// Schedules of shaders/matmul.hk.
-constexpr int64_t lanes = 0, columns = 2, packed = 3, dot = 4, stream = 6;
+using namespace matmul_schedules;
 
 using Row = Bindings;
 
@@ -35,21 +36,11 @@ const Row lavapipe_columns = {{"SCHEDULE", columns}, {"VW", 4}, {"MR", 16}, {"NV
 
 int64_t vector_width(int64_t length) { return length >= 16 ? 16 : length >= 8 ? 8 : 4; }
 
-// The smallest choice of MR that holds m rows.
-int64_t rows_for(int64_t m) {
-  for (const int64_t mr : {1, 2, 3, 4, 5, 6, 8, 10, 12, 14}) {
-    if (m <= mr) return mr;
-  }
-  return 16;
-}
+// The smallest MR that holds m rows; more than 16 do not stay in registers.
+int64_t rows_for(int64_t m) { return choice_at_least("matmul", "MR", std::min<int64_t>(m, 16)); }
 
-// The smallest choice of MB that covers m rows by blocks of `rows`.
-int64_t blocks_for(int64_t m, int64_t rows) {
-  for (const int64_t mb : {1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192}) {
-    if (m <= mb * rows) return mb;
-  }
-  return 256;
-}
+// The smallest MB that covers m rows by blocks of `rows`.
+int64_t blocks_for(int64_t m, int64_t rows) { return choice_at_least("matmul", "MB", ceil_div(m, rows)); }
 
 // Up to this size the right operand stays in the second-level cache as it lies.
 constexpr int64_t in_place_floats = 128 * 1024;
@@ -172,7 +163,7 @@ int64_t gpu_parts(const Caps& caps, const MatmulProblem& p) {
 // (TN) 740 -> 302 us. Below that work the second launch costs more, and lavapipe gains nothing (its one gain is that
 // long products run at all).
 int64_t cpu_parts(const Caps& caps, const MatmulProblem& p) {
-  if (caps.target != Target::opencl) return 1;
+  if (caps.machine() != Machine::cpu_loops) return 1;
   const int64_t results = p.batch * p.M * p.N;
   if (results <= 4) return p.K >= 1 << 20 ? 2 * std::max<int64_t>(1, caps.compute_units) : 1;
   const bool pays =
@@ -193,7 +184,7 @@ int64_t least_matmul_parts(const Caps& caps, int64_t k) {
 int64_t pick_matmul_parts(const Caps& caps, const MatmulProblem& p) {
   if (p.batch * p.M * p.N == 0 || p.K < 2 * shortest_part) return 1;
   const int64_t least = least_matmul_parts(caps, p.K);
-  const int64_t parts = caps.device_class == DeviceClass::cpu ? cpu_parts(caps, p) : gpu_parts(caps, p);
+  const int64_t parts = caps.machine() != Machine::simt ? cpu_parts(caps, p) : gpu_parts(caps, p);
   TuningKey key = tuning_key(p);
   key.body = "matmul_parts";
   const Bindings chosen = tuned(caps, key, {{"PARTS", std::max<int64_t>(parts, 1)}});
@@ -215,18 +206,18 @@ int64_t matmul_wide(DType dtype, const MatmulStrides& s, int64_t rows, int64_t c
 Bindings pick_matmul(const Caps& caps, const MatmulProblem& p) {
   Row row = any_lanes;
   // The other schedules hold their sums in f32, but for bytes on GPUs.
-  const bool gpu = caps.device_class != DeviceClass::cpu;
+  const Machine machine = caps.machine();
   const bool plain = !p.prologue_a && !p.prologue_b;
   const bool bytes = is_byte(p.a) && is_byte(p.b) && plain;
   const bool signed_bytes = p.a == DType::i8 && p.b == DType::i8 && plain;
-  if (signed_bytes && gpu) {
+  if (signed_bytes && machine == Machine::simt) {
     row = pick_matmul_gpu(caps, p);
-  } else if (bytes && !gpu && caps.target == Target::opencl && p.M >= 2 && p.N >= 16) {
+  } else if (bytes && machine == Machine::cpu_loops && p.M >= 2 && p.N >= 16) {
     row = pick_cpu_bytes(p);
   } else if (multiplies_f32(p.a, p.a_value, p.prologue_a) && multiplies_f32(p.b, p.b_value, p.prologue_b)) {
-    if (gpu) {
+    if (machine == Machine::simt) {
       row = pick_matmul_gpu(caps, p);
-    } else if (caps.target == Target::opencl) {
+    } else if (machine == Machine::cpu_loops) {
       row = pick_cpu(p);
     } else {
       row = pick_lavapipe(p);

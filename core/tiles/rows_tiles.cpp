@@ -1,15 +1,15 @@
-#include "core/tiles/rows_tiles.h"
+#include "heddle/core/tiles/rows_tiles.h"
 
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
 namespace {
 
-bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
-bool gpu(const Caps& caps) { return caps.device_class != DeviceClass::cpu; }
+bool loops(const Caps& caps) { return caps.machine() == Machine::cpu_loops; }
+bool gpu(const Caps& caps) { return caps.machine() == Machine::simt; }
 // Shared arrays hold 32 bits.
 bool narrow(DType dtype) { return arith(dtype) == DType::f32; }
 

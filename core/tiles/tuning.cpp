@@ -1,4 +1,4 @@
-#include "core/tiles/tuning.h"
+#include "heddle/core/tiles/tuning.h"
 
 #include <fmt/format.h>
 
@@ -11,12 +11,12 @@
 #include <mutex>
 #include <set>
 
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
-#include "core/base/of_this_thread.h"
-#include "core/base/print_error.h"
-#include "core/dialect/builtin_files.h"
-#include "core/dialect/tunable_space.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/base/print_error.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/dialect/tunable_space.h"
 
 namespace heddle {
 namespace {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "core/tiles/tuning_table.h"
+#include "heddle/core/tiles/tuning_table.h"
 
 namespace heddle {
 

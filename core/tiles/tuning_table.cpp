@@ -1,4 +1,4 @@
-#include "core/tiles/tuning_table.h"
+#include "heddle/core/tiles/tuning_table.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -10,11 +10,11 @@
 #include <filesystem>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/base/files.h"
-#include "core/base/parse_json.h"
-#include "core/base/parse_limits.h"
-#include "core/base/parse_number.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/files.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/parse_limits.h"
+#include "heddle/core/base/parse_number.h"
 
 namespace heddle {
 namespace {

@@ -16,8 +16,8 @@
 #include <string_view>
 #include <vector>
 
-#include "core/contract/device.h"
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 

@@ -7,9 +7,10 @@
 
 #include <vector>
 
-#include "nn/conv.h"
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -21,7 +22,7 @@ struct CnnOptions {
 
 class Cnn : public Module {
  public:
-  explicit Cnn(const CnnOptions& options, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit Cnn(const CnnOptions& options, const ParameterOptions& parameters = {});
   Tensor forward(const Tensor& images) override;
 
  private:

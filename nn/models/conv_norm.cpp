@@ -1,14 +1,16 @@
-#include "nn/models/conv_norm.h"
+#include "heddle/nn/models/conv_norm.h"
 
 namespace heddle::nn {
 
-Conv2d padded_conv(const ConvSize& s, DeviceContext* device, Generator* generator) {
-  ConvOptions how;
-  how.stride = {s.stride};
-  how.padding = {s.kernel / 2};
-  how.groups = s.groups;
-  Conv2d conv(s.in, s.out, {s.kernel}, how, false, device, generator);
-  init::kaiming_normal(conv.weight, 0, init::Fan::out, generator);
+Conv2d padded_conv(const ConvSize& s, const ParameterOptions& p) {
+  Conv2d conv(s.in, s.out, {s.kernel},
+              {.stride = {s.stride},
+               .padding = {s.kernel / 2},
+               .groups = s.groups,
+               .bias = false,
+               .device = p.device,
+               .generator = p.generator});
+  init::kaiming_normal(conv.weight, 0, init::Fan::out, p.generator);
   return conv;
 }
 

@@ -6,9 +6,11 @@
 // Thread safety: none.
 #pragma once
 
-#include "nn/conv.h"
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -16,12 +18,12 @@ struct ConvSize {
   int64_t in = 1, out = 1, kernel = 3, stride = 1, groups = 1;
 };
 
-Conv2d padded_conv(const ConvSize& size, DeviceContext* device, Generator* generator);
+Conv2d padded_conv(const ConvSize& size, const ParameterOptions& parameters);
 
 // Named "0" and "1"; what `activation` is follows as "2".
 template <std::derived_from<Module>... Activation>
-Sequential conv_norm(const ConvSize& size, DeviceContext* device, Generator* generator, Activation... activation) {
-  return Sequential(padded_conv(size, device, generator), BatchNorm(size.out, 1e-5, 0.1, true, device),
+Sequential conv_norm(const ConvSize& size, const ParameterOptions& parameters, Activation... activation) {
+  return Sequential(padded_conv(size, parameters), BatchNorm(size.out, {.device = parameters.device}),
                     std::move(activation)...);
 }
 

@@ -1,28 +1,29 @@
-#include "nn/models/gpt.h"
+#include "heddle/nn/models/gpt.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/graph/checkpoint.h"
-#include "nn/models/parts.h"
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/nn/models/parts.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 // GPT-2 draws weights from N(0, 0.02), those that end in a residual sum from a distribution narrower by sqrt(2 *
 // layers).
-Linear linear(int64_t in, int64_t out, double stddev, DeviceContext* device, Generator* generator) {
-  Linear layer(in, out, true, device, generator);
-  init::normal(layer.weight, 0, stddev, generator);
+Linear linear(int64_t in, int64_t out, double stddev, const ParameterOptions& p) {
+  Linear layer(in, out, {.device = p.device, .generator = p.generator});
+  init::normal(layer.weight, 0, stddev, p.generator);
   init::zeros(layer.bias);
   return layer;
 }
 
-Tensor embedding_table(int64_t rows, int64_t width, double stddev, DeviceContext* device, Generator* generator) {
-  Tensor table = heddle::zeros(parameter_shape("Gpt", {rows, width}), DType::f32, device);
-  init::normal(table, 0, stddev, generator);
+Tensor embedding_table(int64_t rows, int64_t width, double stddev, const ParameterOptions& p) {
+  Tensor table = heddle::zeros(parameter_shape("Gpt", {rows, width}), DType::f32, p.device);
+  init::normal(table, 0, stddev, p.generator);
   return table;
 }
 
@@ -71,18 +72,18 @@ GptOptions nanogpt_char_cpu(int64_t vocabulary) {
       .vocabulary = vocabulary, .context = 64, .layers = 4, .heads = 4, .width = 128, .dropout = 0, .tanh_gelu = false};
 }
 
-GptBlock::GptBlock(const GptOptions& o, DeviceContext* device, Generator* generator)
+GptBlock::GptBlock(const GptOptions& o, const ParameterOptions& p)
     : Module("GptBlock"),
       heads_(o.heads),
       dropout_(o.dropout),
       tanh_gelu_(o.tanh_gelu),
-      generator_(generator),
-      ln_1_(add("ln_1", LayerNorm(o.width, 1e-5, true, device))),
-      ln_2_(LayerNorm(o.width, 1e-5, true, device)),
-      c_attn_(linear(o.width, 3 * o.width, 0.02, device, generator)),
-      attn_proj_(linear(o.width, o.width, residual_stddev(o), device, generator)),
-      c_fc_(linear(o.width, 4 * o.width, 0.02, device, generator)),
-      mlp_proj_(linear(4 * o.width, o.width, residual_stddev(o), device, generator)) {
+      generator_(p.generator),
+      ln_1_(add("ln_1", LayerNorm(o.width, {.device = p.device}))),
+      ln_2_(LayerNorm(o.width, {.device = p.device})),
+      c_attn_(linear(o.width, 3 * o.width, 0.02, p)),
+      attn_proj_(linear(o.width, o.width, residual_stddev(o), p)),
+      c_fc_(linear(o.width, 4 * o.width, 0.02, p)),
+      mlp_proj_(linear(4 * o.width, o.width, residual_stddev(o), p)) {
   add("attn", named("Attention", "c_attn", c_attn_, "c_proj", attn_proj_));
   add("ln_2", ln_2_);
   add("mlp", named("Mlp", "c_fc", c_fc_, "c_proj", mlp_proj_));
@@ -133,14 +134,14 @@ Tensor GptBlock::finish(const Tensor& x, const Tensor& attended) {
   return middle + heddle::dropout(grown, dropout_, training(), generator_);
 }
 
-Gpt::Gpt(const GptOptions& o, DeviceContext* device, Generator* generator)
-    : Module("Gpt"), options_(checked(o)), generator_(generator), ln_f_(o.width, 1e-5, true, device) {
-  wte_ = embedding_table(o.vocabulary, o.width, 0.02, device, generator);
-  wpe_ = embedding_table(o.context, o.width, 0.01, device, generator);
+Gpt::Gpt(const GptOptions& o, const ParameterOptions& p)
+    : Module("Gpt"), options_(checked(o)), generator_(p.generator), ln_f_(o.width, {.device = p.device}) {
+  wte_ = embedding_table(o.vocabulary, o.width, 0.02, p);
+  wpe_ = embedding_table(o.context, o.width, 0.01, p);
   add("wte", table(wte_));
   add("wpe", table(wpe_));
   Parts h("Blocks");
-  for (int64_t i = 0; i < o.layers; ++i) h.add(std::to_string(i), blocks_.emplace_back(o, device, generator));
+  for (int64_t i = 0; i < o.layers; ++i) h.add(std::to_string(i), blocks_.emplace_back(o, p));
   add("h", h);
   add("ln_f", ln_f_);
 }

@@ -9,8 +9,9 @@
 
 #include <vector>
 
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -48,7 +49,7 @@ struct KvCache {
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
 class GptBlock : public Module {
  public:
-  GptBlock(const GptOptions& options, DeviceContext* device, Generator* generator);
+  GptBlock(const GptOptions& options, const ParameterOptions& parameters);
   Tensor forward(const Tensor& x) override;  // (B, T, C) -> (B, T, C)
   // The same, and the cache holds these T positions. Evaluation only: no dropout.
   Tensor read(const Tensor& x, Tensor& cache);
@@ -76,7 +77,7 @@ class GptBlock : public Module {
 
 class Gpt : public Module {
  public:
-  explicit Gpt(const GptOptions& options, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit Gpt(const GptOptions& options, const ParameterOptions& parameters = {});
   // Tokens (B, T), i32 or i64, T at most the context.
   Tensor forward(const Tensor& tokens) override;
   const GptOptions& options() const { return options_; }

@@ -1,26 +1,29 @@
-#include "nn/models/known.h"
+#include "heddle/nn/models/known.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base/error.h"
-#include "core/base/similar.h"
-#include "nn/models/cnn.h"
-#include "nn/models/gpt.h"
-#include "nn/models/lenet.h"
-#include "nn/models/mobilenet.h"
-#include "nn/models/recurrent_lm.h"
-#include "nn/models/resnet.h"
-#include "nn/models/unet.h"
-#include "nn/models/vae.h"
-#include "nn/models/vit.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/similar.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/models/cnn.h"
+#include "heddle/nn/models/gpt.h"
+#include "heddle/nn/models/lenet.h"
+#include "heddle/nn/models/mobilenet.h"
+#include "heddle/nn/models/recurrent_lm.h"
+#include "heddle/nn/models/resnet.h"
+#include "heddle/nn/models/unet.h"
+#include "heddle/nn/models/vae.h"
+#include "heddle/nn/models/vit.h"
 
 namespace heddle::nn {
 namespace {
 
 template <class Model, class Options>
 KnownModel known(const char* name, const Options& options, const Shape& input, DType dtype = DType::f32) {
-  return {name, [options](DeviceContext* device) { return std::make_unique<Model>(options, device); }, input, dtype};
+  return {name,
+          [options](DeviceRef device) { return std::make_unique<Model>(options, ParameterOptions{.device = device}); },
+          input, dtype};
 }
 
 KnownModel gpt(const char* name, const GptOptions& options) {

@@ -1,6 +1,6 @@
 // The models of nn/models by name, for commands, tests and documents.
 //
-// Purpose: find_model("resnet18").make(&device) is the network, .input what one call takes. Errors: ValueError for an
+// Purpose: find_model("resnet18").make(device) is the network, .input what one call takes. Errors: ValueError for an
 // unknown name, with those that are near. Thread safety: the list is made once and then only read.
 #pragma once
 
@@ -10,13 +10,14 @@
 #include <string>
 #include <string_view>
 
-#include "nn/module.h"
+#include "heddle/core/device/device_ref.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 
 struct KnownModel {
   std::string name;
-  std::function<std::unique_ptr<Module>(DeviceContext*)> make;
+  std::function<std::unique_ptr<Module>(DeviceRef)> make;
   Shape input;               // a batch of one
   DType dtype = DType::f32;  // i32: tokens
 };

@@ -8,7 +8,8 @@
 
 #include <vector>
 
-#include "nn/layers.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -22,7 +23,7 @@ struct LeNetOptions {
 
 class LeNet : public Module {
  public:
-  explicit LeNet(const LeNetOptions& options = {}, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit LeNet(const LeNetOptions& options = {}, const ParameterOptions& parameters = {});
   Tensor forward(const Tensor& images) override;
 
  private:

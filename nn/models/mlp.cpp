@@ -1,8 +1,9 @@
-#include "nn/models/mlp.h"
+#include "heddle/nn/models/mlp.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::nn {
 
@@ -26,16 +27,16 @@ void append_activation(Sequential& to, Activation activation) {
   }
 }
 
-Mlp::Mlp(const MlpOptions& o, DeviceContext* device, Generator* generator) {
+Mlp::Mlp(const MlpOptions& o, const ParameterOptions& p) {
   int64_t in = o.in;
   for (const int64_t width : o.hidden) {
     if (width < 1) throw ValueError(fmt::format("[Mlp] the width of a hidden layer is {}; it must be positive", width));
-    append(Linear(in, width, true, device, generator));
+    append(Linear(in, width, {.device = p.device, .generator = p.generator}));
     append_activation(*this, o.activation);
-    if (o.dropout != 0) append(Dropout(o.dropout, generator));
+    if (o.dropout != 0) append(Dropout(o.dropout, {.generator = p.generator}));
     in = width;
   }
-  append(Linear(in, o.out, true, device, generator));
+  append(Linear(in, o.out, {.device = p.device, .generator = p.generator}));
 }
 
 Tensor Mlp::forward(const Tensor& x) { return Sequential::forward(x.rank() > 2 ? Flatten()(x) : x); }

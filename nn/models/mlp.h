@@ -9,11 +9,11 @@
 
 #include <vector>
 
-#include "nn/layers.h"
+#include "heddle/nn/activations.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
-
-enum class Activation : uint8_t { relu, gelu, silu, tanh, sigmoid };
 
 // Adds the module of that name.
 void append_activation(Sequential& to, Activation activation);
@@ -28,7 +28,7 @@ struct MlpOptions {
 
 class Mlp : public Sequential {
  public:
-  explicit Mlp(const MlpOptions& options = {}, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit Mlp(const MlpOptions& options = {}, const ParameterOptions& parameters = {});
   Tensor forward(const Tensor& x) override;
 };
 

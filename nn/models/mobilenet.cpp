@@ -1,35 +1,32 @@
-#include "nn/models/mobilenet.h"
+#include "heddle/nn/models/mobilenet.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "nn/activations.h"
-#include "nn/models/conv_norm.h"
-#include "nn/sizes.h"
+#include "heddle/nn/activations.h"
+#include "heddle/nn/models/conv_norm.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 class InvertedResidual : public Module {
  public:
-  InvertedResidual(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device,
-                   Generator* generator)
+  InvertedResidual(int64_t in, int64_t out, int64_t expansion, int64_t stride, const ParameterOptions& p)
       : Module("InvertedResidual"),
         adds_(stride == 1 && in == out),
-        conv_(add("conv", make(in, out, expansion, stride, device, generator))) {}
+        conv_(add("conv", make(in, out, expansion, stride, p))) {}
   Tensor forward(const Tensor& x) override { return adds_ ? x + conv_(x) : conv_(x); }
 
  private:
-  static Sequential make(int64_t in, int64_t out, int64_t expansion, int64_t stride, DeviceContext* device,
-                         Generator* generator) {
+  static Sequential make(int64_t in, int64_t out, int64_t expansion, int64_t stride, const ParameterOptions& p) {
     const int64_t inside = in * expansion;
     Sequential layers;
-    if (expansion != 1) layers.append(conv_norm({.in = in, .out = inside, .kernel = 1}, device, generator, ReLU6()));
-    layers.append(
-        conv_norm({.in = inside, .out = inside, .stride = stride, .groups = inside}, device, generator, ReLU6()));
-    layers.append(padded_conv({.in = inside, .out = out, .kernel = 1}, device, generator));
-    layers.append(BatchNorm(out, 1e-5, 0.1, true, device));
+    if (expansion != 1) layers.append(conv_norm({.in = in, .out = inside, .kernel = 1}, p, ReLU6()));
+    layers.append(conv_norm({.in = inside, .out = inside, .stride = stride, .groups = inside}, p, ReLU6()));
+    layers.append(padded_conv({.in = inside, .out = out, .kernel = 1}, p));
+    layers.append(BatchNorm(out, {.device = p.device}));
     return layers;
   }
 
@@ -58,34 +55,34 @@ const MobileNetV2Options& checked(const MobileNetV2Options& o) {
 
 int64_t last_channels(const MobileNetV2Options& o) { return scaled(o.last, std::max(1.0, o.width)); }
 
-Sequential make_features(const MobileNetV2Options& o, DeviceContext* device, Generator* generator) {
+Sequential make_features(const MobileNetV2Options& o, const ParameterOptions& p) {
   int64_t in = scaled(o.first, o.width);
   Sequential features;
-  features.append(conv_norm({.in = 3, .out = in, .stride = 2}, device, generator, ReLU6()));
+  features.append(conv_norm({.in = 3, .out = in, .stride = 2}, p, ReLU6()));
   for (const InvertedResiduals& stage : o.stages) {
     const int64_t out = scaled(stage.channels, o.width);
     for (int64_t b = 0; b < stage.blocks; ++b) {
-      features.append(InvertedResidual(in, out, stage.expansion, b == 0 ? stage.stride : 1, device, generator));
+      features.append(InvertedResidual(in, out, stage.expansion, b == 0 ? stage.stride : 1, p));
       in = out;
     }
   }
-  features.append(conv_norm({.in = in, .out = last_channels(o), .kernel = 1}, device, generator, ReLU6()));
+  features.append(conv_norm({.in = in, .out = last_channels(o), .kernel = 1}, p, ReLU6()));
   return features;
 }
 
-Linear make_head(const MobileNetV2Options& o, DeviceContext* device, Generator* generator) {
-  Linear head(last_channels(o), o.classes, true, device, generator);
-  init::normal(head.weight, 0, 0.01, generator);
+Linear make_head(const MobileNetV2Options& o, const ParameterOptions& p) {
+  Linear head(last_channels(o), o.classes, {.device = p.device, .generator = p.generator});
+  init::normal(head.weight, 0, 0.01, p.generator);
   init::zeros(head.bias);
   return head;
 }
 
 }  // namespace
 
-MobileNetV2::MobileNetV2(const MobileNetV2Options& o, DeviceContext* device, Generator* generator)
+MobileNetV2::MobileNetV2(const MobileNetV2Options& o, const ParameterOptions& p)
     : Module("MobileNetV2"),
-      features_(add("features", make_features(checked(o), device, generator))),
-      classifier_(add("classifier", Sequential(Dropout(o.dropout, generator), make_head(o, device, generator)))) {}
+      features_(add("features", make_features(checked(o), p))),
+      classifier_(add("classifier", Sequential(Dropout(o.dropout, {.generator = p.generator}), make_head(o, p)))) {}
 
 Tensor MobileNetV2::forward(const Tensor& images) { return classifier_(mean(features_(images), {-2, -1})); }
 

@@ -9,7 +9,8 @@
 
 #include <vector>
 
-#include "nn/layers.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -32,8 +33,8 @@ struct MobileNetV2Options {
 
 class MobileNetV2 : public Module {
  public:
-  explicit MobileNetV2(const MobileNetV2Options& options = {}, DeviceContext* device = nullptr,
-                       Generator* generator = nullptr);  // 3,504,872 parameters
+  explicit MobileNetV2(const MobileNetV2Options& options = {},
+                       const ParameterOptions& parameters = {});  // 3,504,872 parameters
   Tensor forward(const Tensor& images) override;
 
  private:

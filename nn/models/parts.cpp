@@ -1,4 +1,4 @@
-#include "nn/models/parts.h"
+#include "heddle/nn/models/parts.h"
 
 namespace heddle::nn {
 

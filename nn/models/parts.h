@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "core/functions/functions.h"
-#include "nn/module.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/module.h"
 
 namespace heddle::nn {
 

@@ -1,8 +1,9 @@
-#include "nn/models/recurrent_lm.h"
+#include "heddle/nn/models/recurrent_lm.h"
 
 #include <fmt/format.h>
 
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -16,24 +17,24 @@ const RecurrentLmOptions& checked(const RecurrentLmOptions& o) {
   return o;
 }
 
-Embedding make_encoder(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator) {
-  Embedding encoder(o.vocabulary, o.width, {}, device, generator);
-  init::uniform(encoder.weight, -0.1, 0.1, generator);
+Embedding make_encoder(const RecurrentLmOptions& o, const ParameterOptions& p) {
+  Embedding encoder(o.vocabulary, o.width, {.device = p.device, .generator = p.generator});
+  init::uniform(encoder.weight, -0.1, 0.1, p.generator);
   return encoder;
 }
 
 // PyTorch's example has the same first values: uniform in +-0.1, biases 0.
-Linear make_decoder(const RecurrentLmOptions& o, const Tensor& table, DeviceContext* device, Generator* generator) {
-  if (o.tied) return Linear(table, zeros({o.vocabulary}, DType::f32, device));
-  Linear decoder(o.hidden, o.vocabulary, true, device, generator);
-  init::uniform(decoder.weight, -0.1, 0.1, generator);
+Linear make_decoder(const RecurrentLmOptions& o, const Tensor& table, const ParameterOptions& p) {
+  if (o.tied) return Linear(table, zeros({o.vocabulary}, DType::f32, p.device));
+  Linear decoder(o.hidden, o.vocabulary, {.device = p.device, .generator = p.generator});
+  init::uniform(decoder.weight, -0.1, 0.1, p.generator);
   init::zeros(decoder.bias);
   return decoder;
 }
 
-Recurrent make_layers(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator) {
+Recurrent make_layers(const RecurrentLmOptions& o, const ParameterOptions& p) {
   const RecurrentOptions how{
-      .layers = o.layers, .dropout = o.dropout, .batch_first = true, .device = device, .generator = generator};
+      .layers = o.layers, .dropout = o.dropout, .batch_first = true, .device = p.device, .generator = p.generator};
   if (o.cell == RecurrentCellKind::gru) return GRU(o.width, o.hidden, how);
   return LSTM(o.width, o.hidden, how);
 }
@@ -45,13 +46,13 @@ void check_tokens(const Tensor& tokens) {
 
 }  // namespace
 
-RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, DeviceContext* device, Generator* generator)
+RecurrentLm::RecurrentLm(const RecurrentLmOptions& o, const ParameterOptions& p)
     : Module("RecurrentLm"),
       options_(checked(o)),
-      encoder_(add("encoder", make_encoder(o, device, generator))),
-      rnn_(add("rnn", make_layers(o, device, generator))),
-      decoder_(add("decoder", make_decoder(o, encoder_.weight, device, generator))),
-      drop_(add("drop", Dropout(o.dropout, generator))) {}
+      encoder_(add("encoder", make_encoder(o, p))),
+      rnn_(add("rnn", make_layers(o, p))),
+      decoder_(add("decoder", make_decoder(o, encoder_.weight, p))),
+      drop_(add("drop", Dropout(o.dropout, {.generator = p.generator}))) {}
 
 RecurrentLm::Result RecurrentLm::run(const Tensor& tokens, std::vector<Tensor> state) {
   check_tokens(tokens);

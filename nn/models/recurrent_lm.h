@@ -10,9 +10,10 @@
 
 #include <vector>
 
-#include "nn/embedding.h"
-#include "nn/layers.h"
-#include "nn/recurrent.h"
+#include "heddle/nn/embedding.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/parameter_options.h"
+#include "heddle/nn/recurrent.h"
 
 namespace heddle::nn {
 
@@ -30,8 +31,7 @@ struct RecurrentLmOptions {
 
 class RecurrentLm : public Module {
  public:
-  explicit RecurrentLm(const RecurrentLmOptions& options, DeviceContext* device = nullptr,
-                       Generator* generator = nullptr);
+  explicit RecurrentLm(const RecurrentLmOptions& options, const ParameterOptions& parameters = {});
 
   // state: h, and of an LSTM c, each (layers, N, hidden).
   struct Result {

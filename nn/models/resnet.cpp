@@ -1,11 +1,11 @@
-#include "nn/models/resnet.h"
+#include "heddle/nn/models/resnet.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "nn/models/conv_norm.h"
-#include "nn/sizes.h"
+#include "heddle/nn/models/conv_norm.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -29,24 +29,21 @@ ResNetOptions resnet18(int64_t classes) { return {.classes = classes}; }
 ResNetOptions resnet34(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .classes = classes}; }
 ResNetOptions resnet50(int64_t classes) { return {.blocks = {3, 4, 6, 3}, .bottleneck = true, .classes = classes}; }
 
-void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device,
-                         Generator* generator) {
+void ResNetBlock::append(int64_t in, int64_t out, int64_t kernel, int64_t stride, const ParameterOptions& p) {
   const size_t number = layers_.size() + 1;
-  const Conv2d conv = add(fmt::format("conv{}", number),
-                          padded_conv({.in = in, .out = out, .kernel = kernel, .stride = stride}, device, generator));
-  layers_.emplace_back(conv, add(fmt::format("bn{}", number), BatchNorm(out, 1e-5, 0.1, true, device)));
+  const Conv2d conv =
+      add(fmt::format("conv{}", number), padded_conv({.in = in, .out = out, .kernel = kernel, .stride = stride}, p));
+  layers_.emplace_back(conv, add(fmt::format("bn{}", number), BatchNorm(out, {.device = p.device})));
 }
 
-ResNetBlock::ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device,
-                         Generator* generator)
+ResNetBlock::ResNetBlock(int64_t in, int64_t width, const ResNetBlockOptions& o, const ParameterOptions& p)
     : Module("ResNetBlock") {
-  const int64_t out = checked_size("ResNetBlock", "width", width) * (bottleneck ? expansion : 1);
-  if (bottleneck) append(in, width, 1, 1, device, generator);
-  append(bottleneck ? width : in, width, 3, stride, device, generator);
-  append(width, out, bottleneck ? 1 : 3, 1, device, generator);
-  if (stride != 1 || in != out)
-    downsample_ =
-        add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = stride}, device, generator));
+  const int64_t out = checked_size("ResNetBlock", "width", width) * (o.bottleneck ? expansion : 1);
+  if (o.bottleneck) append(in, width, 1, 1, p);
+  append(o.bottleneck ? width : in, width, 3, o.stride, p);
+  append(width, out, o.bottleneck ? 1 : 3, 1, p);
+  if (o.stride != 1 || in != out)
+    downsample_ = add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = o.stride}, p));
 }
 
 Tensor ResNetBlock::forward(const Tensor& x) {
@@ -58,21 +55,21 @@ Tensor ResNetBlock::forward(const Tensor& x) {
   return relu(y + (downsample_ ? (*downsample_)(x) : x));
 }
 
-ResNet::ResNet(const ResNetOptions& o, DeviceContext* device, Generator* generator)
+ResNet::ResNet(const ResNetOptions& o, const ParameterOptions& p)
     : Module("ResNet"),
       small_input_(checked(o).small_input),
       conv1_(
           add("conv1",
               padded_conv(
                   {.in = o.channels, .out = o.width, .kernel = o.small_input ? 3 : 7, .stride = o.small_input ? 1 : 2},
-                  device, generator))),
-      bn1_(add("bn1", BatchNorm(o.width, 1e-5, 0.1, true, device))),
-      fc_(features(o), o.classes, true, device, generator) {
+                  p))),
+      bn1_(add("bn1", BatchNorm(o.width, {.device = p.device}))),
+      fc_(features(o), o.classes, {.device = p.device, .generator = p.generator}) {
   int64_t in = o.width, width = o.width;
   for (size_t s = 0; s < o.blocks.size(); ++s, width *= 2) {
     Sequential stage;
     for (int64_t b = 0; b < o.blocks[s]; ++b) {
-      stage.append(ResNetBlock(in, width, s > 0 && b == 0 ? 2 : 1, o.bottleneck, device, generator));
+      stage.append(ResNetBlock(in, width, {.stride = s > 0 && b == 0 ? 2 : 1, .bottleneck = o.bottleneck}, p));
       in = o.bottleneck ? width * ResNetBlock::expansion : width;
     }
     stages_.push_back(add(fmt::format("layer{}", s + 1), stage));

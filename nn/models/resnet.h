@@ -10,9 +10,10 @@
 #include <optional>
 #include <vector>
 
-#include "nn/conv.h"
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -30,21 +31,26 @@ ResNetOptions resnet34(int64_t classes = 1000);  // 21,797,672
 ResNetOptions resnet50(int64_t classes = 1000);  // 25,557,032
 
 // relu(x + f(x)); where the size changes, x passes a 1x1 convolution ("downsample").
+struct ResNetBlockOptions {
+  int64_t stride = 1;       // of the first 3x3
+  bool bottleneck = false;  // as ResNetOptions'
+};
+
 class ResNetBlock : public Module {
  public:
   static constexpr int64_t expansion = 4;  // of a bottleneck
-  ResNetBlock(int64_t in, int64_t width, int64_t stride, bool bottleneck, DeviceContext* device, Generator* generator);
+  ResNetBlock(int64_t in, int64_t width, const ResNetBlockOptions& options, const ParameterOptions& parameters);
   Tensor forward(const Tensor& x) override;
 
  private:
-  void append(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device, Generator* generator);
+  void append(int64_t in, int64_t out, int64_t kernel, int64_t stride, const ParameterOptions& parameters);
   std::vector<std::pair<Conv2d, BatchNorm>> layers_;
   std::optional<Sequential> downsample_;
 };
 
 class ResNet : public Module {
  public:
-  explicit ResNet(const ResNetOptions& options, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit ResNet(const ResNetOptions& options, const ParameterOptions& parameters = {});
   Tensor forward(const Tensor& images) override;
 
  private:

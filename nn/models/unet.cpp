@@ -1,11 +1,12 @@
-#include "nn/models/unet.h"
+#include "heddle/nn/models/unet.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -22,23 +23,24 @@ const UNetOptions& checked(const UNetOptions& o) {
   return o;
 }
 
-Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, DeviceContext* device, Generator* generator) {
-  return Conv2d(in, out, {kernel}, {.stride = {stride}, .padding = {kernel / 2}}, true, device, generator);
+Conv2d conv(int64_t in, int64_t out, int64_t kernel, int64_t stride, const ParameterOptions& p) {
+  return Conv2d(in, out, {kernel},
+                {.stride = {stride}, .padding = {kernel / 2}, .device = p.device, .generator = p.generator});
 }
 
 int64_t time_width(const UNetOptions& o) { return 4 * o.width; }
 
 }  // namespace
 
-UNetBlock::UNetBlock(int64_t in, int64_t out, const UNetOptions& o, DeviceContext* device, Generator* generator)
+UNetBlock::UNetBlock(int64_t in, int64_t out, const UNetOptions& o, const ParameterOptions& p)
     : Module("UNetBlock"),
-      norm1_(add("norm1", GroupNorm(o.groups, in, 1e-5, true, device))),
-      conv1_(add("conv1", conv(in, out, 3, 1, device, generator))),
-      norm2_(add("norm2", GroupNorm(o.groups, out, 1e-5, true, device))),
-      drop_(add("drop", Dropout(o.dropout, generator))),
-      conv2_(add("conv2", conv(out, out, 3, 1, device, generator))) {
-  if (o.time) time_ = add("time", Linear(time_width(o), out, true, device, generator));
-  if (in != out) skip_ = add("skip", conv(in, out, 1, 1, device, generator));
+      norm1_(add("norm1", GroupNorm(o.groups, in, {.device = p.device}))),
+      conv1_(add("conv1", conv(in, out, 3, 1, p))),
+      norm2_(add("norm2", GroupNorm(o.groups, out, {.device = p.device}))),
+      drop_(add("drop", Dropout(o.dropout, {.generator = p.generator}))),
+      conv2_(add("conv2", conv(out, out, 3, 1, p))) {
+  if (o.time) time_ = add("time", Linear(time_width(o), out, {.device = p.device, .generator = p.generator}));
+  if (in != out) skip_ = add("skip", conv(in, out, 1, 1, p));
 }
 
 Tensor UNetBlock::run(const Tensor& x, const Tensor& time) {
@@ -48,29 +50,30 @@ Tensor UNetBlock::run(const Tensor& x, const Tensor& time) {
   return y + (skip_ ? (*skip_)(x) : x);
 }
 
-UNet::UNet(const UNetOptions& o, DeviceContext* device, Generator* generator)
+UNet::UNet(const UNetOptions& o, const ParameterOptions& p)
     : Module("UNet"),
       options_(checked(o)),
-      stem_(add("stem", conv(o.in, o.width, 3, 1, device, generator))),
-      middle_(o.width * o.multipliers.back(), o.width * o.multipliers.back(), o, device, generator),
-      norm_(o.groups, o.width * o.multipliers.front(), 1e-5, true, device),
-      head_(conv(o.width * o.multipliers.front(), o.out, 3, 1, device, generator)) {
+      stem_(add("stem", conv(o.in, o.width, 3, 1, p))),
+      middle_(o.width * o.multipliers.back(), o.width * o.multipliers.back(), o, p),
+      norm_(o.groups, o.width * o.multipliers.front(), {.device = p.device}),
+      head_(conv(o.width * o.multipliers.front(), o.out, 3, 1, p)) {
   if (o.time) {
-    time_ = add("time", Sequential(Linear(o.width, time_width(o), true, device, generator), SiLU(),
-                                   Linear(time_width(o), time_width(o), true, device, generator)));
+    time_ =
+        add("time", Sequential(Linear(o.width, time_width(o), {.device = p.device, .generator = p.generator}), SiLU(),
+                               Linear(time_width(o), time_width(o), {.device = p.device, .generator = p.generator})));
   }
   int64_t in = o.width;
   for (size_t level = 0; level < o.multipliers.size(); ++level) {
     const int64_t out = o.width * o.multipliers[level];
-    down_.push_back(add(fmt::format("down{}", level), UNetBlock(in, out, o, device, generator)));
+    down_.push_back(add(fmt::format("down{}", level), UNetBlock(in, out, o, p)));
     if (level + 1 < o.multipliers.size())
-      shrink_.push_back(add(fmt::format("shrink{}", level), conv(out, out, 3, 2, device, generator)));
+      shrink_.push_back(add(fmt::format("shrink{}", level), conv(out, out, 3, 2, p)));
     in = out;
   }
   add("middle", middle_);
   for (size_t level = o.multipliers.size(); level-- > 0;) {
     const int64_t out = o.width * o.multipliers[level];
-    up_.push_back(add(fmt::format("up{}", level), UNetBlock(in + out, out, o, device, generator)));
+    up_.push_back(add(fmt::format("up{}", level), UNetBlock(in + out, out, o, p)));
     in = out;
   }
   add("norm", norm_);

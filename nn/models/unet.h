@@ -11,9 +11,10 @@
 #include <optional>
 #include <vector>
 
-#include "nn/conv.h"
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -29,7 +30,7 @@ struct UNetOptions {
 // x + f(x), f being twice norm, SiLU, convolution; where the width changes, x passes a 1x1 convolution ("skip").
 class UNetBlock : public Module {
  public:
-  UNetBlock(int64_t in, int64_t out, const UNetOptions& options, DeviceContext* device, Generator* generator);
+  UNetBlock(int64_t in, int64_t out, const UNetOptions& options, const ParameterOptions& parameters);
   // time: the embedded step (N, 4 width), or undefined.
   Tensor run(const Tensor& x, const Tensor& time);
   Tensor forward(const Tensor& x) override { return run(x, {}); }
@@ -46,7 +47,7 @@ class UNetBlock : public Module {
 
 class UNet : public Module {
  public:
-  explicit UNet(const UNetOptions& options = {}, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit UNet(const UNetOptions& options = {}, const ParameterOptions& parameters = {});
   // step: (N) of any numeric type. ValueError unless the network has `time`.
   Tensor run(const Tensor& images, const Tensor& step);
   Tensor forward(const Tensor& images) override;  // of networks without

@@ -1,38 +1,38 @@
-#include "nn/models/vae.h"
+#include "heddle/nn/models/vae.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "nn/sizes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
 
 // `numbers` for each of the latent ones.
-Mlp make_encoder(const AutoencoderOptions& o, int64_t numbers, DeviceContext* device, Generator* generator) {
+Mlp make_encoder(const AutoencoderOptions& o, int64_t numbers, const ParameterOptions& p) {
   check_sizes("autoencoder", {{"in", o.in}, {"latent", o.latent}});
-  return Mlp({.in = o.in, .hidden = o.hidden, .out = numbers * o.latent, .activation = o.activation}, device,
-             generator);
+  return Mlp({.in = o.in, .hidden = o.hidden, .out = numbers * o.latent, .activation = o.activation}, p);
 }
 
-Mlp make_decoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator) {
+Mlp make_decoder(const AutoencoderOptions& o, const ParameterOptions& p) {
   return Mlp({.in = o.latent, .hidden = {o.hidden.rbegin(), o.hidden.rend()}, .out = o.in, .activation = o.activation},
-             device, generator);
+             p);
 }
 
 }  // namespace
 
-Autoencoder::Autoencoder(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
+Autoencoder::Autoencoder(const AutoencoderOptions& o, const ParameterOptions& p)
     : Module("Autoencoder"),
-      encoder_(add("encoder", make_encoder(o, 1, device, generator))),
-      decoder_(add("decoder", make_decoder(o, device, generator))) {}
+      encoder_(add("encoder", make_encoder(o, 1, p))),
+      decoder_(add("decoder", make_decoder(o, p))) {}
 
-Vae::Vae(const AutoencoderOptions& o, DeviceContext* device, Generator* generator)
+Vae::Vae(const AutoencoderOptions& o, const ParameterOptions& p)
     : Module("Vae"),
-      generator_(generator),
+      generator_(p.generator),
       latent_(o.latent),
-      encoder_(add("encoder", make_encoder(o, 2, device, generator))),
-      decoder_(add("decoder", make_decoder(o, device, generator))) {}
+      encoder_(add("encoder", make_encoder(o, 2, p))),
+      decoder_(add("decoder", make_decoder(o, p))) {}
 
 Vae::Latent Vae::encode(const Tensor& x) {
   const Tensor both = encoder_(x);  // (N, 2 latent)

@@ -10,7 +10,8 @@
 
 #include <vector>
 
-#include "nn/models/mlp.h"
+#include "heddle/nn/models/mlp.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -23,8 +24,7 @@ struct AutoencoderOptions {
 
 class Autoencoder : public Module {
  public:
-  explicit Autoencoder(const AutoencoderOptions& options = {}, DeviceContext* device = nullptr,
-                       Generator* generator = nullptr);
+  explicit Autoencoder(const AutoencoderOptions& options = {}, const ParameterOptions& parameters = {});
   Tensor encode(const Tensor& x) { return encoder_(x); }  // (N, latent)
   Tensor decode(const Tensor& z) { return decoder_(z); }  // logits (N, in); sigmoid() makes them grey values
   Tensor forward(const Tensor& x) override { return decode(encode(x)); }
@@ -35,7 +35,7 @@ class Autoencoder : public Module {
 
 class Vae : public Module {
  public:
-  explicit Vae(const AutoencoderOptions& options = {}, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit Vae(const AutoencoderOptions& options = {}, const ParameterOptions& parameters = {});
 
   struct Latent {
     Tensor mean, log_variance;  // (N, latent)

@@ -1,11 +1,12 @@
-#include "nn/models/vit.h"
+#include "heddle/nn/models/vit.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "nn/models/parts.h"
-#include "nn/sizes.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/models/parts.h"
+#include "heddle/nn/sizes.h"
 
 namespace heddle::nn {
 namespace {
@@ -23,22 +24,22 @@ const VitOptions& checked(const VitOptions& o) {
   return o;
 }
 
-Linear projection(int64_t in, int64_t out, DeviceContext* device, Generator* generator) {
-  Linear layer(in, out, true, device, generator);
-  init::xavier_uniform(layer.weight, 1, generator);
+Linear projection(int64_t in, int64_t out, const ParameterOptions& p) {
+  Linear layer(in, out, {.device = p.device, .generator = p.generator});
+  init::xavier_uniform(layer.weight, 1, p.generator);
   init::zeros(layer.bias);
   return layer;
 }
 
-Conv2d make_patches(const VitOptions& o, DeviceContext* device, Generator* generator) {
-  Conv2d conv(o.channels, o.width, {o.patch}, {.stride = {o.patch}}, true, device, generator);
-  init::normal(conv.weight, 0, std::sqrt(1 / static_cast<double>(init::fans_of(conv.weight.shape()).in)), generator);
+Conv2d make_patches(const VitOptions& o, const ParameterOptions& p) {
+  Conv2d conv(o.channels, o.width, {o.patch}, {.stride = {o.patch}, .device = p.device, .generator = p.generator});
+  init::normal(conv.weight, 0, std::sqrt(1 / static_cast<double>(init::fans_of(conv.weight.shape()).in)), p.generator);
   init::zeros(conv.bias);
   return conv;
 }
 
-Linear make_head(const VitOptions& o, DeviceContext* device, Generator* generator) {
-  Linear head(o.width, o.classes, true, device, generator);
+Linear make_head(const VitOptions& o, const ParameterOptions& p) {
+  Linear head(o.width, o.classes, {.device = p.device, .generator = p.generator});
   init::zeros(head.weight);
   init::zeros(head.bias);
   return head;
@@ -48,17 +49,17 @@ Linear make_head(const VitOptions& o, DeviceContext* device, Generator* generato
 
 VitOptions vit_b16(int64_t classes) { return {.classes = classes}; }
 
-VitBlock::VitBlock(const VitOptions& o, DeviceContext* device, Generator* generator)
+VitBlock::VitBlock(const VitOptions& o, const ParameterOptions& p)
     : Module("VitBlock"),
       heads_(o.heads),
       dropout_(o.dropout),
-      generator_(generator),
-      ln_1_(add("ln_1", LayerNorm(o.width, 1e-6, true, device))),
-      ln_2_(o.width, 1e-6, true, device),
-      in_proj_(projection(o.width, 3 * o.width, device, generator)),
-      out_proj_(projection(o.width, o.width, device, generator)),
-      mlp_(projection(o.width, o.mlp_width, device, generator), GELU(), Dropout(o.dropout, generator),
-           projection(o.mlp_width, o.width, device, generator)) {
+      generator_(p.generator),
+      ln_1_(add("ln_1", LayerNorm(o.width, {.eps = 1e-6, .device = p.device}))),
+      ln_2_(o.width, {.eps = 1e-6, .device = p.device}),
+      in_proj_(projection(o.width, 3 * o.width, p)),
+      out_proj_(projection(o.width, o.width, p)),
+      mlp_(projection(o.width, o.mlp_width, p), GELU(), Dropout(o.dropout, {.generator = p.generator}),
+           projection(o.mlp_width, o.width, p)) {
   Parts attention("SelfAttention");
   attention.add_parameter("in_proj_weight", in_proj_.weight);
   attention.add_parameter("in_proj_bias", in_proj_.bias);
@@ -74,21 +75,20 @@ Tensor VitBlock::forward(const Tensor& x) {
   return middle + heddle::dropout(mlp_(ln_2_(middle)), dropout_, training(), generator_);
 }
 
-Vit::Vit(const VitOptions& o, DeviceContext* device, Generator* generator)
+Vit::Vit(const VitOptions& o, const ParameterOptions& p)
     : Module("Vit"),
       options_(checked(o)),
-      generator_(generator),
-      conv_proj_(make_patches(o, device, generator)),
-      ln_(o.width, 1e-6, true, device),
-      head_(make_head(o, device, generator)) {
+      generator_(p.generator),
+      conv_proj_(make_patches(o, p)),
+      ln_(o.width, {.eps = 1e-6, .device = p.device}),
+      head_(make_head(o, p)) {
   const int64_t patches = (o.size / o.patch) * (o.size / o.patch);
-  class_token_ = add_parameter("class_token", zeros({1, 1, o.width}, DType::f32, device));
-  positions_ = zeros(parameter_shape("Vit", {1, patches + 1, o.width}), DType::f32, device);
-  init::normal(positions_, 0, 0.02, generator);
+  class_token_ = add_parameter("class_token", zeros({1, 1, o.width}, DType::f32, p.device));
+  positions_ = zeros(parameter_shape("Vit", {1, patches + 1, o.width}), DType::f32, p.device);
+  init::normal(positions_, 0, 0.02, p.generator);
   add("conv_proj", conv_proj_);
   Parts layers("Layers"), encoder("Encoder"), heads("Heads");
-  for (int64_t i = 0; i < o.layers; ++i)
-    layers.add(fmt::format("encoder_layer_{}", i), blocks_.emplace_back(o, device, generator));
+  for (int64_t i = 0; i < o.layers; ++i) layers.add(fmt::format("encoder_layer_{}", i), blocks_.emplace_back(o, p));
   positions_ = encoder.add_parameter("pos_embedding", positions_);
   encoder.add("layers", layers);
   encoder.add("ln", ln_);

@@ -9,9 +9,10 @@
 
 #include <vector>
 
-#include "nn/conv.h"
-#include "nn/layers.h"
-#include "nn/norm.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/norm.h"
+#include "heddle/nn/parameter_options.h"
 
 namespace heddle::nn {
 
@@ -28,7 +29,7 @@ VitOptions vit_b16(int64_t classes = 1000);  // 86,567,656 parameters
 // x + attention(ln_1(x)), then + mlp(ln_2(.)).
 class VitBlock : public Module {
  public:
-  VitBlock(const VitOptions& options, DeviceContext* device, Generator* generator);
+  VitBlock(const VitOptions& options, const ParameterOptions& parameters);
   Tensor forward(const Tensor& x) override;  // (N, T, C) -> (N, T, C)
 
  private:
@@ -42,7 +43,7 @@ class VitBlock : public Module {
 
 class Vit : public Module {
  public:
-  explicit Vit(const VitOptions& options, DeviceContext* device = nullptr, Generator* generator = nullptr);
+  explicit Vit(const VitOptions& options, const ParameterOptions& parameters = {});
   Tensor forward(const Tensor& images) override;
 
  private:

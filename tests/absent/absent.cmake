@@ -1,5 +1,6 @@
-# What a build without libpng, libjpeg-turbo and utf8proc does: the files of data/ that use them, compiled as such a build compiles them. Their functions
-# stand in the program itself, which is searched before the library (included by tests/CMakeLists.txt).
+# What a build without libpng, libjpeg-turbo and utf8proc does: the files of data/ that use them, compiled as such a
+# build compiles them. Their functions stand in the program itself, which is searched before the library (included by
+# tests/CMakeLists.txt).
 set(codec_users ${PROJECT_SOURCE_DIR}/data/image_png.cpp ${PROJECT_SOURCE_DIR}/data/image_jpeg.cpp ${PROJECT_SOURCE_DIR}/data/unicode.cpp)
 add_executable(heddle_tests_absent ${CMAKE_CURRENT_LIST_DIR}/absent_test.cpp ${codec_users})
 heddle_warnings(heddle_tests_absent)

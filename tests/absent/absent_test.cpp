@@ -1,10 +1,10 @@
 // A build that lacks an optional library says so where it would be used, and does the rest.
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
-#include "data/image_file.h"
-#include "data/unicode.h"
-#include "data/words.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/unicode.h"
+#include "heddle/data/words.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

@@ -1,14 +1,15 @@
 // backward(), grad() and vjp(): what they mean, on the reference device. The derivatives themselves:
 // gradcheck_test.cpp.
-#include "autograd/autograd.h"
+#include "heddle/autograd/autograd.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/device/context.h"
-#include "core/functions/functions.h"
-#include "core/op/primitives.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::tests {
 namespace {

@@ -3,12 +3,12 @@
 #include <map>
 #include <numeric>
 
-#include "autograd/autograd.h"
-#include "core/base/hash.h"
-#include "core/functions/nn/norms.h"
-#include "core/graph/node.h"
-#include "core/graph/philox.h"
-#include "core/op/op.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/functions/nn/norms.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle::tests {
 namespace {

@@ -11,8 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "core/functions/functions.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::tests {
 

@@ -1,6 +1,6 @@
 // Loops and branches: small, for finite differences to second order, and for the comparison of devices.
-#include "core/functions/control/control.h"
-#include "core/graph/checkpoint.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/graph/checkpoint.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

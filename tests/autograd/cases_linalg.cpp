@@ -1,6 +1,6 @@
 // Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay
 // invertible (or definite) nearby.
-#include "core/functions/linalg/matrix.h"
+#include "heddle/core/functions/linalg/matrix.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

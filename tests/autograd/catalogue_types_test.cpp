@@ -1,7 +1,7 @@
 // The dtypes that each rule of the catalogue takes, written out.
 #include <gtest/gtest.h>
 
-#include "autograd/catalogue.h"
+#include "heddle/autograd/catalogue.h"
 
 namespace heddle::tests {
 namespace {

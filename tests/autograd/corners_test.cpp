@@ -10,12 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/functions/math/math.h"
-#include "core/functions/math/statistics.h"
-#include "core/functions/nn/losses.h"
-#include "core/functions/nn/norms.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/math.h"
+#include "heddle/core/functions/math/statistics.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/nn/norms.h"
 
 namespace heddle::tests {
 namespace {

@@ -1,5 +1,5 @@
 // Derivatives given by hand: used instead of the function's own, in every mode, order and transform.
-#include "autograd/custom.h"
+#include "heddle/autograd/custom.h"
 
 #include <gtest/gtest.h>
 
@@ -7,14 +7,14 @@
 #include <functional>
 #include <memory>
 
-#include "autograd/gradcheck.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/base/error.h"
-#include "core/compile/compile.h"
-#include "core/device/context.h"
-#include "core/functions/functions.h"
-#include "core/graph/custom.h"
+#include "heddle/autograd/gradcheck.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/custom.h"
 
 namespace heddle::tests {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/graph/philox.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

@@ -1,12 +1,12 @@
 // Every rule against directional finite differences, first and second order, in f64 on the reference device.
-#include "autograd/gradcheck.h"
+#include "heddle/autograd/gradcheck.h"
 
 #include <gtest/gtest.h>
 
-#include "autograd/autograd.h"
-#include "autograd/rules.h"
-#include "core/device/context.h"
-#include "core/op/op.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/rules.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/op/op.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

@@ -1,18 +1,18 @@
 // Forward mode against reverse mode for every differentiable function, to second order, and the transforms' own
 // contracts.
-#include "autograd/transforms.h"
+#include "heddle/autograd/transforms.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "autograd/gradcheck.h"
-#include "autograd/vmap.h"
-#include "core/base/error.h"
-#include "core/compile/compile.h"
-#include "core/device/context.h"
-#include "core/graph/checkpoint.h"
-#include "core/graph/philox.h"
+#include "heddle/autograd/gradcheck.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/philox.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

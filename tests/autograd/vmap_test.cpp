@@ -1,19 +1,19 @@
 // vmap against a loop over the examples: every function, every choice of mapped arguments, and with other transforms
 // inside and outside.
-#include "autograd/vmap.h"
+#include "heddle/autograd/vmap.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <set>
 
-#include "autograd/batching.h"
-#include "autograd/transforms.h"
-#include "core/base/error.h"
-#include "core/compile/compile.h"
-#include "core/device/context.h"
-#include "core/graph/philox.h"
-#include "core/op/op.h"
+#include "heddle/autograd/batching.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/op/op.h"
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 
-#include "core/base/cache_dir.h"
+#include "heddle/core/base/cache_dir.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/temporary_folder.h"
 

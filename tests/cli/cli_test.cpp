@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "core/op/op.h"
+#include "heddle/core/op/op.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/devices.h"

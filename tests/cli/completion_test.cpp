@@ -4,7 +4,7 @@
 #include <set>
 #include <sstream>
 
-#include "io/atomic_file.h"
+#include "heddle/io/atomic_file.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/temporary_folder.h"
 

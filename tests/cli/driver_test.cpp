@@ -5,7 +5,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/base/seconds_since.h"
+#include "heddle/core/base/seconds_since.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,7 +1,7 @@
 // A program that ends while a device still compiles or computes ends cleanly.
 #include <gtest/gtest.h>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/temporary_folder.h"
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "data/unicode.h"
+#include "heddle/data/unicode.h"
 #include "tests/cli/command_test.h"
 #include "tests/cli/user_error.h"
 

@@ -6,7 +6,7 @@
 #include <set>
 #include <sstream>
 
-#include "autograd/catalogue.h"
+#include "heddle/autograd/catalogue.h"
 #include "tests/cli/subprocess.h"
 
 namespace heddle {

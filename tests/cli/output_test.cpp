@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
-#include "io/safetensors.h"
+#include "heddle/io/safetensors.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"

@@ -6,20 +6,21 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/functions/functions.h"
-#include "data/cifar.h"
-#include "data/csv.h"
-#include "data/datasets.h"
-#include "data/image_file.h"
-#include "data/numpy.h"
-#include "data/preprocess.h"
-#include "data/records.h"
-#include "data/text.h"
-#include "nn/layers.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/csv.h"
+#include "heddle/data/datasets.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/numpy.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/records.h"
+#include "heddle/data/text.h"
+#include "heddle/nn/layers.h"
+#include "heddle/train/trainer.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/idx_files.h"
-#include "train/trainer.h"
 
 namespace heddle {
 namespace {
@@ -47,7 +48,7 @@ class FirstArray final : public train::Task {
   static nn::Linear made(const data::Dataset& set) {
     manual_seed(1);
     data::Random random(0, 0, 0);
-    return nn::Linear(set.get(0, random)[0].shape.numel(), 1, true, &host());
+    return nn::Linear(set.get(0, random)[0].shape.numel(), 1, {.device = host()});
   }
   nn::Linear layer_;
   train::TrainingData data_;

@@ -1,6 +1,6 @@
 // A kernel that is compiled for the first time prints nothing, even where a driver's compiler has something to say:
 // PoCL's "1 warning generated.".
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 #include "tests/cli/command_test.h"
 
 namespace heddle {

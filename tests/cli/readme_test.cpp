@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <fstream>
+#include <regex>
+#include <set>
 #include <sstream>
 #include <string>
 
@@ -28,6 +30,18 @@ TEST(Readme, NamesTheTwoCommands) {
   const std::string readme = text_of("README.md");
   EXPECT_NE(readme.find("tools/quickstart.sh"), std::string::npos);
   EXPECT_NE(readme.find("tools/test.sh"), std::string::npos);
+}
+
+// Those of tools/cli.h, signals included, each in its row.
+TEST(Readme, NamesEveryExitCode) {
+  const std::string readme = text_of("README.md"), header = text_of("tools/cli.h");
+  std::set<std::string> codes{"0", "130", "134"};
+  const std::regex constant(R"(constexpr int exit_\w+ = (\d+);)");
+  for (std::sregex_iterator at(header.begin(), header.end(), constant), end; at != end; ++at) codes.insert((*at)[1]);
+  EXPECT_EQ(codes.erase("128"), 1u);  // and a signal's number: 130, 143
+  EXPECT_EQ(codes.size(), 8u);
+  for (const std::string& code : codes) EXPECT_NE(readme.find("\n| " + code + " | "), std::string::npos) << code;
+  EXPECT_NE(readme.find("143 by SIGTERM"), std::string::npos);
 }
 
 }  // namespace

@@ -5,7 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <regex>
 
-#include "io/atomic_file.h"
+#include "heddle/io/atomic_file.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/temporary_folder.h"
 

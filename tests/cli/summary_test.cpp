@@ -3,8 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "core/functions/functions.h"
-#include "io/safetensors.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/io/safetensors.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/temporary_folder.h"

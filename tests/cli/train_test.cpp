@@ -13,8 +13,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "core/device/registry.h"
-#include "io/safetensors.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/io/safetensors.h"
 #include "tests/cli/subprocess.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"

@@ -5,7 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 #include "tests/cli/subprocess.h"
 #include "tests/cli/user_error.h"
 #include "tests/support/temporary_folder.h"

@@ -6,10 +6,11 @@
 #include <functional>
 #include <optional>
 
-#include "autograd/autograd.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

@@ -6,9 +6,14 @@
 #include <cstdlib>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "core/graph/future.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/future.h"
+#include "heddle/core/graph/node.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

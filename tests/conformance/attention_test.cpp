@@ -4,11 +4,12 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/ir/ir.h"
-#include "core/record/capture.h"
-#include "core/run/compiled_graph.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/ir/ir.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/run/compiled_graph.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -6,7 +6,8 @@
 #include <cstring>
 #include <limits>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/value_test.h"
 
 namespace heddle::tests {

@@ -1,11 +1,11 @@
 // Checkpointed training gives the losses of plain training, bit for bit, on every device.
-#include "core/graph/checkpoint.h"
+#include "heddle/core/graph/checkpoint.h"
 
 #include <gtest/gtest.h>
 
 #include <cstring>
 
-#include "heddle.h"
+#include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -15,7 +15,7 @@ std::vector<double> train_gpt(DeviceContext& d, bool checkpoint, int steps) {
   manual_seed(3);
   nn::Gpt model(
       {.vocabulary = 31, .context = 9, .layers = 2, .heads = 2, .width = 24, .dropout = 0.2, .checkpoint = checkpoint},
-      &d);
+      {.device = d});
   nn::AdamW optimizer(model.parameters(), 1e-2);
   std::vector<int32_t> text(2 * 9 + 1);
   for (size_t i = 0; i < text.size(); ++i) text[i] = static_cast<int32_t>(i * 7 % 31);

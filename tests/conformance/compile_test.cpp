@@ -1,14 +1,15 @@
 // compile(): replays do what the function would do, and what changed is never missed.
-#include "core/compile/compile.h"
+#include "heddle/core/compile/compile.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <thread>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -185,11 +186,11 @@ template <class MakeOptimizer, class Between>
 std::vector<double> train(DeviceContext& dev, bool compiled, int steps, const MakeOptimizer& make,
                           const Between& between, CompileStats* stats = nullptr) {
   Generator seeds{7, 0}, masks{11, 0};
-  nn::Linear first(6, 16, true, &dev, &seeds), second(16, 4, true, &dev, &seeds);
+  nn::Linear first(6, 16, {.device = dev, .generator = &seeds}), second(16, 4, {.device = dev, .generator = &seeds});
   std::vector<Tensor> parameters = first.parameters();
   for (const Tensor& p : second.parameters()) parameters.push_back(p);
   const auto optimizer = make(parameters);
-  nn::Dropout drop(0.25, &masks);
+  nn::Dropout drop(0.25, {.generator = &masks});
   const auto step = [&](const Tensor& x, const Tensor& y) {
     optimizer->zero_grad();
     const Tensor loss = cross_entropy(second(drop(relu(first(x)))), y);

@@ -1,13 +1,13 @@
 // Loops in the graph on every device: values and gradients of loops written out, what is launched and compiled, random
 // numbers, and the modes around them.
-#include "core/functions/control/control.h"
+#include "heddle/core/functions/control/control.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <limits>
 
-#include "heddle.h"
+#include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {

@@ -3,9 +3,10 @@
 #include <algorithm>
 #include <numeric>
 
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/inspect/profile.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/inspect/profile.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

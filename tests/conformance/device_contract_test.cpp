@@ -1,121 +1,11 @@
-// The contract of core/contract/device.h, checked on every device that runs kernels: whatever its backend, including
-// those of plug-ins. Vulkan devices are opened a second time with staging forced, as on a discrete GPU.
-#include <gtest/gtest.h>
-
-#include <algorithm>
-#include <chrono>
-#include <cstdlib>
-#include <cstring>
-#include <numeric>
-#include <random>
-
-#include "core/base/dtype.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+// The contract of core/contract/device.h: memory, transfers, order and recordings. Kernels:
+// device_contract_kernels_test.cpp.
+#include "tests/conformance/device_contract.h"
 
 namespace heddle {
 namespace {
 
-// A device, and for Vulkan whether staging is forced.
-struct Subject {
-  std::string id;
-  bool staged = false;
-};
-
-std::vector<Subject> subjects() {
-  std::vector<Subject> found;
-  for (const DeviceInfo& info : Registry::instance().devices()) {
-    if (info.backend == "reference" || info.backend == "null") continue;
-    found.push_back({info.id, false});
-    if (info.backend == "vulkan") found.push_back({info.id, true});
-  }
-  return found;
-}
-
-std::string test_name(const testing::TestParamInfo<Subject>& param) {
-  std::string name = param.param.id + (param.param.staged ? "_staged" : "");
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return !std::isalnum(static_cast<unsigned char>(c)); }, '_');
-  return name;
-}
-
-KernelSource elementwise(std::string name, std::vector<BufferParam> buffers, std::vector<ConstParam> constants,
-                         std::string statement) {
-  KernelSource source;
-  source.name = std::move(name);
-  source.buffers = std::move(buffers);
-  source.constants = std::move(constants);
-  source.constants.insert(source.constants.begin(), {"n", ConstParam::Type::u32});
-  source.group = {32, 1, 1};
-  source.body = "  uint i = GROUP_ID(0) * 32u + LOCAL_ID(0);\n  if (i < n) {\n    " + statement + "\n  }\n";
-  source.origin = "device_contract_test";
-  return source;
-}
-
-// out[i] = (3 a[i] + b[i] + c) mod 2^24: exact on every device, and no step of a chain can be left out unnoticed.
-KernelSource mix_source() {
-  return elementwise("mix",
-                     {{"a", DType::i32, Access::read, true},
-                      {"b", DType::i32, Access::read, true},
-                      {"out", DType::i32, Access::write, true}},
-                     {{"c", ConstParam::Type::i32}}, "STORE(out, i, (3 * LOAD(a, i) + LOAD(b, i) + c) & 16777215);");
-}
-
-KernelSource increment_source() {
-  return elementwise("increment", {{"x", DType::i32, Access::read_write}}, {}, "STORE(x, i, LOAD(x, i) + 1);");
-}
-
-KernelSource add_source() {
-  return elementwise("add", {{"x", DType::i32, Access::read}, {"total", DType::i32, Access::read_write}}, {},
-                     "STORE(total, i, LOAD(total, i) + LOAD(x, i));");
-}
-
-uint32_t groups_for(uint32_t n) { return (n + 31) / 32; }
-
-std::vector<uint8_t> random_bytes(size_t count, uint32_t seed) {
-  std::mt19937 random(seed);
-  std::vector<uint8_t> bytes(count);
-  for (auto& b : bytes) b = static_cast<uint8_t>(random());
-  return bytes;
-}
-
-class DeviceContract : public testing::TestWithParam<Subject> {
- protected:
-  void SetUp() override {
-    for (const DeviceInfo& info : Registry::instance().devices()) {
-      if (info.id != GetParam().id) continue;
-      if (!info.available) GTEST_SKIP() << info.id << ": " << info.reason;
-      device_ = open();
-      return;
-    }
-    FAIL() << GetParam().id << " is not listed any more";
-  }
-
-  std::unique_ptr<Device> open() {
-    if (GetParam().staged) setenv("HEDDLE_VULKAN_STAGING", "1", 1);
-    auto device = Registry::instance().open(GetParam().id);
-    unsetenv("HEDDLE_VULKAN_STAGING");
-    return device;
-  }
-
-  Device& dev() { return *device_; }
-
-  BufferId make(const std::vector<int32_t>& values) {
-    const BufferId buffer = dev().alloc(values.size() * 4);
-    dev().write(buffer, 0, values.data(), values.size() * 4);
-    return buffer;
-  }
-
-  std::vector<int32_t> get(BufferId buffer, size_t count) {
-    std::vector<int32_t> values(count);
-    dev().read(buffer, 0, values.data(), count * 4);
-    return values;
-  }
-
-  RecordingId record(std::vector<Command> commands, bool timed = false) { return dev().record(commands, timed); }
-
-  std::unique_ptr<Device> device_;
-};
+using namespace device_contract;
 
 TEST_P(DeviceContract, CapsAreSane) {
   const Caps& caps = dev().caps();
@@ -356,107 +246,6 @@ TEST_P(DeviceContract, FillAndCopyTouchNothingElse) {
   EXPECT_EQ(back, source);
 }
 
-TEST_P(DeviceContract, ConstantsAndManyBindingsAtOffsets) {
-  constexpr uint32_t n = 45;
-  const uint64_t stride =
-      (n * 4 + dev().caps().buffer_alignment - 1) / dev().caps().buffer_alignment * dev().caps().buffer_alignment;
-  const KernelSource source =
-      elementwise("many",
-                  {{"a", DType::f32, Access::read},
-                   {"b", DType::f32, Access::read},
-                   {"c", DType::i32, Access::read},
-                   {"d", DType::f32, Access::read},
-                   {"out", DType::f32, Access::write},
-                   {"index", DType::i32, Access::write}},
-                  {{"scale", ConstParam::Type::f32}, {"shift", ConstParam::Type::i32}, {"base", ConstParam::Type::u32}},
-                  "STORE(out, i, LOAD(a, i) * scale + LOAD(b, i) - LOAD(d, i));\n"
-                  "    STORE(index, i, LOAD(c, i) + shift + CAST(int, base));");
-  const KernelId kernel = dev().compile(source);
-  const BufferId arena = dev().alloc(7 * stride);
-  const RecordingId clear = record({Fill{{arena, 0, 7 * stride}, 0x7fc00000u}});
-  dev().submit(clear);
-  std::vector<float> a(n), b(n), d(n), out(n);
-  std::vector<int32_t> c(n), index(n);
-  for (uint32_t i = 0; i < n; ++i) {
-    a[i] = static_cast<float>(i) * 0.5f;
-    b[i] = 100.0f - static_cast<float>(i);
-    c[i] = static_cast<int32_t>(i) - 20;
-    d[i] = static_cast<float>(i % 3);
-  }
-  dev().write(arena, 0, a.data(), n * 4);
-  dev().write(arena, stride, b.data(), n * 4);
-  dev().write(arena, 2 * stride, c.data(), n * 4);
-  dev().write(arena, 3 * stride, d.data(), n * 4);
-  const float scale = -4.0f;
-  uint32_t scale_bits;
-  std::memcpy(&scale_bits, &scale, 4);
-  std::vector<Binding> bindings;
-  for (const uint64_t slot : {0, 1, 2, 3, 4, 6}) bindings.push_back({arena, slot * stride, n * 4});
-  const RecordingId work = record(
-      {Dispatch{kernel, {groups_for(n), 1, 1}, bindings, {n, scale_bits, static_cast<uint32_t>(-7), 4000000000u}}});
-  dev().submit(work);
-  dev().read(arena, 4 * stride, out.data(), n * 4);
-  dev().read(arena, 6 * stride, index.data(), n * 4);
-  for (uint32_t i = 0; i < n; ++i) {
-    EXPECT_EQ(out[i], a[i] * scale + b[i] - d[i]) << i;  // exact: small multiples of 0.5
-    EXPECT_EQ(index[i], static_cast<int32_t>(static_cast<uint32_t>(c[i] - 7) + 4000000000u)) << i;
-  }
-  uint32_t guard = 0;
-  dev().read(arena, 4 * stride + n * 4, &guard, 4);
-  if (n * 4 < stride) {
-    EXPECT_EQ(guard, 0x7fc00000u);
-  }
-  dev().read(arena, 5 * stride, &guard, 4);
-  EXPECT_EQ(guard, 0x7fc00000u);
-}
-
-TEST_P(DeviceContract, GroupsOfThreeDimensionsAndSharedMemory) {
-  KernelSource source;
-  source.name = "mirror";
-  source.buffers = {{"x", DType::i32, Access::read}, {"out", DType::i32, Access::write}};
-  source.shared = {{"tile", "int", 12}};
-  source.group = {4, 3, 1};
-  source.body =
-      "  uint lane = LOCAL_ID(1) * 4u + LOCAL_ID(0);\n"
-      "  uint group = (GROUP_ID(2) * NUM_GROUPS(1) + GROUP_ID(1)) * NUM_GROUPS(0) + GROUP_ID(0);\n"
-      "  tile[lane] = LOAD(x, group * 12u + lane);\n  BARRIER();\n"
-      "  STORE(out, group * 12u + lane, tile[11u - lane] * 10);\n";
-  const KernelId kernel = dev().compile(source);
-  constexpr uint32_t groups = 5 * 3 * 2, n = groups * 12;
-  std::vector<int32_t> values(n), expected(n);
-  std::iota(values.begin(), values.end(), 1);
-  for (uint32_t i = 0; i < n; ++i) expected[i] = values[i / 12 * 12 + 11 - i % 12] * 10;
-  const BufferId x = make(values), out = make(std::vector<int32_t>(n, 0));
-  const RecordingId work = record({Dispatch{kernel, {5, 3, 2}, {{x, 0, n * 4}, {out, 0, n * 4}}, {}}});
-  dev().submit(work);
-  EXPECT_EQ(get(out, n), expected);
-}
-
-TEST_P(DeviceContract, StoresEveryElementType) {
-  constexpr uint32_t n = 41;
-  for (int t = 0; t < dtype_count; ++t) {
-    const auto type = static_cast<DType>(t);
-    if ((type == DType::f64 && !dev().caps().f64) || (type == DType::i64 && !dev().caps().i64)) continue;
-    const size_t bytes = n * size_of(type);
-    std::vector<uint8_t> values(bytes), back(bytes + 8, 0xee);
-    const bool is_unsigned = type == DType::u8 || type == DType::boolean;
-    for (uint32_t i = 0; i < n; ++i)
-      store_element(values.data(), type, i, is_unsigned ? i % 7 : static_cast<double>(i) - 20);
-    const BufferId x = dev().alloc(bytes), out = dev().alloc(bytes + 8);
-    dev().write(x, 0, values.data(), bytes);
-    dev().write(out, 0, back.data(), back.size());
-    const KernelId kernel = dev().compile(elementwise("copy_" + std::string(name_of(type)),
-                                                      {{"x", type, Access::read}, {"out", type, Access::write}}, {},
-                                                      "STORE(out, i, LOAD(x, i));"));
-    const RecordingId work = record({Dispatch{kernel, {groups_for(n), 1, 1}, {{x, 0, bytes}, {out, 0, bytes}}, {n}}});
-    dev().submit(work);
-    dev().read(out, 0, back.data(), back.size());
-    EXPECT_TRUE(std::equal(values.begin(), values.end(), back.begin())) << name_of(type);
-    for (size_t i = bytes; i < back.size(); ++i)
-      EXPECT_EQ(back[i], 0xee) << name_of(type) << ": a byte behind the end was written";
-  }
-}
-
 TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
   constexpr uint32_t n = 1 << 16;
   const KernelId kernel = dev().compile(increment_source());
@@ -491,23 +280,6 @@ TEST_P(DeviceContract, TimedRecordingReportsEachCommand) {
   dev().wait(dev().submit(plain), &seconds);
   EXPECT_TRUE(seconds.empty()) << "an untimed recording has no times";
   EXPECT_TRUE(dev().command_times(dev().submit(plain)).empty());
-}
-
-TEST_P(DeviceContract, CompileErrorCarriesTheLog) {
-  auto broken = elementwise("broken", {{"out", DType::i32, Access::write}}, {},
-                            "STORE(out, i, not_a_function_of_the_dialect(i));");
-  try {
-    dev().compile(broken);
-    FAIL() << "the kernel compiled";
-  } catch (const CompileError& error) {
-    EXPECT_NE(error.log().find("not_a_function_of_the_dialect"), std::string::npos) << error.log();
-    EXPECT_NE(std::string(error.what()).find("broken"), std::string::npos) << error.what();
-  }
-  const BufferId x = make({1, 2, 3});
-  const KernelId kernel = dev().compile(increment_source());  // the device goes on
-  const RecordingId work = record({Dispatch{kernel, {1, 1, 1}, {{x, 0, 12}}, {3}}});
-  dev().submit(work);
-  EXPECT_EQ(get(x, 3), (std::vector<int32_t>{2, 3, 4}));
 }
 
 // Everything may be given back as soon as it has been enqueued.
@@ -547,58 +319,6 @@ TEST_P(DeviceContract, EmptyRecording) {
   dev().wait(ticket);
   dev().wait(dev().submit(nothing));
   EXPECT_EQ(get(x, 1), std::vector<int32_t>{42});
-}
-
-TEST_P(DeviceContract, RefusesBrokenCommands) {
-  const Caps& caps = dev().caps();
-  const KernelId kernel = dev().compile(increment_source());
-  const BufferId x = make(std::vector<int32_t>(1024, 0));
-  const Binding whole{x, 0, 4096};
-  const auto dispatch = [&](std::vector<Binding> bindings, std::vector<uint32_t> constants, uint32_t groups = 1) {
-    return std::vector<Command>{Dispatch{kernel, {groups, 1, 1}, std::move(bindings), std::move(constants)}};
-  };
-  EXPECT_THROW(record(dispatch({}, {1})), DeviceError);
-  EXPECT_THROW(record(dispatch({whole, whole}, {1})), DeviceError);
-  EXPECT_THROW(record(dispatch({whole}, {})), DeviceError);
-  EXPECT_THROW(record(dispatch({{x, 0, 4100}}, {1})), DeviceError);
-  EXPECT_THROW(record(dispatch({{x, 4096, 4}}, {1})), DeviceError);
-  EXPECT_THROW(record(dispatch({{BufferId{987654}, 0, 4}}, {1})), DeviceError);
-  if (caps.buffer_alignment > 4) {
-    EXPECT_THROW(record(dispatch({{x, 4, 8}}, {1})), DeviceError);
-  }
-  EXPECT_THROW(record({Dispatch{KernelId{987654}, {1, 1, 1}, {whole}, {1}}}), DeviceError);
-  EXPECT_THROW(record({Copy{{x, 0, 8}, {x, 16, 4}}}), DeviceError);
-  EXPECT_THROW(record({Fill{{x, 4090, 8}, 0}}), DeviceError);
-  if (caps.max_groups[0] < UINT32_MAX) {
-    EXPECT_THROW(record(dispatch({whole}, {1}, caps.max_groups[0] + 1)), LimitError);
-  }
-  EXPECT_THROW(dev().alloc(0), DeviceError);
-  EXPECT_THROW(dev().alloc(caps.max_allocation_bytes + 1), LimitError);
-  uint32_t value = 0;
-  EXPECT_THROW(dev().write(x, 4093, &value, 4), DeviceError);
-  EXPECT_THROW(dev().read(x, 5000, &value, 4), DeviceError);
-  EXPECT_THROW(dev().wait(Ticket{1u << 30}), DeviceError);
-  EXPECT_EQ(get(x, 1024), std::vector<int32_t>(1024, 0));
-}
-
-TEST_P(DeviceContract, RefusesKernelsOverTheLimits) {
-  const Caps& caps = dev().caps();
-  auto wide = increment_source();
-  wide.group = {caps.max_group_lanes + 1, 1, 1};
-  EXPECT_THROW(dev().compile(wide), LimitError);
-  auto greedy = increment_source();
-  greedy.shared = {{"tile", "float", caps.shared_bytes / 4 + 1}};
-  EXPECT_THROW(dev().compile(greedy), LimitError);
-  if (caps.max_binding_bytes >= caps.max_allocation_bytes) GTEST_SKIP() << "no buffer is larger than a binding may be";
-  if (caps.max_binding_bytes > (1ull << 30)) GTEST_SKIP() << "one assertion would take gigabytes";
-  const BufferId big = dev().alloc(caps.max_binding_bytes + 4);
-  const KernelId kernel = dev().compile(increment_source());
-  try {
-    record({Dispatch{kernel, {1, 1, 1}, {{big, 0, caps.max_binding_bytes + 4}}, {1}}});
-    FAIL() << "the binding was accepted";
-  } catch (const LimitError& error) {
-    EXPECT_NE(std::string(error.what()).find("max_binding_bytes"), std::string::npos) << error.what();
-  }
 }
 
 TEST_P(DeviceContract, SecondDeviceOfTheSameIdIsIndependent) {

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

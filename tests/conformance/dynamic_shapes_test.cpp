@@ -1,14 +1,15 @@
 // Kernels that do not depend on sizes: none are compiled after the third length, and the values are the reference's at
 // odd sizes.
-#include "core/ir/dynamic_shapes.h"
+#include "heddle/core/ir/dynamic_shapes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <thread>
 
-#include "core/run/compiled_graph.h"
-#include "heddle.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/run/graph_cache.h"
+#include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -20,7 +21,7 @@ using DynamicShapesTest = tests::DeviceTest;
 std::vector<double> losses(DeviceContext& d, const std::vector<int64_t>& lengths,
                            std::vector<uint64_t>* compiled = nullptr) {
   manual_seed(5);
-  nn::Gpt model({.vocabulary = 31, .context = 40, .layers = 1, .heads = 2, .width = 24, .dropout = 0}, &d);
+  nn::Gpt model({.vocabulary = 31, .context = 40, .layers = 1, .heads = 2, .width = 24, .dropout = 0}, {.device = d});
   std::vector<double> result;
   for (const int64_t length : lengths) {
     std::vector<int32_t> text(static_cast<size_t>(2 * length));

@@ -1,6 +1,6 @@
 // Transforms by one launch (shaders/fft.hk) against sums in double precision and against the products of the reference
 // device.
-#include "core/functions/math/fft_rows.h"
+#include "heddle/core/functions/math/fft_rows.h"
 
 #include <gtest/gtest.h>
 
@@ -8,11 +8,12 @@
 #include <complex>
 #include <numbers>
 
-#include "autograd/autograd.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
 

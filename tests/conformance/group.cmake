@@ -1,3 +1,14 @@
 # Whole programs with two queues on devices that run one by default (Caps::queues).
 add_test(NAME conformance_queues COMMAND heddle_tests_conformance --gtest_filter=RandomGraphs.*:*CheckpointTraining*:*BudgetTraining*)
 set_tests_properties(conformance_queues PROPERTIES LABELS conformance ENVIRONMENT "HEDDLE_QUEUES=2")
+# Runs a graph that a test planned, in a process of its own (image_test.cpp).
+add_executable(heddle_image_run ${CMAKE_CURRENT_SOURCE_DIR}/conformance/programs/image_run.cpp)
+heddle_warnings(heddle_image_run)
+target_link_libraries(heddle_image_run PRIVATE heddle_test_support)
+target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_IMAGE_RUN="$<TARGET_FILE:heddle_image_run>")
+add_dependencies(heddle_tests_conformance heddle_image_run)
+# The training steps of bench/.
+if(TARGET heddle_bench)
+  target_link_libraries(heddle_tests_conformance PRIVATE heddle_bench)
+  target_compile_definitions(heddle_tests_conformance PRIVATE HEDDLE_HAS_BENCH=1)
+endif()

@@ -5,11 +5,12 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/autograd.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/graph/autocast.h"
-#include "core/graph/excess_precision.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/excess_precision.h"
 #include "tests/support/noise.h"
 #include "tests/support/value_test.h"
 

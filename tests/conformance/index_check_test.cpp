@@ -1,21 +1,22 @@
 // HEDDLE_CHECK_INDICES: the first index out of range is found on the device and named, wherever the call was recorded;
 // values stay what they are without it.
-#include "core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/index_check.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "autograd/autograd.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/functions/control/control.h"
-#include "core/functions/functions.h"
-#include "core/functions/math/math.h"
-#include "core/functions/nn/bags.h"
-#include "core/functions/nn/losses.h"
-#include "core/functions/shape/scatter.h"
-#include "nn/embedding.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/math.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/shape/scatter.h"
+#include "heddle/nn/embedding.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -181,7 +182,7 @@ TEST_P(IndexCheck, BackwardModulesAndCompiledFunctions) {
   EXPECT_EQ(fault_of(jvp(f_of, weight.detach(), weight.detach()).second),
             "[take] index 6 is out of range for dimension 0 of size 6, at position (1)");
   EXPECT_EQ(fault_of(weight.grad()), "");
-  nn::Embedding layer(6, 3, {}, &dev());
+  nn::Embedding layer(6, 3, {.device = dev()});
   EXPECT_EQ(fault_of(layer(at)), "[embedding] index 6 is out of range for dimension 0 of size 6, at position (1)");
   const auto f = compile([](const Tensor& w, const Tensor& picks) { return take(w, picks) + 1; });
   for (int i = 0; i < 4; ++i) EXPECT_EQ(fault_of(f(weight, minimum(at, 5))), "");

@@ -9,13 +9,14 @@
 #include <limits>
 #include <optional>
 
-#include "core/functions/functions.h"
-#include "core/functions/math/statistics.h"
-#include "core/functions/nn/bags.h"
-#include "core/functions/nn/losses.h"
-#include "core/functions/shape/index_check.h"
-#include "core/functions/shape/scatter.h"
-#include "nn/metrics.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/statistics.h"
+#include "heddle/core/functions/nn/bags.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/scatter.h"
+#include "heddle/nn/metrics.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -396,9 +397,9 @@ TEST_P(IndexExtremes, LengthsAndOffsets) {
 }
 
 TEST_P(IndexExtremes, CountsOfMetrics) {
-  nn::ConfusionMatrix counts(rows, &dev());
+  nn::ConfusionMatrix counts(rows, dev());
   counts.add(tensor(Indices(wide.size(), 3), false), tensor(wide, false));
-  nn::TopK top(2, &dev());
+  nn::TopK top(2, dev());
   top.add(logits(static_cast<int64_t>(wide.size())), tensor(wide, false));  // the largest of 0 1 4 4 1 0 1: 2 and 3
   for (int64_t r = 0; r < rows; ++r) EXPECT_EQ(counts.counts()[static_cast<size_t>(r)][3], r <= 1 ? 1 : 0) << r;
   EXPECT_EQ(top.value(), 0);

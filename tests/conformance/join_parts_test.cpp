@@ -1,6 +1,6 @@
 // Sums over parts of a tensor: what they are joined into has their value, whatever the parts compute, and large ones
 // stay as they are.
-#include "core/simplify/join_parts.h"
+#include "heddle/core/simplify/join_parts.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,13 @@
 #include <functional>
 #include <span>
 
-#include "core/graph/pending.h"
-#include "core/record/capture.h"
-#include "core/simplify/passes.h"
-#include "core/simplify/simplifier.h"
-#include "heddle.h"
-#include "nn/nn.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/simplify/passes.h"
+#include "heddle/core/simplify/simplifier.h"
+#include "heddle/heddle.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -160,11 +161,11 @@ TEST_P(JoinParts, HaveTheValueOfTheParts) {
 // A network with all that parts keep for themselves: convolutions, statistics of a batch, random numbers, an embedding.
 Values train(DeviceContext& device, int64_t parts) {
   manual_seed(4);
-  nn::Conv2d conv(1, 3, {3, 3}, {}, true, &device);
-  nn::BatchNorm norm(3, 1e-5, 0.1, true, &device);
+  nn::Conv2d conv(1, 3, {3, 3}, {.device = device});
+  nn::BatchNorm norm(3, {.device = device});
   nn::Dropout drop(0.3);
-  nn::Linear last(3 * 4 * 4, 5, true, &device);
-  nn::Embedding bias(5, 5, {}, &device);
+  nn::Linear last(3 * 4 * 4, 5, {.device = device});
+  nn::Embedding bias(5, 5, {.device = device});
   std::vector<Tensor> parameters;
   for (nn::Module* m : std::initializer_list<nn::Module*>{&conv, &norm, &last, &bias}) {
     for (const Tensor& p : m->parameters()) parameters.push_back(p);

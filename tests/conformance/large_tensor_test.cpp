@@ -3,8 +3,9 @@
 #include <fstream>
 #include <string>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -7,13 +7,13 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/autograd.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/functions/linalg/matrix.h"
-#include "core/tiles/tuning.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/matrix.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 #include "tests/support/noise.h"
 

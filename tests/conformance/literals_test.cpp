@@ -2,8 +2,9 @@
 // every device.
 #include <gtest/gtest.h>
 
-#include "core/device/context.h"
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::tests {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

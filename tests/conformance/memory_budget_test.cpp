@@ -1,6 +1,6 @@
 // Training under a memory budget, and with values in host memory, gives the losses of plain training, bit for bit, on
 // every device; and takes less memory.
-#include "core/memory/memory_budget.h"
+#include "heddle/core/memory/memory_budget.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <cstring>
 #include <optional>
 
-#include "core/run/compiled_graph.h"
-#include "core/run/dump.h"
-#include "heddle.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/run/graph_cache.h"
+#include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -37,11 +37,11 @@ Trained train(DeviceContext& d, Model which, double share, bool offload, int ste
     model = std::make_unique<nn::Gpt>(
         nn::GptOptions{
             .vocabulary = 31, .context = 24, .layers = 3, .heads = 2, .width = 24, .dropout = 0.2, .offload = offload},
-        &d);
+        nn::ParameterOptions{.device = d});
     x = Tensor::from_vector(numbers(8 * 24, 31), {8, 24}, &d);
     y = Tensor::from_vector(numbers(8 * 24, 29), {8 * 24}, &d);
   } else {
-    model = std::make_unique<nn::Cnn>(nn::CnnOptions{}, &d);
+    model = std::make_unique<nn::Cnn>(nn::CnnOptions{}, nn::ParameterOptions{.device = d});
     x = cast(Tensor::from_vector(numbers(4 * 28 * 28, 17), {4, 1, 28, 28}, &d), DType::f32) * 0.1f;
     eval({x});
     y = Tensor::from_vector(numbers(4, 10), {4}, &d);
@@ -106,8 +106,8 @@ TEST_P(BudgetTraining, CompiledFunctionsHaveABudgetOfTheirOwn) {
   DeviceContext& d = device();
   const auto losses = [&](uint64_t budget, size_t* kernels) {
     manual_seed(5);
-    nn::Sequential model{nn::Linear(16, 64, true, &d), nn::ReLU(), nn::Linear(64, 64, true, &d), nn::ReLU(),
-                         nn::Linear(64, 4, true, &d)};
+    nn::Sequential model{nn::Linear(16, 64, {.device = d}), nn::ReLU(), nn::Linear(64, 64, {.device = d}), nn::ReLU(),
+                         nn::Linear(64, 4, {.device = d})};
     nn::SGD optimizer(model.parameters(), 0.1);
     const Tensor x = Tensor::from_vector(std::vector<float>(256 * 16, 0.25f), {256, 16}, &d),
                  y = Tensor::from_vector(std::vector<int32_t>(256, 2), {256}, &d);

@@ -8,8 +8,9 @@
 #include <numeric>
 #include <set>
 
-#include "core/functions/functions.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

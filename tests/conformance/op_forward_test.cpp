@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <map>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 #include "tests/support/devices.h"
 #include "tests/support/op_cases.h"
 

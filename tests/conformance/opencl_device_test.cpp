@@ -14,11 +14,16 @@
 #include <fstream>
 #include <map>
 
-#include "backend_opencl/declarations.h"
-#include "backend_opencl/loaded_kernels.h"
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/backend_opencl/declarations.h"
+#include "heddle/backend_opencl/loaded_kernels.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/handles.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

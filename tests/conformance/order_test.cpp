@@ -5,9 +5,10 @@
 #include <map>
 #include <numeric>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/tiles/tuning.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

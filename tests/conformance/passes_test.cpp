@@ -1,15 +1,15 @@
 // Values do not depend on which passes are on: random programs and whole training steps, with every pass off by itself
 // and all of them off.
-#include "core/simplify/passes.h"
+#include "heddle/core/simplify/passes.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <functional>
 
-#include "heddle.h"
-#include "nn/models/cnn.h"
-#include "nn/models/gpt.h"
+#include "heddle/heddle.h"
+#include "heddle/nn/models/cnn.h"
+#include "heddle/nn/models/gpt.h"
 #include "tests/support/devices.h"
 #include "tests/support/random_graph.h"
 
@@ -51,14 +51,14 @@ Values train(nn::Module& model, const std::function<Tensor()>& loss) {
 
 Values mlp(DeviceContext& device) {
   manual_seed(5);
-  nn::Sequential model{nn::Linear(12, 9, true, &device), nn::GELU(), nn::Linear(9, 4, true, &device)};
+  nn::Sequential model{nn::Linear(12, 9, {.device = device}), nn::GELU(), nn::Linear(9, 4, {.device = device})};
   const Tensor x = numbers<float>({5, 12}, 11, 0.1, device), y = numbers<int32_t>({5}, 4, 1, device);
   return train(model, [&] { return cross_entropy(model(x), y); });
 }
 
 Values cnn(DeviceContext& device) {
   manual_seed(6);
-  nn::Cnn model(nn::CnnOptions{.channels = 1, .widths = {4, 6}, .classes = 3}, &device);
+  nn::Cnn model(nn::CnnOptions{.channels = 1, .widths = {4, 6}, .classes = 3}, {.device = device});
   const Tensor x = numbers<float>({3, 1, 8, 8}, 17, 0.1, device), y = numbers<int32_t>({3}, 3, 1, device);
   return train(model, [&] { return cross_entropy(model(x), y); });
 }
@@ -68,7 +68,7 @@ Values gpt(DeviceContext& device) {
   nn::Gpt model(
       nn::GptOptions{
           .vocabulary = 17, .context = 6, .layers = 1, .heads = 2, .width = 8, .dropout = 0, .checkpoint = true},
-      &device);
+      {.device = device});
   const Tensor x = numbers<int32_t>({2, 6}, 17, 1, device), y = numbers<int32_t>({12}, 17, 1, device);
   return train(model, [&] { return cross_entropy(reshape(model(x), {-1, 17}), y); });
 }

@@ -7,11 +7,11 @@
 #include <functional>
 #include <limits>
 
-#include "core/compile/compile.h"
-#include "core/simplify/passes.h"
-#include "heddle.h"
-#include "nn/conv.h"
-#include "nn/norm.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/simplify/passes.h"
+#include "heddle/heddle.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/norm.h"
 #include "tests/support/devices.h"
 
 namespace heddle {
@@ -215,9 +215,9 @@ TEST(BatchNormFolding, AgreesWithTheUnfoldedNetwork) {
   for (const std::string& id : test::kernel_devices()) {
     DeviceContext& d = device(id);
     manual_seed(3);
-    nn::Conv2d conv(3, 6, {3, 3}, {.groups = 3}, true, &d);
-    nn::BatchNorm first(6, 1e-5, 0.1, true, &d), second(5, 1e-5, 0.1, true, &d);
-    nn::Linear linear(6, 5, true, &d);
+    nn::Conv2d conv(3, 6, {3, 3}, {.groups = 3, .device = d});
+    nn::BatchNorm first(6, {.device = d}), second(5, {.device = d});
+    nn::Linear linear(6, 5, {.device = d});
     const Tensor x = numbers({4, 3, 7, 6}, 1, d);
     const auto forward = [&] { return second(linear(mean(relu(first(conv(x))), {2, 3}))); };
     for (int i = 0; i < 3; ++i) forward();  // running statistics

@@ -1,13 +1,14 @@
 // The profiler on devices: bytes of fused against unfused chains, times, and that watching changes no value.
-#include "core/inspect/profile.h"
+#include "heddle/core/inspect/profile.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <memory>
 
-#include "core/inspect/saved_launch.h"
-#include "heddle.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/inspect/saved_launch.h"
+#include "heddle/heddle.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {
@@ -17,7 +18,7 @@ namespace {
 struct Training {
   explicit Training(DeviceContext& d) {
     manual_seed(5);
-    model = nn::Sequential{nn::Linear(20, 16, true, &d), nn::ReLU(), nn::Linear(16, 10, true, &d)};
+    model = nn::Sequential{nn::Linear(20, 16, {.device = d}), nn::ReLU(), nn::Linear(16, 10, {.device = d})};
     optimizer = std::make_unique<nn::Adam>(model.parameters(), 1e-3);
     x = Tensor::from_vector(std::vector<float>(8 * 20, 0.25f), {8, 20}, &d);
     y = Tensor::from_vector(std::vector<int32_t>(8, 3), {8}, &d);

@@ -2,7 +2,8 @@
 // applied to the sums; one kernel.
 #include <cmath>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

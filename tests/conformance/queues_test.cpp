@@ -4,9 +4,9 @@
 #include <cstdlib>
 #include <random>
 
-#include "core/base/error.h"
-#include "core/device/branches.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/branches.h"
+#include "heddle/core/device/registry.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

@@ -5,10 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/norms.h"
-#include "core/tiles/tuning.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/norms.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

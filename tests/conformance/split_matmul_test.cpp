@@ -2,9 +2,10 @@
 // themselves where a driver needs it, with an epilogue after the sum; against plain double loops.
 #include <cmath>
 
-#include "core/functions/functions.h"
-#include "core/tiles/matmul_tiles.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/tiles/matmul_tiles.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

@@ -3,11 +3,12 @@
 
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "core/functions/functions.h"
-#include "core/run/compiled_graph.h"
-#include "core/run/replay.h"
-#include "core/tiles/tuning.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/run/graph_cache.h"
+#include "heddle/core/run/replay.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/devices.h"
 
 namespace heddle {

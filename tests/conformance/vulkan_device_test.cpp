@@ -12,11 +12,12 @@
 #include <optional>
 #include <thread>
 
-#include "backend_vulkan/fault_injection.h"
-#include "backend_vulkan/glsl_compiler.h"
-#include "backend_vulkan/validation.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/backend_vulkan/fault_injection.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/validation.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

@@ -6,11 +6,12 @@
 #include <array>
 #include <random>
 
-#include "backend_vulkan/hazards.h"
-#include "core/graph/pending.h"
-#include "core/record/capture.h"
-#include "core/run/planner.h"
-#include "heddle.h"
+#include "heddle/backend_vulkan/hazards.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/run/planner.h"
+#include "heddle/heddle.h"
 
 namespace heddle::vulkan {
 namespace {

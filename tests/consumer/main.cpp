@@ -1,5 +1,5 @@
 // Learns y = 3x - 1 with the installed library. Exits 0 when it has learnt it.
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <cmath>
 #include <cstdio>

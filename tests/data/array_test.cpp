@@ -1,5 +1,5 @@
 // data/array.h: nobody reads or writes an array whose bytes are not those of its shape.
-#include "data/array.h"
+#include "heddle/data/array.h"
 
 #include <gtest/gtest.h>
 
@@ -7,14 +7,15 @@
 #include <functional>
 #include <map>
 
-#include "core/base/error.h"
-#include "data/collate.h"
-#include "data/dataset.h"
-#include "data/image_file.h"
-#include "data/numpy.h"
-#include "data/records.h"
-#include "data/transforms.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/collate.h"
+#include "heddle/data/dataset.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/numpy.h"
+#include "heddle/data/records.h"
+#include "heddle/data/transforms.h"
+#include "heddle/io/safetensors.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

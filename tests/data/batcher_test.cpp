@@ -1,5 +1,5 @@
 // Batches and the order of the data.
-#include "data/batcher.h"
+#include "heddle/data/batcher.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

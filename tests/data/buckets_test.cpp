@@ -1,11 +1,11 @@
-#include "data/buckets.h"
+#include "heddle/data/buckets.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <set>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::data {
 namespace {

@@ -1,14 +1,15 @@
 // Padding, packing, mixup and cutmix; preprocessing as text.
-#include "data/collate.h"
+#include "heddle/data/collate.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "data/preprocess.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/data/preprocess.h"
 #include "tests/support/device_test.h"
 #include "tests/support/temporary_folder.h"
 

@@ -4,16 +4,16 @@
 #include <filesystem>
 #include <fstream>
 
-#include "data/batcher.h"
-#include "data/buckets.h"
-#include "data/collate.h"
-#include "data/csv.h"
-#include "data/image_file.h"
-#include "data/loader.h"
-#include "data/records.h"
-#include "data/text.h"
-#include "data/tokenizer.h"
-#include "data/transforms.h"
+#include "heddle/data/batcher.h"
+#include "heddle/data/buckets.h"
+#include "heddle/data/collate.h"
+#include "heddle/data/csv.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/loader.h"
+#include "heddle/data/records.h"
+#include "heddle/data/text.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/transforms.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::host_integers {

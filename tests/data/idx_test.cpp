@@ -4,8 +4,8 @@
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "data/datasets.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/datasets.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,6 +1,6 @@
 // PNG and JPEG files, and folders of them. What a build without their decoders does: tests/absent.
 #if defined(HEDDLE_HAS_PNG) && defined(HEDDLE_HAS_JPEG)
-#include "data/image_file.h"
+#include "heddle/data/image_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

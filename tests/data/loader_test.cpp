@@ -1,6 +1,6 @@
 // Datasets, samplers and the loader: the same batches for any number of workers, bounded work ahead, errors in their
 // place, resuming.
-#include "data/loader.h"
+#include "heddle/data/loader.h"
 
 #include <gtest/gtest.h>
 
@@ -11,8 +11,8 @@
 #include <set>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

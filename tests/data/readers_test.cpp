@@ -6,12 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "data/cifar.h"
-#include "data/csv.h"
-#include "data/numpy.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/csv.h"
+#include "heddle/data/numpy.h"
+#include "heddle/io/safetensors.h"
 #include "tests/support/corrupt.h"
 
 namespace heddle {

@@ -1,13 +1,13 @@
 // Packed records: what goes in comes out, and no flipped bit or missing byte goes unnoticed.
-#include "data/records.h"
+#include "heddle/data/records.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "data/loader.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/loader.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

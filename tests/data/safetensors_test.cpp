@@ -1,5 +1,5 @@
 // safetensors: round trips of every dtype, and files that lie.
-#include "io/safetensors.h"
+#include "heddle/io/safetensors.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,11 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "core/graph/philox.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/io/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

@@ -6,9 +6,9 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/base/hash.h"
-#include "data/datasets.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/data/datasets.h"
 
 namespace heddle {
 namespace {

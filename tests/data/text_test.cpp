@@ -1,5 +1,5 @@
 // Text as a data set: windows of a stream of tokens.
-#include "data/text.h"
+#include "heddle/data/text.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,8 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/error.h"
-#include "data/loader.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/loader.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

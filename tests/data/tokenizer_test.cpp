@@ -1,6 +1,6 @@
 // Tokenizers: against regex, tokenizers and tiktoken (tokenizer_values.py), on any bytes, through files, and with what
 // does not fit together.
-#include "data/tokenizer.h"
+#include "heddle/data/tokenizer.h"
 
 #include <gtest/gtest.h>
 #include <zlib.h>
@@ -11,12 +11,12 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "data/preprocess.h"
-#include "data/random.h"
-#include "data/unicode.h"
-#include "data/words.h"
-#include "io/read_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/random.h"
+#include "heddle/data/unicode.h"
+#include "heddle/data/words.h"
+#include "heddle/io/read_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

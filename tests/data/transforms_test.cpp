@@ -1,5 +1,5 @@
 // Image transforms against plain formulas, and their errors.
-#include "data/transforms.h"
+#include "heddle/data/transforms.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <numeric>
 #include <set>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

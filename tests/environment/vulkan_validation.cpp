@@ -6,7 +6,7 @@
 
 #include <cstdlib>
 
-#include "backend_vulkan/validation.h"
+#include "heddle/backend_vulkan/validation.h"
 
 namespace {
 

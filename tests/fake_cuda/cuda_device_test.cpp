@@ -9,10 +9,15 @@
 #include <numeric>
 #include <thread>
 
-#include "backend_cuda/nvrtc.h"
-#include "core/base/error.h"
-#include "core/base/host_span.h"
-#include "core/device/registry.h"
+#include "heddle/backend_cuda/nvrtc.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/handles.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 #include "tests/fake_cuda/fake_libcuda.h"
 
 namespace heddle {

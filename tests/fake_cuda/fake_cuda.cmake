@@ -1,7 +1,7 @@
 # The cuda backend over a libcuda in host memory (included by tests/CMakeLists.txt where the backend is built).
 add_library(heddle_fake_libcuda SHARED ${CMAKE_CURRENT_LIST_DIR}/fake_libcuda.cpp)
 heddle_warnings(heddle_fake_libcuda)
-target_include_directories(heddle_fake_libcuda PRIVATE ${CMAKE_CURRENT_LIST_DIR}/../..)
+target_include_directories(heddle_fake_libcuda PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fake_libcuda SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR})
 # In a folder of its own: nothing but this test may ever load it.
 set_target_properties(heddle_fake_libcuda PROPERTIES PREFIX "lib" OUTPUT_NAME cuda SUFFIX ".so.1"

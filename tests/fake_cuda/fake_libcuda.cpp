@@ -1,3 +1,5 @@
+// A libcuda in host memory: one entry point after the other, a few lines each, as the library that it stands for is
+// one.
 #include "tests/fake_cuda/fake_libcuda.h"
 
 #include <cuda.h>

@@ -22,18 +22,18 @@
 #include <stdexcept>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/base/of_this_thread.h"
-#include "data/records.h"
-#include "io/atomic_file.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/data/records.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/train/fingerprint.h"
+#include "heddle/train/toml.h"
 #include "tests/faults/fault_calls.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/cli.h"
 #include "tools/process.h"
-#include "train/fingerprint.h"
-#include "train/toml.h"
 
 namespace heddle {
 namespace {

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-#include "data/cifar.h"
-#include "data/tokenizer.h"
-#include "data/transforms.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/transforms.h"
+#include "heddle/train/config.h"
 #include "tests/faults/fault_calls.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/report_run.h"
-#include "train/config.h"
 
 namespace heddle {
 namespace {

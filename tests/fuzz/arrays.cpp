@@ -6,14 +6,14 @@
 #include <cstring>
 #include <fstream>
 
-#include "core/base/error.h"
-#include "data/cifar.h"
-#include "data/csv.h"
-#include "data/datasets.h"
-#include "data/image_file.h"
-#include "data/numpy.h"
-#include "data/records.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/csv.h"
+#include "heddle/data/datasets.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/numpy.h"
+#include "heddle/data/records.h"
+#include "heddle/io/safetensors.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 

@@ -1,33 +1,42 @@
 # heddle_fuzz: libFuzzer over every reader (target.h), with AddressSanitizer and UndefinedBehaviorSanitizer.
-# The files that read are compiled again, with Clang and instrumented; the rest comes from the library that another build folder holds (HEDDLE_FUZZ, the release preset's): minutes become
-# one. The program exports its symbols, so that the library calls the instrumented functions too.
+# The files that read are compiled again, with Clang and instrumented; the rest comes from the library that another
+# build folder holds (HEDDLE_FUZZ, the release preset's): minutes become one. The program exports its symbols, so that
+# the library calls the instrumented functions too.
 find_package(nlohmann_json REQUIRED)
 find_package(CLI11 REQUIRED)
 find_package(PNG REQUIRED)
 find_library(TURBOJPEG_LIBRARY turbojpeg REQUIRED)
 find_library(UTF8PROC_LIBRARY utf8proc REQUIRED)
 set(readers
-  core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
+  core/base/cache_dir.cpp core/base/cache_files.cpp core/base/dtype.cpp core/base/files.cpp core/base/folders.cpp
+  core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
-  core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp core/contract/kernel_source.cpp core/tiles/tuning_table.cpp core/dialect/user_text.cpp
-  data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp data/records.cpp
-  data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp data/zip.cpp
+  core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
+  core/contract/kernel_source.cpp core/tiles/tuning_table.cpp core/dialect/user_text.cpp
+  data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp
+  data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
+  data/records.cpp
+  data/text.cpp data/tokenizer.cpp data/tokenizer_file.cpp data/transforms.cpp data/unicode.cpp data/words.cpp
+  data/zip.cpp
   io/atomic_file.cpp io/inflate.cpp io/read_file.cpp io/safetensors.cpp
   nn/language_model.cpp
   tools/report_run.cpp
-  train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp train/toml.cpp)
+  train/checkpoint.cpp train/config.cpp train/early_stopping.cpp train/model_file.cpp train/run_state.cpp
+  train/toml.cpp)
 list(TRANSFORM readers PREPEND ${PROJECT_SOURCE_DIR}/)
 file(GLOB targets CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/*.cpp)
 list(FILTER targets EXCLUDE REGEX "(smoke|mutate).cpp$")
 add_executable(heddle_fuzz ${readers} ${targets})
-target_include_directories(heddle_fuzz PRIVATE ${PROJECT_SOURCE_DIR})
+target_include_directories(heddle_fuzz PRIVATE ${HEDDLE_INCLUDE_ROOT} ${PROJECT_SOURCE_DIR})
 target_include_directories(heddle_fuzz SYSTEM PRIVATE ${TOMLPLUSPLUS_INCLUDE_DIR})
 target_compile_definitions(heddle_fuzz PRIVATE HEDDLE_HAS_PNG=1 HEDDLE_HAS_JPEG=1 HEDDLE_HAS_UTF8PROC=1)
-set_source_files_properties(${PROJECT_SOURCE_DIR}/core/base/cache_files.cpp PROPERTIES COMPILE_DEFINITIONS HEDDLE_VERSION="${PROJECT_VERSION}")
+set_source_files_properties(${PROJECT_SOURCE_DIR}/core/base/cache_files.cpp PROPERTIES COMPILE_DEFINITIONS
+  HEDDLE_VERSION="${PROJECT_VERSION}")
 set_target_properties(heddle_fuzz PROPERTIES ENABLE_EXPORTS ON BUILD_RPATH ${HEDDLE_FUZZ}/lib)
 # vptr: types of the library are not instrumented.
 set(sanitizers -fsanitize=address,undefined -fno-sanitize=vptr -fno-sanitize-recover=all)
 target_compile_options(heddle_fuzz PRIVATE ${sanitizers} -fsanitize=fuzzer-no-link -fno-omit-frame-pointer)
 target_link_options(heddle_fuzz PRIVATE ${sanitizers} -fsanitize=fuzzer)
-target_link_libraries(heddle_fuzz PRIVATE ${HEDDLE_FUZZ}/lib/libheddle.so fmt::fmt nlohmann_json::nlohmann_json CLI11::CLI11 Threads::Threads ZLIB::ZLIB PNG::PNG ${TURBOJPEG_LIBRARY}
+target_link_libraries(heddle_fuzz PRIVATE ${HEDDLE_FUZZ}/lib/libheddle.so fmt::fmt nlohmann_json::nlohmann_json
+  CLI11::CLI11 Threads::Threads ZLIB::ZLIB PNG::PNG ${TURBOJPEG_LIBRARY}
   ${UTF8PROC_LIBRARY})

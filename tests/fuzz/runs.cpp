@@ -4,18 +4,19 @@
 
 #include <filesystem>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
-#include "core/device/registry.h"
-#include "core/functions/functions.h"
-#include "nn/language_model.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/language_model.h"
+#include "heddle/train/early_stopping.h"
+#include "heddle/train/model_file.h"
+#include "heddle/train/run_state.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
 #include "tests/train/small_task.h"
 #include "tools/report_run.h"
-#include "train/early_stopping.h"
-#include "train/model_file.h"
-#include "train/run_state.h"
 
 namespace heddle::fuzz {
 namespace {
@@ -75,7 +76,7 @@ void language_model(Bytes input) {
       if (value.is_number_integer() && value > 64 && value <= 1 << 24) return;
     }
   }
-  nn::LanguageModel(std::string(text_of(input)), &host());
+  nn::LanguageModel(std::string(text_of(input)), host());
 }
 
 // metrics.jsonl up to a NUL, environment.json up to another, config.toml behind it.

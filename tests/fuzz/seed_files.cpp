@@ -9,22 +9,23 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "core/base/cache_dir.h"
-#include "core/base/cache_files.h"
-#include "core/device/registry.h"
-#include "core/dialect/builtin_files.h"
-#include "core/functions/functions.h"
-#include "core/inspect/saved_launch.h"
-#include "data/image_file.h"
-#include "data/numpy.h"
-#include "data/preprocess.h"
-#include "data/records.h"
-#include "data/tokenizer.h"
-#include "io/safetensors.h"
-#include "nn/language_model.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/cache_files.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/inspect/saved_launch.h"
+#include "heddle/data/image_file.h"
+#include "heddle/data/numpy.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/records.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/language_model.h"
+#include "heddle/train/checkpoint.h"
+#include "heddle/train/config.h"
 #include "tests/fuzz/target.h"
-#include "train/checkpoint.h"
-#include "train/config.h"
 
 namespace heddle::fuzz {
 namespace {

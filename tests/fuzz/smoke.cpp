@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <vector>
 
-#include "core/base/parse_number.h"
+#include "heddle/core/base/parse_number.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/fuzz/seed_files.h"
 

@@ -9,7 +9,7 @@
 #include <fstream>
 #include <iterator>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::fuzz {
 

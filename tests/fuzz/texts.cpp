@@ -1,19 +1,19 @@
 // Readers of texts: JSON, tokenizers, preprocessing, configurations, transforms, Unicode.
 #include <nlohmann/json.hpp>
 
-#include "core/base/error.h"
-#include "core/base/parse_json.h"
-#include "core/base/parse_number.h"
-#include "data/preprocess.h"
-#include "data/text.h"
-#include "data/tokenizer.h"
-#include "data/transforms.h"
-#include "data/unicode.h"
-#include "data/words.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/parse_json.h"
+#include "heddle/core/base/parse_number.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/text.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/data/transforms.h"
+#include "heddle/data/unicode.h"
+#include "heddle/data/words.h"
+#include "heddle/train/config.h"
+#include "heddle/train/toml.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
-#include "train/config.h"
-#include "train/toml.h"
 
 namespace heddle::fuzz {
 namespace {

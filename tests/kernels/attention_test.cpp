@@ -4,8 +4,8 @@
 #include <cmath>
 #include <functional>
 
-#include "core/graph/philox.h"
-#include "core/tiles/attention_tiles.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/tiles/attention_tiles.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

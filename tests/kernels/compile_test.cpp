@@ -7,20 +7,21 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/dialect/kernel_file.h"
-#include "core/dialect/printer.h"
-#include "core/tiles/conv_tiles.h"
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/tiles/conv_tiles.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 #ifdef HEDDLE_HAS_OPENCL
-#include "backend_opencl/declarations.h"
+#include "heddle/backend_opencl/declarations.h"
 #endif
 #ifdef HEDDLE_TEST_VULKAN
-#include "backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
 #endif
 #ifdef HEDDLE_TEST_CUDA
-#include "backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvrtc.h"
+#include "heddle/core/device/locked_device.h"
 #endif
 
 namespace heddle {

@@ -2,7 +2,7 @@
 // dilation, padding, groups, layouts and types.
 #include <functional>
 
-#include "core/tiles/conv_tiles.h"
+#include "heddle/core/tiles/conv_tiles.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

@@ -5,24 +5,27 @@
 #include <algorithm>
 #include <set>
 
-#include "autograd/autograd.h"
-#include "core/dialect/printer.h"
-#include "core/graph/pending.h"
-#include "core/lower/lower.h"
-#include "core/record/capture.h"
-#include "core/schedule/schedule.h"
-#include "core/simplify/simplifier.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/schedule/schedule.h"
+#include "heddle/core/simplify/simplifier.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/op_cases.h"
 #include "tests/support/random_graph.h"
 #ifdef HEDDLE_HAS_OPENCL
-#include "backend_opencl/declarations.h"
+#include "heddle/backend_opencl/declarations.h"
 #endif
 #ifdef HEDDLE_TEST_VULKAN
-#include "backend_vulkan/glsl_compiler.h"
+#include "heddle/backend_vulkan/glsl_compiler.h"
 #endif
 #ifdef HEDDLE_TEST_CUDA
-#include "backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvrtc.h"
+#include "heddle/core/device/locked_device.h"
 #endif
 
 namespace heddle {
@@ -41,7 +44,7 @@ Caps gpu_caps() {
 // Kernels of everything this thread holds pending, new ones only.
 void collect(std::vector<KernelSource>& sources, std::set<uint64_t>& seen, bool loop_lanes) {
   const std::vector<NodePtr> roots = held_pending();
-  const ScheduledGraph scheduled = schedule(simplify(import_graph(capture(roots))), {16, true});
+  const ScheduledGraph scheduled = schedule(simplify(import_graph(capture(roots))), {16});
   for (LoweredKernel& kernel : lower(scheduled, gpu_caps(), {loop_lanes})) {
     if (seen.insert(kernel.source.hash()).second) sources.push_back(std::move(kernel.source));
   }

@@ -7,9 +7,10 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/dialect/harness.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/dialect/harness.h"
 
 namespace heddle::test {
 

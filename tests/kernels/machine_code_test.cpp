@@ -15,12 +15,13 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
-#include "heddle.h"
+#include "heddle/core/base/error.h"
+#include "heddle/heddle.h"
 #ifdef HEDDLE_HAS_OPENCL
-#include "backend_opencl/program.h"
-#include "core/dialect/printer.h"
-#include "core/run/dump.h"
+#include "heddle/backend_opencl/program.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/run/full_plan.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 #include <functional>
 #include <limits>
 
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

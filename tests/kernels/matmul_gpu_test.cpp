@@ -5,8 +5,8 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/dialect/printer.h"
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 #include "tests/kernels/matmul_case.h"
 
 namespace heddle::test {

@@ -6,8 +6,8 @@
 #include <fstream>
 #include <limits>
 
-#include "core/base/error.h"
-#include "core/dialect/kernel_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/kernel_file.h"
 
 namespace heddle {
 namespace {

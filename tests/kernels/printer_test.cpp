@@ -1,10 +1,10 @@
 // The printer: what stands in the text of each target, and what is refused.
-#include "core/dialect/printer.h"
+#include "heddle/core/dialect/printer.h"
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
-#include "core/dialect/prelude.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/prelude.h"
 
 namespace heddle {
 namespace {

@@ -2,7 +2,7 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/dialect/printer.h"
+#include "heddle/core/dialect/printer.h"
 #include "tests/kernels/kernel_test.h"
 
 namespace heddle::test {

@@ -1,92 +1,17 @@
-// Kernels that a user writes at run time: values, fusion, derivatives, transforms, dtypes, mistakes; on every device,
-// and as CUDA text.
-#include "core/functions/user/user_kernel.h"
+// Elementwise kernels that a user writes at run time: values, fusion, derivatives, transforms, dtypes, mistakes; on
+// every device.
+#include "heddle/core/functions/user/user_kernel.h"
 
-#include <gtest/gtest.h>
-
-#include <cmath>
-
-#include "autograd/autograd.h"
-#include "autograd/gradcheck.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/dialect/printer.h"
-#include "core/functions/control/control.h"
-#include "core/functions/functions.h"
-#include "core/graph/checkpoint.h"
-#include "core/graph/pending.h"
-#include "core/lower/lower.h"
-#include "core/record/capture.h"
-#include "core/schedule/schedule.h"
-#include "core/simplify/simplifier.h"
-#include "tests/support/devices.h"
-#ifdef HEDDLE_TEST_CUDA
-#include "backend_cuda/nvrtc.h"
-#endif
+#include "heddle/core/device/context.h"
+#include "tests/kernels/user_kernels.h"
 
 namespace heddle {
 namespace {
 
-// W of W e^W = x, x > -1/e, by Newton's iteration in double precision: the oracle.
-double newton_w(double x) {
-  double w = x > 1      ? std::log(x) - std::log(std::max(std::log(x), 0.5))
-             : x < -0.3 ? -1 + std::sqrt(2 * (1 + std::exp(1.0) * x))
-                        : std::log1p(x);
-  for (int i = 0; i < 200; ++i) w -= (w * std::exp(w) - x) / (std::exp(w) * (w + 1));
-  return w;
-}
+using namespace user_kernels;
 
-// Halley's iteration, which stops when the step is small.
-UserElementwise lambert_definition() {
-  return {
-      .name = "lambert_w",
-      .inputs = {"x"},
-      .outputs = {"w"},
-      .text = R"(
-// Corless et al. 1996, "On the Lambert W function", eq. 5.9
-w = log1p(x);
-if (x > 3.0) { w = log(x) - log(log(x)); }
-for (int i = 0; i < 20; ++i) {
-  T e = exp(w), f = w * e - x;
-  T step = f / (e * (w + 1.0) - (w + 2.0) * f / (2.0 * w + 2.0));
-  w = w - step;
-  if (abs(step) <= 1e-7 * abs(w)) { break; }
-})",
-      .iterations = 20,
-      .host = [](std::span<const double> in, std::span<double> out) { out[0] = newton_w(in[0]); },
-      .vjp = [](const UserCall& c) { return std::vector{c.cotangents[0] / (exp(c.outputs[0]) * (1 + c.outputs[0]))}; }};
-}
-const UserKernel& lambert_w() {
-  static const UserKernel kernel = elementwise_kernel(lambert_definition());
-  return kernel;
-}
-
-class UserKernels : public ::testing::TestWithParam<std::string> {
- protected:
-  DeviceContext& device() const { return heddle::device(GetParam()); }
-  bool on_reference() const { return GetParam() == "reference:0"; }
-  Tensor f32(const std::vector<double>& values, const Shape& shape) const {
-    return Tensor::from_vector(std::vector<float>(values.begin(), values.end()), shape, &device());
-  }
-  // Launches that evaluating these takes.
-  uint64_t kernels(std::initializer_list<Tensor> results) const {
-    const uint64_t before = device().counters().kernels;
-    eval(results);
-    return device().counters().kernels - before;
-  }
-};
-std::string test_name(const ::testing::TestParamInfo<std::string>& info) {
-  return info.param.substr(0, info.param.find(':'));
-}
 INSTANTIATE_TEST_SUITE_P(Devices, UserKernels, ::testing::ValuesIn(test::value_devices()), test_name);
 
-void expect_close(const std::vector<double>& found, const std::vector<double>& expected, double tolerance,
-                  const char* what) {
-  ASSERT_EQ(found.size(), expected.size()) << what;
-  for (size_t i = 0; i < found.size(); ++i)
-    EXPECT_NEAR(found[i], expected[i], tolerance * (1 + std::abs(expected[i]))) << what << " at " << i;
-}
 std::vector<double> map(const std::vector<double>& x, const std::function<double(double)>& f) {
   std::vector<double> made;
   for (const double v : x) made.push_back(f(v));
@@ -299,17 +224,6 @@ TEST_P(UserKernels, PlansAreFoundByTheText) {
   EXPECT_EQ(run("5.0 * x"), 15);
 }
 
-template <class E, class F>
-void expect_error(const F& f, std::initializer_list<const char*> pieces) {
-  try {
-    f();
-    ADD_FAILURE() << "no exception";
-  } catch (const E& error) {
-    for (const char* piece : pieces)
-      EXPECT_NE(std::string(error.what()).find(piece), std::string::npos) << error.what() << " lacks: " << piece;
-  }
-}
-
 TEST_P(UserKernels, Mistakes) {
   const Tensor x = f32({1, 2}, {2});
   if (!on_reference()) {
@@ -398,195 +312,6 @@ TEST(UserKernelDefinitions, Mistakes) {
       },
       {"each output must"});
 }
-
-// ---- whole bodies
-
-// Sums of rows, and their largest elements, by a group per row and shared memory.
-UserBody rows_definition() {
-  return {
-      .name = "row_facts",
-      .text = R"(// Sum and maximum of each row.
-/*
-type  T f32 f16
-in    x T
-out   total f32
-out   most f32
-const uint R rows
-const uint C columns
-tune  LANES 16 [16 32] lanes of a group
-shared float part LANES
-shared float best LANES
-group LANES
-grid  linear R
-bounds x 0, R * C
-*/
-KERNEL
-uint row = min(GROUP_LINEAR, R - 1u), lane = LOCAL_ID(0);
-float sum = 0.0f, top = -INFINITY;
-for (uint c = lane; c < C; c += CAST(uint, LANES)) {
-  float v = LOAD(x, row * C + c);
-  sum += v;
-  top = max(top, v);
-}
-part[lane] = sum;
-best[lane] = top;
-BARRIER();
-if (lane == 0u) {
-  for (uint l = 1u; l < CAST(uint, LANES); ++l) {
-    sum += part[l];
-    top = max(top, best[l]);
-  }
-  STORE(total, row, sum);
-  STORE(most, row, top);
-}
-)",
-      .outputs =
-          [](std::span<const TensorType> in) {
-            if (in[0].shape.rank() != 2) throw ShapeError("[row_facts] it takes a matrix, not " + in[0].shape.str());
-            const TensorType row{Shape{in[0].shape[0]}, DType::f32};
-            return std::vector{row, row};
-          },
-      .constants =
-          [](std::span<const TensorType> in) {
-            return std::map<std::string, double>{{"R", static_cast<double>(in[0].shape[0])},
-                                                 {"C", static_cast<double>(in[0].shape[1])}};
-          },
-      .iterations = 4096,
-      .host =
-          [](std::span<const UserArray> in, std::span<UserArray> out) {
-            const auto rows = static_cast<size_t>(in[0].shape[0]), columns = static_cast<size_t>(in[0].shape[1]);
-            for (size_t r = 0; r < rows; ++r) {
-              out[1].values[r] = -INFINITY;
-              for (size_t c = 0; c < columns; ++c) {
-                out[0].values[r] += in[0].values[r * columns + c];
-                out[1].values[r] = std::max(out[1].values[r], in[0].values[r * columns + c]);
-              }
-            }
-          },
-      .vjp =
-          [](const UserCall& c) {
-            const Tensor hit = cast(c.inputs[0] == unsqueeze(c.outputs[1], 1), DType::f32);
-            return std::vector{expand(unsqueeze(c.cotangents[0], 1), c.inputs[0].shape()) +
-                               hit * unsqueeze(c.cotangents[1], 1)};
-          },
-      .vmap =
-          [](std::span<const Tensor> in, const std::vector<bool>&, int64_t size) {
-            const Shape& s = in[0].shape();
-            const std::vector<Tensor> all = body_kernel(rows_definition()).call({reshape(in[0], {s[0] * s[1], s[2]})});
-            return std::vector{reshape(all[0], {size, s[1]}), reshape(all[1], {size, s[1]})};
-          }};
-}
-const UserKernel& row_facts() {
-  static const UserKernel kernel = body_kernel(rows_definition());
-  return kernel;
-}
-
-TEST_P(UserKernels, WholeBodies) {
-  std::vector<double> values;
-  for (int i = 0; i < 5 * 37; ++i) values.push_back(std::sin(0.7 * i));
-  const Tensor x = f32(values, {5, 37});
-  const auto check = [&](const Tensor& m) {
-    const std::vector<Tensor> facts = row_facts().call({m});
-    expect_close(facts[0].to_doubles(), sum(m, {1}).to_doubles(), 1e-5, "sums");
-    EXPECT_EQ(facts[1].to_doubles(), max(m, {1}).to_doubles());
-  };
-  check(x);
-  check(x * 2.0 + 1.0);        // computed before
-  check(transpose(x));         // copied
-  check(slice(x, 0, {2, 5}));  // begins inside of its buffer
-  const std::vector<Tensor> half = row_facts().call({x.to(DType::f16)});
-  expect_close(half[0].to_doubles(), sum(x, {1}).to_doubles(), 1e-2, "f16");
-  const std::vector<Tensor> facts = row_facts().call({x});
-  const Tensor after = facts[0] * facts[1];  // read from parts of one result
-  expect_close(after.to_doubles(), (sum(x, {1}) * max(x, {1})).to_doubles(), 1e-5, "used");
-  UserBody other = rows_definition();
-  other.tunables = {{"LANES", 32}};
-  expect_close(body_kernel(other).call({x})[0].to_doubles(), sum(x, {1}).to_doubles(), 1e-5, "another tunable");
-
-  const auto loss = [](const Tensor& t) {
-    const std::vector<Tensor> f = row_facts().call({t});
-    return sum(square(f[0]) * f[1]);
-  };
-  const auto written = [](const Tensor& t) { return sum(square(sum(t, {1})) * max(t, {1})); };
-  expect_close(grad(loss)(x).to_doubles(), grad(written)(x).to_doubles(), 2e-5, "gradient");
-  expect_close(hvp(loss, x, ones_like(x)).to_doubles(), hvp(written, x, ones_like(x)).to_doubles(), 2e-4,
-               "second order");
-  const Tensor many = reshape(x, {5, 1, 37});
-  expect_close(vmap([](const Tensor& t) { return row_facts().call({t})[0]; })(many).to_doubles(),
-               sum(x, {1}).to_doubles(), 1e-5, "vmap");
-  auto step = compile([](const Tensor& t) { return row_facts().call({t})[1] + 1.0; });
-  for (int i = 0; i < 4; ++i)
-    expect_close(step(x + static_cast<double>(i)).to_doubles(),
-                 (max(x + static_cast<double>(i), {1}) + 1.0).to_doubles(), 1e-6, "compiled");
-}
-
-TEST_P(UserKernels, MistakesInBodies) {
-  const Tensor x = f32({1, 2, 3, 4}, {2, 2});
-  expect_error<ShapeError>([&] { row_facts().call({sum(x, {1})}); }, {"[row_facts] it takes a matrix"});
-  expect_error<DTypeError>([&] { row_facts().call({x.to(DType::i32)}); }, {"[kernel row_facts]", "i32"});
-  expect_error<ValueError>([&] { row_facts()(x); }, {"2 results"});
-  UserBody broken = rows_definition();
-  broken.name = "broken_rows";
-  broken.constants = nullptr;
-  expect_error<ValueError>([&] { body_kernel(broken).call({x}); }, {"[broken_rows]", "'R'"});
-  broken = rows_definition();
-  broken.name = "short_rows";
-  broken.constants = [](std::span<const TensorType>) { return std::map<std::string, double>{{"R", 3.0}, {"C", 2.0}}; };
-  expect_error<ShapeError>([&] { body_kernel(broken).call({x}); }, {"[short_rows]", "elements 0 to 6 of 'x'"});
-  broken = rows_definition();
-  broken.name = "no_rules";
-  broken.vjp = nullptr;
-  broken.vmap = nullptr;
-  const UserKernel no_rules = body_kernel(broken);
-  Tensor leaf = x.detach().set_requires_grad();
-  expect_error<GradError>([&] { backward(sum(no_rules.call({leaf})[0])); }, {"[no_rules] no gradient was given"});
-  expect_error<ValueError>(
-      [&] {
-        vmap([&](const Tensor& t) { return no_rules.call({t})[0]; })(reshape(x, {2, 1, 2}));
-      },
-      {"[vmap] the kernel 'no_rules'"});
-  expect_error<ValueError>(
-      [&] {
-        body_kernel(
-            {.name = "unparsed", .text = "/*\nin x f32\nunheard of\n*/\n", .outputs = rows_definition().outputs});
-      },
-      {"[unparsed]", ":3:"});
-  if (on_reference()) return;
-  broken = rows_definition();
-  broken.name = "wrong_rows";
-  broken.text.replace(broken.text.find("part[lane] = sum;"), 17, "part[lane] = summ;");
-  try {
-    body_kernel(broken).call({x});
-    ADD_FAILURE() << "no exception";
-  } catch (const UserKernelError& error) {
-    EXPECT_EQ(error.line(), 24) << error.what() << "\n" << error.log();
-  }
-  expect_close(row_facts().call({x})[0].to_doubles(), {3, 7}, 1e-6, "the library goes on");
-}
-
-// ---- as text for CUDA, without a device
-#ifdef HEDDLE_TEST_CUDA
-TEST(UserKernelDefinitions, CompileForCuda) {
-  std::string reason;
-  if (!cuda::have_nvrtc(&reason)) GTEST_SKIP() << reason;
-  DeviceContext& null = device("null:0");
-  Caps caps = null.caps();
-  caps.device_class = DeviceClass::discrete_gpu;
-  caps.max_bindings = 16;
-  caps.max_group_lanes = 1024;
-  const Tensor x = zeros({8, 8}, DType::f32, &null);
-  const std::vector<Tensor> held{lambert_w()(x + 1.0) * 2.0, sum(lambert_w()(x), {1}), lambert_w()(matmul(x, x)),
-                                 row_facts().call({x})[0]};
-  int found = 0;
-  for (LoweredKernel& kernel : lower(schedule(simplify(import_graph(capture(held_pending()))), {16, true}), caps, {})) {
-    SCOPED_TRACE(kernel.source.str());
-    EXPECT_NO_THROW(
-        EXPECT_FALSE(cuda::compile_ptx(print(kernel.source, Target::cuda), kernel.source.name, 90).empty()));
-    ++found;
-  }
-  EXPECT_GE(found, 4);
-}
-#endif
 
 }  // namespace
 }  // namespace heddle

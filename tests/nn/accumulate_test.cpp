@@ -4,9 +4,10 @@
 
 #include <cmath>
 
-#include "core/compile/compile.h"
-#include "core/graph/autocast.h"
-#include "nn/nn.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 
@@ -20,8 +21,8 @@ class AccumulateOn : public testing::TestWithParam<std::string> {
   // Losses and parameters of five steps of 32 examples.
   Values train(const nn::AccumulateOptions& options, bool compiled = false, std::optional<DType> low = {}) {
     Generator generator(3);
-    nn::Sequential model{nn::Linear(10, 16, true, &where(), &generator), nn::ReLU(),
-                         nn::Linear(16, 4, true, &where(), &generator)};
+    nn::Sequential model{nn::Linear(10, 16, {.device = where(), .generator = &generator}), nn::ReLU(),
+                         nn::Linear(16, 4, {.device = where(), .generator = &generator})};
     nn::AdamW optimizer(model.parameters(), {.lr = 0.01});
     if (options.scale != nullptr) optimizer.set_loss_scale(*options.scale);
     const auto step = [&](const Tensor& x, const Tensor& y) {
@@ -66,7 +67,7 @@ TEST_P(AccumulateOn, PartsAreTheLargeBatch) {
 }
 
 TEST_P(AccumulateOn, TakesAScaleAndMixedPrecision) {
-  const nn::LossScale scale({}, &where()), other({}, &where());
+  const nn::LossScale scale({.device = where()}), other({.device = where()});
   expect_close(train({.parts = 4, .scale = &scale}, true), train({}), 1e-5);
   expect_close(train({.parts = 4, .scale = &other}, true, DType::f16), train({}), 2e-2);
 }

@@ -1,6 +1,6 @@
 // Mixed precision: what each function takes within an AutocastScope, gradients against f32, and that scopes compose
 // with everything that records.
-#include "core/graph/autocast.h"
+#include "heddle/core/graph/autocast.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -8,14 +8,15 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/autograd.h"
-#include "autograd/custom.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/functions/control/control.h"
-#include "core/functions/user/user_kernel.h"
-#include "core/graph/checkpoint.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/custom.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/user/user_kernel.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 
@@ -43,7 +44,7 @@ const std::vector<PolicyCase>& policies() {
   static const std::vector<PolicyCase> cases{
       {"matmul", Autocast::low, [](const Tensor& x) { return matmul(x, x); }},
       {"linear with an f32 bias", Autocast::low, [](const Tensor& x) { return linear(x, x, some({4})); }},
-      {"nn::Linear", Autocast::low, [](const Tensor& x) { return nn::Linear(4, 3, true, &reference())(x); }},
+      {"nn::Linear", Autocast::low, [](const Tensor& x) { return nn::Linear(4, 3, {.device = reference()})(x); }},
       {"conv2d with an f32 bias", Autocast::low,
        [](const Tensor& x) {
          return conv2d(image(x), some({2, 1, 3, 3}), some({2}), ConvOptions{});
@@ -163,7 +164,9 @@ TEST(Autocast, FunctionsOfOnesOwnStateTheirPolicy) {
 
 struct Model {
   explicit Model(DeviceContext& d)
-      : first(5, 16, true, &d, &seeded()), norm(16, 1e-5, true, &d), second(16, 7, true, &d, &seeded()) {}
+      : first(5, 16, {.device = d, .generator = &seeded()}),
+        norm(16, {.device = d}),
+        second(16, 7, {.device = d, .generator = &seeded()}) {}
   static Generator& seeded() {
     static Generator generator(7);
     return generator;
@@ -259,7 +262,7 @@ TEST_P(AutocastOn, CompiledFunctionsKnowTheScopeAroundThem) {
 }
 
 TEST_P(AutocastOn, RecurrentLayersKeepTheirState) {
-  nn::LSTM lstm(5, 6, {.device = &where()});
+  nn::LSTM lstm(5, 6, {.device = where()});
   const Tensor x = some({3, 2, 5}, DType::f32, where());
   const Values exact = lstm.run(x).states.to_vector<double>();
   const AutocastScope scope(DType::f16);

@@ -8,13 +8,14 @@
 #include <cmath>
 #include <filesystem>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/device/compile_notice.h"
-#include "core/functions/functions.h"
-#include "core/graph/future.h"
-#include "io/safetensors.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/compile_notice.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/future.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/devices.h"
 #include "tests/support/faulty_device.h"
 #include "tests/support/temporary_folder.h"
@@ -83,7 +84,8 @@ class FaultyTraining : public testing::Test {
     std::unique_ptr<nn::Sequential> model;
     persist(result, [&] {
       manual_seed(3);
-      model = std::make_unique<nn::Sequential>(nn::Linear(6, 8, true, &d), nn::Tanh(), nn::Linear(8, 3, true, &d));
+      model = std::make_unique<nn::Sequential>(nn::Linear(6, 8, {.device = d}), nn::Tanh(),
+                                               nn::Linear(8, 3, {.device = d}));
     });
     nn::Adam optimizer(model->parameters(), nn::AdamOptions{.lr = 0.01});
     for (int step = 1; step <= steps; ++step) {

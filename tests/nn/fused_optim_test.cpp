@@ -2,11 +2,13 @@
 #include <cmath>
 #include <limits>
 
-#include "autograd/autograd.h"
-#include "core/graph/philox.h"
-#include "nn/clip.h"
-#include "nn/layers.h"
-#include "nn/optim.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/nn/clip.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/optim.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
 
@@ -249,7 +251,7 @@ TEST(Optim, StateFollowsAModuleToAnotherDevice) {
   for (const std::string& id : test::kernel_devices()) {
     const auto train = [&](bool moved) {
       manual_seed(3);
-      nn::Linear model(3, 2, true, &reference());
+      nn::Linear model(3, 2, {.device = reference()});
       nn::Adam adam(model.parameters(), 0.1);
       for (int step = 0; step < 4; ++step) {
         if (moved && step == 2) model.to(id);

@@ -1,5 +1,5 @@
 // Decoders against whole forward passes, sampling against its distribution, beams against all sequences.
-#include "nn/generate.h"
+#include "heddle/nn/generate.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,10 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/autograd.h"
-#include "core/inspect/profile.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/inspect/profile.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 
@@ -20,8 +21,8 @@ using Tokens = std::vector<int32_t>;
 
 nn::Gpt small_gpt(DeviceContext& where, int64_t context = 13, int64_t vocabulary = 17, double scale = 8) {
   Generator generator{.seed = 3};
-  nn::Gpt model({.vocabulary = vocabulary, .context = context, .layers = 2, .heads = 3, .width = 24}, &where,
-                &generator);
+  nn::Gpt model({.vocabulary = vocabulary, .context = context, .layers = 2, .heads = 3, .width = 24},
+                {.device = where, .generator = &generator});
   for (Tensor& p : model.parameters())
     p.assign(p * scale + uniform(p.shape(), -0.1, 0.1, &where, &generator));  // far from uniform logits
   model.eval();
@@ -30,8 +31,8 @@ nn::Gpt small_gpt(DeviceContext& where, int64_t context = 13, int64_t vocabulary
 
 nn::RecurrentLm small_recurrent(DeviceContext& where, nn::RecurrentCellKind cell) {
   Generator generator{.seed = 3};
-  nn::RecurrentLm model({.vocabulary = 17, .width = 9, .hidden = 14, .layers = 2, .cell = cell, .dropout = 0.3}, &where,
-                        &generator);
+  nn::RecurrentLm model({.vocabulary = 17, .width = 9, .hidden = 14, .layers = 2, .cell = cell, .dropout = 0.3},
+                        {.device = where, .generator = &generator});
   for (Tensor& p : model.parameters()) p.assign(p * 6);
   model.eval();
   return model;
@@ -298,7 +299,7 @@ TEST(Generate, LongPromptsAreReadFromTheirEnd) {
 TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   const NoGradScope no_grad;
   nn::Gpt gpt = small_gpt(reference());
-  const nn::LanguageModel again(nn::describe(gpt.options()), &reference());
+  const nn::LanguageModel again(nn::describe(gpt.options()), reference());
   again.module().load_state_dict(gpt.state_dict());
   EXPECT_EQ(again.vocabulary(), 17);
   const Tensor x = token_rows(2, 5, reference());
@@ -306,15 +307,15 @@ TEST(LanguageModel, IsMadeAgainFromItsDescription) {
   again.module().train();
   EXPECT_EQ(again.module()(x).to_doubles(), gpt(x).to_doubles()) << "dropout is no part of a description";
   nn::RecurrentLm gru = small_recurrent(reference(), nn::RecurrentCellKind::gru);
-  const nn::LanguageModel same(nn::describe(gru.options()), &reference());
+  const nn::LanguageModel same(nn::describe(gru.options()), reference());
   same.module().load_state_dict(gru.state_dict());
   EXPECT_EQ(same.module()(x).to_doubles(), gru(x).to_doubles());
-  expect_error<ValueError>([&] { same.decoder(1, false); }, {"no cache to do without"});
+  expect_error<ValueError>([&] { same.decoder({.cache = false}); }, {"no cache to do without"});
   expect_error<ValueError>([] { nn::LanguageModel("{}"); }, {"not a description"});
   expect_error<ValueError>([] { nn::LanguageModel(R"({"type": "rwkv"})"); }, {"known: gpt, recurrent"});
   const char* large =
       R"({"type": "recurrent", "vocabulary": 16777217, "width": 1, "hidden": 1, "layers": 1, "cell": "gru", "tied": false})";
-  expect_error<ValueError>([&] { nn::LanguageModel(large, &reference()); },
+  expect_error<ValueError>([&] { nn::LanguageModel(large, reference()); },
                            {"vocabulary is 16777217, expected 1 to 16777216"});
 }
 

@@ -1,9 +1,9 @@
 // Whole numbers of the host at the ends of i64 through layers, models, schedules, optimizers and generation.
 #include "tests/support/host_integers.h"
 
-#include "autograd/autograd.h"
-#include "nn/activations.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/nn/activations.h"
+#include "heddle/nn/nn.h"
 
 namespace heddle::host_integers {
 namespace {
@@ -12,14 +12,14 @@ constexpr int64_t wide = int64_t{1} << 20;  // beside it no extreme is a size th
 
 TEST(HostIntegers, SizesOfLayers) {
   const auto conv = [](int64_t in, int64_t out, std::vector<int64_t> kernel, int64_t groups = 1) {
-    return nn::Conv2d(in, out, std::move(kernel), {.groups = groups}, true, &dev());
+    return nn::Conv2d(in, out, std::move(kernel), {.groups = groups, .device = dev()});
   };
   const auto lstm = [](int64_t in, int64_t hidden, int64_t layers = 1, int64_t projection = 0) {
-    return nn::LSTM(in, hidden, {.layers = layers, .projection = projection, .device = &dev()});
+    return nn::LSTM(in, hidden, {.layers = layers, .projection = projection, .device = dev()});
   };
   expect_calls({
-      {"Linear", no_number, [](int64_t v) { nn::Linear(v, wide, true, &dev()); }},
-      {"Linear", no_number, [](int64_t v) { nn::Linear(wide, v, true, &dev()); }},
+      {"Linear", no_number, [](int64_t v) { nn::Linear(v, wide, {.device = dev()}); }},
+      {"Linear", no_number, [](int64_t v) { nn::Linear(wide, v, {.device = dev()}); }},
       {"Conv2d", no_number, [=](int64_t v) { conv(v, wide, {3}); }},
       {"Conv2d", no_number, [=](int64_t v) { conv(wide, v, {3}); }},
       {"Conv2d", no_number,
@@ -31,10 +31,11 @@ TEST(HostIntegers, SizesOfLayers) {
          conv(2, 2, {1, v});
        }},
       {"Conv2d", no_number, [=](int64_t v) { conv(4, 4, {3}, v); }},
-      {"ConvTranspose1d", no_number, [](int64_t v) { nn::ConvTranspose1d(v, wide, {3}, {}, true, &dev()); }},
-      {"Embedding", no_number, [](int64_t v) { nn::Embedding(v, wide, {}, &dev()); }},
-      {"Embedding", no_number, [](int64_t v) { nn::Embedding(wide, v, {}, &dev()); }},
-      {"EmbeddingBag", no_number, [](int64_t v) { nn::EmbeddingBag(v, wide, BagMode::sum, &dev()); }},
+      {"ConvTranspose1d", no_number, [](int64_t v) { nn::ConvTranspose1d(v, wide, {3}, {.device = dev()}); }},
+      {"Embedding", no_number, [](int64_t v) { nn::Embedding(v, wide, {.device = dev()}); }},
+      {"Embedding", no_number, [](int64_t v) { nn::Embedding(wide, v, {.device = dev()}); }},
+      {"EmbeddingBag", no_number,
+       [](int64_t v) { nn::EmbeddingBag(v, wide, {.mode = BagMode::sum, .device = dev()}); }},
       {"LSTM", no_number, [=](int64_t v) { lstm(v, 4); }},
       {"LSTM", no_number, [=](int64_t v) { lstm(4, v); }},
       {"LSTM", no_number, [=](int64_t v) { lstm(1, 2, v); }},
@@ -43,15 +44,15 @@ TEST(HostIntegers, SizesOfLayers) {
        [=](int64_t v) {
          lstm(4, 4).run(zeros({3, 1, 4}, DType::f32, &dev()), {}, std::vector<int64_t>{v});
        }},
-      {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(v, 4, true, &dev()); }},
-      {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(4, v, true, &dev()); }},
+      {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(v, 4, {.device = dev()}); }},
+      {"GRUCell", no_number, [](int64_t v) { nn::GRUCell(4, v, {.device = dev()}); }},
       {"group_norm", no_number,
        [](int64_t v) {
-         nn::GroupNorm(v, 4, 1e-5, true, &dev())(grid({1, 4, 2}));
+         nn::GroupNorm(v, 4, {.device = dev()})(grid({1, 4, 2}));
        }},
       {"TopK", no_number,
        [](int64_t v) {
-         nn::TopK(v, &dev()).add(grid({2, 3}), whole({1, 2}));
+         nn::TopK(v, dev()).add(grid({2, 3}), whole({1, 2}));
        }},
       {"accumulate", no_number,
        [](int64_t v) {
@@ -64,10 +65,10 @@ TEST(HostIntegers, SizesOfLayers) {
 TEST(HostIntegers, SizesOfNorms) {
   const auto large = [](int64_t v) { return v > 0 ? std::max(v, p62) : v; };  // 2^32 channels fit some machines
   expect_calls({
-      {"LayerNorm", no_number, [=](int64_t v) { nn::LayerNorm(std::max(v, p62), 1e-5, true, &dev()); }},
-      {"RMSNorm", no_number, [=](int64_t v) { nn::RMSNorm(large(v), 1e-5, &dev()); }},
-      {"GroupNorm", no_number, [=](int64_t v) { nn::GroupNorm(1, large(v), 1e-5, true, &dev()); }},
-      {"BatchNorm", no_number, [=](int64_t v) { nn::BatchNorm(large(v), 1e-5, 0.1, true, &dev()); }},
+      {"LayerNorm", no_number, [=](int64_t v) { nn::LayerNorm(std::max(v, p62), {.device = dev()}); }},
+      {"RMSNorm", no_number, [=](int64_t v) { nn::RMSNorm(large(v), {.eps = 1e-5, .device = dev()}); }},
+      {"GroupNorm", no_number, [=](int64_t v) { nn::GroupNorm(1, large(v), {.device = dev()}); }},
+      {"BatchNorm", no_number, [=](int64_t v) { nn::BatchNorm(large(v), {.device = dev()}); }},
   });
 }
 
@@ -81,18 +82,18 @@ TEST(HostIntegers, InitialValuesThatNoHostHolds) {
 }
 
 TEST(HostIntegers, SizesOfModels) {
-  const auto resnet = [](const nn::ResNetOptions& o) { nn::ResNet(o, &dev()); };
-  const auto lenet = [](const nn::LeNetOptions& o) { nn::LeNet(o, &dev()); };
-  const auto unet = [](const nn::UNetOptions& o) { nn::UNet(o, &dev()); };
-  const auto vit = [](const nn::VitOptions& o) { nn::Vit(o, &dev()); };
-  const auto gpt = [](const nn::GptOptions& o) { nn::Gpt(o, &dev()); };
+  const auto resnet = [](const nn::ResNetOptions& o) { nn::ResNet(o, {.device = dev()}); };
+  const auto lenet = [](const nn::LeNetOptions& o) { nn::LeNet(o, {.device = dev()}); };
+  const auto unet = [](const nn::UNetOptions& o) { nn::UNet(o, {.device = dev()}); };
+  const auto vit = [](const nn::VitOptions& o) { nn::Vit(o, {.device = dev()}); };
+  const auto gpt = [](const nn::GptOptions& o) { nn::Gpt(o, {.device = dev()}); };
   const auto mobile = [](const nn::InvertedResiduals& stage, int64_t last = 8) {
-    nn::MobileNetV2({.classes = 2, .width = 0.1, .stages = {stage}, .first = 8, .last = last}, &dev());
+    nn::MobileNetV2({.classes = 2, .width = 0.1, .stages = {stage}, .first = 8, .last = last}, {.device = dev()});
   };
-  const auto lm = [](const nn::RecurrentLmOptions& o) { nn::RecurrentLm(o, &dev()); };
+  const auto lm = [](const nn::RecurrentLmOptions& o) { nn::RecurrentLm(o, {.device = dev()}); };
   expect_calls({
-      {"", no_number, [](int64_t v) { nn::Mlp({.in = wide, .hidden = {v}}, &dev()); }},
-      {"", no_number, [](int64_t v) { nn::Cnn({.channels = wide, .widths = {v}}, &dev()); }},
+      {"", no_number, [](int64_t v) { nn::Mlp({.in = wide, .hidden = {v}}, {.device = dev()}); }},
+      {"", no_number, [](int64_t v) { nn::Cnn({.channels = wide, .widths = {v}}, {.device = dev()}); }},
       {"", no_number, [=](int64_t v) { lenet({.height = v, .stages = {2}}); }},
       {"", no_number, [=](int64_t v) { lenet({.height = v, .width = v, .stages = {2}}); }},
       {"", no_number, [=](int64_t v) { resnet({.blocks = {v}, .width = 1, .classes = 1}); }},
@@ -135,9 +136,11 @@ TEST(HostIntegers, SizesOfModels) {
       {"", no_number, [=](int64_t v) { gpt({.vocabulary = 4, .context = 4, .layers = 1, .heads = v, .width = 4}); }},
       {"", no_number, [=](int64_t v) { lm({.vocabulary = v, .width = wide, .hidden = 4}); }},
       {"", no_number, [=](int64_t v) { lm({.vocabulary = 4, .width = 4, .hidden = v}); }},
-      {"", no_number, [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = v}, &dev()); }},
+      {"", no_number, [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = v}, {.device = dev()}); }},
       {"Vae", no_number,
-       [](int64_t v) { nn::Vae({.in = 4, .hidden = {4}, .latent = 1 << 10}, &dev()).sample(v > 0 ? most : v); }},
+       [](int64_t v) {
+         nn::Vae({.in = 4, .hidden = {4}, .latent = 1 << 10}, {.device = dev()}).sample(v > 0 ? most : v);
+       }},
   });
 }
 
@@ -196,7 +199,7 @@ TEST(HostIntegers, CountsOfObservations) {
       {"Plateau", above_zero, [=](int64_t v) { observe({.patience = most}, {.lr = 1, .best = 0, .bad = v}); }},
       {"Plateau", above_zero, [=](int64_t v) { observe({}, {.lr = 1, .best = 0, .bad = 1, .cooling = v}); }},
       // Counted on the device in 32 bits.
-      {"LossScale", no_number, [](int64_t v) { nn::LossScale({.interval = v}, &dev()); }},
+      {"LossScale", no_number, [](int64_t v) { nn::LossScale({.interval = v, .device = dev()}); }},
   });
 }
 
@@ -226,8 +229,8 @@ TEST(HostIntegers, CountsOfUpdates) {
 }
 
 TEST(HostIntegers, Generation) {
-  nn::Gpt gpt({.vocabulary = 4, .context = 4, .layers = 1, .heads = 1, .width = 4, .dropout = 0}, &dev());
-  nn::RecurrentLm recurrent({.vocabulary = 4, .width = 2, .hidden = 2, .layers = 1}, &dev());
+  nn::Gpt gpt({.vocabulary = 4, .context = 4, .layers = 1, .heads = 1, .width = 4, .dropout = 0}, {.device = dev()});
+  nn::RecurrentLm recurrent({.vocabulary = 4, .width = 2, .hidden = 2, .layers = 1}, {.device = dev()});
   gpt.eval();
   recurrent.eval();
   const auto decoder = nn::cached_decoder(gpt, 1);

@@ -1,12 +1,13 @@
 // Initialisers: the stream they draw from, their bounds and moments.
-#include "nn/init.h"
+#include "heddle/nn/init.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "core/graph/philox.h"
-#include "nn/layers.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/nn/layers.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -65,10 +66,10 @@ TEST(Init, NormalIsThatOfTheFunction) {
 
 TEST(Init, EqualSeedsGiveEqualWeights) {
   manual_seed(77);
-  const nn::Linear a(13, 7, true, &reference());
+  const nn::Linear a(13, 7, {.device = reference()});
   manual_seed(77);
-  const nn::Linear b(13, 7, true, &reference());
-  const nn::Linear c(13, 7, true, &reference());
+  const nn::Linear b(13, 7, {.device = reference()});
+  const nn::Linear c(13, 7, {.device = reference()});
   EXPECT_EQ(a.weight.to_bytes(), b.weight.to_bytes());
   EXPECT_EQ(a.bias.to_bytes(), b.bias.to_bytes());
   EXPECT_NE(b.weight.to_bytes(), c.weight.to_bytes());
@@ -83,8 +84,8 @@ TEST(Init, EqualOnEveryDevice) {
       GTEST_SKIP() << error.what();
     }
     Generator one{3, 0}, two{3, 0};
-    EXPECT_EQ(nn::Linear(31, 5, true, &reference(), &one).weight.to_bytes(),
-              nn::Linear(31, 5, true, there, &two).weight.to_bytes())
+    EXPECT_EQ(nn::Linear(31, 5, {.device = reference(), .generator = &one}).weight.to_bytes(),
+              nn::Linear(31, 5, {.device = there, .generator = &two}).weight.to_bytes())
         << id;
   }
 }

@@ -7,10 +7,11 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
-#include "core/compile/compile.h"
-#include "core/graph/autocast.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/device_test.h"
 
@@ -33,14 +34,16 @@ struct Recorded {
   double factor(size_t i) const {
     return values["updates"][i] == 1 ? 1.0 : values["updates"][i] == 0 ? infinity : std::nan("");
   }
-  nn::LossScaleOptions options() const { return {.start = values["start"], .interval = values["interval"]}; }
+  nn::LossScaleOptions options(DeviceContext& device) const {
+    return {.start = values["start"], .interval = values["interval"], .device = device};
+  }
 };
 
 TEST_P(LossScaleOn, MovesAsGradScaler) {
   const Recorded recorded;
   Tensor weight = f32({1, -2}, {2}, where());
   weight.set_requires_grad(true);
-  nn::LossScale scaling(recorded.options(), &where());
+  nn::LossScale scaling(recorded.options(where()));
   nn::SGD optimizer({weight}, {.lr = 0.5});
   optimizer.set_loss_scale(scaling);
   auto step = compile([&](const Tensor& factors) {
@@ -64,7 +67,7 @@ TEST_P(LossScaleOn, MovesAsGradScaler) {
 TEST_P(LossScaleOn, AnOverflowLeavesStateAsItIs) {
   Tensor weight = f32({1, -2, 3}, {3}, where());
   weight.set_requires_grad(true);
-  nn::LossScale scaling({}, &where());
+  nn::LossScale scaling({.device = where()});
   EXPECT_EQ(scaling.value().item(), 32768);
   nn::AdamW optimizer({weight}, {.lr = 0.01});
   optimizer.set_loss_scale(scaling);
@@ -89,7 +92,7 @@ TEST_P(LossScaleOn, ScalingAloneChangesNothing) {
   const auto train = [&](bool scaled) {
     Tensor weight = f32({1, -2, 3}, {3}, where());
     weight.set_requires_grad(true);
-    nn::LossScale scaling({}, &where());
+    nn::LossScale scaling({.device = where()});
     nn::AdamW optimizer({weight}, {.lr = 0.01});
     if (scaled) optimizer.set_loss_scale(scaling);
     for (int i = 0; i < 6; ++i) {
@@ -107,8 +110,8 @@ TEST_P(LossScaleOn, ScalingAloneChangesNothing) {
 // f16 has no number below 6e-8: without a scale these gradients are 0.
 TEST_P(LossScaleOn, SmallGradientsSurviveInHalfPrecision) {
   const auto slope = [&](bool scaled) {
-    nn::Linear layer(4, 1, false, &where());
-    nn::LossScale scaling({}, &where());
+    nn::Linear layer(4, 1, {.bias = false, .device = where()});
+    nn::LossScale scaling({.device = where()});
     Tensor loss;
     {
       const AutocastScope scope(DType::f16);
@@ -124,12 +127,12 @@ TEST_P(LossScaleOn, SmallGradientsSurviveInHalfPrecision) {
 }
 
 TEST(LossScale, StateGoesAround) {
-  nn::LossScale one({.start = 8, .interval = 4}, &reference());
+  nn::LossScale one({.start = 8, .interval = 4, .device = reference()});
   const auto flag = [](bool finite) {
     return Tensor::from_vector(std::vector<float>{finite ? 1.0f : 0.0f}, Shape{}, &reference()) > 0;
   };
   for (const bool finite : {true, false, true, true, true}) one.update(flag(finite));
-  nn::LossScale other({.start = 8, .interval = 4}, &reference());
+  nn::LossScale other({.start = 8, .interval = 4, .device = reference()});
   nn::StateDict saved;
   for (const auto& [name, tensor] : one.state_dict())
     saved[name] = f32(tensor.to_vector<double>(), tensor.shape());  // as a file of f32 would hold them
@@ -144,7 +147,7 @@ TEST(LossScale, StateGoesAround) {
 }
 
 TEST(LossScale, DoesNotGrowBeyondF32) {
-  nn::LossScale scaling({.start = 0x1p127, .interval = 1}, &reference());
+  nn::LossScale scaling({.start = 0x1p127, .interval = 1, .device = reference()});
   scaling.update(Tensor::from_vector(std::vector<float>{1}, Shape{}, &reference()) > 0);
   EXPECT_EQ(scaling.value().item(), 0x1p127);
   EXPECT_EQ(scaling.grown().item(), 0);
@@ -155,7 +158,7 @@ TEST(LossScale, RefusesWhatCannotBe) {
   expect_error<ValueError>([] { nn::LossScale scaling({.growth = 0.5}); }, {"growth is 0.5", "at least 1"});
   expect_error<ValueError>([] { nn::LossScale scaling({.backoff = 2}); }, {"backoff is 2", "(0, 1]"});
   expect_error<ValueError>([] { nn::LossScale scaling({.interval = 0}); }, {"interval is 0; expected 1 to"});
-  nn::LossScale scaling({.start = 8}, &reference());
+  nn::LossScale scaling({.start = 8, .device = reference()});
   nn::StateDict state = scaling.state_dict();
   state.erase("good");
   expect_error<ValueError>([&] { scaling.load_state_dict(state); }, {"3 entries", "good"});

@@ -1,16 +1,17 @@
 // Metrics and averaged parameters against plain loops in double, on every device.
-#include "nn/metrics.h"
+#include "heddle/nn/metrics.h"
 
 #include <algorithm>
 #include <cmath>
 #include <numeric>
 
-#include "autograd/autograd.h"
-#include "core/compile/compile.h"
-#include "core/graph/philox.h"
-#include "nn/average.h"
-#include "nn/layers.h"
-#include "nn/optim.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/nn/average.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/optim.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -164,14 +165,14 @@ TEST_P(MetricsOnDevice, AveragesFollowTheParameters) {
 TEST(Metrics, BadInput) {
   const Tensor three = f32({1, 2, 3}, Shape{3});
   const Tensor whole = Tensor::from_vector(std::vector<int32_t>{1, 2, 3}, Shape{3}, &reference());
-  nn::ConfusionMatrix matrix(4, &reference());
+  nn::ConfusionMatrix matrix(4, reference());
   expect_error<DTypeError>([&] { matrix.add(whole, three); }, {"[ConfusionMatrix]", "f32"});
   expect_error<ShapeError>([&] { matrix.add(unsqueeze(whole, 0), whole); }, {"[ConfusionMatrix]", "(1, 3)", "(3)"});
   expect_error<ValueError>([] { nn::ConfusionMatrix(0); }, {"classes", "0"});
-  nn::TopK best(2, &reference());
+  nn::TopK best(2, reference());
   expect_error<ShapeError>([&] { best.add(three, whole); }, {"[TopK]", "(N, classes)"});
   expect_error<ValueError>([&] { best.add(f32({1, 2, 3}, Shape{3, 1}), whole); }, {"[TopK]", "2", "1 classes"});
-  nn::Mean mean(&reference());
+  nn::Mean mean(reference());
   expect_error<ShapeError>([&] { mean.add(three); }, {"[Mean]", "(3)"});
   expect_error<ValueError>([] { nn::ExponentialAverage({}, 1.0); }, {"[ExponentialAverage]", "decay"});
 }

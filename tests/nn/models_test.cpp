@@ -5,10 +5,11 @@
 #include <functional>
 #include <memory>
 
-#include "autograd/autograd.h"
-#include "core/graph/philox.h"
-#include "io/safetensors.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
@@ -38,7 +39,8 @@ struct ModelCase {
 
 template <class Model, class Options>
 ModelCase images(const char* name, const Options& options, const Shape& input, const Shape& output) {
-  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); },
+  return {name,
+          [=](DeviceContext& where) { return std::make_unique<Model>(options, nn::ParameterOptions{.device = where}); },
           [=](DeviceContext& where) { return noise(input, 3, where); }, output};
 }
 
@@ -46,7 +48,8 @@ template <class Model, class Options>
 ModelCase language(const char* name, const Options& options, const Shape& input) {
   Shape output = input;
   output.push_back(options.vocabulary);
-  return {name, [=](DeviceContext& where) { return std::make_unique<Model>(options, &where); },
+  return {name,
+          [=](DeviceContext& where) { return std::make_unique<Model>(options, nn::ParameterOptions{.device = where}); },
           [=](DeviceContext& where) { return tokens(input, options.vocabulary, where); }, output};
 }
 
@@ -201,20 +204,25 @@ INSTANTIATE_TEST_SUITE_P(All, ModelsOnDevices,
                          });
 
 TEST(ModelErrors, NameWhatDoesNotFit) {
-  expect_error<ValueError>([] { nn::Gpt({.heads = 5, .width = 8}, &reference()); }, {"5 heads", "width 8"});
-  expect_error<ValueError>([] { nn::Cnn({.widths = {}}, &reference()); }, {"[Cnn]", "no stages"});
-  expect_error<ValueError>([] { nn::Vit({.size = 13, .patch = 4}, &reference()); }, {"patches of 4", "13"});
-  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 0}, &reference()); }, {"patches of 0", "12"});
-  expect_error<ValueError>([] { nn::Vit({.size = 0, .patch = 4}, &reference()); }, {"size is 0"});
-  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 0}, &reference()); }, {"0 heads"});
-  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, &reference()); },
+  expect_error<ValueError>([] { nn::Gpt({.heads = 5, .width = 8}, {.device = reference()}); }, {"5 heads", "width 8"});
+  expect_error<ValueError>([] { nn::Cnn({.widths = {}}, {.device = reference()}); }, {"[Cnn]", "no stages"});
+  expect_error<ValueError>([] { nn::Vit({.size = 13, .patch = 4}, {.device = reference()}); }, {"patches of 4", "13"});
+  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 0}, {.device = reference()}); }, {"patches of 0", "12"});
+  expect_error<ValueError>([] { nn::Vit({.size = 0, .patch = 4}, {.device = reference()}); }, {"size is 0"});
+  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 0}, {.device = reference()}); }, {"0 heads"});
+  expect_error<ValueError>([] { nn::Vit({.size = 12, .patch = 4, .heads = 2, .width = 0}, {.device = reference()}); },
                            {"width is 0"});
-  expect_error<ValueError>([] { nn::ResNet({.blocks = {}}, &reference()); }, {"[ResNet]", "stage"});
-  expect_error<ValueError>([] { nn::LeNet({.height = 3, .stages = {4, 4}}, &reference()); }, {"[LeNet]", "3x28"});
-  expect_error<ValueError>([] { nn::RecurrentLm({.width = 3, .hidden = 4, .tied = true}, &reference()); },
+  expect_error<ValueError>([] { nn::ResNet({.blocks = {}}, {.device = reference()}); }, {"[ResNet]", "stage"});
+  expect_error<ValueError>(
+      [] {
+        nn::LeNet({.height = 3, .stages = {4, 4}}, {.device = reference()});
+      },
+      {"[LeNet]", "3x28"});
+  expect_error<ValueError>([] { nn::RecurrentLm({.width = 3, .hidden = 4, .tied = true}, {.device = reference()}); },
                            {"width 3", "hidden 4"});
-  expect_error<ValueError>([] { nn::UNet({.width = 6, .groups = 4}, &reference()); }, {"4 groups", "width 6"});
-  nn::UNet plain({.width = 4, .multipliers = {1}, .groups = 2}, &reference());
+  expect_error<ValueError>([] { nn::UNet({.width = 6, .groups = 4}, {.device = reference()}); },
+                           {"4 groups", "width 6"});
+  nn::UNet plain({.width = 4, .multipliers = {1}, .groups = 2}, {.device = reference()});
   expect_error<ValueError>(
       [&] {
         plain.run(zeros({1, 1, 4, 4}, DType::f32, &reference()), zeros({1}, DType::i32, &reference()));
@@ -224,7 +232,7 @@ TEST(ModelErrors, NameWhatDoesNotFit) {
 
 TEST(RecurrentLm, AStateGoesOnWhereATextWasCut) {
   manual_seed(3);
-  nn::RecurrentLm model({.vocabulary = 11, .width = 5, .hidden = 6, .layers = 2}, &reference());
+  nn::RecurrentLm model({.vocabulary = 11, .width = 5, .hidden = 6, .layers = 2}, {.device = reference()});
   const Tensor text = tokens({2, 7}, 11, reference());
   const nn::RecurrentLm::Result first = model.run(slice(text, 1, {.start = 0, .stop = 3}));
   const nn::RecurrentLm::Result second = model.run(slice(text, 1, {.start = 3, .stop = 7}), first.state);
@@ -233,7 +241,7 @@ TEST(RecurrentLm, AStateGoesOnWhereATextWasCut) {
 
 TEST(Vae, TheLossIsTheFormula) {
   manual_seed(3);
-  nn::Vae vae({.in = 4, .hidden = {3}, .latent = 2}, &reference());
+  nn::Vae vae({.in = 4, .hidden = {3}, .latent = 2}, {.device = reference()});
   vae.eval();  // a draw of the latent numbers nevertheless: with their mean it would be no bound
   const Tensor x = noise({3, 4}, 9, reference());
   manual_seed(5);

@@ -1,8 +1,9 @@
 // Modules: names, modes, state dicts, moves; layers against arithmetic done here.
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -10,9 +11,9 @@ namespace {
 
 struct Small : nn::Module {
   Small() : Module("Small") { counter = add_buffer("counter", f32({7}, Shape{1})); }
-  nn::Linear fc1 = add("fc1", nn::Linear(3, 4, true, &reference()));
-  nn::Sequential tail =
-      add("tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.5), nn::Linear(4, 2, false, &reference())));
+  nn::Linear fc1 = add("fc1", nn::Linear(3, 4, {.device = reference()}));
+  nn::Sequential tail = add(
+      "tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.5), nn::Linear(4, 2, {.bias = false, .device = reference()})));
   Tensor counter;
   Tensor forward(const Tensor& x) override { return tail(fc1(x)); }
 };
@@ -42,7 +43,7 @@ TEST(Module, CopiesShareParameters) {
 }
 
 TEST(Module, TiedParametersCountOnce) {
-  const nn::Linear shared(3, 3, false, &reference());
+  const nn::Linear shared(3, 3, {.bias = false, .device = reference()});
   nn::Sequential twice(shared, shared);
   EXPECT_EQ(twice.named_parameters().size(), 2u);
   EXPECT_EQ(twice.parameters().size(), 1u);
@@ -144,7 +145,7 @@ TEST(StateDict, NothingChangesOnAShapeError) {
 // ---- layers
 
 TEST(Layers, LinearIsAnAffineMap) {
-  nn::Linear layer(3, 2, true, &reference());
+  nn::Linear layer(3, 2, {.device = reference()});
   layer.weight.assign(f32({1, 2, 3, -1, 0.5, 4}, Shape{2, 3}));
   layer.bias.assign(f32({10, -20}, Shape{2}));
   EXPECT_EQ(layer(f32({1, 1, 1, 2, 0, -1}, Shape{2, 3})).to_doubles(), (Values{16, -16.5, 9, -26}));
@@ -168,7 +169,7 @@ TEST(Layers, ActivationsAreTheFunctions) {
 
 TEST(Layers, DropoutKeepsTheMean) {
   Generator generator{5, 0};
-  nn::Dropout layer(0.25, &generator);
+  nn::Dropout layer(0.25, {.generator = &generator});
   const Tensor x = ones(Shape{20000}, DType::f32, &reference());
   const Values y = layer(x).to_doubles();
   double total = 0;
@@ -191,8 +192,8 @@ TEST(Layers, Flatten) {
 }
 
 TEST(Layers, SequentialRunsInOrder) {
-  nn::Sequential seq{nn::Flatten(), nn::Linear(4, 3, true, &reference()), nn::ReLU()};
-  const nn::Linear second(3, 1, true, &reference());
+  nn::Sequential seq{nn::Flatten(), nn::Linear(4, 3, {.device = reference()}), nn::ReLU()};
+  const nn::Linear second(3, 1, {.device = reference()});
   seq.append(second);
   EXPECT_EQ(seq.size(), 4u);
   EXPECT_EQ(seq(ones(Shape{2, 2, 2}, DType::f32, &reference())).shape(), (Shape{2, 1}));

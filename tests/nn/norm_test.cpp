@@ -1,9 +1,10 @@
 // Normalisations against plain double loops, on every device; layers' parameters and running statistics.
-#include "nn/norm.h"
+#include "heddle/nn/norm.h"
 
 #include <cmath>
 
-#include "autograd/autograd.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
 
@@ -74,7 +75,7 @@ TEST(Norms, AgreeWithPlainLoops) {
 }
 
 TEST(Norms, BatchNormKeepsRunningStatistics) {
-  nn::BatchNorm layer(2, 1e-5, 0.1, true, &reference());
+  nn::BatchNorm layer(2, {.device = reference()});
   const Tensor x = f32({1, 2, 3, 4, 5, 9}, {3, 2}, reference());  // channel 0: 1 3 5, channel 1: 2 4 9
   layer(x);
   expect_close(layer.running_mean, {0.3, 0.5}, "running mean");
@@ -87,7 +88,7 @@ TEST(Norms, BatchNormKeepsRunningStatistics) {
 }
 
 TEST(Norms, GradientOfALayerSumsToZeroOverARow) {
-  nn::LayerNorm layer(6, 1e-5, true, &reference());
+  nn::LayerNorm layer(6, {.device = reference()});
   Tensor x = f32(numbers(18, 0.5), {3, 6});
   x.set_requires_grad();
   const Tensor y = layer(x);

@@ -1,6 +1,6 @@
 // The guard against NaN and infinity, on every device: which operation it names, what it lets pass, and that nothing is
 // updated by a step that fails.
-#include "core/graph/number_guard.h"
+#include "heddle/core/graph/number_guard.h"
 
 #include <gtest/gtest.h>
 
@@ -9,12 +9,13 @@
 #include <limits>
 #include <optional>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/graph/read_value.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/read_value.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/device_test.h"
 
 namespace heddle {

@@ -1,12 +1,14 @@
 // Optimizers against values stored from PyTorch (tools/parity/make_optimizer_values.py), their state, and their errors.
-#include "nn/optim.h"
+#include "heddle/nn/optim.h"
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
-#include "core/graph/philox.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/philox.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {

@@ -1,12 +1,13 @@
 // Recurrent layers against values and gradients of PyTorch (recurrent_values.py), on every device; cells, dropout, what
 // they refuse.
-#include "nn/recurrent.h"
+#include "heddle/nn/recurrent.h"
 
 #include <cmath>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
 
@@ -36,14 +37,14 @@ RecurrentOptions options_of(const Json& c, DeviceContext& d) {
           .batch_first = c.value("batch_first", false),
           .bias = c.value("bias", true),
           .projection = c.value("proj_size", int64_t{0}),
-          .device = &d};
+          .nonlinearity = c.value("nonlinearity", "tanh") == "relu" ? nn::Nonlinearity::relu : nn::Nonlinearity::tanh,
+          .device = d};
 }
 
 std::unique_ptr<Recurrent> layer_of(const Json& c, int64_t in, int64_t hidden, const RecurrentOptions& options) {
   if (c["kind"] == "GRU") return std::make_unique<nn::GRU>(in, hidden, options);
   if (c["kind"] == "LSTM") return std::make_unique<nn::LSTM>(in, hidden, options);
-  return std::make_unique<nn::RNN>(
-      in, hidden, options, c.value("nonlinearity", "tanh") == "relu" ? nn::Nonlinearity::relu : nn::Nonlinearity::tanh);
+  return std::make_unique<nn::RNN>(in, hidden, options);
 }
 
 // Parameters as waves, in their order, which is PyTorch's.
@@ -123,18 +124,18 @@ TEST(Recurrent, CellsAndSingleSequences) {
     EXPECT_EQ(cell(batch).to_doubles(),
               cell.step(batch, std::vector<Tensor>(states, zeros({5, 3}, DType::f32, &d)))[0].to_doubles());
   };
-  compare(nn::RNNCell(2, 3, true, nn::Nonlinearity::relu, &d), nn::RNN(2, 3, {.device = &d}, nn::Nonlinearity::relu),
-          1);
-  compare(nn::GRUCell(2, 3, true, &d), nn::GRU(2, 3, {.device = &d}), 1);
-  compare(nn::LSTMCell(2, 3, false, &d), nn::LSTM(2, 3, {.bias = false, .device = &d}), 2);
+  compare(nn::RNNCell(2, 3, {.nonlinearity = nn::Nonlinearity::relu, .device = d}),
+          nn::RNN(2, 3, {.nonlinearity = nn::Nonlinearity::relu, .device = d}), 1);
+  compare(nn::GRUCell(2, 3, {.device = d}), nn::GRU(2, 3, {.device = d}), 1);
+  compare(nn::LSTMCell(2, 3, {.bias = false, .device = d}), nn::LSTM(2, 3, {.bias = false, .device = d}), 2);
 }
 
 // All of what goes from layer to layer dropped: the second layer sees zeros. Not after the last one, and not when it
 // does not train.
 TEST(Recurrent, DropsBetweenLayers) {
   DeviceContext& d = reference();
-  nn::GRU layer(2, 3, {.layers = 2, .dropout = 1, .device = &d}), second(3, 3, {.device = &d}),
-      plain(2, 3, {.layers = 2, .device = &d});
+  nn::GRU layer(2, 3, {.layers = 2, .dropout = 1, .device = d}), second(3, 3, {.device = d}),
+      plain(2, 3, {.layers = 2, .device = d});
   fill(layer, d);
   fill(plain, d);
   for (auto& [name, parameter] : second.named_parameters()) {
@@ -150,7 +151,7 @@ TEST(Recurrent, DropsBetweenLayers) {
 // What a length says, also where it is 0: nothing behind it is read, the states stay.
 TEST(Recurrent, Lengths) {
   DeviceContext& d = reference();
-  nn::LSTM layer(2, 3, {.bidirectional = true, .device = &d});
+  nn::LSTM layer(2, 3, {.bidirectional = true, .device = d});
   fill(layer, d);
   const Tensor x = wave({4, 3, 2}, 0.8, d), first = wave({2, 3, 3}, 0.4, d);
   const Tensor hidden =
@@ -168,7 +169,7 @@ TEST(Recurrent, Lengths) {
 TEST(Recurrent, LaunchesPerStep) {
   for (const std::string& id : test::kernel_devices()) {
     DeviceContext& d = device(id);
-    nn::LSTM layer(4, 8, {.bidirectional = true, .device = &d});
+    nn::LSTM layer(4, 8, {.bidirectional = true, .device = d});
     const auto launches = [&](int64_t steps) {
       const Tensor y = layer.run(wave({steps, 2, 4}, 0.3, d), {}, std::vector<int64_t>{steps, 2}).states;
       const uint64_t before = d.counters().kernels;
@@ -184,13 +185,13 @@ TEST(Recurrent, LaunchesPerStep) {
 
 TEST(Recurrent, Refuses) {
   DeviceContext& d = reference();
-  expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = &d}); }, {"[GRU] in is 0; expected 1 to"});
-  EXPECT_EQ(nn::GRU(1, 1, {.device = &d})(zeros({2, 1, 1}, DType::f32, &d)).shape(), Shape({2, 1, 1}));
-  expect_error<ValueError>([&] { nn::GRU(3, 5, {.layers = 0, .device = &d}); }, {"[GRU] layers is 0; expected 1 to"});
-  expect_error<ValueError>([&] { nn::GRU(3, 5, {.dropout = 1.5, .device = &d}); }, {"[GRU] dropout is 1.5"});
-  expect_error<ValueError>([&] { nn::GRU(3, 5, {.projection = 2, .device = &d}); }, {"only an LSTM"});
-  expect_error<ValueError>([&] { nn::LSTM(3, 5, {.projection = 5, .device = &d}); }, {"narrower than hidden, 5"});
-  nn::LSTM layer(3, 5, {.device = &d});
+  expect_error<ValueError>([&] { nn::GRU(0, 5, {.device = d}); }, {"[GRU] in is 0; expected 1 to"});
+  EXPECT_EQ(nn::GRU(1, 1, {.device = d})(zeros({2, 1, 1}, DType::f32, &d)).shape(), Shape({2, 1, 1}));
+  expect_error<ValueError>([&] { nn::GRU(3, 5, {.layers = 0, .device = d}); }, {"[GRU] layers is 0; expected 1 to"});
+  expect_error<ValueError>([&] { nn::GRU(3, 5, {.dropout = 1.5, .device = d}); }, {"[GRU] dropout is 1.5"});
+  expect_error<ValueError>([&] { nn::GRU(3, 5, {.projection = 2, .device = d}); }, {"only an LSTM"});
+  expect_error<ValueError>([&] { nn::LSTM(3, 5, {.projection = 5, .device = d}); }, {"narrower than hidden, 5"});
+  nn::LSTM layer(3, 5, {.device = d});
   const Tensor x = zeros({4, 2, 3}, DType::f32, &d);
   expect_error<ShapeError>(
       [&] {
@@ -207,7 +208,7 @@ TEST(Recurrent, Refuses) {
   expect_error<ShapeError>([&] { layer.run(x, {}, std::vector<int64_t>{4}); },
                            {"[LSTM] lengths are (1)", "2 sequences"});
   expect_error<DTypeError>([&] { layer.run(x, {}, zeros({2}, DType::f32, &d)); }, {"lengths must be i32 or i64"});
-  nn::LSTMCell cell(3, 5, true, &d);
+  nn::LSTMCell cell(3, 5, {.device = d});
   expect_error<ShapeError>([&] { cell.step(x); }, {"[LSTMCell] the input is (4, 2, 3)"});
   expect_error<ValueError>(
       [&] {

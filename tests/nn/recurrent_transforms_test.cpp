@@ -1,11 +1,12 @@
 // Transforms through loops: Hessians, forward mode and vmap of recurrent layers stay loops, on every device.
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "nn/functional.h"
-#include "nn/recurrent.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/functional.h"
+#include "heddle/nn/recurrent.h"
 #include "tests/nn/support.h"
 #include "tests/support/devices.h"
 
@@ -35,7 +36,7 @@ TEST(RecurrentTransforms, HessianThroughAGru) {
   for (const std::string& id : test::value_devices()) {
     SCOPED_TRACE(id);
     DeviceContext& d = device(id);
-    nn::GRU layer(2, 2, {.device = &d});
+    nn::GRU layer(2, 2, {.device = d});
     const Tensor h = f32({0.3, -0.4}, {1, 2}, d);
     const auto loss_after = [&](int64_t steps) {
       return
@@ -65,7 +66,7 @@ TEST(RecurrentTransforms, MapsOverSequences) {
   for (const std::string& id : test::value_devices()) {
     SCOPED_TRACE(id);
     DeviceContext& d = device(id);
-    nn::LSTM layer(3, 4, {.device = &d});
+    nn::LSTM layer(3, 4, {.device = d});
     const std::vector<Tensor> parameters = nn::detached(layer.parameters());
     const auto run = [&](const Tensor& x) { return layer.run(x).states; };  // (T, 3)
     const Tensor many = wave({5, 6, 3}, 0.7, d);

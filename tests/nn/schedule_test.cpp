@@ -1,12 +1,12 @@
 // Schedules against PyTorch's (tools/parity/make_schedule_values.py), how they compose, and their errors.
-#include "nn/schedule.h"
+#include "heddle/nn/schedule.h"
 
 #include <cmath>
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "nn/optim.h"
+#include "heddle/nn/optim.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {

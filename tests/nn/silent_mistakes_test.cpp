@@ -2,14 +2,14 @@
 // of other libraries; and where messages point.
 #include <cstdio>
 
-#include "autograd/autograd.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
 namespace {
 
-nn::Linear linear(int64_t in, int64_t out) { return nn::Linear(in, out, true, &reference()); }
+nn::Linear linear(int64_t in, int64_t out) { return nn::Linear(in, out, {.device = reference()}); }
 
 TEST(SilentMistakes, OptimizersWithoutParameters) {
   struct Forgetful : nn::Module {

@@ -1,11 +1,12 @@
 // nn::summarize(): counts against PyTorch's (tests/parity/outputs.json), rows against arithmetic done here.
-#include "nn/summary.h"
+#include "heddle/nn/summary.h"
 
 #include <fstream>
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "nn/nn.h"
+#include "heddle/core/device/context.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -32,7 +33,7 @@ TEST(Summary, ParametersAndOperationsAsPyTorchCountsThem) {
 }
 
 TEST(Summary, RowsOfAnMlp) {
-  nn::Mlp model({.in = 4, .hidden = {3}, .out = 2}, &reference());
+  nn::Mlp model({.in = 4, .hidden = {3}, .out = 2}, {.device = reference()});
   const nn::Summary summary = nn::summarize(model, zeros({5, 4}, DType::f32, &reference()));
   ASSERT_EQ(summary.rows.size(), 4u);
   EXPECT_EQ(summary.rows[1].path, "0");
@@ -53,7 +54,8 @@ TEST(Summary, RowsOfAnMlp) {
 }
 
 TEST(Summary, WhatAModuleDoesItselfIsItsOwn) {
-  nn::Gpt model({.vocabulary = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dropout = 0}, &reference());
+  nn::Gpt model({.vocabulary = 11, .context = 8, .layers = 2, .heads = 2, .width = 4, .dropout = 0},
+                {.device = reference()});
   const auto rows = by_path(nn::summarize(model, zeros({3, 8}, DType::i32, &reference())));
   EXPECT_EQ(rows.at("").flops, 2 * 3 * 8 * 4 * 11);              // the product with the embedding
   EXPECT_EQ(rows.at("h.0").flops, 2 * 3 * 2 * 8 * 8 * (2 + 2));  // attention: batch, heads, queries, keys, sizes
@@ -68,7 +70,7 @@ TEST(Summary, WhatAModuleDoesItselfIsItsOwn) {
 
 // N = 2 texts of T = 6 tokens, width 3, hidden 5, 7 tokens; four gates.
 TEST(Summary, RecurrentLayersAreARowOfTheirOwn) {
-  nn::RecurrentLm model({.vocabulary = 7, .width = 3, .hidden = 5, .layers = 1}, &reference());
+  nn::RecurrentLm model({.vocabulary = 7, .width = 3, .hidden = 5, .layers = 1}, {.device = reference()});
   const nn::Summary summary = nn::summarize(model, zeros({2, 6}, DType::i32, &reference()));
   const auto rows = by_path(summary);
   EXPECT_EQ(rows.at("").flops, 0);
@@ -87,13 +89,13 @@ TEST(Summary, RecurrentLayersAreARowOfTheirOwn) {
 
 // Frozen: the recurrent weights collect no gradient, and nothing before them does.
 TEST(Summary, ALoopWhoseWeightsAreFrozenHasNoGradient) {
-  nn::RecurrentLm model({.vocabulary = 7, .width = 3, .hidden = 5, .layers = 1}, &reference());
+  nn::RecurrentLm model({.vocabulary = 7, .width = 3, .hidden = 5, .layers = 1}, {.device = reference()});
   nn::freeze(model, "encoder.*");
   nn::freeze(model, "rnn.*");
   const auto rows = by_path(nn::summarize(model, zeros({2, 6}, DType::i32, &reference())));
   EXPECT_EQ(rows.at("rnn").backward_flops, 0);
   EXPECT_EQ(rows.at("decoder").backward_flops, rows.at("decoder").flops);  // the weight's only
-  nn::GRU alone(3, 5, {.batch_first = true, .device = &reference()});
+  nn::GRU alone(3, 5, {.batch_first = true, .device = reference()});
   nn::freeze(alone, "weight_ih_l0");
   const nn::Summary gru = nn::summarize(alone, zeros({2, 6, 3}, DType::f32, &reference()));
   EXPECT_EQ(gru.flops, 2.0 * 2 * 6 * (3 * 15 + 5 * 15));
@@ -101,13 +103,13 @@ TEST(Summary, ALoopWhoseWeightsAreFrozenHasNoGradient) {
 }
 
 TEST(Summary, BackwardOfConvolutions) {
-  nn::Sequential model(nn::Conv2d(3, 8, {3}, {.stride = {2}}, true, &reference()), nn::ReLU(),
-                       nn::Conv2d(8, 4, {3}, {}, true, &reference()), nn::Flatten(),
-                       nn::Linear(4, 5, true, &reference()));
+  nn::Sequential model(nn::Conv2d(3, 8, {3}, {.stride = {2}, .device = reference()}), nn::ReLU(),
+                       nn::Conv2d(8, 4, {3}, {.device = reference()}), nn::Flatten(),
+                       nn::Linear(4, 5, {.device = reference()}));
   const nn::Summary summary = nn::summarize(model, zeros({2, 3, 7, 7}, DType::f32, &reference()));
   EXPECT_EQ(summary.flops, 9008);  // both as PyTorch's FlopCounterMode says of the same network
   EXPECT_EQ(summary.backward_flops, 10240);
-  nn::Conv2d depthwise(8, 8, {3}, {.groups = 8}, true, &reference());
+  nn::Conv2d depthwise(8, 8, {3}, {.groups = 8, .device = reference()});
   const nn::Summary grouped = nn::summarize(depthwise, zeros({2, 8, 5, 5}, DType::f32, &reference()));
   EXPECT_EQ(grouped.flops, 2.0 * 2 * 8 * 3 * 3 * 9);
   EXPECT_EQ(grouped.backward_flops, grouped.flops);  // of the weight
@@ -115,7 +117,7 @@ TEST(Summary, BackwardOfConvolutions) {
 
 TEST(Summary, FrozenPartsKeepNothingAndNothingChanges) {
   manual_seed(5);
-  nn::LeNet model({.height = 8, .width = 8, .stages = {2}, .hidden = 3}, &reference());
+  nn::LeNet model({.height = 8, .width = 8, .stages = {2}, .hidden = 3}, {.device = reference()});
   const Tensor x = ones({2, 1, 8, 8}, DType::f32, &reference());
   const Values before = model.state_dict().at("features.0.1.running_mean").to_doubles();
   const uint64_t draws = default_generator().offset;

@@ -3,10 +3,10 @@
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/functions/functions.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::tests {
 

@@ -1,15 +1,16 @@
 // Transforms of modules and of whole training steps: functional calls, hooks, per-example gradients, second-order
 // meta-learning, gradient penalties, a differential equation solved by a network.
-#include "autograd/transforms.h"
+#include "heddle/autograd/transforms.h"
 
 #include <cmath>
 #include <numbers>
 
-#include "autograd/autograd.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/graph/philox.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -31,7 +32,7 @@ void expect_close(const Tensor& found, const Tensor& expected, double tolerance)
 }
 
 TEST(FunctionalCall, OtherTensorsInThePlaceOfParameters) {
-  nn::Sequential net(nn::Linear(3, 4, true, &reference()), nn::Tanh(), nn::Linear(4, 2, true, &reference()));
+  nn::Sequential net(nn::Linear(3, 4, {.device = reference()}), nn::Tanh(), nn::Linear(4, 2, {.device = reference()}));
   const Tensor x = random({5, 3}, 1, 1, DType::f32);
   const Values before = net(x).to_doubles();
   List doubled;
@@ -41,7 +42,8 @@ TEST(FunctionalCall, OtherTensorsInThePlaceOfParameters) {
   EXPECT_EQ(net(x).to_doubles(), before);
   EXPECT_TRUE(net.parameters()[0].requires_grad());
   EXPECT_EQ(nn::functional_call(net, nn::StateDict{}, x).to_doubles(), before);
-  nn::Sequential other(nn::Linear(3, 4, true, &reference()), nn::Tanh(), nn::Linear(4, 2, true, &reference()));
+  nn::Sequential other(nn::Linear(3, 4, {.device = reference()}), nn::Tanh(),
+                       nn::Linear(4, 2, {.device = reference()}));
   const NoGradScope none;
   for (size_t i = 0; i < doubled.size(); ++i) other.parameters()[i].assign(doubled[i]);
   EXPECT_EQ(other(x).to_doubles(), found);
@@ -69,7 +71,7 @@ TEST(FunctionalCall, OtherTensorsInThePlaceOfParameters) {
 // An ensemble: several sets of parameters through one module, and gradients of a module with the module's own backward
 // pass as the oracle.
 TEST(FunctionalCall, EnsemblesAndGradients) {
-  nn::Sequential net(nn::Linear(3, 4, true, &reference()), nn::ReLU(), nn::Linear(4, 2, true, &reference()));
+  nn::Sequential net(nn::Linear(3, 4, {.device = reference()}), nn::ReLU(), nn::Linear(4, 2, {.device = reference()}));
   const Tensor x = random({5, 3}, 1, 1, DType::f32);
   const List parameters = nn::detached(net.parameters());
   List stacked;
@@ -86,8 +88,9 @@ TEST(FunctionalCall, EnsemblesAndGradients) {
 }
 
 TEST(ModuleHooks, SeeAndReplace) {
-  nn::Sequential net(nn::Linear(2, 2, false, &reference()), nn::Linear(2, 1, false, &reference()));
-  nn::Linear head(2, 1, false, &reference());
+  nn::Sequential net(nn::Linear(2, 2, {.bias = false, .device = reference()}),
+                     nn::Linear(2, 1, {.bias = false, .device = reference()}));
+  nn::Linear head(2, 1, {.bias = false, .device = reference()});
   const Tensor x = f32({1, 2}, Shape{1, 2});
   const double plain = head(x).item();
   std::vector<std::string> log;
@@ -134,8 +137,8 @@ TEST(Shows, PerExampleGradientsOfAnMlp) {
   } catch (const DeviceUnavailable& error) {
     GTEST_SKIP() << error.what();
   }
-  nn::Sequential model(nn::Linear(784, 128, true, on), nn::ReLU(), nn::Linear(128, 64, true, on), nn::ReLU(),
-                       nn::Linear(64, 10, true, on));
+  nn::Sequential model(nn::Linear(784, 128, {.device = on}), nn::ReLU(), nn::Linear(128, 64, {.device = on}),
+                       nn::ReLU(), nn::Linear(64, 10, {.device = on}));
   const List parameters = nn::detached(model.parameters());
   const auto loss = [&](const List& p, const Tensor& x, const Tensor& y) {
     return cross_entropy(nn::functional_call(model, p, unsqueeze(x, 0)), unsqueeze(y, 0));
@@ -232,7 +235,8 @@ TEST(Shows, MetaLearningTrainsThroughItsInnerStep) {
 // trains the parameters.
 TEST(Shows, GradientPenaltyTrains) {
   manual_seed(3);
-  nn::Sequential critic(nn::Linear(2, 16, true, &reference()), nn::Tanh(), nn::Linear(16, 1, true, &reference()));
+  nn::Sequential critic(nn::Linear(2, 16, {.device = reference()}), nn::Tanh(),
+                        nn::Linear(16, 1, {.device = reference()}));
   nn::Adam optimizer(critic.parameters(), 1e-2);
   const Tensor real = random({32, 2}, 1, 1, DType::f32), made = random({32, 2}, 2, 1, DType::f32) + 2;
   const auto penalty = [&] {

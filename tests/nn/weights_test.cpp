@@ -1,6 +1,6 @@
 // Freezing by pattern, partial loading and its report, states that do not fit.
-#include "autograd/autograd.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/nn/nn.h"
 #include "tests/nn/support.h"
 
 namespace heddle::tests {
@@ -8,7 +8,7 @@ namespace {
 
 nn::ResNet small_resnet(int64_t classes, uint64_t seed = 1) {
   manual_seed(seed);
-  return nn::ResNet({.blocks = {1}, .width = 2, .classes = classes, .small_input = true}, &reference());
+  return nn::ResNet({.blocks = {1}, .width = 2, .classes = classes, .small_input = true}, {.device = reference()});
 }
 
 TEST(Weights, FrozenParametersStayAsTheyWere) {

@@ -1,5 +1,5 @@
 // CachingAllocator over the null device: properties under random sequences, reuse, trim, limits and out-of-memory.
-#include "core/device/allocator.h"
+#include "heddle/core/device/allocator.h"
 
 #include <gtest/gtest.h>
 
@@ -8,8 +8,9 @@
 #include <random>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/device/null_device.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/null_device.h"
 
 namespace heddle {
 namespace {

@@ -1,9 +1,10 @@
 // compile() on the device that computes nothing: what it says, and where numbers of the host come from.
-#include "core/compile/compile.h"
+#include "heddle/core/compile/compile.h"
 
 #include <gtest/gtest.h>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle {
 namespace {

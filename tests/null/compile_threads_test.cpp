@@ -4,8 +4,9 @@
 #include <atomic>
 #include <thread>
 
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle {
 namespace {

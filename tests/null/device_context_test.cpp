@@ -5,9 +5,11 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/device/null_device.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/device/null_device.h"
+#include "heddle/core/device/storage.h"
 
 namespace heddle {
 namespace {

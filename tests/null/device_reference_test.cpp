@@ -4,9 +4,10 @@
 #include <cstring>
 #include <numeric>
 
-#include "core/base/error.h"
-#include "core/device/reference_device.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/reference_device.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

@@ -3,9 +3,10 @@
 
 #include <random>
 
-#include "core/base/error.h"
-#include "core/device/null_device.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/null_device.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle {
 namespace {

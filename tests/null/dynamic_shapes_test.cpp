@@ -1,11 +1,11 @@
 // New sizes plan anew, but find their kernels: numbers computed from sizes are constants of the launch, and from the
 // third set of sizes on kernels do not depend on those that varied.
-#include "core/ir/dynamic_shapes.h"
+#include "heddle/core/ir/dynamic_shapes.h"
 
 #include <gtest/gtest.h>
 
-#include "data/buckets.h"
-#include "heddle.h"
+#include "heddle/data/buckets.h"
+#include "heddle/heddle.h"
 
 namespace heddle {
 namespace {
@@ -37,7 +37,7 @@ class ModeScope {
 
 struct Gpt {
   nn::Gpt model{{.vocabulary = 64, .context = 600, .layers = 2, .heads = 2, .width = 64, .dropout = 0.1},
-                &null_device()};
+                {.device = null_device()}};
   nn::AdamW optimizer{model.parameters(), 1e-3};
 
   // Kernels compiled by a training step on (batch, length) tokens.

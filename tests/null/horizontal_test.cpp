@@ -1,13 +1,15 @@
 // Horizontal fusion: which kernels are joined, in which order, and how their joined rows are bound. Needs no device.
-#include "core/lower/horizontal.h"
+#include "heddle/core/lower/horizontal.h"
 
 #include <gtest/gtest.h>
 
 #include <map>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "core/lower/joined_launch.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/run/joined_launch.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -150,48 +152,54 @@ TEST(Horizontal, ManyPartsAreWrittenInPlace) {
 
 // ---- joined rows and memory
 
-LoweredKernel two_buffers(size_t joined) {
-  LoweredKernel kernel;
-  kernel.source.buffers = {
+KernelSource two_buffers() {
+  KernelSource source;
+  source.buffers = {
       {"t_b0", DType::f32, Access::read}, {"t_b1", DType::f16, Access::write}, {"t_table", DType::i32, Access::read}};
-  for (size_t s = 0; s < joined; ++s)
-    kernel.joined.push_back({{}, {static_cast<uint32_t>(100 + s), 7}, static_cast<int64_t>(s) + 1});
-  return kernel;
+  return source;
+}
+std::vector<GraphImage::JoinedRow> joined_rows(size_t count) {
+  std::vector<GraphImage::JoinedRow> rows;
+  for (size_t r = 0; r < count; ++r)
+    rows.push_back({{}, {static_cast<uint32_t>(100 + r), 7}, static_cast<int64_t>(r) + 1});
+  return rows;
 }
 
 TEST(Segments, LaunchesFollowTheBuffers) {
-  const LoweredKernel kernel = two_buffers(4);
+  const KernelSource kernel = two_buffers();
+  const auto rows = joined_rows(4);
   const BufferId a{1}, b{2};
   const std::vector<std::vector<Binding>> bound = {{{a, 512, 100}, {b, 0, 50}},
                                                    {{a, 0, 100}, {b, 1024, 50}},
                                                    {{b, 0, 100}, {b, 2048, 50}},
                                                    {{a, 4096, 64}, {b, 256, 32}}};
   Caps caps;
-  const auto launches = cover_joined(kernel, bound, caps);
+  const auto launches = cover_joined(kernel, rows, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
-  EXPECT_EQ(launches[0].joined, (std::vector<size_t>{0, 1, 3}));
+  EXPECT_EQ(launches[0].rows, (std::vector<size_t>{0, 1, 3}));
   EXPECT_EQ(launches[0].covers[0], (Binding{a, 0, 4160}));
   EXPECT_EQ(launches[0].covers[1], (Binding{b, 0, 1074}));
   EXPECT_EQ(launches[0].groups, 1 + 2 + 4);
-  EXPECT_EQ(launches[1].joined, (std::vector<size_t>{2}));
+  EXPECT_EQ(launches[1].rows, (std::vector<size_t>{2}));
   // Seven groups, then rows: first group, bases in elements, numbers.
-  const std::vector<int32_t> table = joined_table(kernel, bound, launches[0]);
+  const std::vector<int32_t> table = joined_table(kernel, rows, bound, launches[0]);
   EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17,  17,  17, 17, 0,    128, 0,   100,
                                          7, 1,  0,  512, 101, 7,  3,  1024, 128, 103, 7}));
 }
 
 TEST(Segments, ABindingHasALimit) {
-  const LoweredKernel kernel = two_buffers(3);
+  const KernelSource kernel = two_buffers();
+  const auto rows = joined_rows(3);
   const BufferId a{1};
   const std::vector<std::vector<Binding>> bound = {
       {{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
   Caps caps;
   caps.max_binding_bytes = 1000;
-  const auto launches = cover_joined(kernel, bound, caps);
+  const auto launches = cover_joined(kernel, rows, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
-  EXPECT_EQ(launches[0].joined, (std::vector<size_t>{0, 2}));
+  EXPECT_EQ(launches[0].rows, (std::vector<size_t>{0, 2}));
   caps.max_binding_bytes = 500;
-  EXPECT_THROW(cover_joined(kernel, bound, caps), LimitError);
+  EXPECT_THROW(cover_joined(kernel, rows, bound, caps), LimitError);
 }
 
 // ---- storages side by side

@@ -4,10 +4,10 @@
 #include <gtest/gtest.h>
 
 #include "bench/training_step.h"
-#include "core/graph/pending.h"
-#include "core/run/dump.h"
-#include "core/simplify/passes.h"
-#include "heddle.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/simplify/passes.h"
+#include "heddle/heddle.h"
 
 namespace heddle {
 namespace {

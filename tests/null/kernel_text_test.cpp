@@ -5,10 +5,11 @@
 #include <map>
 #include <regex>
 
-#include "core/functions/functions.h"
-#include "core/lower/emit_text.h"
-#include "core/op/primitives.h"
-#include "core/tiles/tuning.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/lower/emit_text.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/tuning.h"
 #include "tests/support/planned.h"
 
 namespace heddle {

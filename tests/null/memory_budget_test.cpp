@@ -1,20 +1,21 @@
 // Budgets: what the planner computes again so that a step fits. Needs no device.
 #ifdef HEDDLE_HAS_BENCH
 
-#include "core/memory/memory_budget.h"
+#include "heddle/core/memory/memory_budget.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 
 #include "bench/training_step.h"
-#include "core/graph/pending.h"
-#include "core/memory/kernel_sequence.h"
-#include "core/memory/rematerialize.h"
-#include "core/record/capture.h"
-#include "core/run/dump.h"
-#include "core/run/planner.h"
-#include "heddle.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/memory/kernel_sequence.h"
+#include "heddle/core/memory/rematerialize.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/run/planner.h"
+#include "heddle/heddle.h"
 
 namespace heddle {
 namespace {

@@ -3,10 +3,10 @@
 
 #include <numeric>
 
-#include "core/lower/lower.h"
-#include "core/op/primitives.h"
-#include "core/schedule/kernel_order.h"
-#include "heddle.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/schedule/kernel_order.h"
+#include "heddle/heddle.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -61,14 +61,14 @@ nn::GptOptions small_gpt(bool checkpoint) {
 
 Plan plan_gpt(bool checkpoint) {
   manual_seed(1);
-  nn::Gpt model(small_gpt(checkpoint), &null_device());
+  nn::Gpt model(small_gpt(checkpoint), {.device = null_device()});
   const Tensor tokens = reshape(labels(4 * 64), {4, 64}), next = labels(4 * 64);
   return plan_training(model, [&] { return cross_entropy(reshape(model(tokens), {-1, 256}), next); });
 }
 
 size_t forward_groups() {
   const NoGradScope no_grad;
-  nn::Gpt model(small_gpt(false), &null_device());
+  nn::Gpt model(small_gpt(false), {.device = null_device()});
   const Tensor logits = model(reshape(labels(4 * 64), {4, 64}));
   return plan_pending().scheduled.groups.size();
 }
@@ -80,11 +80,12 @@ void expect_small_arena(const Plan& p, const char* what) {
 }
 
 TEST(StepMemory, ArenaIsNearItsLowerBound) {
-  nn::Sequential mlp{nn::Linear(784, 128, true, &null_device()), nn::ReLU(), nn::Linear(128, 64, true, &null_device()),
-                     nn::ReLU(), nn::Linear(64, 10, true, &null_device())};
+  nn::Sequential mlp{nn::Linear(784, 128, {.device = null_device()}), nn::ReLU(),
+                     nn::Linear(128, 64, {.device = null_device()}), nn::ReLU(),
+                     nn::Linear(64, 10, {.device = null_device()})};
   const Tensor x = leaf({32, 784}), y = labels(32), images = leaf({32, 1, 28, 28});
   expect_small_arena(plan_training(mlp, [&] { return cross_entropy(mlp(x), y); }), "mlp");
-  nn::Cnn cnn(nn::CnnOptions{}, &null_device());
+  nn::Cnn cnn(nn::CnnOptions{}, {.device = null_device()});
   expect_small_arena(plan_training(cnn, [&] { return cross_entropy(cnn(images), y); }), "cnn");
   expect_small_arena(plan_gpt(false), "gpt");
 }

@@ -3,8 +3,9 @@
 
 #include <functional>
 
-#include "core/dialect/printer.h"
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/printer.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/planned.h"
 
 namespace heddle {

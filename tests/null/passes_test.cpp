@@ -1,21 +1,22 @@
 // The passes' names and switches, the verifier, and what each single pass does to a graph. Needs no device.
-#include "core/simplify/passes.h"
+#include "heddle/core/simplify/passes.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 #include <stdexcept>
 
-#include "core/base/error.h"
-#include "core/graph/pending.h"
-#include "core/op/primitives.h"
-#include "core/record/capture.h"
-#include "core/run/describe.h"
-#include "core/run/dump.h"
-#include "core/run/planner.h"
-#include "core/simplify/simplifier.h"
-#include "core/simplify/verify.h"
-#include "heddle.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/run/describe.h"
+#include "heddle/core/run/planner.h"
+#include "heddle/core/simplify/simplifier.h"
+#include "heddle/core/simplify/verify.h"
+#include "heddle/heddle.h"
 #include "tests/support/random_graph.h"
 
 namespace heddle {

@@ -6,10 +6,10 @@
 #include <functional>
 #include <limits>
 
-#include "core/op/primitives.h"
-#include "heddle.h"
-#include "nn/conv.h"
-#include "nn/norm.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/heddle.h"
+#include "heddle/nn/conv.h"
+#include "heddle/nn/norm.h"
 #include "tests/support/planned.h"
 
 namespace heddle {
@@ -385,8 +385,8 @@ uint64_t kernels_of(const F& f) {
 
 TEST(BatchNormFolding, IsPartOfTheWeightsAndComputedOnce) {
   const Tensor x = leaf({2, 3, 8, 8});
-  nn::Conv2d conv(3, 4, {3, 3}, {}, true, &null_device());
-  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  nn::Conv2d conv(3, 4, {3, 3}, {.device = null_device()});
+  nn::BatchNorm norm(4, {.device = null_device()});
   norm.eval();
   eval_pending();
   const NoGradScope no_grad;
@@ -406,8 +406,8 @@ TEST(BatchNormFolding, IsPartOfTheWeightsAndComputedOnce) {
 
 TEST(BatchNormFolding, BehindALinearLayerToo) {
   const Tensor x = leaf({5, 6});
-  nn::Linear linear(6, 4, true, &null_device());
-  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  nn::Linear linear(6, 4, {.device = null_device()});
+  nn::BatchNorm norm(4, {.device = null_device()});
   norm.eval();
   eval_pending();
   const NoGradScope no_grad;
@@ -417,8 +417,8 @@ TEST(BatchNormFolding, BehindALinearLayerToo) {
 }
 
 TEST(BatchNormFolding, NotWhereTheResultIsReadOrTheStatisticsAreTheBatchs) {
-  nn::Conv2d conv(3, 4, {3, 3}, {}, true, &null_device());
-  nn::BatchNorm norm(4, 1e-5, 0.1, true, &null_device());
+  nn::Conv2d conv(3, 4, {3, 3}, {.device = null_device()});
+  nn::BatchNorm norm(4, {.device = null_device()});
   const Tensor x = leaf({2, 3, 8, 8});
   eval_pending();
   const auto folded = [&](const std::function<Tensor()>& make) {

@@ -5,13 +5,13 @@
 #include <thread>
 #include <vector>
 
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/device/null_device.h"
-#include "core/functions/functions.h"
-#include "core/graph/future.h"
-#include "core/run/compiled_graph.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/null_device.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/future.h"
+#include "heddle/core/run/graph_cache.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

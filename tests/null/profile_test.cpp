@@ -1,6 +1,6 @@
 // The profiler where nothing needs a driver: what is counted of a kernel, what the host did, who may watch. Times of
 // the null device are zero.
-#include "core/inspect/profile.h"
+#include "heddle/core/inspect/profile.h"
 
 #include <gtest/gtest.h>
 
@@ -8,9 +8,9 @@
 #include <set>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/base/host_span.h"
-#include "heddle.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/base/host_span.h"
+#include "heddle/heddle.h"
 
 namespace heddle {
 namespace {

@@ -1,10 +1,10 @@
 // Loops that nobody looks at: cut after whole periods, so that plans are found again and memory stays bounded.
-#include "core/record/repeats.h"
+#include "heddle/core/record/repeats.h"
 
 #include <gtest/gtest.h>
 
-#include "core/device/context.h"
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::tests {
 namespace {

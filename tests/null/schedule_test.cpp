@@ -1,5 +1,5 @@
 // Properties of schedules and memory plans over random programs, and the fusions people count on. Needs no device.
-#include "core/schedule/schedule.h"
+#include "heddle/core/schedule/schedule.h"
 
 #include <gtest/gtest.h>
 
@@ -7,9 +7,10 @@
 #include <random>
 #include <set>
 
-#include "core/lower/lower.h"
-#include "core/op/primitives.h"
-#include "core/run/dump.h"
+#include "heddle/core/compile/dump.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/lower/lower.h"
+#include "heddle/core/op/primitives.h"
 #include "tests/support/planned.h"
 #include "tests/support/random_graph.h"
 
@@ -93,7 +94,7 @@ void expect_sound_order(const Plan& c) {
   }
   for (const OutputPlan& output : c.scheduled.outputs) {
     if (c.scheduled.graph.nodes[output.base].leaf >= 0) continue;
-    if (output.assign_slot >= 0 && !output.copy_back) {
+    if (output.in_place()) {
       EXPECT_TRUE(written_inputs.contains(output.assign_slot) ||
                   c.scheduled.graph.nodes[output.base].shape.numel() == 0);
     }

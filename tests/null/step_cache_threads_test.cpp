@@ -4,10 +4,12 @@
 #include <atomic>
 #include <thread>
 
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/ir/dynamic_shapes.h"
-#include "core/run/compiled_graph.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/ir/dynamic_shapes.h"
+#include "heddle/core/run/graph_cache.h"
 
 namespace heddle {
 namespace {

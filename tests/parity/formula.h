@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/philox.h"
-#include "nn/nn.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/nn/nn.h"
 
 namespace heddle::tests::formula {
 

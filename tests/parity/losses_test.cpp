@@ -7,9 +7,9 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/device/context.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 #include "tests/parity/formula.h"
 
 namespace heddle::tests {
@@ -26,7 +26,7 @@ struct Case {
 
 template <class M, class Options>
 auto make(const Options& options) {
-  return [=](DeviceContext& where) { return std::make_unique<M>(options, &where); };
+  return [=](DeviceContext& where) { return std::make_unique<M>(options, nn::ParameterOptions{.device = where}); };
 }
 auto images(int64_t batch, const Shape& shape) {
   return [=](uint32_t step, DeviceContext& where) { return formula::images(step, batch, shape, 10, where); };

@@ -5,8 +5,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "core/device/context.h"
-#include "io/safetensors.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/safetensors.h"
 #include "tests/parity/formula.h"
 #include "tests/support/temporary_folder.h"
 
@@ -51,28 +51,28 @@ void expect_as_torchvision(nn::Module& model, const char* name, int64_t size) {
 }
 
 TEST(Outputs, ResNetAsTorchvisions) {
-  nn::ResNet model({.blocks = {1, 2, 1, 1}, .classes = 10}, &reference());
+  nn::ResNet model({.blocks = {1, 2, 1, 1}, .classes = 10}, {.device = reference()});
   expect_as_torchvision(model, "resnet", 17);
 }
 
 TEST(Outputs, BottlenecksAsTorchvisions) {
-  nn::ResNet model({.blocks = {1, 1, 1, 1}, .bottleneck = true, .classes = 10}, &reference());
+  nn::ResNet model({.blocks = {1, 1, 1, 1}, .bottleneck = true, .classes = 10}, {.device = reference()});
   expect_as_torchvision(model, "bottleneck", 17);
 }
 
 TEST(Outputs, MobileNetV2AsTorchvisions) {
-  nn::MobileNetV2 model({.classes = 10, .width = 0.25}, &reference());
+  nn::MobileNetV2 model({.classes = 10, .width = 0.25}, {.device = reference()});
   expect_as_torchvision(model, "mobilenetv2", 33);
 }
 
 TEST(Outputs, VitAsTorchvisions) {
   nn::Vit model({.size = 32, .patch = 8, .layers = 2, .heads = 2, .width = 16, .mlp_width = 24, .classes = 10},
-                &reference());
+                {.device = reference()});
   expect_as_torchvision(model, "vit", 32);
 }
 
 nn::Gpt small_gpt2() {
-  return nn::Gpt({.vocabulary = 29, .context = 12, .layers = 2, .heads = 2, .width = 16}, &reference());
+  return nn::Gpt({.vocabulary = 29, .context = 12, .layers = 2, .heads = 2, .width = 16}, {.device = reference()});
 }
 
 TEST(Outputs, Gpt2AsHuggingFaces) {

@@ -2,7 +2,9 @@
 // name, 5 breaks the rule that enumerate() never throws.
 #include <stdexcept>
 
-#include "core/device/registry.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 
 namespace {
 

@@ -1,4 +1,5 @@
-# A third party's backend as a shared library, broken ones, and the test that loads them (included by tests/CMakeLists.txt).
+# A third party's backend as a shared library, broken ones, and the test that loads them (included by
+# tests/CMakeLists.txt).
 set(good ${CMAKE_BINARY_DIR}/plugins)
 set(broken ${CMAKE_BINARY_DIR}/plugins-broken)
 

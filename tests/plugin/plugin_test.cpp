@@ -8,10 +8,12 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/error.h"
-#include "core/device/context.h"
-#include "core/device/null_device.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
+#include "heddle/core/device/null_device.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/device/storage.h"
 
 namespace heddle {
 namespace {

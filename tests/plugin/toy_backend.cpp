@@ -8,9 +8,10 @@
 #include <memory>
 #include <vector>
 
-#include "core/base/error.h"
-#include "core/device/registry.h"
-#include "core/device/validate.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/device/validate.h"
 
 namespace {
 

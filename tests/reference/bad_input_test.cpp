@@ -16,9 +16,10 @@
 #include <set>
 #include <sstream>
 
-#include "autograd/catalogue.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/autograd/catalogue.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 

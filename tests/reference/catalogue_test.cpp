@@ -1,6 +1,6 @@
 // The catalogue (autograd/catalogue.inc) against the headers, and its columns against what the functions do with the
 // stored cases.
-#include "autograd/catalogue.h"
+#include "heddle/autograd/catalogue.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -13,10 +13,12 @@
 #include <set>
 #include <sstream>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/device/registry.h"
-#include "core/graph/autocast.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/node.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 #include "tests/support/public_headers.h"
@@ -39,10 +41,10 @@ const std::map<std::string_view, std::string_view>& elsewhere() {
        "tests/support/op_cases.cpp"},  // these three are rows: op_cases.cpp makes their cases from the table
       {"shift_left", "tests/support/op_cases.cpp"},
       {"shift_right", "tests/support/op_cases.cpp"},
-      {"uniform", "tests/support/op_cases_functions.cpp"},
-      {"normal", "tests/support/op_cases_functions.cpp"},
-      {"bernoulli", "tests/support/op_cases_functions.cpp"},
-      {"dropout", "tests/support/op_cases_functions.cpp"},
+      {"uniform", "tests/support/op_cases_networks.cpp"},
+      {"normal", "tests/support/op_cases_networks.cpp"},
+      {"bernoulli", "tests/support/op_cases_networks.cpp"},
+      {"dropout", "tests/support/op_cases_networks.cpp"},
       {"feature_dropout", "tests/unit/functions_nn_test.cpp"},
       {"randint", "tests/conformance/distributions_test.cpp"},
       {"randperm", "tests/conformance/distributions_test.cpp"},

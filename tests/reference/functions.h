@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::tests {
 

@@ -1,5 +1,6 @@
 // Functions that make tensors: constants, random numbers; casts; normalisations.
-#include "core/functions/nn/norms.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/nn/norms.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

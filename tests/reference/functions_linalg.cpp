@@ -1,5 +1,6 @@
 // Linear algebra: matrices made well conditioned as in rows_linalg.py, and what is compared of the results.
-#include "core/functions/linalg/matrix.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/linalg/matrix.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

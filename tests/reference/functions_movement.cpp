@@ -1,3 +1,4 @@
+#include "heddle/core/device/context.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

@@ -2,9 +2,10 @@
 // compile() replays them.
 #include <gtest/gtest.h>
 
-#include "autograd/autograd.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

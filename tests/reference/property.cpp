@@ -6,8 +6,9 @@
 #include <cmath>
 #include <map>
 
-#include "autograd/transforms.h"
-#include "core/graph/philox.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/philox.h"
 
 namespace heddle::tests {
 namespace {

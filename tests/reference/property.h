@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/device/context.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/stored_cases.h"
 

@@ -1,7 +1,7 @@
 // Fused against unfused: the first case of a function, with gradients, as one step and operation by operation, on a
 // device with kernels.
-#include "core/device/context.h"
-#include "core/op/op.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/op/op.h"
 #include "tests/reference/property.h"
 #include "tests/support/devices.h"
 

@@ -3,7 +3,7 @@
 
 #include <cmath>
 
-#include "autograd/transforms.h"
+#include "heddle/autograd/transforms.h"
 #include "tests/reference/property.h"
 
 namespace heddle::tests {

@@ -9,7 +9,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/reference/reference.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/reference/reference.h"
 #include "tests/reference/property.h"
 
 namespace heddle::tests {

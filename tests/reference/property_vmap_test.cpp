@@ -1,7 +1,7 @@
 // vmap against a loop over examples: results and per-example gradients together.
 #include <fmt/format.h>
 
-#include "autograd/vmap.h"
+#include "heddle/autograd/vmap.h"
 #include "tests/reference/property.h"
 
 namespace heddle::tests {

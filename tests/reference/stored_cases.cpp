@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <filesystem>
 
-#include "core/device/registry.h"
-#include "io/safetensors.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/io/safetensors.h"
 
 namespace heddle::tests {
 namespace {

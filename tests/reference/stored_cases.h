@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "core/base/dtype.h"
-#include "core/base/shape.h"
+#include "heddle/core/base/dtype.h"
+#include "heddle/core/base/shape.h"
 
 namespace heddle::tests {
 

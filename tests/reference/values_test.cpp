@@ -8,8 +8,9 @@
 #include <numeric>
 #include <set>
 
-#include "autograd/autograd.h"
-#include "autograd/catalogue.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/catalogue.h"
+#include "heddle/core/device/context.h"
 #include "tests/reference/functions.h"
 #include "tests/reference/property.h"
 #include "tests/reference/stored_cases.h"

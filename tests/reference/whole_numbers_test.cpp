@@ -7,7 +7,8 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
 #include "tests/reference/functions.h"
 #include "tests/support/devices.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::test {

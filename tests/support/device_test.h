@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "core/device/context.h"
+#include "heddle/core/device/context.h"
 #include "tests/support/devices.h"
 
 namespace heddle::tests {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle::test {
 

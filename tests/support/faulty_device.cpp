@@ -5,8 +5,9 @@
 #include <chrono>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/device/registry.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
 
 namespace heddle::test {
 namespace {

@@ -12,7 +12,8 @@
 #include <memory>
 #include <string>
 
-#include "core/contract/device.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle::test {
 

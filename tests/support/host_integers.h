@@ -11,8 +11,9 @@
 #include <optional>
 #include <variant>
 
-#include "core/functions/functions.h"
-#include "core/functions/shape/index_check.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/shape/index_check.h"
 #include "tests/support/devices.h"
 
 namespace heddle::host_integers {

@@ -6,8 +6,9 @@
 #include <cstdlib>
 #include <limits>
 
-#include "core/graph/philox.h"
-#include "core/op/primitives.h"
+#include "heddle/core/device/storage.h"
+#include "heddle/core/graph/philox.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::tests {
 namespace {
@@ -250,7 +251,7 @@ Tensor apply_row(const OpDef& row, std::span<const Tensor> in) {
   if (&row == &ops::name##_op) return heddle::name(in[0]);
 #define HEDDLE_BINARY(name, rule, autocast, cost, dialect, host, doc) \
   if (&row == &ops::name##_op) return heddle::name(in[0], in[1]);
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
   throw Error(fmt::format("no function for the row '{}'", row.name));

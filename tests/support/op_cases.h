@@ -2,7 +2,7 @@
 //
 // Purpose: a case is inputs (shape, dtype, range of values, layout) and a function from tensors to a tensor.
 // Elementwise rows get their cases from all_ops(), so a new row is tested without an edit here; every other function of
-// core/functions/functions.h is listed in op_cases_functions.cpp. Invariants: values depend only on the case, the
+// core/functions/functions.h is listed in op_cases_*.cpp. Invariants: values depend only on the case, the
 // input's number and the seed, so that every device gets the same bytes; names are unique. Thread safety: pure but for
 // memory.
 #pragma once
@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "core/device/context.h"
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::tests {
 
@@ -74,7 +74,7 @@ Tolerance tolerance(std::string_view op, DType dtype);
 // Empty when all elements agree, else the first that does not with both values and how many there are.
 std::string difference(std::span<const double> value, std::span<const double> reference, const Tolerance& tolerance);
 
-// The list of op_cases_functions.cpp.
+// The list of op_cases_functions.cpp and op_cases_networks.cpp.
 void add_function_cases(std::vector<OpCase>& cases);
 // And of op_cases_linalg.cpp.
 void add_linalg_cases(std::vector<OpCase>& cases);

@@ -1,7 +1,7 @@
 // The op cases of linear algebra. Matrices are made well conditioned, so that a tolerance of sums will do.
 #include <fmt/format.h>
 
-#include "core/functions/linalg/matrix.h"
+#include "heddle/core/functions/linalg/matrix.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {

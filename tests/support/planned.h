@@ -2,10 +2,11 @@
 // own. Thread safety: uses the thread's pending operations.
 #pragma once
 
-#include "core/graph/pending.h"
-#include "core/record/capture.h"
-#include "core/run/planner.h"
-#include "core/simplify/simplifier.h"
+#include "heddle/core/graph/pending.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/record/import_graph.h"
+#include "heddle/core/run/planner.h"
+#include "heddle/core/simplify/simplifier.h"
 
 namespace heddle::test {
 

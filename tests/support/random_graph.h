@@ -7,7 +7,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::test {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 #include "tests/support/device_test.h"
 
 namespace heddle::tests {

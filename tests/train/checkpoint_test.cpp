@@ -1,5 +1,5 @@
 // train/checkpoint.h: whole, asynchronous, checked, and what stays after faults.
-#include "train/checkpoint.h"
+#include "heddle/train/checkpoint.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -11,9 +11,10 @@
 #include <filesystem>
 #include <fstream>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/io/atomic_file.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 

@@ -1,14 +1,14 @@
 // train/config.h: the table of options as members, TOML and command line.
-#include "train/config.h"
+#include "heddle/train/config.h"
 
 #include <gtest/gtest.h>
 
 #include <set>
 
-#include "core/base/error.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/train/toml.h"
 #include "tests/support/temporary_folder.h"
-#include "train/toml.h"
 
 namespace heddle::train {
 namespace {

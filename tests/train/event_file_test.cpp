@@ -1,6 +1,6 @@
 // io/event_file.h and train/summaries.h: read back by TensorBoard itself where it is installed (HEDDLE_TEST_PYTHON,
 // else python3).
-#include "io/event_file.h"
+#include "heddle/io/event_file.h"
 
 #include <gtest/gtest.h>
 
@@ -12,15 +12,16 @@
 #include <map>
 #include <string_view>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "data/image_file.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/data/image_file.h"
+#include "heddle/nn/nn.h"
+#include "heddle/train/summaries.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/tensorboard_reader.h"
-#include "train/summaries.h"
 
 namespace heddle {
 namespace {

@@ -3,14 +3,15 @@
 
 #include <memory>
 
-#include "core/base/error.h"
-#include "data/transforms.h"
-#include "io/safetensors.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/transforms.h"
+#include "heddle/io/safetensors.h"
+#include "heddle/train/early_stopping.h"
+#include "heddle/train/toml.h"
+#include "heddle/train/trainer.h"
 #include "tests/support/german_locale.h"
 #include "tests/train/small_task.h"
-#include "train/early_stopping.h"
-#include "train/toml.h"
-#include "train/trainer.h"
 
 namespace heddle::train {
 namespace {

@@ -1,18 +1,19 @@
 // train/option_uses.h: the table against what optimizers and schedules really do with each option, and what is refused.
-#include "train/option_uses.h"
+#include "heddle/train/option_uses.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <map>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "nn/models/mlp.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/models/mlp.h"
+#include "heddle/train/optimizers.h"
+#include "heddle/train/recipe.h"
 #include "tests/support/temporary_folder.h"
-#include "train/optimizers.h"
-#include "train/recipe.h"
 
 namespace heddle::train {
 namespace {
@@ -37,7 +38,7 @@ class Layers final : public Task {
  private:
   static nn::Mlp made() {
     manual_seed(3);
-    return nn::Mlp({.in = 3, .hidden = {4, 4}, .out = 2}, &host());
+    return nn::Mlp({.in = 3, .hidden = {4, 4}, .out = 2}, {.device = host()});
   }
   nn::Mlp model_;
   Tensor x_ = Tensor::from_vector(std::vector<float>{1, 2, -1, 0.5f, 1, 3}, {2, 3}, &host());

@@ -8,13 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/train/recipe.h"
+#include "heddle/train/trainer.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
-#include "train/recipe.h"
-#include "train/trainer.h"
 
 namespace heddle::train {
 namespace {

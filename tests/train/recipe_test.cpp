@@ -1,6 +1,6 @@
 // Every recipe makes its task from its defaults, trains a few steps of a small model on the reference device, and is
 // evaluated from its file.
-#include "train/recipe.h"
+#include "heddle/train/recipe.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -11,13 +11,14 @@
 #include <map>
 #include <set>
 
-#include "core/base/error.h"
-#include "data/preprocess.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/train/model_file.h"
+#include "heddle/train/recipes/digits.h"
+#include "heddle/train/trainer.h"
 #include "tests/support/idx_files.h"
 #include "tests/support/temporary_folder.h"
-#include "train/model_file.h"
-#include "train/recipes/digits.h"
-#include "train/trainer.h"
 
 namespace heddle::train {
 namespace {

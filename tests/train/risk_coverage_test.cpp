@@ -1,11 +1,11 @@
 // train/risk_coverage.h against counting by hand.
-#include "train/risk_coverage.h"
+#include "heddle/train/risk_coverage.h"
 
 #include <gtest/gtest.h>
 
 #include <limits>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::train {
 namespace {

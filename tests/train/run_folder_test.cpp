@@ -1,5 +1,5 @@
 // train/run_folder.h and train/fingerprint.h.
-#include "train/run_folder.h"
+#include "heddle/train/run_folder.h"
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -9,10 +9,11 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "core/base/error.h"
-#include "io/atomic_file.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/train/fingerprint.h"
 #include "tests/support/temporary_folder.h"
-#include "train/fingerprint.h"
 
 namespace heddle::train {
 namespace {

@@ -7,8 +7,8 @@
 #include <memory>
 #include <thread>
 
-#include "core/device/context.h"
-#include "core/device/null_device.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/null_device.h"
 
 namespace heddle::train {
 

@@ -6,10 +6,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/losses.h"
-#include "nn/layers.h"
-#include "train/task.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/nn/layers.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 
@@ -63,8 +64,8 @@ class SmallTask final : public Task {
  private:
   static nn::Sequential made(uint64_t seed, double dropout, DeviceContext& device) {
     manual_seed(seed);
-    return nn::Sequential(nn::Linear(5, 16, true, &device), nn::Tanh(), nn::Dropout(dropout),
-                          nn::Linear(16, 3, true, &device));
+    return nn::Sequential(nn::Linear(5, 16, {.device = device}), nn::Tanh(), nn::Dropout(dropout),
+                          nn::Linear(16, 3, {.device = device}));
   }
 
   DeviceContext& device_;

@@ -8,15 +8,15 @@
 #include <functional>
 #include <vector>
 
-#include "core/base/cache_dir.h"
-#include "core/base/files.h"
-#include "data/records.h"
-#include "io/atomic_file.h"
-#include "io/event_file.h"
-#include "io/read_file.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/files.h"
+#include "heddle/data/records.h"
+#include "heddle/io/atomic_file.h"
+#include "heddle/io/event_file.h"
+#include "heddle/io/read_file.h"
+#include "heddle/train/fingerprint.h"
+#include "heddle/train/run_folder.h"
 #include "tests/support/temporary_folder.h"
-#include "train/fingerprint.h"
-#include "train/run_folder.h"
 
 namespace heddle {
 namespace {

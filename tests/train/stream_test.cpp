@@ -3,13 +3,14 @@
 
 #include <atomic>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "nn/layers.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/layers.h"
+#include "heddle/train/trainer.h"
 #include "tests/support/device_test.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
-#include "train/trainer.h"
 
 namespace heddle::train {
 namespace {
@@ -63,7 +64,7 @@ class StreamTask final : public Task {
  private:
   static nn::Linear made(DeviceContext& device) {
     manual_seed(1);
-    return nn::Linear(3, 1, true, &device);
+    return nn::Linear(3, 1, {.device = device});
   }
   nn::Linear model_;
   TrainingData data_;

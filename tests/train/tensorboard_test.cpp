@@ -1,16 +1,17 @@
 // train/tensorboard.h: what a run leaves for TensorBoard, and that leaving it changes nothing.
-#include "train/tensorboard.h"
+#include "heddle/train/tensorboard.h"
 
 #include <gtest/gtest.h>
 
 #include <optional>
 #include <set>
 
+#include "heddle/core/device/context.h"
+#include "heddle/train/trainer.h"
 #include "tests/support/devices.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/train/small_task.h"
 #include "tests/train/tensorboard_reader.h"
-#include "train/trainer.h"
 
 namespace heddle::train {
 namespace {

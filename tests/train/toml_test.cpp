@@ -1,9 +1,9 @@
 // train/toml.h: limits of size and depth. What keys mean: config_test.cpp.
-#include "train/toml.h"
+#include "heddle/train/toml.h"
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle::train {

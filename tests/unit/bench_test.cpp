@@ -13,8 +13,9 @@
 #include "bench/search.h"
 #include "bench/suites.h"
 #include "bench/tune_session.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::bench {
 namespace {

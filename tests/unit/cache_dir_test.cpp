@@ -1,5 +1,5 @@
 // The disk cache: what is stored comes back, and anything else on disk is a miss, never a fault.
-#include "core/base/cache_dir.h"
+#include "heddle/core/base/cache_dir.h"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 #include <fstream>
 #include <thread>
 
-#include "core/base/cache_files.h"
+#include "heddle/core/base/cache_files.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,6 @@
 // The cache folder as a whole: several processes at once, a folder that is full or cannot be written, its limit,
 // clearing and packing.
-#include "core/base/cache_files.h"
+#include "heddle/core/base/cache_files.h"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,8 +16,8 @@
 #include <functional>
 #include <optional>
 
-#include "core/base/cache_dir.h"
-#include "core/base/error.h"
+#include "heddle/core/base/cache_dir.h"
+#include "heddle/core/base/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

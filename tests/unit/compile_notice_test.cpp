@@ -1,5 +1,5 @@
 // One line about kernels being compiled, when it takes long.
-#include "core/device/compile_notice.h"
+#include "heddle/core/device/compile_notice.h"
 
 #include <gtest/gtest.h>
 #include <stdlib.h>

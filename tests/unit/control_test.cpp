@@ -1,13 +1,13 @@
 // What scan, cond and while_loop refuse, and their corners; values and gradients: tests/conformance/control_test.cpp
 // and tests/autograd/cases_control.cpp.
-#include "core/functions/control/control.h"
+#include "heddle/core/functions/control/control.h"
 
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <string>
 
-#include "heddle.h"
+#include "heddle/heddle.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Convolutions: what PyTorch answers (conv_values.json, made by conv_values.py), shapes, layouts, and errors.
-#include "nn/conv.h"
+#include "heddle/nn/conv.h"
 
 #include <gtest/gtest.h>
 
@@ -9,9 +9,10 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle {
 namespace {
@@ -132,7 +133,8 @@ TEST(Conv, Errors) {
 
 TEST(Conv, Layers) {
   Generator generator{5, 0};
-  nn::Conv2d layer(4, 6, {3}, {{2}, {1}, {}, 2, ConvLayout::channels_first, {}}, true, &reference(), &generator);
+  nn::Conv2d layer(4, 6, {3},
+                   {.stride = {2}, .padding = {1}, .groups = 2, .device = reference(), .generator = &generator});
   EXPECT_EQ(layer.weight.shape(), (Shape{6, 2, 3, 3}));
   EXPECT_EQ(layer.forward(of({2, 4, 8, 8})).shape(), (Shape{2, 6, 4, 4}));
   EXPECT_EQ(layer.parameters().size(), 2u);
@@ -140,16 +142,14 @@ TEST(Conv, Layers) {
   for (const Tensor& p : layer.parameters()) {
     for (double v : p.to_doubles()) EXPECT_LE(std::abs(v), bound);
   }
-  nn::ConvTranspose1d back(4, 6, {4}, {{2}, {1}, {}, 1, {}, {}}, false, &reference(), &generator);
+  nn::ConvTranspose1d back(
+      4, 6, {4}, {.stride = {2}, .padding = {1}, .bias = false, .device = reference(), .generator = &generator});
   EXPECT_EQ(back.weight.shape(), (Shape{4, 6, 4}));
   EXPECT_EQ(back.forward(of({2, 4, 5})).shape(), (Shape{2, 6, 10}));
   EXPECT_EQ(back.parameters().size(), 1u);
-  expect_error<ValueError>(
-      [&] {
-        nn::Conv2d(4, 6, {3}, {{}, {}, {}, 4, {}, {}}, true, &reference());
-      },
-      {"[Conv2d]", "4 groups"});
-  expect_error<ValueError>([&] { nn::Conv3d(4, 6, {3, 3}, {}, true, &reference()); }, {"[Conv3d]", "2 sizes"});
+  expect_error<ValueError>([&] { nn::Conv2d(4, 6, {3}, {.groups = 4, .device = reference()}); },
+                           {"[Conv2d]", "4 groups"});
+  expect_error<ValueError>([&] { nn::Conv3d(4, 6, {3, 3}, {.device = reference()}); }, {"[Conv3d]", "2 sizes"});
 }
 
 }  // namespace

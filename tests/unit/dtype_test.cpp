@@ -1,4 +1,4 @@
-#include "core/base/dtype.h"
+#include "heddle/core/base/dtype.h"
 
 #include <gtest/gtest.h>
 
@@ -6,7 +6,7 @@
 #include <cmath>
 #include <limits>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

@@ -1,11 +1,11 @@
 // Lists of folders, and the names of files that were not finished.
-#include "core/base/folders.h"
+#include "heddle/core/base/folders.h"
 
 #include <gtest/gtest.h>
 
 #include <filesystem>
 
-#include "io/atomic_file.h"
+#include "heddle/io/atomic_file.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "autograd/autograd.h"
-#include "core/base/error.h"
-#include "nn/nn.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/error.h"
+#include "heddle/nn/nn.h"
 #include "tests/support/value_test.h"
 #include "tests/unit/refused.h"
 
@@ -88,8 +88,9 @@ TEST(Arrangement, RefusesBadCalls) {
       {[&] { student_t(whole({3})); }, "[student_t] needs floating parameters, not i32"},
       {[&] { poisson(whole({3})); }, "[poisson] needs floating parameters, not i32"},
       {[&] { dirichlet(of({})); }, "[dirichlet] a scalar has no axis of parts"},
-      {[&] { nn::Embedding(0, 3, {}, &reference()); }, "[Embedding] 0 rows of 3"},
-      {[&] { nn::Embedding(4, 3, 4, &reference()); }, "[Embedding] padding is 4; it must be one of the 4 rows"},
+      {[&] { nn::Embedding(0, 3, {.device = reference()}); }, "[Embedding] 0 rows of 3"},
+      {[&] { nn::Embedding(4, 3, {.padding = 4, .device = reference()}); },
+       "[Embedding] padding is 4; it must be one of the 4 rows"},
       {[&] {
          nn::ReflectionPad({{1, 1}, {1, 1}, {1, 1}})(x);
        },
@@ -162,7 +163,7 @@ TEST(Modules, AreTheirFunctions) {
   same(nn::LeakyReLU(0.2)(x), leaky_relu(x, 0.2));
   same(nn::Mish()(x), mish(x));
   same(nn::Identity()(x), x);
-  same(nn::PReLU(3, 0.5, &reference())(x), leaky_relu(x, 0.5));
+  same(nn::PReLU(3, {.first = 0.5, .device = reference()})(x), leaky_relu(x, 0.5));
   nn::Sequential net{nn::Hardtanh(-0.5, 0.5), nn::GLU(3), nn::FeatureDropout(0.5)};
   net.eval();
   same(net(x), glu(hardtanh(x, -0.5, 0.5), 3));
@@ -174,7 +175,7 @@ TEST(Modules, AreTheirFunctions) {
 
 TEST(Modules, EmbeddingLeavesItsPaddingAlone) {
   Generator generator{3, 0};
-  nn::Embedding table(4, 2, 1, &reference(), &generator);
+  nn::Embedding table(4, 2, {.padding = 1, .device = reference(), .generator = &generator});
   const Tensor rows = table(Tensor::from_vector<int>({1, 3, 1, 3}, {2, 2}, &reference()));
   EXPECT_EQ(rows.shape(), (Shape{2, 2, 2}));
   const std::vector<double> v = rows.to_doubles();

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <numbers>
 
-#include "autograd/transforms.h"
-#include "autograd/vmap.h"
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/autograd/transforms.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/value_test.h"
 #include "tests/unit/refused.h"
 

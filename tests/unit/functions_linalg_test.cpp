@@ -5,11 +5,12 @@
 #include <cmath>
 #include <functional>
 
-#include "autograd/autograd.h"
-#include "autograd/vmap.h"
-#include "core/compile/compile.h"
-#include "core/functions/functions.h"
-#include "core/functions/linalg/matrix.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/autograd/vmap.h"
+#include "heddle/core/compile/compile.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/linalg/matrix.h"
 
 namespace heddle {
 namespace {

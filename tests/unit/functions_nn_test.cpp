@@ -4,8 +4,10 @@
 #include <cmath>
 #include <functional>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,8 @@
 #include <cmath>
 #include <functional>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle {
 namespace {

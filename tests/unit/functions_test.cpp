@@ -1,13 +1,14 @@
 // Dtypes that functions give, Python's slices by an exhaustive oracle, decompositions against the fused rows, and other
 // edges.
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 
-#include "core/op/primitives.h"
-#include "core/reference/reference.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/reference/reference.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle {

@@ -1,9 +1,9 @@
 // Every function that takes whole numbers from the host, at the ends of i64: windows, transforms, draws, loops, axes.
 #include <gtest/gtest.h>
 
-#include "core/functions/control/control.h"
-#include "nn/embedding.h"
-#include "nn/metrics.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/nn/embedding.h"
+#include "heddle/nn/metrics.h"
 #include "tests/support/host_integers.h"
 
 namespace heddle::host_integers {
@@ -190,9 +190,9 @@ TEST(HostIntegers, TransformsAndDraws) {
              .carry[0];
        },
        never},
-      {"Embedding", [](int64_t v) { return nn::Embedding(7, 2, v, &dev()).weight; }, never},
+      {"Embedding", [](int64_t v) { return nn::Embedding(7, 2, {.padding = v, .device = dev()}).weight; }, never},
       {"ConfusionMatrix",
-       [](int64_t v) { return line(static_cast<int64_t>(nn::ConfusionMatrix(v, &dev()).counts().size())); }, never},
+       [](int64_t v) { return line(static_cast<int64_t>(nn::ConfusionMatrix(v, dev()).counts().size())); }, never},
   });
 }
 

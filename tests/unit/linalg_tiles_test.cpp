@@ -1,5 +1,5 @@
 // How the bodies of linear algebra are cut: no device is asked.
-#include "core/tiles/linalg_tiles.h"
+#include "heddle/core/tiles/linalg_tiles.h"
 
 #include <gtest/gtest.h>
 

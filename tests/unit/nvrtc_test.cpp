@@ -1,12 +1,12 @@
 // NVRTC on a machine without a GPU: printed kernels become PTX, mistakes become CompileErrors with the log.
 #ifdef HEDDLE_HAS_CUDA
 
-#include "backend_cuda/nvrtc.h"
+#include "heddle/backend_cuda/nvrtc.h"
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
-#include "core/dialect/printer.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/printer.h"
 
 namespace heddle {
 namespace {

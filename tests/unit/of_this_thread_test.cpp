@@ -1,4 +1,4 @@
-#include "core/base/of_this_thread.h"
+#include "heddle/core/base/of_this_thread.h"
 
 #include <gtest/gtest.h>
 

@@ -4,8 +4,8 @@
 #include <cmath>
 #include <set>
 
-#include "core/base/error.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/op/primitives.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle {

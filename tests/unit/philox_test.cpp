@@ -1,5 +1,5 @@
 // Known answers of Philox4x32-10: the vectors that its authors publish (Random123, kat_vectors).
-#include "core/graph/philox.h"
+#include "heddle/core/graph/philox.h"
 
 #include <gtest/gtest.h>
 

@@ -3,19 +3,22 @@
 
 #include <functional>
 
-#include "autograd/autograd.h"
-#include "core/base/caller.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/norms.h"
-#include "core/graph/checkpoint.h"
-#include "nn/layers.h"
-#include "nn/models/gpt.h"
-#include "nn/optim.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/base/caller.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/norms.h"
+#include "heddle/core/graph/checkpoint.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/nn/layers.h"
+#include "heddle/nn/models/gpt.h"
+#include "heddle/nn/optim.h"
 
 namespace heddle {
 namespace {
 
 DeviceContext& reference() { return device("reference:0"); }
+constexpr unsigned f32_line = __LINE__ + 1;
 Tensor f32(const Shape& shape) { return zeros(shape, DType::f32, &reference()); }
 
 std::string here(unsigned line = std::source_location::current().line()) {
@@ -38,7 +41,7 @@ std::vector<std::string> places_below(const Tensor& t) {
 
 TEST(Place, FunctionsAndOperatorsNameTheirLine) {
   const Tensor x = f32({4, 3}), w = f32({3, 2});
-  EXPECT_EQ(place(x), "place_test.cpp:19");  // inside f32()
+  EXPECT_EQ(place(x), here(f32_line));  // inside f32()
   EXPECT_EQ(place(exp(x)), here());
   EXPECT_EQ(place(add(x, x)), here());
   EXPECT_EQ(place(add(x, 2)), here());
@@ -98,7 +101,7 @@ TEST(Place, FunctionsAreStillValues) {
 }
 
 struct Net : nn::Module {
-  nn::Linear fc = add("fc", nn::Linear(3, 2, true, &reference()));
+  nn::Linear fc = add("fc", nn::Linear(3, 2, {.device = reference()}));
   nn::Sequential tail = add("tail", nn::Sequential(nn::ReLU(), nn::Dropout(0.1)));
   Tensor forward(const Tensor& x) override {
     const Tensor y = fc(x);
@@ -118,13 +121,13 @@ TEST(Place, TheUsersModuleNamesItsOwnLinesNotTheTrainingLoops) {
 }
 
 TEST(Place, ModelsOfTheLibraryAreProgramsWrittenWithIt) {
-  nn::Gpt model({.vocabulary = 8, .context = 4, .layers = 1, .heads = 1, .width = 4}, &reference());
+  nn::Gpt model({.vocabulary = 8, .context = 4, .layers = 1, .heads = 1, .width = 4}, {.device = reference()});
   const Tensor y = model(zeros({1, 4}, DType::i32, &reference()));
   EXPECT_TRUE(place(y).starts_with("gpt.cpp:")) << place(y);
 }
 
 TEST(Place, LayersOfTheLibraryNameTheLineThatCallsThem) {
-  nn::Sequential net(nn::Linear(3, 2, true, &reference()), nn::Tanh());
+  nn::Sequential net(nn::Linear(3, 2, {.device = reference()}), nn::Tanh());
   const Tensor y = net(f32({5, 3}));
   EXPECT_EQ(place(y), here(__LINE__ - 1));
   const Tensor z = checkpoint(nn::Tanh(), y);

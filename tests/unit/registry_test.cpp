@@ -1,6 +1,6 @@
 // The registry as a program meets it: what is listed, how ids are read, how HEDDLE_DEVICE chooses.
 // The order of preference and plug-ins are tested in tests/plugin, in a process of their own.
-#include "core/device/registry.h"
+#include "heddle/core/device/registry.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -9,7 +9,9 @@
 #include <cstdlib>
 #include <set>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/contract/device.h"
+#include "heddle/core/device/context.h"
 
 namespace heddle {
 namespace {

@@ -1,8 +1,8 @@
-#include "core/base/shape.h"
+#include "heddle/core/base/shape.h"
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

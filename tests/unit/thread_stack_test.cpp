@@ -1,4 +1,4 @@
-#include "core/base/thread_stack.h"
+#include "heddle/core/base/thread_stack.h"
 
 #include <gtest/gtest.h>
 #include <pthread.h>

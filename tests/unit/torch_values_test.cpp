@@ -7,7 +7,8 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "core/functions/functions.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/functions/functions.h"
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {

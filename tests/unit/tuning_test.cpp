@@ -1,5 +1,5 @@
 // The table of tuned values: text, merging, the nearest shape, and what a bad or foreign file does.
-#include "core/tiles/tuning.h"
+#include "heddle/core/tiles/tuning.h"
 
 #include <gtest/gtest.h>
 
@@ -9,10 +9,11 @@
 #include <optional>
 #include <thread>
 
-#include "core/base/error.h"
-#include "core/dialect/builtin_files.h"
-#include "core/dialect/tunable_space.h"
-#include "core/tiles/matmul_tiles.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/dialect/tunable_space.h"
+#include "heddle/core/tiles/matmul_tiles.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

@@ -1,10 +1,10 @@
 // Texts of user kernels: limits of size and depth, since compilers of drivers recurse over them, and what is read from
 // compilers' messages.
-#include "core/dialect/user_text.h"
+#include "heddle/core/dialect/user_text.h"
 
 #include <gtest/gtest.h>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 #include "tests/support/temporary_folder.h"
 
 namespace heddle {

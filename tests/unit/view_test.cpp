@@ -1,5 +1,5 @@
 // Views against an oracle: the list of buffer indices that a view must reach, moved around element by element.
-#include "core/base/view.h"
+#include "heddle/core/base/view.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include <numeric>
 #include <random>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle {
 namespace {

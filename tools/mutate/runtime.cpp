@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/builtin_files.h"
+#include "heddle/core/dialect/builtin_files.h"
 
 namespace {
 
@@ -20,7 +20,7 @@ struct ShaderMutant {
   const char* text;
 };
 const ShaderMutant shader_mutants[] = {
-#include "core/mutants.inc"
+#include "heddle/core/mutants.inc"
     {0, "", 0, 0, ""},
 };
 

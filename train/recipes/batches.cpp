@@ -1,9 +1,9 @@
-#include "train/recipes/batches.h"
+#include "heddle/train/recipes/batches.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::train {
 

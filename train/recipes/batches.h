@@ -4,7 +4,8 @@
 #include <functional>
 #include <vector>
 
-#include "data/loader.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/loader.h"
 
 namespace heddle::train {
 

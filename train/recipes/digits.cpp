@@ -1,11 +1,11 @@
-#include "train/recipes/digits.h"
+#include "heddle/train/recipes/digits.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "data/datasets.h"
-#include "data/transforms.h"
-#include "nn/models/lenet.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/datasets.h"
+#include "heddle/data/transforms.h"
+#include "heddle/nn/models/lenet.h"
 
 namespace heddle::train {
 
@@ -33,7 +33,7 @@ std::shared_ptr<nn::Module> make_lenet(const Config& c, DeviceContext& device) {
   const nn::LeNetOptions options{.stages = c.model_value<Integers>("stages"),
                                  .hidden = c.model_value<Integer>("hidden"),
                                  .dropout = c.model_value<Number>("dropout")};
-  return std::make_shared<nn::LeNet>(options, &device);
+  return std::make_shared<nn::LeNet>(options, nn::ParameterOptions{.device = device});
 }
 
 void lenet_defaults(Config& c) {

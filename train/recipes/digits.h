@@ -1,8 +1,8 @@
 // The images of the MNIST recipes: MNIST's four files, or the embedded set of drawn digits.
 #pragma once
 
-#include "train/config.h"
-#include "train/recipes/image_task.h"
+#include "heddle/train/config.h"
+#include "heddle/train/recipes/image_task.h"
 
 namespace heddle::train {
 

@@ -1,11 +1,11 @@
-#include "train/recipes/image_classifier.h"
+#include "heddle/train/recipes/image_classifier.h"
 
 #include <algorithm>
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/losses.h"
-#include "data/collate.h"
-#include "nn/metrics.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/data/collate.h"
+#include "heddle/nn/metrics.h"
 
 namespace heddle::train {
 
@@ -33,9 +33,9 @@ Tensor ImageClassifier::loss(const std::vector<Tensor>& batch) {
 Evaluation ImageClassifier::measure(const data::DatasetPtr& images,
                                     const std::function<void(const Tensor&, const Tensor&)>& see) {
   const int64_t classes = data().classes;
-  nn::Mean loss(&device());
-  nn::ConfusionMatrix confusion(classes, &device());
-  nn::TopK top5(std::min<int64_t>(5, classes), &device());
+  nn::Mean loss(device());
+  nn::ConfusionMatrix confusion(classes, device());
+  nn::TopK top5(std::min<int64_t>(5, classes), device());
   for_each_batch(images, [&](const std::vector<Tensor>& batch) {
     const Tensor logits = (*model_)(batch.at(0)), &labels = batch.at(1);
     loss.add(cross_entropy(logits, labels), static_cast<double>(labels.dim(0)));

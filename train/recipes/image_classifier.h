@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "train/recipes/image_task.h"
+#include "heddle/train/recipes/image_task.h"
 
 namespace heddle::train {
 

@@ -1,9 +1,9 @@
-#include "train/recipes/image_task.h"
+#include "heddle/train/recipes/image_task.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "train/recipes/batches.h"
+#include "heddle/core/base/error.h"
+#include "heddle/train/recipes/batches.h"
 
 namespace heddle::train {
 namespace {

@@ -10,9 +10,10 @@
 #include <functional>
 #include <vector>
 
-#include "data/preprocess.h"
-#include "train/config.h"
-#include "train/task.h"
+#include "heddle/core/device/context.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/train/config.h"
+#include "heddle/train/task.h"
 
 namespace heddle::train {
 

@@ -1,12 +1,12 @@
 // mnist-mlp, mnist-cnn and cifar-resnet.
-#include "core/base/error.h"
-#include "data/cifar.h"
-#include "data/transforms.h"
-#include "nn/models/mlp.h"
-#include "nn/models/resnet.h"
-#include "train/recipes/digits.h"
-#include "train/recipes/image_classifier.h"
-#include "train/recipes/recipes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/data/cifar.h"
+#include "heddle/data/transforms.h"
+#include "heddle/nn/models/mlp.h"
+#include "heddle/nn/models/resnet.h"
+#include "heddle/train/recipes/digits.h"
+#include "heddle/train/recipes/image_classifier.h"
+#include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {
@@ -44,7 +44,8 @@ Recipe mnist_mlp() {
               [](const TaskRequest& r) {
                 const nn::MlpOptions options{.in = digit_side * digit_side,
                                              .hidden = r.config.model_value<Integers>("hidden")};
-                return classifier(std::make_shared<nn::Mlp>(options, &r.device), read_digits(r.config), r);
+                return classifier(std::make_shared<nn::Mlp>(options, nn::ParameterOptions{.device = r.device}),
+                                  read_digits(r.config), r);
               }};
 }
 
@@ -85,7 +86,8 @@ Recipe cifar_resnet() {
                 options.width = r.config.model_value<Integer>("width");
                 options.classes = images.classes;
                 options.small_input = true;
-                return classifier(std::make_shared<nn::ResNet>(options, &r.device), std::move(images), r);
+                return classifier(std::make_shared<nn::ResNet>(options, nn::ParameterOptions{.device = r.device}),
+                                  std::move(images), r);
               }};
 }
 

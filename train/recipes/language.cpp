@@ -1,20 +1,20 @@
-#include "train/recipes/language.h"
+#include "heddle/train/recipes/language.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 
-#include "core/base/error.h"
-#include "core/dialect/builtin_files.h"
-#include "core/functions/functions.h"
-#include "core/functions/nn/losses.h"
-#include "data/preprocess.h"
-#include "data/tokenizer_file.h"
-#include "nn/generate.h"
-#include "nn/metrics.h"
-#include "train/feed.h"
-#include "train/recipes/batches.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/data/preprocess.h"
+#include "heddle/data/tokenizer_file.h"
+#include "heddle/nn/generate.h"
+#include "heddle/nn/metrics.h"
+#include "heddle/train/feed.h"
+#include "heddle/train/recipes/batches.h"
 
 namespace heddle::train {
 namespace {
@@ -87,7 +87,7 @@ Tensor LanguageModel::loss(const std::vector<Tensor>& batch) { return loss_of(ba
 
 Evaluation LanguageModel::evaluate(int64_t limit) {
   const data::DatasetPtr blocks = data::first(data::windows(corpus_.validation, block_), limit);
-  nn::Mean mean(&device_);
+  nn::Mean mean(device_);
   for_each_batch(
       blocks, std::max<int64_t>(1, evaluation_tokens / block_), {}, device_,
       [&](const std::vector<Tensor>& batch) { mean.add(loss_of(batch, 0), static_cast<double>(batch.at(1).numel())); });

@@ -9,10 +9,10 @@
 
 #include <memory>
 
-#include "data/text.h"
-#include "data/tokenizer.h"
-#include "nn/language_model.h"
-#include "train/recipe.h"
+#include "heddle/data/text.h"
+#include "heddle/data/tokenizer.h"
+#include "heddle/nn/language_model.h"
+#include "heddle/train/recipe.h"
 
 namespace heddle::train {
 

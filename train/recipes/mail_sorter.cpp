@@ -3,13 +3,13 @@
 
 #include <algorithm>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "data/batcher.h"
-#include "train/recipes/digits.h"
-#include "train/recipes/image_classifier.h"
-#include "train/recipes/recipes.h"
-#include "train/risk_coverage.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/data/batcher.h"
+#include "heddle/train/recipes/digits.h"
+#include "heddle/train/recipes/image_classifier.h"
+#include "heddle/train/recipes/recipes.h"
+#include "heddle/train/risk_coverage.h"
 
 namespace heddle::train {
 namespace {

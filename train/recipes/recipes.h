@@ -1,7 +1,7 @@
 // The recipes, one function each, for train/recipe.cpp.
 #pragma once
 
-#include "train/recipe.h"
+#include "heddle/train/recipe.h"
 
 namespace heddle::train {
 

@@ -1,10 +1,10 @@
 // char-gpt, char-lstm and gpt2.
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "nn/language_model.h"
-#include "train/recipes/language.h"
-#include "train/recipes/recipes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/nn/language_model.h"
+#include "heddle/train/recipes/language.h"
+#include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {
@@ -27,8 +27,9 @@ std::unique_ptr<Task> make_gpt(const TaskRequest& r, Corpus corpus) {
   options.heads = c.model_value<Integer>("heads");
   options.width = c.model_value<Integer>("width");
   options.dropout = c.model_value<Number>("dropout");
-  return std::make_unique<LanguageModel>(nn::LanguageModel(std::make_shared<nn::Gpt>(options, &r.device)),
-                                         std::move(corpus), options.context, c, r.device);
+  return std::make_unique<LanguageModel>(
+      nn::LanguageModel(std::make_shared<nn::Gpt>(options, nn::ParameterOptions{.device = r.device})),
+      std::move(corpus), options.context, c, r.device);
 }
 
 std::vector<ModelOption> gpt_model(Integer layers, Integer heads, Integer width, Integer context, Number dropout) {
@@ -91,8 +92,8 @@ Recipe char_lstm() {
             options.layers = c.model_value<Integer>("layers");
             options.dropout = c.model_value<Number>("dropout");
             return std::make_unique<LanguageModel>(
-                nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, &r.device)), std::move(corpus),
-                c.model_value<Integer>("context"), c, r.device);
+                nn::LanguageModel(std::make_shared<nn::RecurrentLm>(options, nn::ParameterOptions{.device = r.device})),
+                std::move(corpus), c.model_value<Integer>("context"), c, r.device);
           }};
 }
 

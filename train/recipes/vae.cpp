@@ -1,13 +1,13 @@
 // vae: a variational autoencoder of digits, which draws new ones.
-#include "nn/models/vae.h"
+#include "heddle/nn/models/vae.h"
 
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/functions/functions.h"
-#include "nn/metrics.h"
-#include "train/recipes/digits.h"
-#include "train/recipes/recipes.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/nn/metrics.h"
+#include "heddle/train/recipes/digits.h"
+#include "heddle/train/recipes/recipes.h"
 
 namespace heddle::train {
 namespace {
@@ -22,7 +22,7 @@ class DigitVae final : public ImageTask {
         model_({.in = digit_side * digit_side,
                 .hidden = r.config.model_value<Integers>("hidden"),
                 .latent = r.config.model_value<Integer>("latent")},
-               &r.device) {
+               {.device = r.device}) {
     if (!(beta_ >= 0))
       throw ValueError(fmt::format("[vae] the weight of the divergence, beta, is {}; it must not be negative", beta_));
   }
@@ -42,7 +42,7 @@ class DigitVae final : public ImageTask {
  protected:
   Evaluation measure(const data::DatasetPtr& images) override {
     Generator always_the_same{1, 0};
-    nn::Mean total(&device()), reconstruction(&device()), divergence(&device());
+    nn::Mean total(device()), reconstruction(&device()), divergence(&device());
     for_each_batch(images, [&](const std::vector<Tensor>& batch) {
       const auto examples = static_cast<double>(batch.at(0).dim(0));
       const nn::Vae::Loss loss = model_.loss(batch.at(0), beta_, &always_the_same);

@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
-#include "core/base/error.h"
-#include "core/functions/build.h"
-#include "core/functions/control/control.h"
-#include "core/graph/loop.h"
-#include "core/graph/watched.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/watched.h"
 
 namespace heddle {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
 
 namespace heddle::build {
 

@@ -4,11 +4,12 @@
 // that most of the work is in products.
 #include <algorithm>
 
-#include "core/base/integers.h"
-#include "core/functions/build.h"
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/op/primitives.h"
-#include "core/tiles/linalg_tiles.h"
+#include "heddle/core/base/integers.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/linalg_tiles.h"
 
 namespace heddle::linalg {
 namespace {
@@ -96,7 +97,8 @@ Factors lu_blocks(const Tensor& a) {
 
 Tensor triangular_blocks(const Tensor& t, const Tensor& b, bool upper, bool transposed, bool unit) {
   const int64_t n = b.dim(1), block = triangular_block(caps_of(b), b.dtype(), n, b.dim(2));
-  if (n <= block) return record(triangular_block_op, {&t, &b}, Attrs{{upper, transposed, unit}}, b.shape(), b.dtype());
+  if (n <= block)
+    return record(triangular_block_op, {&t, &b}, triangular_attrs(upper, transposed, unit), b.shape(), b.dtype());
   const int64_t half = half_of(n, block);
   const auto solved = [&](int64_t start, int64_t stop, const Tensor& right) {
     return triangular_blocks(square(t, start, stop), right, upper, transposed, unit);
@@ -127,7 +129,8 @@ const OpDef triangular_block_op{.name = "triangular_block",
                                 .kind = OpKind::body,
                                 .arity = 2,
                                 .rule = DTypeRule::any,
-                                .doc = "systems with small triangular matrices"};
+                                .doc = "systems with small triangular matrices",
+                                .attrs = AttrsForm::triangle};
 const OpDef join_blocks_op{.name = "join_blocks",
                            .kind = OpKind::body,
                            .arity = -1,
@@ -160,8 +163,8 @@ Tensor decompose_lu(const Node& node) {
 Tensor decompose_solve_triangular(const Node& node) {
   const Tensor t(node.inputs[0]), b(node.inputs[1]);
   if (b.numel() == 0) return zeros(node.shape, node.dtype, node.device);
-  const auto& ints = node.attrs.ints;
-  return reshape(triangular_blocks(flattened(t), flattened(b), ints[0] != 0, ints[1] != 0, ints[2] != 0), node.shape);
+  const TriangularAttrs attrs(node.attrs);
+  return reshape(triangular_blocks(flattened(t), flattened(b), attrs.upper, attrs.transposed, attrs.unit), node.shape);
 }
 
 // P a = L U: a x = b is L U x = P b; a^T x = b is U^T L^T P x = b.

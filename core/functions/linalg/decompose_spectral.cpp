@@ -6,10 +6,11 @@
 // takes the state that the one before left.
 #include <algorithm>
 
-#include "core/functions/build.h"
-#include "core/functions/linalg/linalg_rows.h"
-#include "core/op/primitives.h"
-#include "core/tiles/linalg_tiles.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/linalg_tiles.h"
 
 namespace heddle::linalg {
 namespace {
@@ -81,7 +82,7 @@ Scaled scaled(const Tensor& x) {
 }
 
 Tensor order_of(const Tensor& keys, bool descending) {
-  return record(ops::argsort_op, {&keys}, Attrs{{descending, keys.dim(-1)}}, keys.shape(), DType::i32);
+  return record(ops::argsort_op, {&keys}, sort_attrs(descending, keys.dim(-1)), keys.shape(), DType::i32);
 }
 
 struct Singular {

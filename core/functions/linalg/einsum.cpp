@@ -1,5 +1,5 @@
 // Einstein sums: labelled operands, contracted in pairs by matmul().
-#include "core/functions/linalg/einsum.h"
+#include "heddle/core/functions/linalg/einsum.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,8 +8,8 @@
 #include <array>
 #include <string>
 
-#include "core/base/shortened.h"
-#include "core/functions/build_shape.h"
+#include "heddle/core/base/shortened.h"
+#include "heddle/core/functions/build_shape.h"
 
 namespace heddle {
 namespace {

@@ -1,15 +1,16 @@
-#include "core/functions/linalg/info_check.h"
+#include "heddle/core/functions/linalg/info_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "core/base/host_array.h"
-#include "core/base/unravel.h"
-#include "core/functions/linalg/linalg.h"
-#include "core/graph/loop.h"
-#include "core/graph/post_order.h"
-#include "core/graph/transform.h"
-#include "core/graph/watched.h"
+#include "heddle/core/base/host_array.h"
+#include "heddle/core/base/unravel.h"
+#include "heddle/core/functions/linalg/linalg.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/post_order.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/graph/watched.h"
 
 namespace heddle {
 namespace {

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,8 +1,8 @@
 // Triangular systems, Cholesky and LU factors, and what is solved with them.
-#include "core/functions/linalg/linalg.h"
+#include "heddle/core/functions/linalg/linalg.h"
 
-#include "core/functions/linalg/build_linalg.h"
-#include "core/functions/linalg/info_check.h"
+#include "heddle/core/functions/linalg/build_linalg.h"
+#include "heddle/core/functions/linalg/info_check.h"
 
 namespace heddle {
 namespace {

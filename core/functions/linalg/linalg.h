@@ -20,7 +20,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,7 +1,8 @@
-#include "core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
 
-#include "core/functions/build.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::linalg {
 
@@ -34,7 +35,7 @@ Tensor lu_pack(const Tensor& a) {
 }
 
 Tensor triangular(const Tensor& t, const Tensor& b, bool upper, bool transposed, bool unit) {
-  return record(ops::solve_triangular_op, {&t, &b}, Attrs{{upper, transposed, unit}}, b.shape(), b.dtype());
+  return record(ops::solve_triangular_op, {&t, &b}, triangular_attrs(upper, transposed, unit), b.shape(), b.dtype());
 }
 
 Tensor linear_solve(const Tensor& a, const Tensor& factors, const Tensor& b, bool transposed) {
@@ -74,7 +75,8 @@ Tensor permute_rows(const Tensor& x, const Tensor& indices) {
 
 Tensor unpermute_rows(const Tensor& x, const Tensor& indices) {
   if (x.numel() == 0) return x;
-  return permute_rows(x, record(ops::argsort_op, {&indices}, Attrs{{0, indices.dim(-1)}}, indices.shape(), DType::i32));
+  return permute_rows(
+      x, record(ops::argsort_op, {&indices}, sort_attrs(false, indices.dim(-1)), indices.shape(), DType::i32));
 }
 
 }  // namespace heddle::linalg

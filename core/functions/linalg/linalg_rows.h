@@ -23,9 +23,9 @@
 
 #include <cstdint>
 
-#include "core/graph/tensor.h"
-#include "core/op/op.h"
-#include "core/op/primitives.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/op.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle::linalg {
 
@@ -60,15 +60,18 @@ Tensor permute_rows(const Tensor& x, const Tensor& indices);
 Tensor unpermute_rows(const Tensor& x, const Tensor& indices);
 
 // ---- what the rows decompose to (core/op/decompose.h): kernels (shaders/*.hk), which only decompositions record. Not
-// in the op table
-//   cholesky_block   a (B, n, n), n <= 128           cholesky's pack
-//   lu_panel         a (B, m, n), n <= 128           lu's pack
-//   triangular_block t (B, n, n), b (B, n, k)        solve_triangular, its ints
-//   join_blocks      blocks that are there           [a, b; c, d], ints = {RIGHT, BELOW} of shaders/blocks.hk
-//   reflect           (B, m n + k)                   the same after reflections, ints = {m, n, first, last};
-//   shaders/qr.hk apply_reflections what reflect made, (B, m, c)   (B, m, c), ints = {m, n, first, last};
-//   shaders/qr_apply.hk rotate            (B, 2 n n + 2)                 the same after rotations, ints = {symmetric,
-//   n, count, p, q}; shaders/jacobi.hk
+// in the op table.
+// clang-format off
+//   cholesky_block     a (B, n, n), n <= 128              cholesky's pack
+//   lu_panel           a (B, m, n), n <= 128              lu's pack
+//   triangular_block   t (B, n, n), b (B, n, k)           solve_triangular, its attributes
+//   join_blocks        blocks that are there              [a, b; c, d], ints = {RIGHT, BELOW} of shaders/blocks.hk
+//   reflect            (B, m n + k)                       the same after reflections, ints = {m, n, first, last};
+//                                                         shaders/qr.hk
+//   apply_reflections  what reflect made, (B, m, c)       (B, m, c), ints = {m, n, first, last}; shaders/qr_apply.hk
+//   rotate             (B, 2 n n + 2)                     the same after rotations, ints = {symmetric, n, count, p, q};
+//                                                         shaders/jacobi.hk
+// clang-format on
 extern const OpDef cholesky_block_op, lu_panel_op, triangular_block_op, join_blocks_op, reflect_op,
     apply_reflections_op, rotate_op;
 

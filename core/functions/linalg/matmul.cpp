@@ -1,9 +1,9 @@
 // Matrix products.
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {

@@ -1,12 +1,12 @@
-#include "core/functions/linalg/matrix.h"
+#include "heddle/core/functions/linalg/matrix.h"
 
 #include <cmath>
 #include <limits>
 
-#include "core/functions/linalg/build_linalg.h"
-#include "core/functions/linalg/info_check.h"
-#include "core/graph/autocast.h"
-#include "core/graph/custom.h"
+#include "heddle/core/functions/linalg/build_linalg.h"
+#include "heddle/core/functions/linalg/info_check.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/custom.h"
 
 namespace heddle {
 namespace {

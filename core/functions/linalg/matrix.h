@@ -7,7 +7,7 @@
 
 #include <optional>
 
-#include "core/functions/linalg/linalg.h"
+#include "heddle/core/functions/linalg/linalg.h"
 
 namespace heddle {
 

@@ -5,9 +5,9 @@
 #include <cmath>
 #include <limits>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/linalg/linalg.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/linalg/linalg.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

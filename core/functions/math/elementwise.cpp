@@ -3,9 +3,9 @@
 
 #include <cmath>
 
-#include "core/functions/build.h"
-#include "core/functions/rounded_once.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/rounded_once.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -27,7 +27,7 @@ namespace heddle {
     const CallerScope scope(y.caller);                                \
     return build::binary(ops::name##_op, x, y.tensor);                \
   }
-#include "core/op/elementwise.inc"
+#include "heddle/core/op/elementwise.inc"
 #undef HEDDLE_UNARY
 #undef HEDDLE_BINARY
 
@@ -98,6 +98,35 @@ HEDDLE_OPERATOR(>, gt)
 HEDDLE_OPERATOR(>=, ge)
 HEDDLE_OPERATOR(&&, logical_and)
 HEDDLE_OPERATOR(||, logical_or)
+#undef HEDDLE_OPERATOR
+
+namespace {
+
+Tensor& replace(const TensorTarget& x, const char* symbol, const Tensor& value) {
+  if (x.tensor.impl()->requires_grad) {
+    throw GradError(
+        fmt::format("[{0}] a leaf {1} that requires a gradient would be lost: {0} gives the handle another value; "
+                    "x.assign(...) within a NoGradScope updates it",
+                    symbol, x.tensor.shape().str()));
+  }
+  return x.tensor = value;
+}
+
+}  // namespace
+
+#define HEDDLE_OPERATOR(symbol, name)                        \
+  Tensor& operator symbol(TensorTarget x, const Tensor& y) { \
+    const CallerScope scope(x.caller);                       \
+    return replace(x, #symbol, name(x.tensor, y));           \
+  }                                                          \
+  Tensor& operator symbol(TensorTarget x, double y) {        \
+    const CallerScope scope(x.caller);                       \
+    return replace(x, #symbol, name(x.tensor, y));           \
+  }
+HEDDLE_OPERATOR(+=, add)
+HEDDLE_OPERATOR(-=, sub)
+HEDDLE_OPERATOR(*=, mul)
+HEDDLE_OPERATOR(/=, div)
 #undef HEDDLE_OPERATOR
 
 }  // namespace heddle

@@ -1,4 +1,4 @@
-#include "core/functions/math/fft_rows.h"
+#include "heddle/core/functions/math/fft_rows.h"
 
 #include <bit>
 #include <map>
@@ -6,10 +6,10 @@
 #include <string>
 #include <tuple>
 
-#include "core/device/context.h"
-#include "core/dialect/builtin_files.h"
-#include "core/functions/functions.h"
-#include "core/functions/user/user_kernel.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle::build {
 namespace {
@@ -20,8 +20,6 @@ std::string text() {
   }
   throw Error("[fft] the library was built without shaders/fft.hk");
 }
-
-bool loops(const Caps& caps) { return caps.device_class == DeviceClass::cpu && caps.target == Target::opencl; }
 
 Shape result_shape(int64_t rows, const FftRows& how) {
   return how.real_out ? Shape{rows, how.wanted} : Shape{rows, how.wanted, 2};
@@ -85,12 +83,13 @@ bool takes_fft_rows(const Tensor& x, int64_t n) {
   if (x.dtype() != DType::f32 || caps.target == Target::none || n < shortest_fft_row || n > longest_fft_row ||
       !std::has_single_bit(static_cast<uint64_t>(n)))
     return false;
-  return loops(caps) ||
+  return caps.machine() == Machine::cpu_loops ||
          (static_cast<uint64_t>(n) / 16 <= caps.max_group_lanes && static_cast<uint64_t>(8 * n) <= caps.shared_bytes);
 }
 
 Tensor fft_rows(const Tensor& x, const FftRows& how, RootTable roots) {
-  return kernel_of(how, loops(x.device().caps()), roots).call({x, roots(x, how.n, how.sign)})[0];
+  return kernel_of(how, x.device().caps().machine() == Machine::cpu_loops, roots)
+      .call({x, roots(x, how.n, how.sign)})[0];
 }
 
 }  // namespace heddle::build

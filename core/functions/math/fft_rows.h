@@ -6,7 +6,7 @@
 // output exchanged. Thread safety: recording is per thread.
 #pragma once
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::build {
 

@@ -4,9 +4,10 @@
 #include <algorithm>
 #include <limits>
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -38,9 +39,7 @@ int64_t reduced_count(const Shape& shape, const std::vector<int>& axes) {
 Tensor reduce(const OpDef& op, const Tensor& x, const std::vector<int>& axes, bool keepdim) {
   if (axes.empty()) return x;  // rank 0: each element is its own sum, maximum, ...
   const Shape shape = dropped(x.shape(), axes);
-  Attrs attrs;
-  attrs.ints.assign(axes.begin(), axes.end());
-  const Tensor result = record(op, {&x}, std::move(attrs), shape, x.dtype());
+  const Tensor result = record(op, {&x}, Attrs{{axes.begin(), axes.end()}}, shape, x.dtype());
   return keepdim ? reshape(result, kept(x.shape(), axes)) : result;
 }
 
@@ -74,7 +73,7 @@ Tensor index_of(const OpDef& op, const Tensor& x, std::optional<int> axis, bool 
   const int at = normalize_axis(*axis, x.rank(), op.name.data());
   refuse_empty(x, {at}, op.name.data());
   const Tensor in = x.dtype() == DType::boolean ? cast(x, DType::i32) : x;
-  const Tensor result = record(op, {&in}, Attrs{{at}}, x.shape().without(at), DType::i64);
+  const Tensor result = record(op, {&in}, axis_attrs(at), x.shape().without(at), DType::i64);
   return keepdim ? reshape(result, x.shape().with(at, 1)) : result;
 }
 
@@ -155,7 +154,7 @@ Tensor logsumexp(const Tensor& x, std::vector<int> axes, bool keepdim, Caller ca
     merged.push_back(reduced_count(x.shape(), axes));
     in = reshape(permute(in, order), merged);
   }
-  const Tensor row = record(ops::logsumexp_op, {&in}, Attrs{{axis}}, in.shape().without(axis), in.dtype());
+  const Tensor row = record(ops::logsumexp_op, {&in}, axis_attrs(axis), in.shape().without(axis), in.dtype());
   return reshape(row, result);
 }
 

@@ -1,9 +1,10 @@
 // Order and running sums.
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -18,7 +19,11 @@ int checked_axis(const Tensor& x, int axis, const char* op) {
 Tensor scan(const OpDef& op, const Tensor& x, int axis, bool exclusive, bool reverse) {
   const int at = checked_axis(x, axis, op.name.data());
   const Tensor in = cast(x, is_float(x.dtype()) ? autocast_dtype(op, x.dtype()) : DType::i64);
-  return record(op, {&in}, Attrs{{at, exclusive, reverse, 0}}, in.shape(), in.dtype());
+  ScanAttrs attrs;
+  attrs.axis = at;
+  attrs.exclusive = exclusive;
+  attrs.reverse = reverse;
+  return record(op, {&in}, attrs.packed(), in.shape(), in.dtype());
 }
 
 // Axis `axis` last, the others in order: and back, as it is an exchange of positions by a cycle.
@@ -52,7 +57,7 @@ LastAxis order_last(const Tensor& x, int axis, bool descending, std::optional<in
   const Tensor in = x.dtype() == DType::boolean ? cast(turned, DType::i32) : turned;
   const int64_t kept = k.value_or(size);
   const Tensor indices =
-      record(ops::argsort_op, {&in}, Attrs{{descending, kept}}, in.shape().with(x.rank() - 1, kept), DType::i32);
+      record(ops::argsort_op, {&in}, sort_attrs(descending, kept), in.shape().with(x.rank() - 1, kept), DType::i32);
   return {turned, indices, inverse(order)};
 }
 

@@ -4,9 +4,9 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/math/fft.h"
-#include "core/functions/shape/padding.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/fft.h"
+#include "heddle/core/functions/shape/padding.h"
 
 namespace heddle {
 namespace {

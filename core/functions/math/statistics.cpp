@@ -1,5 +1,5 @@
 // Statistics composed of reductions, sorting and scattering.
-#include "core/functions/math/statistics.h"
+#include "heddle/core/functions/math/statistics.h"
 
 #include <fmt/format.h>
 
@@ -7,9 +7,10 @@
 #include <cmath>
 #include <limits>
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -74,7 +75,9 @@ Tensor quantile_of(const Tensor& sorted, double q, int axis) {
 }
 
 Tensor running(const OpDef& op, const Tensor& x, int axis) {
-  return build::record(op, {&x}, Attrs{{axis, 0, 0, 0}}, x.shape(), x.dtype());
+  ScanAttrs attrs;
+  attrs.axis = axis;
+  return build::record(op, {&x}, attrs.packed(), x.shape(), x.dtype());
 }
 
 // Where the largest of the elements so far was last: an element that is its own running maximum is the latest such

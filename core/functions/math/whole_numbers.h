@@ -8,7 +8,8 @@
 
 #include <optional>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle::build {
 

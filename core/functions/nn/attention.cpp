@@ -3,11 +3,12 @@
 
 #include <cmath>
 
-#include "core/functions/build.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/functions/shape/pick.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -119,15 +120,15 @@ Tensor scaled_dot_product_attention(const Tensor& q, const Tensor& k, const Tens
   if (options.key_lengths.defined()) add(checked_lengths(options.key_lengths, q, k));
   if (options.dropout > 0) inputs.push_back(build::next_key(q.device(), options.generator));
 
-  Attrs attrs;
-  attrs.ints = {options.causal,
-                options.bias.defined(),
-                options.key_mask.defined(),
-                options.key_lengths.defined(),
-                options.dropout > 0,
-                1};
-  attrs.real = options.scale.value_or(q.dim(3) == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(q.dim(3))));
-  attrs.real2 = options.dropout;
+  AttentionAttrs named;
+  named.causal = options.causal;
+  named.bias = options.bias.defined();
+  named.mask = options.key_mask.defined();
+  named.lengths = options.key_lengths.defined();
+  named.key = options.dropout > 0;
+  named.scale = options.scale.value_or(q.dim(3) == 0 ? 1.0 : 1 / std::sqrt(static_cast<double>(q.dim(3))));
+  named.drop = options.dropout;
+  const Attrs attrs = named.packed();
   std::vector<Shape> shapes;
   for (const NodePtr& input : inputs) shapes.push_back(input->shape);
   const AttentionProblem p = attention_problem(attrs, shapes, t);

@@ -1,8 +1,8 @@
-#include "core/functions/nn/attention_kernel.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
 
 #include <algorithm>
 
-#include "core/op/primitives.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -10,7 +10,8 @@ const OpDef attention_gradients_op{.name = "attention_gradients",
                                    .kind = OpKind::body,
                                    .arity = ops::attention_query_gradient_op.arity,
                                    .rule = DTypeRule::any,
-                                   .doc = "of keys, values and queries"};
+                                   .doc = "of keys, values and queries",
+                                   .attrs = AttrsForm::attention};
 
 AttentionSizes attention_sizes(const AttentionProblem& p, DType dtype) {
   AttentionSizes s;

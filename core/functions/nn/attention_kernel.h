@@ -4,8 +4,8 @@
 // Thread safety: pure functions.
 #pragma once
 
-#include "core/functions/nn/attention_problem.h"
-#include "core/tiles/attention_tiles.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/tiles/attention_tiles.h"
 
 namespace heddle {
 

@@ -1,10 +1,10 @@
-#include "core/functions/nn/attention_pattern.h"
+#include "heddle/core/functions/nn/attention_pattern.h"
 
 #include <algorithm>
 
-#include "core/functions/functions.h"
-#include "core/functions/nn/attention_kernel.h"
-#include "core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/nn/attention_kernel.h"
+#include "heddle/core/functions/nn/attention_problem.h"
 
 namespace heddle {
 namespace {

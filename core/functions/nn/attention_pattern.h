@@ -6,8 +6,9 @@
 // (autograd/autograd.cpp), so that neither needs the matrix of scores. Recognised are: a softmax over the last axis,
 // the library's or written out with or without its maximum; a scale before or after the product; biases; masks by
 // where(), of which one that compares positions is causal; casts between floats. Not recognised: dropout of the
-// weights, repeated key heads. Invariants: what is found means the same up to rounding, rows of NaN included. Thread
-// safety: pure functions; recording is per thread.
+// weights, repeated key heads. The reader is one template, longer than other classes, because it is one pattern, read
+// over the planner's vertices and over recorded nodes. Invariants: what is found means the same up to rounding, rows of
+// NaN included. Thread safety: pure functions; recording is per thread.
 #pragma once
 
 #include <array>
@@ -16,9 +17,11 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/op/op.h"
-#include "core/op/primitives.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/op.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 
@@ -97,7 +100,7 @@ class AttentionFinder {
   // ---- the softmax
   std::optional<Id> behind_softmax(const Id& p) {
     if (s_.op(p) == &ops::softmax_op)
-      return s_.attrs(p).ints[0] == rank_ - 1 ? std::optional(s_.input(p, 0)) : std::nullopt;
+      return axis_of(s_.attrs(p)) == rank_ - 1 ? std::optional(s_.input(p, 0)) : std::nullopt;
     const bool divides = s_.op(p) == &ops::div_op;
     if (!divides && s_.op(p) != &ops::mul_op) return std::nullopt;
     for (const size_t side : {size_t{0}, size_t{1}}) {
@@ -120,7 +123,7 @@ class AttentionFinder {
       leave(id);
       const OpDef* op = s_.op(id);
       if (op == &reduction)
-        return !inverse && s_.attrs(id).ints == std::vector<int64_t>{rank_ - 1} && behind(s_.input(id, 0)) == x;
+        return !inverse && axes_of(s_.attrs(id)) == std::vector<int64_t>{rank_ - 1} && behind(s_.input(id, 0)) == x;
       if (op == &ops::reciprocal_op && inverse) {
         inverse = false;
       } else if (op != &ops::expand_op && op != &ops::reshape_op && !passes_through(id)) {
@@ -251,8 +254,9 @@ class AttentionFinder {
     const OpDef* op = s_.op(id);
     if (op == &ops::full_op) return Position{s_.attrs(id).real, {}};
     if (op == &ops::iota_op) {
-      Position p{s_.attrs(id).real, {}};
-      p.steps[static_cast<size_t>(s_.attrs(id).ints[0])] = s_.attrs(id).real2;
+      const RangeAttrs range(s_.attrs(id));
+      Position p{range.start, {}};
+      p.steps[static_cast<size_t>(range.axis)] = range.step;
       return p;
     }
     if (op == &ops::add_op || op == &ops::sub_op) {
@@ -280,11 +284,12 @@ class AttentionFinder {
     int wide = 0;  // next dimension of the input that is not 1
     for (int d = 0; d < shape.rank(); ++d) {
       const size_t at = static_cast<size_t>(d);
-      if (op == &ops::permute_op) p.steps[at] = inner.steps[static_cast<size_t>(s_.attrs(id).ints[at])];
+      if (op == &ops::permute_op) p.steps[at] = inner.steps[static_cast<size_t>(order_of(s_.attrs(id))[at])];
       if (op == &ops::expand_op && from[d] != 1) p.steps[at] = inner.steps[at];
       if (op == &ops::slice_op) {
-        p.constant += inner.steps[at] * static_cast<double>(s_.attrs(id).ints[at]);
-        p.steps[at] = inner.steps[at] * static_cast<double>(s_.attrs(id).ints[at + static_cast<size_t>(shape.rank())]);
+        const SliceAttrs slice(s_.attrs(id));
+        p.constant += inner.steps[at] * static_cast<double>(slice.start[at]);
+        p.steps[at] = inner.steps[at] * static_cast<double>(slice.step[at]);
       }
       if (op == &ops::reshape_op && shape[d] != 1) {
         while (wide < from.rank() && from[wide] == 1) ++wide;

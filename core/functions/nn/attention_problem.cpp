@@ -1,6 +1,8 @@
-#include "core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/nn/attention_problem.h"
 
 #include <vector>
+
+#include "heddle/core/op/attrs.h"
 
 namespace heddle {
 
@@ -13,20 +15,21 @@ AttentionProblem attention_problem(const Attrs& attrs, std::span<const Shape> in
   p.key_heads = inputs[1][1];
   p.keys = inputs[1][2];
   p.value_size = inputs[2][3];
-  p.causal = attrs.ints[0] != 0;
+  const AttentionAttrs named(attrs);
+  p.causal = named.causal;
   int next = 3;
-  if (attrs.ints[1]) p.bias = next++;
-  if (attrs.ints[2]) p.mask = next++;
-  if (attrs.ints[3]) p.lengths = next++;
-  if (attrs.ints[4]) p.key = next++;
+  if (named.bias) p.bias = next++;
+  if (named.mask) p.mask = next++;
+  if (named.lengths) p.lengths = next++;
+  if (named.key) p.key = next++;
   if (next < static_cast<int>(inputs.size())) {
     p.cotangent = next++;
     p.stats = next++;
     p.delta = next++;
   }
-  p.splits = attrs.ints[5];
-  p.scale = attrs.real;
-  p.drop = attrs.real2;
+  p.splits = named.splits;
+  p.scale = named.scale;
+  p.drop = named.drop;
   p.parts = p.splits == 1 && (t == DType::f16 || t == DType::bf16) ? 3 : 1;
   return p;
 }

@@ -5,7 +5,7 @@
 // lowering. Inputs in order: q (B, H, M, D), k (B, J, N, D), v (B, J, N, E) of one dtype T; then as attrs say: bias (B
 // or 1, H or 1, M or 1, N or 1), mask (B, N) bool, lengths (B) i32, key (4) i32; then for the gradient rows: the
 // cotangent of the result (B, H, M, E) in T, the result's second part (B H M parts) in T, and delta (B, M, H) f32 (f64
-// for T f64). attrs: ints = {causal, bias, mask, lengths, key, splits}, real = scale, real2 = probability of dropout.
+// for T f64). Attributes: AttentionAttrs (core/op/attrs.h); drop is the probability of dropout.
 // Results: attention is flat in T: (B, M, H, E), then per (b, h, m) the logarithm of the row's sum of exponentials,
 // +infinity for a row without keys, in `parts` elements: itself in f32 and f64; in f16 and bf16 the rounded 64th, and
 // twice what rounding lost of it. With splits > 1 (made by specialize() alone) everything stands once per range of
@@ -17,7 +17,7 @@
 
 #include <span>
 
-#include "core/graph/node.h"
+#include "heddle/core/graph/node.h"
 
 namespace heddle {
 

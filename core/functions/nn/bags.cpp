@@ -1,14 +1,14 @@
 // Bags, unpooling, alpha dropout.
-#include "core/functions/nn/bags.h"
+#include "heddle/core/functions/nn/bags.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/nn/spatial.h"
-#include "core/functions/shape/index_check.h"
-#include "core/functions/shape/pick.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/nn/spatial.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/pick.h"
 
 namespace heddle {
 namespace {

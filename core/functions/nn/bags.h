@@ -7,9 +7,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/functions/nn/image.h"
-#include "core/functions/nn/pool.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/functions/nn/image.h"
+#include "heddle/core/functions/nn/pool.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,15 +1,16 @@
 // Convolutions: shape rules, bias, layouts.
-#include "core/functions/nn/conv.h"
+#include "heddle/core/functions/nn/conv.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 
-#include "core/base/error.h"
-#include "core/functions/build.h"
-#include "core/functions/nn/spatial.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/base/error.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/nn/spatial.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -58,11 +59,13 @@ Call check_options(const char* op, int rank, const ConvOptions& o, bool transpos
 }
 
 Attrs attrs_of(const Call& call) {
-  Attrs attrs;
-  attrs.ints = {call.last, call.groups};
-  for (const List* list : {&call.stride, &call.dilation, &call.before})
-    attrs.ints.insert(attrs.ints.end(), list->begin(), list->end());
-  return attrs;
+  ConvAttrs attrs;
+  attrs.channels_last = call.last;
+  attrs.groups = call.groups;
+  attrs.stride = call.stride;
+  attrs.dilation = call.dilation;
+  attrs.padding = call.before;
+  return attrs.packed();
 }
 
 // (n, c, spatial...) in the layout of the call.
@@ -177,14 +180,6 @@ Tensor weight_grad(const Tensor& x, const Tensor& g, const Attrs& attrs, const S
 }
 
 }  // namespace conv
-
-ConvAttrs::ConvAttrs(const Attrs& attrs) : channels_last(attrs.ints[0] != 0), groups(attrs.ints[1]) {
-  const auto rank = static_cast<std::ptrdiff_t>((attrs.ints.size() - 2) / 3);
-  const auto at = attrs.ints.begin() + 2;
-  stride.assign(at, at + rank);
-  dilation.assign(at + rank, at + 2 * rank);
-  padding.assign(at + 2 * rank, at + 3 * rank);
-}
 
 Tensor conv1d(const Tensor& x, const Tensor& weight, const Tensor& bias, const ConvOptions& options, Caller caller) {
   const CallerScope scope(caller);

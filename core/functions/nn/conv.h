@@ -17,8 +17,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/graph/tensor.h"
-#include "core/op/op.h"
+#include "heddle/core/graph/tensor.h"
+#include "heddle/core/op/op.h"
 
 namespace heddle {
 
@@ -79,14 +79,5 @@ Tensor forward(const Tensor& x, const Tensor& weight, const Attrs& attrs, const 
 Tensor input_grad(const Tensor& g, const Tensor& weight, const Attrs& attrs, const Shape& shape);
 Tensor weight_grad(const Tensor& x, const Tensor& g, const Attrs& attrs, const Shape& shape);
 }  // namespace conv
-
-// What the attributes of a convolution's node hold, by name.
-struct ConvAttrs {
-  explicit ConvAttrs(const Attrs& attrs);
-  bool channels_last = false;
-  int64_t groups = 1;
-  std::vector<int64_t> stride, dilation, padding;  // padding: before
-  int rank() const { return static_cast<int>(stride.size()); }
-};
 
 }  // namespace heddle

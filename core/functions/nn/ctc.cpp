@@ -3,11 +3,11 @@
 
 #include <limits>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/control/control.h"
-#include "core/functions/nn/losses.h"
-#include "core/functions/shape/index_check.h"
-#include "core/functions/shape/pick.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/pick.h"
 
 namespace heddle {
 namespace {

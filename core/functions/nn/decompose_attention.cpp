@@ -2,10 +2,11 @@
 // matrix of scores.
 #include <limits>
 
-#include "core/functions/build.h"
-#include "core/functions/nn/attention_problem.h"
-#include "core/op/decompose.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/decompose.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -51,11 +52,7 @@ class Unfused {
   Shape matrix() const { return Shape{p.batch, p.heads, p.queries, p.keys}; }
   Tensor position(int axis, int64_t length, double start = 0) const {
     const Shape shape = Shape{1, 1, 1, 1}.with(axis, length);
-    Attrs attrs;
-    attrs.ints = {axis};
-    attrs.real = start;
-    attrs.real2 = 1;
-    return Tensor(make_node_on(*node_.device, ops::iota_op, attrs, shape, DType::i32));
+    return Tensor(make_node_on(*node_.device, ops::iota_op, RangeAttrs(axis, start).packed(), shape, DType::i32));
   }
 
   void softmax() {

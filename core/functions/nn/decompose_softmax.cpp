@@ -1,11 +1,12 @@
 // Softmax, its logarithm and cross entropy from elementwise rows and reductions.
-#include "core/functions/build.h"
-#include "core/op/decompose.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/decompose.h"
 
 namespace heddle {
 namespace {
 
-int axis_of(const Node& node) { return static_cast<int>(node.attrs.ints[0]); }
+int axis_of(const Node& node) { return heddle::axis_of(node.attrs); }
 
 // The largest along the axis, as a constant of the gradient: shifting by it changes no result, so it has no derivative.
 // An axis without elements has no largest; nothing is left to shift then.

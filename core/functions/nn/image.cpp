@@ -1,5 +1,5 @@
 // Resampling, grids, local response norm, feature dropout, embedding bags.
-#include "core/functions/nn/image.h"
+#include "heddle/core/functions/nn/image.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <optional>
 
-#include "core/functions/build.h"
-#include "core/functions/shape/index_check.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

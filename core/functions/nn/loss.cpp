@@ -1,10 +1,11 @@
 // Softmax and the losses.
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/functions/shape/index_check.h"
-#include "core/graph/autocast.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -27,7 +28,7 @@ Tensor softmax_row(const OpDef& op, const Tensor& x, int axis) {
   const Tensor in = build::as_float(x, op.autocast);
   if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis; reshape it to (1)", op.name));
   const int at = normalize_axis(axis, x.rank(), op.name.data());
-  return record(op, {&in}, Attrs{{at}}, in.shape(), in.dtype());
+  return record(op, {&in}, axis_attrs(at), in.shape(), in.dtype());
 }
 
 // logits or log probabilities (N, C) beside targets (N).

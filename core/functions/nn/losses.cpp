@@ -1,5 +1,5 @@
-// Losses composed of other functions.
-#include "core/functions/nn/losses.h"
+// Losses composed of other functions: one after the other, a few lines each, over the same checks and reductions.
+#include "heddle/core/functions/nn/losses.h"
 
 #include <fmt/format.h>
 
@@ -8,10 +8,10 @@
 #include <numbers>
 #include <vector>
 
-#include "core/functions/build.h"
-#include "core/functions/shape/index_check.h"
-#include "core/functions/shape/pick.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

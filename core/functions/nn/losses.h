@@ -12,7 +12,7 @@
 #include <optional>
 #include <span>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,9 +1,9 @@
-#include "core/functions/nn/norms.h"
+#include "heddle/core/functions/nn/norms.h"
 
 #include <fmt/format.h>
 
-#include "core/functions/build.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

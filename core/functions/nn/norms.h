@@ -6,7 +6,7 @@
 // ShapeError, DTypeError, ValueError, as core/functions/functions.h. Thread safety: recording is per thread.
 #pragma once
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,5 +1,5 @@
-// Pooling: windows as strided slices.
-#include "core/functions/nn/pool.h"
+// Pooling: windows as strided slices. One file, because all kinds share how windows lie (Side) and their checks.
+#include "heddle/core/functions/nn/pool.h"
 
 #include <fmt/format.h>
 
@@ -10,9 +10,9 @@
 #include <numeric>
 #include <utility>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/nn/spatial.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/nn/spatial.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

@@ -8,7 +8,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "core/base/error.h"
+#include "heddle/core/base/error.h"
 
 namespace heddle::build {
 

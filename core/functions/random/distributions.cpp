@@ -1,12 +1,12 @@
 // Random numbers of more distributions, composed of uniform ones.
-#include "core/functions/random/distributions.h"
+#include "heddle/core/functions/random/distributions.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <numbers>
 
-#include "core/functions/build.h"
+#include "heddle/core/functions/build.h"
 
 namespace heddle {
 namespace {

@@ -5,7 +5,7 @@
 // for parameters, DTypeError, ShapeError. Thread safety: recording is per thread.
 #pragma once
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

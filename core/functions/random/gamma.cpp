@@ -5,8 +5,8 @@
 #include <limits>
 #include <string>
 
-#include "core/functions/build.h"
-#include "core/functions/user/user_kernel.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle {
 namespace {

@@ -4,10 +4,11 @@
 
 #include <cmath>
 
-#include "core/functions/build.h"
-#include "core/graph/loop.h"
-#include "core/graph/transform.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/graph/loop.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 

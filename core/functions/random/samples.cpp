@@ -1,14 +1,14 @@
 // Gamma numbers and what is made of them, Poisson numbers.
-#include "core/functions/random/samples.h"
+#include "heddle/core/functions/random/samples.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <limits>
 
-#include "core/functions/build.h"
-#include "core/functions/control/control.h"
-#include "core/functions/user/user_kernel.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Parts, blocks, products of lists, runs.
-#include "core/functions/shape/arrange.h"
+#include "heddle/core/functions/shape/arrange.h"
 
 #include <fmt/format.h>
 
@@ -8,7 +8,7 @@
 #include <limits>
 #include <numeric>
 
-#include "core/functions/build_shape.h"
+#include "heddle/core/functions/build_shape.h"
 
 namespace heddle {
 

@@ -9,8 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "core/functions/shape/shape.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/functions/shape/ordered_sets.h"
+#include "heddle/core/functions/shape/shape.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

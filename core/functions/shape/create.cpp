@@ -3,17 +3,15 @@
 
 #include <cmath>
 
-#include "core/functions/build.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
 
 Tensor iota(const Shape& shape, int axis, double start, double step, DType dtype, DeviceContext& device) {
-  Attrs attrs{{axis}};
-  attrs.real = start;
-  attrs.real2 = step;
-  return Tensor(make_node_on(device, ops::iota_op, std::move(attrs), shape, dtype));
+  return Tensor(make_node_on(device, ops::iota_op, RangeAttrs(axis, start, step).packed(), shape, dtype));
 }
 
 void check_arange(double start, double stop, double step, DType dtype) {

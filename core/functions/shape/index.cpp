@@ -1,9 +1,10 @@
 // Indexing: take, gather, embedding, one_hot, scatter_add, index_add.
 #include <fmt/format.h>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/shape/index_check.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -20,9 +21,7 @@ void refuse_empty_axis(const Tensor& x, int axis, const Tensor& indices, const c
 
 // 0, 1, 2, ... along `axis` of `shape`.
 Tensor positions(const Shape& shape, int axis, DType dtype, DeviceContext& device) {
-  Attrs attrs{{axis}};
-  attrs.real2 = 1;
-  return Tensor(make_node_on(device, ops::iota_op, std::move(attrs), shape, dtype));
+  return Tensor(make_node_on(device, ops::iota_op, RangeAttrs(axis).packed(), shape, dtype));
 }
 
 void check_scatter(const Tensor& x, int axis, const Tensor& indices, const Tensor& source) {
@@ -66,7 +65,7 @@ Tensor take(const Tensor& x, const Tensor& indices, int axis, Caller caller) {
   for (int i = 0; i < at; ++i) shape.push_back(x.shape()[i]);
   for (int64_t d : indices.shape()) shape.push_back(d);
   for (int i = at + 1; i < x.rank(); ++i) shape.push_back(x.shape()[i]);
-  return record(ops::take_op, {&x, &indices}, Attrs{{at}}, shape, x.dtype());
+  return record(ops::take_op, {&x, &indices}, axis_attrs(at), shape, x.dtype());
 }
 
 Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller) {
@@ -84,7 +83,7 @@ Tensor gather(const Tensor& x, int axis, const Tensor& indices, Caller caller) {
   }
   refuse_empty_axis(x, at, indices, "gather");
   build::watch_indices("gather", indices, {.axis = at, .size = x.dim(at), .from_end = true});
-  return record(ops::gather_op, {&x, &indices}, Attrs{{at}}, indices.shape(), x.dtype());
+  return record(ops::gather_op, {&x, &indices}, axis_attrs(at), indices.shape(), x.dtype());
 }
 
 Tensor embedding(TensorArg argument, const Tensor& indices) {

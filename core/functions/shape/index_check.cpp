@@ -1,4 +1,4 @@
-#include "core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/index_check.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -8,13 +8,13 @@
 #include <cstdlib>
 #include <string_view>
 
-#include "core/base/host_array.h"
-#include "core/base/of_this_thread.h"
-#include "core/base/unravel.h"
-#include "core/functions/build_shape.h"
-#include "core/graph/host_indices.h"
-#include "core/graph/trace.h"
-#include "core/graph/watched.h"
+#include "heddle/core/base/host_array.h"
+#include "heddle/core/base/of_this_thread.h"
+#include "heddle/core/base/unravel.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/graph/host_indices.h"
+#include "heddle/core/graph/trace.h"
+#include "heddle/core/graph/watched.h"
 
 namespace heddle {
 namespace {

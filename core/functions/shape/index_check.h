@@ -23,7 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -6,9 +6,10 @@
 #include <cmath>
 #include <numeric>
 
-#include "core/functions/build_shape.h"
-#include "core/graph/transform.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/graph/transform.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -92,14 +93,14 @@ Tensor batch_of(const Tensor& x, const Range& rows) {
 }
 
 Tensor slice_node(const Tensor& x, const std::vector<Range>& ranges) {
-  Attrs attrs;
+  std::vector<int64_t> start, step;
   Shape shape;
   for (const Range& r : ranges) {
-    attrs.ints.push_back(r.start);
+    start.push_back(r.start);
+    step.push_back(r.step);
     shape.push_back(r.count);
   }
-  for (const Range& r : ranges) attrs.ints.push_back(r.step);
-  return record(ops::slice_op, {&x}, std::move(attrs), shape, x.dtype());
+  return record(ops::slice_op, {&x}, slice_attrs(start, step), shape, x.dtype());
 }
 
 void check_concat(std::span<const Tensor> parts, int axis) {
@@ -241,8 +242,7 @@ Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, do
                                  value, name_of(x.dtype())));
   }
   amounts.resize(static_cast<size_t>(x.rank()));
-  Attrs attrs;
-  attrs.real = value;
+  std::vector<int64_t> border;
   Shape shape;
   for (int i = 0; i < x.rank(); ++i) {
     const auto [before, after] = amounts[static_cast<size_t>(i)];
@@ -250,7 +250,7 @@ Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, do
       throw ValueError(
           fmt::format("[pad] amounts ({}, {}) of axis {} are negative; use slice() to cut", before, after, i));
     }
-    attrs.ints.push_back(before);
+    border.push_back(before);
     int64_t size = 0;
     if (__builtin_add_overflow(x.shape()[i], before, &size) || __builtin_add_overflow(size, after, &size)) {
       throw ShapeError(
@@ -258,7 +258,7 @@ Tensor pad(const Tensor& x, std::vector<std::pair<int64_t, int64_t>> amounts, do
     }
     shape.push_back(size);
   }
-  return shape == x.shape() ? x : record(ops::pad_op, {&x}, std::move(attrs), shape, x.dtype());
+  return shape == x.shape() ? x : record(ops::pad_op, {&x}, Attrs{std::move(border), value}, shape, x.dtype());
 }
 
 Tensor concat(std::span<const Tensor> parts, int axis, Caller caller) {
@@ -276,7 +276,7 @@ Tensor concat(std::span<const Tensor> parts, int axis, Caller caller) {
   std::vector<NodePtr> nodes;
   nodes.reserve(parts.size());
   for (const Tensor& part : parts) nodes.push_back(cast(part, t).node());
-  return Tensor(make_node(ops::concat_op, std::move(nodes), Attrs{{at}}, parts[0].shape().with(at, size), t));
+  return Tensor(make_node(ops::concat_op, std::move(nodes), axis_attrs(at), parts[0].shape().with(at, size), t));
 }
 
 std::vector<Tensor> split(const Tensor& x, std::vector<int64_t> sizes, int axis, Caller caller) {

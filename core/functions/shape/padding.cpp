@@ -1,9 +1,9 @@
 // Padding by reflection, repetition and around the ends.
-#include "core/functions/shape/padding.h"
+#include "heddle/core/functions/shape/padding.h"
 
 #include <fmt/format.h>
 
-#include "core/functions/build_shape.h"
+#include "heddle/core/functions/build_shape.h"
 
 namespace heddle {
 namespace {

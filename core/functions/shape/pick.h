@@ -2,7 +2,7 @@
 // is per thread.
 #pragma once
 
-#include "core/functions/functions.h"
+#include "heddle/core/functions/functions.h"
 
 namespace heddle::build {
 

@@ -1,12 +1,12 @@
 // Rotary embedding, ALiBi, sinusoidal positions.
-#include "core/functions/shape/positions.h"
+#include "heddle/core/functions/shape/positions.h"
 
 #include <fmt/format.h>
 
 #include <bit>
 #include <cmath>
 
-#include "core/functions/build_shape.h"
+#include "heddle/core/functions/build_shape.h"
 
 namespace heddle {
 namespace {

@@ -1,5 +1,5 @@
 // Writes that combine: scatter_reduce, index_reduce, index_add along an axis, index_copy, masked_scatter.
-#include "core/functions/shape/scatter.h"
+#include "heddle/core/functions/shape/scatter.h"
 
 #include <fmt/format.h>
 
@@ -7,12 +7,13 @@
 #include <limits>
 #include <memory>
 
-#include "core/functions/build_shape.h"
-#include "core/functions/shape/index_check.h"
-#include "core/functions/shape/pick.h"
-#include "core/graph/custom.h"
-#include "core/op/decompose.h"
-#include "core/op/primitives.h"
+#include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/graph/custom.h"
+#include "heddle/core/op/attrs.h"
+#include "heddle/core/op/decompose.h"
+#include "heddle/core/op/primitives.h"
 
 namespace heddle {
 namespace {
@@ -250,12 +251,12 @@ Tensor index_copy(const Tensor& x, int axis, const Tensor& indices, const Tensor
   const int at = build::axis_of("index_copy", x, axis);
   const Tensor index = check_slices("index_copy", x, at, indices, source);
   if (x.numel() == 0 || source.numel() == 0) return x;
-  return build::record(ops::copy_rows_op, {&x, &index, &source}, Attrs{{at}}, x.shape(), x.dtype());
+  return build::record(ops::copy_rows_op, {&x, &index, &source}, axis_attrs(at), x.shape(), x.dtype());
 }
 
 Tensor decompose_copy_rows(const Node& node) {
   const Tensor x(node.inputs[0]), indices(node.inputs[1]), source(node.inputs[2]);
-  const int at = static_cast<int>(node.attrs.ints[0]);
+  const int at = axis_of(node.attrs);
   const int64_t rows = x.dim(at);
   const Tensor pick = reshape(build::last_pick(reshape(indices, Shape{1, indices.dim(0), 1}), rows), Shape{rows});
   Shape aligned(std::vector<int64_t>(static_cast<size_t>(x.rank()), 1));

@@ -8,7 +8,7 @@
 // is per thread.
 #pragma once
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

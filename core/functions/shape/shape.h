@@ -1,4 +1,4 @@
-// Shapes, windows and picking: functions composed of movement, comparison, indexing and sorting.
+// Shapes, windows and picking: functions composed of movement, comparison and indexing.
 //
 // Purpose: what NumPy and PyTorch offer beside the primitives of core/functions/functions.h, under PyTorch's names and
 // with its meaning where the two differ. Views (reshape, permute, slice, expand) rather than copies where they exist;
@@ -13,7 +13,7 @@
 #include <span>
 #include <vector>
 
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 
@@ -77,18 +77,6 @@ Tensor rot90(const Tensor& x, int64_t k = 1, std::vector<int> axes = {0, 1}, Cal
 Tensor fliplr(TensorArg x);  // axis 1
 Tensor flipud(TensorArg x);  // axis 0
 
-// ---- diagonals. Diagonal k holds the elements (i, i + k).
-Tensor tril(const Tensor& x, int64_t k = 0,
-            Caller caller = Caller::current());  // 0 above diagonal k of the last two axes
-Tensor triu(const Tensor& x, int64_t k = 0, Caller caller = Caller::current());  // 0 below it
-Tensor diagonal(const Tensor& x, int64_t k = 0, int axis0 = 0, int axis1 = 1,
-                Caller caller = Caller::current());  // the two axes become one, the last
-Tensor diag_embed(const Tensor& x, int64_t k = 0, int axis0 = -2, int axis1 = -1,
-                  Caller caller = Caller::current());  // the last axis becomes two
-Tensor diag(const Tensor& x, int64_t k = 0,
-            Caller caller = Caller::current());  // of a matrix its diagonal, of a vector the matrix
-Tensor matrix_trace(TensorArg x);                // sum of the diagonal of a matrix; torch.trace
-
 // ---- images and windows
 Tensor pixel_shuffle(const Tensor& x, int64_t factor,
                      Caller caller = Caller::current());  // (..., C r r, H, W) to (..., C, H r, W r). Shi et al., 2016
@@ -138,19 +126,5 @@ Tensor masked_fill(const Tensor& x, const Tensor& mask, const Tensor& value, Cal
 Tensor masked_select(TensorArg x,
                      const Tensor& mask);  // where the mask is true, in row-major order. Host-sized: observes the mask
 Tensor nonzero(TensorArg x);               // (count, rank) i64, in row-major order. Host-sized: observes x
-
-// ---- ordered sets. NaN counts as larger than every number and equals nothing.
-// How many elements of each ascending row are below (with right: not above) each value, i64. `sorted` is (n), or has
-// the leading axes of `values`.
-Tensor searchsorted(const Tensor& sorted, const Tensor& values, bool right = false, Caller caller = Caller::current());
-Tensor bucketize(const Tensor& x, const Tensor& boundaries, bool right = false,
-                 Caller caller = Caller::current());  // boundaries (n)
-struct Unique {
-  Tensor values;   // (count), ascending
-  Tensor inverse;  // i64, of x's shape: x = values[inverse]
-  Tensor counts;   // i64 (count)
-};
-Unique unique(TensorArg x);  // of the flat tensor. Host-sized: observes the number of different elements
-Tensor isin(TensorArg x, const Tensor& elements);  // bool
 
 }  // namespace heddle

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "core/functions/build_shape.h"
+#include "heddle/core/functions/build_shape.h"
 
 namespace heddle {
 

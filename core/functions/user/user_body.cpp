@@ -1,5 +1,5 @@
 // Whole bodies that users write: definition and calls.
-#include "core/functions/user/user_body.h"
+#include "heddle/core/functions/user/user_body.h"
 
 #include <fmt/format.h>
 
@@ -8,9 +8,9 @@
 #include <cmath>
 #include <set>
 
-#include "core/functions/build.h"
-#include "core/functions/functions.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {

@@ -2,8 +2,8 @@
 // Internal to core. Thread safety: recording is per thread; the others are pure.
 #pragma once
 
-#include "core/contract/kernel_source.h"
-#include "core/functions/user/user_definition.h"
+#include "heddle/core/contract/kernel_source.h"
+#include "heddle/core/functions/user/user_definition.h"
 
 namespace heddle {
 

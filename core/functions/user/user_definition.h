@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "core/dialect/kernel_file.h"
-#include "core/dialect/user_text.h"
-#include "core/functions/user/user_kernel.h"
-#include "core/op/user_row.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/dialect/user_text.h"
+#include "heddle/core/functions/user/user_kernel.h"
+#include "heddle/core/graph/node.h"
+#include "heddle/core/op/user_row.h"
 
 namespace heddle {
 

@@ -1,4 +1,4 @@
-#include "core/functions/user/user_kernel.h"
+#include "heddle/core/functions/user/user_kernel.h"
 
 #include <fmt/format.h>
 
@@ -7,10 +7,11 @@
 #include <mutex>
 #include <set>
 
-#include "core/dialect/types.h"
-#include "core/functions/build.h"
-#include "core/functions/user/user_body.h"
-#include "core/graph/autocast.h"
+#include "heddle/core/base/hash.h"
+#include "heddle/core/dialect/types.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/core/functions/user/user_body.h"
+#include "heddle/core/graph/autocast.h"
 
 namespace heddle {
 namespace {
@@ -37,6 +38,7 @@ UserKernel publish_user_kernel(std::unique_ptr<UserDefinition> made, const OpDef
     definition.rows[i].doc = user_row_doc;
     definition.rows[i].definition = &definition;
     definition.rows[i].output = i;
+    definition.rows[i].id = hash_combine(hash_string(contents), i);
     definition.rows[i].planned = &first.rows[i];
   }
   return UserKernel(&definition);

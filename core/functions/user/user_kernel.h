@@ -41,8 +41,8 @@
 #include <string>
 #include <vector>
 
-#include "core/graph/autocast.h"
-#include "core/graph/tensor.h"
+#include "heddle/core/graph/autocast.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle {
 

@@ -1,6 +1,6 @@
 // pending_at_exit DEVICE WAY: ends while the device still has work, kernels to compile first (tests/cli/exit_test.cpp
 // gives it empty caches).
-#include <heddle.h>
+#include <heddle/heddle.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -8,8 +8,8 @@
 #include <string>
 #include <thread>
 
-#include "core/graph/future.h"
-#include "core/inspect/profile.h"
+#include "heddle/core/graph/future.h"
+#include "heddle/core/inspect/profile.h"
 
 using namespace heddle;
 

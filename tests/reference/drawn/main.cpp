@@ -11,10 +11,11 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "autograd/autograd.h"
-#include "core/device/registry.h"
-#include "core/functions/build.h"
-#include "io/safetensors.h"
+#include "heddle/autograd/autograd.h"
+#include "heddle/core/device/context.h"
+#include "heddle/core/device/registry.h"
+#include "heddle/core/functions/build.h"
+#include "heddle/io/safetensors.h"
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

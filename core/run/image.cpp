@@ -1,0 +1,169 @@
+#include "heddle/core/run/image.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+
+namespace heddle {
+namespace {
+
+size_t launches_of(const GraphImage& image, const GraphImage::Launch& launch) {
+  if (launch.kind != GraphImage::Launch::Kind::loop) return 1;
+  const GraphImage::Loop& loop = image.loops[static_cast<size_t>(launch.index)];
+  size_t one = 0;
+  for (const GraphImage::Launch& inner : loop.body) one += launches_of(image, inner);
+  return one * static_cast<size_t>(loop.places.length) + loop.places.fills.size();
+}
+
+template <class List>
+bool within(int64_t index, const List& list) {
+  return index >= 0 && index < static_cast<int64_t>(list.size());
+}
+
+// Looks at everything once; the first fault stays.
+class Inspection {
+ public:
+  using Launch = GraphImage::Launch;
+  using Place = GraphImage::Place;
+
+  explicit Inspection(const GraphImage& image) : image_(image) {}
+
+  std::string run() {
+    for (size_t l = 0; l < image_.loops.size(); ++l) loop(l);
+    for (const Launch& each : image_.launches) launch(each, nullptr, image_.loops.size());
+    for (const GraphImage::CopyBack& copy : image_.copies) {
+      place(copy.from, nullptr);
+      if (!within(copy.slot, image_.input_bytes)) fault("a copy goes to an input that is not there");
+    }
+    for (const GraphImage::Output& output : image_.outputs) out(output);
+    for (const int32_t slot : image_.assigned) {
+      if (!within(slot, image_.input_bytes)) fault("an input that is not there is assigned");
+    }
+    if (image_.once.size() > 1) fault("more than one part is computed once");
+    for (const GraphImage& once : image_.once) {
+      if (fault_.empty()) fault_ = image_fault(once);
+      if (!once.once.empty()) fault("what is computed once has such a part itself");
+      if (once.input_bytes.size() + once.outputs.size() != image_.input_bytes.size())
+        fault("what is computed once gives another number of inputs");
+    }
+    const size_t given = image_.input_bytes.size() - (image_.once.empty() ? 0 : image_.once[0].outputs.size());
+    for (const int32_t slot : image_.once_slots) {
+      if (slot < 0 || static_cast<size_t>(slot) >= given)
+        fault("what is computed once reads an input that is not there");
+    }
+    return fault_;
+  }
+
+ private:
+  void fault(std::string_view text) {
+    if (fault_.empty()) fault_ = text;
+  }
+
+  // `loop`: the one whose body this is in.
+  void place(const Place& at, const GraphImage::Loop* loop) {
+    switch (at.kind) {
+      case Place::Kind::input:
+        if (loop != nullptr ? !within(at.index, loop->places.slots) : !within(at.index, image_.input_bytes))
+          fault("a launch is bound to an input that is not there");
+        return;
+      case Place::Kind::host:
+        if (image_.host_values <= 0) fault("a launch is bound to host values, and there are none");
+        return;
+      case Place::Kind::own:
+        if (loop != nullptr || !within(at.index, image_.own_bytes))
+          fault("a launch is bound to a result that is not there");
+        return;
+      case Place::Kind::arena: {
+        if (loop != nullptr) {
+          if (loop->places.workspace < 0) fault("a loop without a workspace has temporaries");
+          return;
+        }
+        const bool there = within(at.index, image_.arena_bytes);
+        const uint64_t block = there ? image_.arena_bytes[static_cast<size_t>(at.index)] : 0;
+        if (at.offset > block || at.bytes > block - at.offset) fault("a temporary lies outside of its block");
+        return;
+      }
+    }
+  }
+
+  void places(const std::vector<Place>& all, const GraphImage::Loop* loop) {
+    for (const Place& each : all) place(each, loop);
+  }
+
+  // Loops of a body come before it, so none contains itself.
+  void launch(const Launch& at, const GraphImage::Loop* loop, size_t loops) {
+    places(at.places, loop);
+    switch (at.kind) {
+      case Launch::Kind::loop:
+        if (at.index < 0 || static_cast<size_t>(at.index) >= loops) return fault("a loop is not there");
+        return outer_bindings(image_.loops[static_cast<size_t>(at.index)].places, at.places.size());
+      case Launch::Kind::to_host:
+      case Launch::Kind::from_host:
+        if (at.places.size() != 1 || loop != nullptr) return fault("a transfer moves one value, outside of loops");
+        if (at.host_offset > image_.host_bytes || at.places[0].bytes > image_.host_bytes - at.host_offset)
+          fault("a transfer goes beyond the host's memory");
+        return;
+      case Launch::Kind::kernel:
+      case Launch::Kind::joined:
+        break;
+    }
+    if (!within(at.index, image_.kernels)) return fault("a kernel is not there");
+    const KernelSource& source = image_.kernels[static_cast<size_t>(at.index)];
+    if (at.kind == Launch::Kind::kernel) {
+      if (at.places.size() != source.buffers.size() || at.constants.size() != source.constants.size())
+        fault("a launch has another number of buffers or constants than its kernel");
+      return;
+    }
+    if (at.joined.empty() || source.buffers.empty()) return fault("a joined launch has no rows");
+    for (const GraphImage::JoinedRow& row : at.joined) {
+      places(row.places, loop);
+      if (row.groups <= 0 || row.places.size() + 1 != source.buffers.size() ||
+          row.constants.size() != at.joined[0].constants.size())
+        fault("a joined row does not fit its kernel");
+    }
+  }
+
+  void outer_bindings(const LoopPlaces& loop, size_t outer) {
+    const auto bound = [&](int b) { return b >= 0 && static_cast<size_t>(b) < outer; };
+    for (const LoopPlaces::Slot& slot : loop.slots) {
+      using Kind = LoopPlaces::Slot::Kind;
+      const bool optional = slot.kind == Kind::unused || slot.kind == Kind::in_turn;
+      if (!bound(slot.binding) && !(optional && slot.binding == -1)) fault("a slot of a loop is bound to nothing");
+      if (slot.kind == Kind::carried && !within(slot.source, loop.slots)) fault("a carry comes from nowhere");
+      const bool direct = slot.binding >= 0 && loop.length <= 1;  // the last iteration writes into the binding
+      if (slot.kind == Kind::in_turn && !direct && !bound(loop.workspace)) fault("a loop has no workspace");
+    }
+    for (const LoopPlaces::Fill& fill : loop.fills) {
+      if (!bound(fill.from) || !bound(fill.to)) fault("a fill of a loop is bound to nothing");
+    }
+    if (loop.workspace >= 0 && !bound(loop.workspace)) fault("the workspace of a loop is bound to nothing");
+  }
+
+  void loop(size_t l) {
+    const GraphImage::Loop& loop = image_.loops[l];
+    if (loop.places.length < 0) fault("a loop has a negative length");
+    for (const Launch& each : loop.body) launch(each, &loop, l);
+  }
+
+  void out(const GraphImage::Output& output) {
+    const bool own = output.kind == GraphImage::Output::Kind::own;
+    if (own ? !within(output.index, image_.own_bytes) : !within(output.index, image_.input_bytes))
+      fault("an output lies in storage that is not there");
+  }
+
+  const GraphImage& image_;
+  std::string fault_;
+};
+
+}  // namespace
+
+size_t GraphImage::launch_count() const {
+  size_t all = 0;
+  for (const Launch& launch : launches) all += launches_of(*this, launch);
+  return all;
+}
+
+std::string image_fault(const GraphImage& image) { return Inspection(image).run(); }
+
+}  // namespace heddle

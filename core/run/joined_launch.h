@@ -1,0 +1,31 @@
+// Joined rows bound to memory: how many launches they take, and the table that the launches read.
+//
+// Invariants: every row is in exactly one launch; a launch's covers contain the ranges of its rows, lie in one buffer
+// each and are no longer than a binding may be. Thread safety: pure functions.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "heddle/core/contract/device.h"
+#include "heddle/core/run/image.h"
+
+namespace heddle {
+
+struct JoinedLaunch {
+  std::vector<Binding> covers;  // per buffer of the kernel, but for the table
+  std::vector<size_t> rows;     // indices
+  int64_t groups = 0;
+};
+
+using JoinedRows = std::span<const GraphImage::JoinedRow>;
+// `bound[r]` are the bindings of row r. LimitError when a tensor is longer than a binding may be.
+std::vector<JoinedLaunch> cover_joined(const KernelSource& kernel, JoinedRows rows,
+                                       const std::vector<std::vector<Binding>>& bound, const Caps& caps);
+// The table of one launch: see make_joined() (core/lower/horizontal.h).
+std::vector<int32_t> joined_table(const KernelSource& kernel, JoinedRows rows,
+                                  const std::vector<std::vector<Binding>>& bound, const JoinedLaunch& launch);
+
+}  // namespace heddle

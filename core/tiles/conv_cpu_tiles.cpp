@@ -1,0 +1,219 @@
+#include "heddle/core/tiles/conv_cpu_tiles.h"
+
+#include <algorithm>
+
+#include "heddle/core/base/integers.h"
+#include "heddle/core/tiles/choices.h"
+#include "heddle/core/tiles/conv_schedules.h"
+#include "heddle/core/tiles/conv_winograd.h"
+
+namespace heddle {
+
+using namespace conv_schedules;
+
+namespace {
+
+// Positions of dst that are walked side by side along one dimension: all, or in an input gradient those of one phase.
+int64_t walked(const ConvProblem& p, size_t d) {
+  return p.kind == ConvProblem::Kind::input_grad ? ceil_div(p.out[d], p.stride[d]) : p.out[d];
+}
+int64_t phases(const ConvProblem& p, size_t d) { return p.kind == ConvProblem::Kind::input_grad ? p.stride[d] : 1; }
+
+// Elements of src between the first and the last of `count` positions, as packed.
+int64_t packed_extent(const ConvProblem& p, size_t d, int64_t count) {
+  return (count - 1) * p.stride[d] + (p.kernel[d] - 1) * p.dilation[d] + 1;
+}
+
+constexpr int64_t most_floats = 1 << 18;     // of one private array: the bodies' own limit
+constexpr int64_t cached_floats = 48 << 10;  // what a core's second-level cache holds beside other things
+
+// The number of pixels in registers that leaves the fewest unused in a row, the largest of those.
+int64_t pixels_in_registers(int64_t row) {
+  int64_t best = 1, waste = INT64_MAX;
+  for (int64_t mr = 1; mr <= 14; ++mr) {
+    const int64_t unused = ceil_div(row, mr) * mr - row;
+    // Few pixels cost as much as many: a loop of fewer than 8 waits for its results.
+    const int64_t cost = unused * 16 + (mr < 8 ? ceil_div(row, mr) * (8 - mr) * 2 : 0);
+    if (cost <= waste) {
+      waste = cost;
+      best = mr;
+    }
+  }
+  return best;
+}
+
+class PackedRow {
+ public:
+  PackedRow(const Caps& caps, const ConvProblem& p) : p_(p), cores_(std::max<int64_t>(1, caps.compute_units)) {}
+
+  Row pick() {
+    const int64_t row = walked(p_, 2), rows_of_image = walked(p_, 1);
+    row_["SCHEDULE"] = packed;
+    row_["VW"] = p_.OG >= 16 ? 16 : p_.OG >= 8 ? 8 : 4;
+    mr_ = pixels_in_registers(row);
+    mi_ = mr_ >= 8 ? 1 : choice_at_most("conv", "MI", std::min<int64_t>(p_.N, 14 / mr_));
+    nv_ = p_.OG > row_["VW"] ? 2 : 1;
+    qt_ = at_most(ceil_div(row, mr_), {1, 2, 4, 8, 16});
+    qh_ = choice_at_most("conv", "QH", std::min<int64_t>(rows_of_image, 28));
+    // A kernel of one position does little work for each packed pixel: all channels of dst share the packing.
+    const int64_t blocks = ceil_div(p_.OG, nv_ * row_["VW"]);
+    nb_ = conv_taps(p_) == 1 && p_.kind == ConvProblem::Kind::forward
+              ? at_most(blocks, {1, 2, 3, 4, 6, 8, 16})
+              : choice_at_most("conv", "NB", std::min<int64_t>(blocks, 4));
+    cb_ = choice_at_least("conv", "CB",
+                          std::min<int64_t>(p_.CG, conv_taps(p_) == 1   ? 128
+                                                   : conv_taps(p_) <= 9 ? 64
+                                                                        : 16));
+    ni_ = mi_;
+    shrink();
+    grow_images();
+    row_["MR"] = mr_;
+    row_["MI"] = mi_;
+    row_["NV"] = nv_;
+    row_["NB"] = nb_;
+    row_["QT"] = qt_;
+    row_["QH"] = qh_;
+    row_["NI"] = ni_;
+    row_["CB"] = cb_;
+    return row_;
+  }
+
+ private:
+  int64_t staged() const { return ni_ * cb_ * packed_extent(p_, 1, qh_) * packed_extent(p_, 2, qt_ * mr_); }
+  int64_t results() const { return ni_ * qh_ * qt_ * mr_ * nb_ * nv_ * row_.at("VW") * phases(p_, 1) * phases(p_, 2); }
+  int64_t weights() const { return p_.kernel[1] * p_.kernel[2] * cb_ * nv_ * row_.at("VW"); }
+  int64_t groups() const {
+    return p_.G * ceil_div(p_.OG, nb_ * nv_ * row_.at("VW")) * ceil_div(p_.N, ni_) * p_.out[0] *
+           ceil_div(walked(p_, 1), qh_) * ceil_div(walked(p_, 2), qt_ * mr_);
+  }
+
+  static int64_t halve(int64_t value) { return std::max<int64_t>(1, value / 2); }
+
+  // Until the arrays fit the cache and there is work for every core.
+  void shrink() {
+    while (cb_ > 4 && weights() > most_floats) cb_ /= 2;
+    while (true) {
+      const bool large = staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < 2 * cores_;
+      const bool too_large = staged() > most_floats || results() > most_floats;
+      if (!large) return;
+      if (qh_ > 4)
+        qh_ = choice_at_most("conv", "QH", qh_ - 1);
+      else if (too_large && qt_ > 1)
+        qt_ = halve(qt_);
+      else if (too_large && qh_ > 1)
+        qh_ = halve(qh_);
+      else if (too_large && nb_ > 1)
+        --nb_;
+      else if (too_large && cb_ > 4)
+        cb_ /= 2;
+      else if (too_large && mi_ > 1)
+        ni_ = mi_ = 1;
+      else
+        return;
+    }
+  }
+
+  // Small images share a packing of the weights.
+  void grow_images() {
+    for (int64_t ni : {2, 4, 8}) {
+      if (ni <= ni_ || ni % mi_ != 0 || ni > p_.N || qh_ < walked(p_, 1)) continue;
+      const int64_t before = ni_;
+      ni_ = ni;
+      if (staged() > 2 * cached_floats || results() > 2 * cached_floats || groups() < 2 * cores_) {
+        ni_ = before;
+        return;
+      }
+    }
+  }
+
+  const ConvProblem& p_;
+  int64_t cores_;
+  Row row_;
+  int64_t mr_ = 1, mi_ = 1, nv_ = 1, nb_ = 1, qt_ = 1, qh_ = 1, ni_ = 1, cb_ = 16;
+};
+
+// Kernels of one position: all channels of the pixels of whole rows, or of several images.
+Row pick_pointwise(const Caps& caps, const ConvProblem& p) {
+  const bool backward = p.kind == ConvProblem::Kind::input_grad;
+  const Extent3& walk = backward ? p.in : p.out;
+  const int64_t cores = std::max<int64_t>(1, caps.compute_units);
+  Row row{{"SCHEDULE", pointwise},
+          {"VW", 16},
+          {"MR", 8},
+          {"NV", 2},
+          {"CB", choice_at_least("conv", "CB", std::max<int64_t>(p.CG, 16))}};
+  const int64_t most = most_floats / row["CB"] - 32;  // pixels
+  row["QT"] = 1;
+  for (const int64_t qt : {1, 2, 4, 7, 8, 14, 16}) {
+    if (qt * 16 <= most && (row["QT"] * 16 < walk[2])) row["QT"] = qt;
+  }
+  row["QH"] = row["NI"] = 1;
+  for (const int64_t qh : {1, 2, 4, 7, 8, 14, 16, 28, 32, 56}) {
+    if (qh <= walk[1] && qh * row["QT"] * 16 <= std::min<int64_t>(most, 1024)) row["QH"] = qh;
+  }
+  const auto groups = [&] {
+    return p.G * walk[0] * ceil_div(walk[1], row["QH"]) * ceil_div(walk[2], row["QT"] * 16) * ceil_div(p.N, row["NI"]);
+  };
+  for (const int64_t ni : {2, 4, 8}) {
+    const int64_t before = row["NI"];
+    if (ni > p.N || row["QH"] < walk[1] || ni * row["QH"] * row["QT"] * 16 > std::min<int64_t>(most, 512)) break;
+    row["NI"] = ni;
+    if (groups() < cores) row["NI"] = before;
+  }
+  row["NO"] = choice_at_least("conv", "NO", ceil_div(p.OG, 32));
+  while (row["NO"] > 1 && groups() * ceil_div(p.OG, 32 * row["NO"]) < 2 * cores) row["NO"] /= 2;
+  return row;
+}
+
+Row pick_rows(const ConvProblem& p) {
+  Row row{{"SCHEDULE", rows}, {"QT", 16}, {"QH", choice_at_least("conv", "QH", std::min<int64_t>(walked(p, 1), 16))}};
+  while (row["QT"] > 1 && (row["QT"] / 2) * 16 >= walked(p, 2)) row["QT"] /= 2;
+  while (row["QT"] > 1 && packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats)
+    row["QT"] /= 2;
+  if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > cached_floats) row["QH"] = 1;
+  if (packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QT"] * 16) > most_floats) return any_lanes;
+  return row;
+}
+
+// Does the body take these values? A kernel or dilation of extreme size fits no packed array.
+bool accepted(const char* body, const ConvProblem& p, Row row) {
+  add_conv_facts(row, p);
+  return KernelFile::builtin(body).refusal(row).empty();
+}
+
+}  // namespace
+
+Bindings pick_conv_on_cpu(const Caps& caps, const ConvProblem& p) {
+  if (p.OG < 4) return pick_rows(p);
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv", p, *row)) return *row;
+  if (conv_taps(p) == 1 && p.stride[1] * p.stride[2] > 1 && p.OG >= 16 && p.CG <= 512) {
+    if (const Row row = pick_pointwise(caps, p); accepted("conv", p, row)) return row;
+  }
+  const Row row = PackedRow(caps, p).pick();
+  return accepted("conv", p, row) ? row : any_lanes;
+}
+
+Bindings pick_conv_weight_grad_on_cpu(const Caps& caps, const ConvProblem& p) {
+  if (const auto row = pick_winograd(caps, p); row && accepted("conv_weight_grad", p, *row)) return *row;
+  if (p.CG < 4 || p.OG < 4) {
+    if (p.kernel[1] * p.kernel[2] <= 128 && p.CG == 1) return {{"SCHEDULE", rows}, {"VW", 16}};
+    if (p.OG < 4) return any_lanes;
+  }
+  const int64_t cb = choice_at_least("conv_weight_grad", "CB", std::min<int64_t>(p.CG, conv_taps(p) == 1 ? 128 : 64));
+  Row row{{"SCHEDULE", packed}, {"VW", 16}, {"CB", cb}};
+  const int64_t joined = p.dilation[2] == 1 || p.kernel[2] == 1 ? p.kernel[2] * cb : cb;
+  row["NV"] = joined % 48 == 0 ? 3 : joined > 16 ? 2 : 1;
+  row["MR"] = 8;
+  row["NB"] =
+      choice_at_least("conv_weight_grad", "NB", std::min<int64_t>(ceil_div(p.OG, 8), conv_taps(p) == 1 ? 16 : 8));
+  row["QW"] = choice_at_least("conv_weight_grad", "QW", std::min<int64_t>(p.out[2], 128));
+  row["QH"] =
+      choice_at_least("conv_weight_grad", "QH", std::min<int64_t>(p.out[1], std::max<int64_t>(1, 224 / row["QW"])));
+  const auto staged = [&] { return packed_extent(p, 1, row["QH"]) * packed_extent(p, 2, row["QW"]) * row["CB"]; };
+  while (row["QH"] > 1 && staged() > 2 * cached_floats)
+    row["QH"] = row["QH"] == 7 ? 4 : row["QH"] == 14 ? 8 : row["QH"] / 2;
+  while (row["CB"] > 16 && p.kernel[1] * p.kernel[2] * row["CB"] * 64 > most_floats / 2) row["CB"] /= 2;
+  return accepted("conv_weight_grad", p, row) ? row : any_lanes;
+}
+
+}  // namespace heddle

@@ -1,0 +1,78 @@
+// Choices of tunables, asked of the kernel files.
+#include "heddle/core/tiles/choices.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <map>
+#include <regex>
+#include <string>
+
+#include "heddle/core/base/error.h"
+#include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/dialect/kernel_file.h"
+#include "heddle/core/tiles/conv_schedules.h"
+#include "heddle/core/tiles/matmul_schedules.h"
+
+namespace heddle {
+namespace {
+
+TEST(Choices, OfEveryKernelFileAscend) {
+  for (const std::string& body : KernelFile::builtin_names()) {
+    for (const KernelTunable& t : KernelFile::builtin(body).tunables) {
+      EXPECT_TRUE(std::is_sorted(t.choices.begin(), t.choices.end())) << body << " " << t.name;
+    }
+  }
+}
+
+TEST(Choices, FitASizeOrAreTheLastOfTheirEnd) {
+  // shaders/attention.hk: SIZE [16 32 64 96 128 192 256]
+  for (const auto& [size, least, most] :
+       {std::array<int64_t, 3>{0, 16, 16}, {16, 16, 16}, {17, 32, 16}, {96, 96, 96}, {97, 128, 96}, {300, 256, 256}}) {
+    EXPECT_EQ(choice_at_least("attention", "SIZE", size), least) << size;
+    EXPECT_EQ(choice_at_most("attention", "SIZE", size), most) << size;
+  }
+  EXPECT_EQ(choice_at_least("matmul", "WIDE", 65), 256) << "declared by a part";
+}
+
+TEST(Choices, OfWhatNoFileDeclaresAreRefused) {
+  EXPECT_THROW(choices_of("matmul", "NONE"), ValueError);
+  EXPECT_THROW(choices_of("none", "MR"), ValueError);
+}
+
+// The number under which a file takes one of its parts: #include "matmul_dot.hki" when SCHEDULE == 4.
+std::map<std::string, int64_t> schedules_of(const std::string& body) {
+  std::map<std::string, int64_t> schedules;
+  for (const BuiltinFile& file : builtin_files()) {
+    if (file.name != body + ".hk") continue;
+    const std::string text(file.text);
+    const std::regex include("#include \"" + body + "_(\\w+)\\.hki\" when SCHEDULE == (\\d+)");
+    for (std::sregex_iterator at(text.begin(), text.end(), include), end; at != end; ++at)
+      schedules[(*at)[1]] = std::stoll((*at)[2]);
+  }
+  return schedules;
+}
+
+TEST(Choices, OfSchedulesHaveTheNumbersOfTheFiles) {
+  using Numbers = std::map<std::string, int64_t>;
+  {
+    using namespace matmul_schedules;
+    EXPECT_EQ(schedules_of("matmul"), (Numbers{{"lanes", lanes},
+                                               {"tiles", tiles},
+                                               {"columns", columns},
+                                               {"packed", packed},
+                                               {"dot", dot},
+                                               {"units", units},
+                                               {"stream", stream}}));
+  }
+  using namespace conv_schedules;
+  Numbers conv{{"lanes", lanes}, {"tiles", tiles},       {"packed", packed},      {"registers", registers},
+               {"rows", rows},   {"winograd", winograd}, {"pointwise", pointwise}};
+  EXPECT_EQ(schedules_of("conv"), conv);
+  conv.erase("pointwise");
+  EXPECT_EQ(schedules_of("conv_weight_grad"), conv);
+}
+
+}  // namespace
+}  // namespace heddle
