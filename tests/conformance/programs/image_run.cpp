@@ -1,7 +1,7 @@
 // image_run DEVICE JOB RESULTS: runs an image that another process planned, on what it read there, and writes the
 // outputs' bytes (tests/conformance/image_test.cpp). Errors: one line and exit code 1.
+#include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <exception>
 
 #include "heddle/core/device/context.h"
@@ -25,7 +25,8 @@ void run(const char* id, const char* job_file, const char* results_file) {
     bases.push_back(input.base);
   }
   std::vector<HostValue> host_values(job.host_words.size() / 4);
-  std::memcpy(host_values.data(), job.host_words.data(), host_values.size() * sizeof(HostValue));
+  for (size_t i = 0; i < host_values.size(); ++i)
+    std::copy_n(job.host_words.begin() + static_cast<std::ptrdiff_t>(4 * i), 4, host_values[i].words.begin());
   const Launcher::Inputs inputs{storages, bases, host_values};
   if (const std::string complaint = launcher.complaint(inputs); !complaint.empty()) throw DeviceError(complaint);
   test::write_archive(results_file, test::read_results(dev, launcher.run(inputs), job.outputs));
