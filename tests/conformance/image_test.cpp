@@ -121,8 +121,8 @@ TEST_P(ImageTest, WhatIsComputedOnceAndWhatWaitsOnTheHostRunInAnotherProcess) {
   expect_same_elsewhere("offload");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, ImageTest, ::testing::ValuesIn(test::kernel_devices()), [](const auto& info) {
-  std::string name = info.param;
+INSTANTIATE_TEST_SUITE_P(Devices, ImageTest, ::testing::ValuesIn(test::kernel_devices()), [](const auto& param) {
+  std::string name = param.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });

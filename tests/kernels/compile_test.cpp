@@ -9,6 +9,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/tiles/conv_tiles.h"
