@@ -22,7 +22,6 @@
 #endif
 #ifdef HEDDLE_TEST_CUDA
 #include "heddle/backend_cuda/nvrtc.h"
-#include "heddle/core/device/locked_device.h"
 #endif
 
 namespace heddle {

@@ -7,6 +7,7 @@
 
 #include "heddle/autograd/autograd.h"
 #include "heddle/core/device/context.h"
+#include "heddle/core/device/locked_device.h"
 #include "heddle/core/dialect/printer.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/core/lower/lower.h"
@@ -25,7 +26,6 @@
 #endif
 #ifdef HEDDLE_TEST_CUDA
 #include "heddle/backend_cuda/nvrtc.h"
-#include "heddle/core/device/locked_device.h"
 #endif
 
 namespace heddle {
