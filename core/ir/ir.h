@@ -96,13 +96,6 @@ struct Capture {
     view.offset -= static_cast<int64_t>(bases[slot] / size_of(leaf.dtype));
     return view;
   }
-  // What is bound of a slot's storage.
-  Binding binding(size_t slot) const {
-    Binding whole = storages[slot]->binding();
-    whole.offset += bases[slot];
-    whole.size -= bases[slot];
-    return whole;
-  }
 };
 
 }  // namespace heddle

@@ -17,9 +17,8 @@ namespace heddle {
 struct PlannedLoop : LoopPlaces {
   Plan body;
   std::vector<uint64_t> block_places;  // of the blocks of the body's arena in the workspace
-  uint64_t workspace_bytes = 0;
-  size_t operands = 0;      // of the loop's own kernel
-  size_t launches() const;  // of one run of the loop
+  size_t operands = 0;                 // of the loop's own kernel
+  size_t launches() const;             // of one run of the loop
 };
 
 // Launches of a kernel: 1, or those of a loop.

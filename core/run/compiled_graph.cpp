@@ -20,6 +20,8 @@
 namespace heddle {
 namespace {
 
+// Every image that a plan gives is written to bytes and read back, and the one that was read is run: the suite proves
+// with it that an image is data.
 struct ThroughBytes {
   static constexpr const char* variable = "HEDDLE_IMAGES_THROUGH_BYTES";
 };
@@ -60,8 +62,6 @@ GraphImage read_back(const GraphImage& image) {
 
 }  // namespace
 
-bool images_through_bytes() { return DebugSwitch<ThroughBytes>::on(); }
-
 std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, const Capture& captured, bool fuse,
                                                       const std::vector<uint16_t>& varies) {
   const Caps& caps = device.caps();
@@ -87,7 +87,7 @@ std::shared_ptr<CompiledGraph> CompiledGraph::compile(DeviceContext& device, con
   made->fullest_ = static_cast<size_t>(planned.plan.memory.fullest);
   for (const LoweredKernel& kernel : planned.plan.kernels) made->names_.push_back(kernel.source.name);
   made->lines_ = std::move(planned.lines);
-  if (images_through_bytes()) planned.image = read_back(planned.image);
+  if (DebugSwitch<ThroughBytes>::on()) planned.image = read_back(planned.image);
   made->launcher_ = with_note([&] { return std::make_unique<Launcher>(device, std::move(planned.image)); },
                               [&](std::string_view text) { return made->note(text, true); });
   return made;
@@ -111,7 +111,6 @@ GraphResult CompiledGraph::run(const Capture& captured, const std::vector<Storag
 
 void CompiledGraph::forget_recordings() { launcher_->forget_recordings(); }
 const GraphImage& CompiledGraph::image() const { return launcher_->image(); }
-size_t CompiledGraph::kernel_count() const { return launcher_->image().launch_count(); }
 
 uint64_t CompiledGraph::arena_bytes() const {
   uint64_t bytes = 0;

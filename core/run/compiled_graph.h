@@ -38,11 +38,7 @@ class CompiledGraph {
   // Gives back the arena that recordings are bound to; the next run records anew.
   void forget_recordings();
   const GraphImage& image() const;
-  size_t kernel_count() const;
   uint64_t arena_bytes() const;
-  // The user's lines that each kernel computes, by kernel; those of the graph that this was compiled for
-  // (core/ir/source_lines.h).
-  const std::vector<std::vector<SourceLine>>& lines() const { return lines_; }
   // What it needs, for what, and what was held when it ran last.
   const MemoryReport& memory() const { return report_; }
   // "; computes model.cpp:17": the lines of the kernels that an error's text names, or "".
@@ -54,14 +50,12 @@ class CompiledGraph {
   std::string note_fullest() const;
 
   std::unique_ptr<Launcher> launcher_;
-  std::vector<std::string> names_;              // by kernel
-  std::vector<std::vector<SourceLine>> lines_;  // by kernel
-  size_t fullest_ = 0;                          // the kernel during which most temporaries are alive
+  std::vector<std::string> names_;  // by kernel
+  // The user's lines that each kernel computes, by kernel; those of the graph that this was compiled for
+  // (core/ir/source_lines.h).
+  std::vector<std::vector<SourceLine>> lines_;
+  size_t fullest_ = 0;  // the kernel during which most temporaries are alive
   MemoryReport report_;
 };
-
-// Whether every image that a plan gives is written to bytes and read back, and the one that was read is run: on with
-// HEDDLE_IMAGES_THROUGH_BYTES=1, with which the suite proves that an image is data. Thread safety: of all threads.
-bool images_through_bytes();
 
 }  // namespace heddle

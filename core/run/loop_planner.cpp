@@ -244,7 +244,6 @@ class LoopPlanner {
       workspace = round_up(workspace + bytes, align);
     }
     for (size_t o = 0; o < outputs_.size(); ++o) place_output(o, wanted, workspace, align);
-    planned_->workspace_bytes = workspace;
     if (workspace > 0) planned_->workspace = add_result({static_cast<int64_t>(workspace / 4)}, DType::i32).second;
     out_.nodes[static_cast<size_t>(loop)].planned = planned_;
   }

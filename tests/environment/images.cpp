@@ -1,4 +1,4 @@
-// Part of every group: what runs is an image that was written to bytes and read back (core/run/compiled_graph.h), in
+// Part of every group: what runs is an image that was written to bytes and read back (HEDDLE_IMAGES_THROUGH_BYTES), in
 // the programs that tests start as well.
 #include <cstdlib>
 
