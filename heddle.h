@@ -20,6 +20,7 @@
 #include "heddle/core/graph/checkpoint.h"
 #include "heddle/core/graph/future.h"
 #include "heddle/core/graph/number_guard.h"
+#include "heddle/core/graph/run_once.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/core/inspect/profile.h"
 #include "heddle/core/memory/memory_budget.h"

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
+#include <unordered_set>
 
 #include "heddle/autograd/batching.h"
 #include "heddle/autograd/record.h"
@@ -23,6 +25,10 @@ Leaves::Leaves(std::span<Tensor* const> places) {
   }
 }
 
+std::pair<std::vector<Tensor>, std::vector<Tensor>> Leaves::take() {
+  return {std::exchange(floating, {}), std::exchange(others, {})};
+}
+
 void Leaves::put(std::span<Tensor* const> places, std::span<const Tensor> floats, std::span<const Tensor> rest) const {
   size_t next_float = 0, next_other = 0;
   for (size_t i = 0; i < places.size(); ++i) {
@@ -31,7 +37,12 @@ void Leaves::put(std::span<Tensor* const> places, std::span<const Tensor> floats
   }
 }
 
-bool any_tracks(std::span<const Tensor> tensors) {
+std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+bool any_tracks(const std::vector<Tensor>& tensors) {
   return grad_mode() && std::any_of(tensors.begin(), tensors.end(), [](const Tensor& x) { return x.requires_grad(); });
 }
 
@@ -85,8 +96,8 @@ void wrap(std::span<Tensor* const> results, std::span<const Tensor> arguments, s
 
 }  // namespace
 
-void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
-              const CustomVjp& vjp) {
+void wrap_vjp(const std::vector<Tensor*>& results, const std::vector<Tensor>& arguments,
+              const std::vector<Tensor>& others, const CustomVjp& vjp) {
   const size_t skipped = 1 + arguments.size();
   wrap(results, arguments, others, [&](CustomRule& rule, size_t number) {
     rule.name = "custom_vjp";
@@ -96,8 +107,8 @@ void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> argument
   });
 }
 
-void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
-              const CustomJvp& jvp) {
+void wrap_jvp(const std::vector<Tensor*>& results, const std::vector<Tensor>& arguments,
+              const std::vector<Tensor>& others, const CustomJvp& jvp) {
   const size_t count = arguments.size();
   wrap(results, arguments, others, [&](CustomRule& rule, size_t number) {
     rule.name = "custom_jvp";

@@ -16,13 +16,13 @@
 // f and its rules may be called by several threads where they could be otherwise.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <tuple>
 #include <utility>
 #include <vector>
 
 #include "heddle/autograd/tree.h"
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
@@ -37,9 +37,11 @@ struct Like {
 };
 struct Leaves {
   explicit Leaves(std::span<Tensor* const> places);
-  std::vector<Tensor> floating, others;  // emptied by clear()
-  std::vector<Like> like;                // of the floating ones
-  std::vector<int> kinds;                // by place: 0 empty, 1 floating, 2 other
+  // Takes the floating tensors and the others out.
+  std::pair<std::vector<Tensor>, std::vector<Tensor>> take();
+  std::vector<Tensor> floating, others;
+  std::vector<Like> like;  // of the floating ones
+  std::vector<int> kinds;  // by place: 0 empty, 1 floating, 2 other
   void put(std::span<Tensor* const> places, std::span<const Tensor> floats, std::span<const Tensor> rest) const;
 };
 template <class T>
@@ -49,9 +51,7 @@ class Skeleton {
     for (Tensor* place : tree::places(tree_)) *place = Tensor();
   }
   // Takes the tensors out.
-  std::pair<std::vector<Tensor>, std::vector<Tensor>> take() {
-    return {std::exchange(leaves_.floating, {}), std::exchange(leaves_.others, {})};
-  }
+  std::pair<std::vector<Tensor>, std::vector<Tensor>> take() { return leaves_.take(); }
   const Leaves& leaves() const { return leaves_; }
   // The tree with these; a shorter list leaves handles empty.
   T fill(std::span<const Tensor> floats, std::span<const Tensor> rest) const {
@@ -65,7 +65,7 @@ class Skeleton {
   Leaves leaves_;
 };
 
-bool any_tracks(std::span<const Tensor> tensors);
+bool any_tracks(const std::vector<Tensor>& tensors);
 // One for each floating tensor of the arguments, from what a rule gave for all arguments or for those.
 std::vector<Tensor> for_floating(const std::vector<Tensor>& given, const Leaves& arguments, const char* who);
 // One for each floating result: zeros but for `number`.
@@ -73,14 +73,13 @@ std::vector<Tensor> zeros_but(const Leaves& results, size_t number, const Tensor
 
 // Puts each floating result into a node with that rule; `others` is what the rule sees of the node's inputs behind the
 // `arguments`.
-using CustomVjp =
-    std::function<std::vector<Tensor>(std::span<const Tensor> others, size_t result, const Tensor& cotangent)>;
-using CustomJvp = std::function<std::vector<Tensor>(std::span<const Tensor> arguments, std::span<const Tensor> others,
-                                                    std::span<const Tensor> tangents)>;
-void wrap_vjp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
-              const CustomVjp& vjp);
-void wrap_jvp(std::span<Tensor* const> results, std::span<const Tensor> arguments, std::span<const Tensor> others,
-              const CustomJvp& jvp);
+using CustomVjp = Callable<std::vector<Tensor>(std::span<const Tensor> others, size_t result, const Tensor& cotangent)>;
+using CustomJvp = Callable<std::vector<Tensor>(std::span<const Tensor> arguments, std::span<const Tensor> others,
+                                               std::span<const Tensor> tangents)>;
+void wrap_vjp(const std::vector<Tensor*>& results, const std::vector<Tensor>& arguments,
+              const std::vector<Tensor>& others, const CustomVjp& vjp);
+void wrap_jvp(const std::vector<Tensor*>& results, const std::vector<Tensor>& arguments,
+              const std::vector<Tensor>& others, const CustomJvp& jvp);
 
 template <class T>
 decltype(auto) only(const T& arguments) {
@@ -89,10 +88,7 @@ decltype(auto) only(const T& arguments) {
   else
     return (arguments);
 }
-inline std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
+std::vector<Tensor> joined(std::vector<Tensor> a, const std::vector<Tensor>& b);
 
 }  // namespace detail
 

@@ -1,6 +1,9 @@
 // Forward mode over the recorded graph.
 #include <fmt/format.h>
 
+#include <unordered_map>
+#include <unordered_set>
+
 #include "heddle/autograd/loop_iteration.h"
 #include "heddle/autograd/record.h"
 #include "heddle/autograd/rules.h"

@@ -3,6 +3,8 @@
 // Its carries are the tangents of the floating carries; its slices are the tangents of slices and what they read of the
 // forward iteration, which the forward loop stacks. Tangents of tensors from outside are read as they are. It is an
 // ordinary loop, so it is differentiated and mapped in turn.
+#include <unordered_map>
+
 #include "heddle/autograd/loop_iteration.h"
 #include "heddle/autograd/record.h"
 #include "heddle/core/functions/functions.h"

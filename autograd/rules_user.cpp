@@ -1,6 +1,8 @@
 // Derivatives of users' kernels (core/functions/user/user_kernel.h): what the definition says.
 #include <fmt/format.h>
 
+#include <unordered_set>
+
 #include "heddle/autograd/batching.h"
 #include "heddle/autograd/record.h"
 #include "heddle/autograd/rules.h"

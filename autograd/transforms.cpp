@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <unordered_set>
+
 #include "heddle/autograd/record.h"
 #include "heddle/autograd/rules.h"
 #include "heddle/autograd/vmap.h"

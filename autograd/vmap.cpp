@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "heddle/autograd/batching.h"
@@ -317,6 +318,8 @@ Mapping::Mapping(const InAxes& in_axes, const VmapOptions& options, std::span<co
     throw ValueError(
         "[vmap] no argument is mapped: in_axes names no axis of a tensor; give one, or VmapOptions::axis_size");
 }
+
+void Mapping::note_keys(const ExampleScope& scope) { keys_ = scope.keys(); }
 
 void Mapping::finish(const std::vector<int>& out_axes, std::span<Tensor* const> places) {
   if (options_.randomness == Randomness::error && !keys_.empty()) {

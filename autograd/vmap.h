@@ -52,9 +52,10 @@ class Mapping {
   auto run(const Run& run) {
     const ExampleScope scope;
     auto result = run();
-    keys_ = scope.keys();
+    note_keys(scope);
     return result;
   }
+  void note_keys(const ExampleScope& scope);
   // Replaces what f gave for an example by what it gives for all.
   void finish(const std::vector<int>& out_axes, std::span<Tensor* const> places);
 

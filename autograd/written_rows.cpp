@@ -1,6 +1,7 @@
 #include "heddle/autograd/written_rows.h"
 
 #include <algorithm>
+#include <atomic>
 #include <vector>
 
 #include "heddle/core/functions/functions.h"

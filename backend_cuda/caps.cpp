@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "heddle/backend_cuda/nvrtc.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/kernel_compiler.h"
 
 namespace heddle::cuda {
 namespace {
@@ -55,6 +55,7 @@ Caps caps_of(CUdevice device, int sm, const std::string& identity) {
   if (sm >= 80) {  // what the MMA macros of shaders/prelude.cu are written for
     caps.matrix_units = "16x16x16 f16 f32; 16x16x16 bf16 f32; 16x16x8 tf32 f32; 16x16x32 i8 i32";
   }
+  caps.architecture = static_cast<uint32_t>(sm);
   caps.driver_hash = hash_string(identity);
   return caps;
 }
@@ -71,14 +72,16 @@ Found describe(CUdevice device, int index) {
   if (cu().DeviceGetName(name, sizeof name - 1, device) == CUDA_SUCCESS) info.name = name;
   int version = cu().version;
   info.driver = fmt::format("CUDA {}.{}, sm_{}", version / 1000, version % 1000 / 10, found.sm);
-  std::string absent;
-  if (!have_nvrtc(&absent)) {
-    info.reason = absent;
-  } else if (attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED) {
+  const KernelCompiler* compiler = builtin_compiler(Target::cuda);  // null: the program only loads kernels
+  if (compiler != nullptr) info.reason = compiler->absent();
+  if (info.reason.empty() && attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
     info.reason = "the device is set to compute mode 'prohibited'";
-  } else {
+  if (info.reason.empty()) {
     info.available = true;
-    info.caps = caps_of(device, found.sm, fmt::format("{}\n{}\nnvrtc {}", info.name, info.driver, nvrtc_version()));
+    const std::string identity = fmt::format("{}\n{}", info.name, info.driver);
+    const std::string with_compiler = compiler ? fmt::format("{}\nnvrtc {}", identity, compiler->version()) : identity;
+    info.caps = caps_of(device, found.sm, with_compiler);
+    info.caps.loader_hash = hash_string(identity);
   }
   return found;
 }

@@ -6,11 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
-#include "heddle/backend_cuda/nvrtc.h"
 #include "heddle/backend_cuda/nvtx.h"
 #include "heddle/core/base/error.h"
-#include "heddle/core/base/parallel.h"
-#include "heddle/core/dialect/printer.h"
 
 namespace heddle::cuda {
 namespace {
@@ -26,12 +23,7 @@ uint64_t raw(Id id) {
 
 }  // namespace
 
-CudaDevice::CudaDevice(const Found& found)
-    : caps_(found.info.caps),
-      id_(found.info.id),
-      sm_(found.sm),
-      device_(found.device),
-      cache_("cuda", found.info.caps.driver_hash) {
+CudaDevice::CudaDevice(const Found& found) : caps_(found.info.caps), id_(found.info.id), device_(found.device) {
   caps_.queues = wanted_queues(caps_.queues);
   nvtx::active();
   check(cu().DevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");
@@ -267,50 +259,32 @@ void CudaDevice::read(BufferId id, uint64_t offset, void* target, uint64_t bytes
 
 // ---- kernels ----
 
-std::string CudaDevice::machine_code(const KernelSource& source) const {
-  std::string text = print(source, Target::cuda, print_options(caps_));
-  std::string identity = fmt::format("sm_{}, nvrtc {}\n{}", sm_, nvrtc_version(), text);
-  if (auto known = cache_.load(identity); known && !known->empty()) return {known->begin(), known->end()};
-  std::string code = compile_module(text, source.name, sm_);
-  cache_.store(identity, code.data(), code.size(), source.name);
-  return code;
-}
-
 // The function of a loaded module, ready to be launched or captured.
-void CudaDevice::load(const KernelSource& source, Kernel& kernel) {
+void CudaDevice::make_ready(Kernel& kernel) {
   expect(cu().ModuleGetFunction(&kernel.function, kernel.module, "heddle_kernel"), "cuModuleGetFunction");
   int lanes = 0;
   // Also makes the driver load the function now: a lazy load inside a capture would fail.
   expect(cu().FuncGetAttribute(&lanes, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel.function), "cuFuncGetAttribute");
-  const uint64_t wanted = uint64_t{source.group[0]} * source.group[1] * source.group[2];
+  const auto& group = kernel.signature.group;
+  const uint64_t wanted = uint64_t{group[0]} * group[1] * group[2];
   if (wanted > static_cast<uint64_t>(lanes)) {
     throw LimitError(
         fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's MAX_THREADS_PER_BLOCK = {} on {}",
-                    source.name, wanted, lanes, id_));
+                    kernel.signature.name, wanted, lanes, id_));
   }
-  const uint64_t shared = shared_bytes(source);
-  if (shared <= static_shared_bytes) return;
+  if (kernel.shared == 0) return;
   // The driver grants more than 48 KiB only to kernels that ask.
-  kernel.shared = static_cast<unsigned>(shared);
-  expect(
-      cu().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, static_cast<int>(shared)),
-      "cuFuncSetAttribute");
+  expect(cu().FuncSetAttribute(kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                               static_cast<int>(kernel.shared)),
+         "cuFuncSetAttribute");
 }
 
-KernelId CudaDevice::compile(const KernelSource& source) {
+std::vector<KernelId> CudaDevice::load_all(std::span<const KernelBinary* const> binaries) {
   activate();
-  check_kernel(source, caps_);
-  return add(source, machine_code(source));
-}
-
-std::vector<KernelId> CudaDevice::compile_all(std::span<const KernelSource* const> sources) {
-  activate();
-  for (const KernelSource* source : sources) check_kernel(*source, caps_);
-  std::vector<std::string> codes(sources.size());
-  parallel_each(sources.size(), [&](size_t i) { codes[i] = machine_code(*sources[i]); });
+  for (const KernelBinary* binary : binaries) check_binary(*binary, caps_);
   std::vector<KernelId> kernels;
   try {
-    for (size_t i = 0; i < sources.size(); ++i) kernels.push_back(add(*sources[i], codes[i]));
+    for (const KernelBinary* binary : binaries) kernels.push_back(load(*binary));
   } catch (...) {
     for (KernelId kernel : kernels) release(kernel);
     throw;
@@ -318,13 +292,15 @@ std::vector<KernelId> CudaDevice::compile_all(std::span<const KernelSource* cons
   return kernels;
 }
 
-KernelId CudaDevice::add(const KernelSource& source, const std::string& code) {
+KernelId CudaDevice::load(const KernelBinary& binary) {
   Kernel kernel;
-  kernel.signature = signature_of(source);
-  // std::string ends in a zero byte, which cuModuleLoadData needs where the code is PTX.
+  kernel.signature = binary.signature;
+  kernel.shared = binary.dynamic_shared;
+  // A string ends in a zero byte, which cuModuleLoadData needs where the code is PTX.
+  const std::string code(binary.bytes.begin(), binary.bytes.end());
   expect(cu().ModuleLoadData(&kernel.module, code.c_str()), "cuModuleLoadData");
   try {
-    load(source, kernel);
+    make_ready(kernel);
   } catch (...) {
     cu().ModuleUnload(kernel.module);
     throw;

@@ -1,4 +1,4 @@
-// CudaDevice: the device contract on the CUDA driver API, with kernels compiled by NVRTC.
+// CudaDevice: the device contract on the CUDA driver API; kernels are PTX or cubins (compiler.cpp).
 //
 // Purpose: one stream in the device's primary context. A recording is captured into a CUDA graph, so that a submit is
 // one cuGraphLaunch; a timed recording, or one that the driver refuses to capture, is a prepared list of launches.
@@ -18,15 +18,14 @@
 #include <vector>
 
 #include "heddle/backend_cuda/caps.h"
-#include "heddle/core/base/cache_dir.h"
-#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/loading_device.h"
 #include "heddle/core/device/branches.h"
 #include "heddle/core/device/in_flight.h"
 #include "heddle/core/device/validate.h"
 
 namespace heddle::cuda {
 
-class CudaDevice final : public Device {
+class CudaDevice final : public LoadingDevice {
  public:
   explicit CudaDevice(const Found& found);
   ~CudaDevice() override;
@@ -36,9 +35,7 @@ class CudaDevice final : public Device {
   void free(BufferId buffer) override;
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
-  KernelId compile(const KernelSource& source) override;
-  // NVRTC in parallel; modules are loaded one after the other.
-  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
@@ -46,6 +43,7 @@ class CudaDevice final : public Device {
   void wait(Ticket ticket, std::vector<double>* seconds) override;
   std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
+  std::unique_ptr<Waiter> waiter(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
@@ -114,9 +112,8 @@ class CudaDevice final : public Device {
   void drain();
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
-  std::string machine_code(const KernelSource& source) const;
-  KernelId add(const KernelSource& source, const std::string& code);
-  void load(const KernelSource& source, Kernel& kernel);
+  KernelId load(const KernelBinary& binary);
+  void make_ready(Kernel& kernel);
   void add(Recording& recording, const Command& command);
   PreparedDispatch prepare(const Dispatch& d);
   void capture(Recording& recording);
@@ -133,21 +130,24 @@ class CudaDevice final : public Device {
   void reclaim_staging();
   // What in_flight_ asks.
   friend class InFlightList<CudaDevice, InFlight>;
+  friend class EventWaiter<CudaDevice, CUevent>;
   void let_go(InFlight& entry);
   void block(CUevent event);
+  void keep(CUevent event);
+  void release(CUevent event);
+  bool over(CUevent event) const noexcept;
+  void block_quietly(CUevent event) const noexcept;
   [[noreturn]] void give_up(double limit);
   std::vector<CommandTime> times_of(const InFlight& entry);
   void destroy(Recording& recording);
 
   Caps caps_;
   std::string id_;
-  int sm_;
   CUdevice device_;
   CUcontext context_ = nullptr;
   CUstream stream_ = nullptr;
   CUstream copy_stream_ = nullptr;      // of write_beside(), made when it is first called
   std::vector<CUstream> side_streams_;  // of captures with branches
-  DiskCache cache_;
   std::unordered_map<uint64_t, Buffer> buffers_;
   std::unordered_map<uint64_t, Kernel> kernels_;
   std::unordered_map<uint64_t, Recording> recordings_;
@@ -156,6 +156,7 @@ class CudaDevice final : public Device {
   std::deque<Staging> staged_;  // in stream order
   std::vector<Staging> free_staging_;
   std::vector<CUevent> free_events_;
+  KeptEvents<CUevent> kept_events_;  // by waiters
   uint64_t staged_bytes_ = 0;
   uint64_t next_id_ = 0;
   uint64_t frees_ = 1;

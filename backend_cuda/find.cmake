@@ -9,9 +9,8 @@ if(HEDDLE_CUDA_INCLUDE_DIR AND HEDDLE_NVRTC_INCLUDE_DIR)
   set(HEDDLE_CUDA_FOUND TRUE)
 endif()
 heddle_backend(CUDA backend_cuda make_cuda_backend HEDDLE_CUDA_FOUND "cuda.h and nvrtc.h of a CUDA toolkit"
-  INCLUDES ${HEDDLE_CUDA_INCLUDE_DIR} ${HEDDLE_NVRTC_INCLUDE_DIR})
+  COMPILER compiler.cpp nvrtc.cpp INCLUDES ${HEDDLE_CUDA_INCLUDE_DIR} ${HEDDLE_NVRTC_INCLUDE_DIR})
 if(make_cuda_backend IN_LIST HEDDLE_BACKENDS)
-  target_include_directories(heddle SYSTEM PRIVATE ${HEDDLE_CUDA_INCLUDE_DIR} ${HEDDLE_NVRTC_INCLUDE_DIR})
   # Tests ask with this whether backend_cuda's own headers (nvrtc.h) have an implementation behind them.
   target_compile_definitions(heddle PUBLIC $<BUILD_INTERFACE:HEDDLE_HAS_CUDA=1>)
 endif()

@@ -245,8 +245,24 @@ std::vector<CommandTime> CudaDevice::times_of(const InFlight& entry) {
   return times;
 }
 
+void CudaDevice::keep(CUevent event) { kept_events_.keep(event); }
+
+void CudaDevice::release(CUevent event) {
+  if (kept_events_.release(event)) free_events_.push_back(event);
+}
+
+bool CudaDevice::over(CUevent event) const noexcept {
+  cu().CtxSetCurrent(context_);
+  return cu().EventQuery(event) != CUDA_ERROR_NOT_READY;
+}
+
+void CudaDevice::block_quietly(CUevent event) const noexcept {
+  cu().CtxSetCurrent(context_);
+  cu().EventSynchronize(event);
+}
+
 void CudaDevice::let_go(InFlight& entry) {
-  free_events_.push_back(entry.done);
+  release(entry.done);
   if (entry.target) {
     std::memcpy(entry.target, entry.read.memory, entry.bytes);
     free_staging_.push_back(entry.read);
@@ -270,6 +286,11 @@ void CudaDevice::give_up(double limit) {
 bool CudaDevice::done(Ticket ticket) {
   activate();
   return in_flight_.done(ticket, "done", id_);
+}
+
+std::unique_ptr<Waiter> CudaDevice::waiter(Ticket ticket) {
+  activate();
+  return in_flight_.waiter(ticket, id_);
 }
 
 // Through page-locked memory: a copy to pageable memory would wait.

@@ -4,9 +4,14 @@
 #pragma once
 
 #include <cstddef>
+#include <vector>
+
+#include "heddle/core/dialect/builtin_files.h"
 
 namespace heddle {
 
+// shaders/prelude.pocl, embedded by CMake beside the loader.
+const std::vector<BuiltinFile>& opencl_declarations();
 // Kernels of this process that were built with the whole header after an attempt without it.
 size_t opencl_builds_with_whole_header();
 

@@ -11,7 +11,6 @@
 #include "heddle/backend_opencl/status.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parallel.h"
-#include "heddle/core/dialect/printer.h"
 
 namespace heddle::opencl {
 namespace {
@@ -258,24 +257,18 @@ void OpenClDevice::read(BufferId id, uint64_t offset, void* target, uint64_t byt
 
 // ---- kernels ----
 
-KernelId OpenClDevice::compile(const KernelSource& source) {
+std::vector<KernelId> OpenClDevice::load_all(std::span<const KernelBinary* const> binaries) {
   check_alive();
-  check_kernel(source, caps_);
-  return add(source, builder_->build(print(source, Target::opencl, print_options(caps_)), source.name));
-}
-
-std::vector<KernelId> OpenClDevice::compile_all(std::span<const KernelSource* const> sources) {
-  if (!builder_->parallel()) return Device::compile_all(sources);
-  check_alive();
-  for (const KernelSource* source : sources) check_kernel(*source, caps_);
-  std::vector<cl_program> programs(sources.size(), nullptr);
+  for (const KernelBinary* binary : binaries) check_binary(*binary, caps_);
+  std::vector<cl_program> programs(binaries.size(), nullptr);
   std::vector<KernelId> kernels;
+  const auto build = [&](size_t i) { programs[i] = builder_->build(*binaries[i]); };
   try {
-    parallel_each(sources.size(), [&](size_t i) {
-      programs[i] = builder_->build(print(*sources[i], Target::opencl, print_options(caps_)), sources[i]->name);
-    });
-    for (size_t i = 0; i < sources.size(); ++i)
-      kernels.push_back(add(*sources[i], std::exchange(programs[i], nullptr)));
+    if (builder_->parallel()) parallel_each(binaries.size(), build);
+    for (size_t i = 0; i < binaries.size(); ++i) {
+      if (!programs[i]) build(i);
+      kernels.push_back(add(binaries[i]->signature, std::exchange(programs[i], nullptr)));
+    }
   } catch (...) {
     for (cl_program program : programs) {
       if (program) cl().ReleaseProgram(program);
@@ -287,10 +280,10 @@ std::vector<KernelId> OpenClDevice::compile_all(std::span<const KernelSource* co
 }
 
 // Takes the program over, also when it throws.
-KernelId OpenClDevice::add(const KernelSource& source, cl_program program) {
+KernelId OpenClDevice::add(const KernelSignature& signature, cl_program program) {
   Kernel kernel;
   kernel.program = program;
-  kernel.signature = signature_of(source);
+  kernel.signature = signature;
   cl_int status = CL_SUCCESS;
   kernel.kernel = cl().CreateKernel(kernel.program, "heddle_kernel", &status);
   size_t lanes = 0;
@@ -301,13 +294,13 @@ KernelId OpenClDevice::add(const KernelSource& source, cl_program program) {
   }
   if (status != CL_SUCCESS) cl().ReleaseProgram(kernel.program);
   expect(status, "clCreateKernel");
-  size_t wanted = size_t{source.group[0]} * source.group[1] * source.group[2];
+  size_t wanted = size_t{signature.group[0]} * signature.group[1] * signature.group[2];
   if (wanted > lanes) {
     cl().ReleaseKernel(kernel.kernel);
     cl().ReleaseProgram(kernel.program);
     throw LimitError(
         fmt::format("[compile] kernel {}: {} lanes a group are over this kernel's CL_KERNEL_WORK_GROUP_SIZE = {} on {}",
-                    source.name, wanted, lanes, id_));
+                    signature.name, wanted, lanes, id_));
   }
   kernels_[++next_id_] = std::move(kernel);
   return KernelId{next_id_};

@@ -15,7 +15,7 @@
 
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/program.h"
-#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/loading_device.h"
 #include "heddle/core/contract/slices.h"
 #include "heddle/core/device/branches.h"
 #include "heddle/core/device/in_flight.h"
@@ -23,7 +23,7 @@
 
 namespace heddle::opencl {
 
-class OpenClDevice final : public Device {
+class OpenClDevice final : public LoadingDevice {
  public:
   explicit OpenClDevice(const Found& found);
   ~OpenClDevice() override;
@@ -33,8 +33,7 @@ class OpenClDevice final : public Device {
   void free(BufferId buffer) override;
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
-  KernelId compile(const KernelSource& source) override;
-  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
@@ -42,6 +41,7 @@ class OpenClDevice final : public Device {
   void wait(Ticket ticket, std::vector<double>* seconds) override;
   std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
+  std::unique_ptr<Waiter> waiter(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
@@ -106,7 +106,7 @@ class OpenClDevice final : public Device {
   [[noreturn]] void lost(cl_int status, const char* call);
   HandleLookup lookup() const;
   Buffer& buffer(BufferId id, const char* place);
-  KernelId add(const KernelSource& source, cl_program program);
+  KernelId add(const KernelSignature& signature, cl_program program);
   Prepared prepare(const Dispatch& d);
   Prepared prepare(const Copy& c);
   Prepared prepare(const Fill& f);
@@ -123,9 +123,14 @@ class OpenClDevice final : public Device {
   void reclaim_staging();
   // What in_flight_ asks.
   friend class InFlightList<OpenClDevice, InFlight>;
+  friend class EventWaiter<OpenClDevice, cl_event>;
   bool finished(cl_event event);
   void let_go(InFlight& entry);
   void block(cl_event event);
+  void keep(cl_event event);
+  void release(cl_event event);
+  bool over(cl_event event) const noexcept;
+  void block_quietly(cl_event event) const noexcept;
   [[noreturn]] void give_up(double limit);
   void destroy(Recording& recording);
   std::vector<CommandTime> times_of(const InFlight& entry);

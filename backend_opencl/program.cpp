@@ -11,7 +11,6 @@
 #include "heddle/backend_opencl/pocl_llvm.h"
 #include "heddle/backend_opencl/status.h"
 #include "heddle/core/base/error.h"
-#include "heddle/core/dialect/prelude.h"
 
 namespace heddle::opencl {
 namespace {
@@ -66,19 +65,27 @@ ProgramBuilder::ProgramBuilder(cl_context context, const Found& found)
   keep_instcombine_alive(found);
 }
 
-cl_program ProgramBuilder::build(const std::string& text, const std::string& name) {
-  std::string identity = options_ + "\n" + text;
-  if (cl_program cached = from_binary(identity)) return cached;
+cl_program ProgramBuilder::build(const KernelBinary& kernel) {
+  const std::string& name = kernel.signature.name;
+  if (kernel.kind == KernelBinary::Kind::opencl_c) return from_text({kernel.bytes.begin(), kernel.bytes.end()}, name);
+  if (cl_program program = from_binary(kernel.bytes)) return program;
+  throw CompileError(
+      fmt::format("[load] {}: clBuildProgram of kernel {}: the driver refuses the program that it is given", id_, name),
+      "");
+}
+
+cl_program ProgramBuilder::from_text(const std::string& text, const std::string& name) {
+  const std::string identity = options_ + "\n" + text;
+  const auto kept = cache_.load(identity);
+  if (cl_program cached = kept && !kept->empty() ? from_binary(*kept) : nullptr) return cached;
   cl_program program = from_source(text, name);
   keep_binary(program, identity, name);
   return program;
 }
 
-cl_program ProgramBuilder::from_binary(const std::string& identity) {
-  auto binary = cache_.load(identity);
-  if (!binary || binary->empty()) return nullptr;
-  const unsigned char* data = binary->data();
-  size_t bytes = binary->size();
+cl_program ProgramBuilder::from_binary(const std::vector<uint8_t>& binary) {
+  const unsigned char* data = binary.data();
+  size_t bytes = binary.size();
   cl_int status = CL_SUCCESS, binary_status = CL_SUCCESS;
   cl_program program = cl().CreateProgramWithBinary(context_, 1, &device_, &bytes, &data, &binary_status, &status);
   if (!program || status != CL_SUCCESS || binary_status != CL_SUCCESS) {
@@ -93,7 +100,7 @@ cl_program ProgramBuilder::from_binary(const std::string& identity) {
 cl_program ProgramBuilder::from_source(const std::string& text, const std::string& name) {
   if (declares_) {
     // What the declarations lack, such as a function that only a user's kernel calls, the whole header has.
-    const Attempt attempt = compile(std::string(prelude_text("prelude.pocl")) + text, options_ + " -D_OPENCL_H_");
+    const Attempt attempt = compile(std::string(opencl_declarations().front().text) + text, options_ + " -D_OPENCL_H_");
     if (attempt.status == CL_SUCCESS) return attempt.program;
     cl().ReleaseProgram(attempt.program);
   }

@@ -1,4 +1,4 @@
-// Builds OpenCL C programs, through a cache of binaries on disk.
+// Builds programs: of OpenCL C through a cache of binaries on disk, or of a program that the driver gave before.
 // HEDDLE_OPENCL_BINARIES=1 or 0 stores them or not; by default they are stored except on PoCL, which has its own cache.
 // Thread safety: build() may be called from several threads.
 #pragma once
@@ -8,20 +8,23 @@
 #include "heddle/backend_opencl/caps.h"
 #include "heddle/backend_opencl/loader.h"
 #include "heddle/core/base/cache_dir.h"
+#include "heddle/core/contract/kernel_binary.h"
 
 namespace heddle::opencl {
 
 class ProgramBuilder {
  public:
   ProgramBuilder(cl_context context, const Found& found);
-  // A built program; throws CompileError with the driver's log, in which `name` stands for the kernel.
-  cl_program build(const std::string& text, const std::string& name);
+  // A built program; throws CompileError with the driver's log, in which the kernel's name stands for it.
+  cl_program build(const KernelBinary& kernel);
   // Whether several threads build faster than one. PoCL 3.1 holds one lock for all its compilers, also across contexts:
   // nine kernels of the MNIST step took 1.59 s on two cores with one, two or three threads.
   bool parallel() const { return parallel_; }
 
  private:
-  cl_program from_binary(const std::string& identity);
+  // Null where the driver does not take it.
+  cl_program from_binary(const std::vector<uint8_t>& binary);
+  cl_program from_text(const std::string& text, const std::string& name);
   cl_program from_source(const std::string& text, const std::string& name);
   struct Attempt {
     cl_program program;

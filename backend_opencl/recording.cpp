@@ -255,6 +255,17 @@ std::vector<CommandTime> OpenClDevice::times_of(const InFlight& entry) {
   return times;
 }
 
+void OpenClDevice::keep(cl_event event) { expect(cl().RetainEvent(event), "clRetainEvent"); }
+void OpenClDevice::release(cl_event event) { cl().ReleaseEvent(event); }
+
+bool OpenClDevice::over(cl_event event) const noexcept {
+  cl_int state = CL_QUEUED;
+  const cl_int asked = cl().GetEventInfo(event, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, nullptr);
+  return asked != CL_SUCCESS || state <= CL_COMPLETE;  // negative: it failed
+}
+
+void OpenClDevice::block_quietly(cl_event event) const noexcept { cl().WaitForEvents(1, &event); }
+
 void OpenClDevice::let_go(InFlight& entry) {
   if (entry.timed) in_flight_.keep_times(entry.ticket, times_of(entry));
   cl().ReleaseEvent(entry.done);
@@ -275,6 +286,11 @@ void OpenClDevice::give_up(double limit) {
 bool OpenClDevice::done(Ticket ticket) {
   check_alive();
   return in_flight_.done(ticket, "done", id_);
+}
+
+std::unique_ptr<Waiter> OpenClDevice::waiter(Ticket ticket) {
+  check_alive();
+  return in_flight_.waiter(ticket, id_);
 }
 
 Ticket OpenClDevice::read_later(BufferId id, uint64_t offset, void* target, uint64_t bytes) {

@@ -120,10 +120,8 @@ void VulkanDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t
   parts().transfers.download(buffer, offset, static_cast<std::byte*>(target), bytes);
 }
 
-KernelId VulkanDevice::compile(const KernelSource& source) { return parts().kernels.compile(source); }
-
-std::vector<KernelId> VulkanDevice::compile_all(std::span<const KernelSource* const> sources) {
-  return parts().kernels.compile_all(sources);
+std::vector<KernelId> VulkanDevice::load_all(std::span<const KernelBinary* const> binaries) {
+  return parts().kernels.load_all(binaries);
 }
 
 void VulkanDevice::release(KernelId kernel) {
@@ -202,6 +200,15 @@ uint64_t VulkanDevice::known(Ticket ticket, const char* place) const {
 bool VulkanDevice::done(Ticket ticket) {
   Parts& p = parts();
   return known(ticket, "done") <= p.queue.completed();
+}
+
+std::unique_ptr<Waiter> VulkanDevice::waiter(Ticket ticket) {
+  Parts& p = parts();
+  return p.queue.waiter(known(ticket, "waiter"));
+}
+
+Ticket VulkanDevice::read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  return Ticket{parts().transfers.download_in_place(buffer, offset, static_cast<std::byte*>(target), bytes)};
 }
 
 Ticket VulkanDevice::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {

@@ -15,11 +15,11 @@
 #include "heddle/backend_vulkan/queue.h"
 #include "heddle/backend_vulkan/recording.h"
 #include "heddle/backend_vulkan/transfers.h"
-#include "heddle/core/contract/device.h"
+#include "heddle/core/contract/loading_device.h"
 
 namespace heddle::vulkan {
 
-class VulkanDevice final : public Device {
+class VulkanDevice final : public LoadingDevice {
  public:
   VulkanDevice(VkPhysicalDevice handle, int index);
   ~VulkanDevice() override;
@@ -29,8 +29,7 @@ class VulkanDevice final : public Device {
   void free(BufferId buffer) override;
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
-  KernelId compile(const KernelSource& source) override;
-  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources) override;
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
@@ -38,7 +37,9 @@ class VulkanDevice final : public Device {
   void wait(Ticket ticket, std::vector<double>* seconds) override;
   std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
+  std::unique_ptr<Waiter> waiter(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  Ticket read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
 

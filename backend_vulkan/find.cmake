@@ -39,10 +39,9 @@ set(heddle_vulkan_includes ${HEDDLE_VULKAN_INCLUDE} ${HEDDLE_VOLK_INCLUDE} ${HED
 list(JOIN heddle_vulkan_libraries "," heddle_vulkan_group)
 set(heddle_vulkan_group "$<LINK_GROUP:RESCAN,${heddle_vulkan_group}>")
 heddle_backend(VULKAN backend_vulkan make_vulkan_backend HEDDLE_VULKAN_FOUND "${heddle_vulkan_missing}"
-  INCLUDES ${heddle_vulkan_includes} LIBRARIES ${heddle_vulkan_group} Threads::Threads)
+  COMPILER compiler.cpp glsl_compiler.cpp INCLUDES ${heddle_vulkan_includes} LIBRARIES ${heddle_vulkan_group} Threads::Threads)
 
 if(make_vulkan_backend IN_LIST HEDDLE_BACKENDS)
-  target_include_directories(heddle SYSTEM PRIVATE ${heddle_vulkan_includes})
   target_link_libraries(heddle PRIVATE "${heddle_vulkan_group}")
   # glslang is built without run-time type information, which UBSan's check of virtual calls would look up.
   set_source_files_properties(${PROJECT_SOURCE_DIR}/backend_vulkan/glsl_compiler.cpp PROPERTIES COMPILE_OPTIONS -fno-sanitize=vptr)

@@ -2,10 +2,12 @@
 
 #include <fmt/format.h>
 
-#include "heddle/backend_vulkan/glsl_compiler.h"
+#include <cstring>
+
 #include "heddle/backend_vulkan/labels.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parallel.h"
+#include "heddle/core/device/validate.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -15,9 +17,9 @@ constexpr size_t largest_file = size_t{256} << 20;  // a larger one is not carri
 
 }  // namespace
 
-VkDescriptorType descriptor_type(const Descriptor& descriptor) {
-  if (descriptor.kind == Descriptor::Kind::storage) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
-  return descriptor.image ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
+VkDescriptorType descriptor_type(const BufferSlot& slot) {
+  if (slot.kind == BufferSlot::Kind::storage) return VK_DESCRIPTOR_TYPE_STORAGE_BUFFER;
+  return slot.image ? VK_DESCRIPTOR_TYPE_STORAGE_TEXEL_BUFFER : VK_DESCRIPTOR_TYPE_UNIFORM_TEXEL_BUFFER;
 }
 
 Kernel::~Kernel() {
@@ -66,11 +68,9 @@ void Kernels::store_cache() {
   if (!newest || data != *newest) disk_.store(cache_identity, data.data(), bytes, context_.physical().info().name);
 }
 
-KernelId Kernels::compile(const KernelSource& source) { return add(build(source)); }
-
-std::vector<KernelId> Kernels::compile_all(std::span<const KernelSource* const> sources) {
-  std::vector<std::shared_ptr<Kernel>> built(sources.size());
-  parallel_each(sources.size(), [&](size_t i) { built[i] = build(*sources[i]); });
+std::vector<KernelId> Kernels::load_all(std::span<const KernelBinary* const> binaries) {
+  std::vector<std::shared_ptr<Kernel>> built(binaries.size());
+  parallel_each(binaries.size(), [&](size_t i) { built[i] = build(*binaries[i]); });
   std::vector<KernelId> ids;
   for (std::shared_ptr<Kernel>& kernel : built) ids.push_back(add(std::move(kernel)));
   return ids;
@@ -83,24 +83,20 @@ KernelId Kernels::add(std::shared_ptr<Kernel> kernel) {
   return id;
 }
 
-std::shared_ptr<Kernel> Kernels::build(const KernelSource& source) const {
-  check_kernel(source, context_.caps());
-  PrintOptions options = print_options(context_.caps());
-  options.texel_images = context_.physical().texels() == Texels::storage;
-  const std::string text = print(source, Target::glsl, options);
-  const auto words = compile_glsl_cached(text, source.name);
+std::shared_ptr<Kernel> Kernels::build(const KernelBinary& binary) const {
+  check_binary(binary, context_.caps());
   auto kernel = std::make_shared<Kernel>(context_);
-  kernel->signature = signature_of(source);
-  kernel->descriptors = descriptors(source, options);
+  kernel->signature = binary.signature;
+  kernel->slots = binary.slots;
   make_layout(*kernel);
-  make_pipeline(*kernel, words, text);
+  make_pipeline(*kernel, binary);
   return kernel;
 }
 
 void Kernels::make_layout(Kernel& kernel) const {
-  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.descriptors.size());
+  std::vector<VkDescriptorSetLayoutBinding> bindings(kernel.slots.size());
   for (uint32_t i = 0; i < bindings.size(); ++i) {
-    bindings[i] = {i, descriptor_type(kernel.descriptors[i]), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
+    bindings[i] = {i, descriptor_type(kernel.slots[i]), 1, VK_SHADER_STAGE_COMPUTE_BIT, nullptr};
   }
   VkDescriptorSetLayoutCreateInfo set{VK_STRUCTURE_TYPE_DESCRIPTOR_SET_LAYOUT_CREATE_INFO};
   set.bindingCount = static_cast<uint32_t>(bindings.size());
@@ -118,7 +114,9 @@ void Kernels::make_layout(Kernel& kernel) const {
   context_.check(vkCreatePipelineLayout(context_.device(), &layout, nullptr, &kernel.layout), "vkCreatePipelineLayout");
 }
 
-void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, const std::string& text) const {
+void Kernels::make_pipeline(Kernel& kernel, const KernelBinary& binary) const {
+  std::vector<uint32_t> words(binary.bytes.size() / sizeof(uint32_t));  // of bytes that may lie anywhere
+  std::memcpy(words.data(), binary.bytes.data(), words.size() * sizeof(uint32_t));
   VkShaderModuleCreateInfo code{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
   code.codeSize = words.size() * sizeof(uint32_t);
   code.pCode = words.data();
@@ -133,7 +131,7 @@ void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, 
   VkPipelineShaderStageRequiredSubgroupSizeCreateInfo lanes{
       VK_STRUCTURE_TYPE_PIPELINE_SHADER_STAGE_REQUIRED_SUBGROUP_SIZE_CREATE_INFO};
   lanes.requiredSubgroupSize = context_.caps().subgroup_size;
-  if (context_.physical().fixed_subgroups() && text.find("GL_KHR_shader_subgroup") != std::string::npos) {
+  if (context_.physical().fixed_subgroups() && binary.subgroups) {
     info.stage.pNext = &lanes;
     if (context_.physical().full_subgroups() && kernel.signature.group[0] % lanes.requiredSubgroupSize == 0)
       info.stage.flags = VK_PIPELINE_SHADER_STAGE_CREATE_REQUIRE_FULL_SUBGROUPS_BIT;
@@ -145,7 +143,7 @@ void Kernels::make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, 
     throw CompileError(
         fmt::format("[vulkan compile {}] vkCreateComputePipelines failed: {} ({}): the driver refused the kernel",
                     kernel.signature.name, name_of(result), static_cast<int>(result)),
-        text);
+        binary.text);
   }
   context_.check(result, "vkCreateComputePipelines");
   name_object(context_, VK_OBJECT_TYPE_PIPELINE, reinterpret_cast<uint64_t>(kernel.pipeline), kernel.signature.name);

@@ -1,4 +1,4 @@
-// Kernels: KernelSource -> GLSL -> SPIR-V -> compute pipeline, with both caches on disk.
+// Kernels: SPIR-V -> compute pipeline, with the driver's cache on disk.
 //
 // Invariants: a Kernel lives as long as a recording that uses it holds it; the driver's pipeline cache is loaded when
 // the device opens; when it closes, what came to it is joined with what other processes stored meanwhile. Thread
@@ -14,8 +14,6 @@
 #include "heddle/backend_vulkan/context.h"
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/contract/device.h"
-#include "heddle/core/device/validate.h"
-#include "heddle/core/dialect/printer.h"
 
 namespace heddle::vulkan {
 
@@ -27,32 +25,31 @@ struct Kernel {
 
   Context& context;
   KernelSignature signature;
-  std::vector<Descriptor> descriptors;  // binding i of the set is descriptors[i]
+  std::vector<BufferSlot> slots;  // by binding of the set
   VkDescriptorSetLayout set_layout = VK_NULL_HANDLE;
   VkPipelineLayout layout = VK_NULL_HANDLE;
   VkPipeline pipeline = VK_NULL_HANDLE;
 };
 
-VkDescriptorType descriptor_type(const Descriptor& descriptor);
+VkDescriptorType descriptor_type(const BufferSlot& slot);
 
 class Kernels {
  public:
   explicit Kernels(Context& context);
   ~Kernels();
 
-  KernelId compile(const KernelSource& source);
-  // In parallel: glslang and vkCreateComputePipelines may be called from several threads.
-  std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources);
+  // In parallel: vkCreateComputePipelines may be called from several threads.
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries);
   // Null when the id is not alive.
   std::shared_ptr<Kernel> find(KernelId id) const;
   // Takes the kernel out of the table; throws DeviceError when the id is not alive.
   std::shared_ptr<Kernel> take(KernelId id);
 
  private:
-  std::shared_ptr<Kernel> build(const KernelSource& source) const;
+  std::shared_ptr<Kernel> build(const KernelBinary& binary) const;
   KernelId add(std::shared_ptr<Kernel> kernel);
   void make_layout(Kernel& kernel) const;
-  void make_pipeline(Kernel& kernel, const std::vector<uint32_t>& words, const std::string& text) const;
+  void make_pipeline(Kernel& kernel, const KernelBinary& binary) const;
   VkResult make_cache(const std::vector<uint8_t>& data, VkPipelineCache* made) const;
   void load_cache();
   void store_cache();

@@ -10,9 +10,9 @@
 #include <string_view>
 #include <thread>
 
-#include "heddle/backend_vulkan/glsl_compiler.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/kernel_compiler.h"
 
 namespace heddle::vulkan {
 namespace {
@@ -42,15 +42,11 @@ void add_shape(std::string& list, std::string_view extension, std::string_view s
   list += fmt::format("{}{}", list.empty() ? fmt::format("{}: ", extension) : "; ", shape);
 }
 
-// The extension's name in GLSL is newer than some versions of glslang.
-bool glslang_knows_khr_matrices() {
+// Whether SPIR-V may use that extension's matrices: a program that only loads kernels takes what it is given.
+bool compiler_knows_khr_matrices() {
   static const bool known = [] {
-    try {
-      compile_glsl("#version 450\n#extension GL_KHR_cooperative_matrix : require\nvoid main() {}\n", "probe");
-      return true;
-    } catch (const CompileError&) {
-      return false;
-    }
+    const KernelCompiler* compiler = builtin_compiler(Target::glsl);
+    return compiler == nullptr || compiler->knows("GL_KHR_cooperative_matrix");
   }();
   return known;
 }
@@ -106,11 +102,9 @@ void Physical::read_extensions() {
   enable(VK_KHR_VULKAN_MEMORY_MODEL_EXTENSION_NAME, VK_API_VERSION_1_2);
   enable(VK_KHR_SHADER_INTEGER_DOT_PRODUCT_EXTENSION_NAME, VK_API_VERSION_1_3);
   enable(VK_EXT_SUBGROUP_SIZE_CONTROL_EXTENSION_NAME, VK_API_VERSION_1_3);
-  if (has(cooperative_matrix_khr) && glslang_knows_khr_matrices()) {
-    extensions_.push_back(cooperative_matrix_khr);
-  } else {
-    enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
-  }
+  const bool khr = has(cooperative_matrix_khr) && compiler_knows_khr_matrices();
+  if (khr) extensions_.push_back(cooperative_matrix_khr);
+  if (!khr || builtin_compiler(Target::glsl) == nullptr) enable(VK_NV_COOPERATIVE_MATRIX_EXTENSION_NAME, UINT32_MAX);
 }
 
 void Physical::read_features() {
@@ -237,6 +231,7 @@ void Physical::read_limits(const VkPhysicalDeviceProperties2& all) {
   // lanes with a bounds check each.
   if (llvmpipe) texels_ = choose_texels(limits);
   caps.texel_loads = texels_ != Texels::none;
+  caps.texel_images = texels_ == Texels::storage;
   caps.f64_math = false;  // GLSL has no exp, log, sin, ... in f64
   caps.i64 = wanted_.features.shaderInt64 == VK_TRUE;
   timestamp_seconds_ = static_cast<double>(limits.timestampPeriod) * 1e-9;

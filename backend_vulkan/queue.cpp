@@ -47,12 +47,30 @@ void Queue::wait(uint64_t ticket) {
   run_due();
 }
 
+std::unique_ptr<Waiter> Queue::waiter(uint64_t ticket) {
+  std::vector<VkFence> fences;
+  for (const InFlight& entry : in_flight_) {
+    if (entry.ticket > ticket) break;
+    if (limit_ <= 0) fences.clear();  // of the newest alone: the ones before it are then done as well
+    fences.push_back(entry.fence);
+  }
+  if (fences.empty()) return nullptr;
+  return std::make_unique<EventWaiter<Queue, VkFence>>(*this, std::move(fences), limit_, stuck_);
+}
+
+bool Queue::over(VkFence fence) const noexcept { return vkGetFenceStatus(context_.device(), fence) != VK_NOT_READY; }
+
+void Queue::block_quietly(VkFence fence) const noexcept {
+  vkWaitForFences(context_.device(), 1, &fence, VK_TRUE, UINT64_MAX);
+}
+
 // With a limit: every submission in turn may take that long.
 void Queue::wait_for(VkFence fence) {
   VkResult result = VK_TIMEOUT;
   if (limit_ <= 0) {
     result = vkWaitForFences(context_.device(), 1, &fence, VK_TRUE, UINT64_MAX);
   } else {
+    if (stuck_ && vkGetFenceStatus(context_.device(), fence) == VK_NOT_READY) context_.timed_out(limit_);
     const auto nanoseconds = static_cast<uint64_t>(limit_ * 1e9);
     for (const InFlight& entry : in_flight_) {
       result = vkWaitForFences(context_.device(), 1, &entry.fence, VK_TRUE, nanoseconds);
@@ -76,7 +94,7 @@ uint64_t Queue::completed() {
 
 void Queue::finish_front() {
   completed_ = in_flight_.front().ticket;
-  spare_.push_back(in_flight_.front().fence);
+  release(in_flight_.front().fence);
   in_flight_.pop_front();
 }
 

@@ -4,17 +4,20 @@
 // Fences rather than timeline semaphores: they exist in every Vulkan version, so there is one path to test.
 // Invariants: submissions finish in order, so a complete ticket means that all before it are complete.
 // Every submitted command buffer ends with end_barrier(), so that a later one sees everything done before it.
-// Thread safety: none; used by one device.
+// Thread safety: none; used by one device. What waiter() gives may block beside it.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <span>
 #include <vector>
 
 #include "heddle/backend_vulkan/context.h"
+#include "heddle/core/device/in_flight.h"
 
 namespace heddle::vulkan {
 
@@ -26,6 +29,8 @@ class Queue {
   // Enqueues the command buffers as one submission.
   uint64_t submit(std::span<const VkCommandBuffer> commands);
   void wait(uint64_t ticket);
+  // Null when it is complete.
+  std::unique_ptr<Waiter> waiter(uint64_t ticket);
   // Polls the fences, runs what became due, and returns the newest complete ticket.
   uint64_t completed();
   bool idle() { return completed() == last_; }
@@ -45,6 +50,14 @@ class Queue {
     VkFence fence;
   };
 
+  friend class EventWaiter<Queue, VkFence>;
+  void keep(VkFence fence) { kept_.keep(fence); }
+  void release(VkFence fence) {
+    if (kept_.release(fence)) spare_.push_back(fence);
+  }
+  bool over(VkFence fence) const noexcept;
+  void block_quietly(VkFence fence) const noexcept;
+
   VkFence take_fence();
   void wait_for(VkFence fence);
   void finish_front();
@@ -60,6 +73,8 @@ class Queue {
   double limit_ = timeout_seconds();  // 0: none
   std::deque<InFlight> in_flight_;
   std::vector<VkFence> spare_;
+  KeptEvents<VkFence> kept_;         // by waiters
+  std::atomic<bool> stuck_ = false;  // a waiter saw no progress for so long
   std::multimap<uint64_t, std::function<void()>> deferred_;
 };
 

@@ -9,8 +9,8 @@
 namespace heddle::vulkan {
 namespace {
 
-VkFormat texel_format(DType dtype, Descriptor::Kind kind) {
-  if (kind == Descriptor::Kind::quads) return VK_FORMAT_R32G32B32A32_UINT;
+VkFormat texel_format(DType dtype, BufferSlot::Kind kind) {
+  if (kind == BufferSlot::Kind::quads) return VK_FORMAT_R32G32B32A32_UINT;
   switch (dtype) {
     case DType::f32:
       return VK_FORMAT_R32_SFLOAT;
@@ -79,7 +79,7 @@ void Recording::make_pool(std::span<const Command> commands) {
     const auto* dispatch = std::get_if<Dispatch>(&command);
     if (!dispatch || dispatch->bindings.empty()) continue;
     ++sets;
-    for (const Descriptor& d : table_.find(dispatch->kernel)->descriptors) {
+    for (const BufferSlot& d : table_.find(dispatch->kernel)->slots) {
       const VkDescriptorType type = descriptor_type(d);
       const auto same =
           std::find_if(sizes.begin(), sizes.end(), [&](const VkDescriptorPoolSize& size) { return size.type == type; });
@@ -186,23 +186,23 @@ VkBufferView Recording::view(const Binding& binding, VkFormat format, uint64_t t
 }
 
 void Recording::write_set(VkDescriptorSet set, const Dispatch& dispatch, const Kernel& kernel) {
-  const size_t count = kernel.descriptors.size();
+  const size_t count = kernel.slots.size();
   std::vector<VkDescriptorBufferInfo> ranges(count);
   std::vector<VkBufferView> views(count);
   std::vector<VkWriteDescriptorSet> writes(count, {VK_STRUCTURE_TYPE_WRITE_DESCRIPTOR_SET});
   for (size_t i = 0; i < count; ++i) {
-    const Descriptor& d = kernel.descriptors[i];
+    const BufferSlot& d = kernel.slots[i];
     const Binding& binding = dispatch.bindings[d.buffer];
     const DType dtype = kernel.signature.buffers[d.buffer].dtype;
     writes[i].dstSet = set;
     writes[i].dstBinding = static_cast<uint32_t>(i);
     writes[i].descriptorCount = 1;
     writes[i].descriptorType = descriptor_type(d);
-    if (d.kind == Descriptor::Kind::storage) {
+    if (d.kind == BufferSlot::Kind::storage) {
       ranges[i] = {memory_.find(binding.buffer)->handle, binding.offset, binding.size};
       writes[i].pBufferInfo = &ranges[i];
     } else {
-      views[i] = view(binding, texel_format(dtype, d.kind), d.kind == Descriptor::Kind::quads ? 16 : size_of(dtype));
+      views[i] = view(binding, texel_format(dtype, d.kind), d.kind == BufferSlot::Kind::quads ? 16 : size_of(dtype));
       writes[i].pTexelBufferView = &views[i];
     }
   }

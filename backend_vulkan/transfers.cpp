@@ -129,7 +129,7 @@ uint64_t Transfers::reserve(uint64_t bytes) {
 
 void Transfers::download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes) {
   const Buffer& source = memory_.get(id, offset, bytes, "read");
-  if (source.mapped && (source.host_cached || bytes <= 4096)) {
+  if (in_place(source, bytes)) {
     queue_.wait(submit(VK_NULL_HANDLE));
     std::memcpy(target, source.mapped + offset, bytes);
     return;
@@ -145,6 +145,19 @@ void Transfers::download(BufferId id, uint64_t offset, std::byte* target, uint64
     std::memcpy(target + done, readback_->mapped, part);
     done += part;
   }
+}
+
+uint64_t Transfers::download_in_place(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes) {
+  const Buffer& source = memory_.get(id, offset, bytes, "read");
+  if (!in_place(source, bytes)) return download_later(id, offset, target, bytes);
+  const uint64_t ticket = submit(VK_NULL_HANDLE);
+  if (ticket <= queue_.completed()) {
+    std::memcpy(target, source.mapped + offset, bytes);
+    return 0;
+  }
+  // A buffer that is freed meanwhile is destroyed after this: its work is deferred later, to the same ticket at least.
+  queue_.when_done(ticket, [from = source.mapped + offset, target, bytes] { std::memcpy(target, from, bytes); });
+  return ticket;
 }
 
 // Copied on the device first: what is submitted after this call may overwrite the source before the host comes to look.

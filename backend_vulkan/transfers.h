@@ -31,6 +31,9 @@ class Transfers {
   void download(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
   // As download(), but does not wait: `target` is filled by whoever finds the returned ticket complete.
   uint64_t download_later(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
+  // The same of bytes that nothing writes until the ticket is complete: no copy of mapped memory is made on the device.
+  // 0: `target` is filled.
+  uint64_t download_in_place(BufferId id, uint64_t offset, std::byte* target, uint64_t bytes);
   // Submits the open copies and then `work` (may be null) as one submission; returns its ticket, or that of the newest
   // submission when there is nothing to submit.
   uint64_t submit(VkCommandBuffer work);
@@ -38,6 +41,10 @@ class Transfers {
   uint64_t horizon() const { return open_ ? queue_.last() + 1 : queue_.last(); }
 
  private:
+  // Whether the host copies from where the bytes are.
+  static bool in_place(const Buffer& source, uint64_t bytes) {
+    return source.mapped && (source.host_cached || bytes <= 4096);
+  }
   VkCommandBuffer begin();
   void copy(VkBuffer source, uint64_t source_offset, const Binding& target, VkBuffer target_handle);
   // Position in the ring with room for `bytes`; waits for earlier copies when the ring is full.

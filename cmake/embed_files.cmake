@@ -1,6 +1,6 @@
-# Script mode: writes OUTPUT, a C++ file whose function FUNCTION gives each of FILES as a raw string literal.
+# Script mode: writes OUTPUT, a C++ file whose function FUNCTION, declared in HEADER, gives each of FILES as a raw string literal.
 # Long files are split into several literals, since compilers limit the length of one.
-string(CONCAT text "#include \"heddle/core/dialect/builtin_files.h\"\n\nnamespace heddle {\n\n"
+string(CONCAT text "#include \"heddle/${HEADER}\"\n\nnamespace heddle {\n\n"
   "const std::vector<BuiltinFile>& ${FUNCTION}() {\n  static const std::vector<BuiltinFile> files = {\n")
 foreach(file IN LISTS FILES)
   get_filename_component(name ${file} NAME)

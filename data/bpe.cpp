@@ -2,9 +2,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <memory>
 #include <queue>
 #include <tuple>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "heddle/core/base/error.h"
@@ -51,6 +54,14 @@ class SpecialWalk {
 
 }  // namespace
 
+// What each pair of tokens is merged to, by pair_key().
+struct BpeTokenizer::Ranks {
+  struct Ranked {
+    int32_t rank, result;
+  };
+  std::unordered_map<uint64_t, Ranked> of;
+};
+
 BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> merges,
                            std::map<std::string, int32_t> special)
     : tokens_(std::move(tokens)), merges_(std::move(merges)), special_(std::move(special)), token_of_byte_(256, none) {
@@ -74,12 +85,14 @@ BpeTokenizer::BpeTokenizer(std::vector<std::string> tokens, std::vector<Merge> m
   if (missing != token_of_byte_.end())
     fail(fmt::format("there is no token for the byte 0x{:02X}; a byte-level vocabulary has one for each",
                      missing - token_of_byte_.begin()));
+  auto ranks = std::make_shared<Ranks>();
   for (size_t i = 0; i < merges_.size(); ++i) {
     const auto [left, right, result] = merges_[i];
     if (!known(left) || !known(right) || !known(result) || text_of(result) != text_of(left) + text_of(right))
       fail(fmt::format("merge {} does not join two tokens to a third", i));
-    ranks_.try_emplace(pair_key(left, right), Ranked{static_cast<int32_t>(i), result});
+    ranks->of.try_emplace(pair_key(left, right), Ranks::Ranked{static_cast<int32_t>(i), result});
   }
+  ranks_ = std::move(ranks);
 }
 
 const std::string& BpeTokenizer::text_of(int32_t token) const {
@@ -124,8 +137,9 @@ class BpeTokenizer::WordEncoder {
 
   void offer(size_t at) {
     const int32_t left = parts_[at].token, right = parts_[parts_[at].next].token;
-    const auto found = of_.ranks_.find(pair_key(left, right));
-    if (found != of_.ranks_.end()) candidates_.push({found->second.rank, at, left, right, found->second.result});
+    const auto& ranks = of_.ranks_->of;
+    const auto found = ranks.find(pair_key(left, right));
+    if (found != ranks.end()) candidates_.push({found->second.rank, at, left, right, found->second.result});
   }
 
   // Does nothing where one of the two has been joined meanwhile.

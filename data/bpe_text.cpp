@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <numeric>
+#include <unordered_map>
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/parse_json.h"

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <queue>
+#include <unordered_map>
 
 #include "heddle/core/base/error.h"
 #include "heddle/data/bpe_text.h"

@@ -120,7 +120,7 @@ class FromArrays final : public Dataset {
 
 class Generated final : public Dataset {
  public:
-  Generated(int64_t size, std::function<Sample(int64_t, Random&)> make) : size_(size), make_(std::move(make)) {}
+  Generated(int64_t size, Callable<Sample(int64_t, Random&)> make) : size_(size), make_(std::move(make)) {}
   int64_t size() const override { return size_; }
   Sample get(int64_t index, Random& random) const override {
     check_index("generated", index, size_);
@@ -129,7 +129,7 @@ class Generated final : public Dataset {
 
  private:
   int64_t size_;
-  std::function<Sample(int64_t, Random&)> make_;
+  Callable<Sample(int64_t, Random&)> make_;
 };
 
 }  // namespace
@@ -153,7 +153,7 @@ DatasetPtr first(DatasetPtr of, int64_t count) {
 DatasetPtr concatenated(std::vector<DatasetPtr> parts) { return std::make_shared<Concatenated>(std::move(parts)); }
 DatasetPtr from_arrays(Sample arrays) { return std::make_shared<FromArrays>(std::move(arrays)); }
 
-DatasetPtr generated(int64_t size, std::function<Sample(int64_t index, Random& random)> make) {
+DatasetPtr generated(int64_t size, Callable<Sample(int64_t index, Random& random)> make) {
   if (size < 0) throw ValueError(fmt::format("[generated] the size is {}", size));
   return std::make_shared<Generated>(size, std::move(make));
 }

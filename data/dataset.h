@@ -9,11 +9,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/data/array.h"
 #include "heddle/data/random.h"
 
@@ -46,7 +46,7 @@ class IterableDataset {
 using IterableDatasetPtr = std::shared_ptr<const IterableDataset>;
 
 // From an example to another.
-using Transform = std::function<Sample(Sample sample, Random& random)>;
+using Transform = Callable<Sample(Sample sample, Random& random)>;
 
 // Examples through the transforms, in order.
 DatasetPtr transformed(DatasetPtr of, std::vector<Transform> transforms);
@@ -61,6 +61,6 @@ std::vector<DatasetPtr> random_split(DatasetPtr of, const std::vector<double>& s
 // Arrays with the examples along their first dimension.
 DatasetPtr from_arrays(Sample arrays);
 // Examples that a function makes.
-DatasetPtr generated(int64_t size, std::function<Sample(int64_t index, Random& random)> make);
+DatasetPtr generated(int64_t size, Callable<Sample(int64_t index, Random& random)> make);
 
 }  // namespace heddle::data

@@ -49,7 +49,7 @@ class Loader::Source {
   virtual std::optional<Claim> claim(int64_t batch) = 0;
   virtual Sample example(Claim& claim, size_t i, Random& random) const = 0;
 
-  Sample make(Claim& claim, uint64_t epoch, LoaderReport& report, const std::function<void()>& after_each = {}) const {
+  Sample make(Claim& claim, uint64_t epoch, LoaderReport& report, const Callable<void()>& after_each = {}) const {
     const auto start = Clock::now();
     const size_t count = std::max(claim.indices.size(), claim.read.size());
     std::vector<Sample> samples;
@@ -114,7 +114,7 @@ class Loader::Epoch {
     for (std::thread& worker : workers_) worker.join();
   }
 
-  bool next(Sample& batch, const std::function<void()>& meanwhile) {
+  bool next(Sample& batch, const Callable<void()>& meanwhile) {
     report_.loop += seconds_since(last_);
     const auto start = Clock::now();
     const bool more = workers_.empty() ? make_here(batch, meanwhile) : take(batch, meanwhile);
@@ -144,7 +144,7 @@ class Loader::Epoch {
     }
   }
 
-  bool make_here(Sample& batch, const std::function<void()>& meanwhile) {
+  bool make_here(Sample& batch, const Callable<void()>& meanwhile) {
     if (taken_ >= end_) return false;
     std::optional<Claim> claim = source_.claim(taken_);
     if (!claim) {
@@ -157,7 +157,7 @@ class Loader::Epoch {
     return true;
   }
 
-  bool take(Sample& batch, const std::function<void()>& meanwhile) {
+  bool take(Sample& batch, const Callable<void()>& meanwhile) {
     Made made;
     {
       std::unique_lock lock(mutex_);
@@ -353,6 +353,8 @@ std::string LoaderReport::str() const {
       examples, batches, fetch, preprocess, collate, loop, total > 0 ? 100 * waiting / total : 0);
 }
 
+Collate LoaderOptions::stacked() { return stack; }
+
 Loader::Loader(DatasetPtr dataset, SamplerPtr sampler, const LoaderOptions& options) {
   check(options);
   source_ = std::make_unique<Numbered>(std::move(dataset), std::move(sampler), options);
@@ -370,7 +372,7 @@ void Loader::start_epoch(uint64_t epoch, int64_t first_batch) {
   epoch_.reset();  // its workers end first
   epoch_ = std::make_unique<Epoch>(*source_, epoch, first_batch);
 }
-bool Loader::next(Sample& batch, const std::function<void()>& meanwhile) { return epoch_->next(batch, meanwhile); }
+bool Loader::next(Sample& batch, const Callable<void()>& meanwhile) { return epoch_->next(batch, meanwhile); }
 Loader::Position Loader::position() const { return epoch_->position(); }
 LoaderReport Loader::report() const { return epoch_->report(); }
 

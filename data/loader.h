@@ -16,24 +16,26 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
 
+#include "heddle/core/base/callable.h"
+#include "heddle/core/base/owned.h"
 #include "heddle/data/dataset.h"
 #include "heddle/data/sampler.h"
 
 namespace heddle::data {
 
-using Collate = std::function<Sample(std::span<const Sample> samples)>;
+using Collate = Callable<Sample(std::span<const Sample> samples)>;
 
 struct LoaderOptions {
+  static Collate stacked();  // stack()
   int64_t batch = 32;
   int workers = 0;        // 0: batches are made by the thread that asks
   int64_t prefetch = 0;   // batches; 0: two for each worker
   bool drop_last = true;  // only full batches
   uint64_t seed = 0;      // of the examples' Random, whose index is the place in the epoch
-  Collate collate = stack;
+  Collate collate = stacked();
   std::vector<Transform> transforms = {};  // of each example, in the workers
 };
 
@@ -71,7 +73,7 @@ class Loader {
   void start(const Position& position) { start_epoch(position.epoch, position.batch); }
   // False at the end of the epoch. While this thread waits it calls `meanwhile` about every 0.2 ms; without workers
   // after each example that it makes.
-  bool next(Sample& batch, const std::function<void()>& meanwhile = {});
+  bool next(Sample& batch, const Callable<void()>& meanwhile = {});
   Position position() const;
   // Since start_epoch().
   LoaderReport report() const;
@@ -80,8 +82,8 @@ class Loader {
 
  private:
   class Epoch;
-  std::unique_ptr<Source> source_;
-  std::unique_ptr<Epoch> epoch_;
+  Owned<Source> source_;
+  Owned<Epoch> epoch_;
 };
 
 }  // namespace heddle::data

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/owned.h"
 #include "heddle/data/dataset.h"
 
 namespace heddle {
@@ -45,7 +46,7 @@ class RecordWriter {
   void append(const void* data, size_t bytes);
 
   std::string path_, metadata_;
-  std::unique_ptr<AtomicFile> file_;
+  Owned<AtomicFile> file_;
   std::vector<Entry> index_;
   uint64_t at_ = 0;
   bool finished_ = false;
@@ -67,7 +68,7 @@ class RecordFile final : public Dataset {
   std::vector<uint8_t> read(uint64_t at, uint64_t bytes) const;
 
   std::string path_, metadata_;
-  std::unique_ptr<const Descriptor> file_;
+  Owned<const Descriptor> file_;
   uint64_t size_ = 0;
   std::vector<RecordWriter::Entry> index_;
 };

@@ -64,6 +64,8 @@ std::string read_text(const std::string& path, const std::vector<std::string>& e
   return all;
 }
 
+std::span<const int32_t> TokenStream::tokens() const { return {all->data() + begin, end - begin}; }
+
 TokenStream token_stream(std::vector<int32_t> tokens) {
   const size_t size = tokens.size();
   return {std::make_shared<const std::vector<int32_t>>(std::move(tokens)), 0, size};

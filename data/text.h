@@ -29,7 +29,7 @@ std::string read_text(const std::string& path, const std::vector<std::string>& e
 struct TokenStream {
   std::shared_ptr<const std::vector<int32_t>> all;
   size_t begin = 0, end = 0;
-  std::span<const int32_t> tokens() const { return {all->data() + begin, end - begin}; }
+  std::span<const int32_t> tokens() const;
   int64_t size() const { return static_cast<int64_t>(end - begin); }
 };
 TokenStream token_stream(std::vector<int32_t> tokens);

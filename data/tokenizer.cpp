@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <set>
 
 #include "heddle/core/base/error.h"
@@ -55,10 +56,8 @@ CharTokenizer::CharTokenizer(std::string_view text) {
     codes.insert(c.code);
     at += c.bytes;
   }
-  for (const int32_t code : codes) {
-    token_of_.emplace(code, static_cast<int32_t>(characters_.size()));
-    characters_.push_back(utf8(code));
-  }
+  codes_.assign(codes.begin(), codes.end());
+  for (const int32_t code : codes_) characters_.push_back(utf8(code));
 }
 
 std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
@@ -66,12 +65,12 @@ std::vector<int32_t> CharTokenizer::encode(std::string_view text) const {
   tokens.reserve(text.size());
   for (size_t at = 0; at < text.size();) {
     const Character c = character_at(text, at);
-    const auto found = token_of_.find(c.code);
-    if (found == token_of_.end()) {
+    const auto found = std::lower_bound(codes_.begin(), codes_.end(), c.code);
+    if (found == codes_.end() || *found != c.code) {
       throw ValueError(fmt::format("[CharTokenizer] {} at byte {} is not among the {} characters of the vocabulary",
                                    describe_character(text, at), at, size()));
     }
-    tokens.push_back(found->second);
+    tokens.push_back(static_cast<int32_t>(found - codes_.begin()));
     at += c.bytes;
   }
   return tokens;

@@ -18,7 +18,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 namespace heddle::data {
@@ -57,7 +56,7 @@ class CharTokenizer final : public Tokenizer {
 
  private:
   std::vector<std::string> characters_;
-  std::unordered_map<int32_t, int32_t> token_of_;  // by code point
+  std::vector<int32_t> codes_;  // ascending code points: the token of each is its place
 };
 
 struct BpeTraining {
@@ -98,16 +97,14 @@ class BpeTokenizer final : public Tokenizer {
   std::string str() const override;
 
  private:
-  struct Ranked {
-    int32_t rank, result;
-  };
+  struct Ranks;
   class WordEncoder;
 
   std::vector<std::string> tokens_;
   std::vector<Merge> merges_;
   std::map<std::string, int32_t> special_;
   std::vector<int32_t> token_of_byte_;
-  std::unordered_map<uint64_t, Ranked> ranks_;  // by pair
+  std::shared_ptr<const Ranks> ranks_;
 };
 
 }  // namespace heddle::data

@@ -32,7 +32,7 @@ std::vector<int64_t> part_bounds(int64_t parts, const std::vector<Tensor>& batch
 
 }  // namespace
 
-Tensor accumulate(const AccumulateOptions& options, const std::function<Tensor(const std::vector<Tensor>& part)>& loss,
+Tensor accumulate(const AccumulateOptions& options, const Callable<Tensor(const std::vector<Tensor>& part)>& loss,
                   const std::vector<Tensor>& batch) {
   const std::vector<int64_t> bounds = part_bounds(options.parts, batch);
   Tensor total;

@@ -12,11 +12,11 @@
 
 #include <concepts>
 #include <cstdint>
-#include <functional>
 #include <utility>
 #include <vector>
 
 #include "heddle/autograd/autograd.h"
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/nn/loss_scale.h"
 
@@ -29,7 +29,7 @@ struct AccumulateOptions {
 
 // Calls loss(part of each tensor) and backward() for each part; gives the loss of the whole batch, without a gradient.
 // The number of examples is axis 0 of all `batch`.
-Tensor accumulate(const AccumulateOptions& options, const std::function<Tensor(const std::vector<Tensor>& part)>& loss,
+Tensor accumulate(const AccumulateOptions& options, const Callable<Tensor(const std::vector<Tensor>& part)>& loss,
                   const std::vector<Tensor>& batch);
 
 // The same for a loss that takes the tensors one by one.

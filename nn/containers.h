@@ -28,6 +28,7 @@ namespace heddle::nn {
 
 namespace detail {
 using NamedModules = std::vector<std::pair<std::string, std::shared_ptr<Module>>>;
+std::shared_ptr<NamedModules> no_modules();
 [[noreturn]] void fail_class(const Module& container, const std::string& name, const Module& part);
 
 template <std::derived_from<Module> M>
@@ -46,13 +47,13 @@ class ModuleList : public Module {
   }
   template <std::derived_from<Module> M>
   ModuleList& append(M module) {
-    const std::string name = std::to_string(modules_->size());
+    const std::string name = std::to_string(size());
     add(name, module);
     modules_->emplace_back(name, std::make_shared<M>(std::move(module)));
     return *this;
   }
-  size_t size() const { return modules_->size(); }
-  bool empty() const { return modules_->empty(); }
+  size_t size() const;
+  bool empty() const { return size() == 0; }
   // A negative index counts from the end.
   Module& operator[](int64_t index) const;
   template <std::derived_from<Module> M>
@@ -74,14 +75,14 @@ class ModuleList : public Module {
    private:
     detail::NamedModules::const_iterator at_;
   };
-  Iterator begin() const { return Iterator(modules_->begin()); }
-  Iterator end() const { return Iterator(modules_->end()); }
+  Iterator begin() const;
+  Iterator end() const;
 
  protected:
-  explicit ModuleList(const char* kind) : Module(kind) {}
+  explicit ModuleList(const char* kind);
 
  private:
-  std::shared_ptr<detail::NamedModules> modules_ = std::make_shared<detail::NamedModules>();
+  std::shared_ptr<detail::NamedModules> modules_ = detail::no_modules();
 };
 
 // Modules by key, in the order of insert():
@@ -90,7 +91,7 @@ class ModuleList : public Module {
 //   heads[task](x);
 class ModuleDict : public Module {
  public:
-  ModuleDict() : Module("ModuleDict") {}
+  ModuleDict();
   // ValueError for a key that is there already, is empty or holds a dot.
   template <std::derived_from<Module> M>
   ModuleDict& insert(const std::string& key, M module) {
@@ -98,8 +99,8 @@ class ModuleDict : public Module {
     modules_->emplace_back(key, std::make_shared<M>(std::move(module)));
     return *this;
   }
-  size_t size() const { return modules_->size(); }
-  bool empty() const { return modules_->empty(); }
+  size_t size() const;
+  bool empty() const { return size() == 0; }
   bool contains(const std::string& key) const;
   std::vector<std::string> keys() const;
   Module& operator[](const std::string& key) const;
@@ -109,11 +110,11 @@ class ModuleDict : public Module {
   }
 
   // Gives each key with its part: for (const auto& [key, module] : heads) ... (*module)(x).
-  auto begin() const { return modules_->cbegin(); }
-  auto end() const { return modules_->cend(); }
+  detail::NamedModules::const_iterator begin() const;
+  detail::NamedModules::const_iterator end() const;
 
  private:
-  std::shared_ptr<detail::NamedModules> modules_ = std::make_shared<detail::NamedModules>();
+  std::shared_ptr<detail::NamedModules> modules_ = detail::no_modules();
 };
 
 // A list whose parts run one after the other:

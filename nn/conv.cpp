@@ -48,4 +48,15 @@ Tensor Convolution::forward(const Tensor& x) {
   return (transposed_ ? backward : forward)[rank_ - 1](x, weight, bias, options, Caller::current());
 }
 
+#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                               \
+  Class::Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvLayerOptions& how) \
+      : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how) {}
+HEDDLE_CONVOLUTION(Conv1d, 1, false)
+HEDDLE_CONVOLUTION(Conv2d, 2, false)
+HEDDLE_CONVOLUTION(Conv3d, 3, false)
+HEDDLE_CONVOLUTION(ConvTranspose1d, 1, true)
+HEDDLE_CONVOLUTION(ConvTranspose2d, 2, true)
+HEDDLE_CONVOLUTION(ConvTranspose3d, 3, true)
+#undef HEDDLE_CONVOLUTION
+
 }  // namespace heddle::nn

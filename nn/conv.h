@@ -44,18 +44,17 @@ class Convolution : public Module {
   bool transposed_;
 };
 
-#define HEDDLE_CONVOLUTION(Class, rank, transposed)                                               \
-  class Class : public Convolution {                                                              \
-   public:                                                                                        \
-    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvLayerOptions& how = {}) \
-        : Convolution(#Class, rank, transposed, in, out, std::move(kernel), how) {}               \
+#define HEDDLE_CONVOLUTION(Class)                                                                  \
+  class Class : public Convolution {                                                               \
+   public:                                                                                         \
+    Class(int64_t in, int64_t out, std::vector<int64_t> kernel, const ConvLayerOptions& how = {}); \
   };
-HEDDLE_CONVOLUTION(Conv1d, 1, false)
-HEDDLE_CONVOLUTION(Conv2d, 2, false)
-HEDDLE_CONVOLUTION(Conv3d, 3, false)
-HEDDLE_CONVOLUTION(ConvTranspose1d, 1, true)
-HEDDLE_CONVOLUTION(ConvTranspose2d, 2, true)
-HEDDLE_CONVOLUTION(ConvTranspose3d, 3, true)
+HEDDLE_CONVOLUTION(Conv1d)
+HEDDLE_CONVOLUTION(Conv2d)
+HEDDLE_CONVOLUTION(Conv3d)
+HEDDLE_CONVOLUTION(ConvTranspose1d)
+HEDDLE_CONVOLUTION(ConvTranspose2d)
+HEDDLE_CONVOLUTION(ConvTranspose3d)
 #undef HEDDLE_CONVOLUTION
 
 }  // namespace heddle::nn

@@ -40,12 +40,4 @@ EmbeddingBag::EmbeddingBag(int64_t rows, int64_t width, const EmbeddingBagOption
   weight = add_parameter("weight", table("EmbeddingBag", rows, width, {.device = o.device, .generator = o.generator}));
 }
 
-Tensor Pad::forward(const Tensor& x) {
-  if (static_cast<int>(amounts_.size()) > x.rank())
-    throw ShapeError(fmt::format("[{}] {} pairs of amounts for x {}", kind(), amounts_.size(), x.shape().str()));
-  std::vector<std::pair<int64_t, int64_t>> all(static_cast<size_t>(x.rank()) - amounts_.size(), {0, 0});
-  all.insert(all.end(), amounts_.begin(), amounts_.end());
-  return mode_ == PadMode::constant ? pad(x, all, value_) : pad(x, all, mode_);
-}
-
 }  // namespace heddle::nn

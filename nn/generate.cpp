@@ -75,7 +75,7 @@ std::span<const int32_t> readable(const Decoder& decoder, std::span<const int32_
 }
 
 std::vector<int32_t> generate(Decoder& decoder, std::span<const int32_t> prompt, const GenerateOptions& options,
-                              const std::function<bool(int32_t)>& on_token) {
+                              const Callable<bool(int32_t)>& on_token) {
   const NoGradScope no_grad;
   const Sampling how{options.temperature, options.top_k, options.top_p};
   check(how);

@@ -11,10 +11,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/nn/decoder.h"
 
 namespace heddle::nn {
@@ -39,7 +39,7 @@ struct GenerateOptions {
 };
 // What follows the prompt. on_token hears of each token as it comes, and ends generation by false.
 std::vector<int32_t> generate(Decoder& decoder, std::span<const int32_t> prompt, const GenerateOptions& options,
-                              const std::function<bool(int32_t token)>& on_token = {});
+                              const Callable<bool(int32_t token)>& on_token = {});
 
 struct BeamOptions {
   int64_t beams = 4;

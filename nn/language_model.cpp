@@ -48,6 +48,16 @@ RecurrentLmOptions recurrent_options(const nlohmann::json& json) {
 
 }  // namespace
 
+LanguageModel::LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}
+LanguageModel::LanguageModel(std::shared_ptr<RecurrentLm> model) : recurrent_(std::move(model)) {}
+std::string LanguageModel::description() const {
+  return gpt_ ? describe(gpt_->options()) : describe(recurrent_->options());
+}
+Module& LanguageModel::module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
+int64_t LanguageModel::vocabulary() const {
+  return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary;
+}
+
 std::string describe(const GptOptions& o) {
   return Json{{"type", "gpt"},    {"vocabulary", o.vocabulary}, {"context", o.context},    {"layers", o.layers},
               {"heads", o.heads}, {"width", o.width},           {"tanh_gelu", o.tanh_gelu}}

@@ -31,11 +31,11 @@ class LanguageModel {
   // In evaluation mode, with weights of its own that load_state_dict() has to fill.
   explicit LanguageModel(const std::string& description, DeviceRef device = {});
   // Of a model that there is; its mode stays.
-  explicit LanguageModel(std::shared_ptr<Gpt> model) : gpt_(std::move(model)) {}
-  explicit LanguageModel(std::shared_ptr<RecurrentLm> model) : recurrent_(std::move(model)) {}
-  std::string description() const { return gpt_ ? describe(gpt_->options()) : describe(recurrent_->options()); }
-  Module& module() const { return gpt_ ? static_cast<Module&>(*gpt_) : *recurrent_; }
-  int64_t vocabulary() const { return gpt_ ? gpt_->options().vocabulary : recurrent_->options().vocabulary; }
+  explicit LanguageModel(std::shared_ptr<Gpt> model);
+  explicit LanguageModel(std::shared_ptr<RecurrentLm> model);
+  std::string description() const;
+  Module& module() const;
+  int64_t vocabulary() const;
   // ValueError for a recurrent model without a cache.
   DecoderPtr decoder(const DecoderOptions& options = {}) const;
 

@@ -62,12 +62,18 @@ Tensor Flatten::forward(const Tensor& x) {
   return reshape(x, flat);
 }
 
-Tensor ReLU::forward(const Tensor& x) { return heddle::relu(x); }
-Tensor GELU::forward(const Tensor& x) { return heddle::gelu(x); }
-Tensor SiLU::forward(const Tensor& x) { return heddle::silu(x); }
-Tensor Tanh::forward(const Tensor& x) { return heddle::tanh(x); }
-Tensor Sigmoid::forward(const Tensor& x) { return heddle::sigmoid(x); }
-Tensor Softplus::forward(const Tensor& x) { return heddle::softplus(x); }
+#define HEDDLE_ACTIVATION(Class, f)  \
+  Class::Class() : Module(#Class) {} \
+  Tensor Class::forward(const Tensor& x) { return heddle::f(x); }
+HEDDLE_ACTIVATION(ReLU, relu)
+HEDDLE_ACTIVATION(GELU, gelu)
+HEDDLE_ACTIVATION(SiLU, silu)
+HEDDLE_ACTIVATION(Tanh, tanh)
+HEDDLE_ACTIVATION(Sigmoid, sigmoid)
+HEDDLE_ACTIVATION(Softplus, softplus)
+#undef HEDDLE_ACTIVATION
+
+Softmax::Softmax(int axis) : Module("Softmax"), axis_(axis) {}
 Tensor Softmax::forward(const Tensor& x) { return softmax(x, axis_); }
 
 }  // namespace heddle::nn

@@ -60,7 +60,7 @@ class Flatten : public Module {
 #define HEDDLE_ACTIVATION(Class)              \
   class Class : public Module {               \
    public:                                    \
-    Class() : Module(#Class) {}               \
+    Class();                                  \
     Tensor forward(const Tensor& x) override; \
   };
 HEDDLE_ACTIVATION(ReLU)
@@ -74,7 +74,7 @@ HEDDLE_ACTIVATION(Softplus)
 // Softmax along an axis.
 class Softmax : public Module {
  public:
-  explicit Softmax(int axis = -1) : Module("Softmax"), axis_(axis) {}
+  explicit Softmax(int axis = -1);
   Tensor forward(const Tensor& x) override;
 
  private:

@@ -4,7 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <span>
+#include <unordered_set>
 
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/device/context.h"
@@ -55,17 +57,47 @@ std::string cure_for(const std::vector<std::string>& missing, const std::vector<
 
 }  // namespace
 
+struct Module::State {
+  std::string kind;
+  bool training = true;
+  NamedTensors parameters;
+  NamedTensors buffers;
+  std::vector<std::pair<std::string, Module>> children;
+  size_t hooks = 0;                         // registered so far
+  std::unordered_set<const State*> called;  // by its forward, and looked for among its parts
+  std::map<size_t, PreHook> before;
+  std::map<size_t, ForwardHook> after;
+  std::map<size_t, BackwardHook> backward;
+};
+
+Module::Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
 Module::Module(std::string kind) : state_(std::make_shared<State>()) { state_->kind = std::move(kind); }
 
 namespace {
 thread_local const Module* under_way = nullptr;
 }
 
-Module::CallScope::CallScope(const Module& module) : outer_(under_way) {
-  if (outer_ != nullptr) outer_->note_call(module);
-  under_way = &module;
+// While alive, the module's forward is under way on this thread.
+class Module::CallScope {
+ public:
+  explicit CallScope(const Module& module) : outer_(under_way) {
+    if (outer_ != nullptr) outer_->note_call(module);
+    under_way = &module;
+  }
+  ~CallScope() { under_way = outer_; }
+  CallScope(const CallScope&) = delete;
+  CallScope& operator=(const CallScope&) = delete;
+
+ private:
+  const Module* outer_;
+};
+
+Tensor Module::operator()(const Tensor& x, Caller caller) {
+  const CallerScope scope(caller);
+  const CallScope call(*this);
+  const bool hooked = !state_->before.empty() || !state_->after.empty() || !state_->backward.empty();
+  return hooked ? with_hooks(x) : forward(x);
 }
-Module::CallScope::~CallScope() { under_way = outer_; }
 
 bool Module::holds(const Module& part) const {
   return std::any_of(state_->children.begin(), state_->children.end(),
@@ -260,12 +292,12 @@ void Module::to(DType dtype) {
   }
 }
 
-void Module::apply_below(const std::string& path, const std::function<void(const std::string&, Module&)>& f) {
+void Module::apply_below(const std::string& path, const Callable<void(const std::string&, Module&)>& f) {
   for (auto& [name, child] : state_->children) child.apply_below(joined(path, name), f);
   f(path, *this);
 }
 
-void Module::apply(const std::function<void(const std::string&, Module&)>& f) { apply_below("", f); }
+void Module::apply(const Callable<void(const std::string&, Module&)>& f) { apply_below("", f); }
 
 StateDict Module::state_dict() const {
   StateDict state;

@@ -13,15 +13,14 @@
 // trained, saved nor moved. Thread safety: none; one thread builds and runs a module.
 #pragma once
 
-#include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/tensor.h"
 
@@ -43,18 +42,14 @@ class Module {
   virtual Tensor forward(const Tensor& x);
   // forward(), with the hooks around it. Notes where the call stands; forward() called by itself does not, and a layer
   // of the library then gives a place in the library.
-  Tensor operator()(const Tensor& x, Caller caller = Caller::current()) {
-    const CallerScope scope(caller);
-    const CallScope call(*this);
-    return hooked() ? with_hooks(x) : forward(x);
-  }
+  Tensor operator()(const Tensor& x, Caller caller = Caller::current());
 
   // Hooks run when this module is called as module(x), in the order of registration; what one returns (a defined
   // tensor) goes on instead. `module` is a handle without its class. Each registration gives a number for
   // remove_hook().
-  using PreHook = std::function<Tensor(Module& module, const Tensor& x)>;                       // before forward
-  using ForwardHook = std::function<Tensor(Module& module, const Tensor& x, const Tensor& y)>;  // after it
-  using BackwardHook = std::function<Tensor(
+  using PreHook = Callable<Tensor(Module& module, const Tensor& x)>;                       // before forward
+  using ForwardHook = Callable<Tensor(Module& module, const Tensor& x, const Tensor& y)>;  // after it
+  using BackwardHook = Callable<Tensor(
       Module& module, const Tensor& gradient)>;  // with the gradient of the result, in each backward pass
   size_t register_forward_pre_hook(PreHook hook);
   size_t register_forward_hook(ForwardHook hook);
@@ -89,7 +84,7 @@ class Module {
   void to(DType dtype);
   // Calls f(path, module) for this module (path "") and everything below, children first. The Module is a handle
   // without its class.
-  void apply(const std::function<void(const std::string& path, Module& module)>& f);
+  void apply(const Callable<void(const std::string& path, Module& module)>& f);
 
   // Parameters and buffers by path; the tensors are shared, not copied.
   StateDict state_dict() const;
@@ -111,39 +106,17 @@ class Module {
   }
 
  private:
-  struct State {
-    std::string kind;
-    bool training = true;
-    NamedTensors parameters;
-    NamedTensors buffers;
-    std::vector<std::pair<std::string, Module>> children;
-    size_t hooks = 0;                         // registered so far
-    std::unordered_set<const State*> called;  // by its forward, and looked for among its parts
-    std::map<size_t, PreHook> before;
-    std::map<size_t, ForwardHook> after;
-    std::map<size_t, BackwardHook> backward;
-  };
-  // While alive, the module's forward is under way on this thread.
-  class CallScope {
-   public:
-    explicit CallScope(const Module& module);
-    ~CallScope();
-    CallScope(const CallScope&) = delete;
-    CallScope& operator=(const CallScope&) = delete;
-
-   private:
-    const Module* outer_;
-  };
-  explicit Module(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  struct State;  // nn/module.cpp
+  class CallScope;
+  explicit Module(std::shared_ptr<State> state);
   void note_call(const Module& part) const;
   bool holds(const Module& part) const;
-  bool hooked() const { return !state_->before.empty() || !state_->after.empty() || !state_->backward.empty(); }
   Tensor with_hooks(const Tensor& x);
   Tensor run_backward_hooks(const Tensor& cotangent) const;
   void attach(const std::string& name, const Module& child);
   void check_name(const std::string& name) const;
   void collect(const std::string& prefix, NamedTensors State::*list, NamedTensors& into) const;
-  void apply_below(const std::string& path, const std::function<void(const std::string&, Module&)>& f);
+  void apply_below(const std::string& path, const Callable<void(const std::string&, Module&)>& f);
 
   std::shared_ptr<State> state_;
 };

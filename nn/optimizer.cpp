@@ -7,6 +7,10 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <tuple>
 
 #include "heddle/core/base/view.h"
 #include "heddle/core/contract/device_info.h"
@@ -25,8 +29,14 @@ DType state_dtype(DType parameter) { return parameter == DType::f64 ? DType::f64
 
 }  // namespace
 
+// Host scalars by device, group, step count and key, and scalars in shapes.
+struct Optimizer::Shared {
+  std::map<std::tuple<const DeviceContext*, double, double, int64_t, std::string_view>, Tensor> varying;
+  std::map<std::tuple<const void*, double, DType, std::string>, Tensor> spread;
+};
+
 Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name)
-    : parameters_(std::move(parameters)), lr_(0), name_(name) {
+    : parameters_(std::move(parameters)), lr_(0), name_(name), shared_(std::make_unique<Shared>()) {
   set_lr(lr);
   if (parameters_.empty()) {
     throw ValueError(
@@ -48,6 +58,9 @@ Optimizer::Optimizer(std::vector<Tensor> parameters, double lr, const char* name
 }
 
 Optimizer::~Optimizer() { trace::host_state_changed(); }  // compiled functions that stepped it look again
+
+Tensor& Optimizer::state(Slot& slot, const std::string& name) { return slot.tensors.at(name); }
+double Optimizer::decay(const Slot& slot, double otherwise) { return slot.group.weight_decay.value_or(otherwise); }
 
 double Optimizer::checked_lr(double lr) const {
   if (!(lr >= 0) || std::isinf(lr))
@@ -178,8 +191,8 @@ void Optimizer::update(Caller caller) {
     update_slot(*slot, scale_.defined() ? gradient * spread(scale_, gradient) : gradient);
   }
   if (loss_scale_ && finite_.defined()) loss_scale_->update(finite_);
-  spread_.clear();  // held tensors would be results of the step
-  varying_.clear();
+  shared_->spread.clear();  // held tensors would be results of the step
+  shared_->varying.clear();
   scale_ = finite_ = Tensor();
 }
 
@@ -205,7 +218,7 @@ void Optimizer::count_step(const std::vector<Slot*>& slots) {
   count();
 }
 
-void Optimizer::set_schedule(std::function<double(int64_t)> schedule) {
+void Optimizer::set_schedule(Callable<double(int64_t)> schedule) {
   schedule_ = std::move(schedule);
   trace::host_state_changed();
 }
@@ -244,10 +257,10 @@ Tensor Optimizer::write(Tensor& target, const Tensor& value) {
 }
 
 // Slots live as long as the optimizer, or until load_state_dict() or set_group() makes compiled functions look again.
-const Tensor& Optimizer::varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value,
+const Tensor& Optimizer::varying(const Slot& slot, const char* key, Callable<double(const Slot&)> value,
                                  const Tensor& like) {
   Tensor& scalar =
-      varying_[{&like.device(), slot.group.lr_scale, slot.group.weight_decay.value_or(-1), slot.steps, key}];
+      shared_->varying[{&like.device(), slot.group.lr_scale, slot.group.weight_decay.value_or(-1), slot.steps, key}];
   if (!scalar.defined())
     scalar = Tensor::host_scalar([value = std::move(value), &slot] { return static_cast<float>(value(slot)); },
                                  &like.device());
@@ -266,13 +279,13 @@ const Tensor& Optimizer::keep(const Slot& slot, double weight_decay) {
 }
 
 const Tensor& Optimizer::spread(const Tensor& scalar, const Tensor& like) {
-  Tensor& wide = spread_[{scalar.node().get(), 0.0, scalar.dtype(), like.shape().str()}];
+  Tensor& wide = shared_->spread[{scalar.node().get(), 0.0, scalar.dtype(), like.shape().str()}];
   if (!wide.defined()) wide = expand(scalar, like.shape());
   return wide;
 }
 
 const Tensor& Optimizer::number(double value, const Tensor& like) {
-  Tensor& wide = spread_[{&like.device(), value, like.dtype(), like.shape().str()}];
+  Tensor& wide = shared_->spread[{&like.device(), value, like.dtype(), like.shape().str()}];
   if (!wide.defined()) wide = full_like(like, value);
   return wide;
 }

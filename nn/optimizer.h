@@ -19,7 +19,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <initializer_list>
 #include <map>
 #include <optional>
@@ -29,6 +28,8 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
+#include "heddle/core/base/owned.h"
 #include "heddle/nn/loss_scale.h"
 #include "heddle/nn/module.h"
 
@@ -57,7 +58,7 @@ class Optimizer {
   // From the next update on, the learning rate of an update is schedule(n) for the n-th step of its parameters (from 1;
   // saved with the state); an empty function: what set_lr() says. A schedule keeps its pace inside compile(), where
   // set_lr() would make the function run at every call.
-  void set_schedule(std::function<double(int64_t update)> schedule);
+  void set_schedule(Callable<double(int64_t update)> schedule);
   const std::vector<Tensor>& parameters() const { return parameters_; }
 
   // From the next update on, these parameters have numbers of their own; a parameter is in the group that named it
@@ -111,9 +112,9 @@ class Optimizer {
   // States of the parameter's shape that begin as zeros.
   static std::vector<State> like(const Tensor& parameter, std::initializer_list<const char*> names);
   // The state tensor of that name; update() has made it.
-  static Tensor& state(Slot& slot, const std::string& name) { return slot.tensors.at(name); }
+  static Tensor& state(Slot& slot, const std::string& name);
   // The weight decay of the slot's group; `otherwise` where it has none of its own.
-  static double decay(const Slot& slot, double otherwise) { return slot.group.weight_decay.value_or(otherwise); }
+  static double decay(const Slot& slot, double otherwise);
   // The learning rate of the slot's group.
   double lr_of(const Slot& slot) const { return lr_ * slot.group.lr_scale; }
   // Assigns value, cast to the target's dtype, unless the norm is not finite; returns what the target then holds. What
@@ -121,8 +122,7 @@ class Optimizer {
   Tensor write(Tensor& target, const Tensor& value);
   // A number that changes from step to step, as a host scalar in the shape of `like`; slots of one device, group and
   // step count share it, by `key` (a literal). It is asked for again at each replay of a compiled step.
-  const Tensor& varying(const Slot& slot, const char* key, std::function<double(const Slot&)> value,
-                        const Tensor& like);
+  const Tensor& varying(const Slot& slot, const char* key, Callable<double(const Slot&)> value, const Tensor& like);
   // varying(), of the group's learning rate, and of 1 - lr * decay.
   const Tensor& rate(const Slot& slot);
   const Tensor& keep(const Slot& slot, double weight_decay);
@@ -143,15 +143,14 @@ class Optimizer {
   std::vector<Tensor> parameters_;
   std::vector<Slot> slots_;
   double lr_;
-  std::function<double(int64_t)> schedule_;
+  Callable<double(int64_t)> schedule_;
   std::string name_;
   std::optional<double> clip_norm_;
   std::optional<LossScale> loss_scale_;
   Tensor norm_;
   Tensor scale_, finite_;  // of this update: what multiplies the gradients, and whether their norm is finite
-  // Of this update: host scalars by device, group, step count and key, and scalars in shapes.
-  std::map<std::tuple<const DeviceContext*, double, double, int64_t, std::string_view>, Tensor> varying_;
-  std::map<std::tuple<const void*, double, DType, std::string>, Tensor> spread_;
+  struct Shared;           // of this update: numbers that several parameters use
+  Owned<Shared> shared_;
 };
 
 }  // namespace heddle::nn

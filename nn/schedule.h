@@ -8,14 +8,15 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
+
 namespace heddle::nn {
 
-using Schedule = std::function<double(int64_t update)>;
+using Schedule = Callable<double(int64_t update)>;
 
 namespace schedule {
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <functional>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -245,7 +246,7 @@ std::string line(size_t width, const SummaryRow& row, const std::string& output)
 
 }  // namespace
 
-Summary summarize(Module& module, const std::function<Tensor()>& forward) {
+Summary summarize(Module& module, const Callable<Tensor()>& forward) {
   const SameDraws same_draws;
   // What forward() writes into its buffers is dropped.
   StateDict buffers;

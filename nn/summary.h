@@ -19,11 +19,11 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/device/context.h"
 #include "heddle/nn/module.h"
 
@@ -48,7 +48,7 @@ struct Summary {
 };
 
 // `forward` calls the module and gives its result.
-Summary summarize(Module& module, const std::function<Tensor()>& forward);
+Summary summarize(Module& module, const Callable<Tensor()>& forward);
 Summary summarize(Module& module, const Tensor& input);
 
 // A null device without limits, on which networks of any size can be made under an init::SkipScope; it outlives what

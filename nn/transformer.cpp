@@ -40,8 +40,8 @@ TransformerLayer::TransformerLayer(const char* kind, int64_t d_model, int64_t nh
   };
   attention("self_attn");
   if (norms == 3) attention("multihead_attn");
-  linear1_ = add("linear1", make_linear(d_model, o.dim_feedforward, o));
-  linear2_ = add("linear2", make_linear(o.dim_feedforward, d_model, o));
+  linear1_ = std::make_shared<Linear>(add("linear1", make_linear(d_model, o.dim_feedforward, o)));
+  linear2_ = std::make_shared<Linear>(add("linear2", make_linear(o.dim_feedforward, d_model, o)));
   for (int i = 1; i <= norms; ++i) norms_.push_back(add(fmt::format("norm{}", i), make_norm(d_model, o)));
 }
 
@@ -75,7 +75,7 @@ Tensor TransformerDecoderLayer::run(const Tensor& x, const Tensor& memory, const
 TransformerEncoder::TransformerEncoder(int64_t num_layers, int64_t d_model, int64_t nhead, const TransformerOptions& o)
     : Module("TransformerEncoder"),
       layers(add("layers", make_layers<TransformerEncoderLayer>("TransformerEncoder", num_layers, d_model, nhead, o))) {
-  if (o.final_norm) norm_ = add("norm", make_norm(d_model, o));
+  if (o.final_norm) norm_ = std::make_shared<LayerNorm>(add("norm", make_norm(d_model, o)));
 }
 
 Tensor TransformerEncoder::run(const Tensor& x, const AttentionMasks& masks) {
@@ -87,7 +87,7 @@ Tensor TransformerEncoder::run(const Tensor& x, const AttentionMasks& masks) {
 TransformerDecoder::TransformerDecoder(int64_t num_layers, int64_t d_model, int64_t nhead, const TransformerOptions& o)
     : Module("TransformerDecoder"),
       layers(add("layers", make_layers<TransformerDecoderLayer>("TransformerDecoder", num_layers, d_model, nhead, o))) {
-  if (o.final_norm) norm_ = add("norm", make_norm(d_model, o));
+  if (o.final_norm) norm_ = std::make_shared<LayerNorm>(add("norm", make_norm(d_model, o)));
 }
 
 Tensor TransformerDecoder::run(const Tensor& x, const Tensor& memory, const AttentionMasks& masks,

@@ -13,7 +13,7 @@
 // safety: none.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "heddle/nn/activations.h"
@@ -59,7 +59,7 @@ class TransformerLayer : public Module {
   double dropout_;
   Generator* generator_;
   std::vector<LayerNorm> norms_;  // norm1, norm2, ...
-  std::optional<Linear> linear1_, linear2_;
+  std::shared_ptr<Module> linear1_, linear2_;
 };
 }  // namespace detail
 
@@ -88,7 +88,7 @@ class TransformerEncoder : public Module {
   ModuleList layers;
 
  private:
-  std::optional<LayerNorm> norm_;
+  std::shared_ptr<Module> norm_;  // none: null
 };
 
 class TransformerDecoder : public Module {
@@ -100,7 +100,7 @@ class TransformerDecoder : public Module {
   ModuleList layers;
 
  private:
-  std::optional<LayerNorm> norm_;
+  std::shared_ptr<Module> norm_;  // none: null
 };
 
 }  // namespace heddle::nn

@@ -1,4 +1,6 @@
 // oneDNN's direct convolution and its two gradients, in the formats that it asks for; inputs are reordered here, once.
+#include <unordered_map>
+
 #include "bench/peers/onednn_common.h"
 
 namespace heddle::bench::onednn {

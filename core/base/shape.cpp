@@ -11,6 +11,8 @@ namespace heddle {
 
 Shape::Shape(std::initializer_list<int64_t> dims) : Shape(std::span<const int64_t>(dims.begin(), dims.size())) {}
 
+Shape::Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
+
 Shape::Shape(std::span<const int64_t> dims) {
   if (dims.size() > max_rank) {
     throw ShapeError(fmt::format("[shape] ({}) has {} dimensions; at most {} are supported", fmt::join(dims, ", "),

@@ -20,7 +20,7 @@ class Shape {
   Shape() = default;  // scalar, rank 0
   Shape(std::initializer_list<int64_t> dims);
   explicit Shape(std::span<const int64_t> dims);
-  explicit Shape(const std::vector<int64_t>& dims) : Shape(std::span<const int64_t>(dims)) {}
+  explicit Shape(const std::vector<int64_t>& dims);
 
   int rank() const { return rank_; }
   int64_t operator[](int axis) const { return dims_[axis]; }

@@ -44,7 +44,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -53,6 +52,7 @@
 #include <utility>
 #include <vector>
 
+#include "heddle/core/base/owned.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/core/memory/memory_report.h"
 
@@ -96,7 +96,7 @@ class CompiledFunction {
 
  private:
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 // Calls visit(tensor) for each Tensor of a value, number(bits) for each number and size.

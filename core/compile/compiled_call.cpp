@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_map>
 
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/op/primitives.h"
@@ -109,9 +110,8 @@ void CompiledCall::run(const std::vector<Tensor*>& results) {
   const ResultSet* known = reusable();
   GraphResult result;
   if (device_) {
-    auto locked = device_->lock();
-    locked.counters.compiled_replays++;
-    result = run_graph(*device_, *graph_, bound, known ? &known->own : nullptr);
+    device_->lock().counters.compiled_replays++;
+    result = graph_->run(bound, known ? &known->own : nullptr);
   }
   bound.storages.clear();
   if (known == nullptr) known = make_results(result);

@@ -1,10 +1,13 @@
 #include "heddle/core/contract/device.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
 
+#include "heddle/core/base/error.h"
 #include "heddle/core/contract/slices.h"
 
 namespace heddle {
@@ -37,11 +40,22 @@ std::vector<KernelId> Device::compile_all(std::span<const KernelSource* const> s
   return kernels;
 }
 
+std::vector<KernelId> Device::load_all(std::span<const KernelBinary* const> binaries) {
+  if (binaries.empty()) return {};
+  throw DeviceError(fmt::format("[load] kernel {}: this device takes kernels as sources, not as binaries",
+                                binaries[0]->signature.name));
+}
+
 bool Device::done(Ticket) { return true; }
+std::unique_ptr<Waiter> Device::waiter(Ticket) { return nullptr; }
 
 Ticket Device::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
   read(buffer, offset, target, bytes);
   return Ticket::none;
+}
+
+Ticket Device::read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  return read_later(buffer, offset, target, bytes);
 }
 
 void Device::write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket) {

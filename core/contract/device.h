@@ -10,16 +10,19 @@
 //   - Every failure is a typed exception (core/base/error.h) whose text carries the API's call, name and code.
 //   - After DeviceLost or DeviceTimeout every call throws DeviceLost, except free and release, which then do nothing.
 //   - free and release never throw: they run in destructors.
-// Thread safety: none. core's DeviceContext serialises the calls to one device; different devices are independent.
+// Thread safety: none. core's DeviceContext serialises the calls to one device; different devices are independent. Only
+// a Waiter is used beside them.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <variant>
 #include <vector>
 
 #include "heddle/core/contract/device_info.h"
 #include "heddle/core/contract/handles.h"
+#include "heddle/core/contract/kernel_binary.h"
 #include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
@@ -66,6 +69,18 @@ struct CommandTime {
 // How long each ran.
 std::vector<double> durations(std::span<const CommandTime> times);
 
+// Blocks until a submission has finished while other threads use its device.
+//
+// Invariants: made and destroyed like any call to its device, that is, by one thread at a time; it keeps what it waits
+// for, and does not outlive its device. Thread safety: block() may run beside every call to the device.
+class Waiter {
+ public:
+  virtual ~Waiter() = default;
+  // Returns when the submission has finished or failed, or when the device has finished nothing for HEDDLE_TIMEOUT
+  // seconds: Device::wait() then says which, and does not wait.
+  virtual void block() noexcept = 0;
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -82,12 +97,16 @@ class Device {
   // Waits for everything enqueued before and copies bytes to the host.
   virtual void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) = 0;
 
-  // Throws CompileError with the compiler's log.
+  // Throws CompileError with the compiler's log. Devices of the library: core/contract/loading_device.h.
   virtual KernelId compile(const KernelSource& source) = 0;
   virtual void release(KernelId kernel) = 0;
   // Several at once, in parallel where the driver gains by it; ids in the order of the sources. All or none: throws the
   // first failure. The default compiles one after the other.
   virtual std::vector<KernelId> compile_all(std::span<const KernelSource* const> sources);
+  // Kernels that a compiler made for such a device (core/contract/kernel_compiler.h), in parallel where the driver
+  // gains by it; ids in the order of the binaries, all or none. LimitError, or CompileError where the driver refuses
+  // one. The default: DeviceError, the device takes sources only.
+  virtual std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries);
 
   // Prepares a list of commands for repeated submission. With `timed`, wait() can report device times.
   virtual RecordingId record(std::span<const Command> commands, bool timed) = 0;
@@ -100,12 +119,17 @@ class Device {
   virtual void wait(Ticket ticket, std::vector<double>* seconds = nullptr) = 0;
 
   // ---- optional: a device that works while the host does something else (Caps::async)
+  // What blocks until that submission has finished. Null: it has (the default, as for done()).
+  virtual std::unique_ptr<Waiter> waiter(Ticket ticket);
   // Whether that submission has finished; does not wait. The default, for devices whose submit() returns with the work
   // done: true.
   virtual bool done(Ticket ticket);
   // read() that does not wait: `target` holds the bytes once done() or wait() says so for the ticket, and must live
   // until then, also when the device is lost meanwhile. Ticket::none: they are there already (the default).
   virtual Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
+  // read_later() of bytes that nothing writes until the ticket is done (the caller's promise), so that they may be
+  // taken from where they are. The default: read_later().
+  virtual Ticket read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes);
   // write() into bytes that nothing enqueued after `after` touches (the caller's promise): it may overtake what was
   // submitted after that ticket. What is enqueued afterwards sees the bytes, as after write(). `source` may be reused
   // as soon as the call returns. The default: write().

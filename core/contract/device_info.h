@@ -44,8 +44,9 @@ struct Caps {
   uint64_t max_loop_iterations =
       UINT64_MAX;  // of all loops of one work item; llvmpipe ends loops in silence after 65535
   bool unified_memory = false;
-  bool texel_loads = false;  // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers
-                             // are loops over the lanes)
+  bool texel_loads = false;   // Vulkan: kernels read through texel buffers (llvmpipe, where loads from storage buffers
+                              // are loops over the lanes)
+  bool texel_images = false;  // with texel_loads: storage texel buffers, read by imageLoad; else uniform ones
   bool f16_arithmetic = false;  // storage of f16 and bf16 works everywhere
   bool f64 = false;             // f64 storage, + - * / and sqrt
   bool f64_math = false;        // exp, log, sin, ... in f64
@@ -57,7 +58,12 @@ struct Caps {
       1;  // over which a recording spreads commands that do not depend on each other; HEDDLE_QUEUES overrides
   bool uploads_beside = false;  // write_beside() copies while submissions run
   std::string matrix_units;     // e.g. "16x16x16 f16 f32"; empty when none
+  uint32_t architecture = 0;    // CUDA: compute capability, 90 for 9.0
   uint64_t driver_hash = 0;     // changes with device, driver and its version: part of every disk-cache key
+  uint64_t loader_hash = 0;     // driver_hash without the compiler that this program holds (NVRTC); 0: the same
+
+  // What an image relies on.
+  uint64_t image_hash() const { return loader_hash != 0 ? loader_hash : driver_hash; }
 
   // Follows from class and target; the only place that says which drivers are which machine.
   Machine machine() const {

@@ -89,4 +89,12 @@ std::string KernelSource::str() const {
          (body.empty() || body.back() == '\n' ? "" : "\n");
 }
 
+uint64_t array_bytes(const SharedParam& array) { return (uint64_t{array.count} * 4 + 15) / 16 * 16; }
+
+uint64_t shared_bytes(const KernelSource& source) {
+  uint64_t bytes = 0;
+  for (const SharedParam& array : source.shared) bytes += array_bytes(array);
+  return bytes;
+}
+
 }  // namespace heddle

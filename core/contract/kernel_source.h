@@ -30,6 +30,7 @@ struct BufferParam {
   // True when the kernel touches parts of the range only, which it finds in a table: bytes between them may be
   // anybody's. Not part of the text.
   bool scattered = false;
+  bool operator==(const BufferParam&) const = default;
 };
 
 // One 32-bit scalar constant, passed at launch. All constants of a kernel fit in 128 bytes.
@@ -45,6 +46,9 @@ struct SharedParam {
   std::string type = "float";  // float, uint or int
   uint32_t count = 0;
 };
+
+// Shared arrays of more than that in all are dynamic in CUDA: the launch gives shared_bytes(source).
+constexpr uint64_t static_shared_bytes = 49152;
 
 struct KernelSource {
   static constexpr size_t max_constants = 32;  // 128 bytes
@@ -66,5 +70,10 @@ struct KernelSource {
   // Human-readable form: signature, defines and body (HEDDLE_DEBUG=4, `heddle kernel --print source`).
   std::string str() const;
 };
+
+// Of one shared array, padded: each starts at a multiple of 16 bytes.
+uint64_t array_bytes(const SharedParam& array);
+// Of all of them.
+uint64_t shared_bytes(const KernelSource& source);
 
 }  // namespace heddle

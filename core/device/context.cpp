@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
-#include <cstdlib>
-#include <functional>
-#include <map>
+#include <cstring>
 #include <mutex>
 #include <numeric>
 #include <optional>
@@ -21,10 +20,28 @@
 #include "heddle/core/device/compile_notice.h"
 #include "heddle/core/device/ending.h"
 #include "heddle/core/device/locked_device.h"
-#include "heddle/core/device/registry.h"
+#include "heddle/core/device/open_contexts.h"
 #include "heddle/core/device/storage.h"
 
 namespace heddle {
+namespace {
+
+// The latest submissions. Nothing here throws: the device has them already.
+class Recent {
+ public:
+  static constexpr size_t most = 48;  // that may be ahead; devices wait at 64 or more
+  void add(Ticket ticket) { tickets_[count_++ % most] = ticket; }
+  Ticket last() const { return count_ == 0 ? Ticket::none : tickets_[(count_ - 1) % most]; }
+  // The one before all others, and the one in the middle; none: there are not so many.
+  Ticket oldest() const { return count_ < most ? Ticket::none : tickets_[count_ % most]; }
+  Ticket middle() const { return count_ < most ? Ticket::none : tickets_[(count_ + most / 2) % most]; }
+
+ private:
+  std::array<Ticket, most> tickets_{};
+  size_t count_ = 0;  // ever
+};
+
+}  // namespace
 
 // All of it but the id is under the lock.
 struct DeviceContext::State {
@@ -36,6 +53,10 @@ struct DeviceContext::State {
   auto with_memory(uint64_t requested, F&& take);
   void give_back_caches();
   void forget_finished_reads();
+  DeviceCache* graphs() const { return caches[static_cast<size_t>(Kept::graphs)].get(); }
+  // The ids of kernels by their hashes; those that are new are made together.
+  template <class Kernel, class F>
+  std::vector<KernelId> found_or_made(const std::vector<const Kernel*>& wanted, F&& make);
 
   DeviceContext& self;
   std::recursive_mutex mutex;
@@ -44,10 +65,10 @@ struct DeviceContext::State {
   CachingAllocator allocator;
   std::unordered_map<uint64_t, KernelId> kernels;
   DeviceCounters counters;
-  std::unique_ptr<DeviceCache> cache;
-  std::vector<StoragePtr> staged;  // of stage(); oldest use first
+  std::unique_ptr<DeviceCache> caches[2];  // by Kept
+  std::vector<StoragePtr> staged;          // of stage(); oldest use first
   std::atomic<uint64_t> memory_budget{0};
-  Ticket last_ticket = Ticket::none;
+  Recent recent;
 };
 
 Storage::~Storage() { device_.state_->release(allocation_); }
@@ -59,15 +80,18 @@ DeviceContext::DeviceContext(std::unique_ptr<Device> device, DeviceInfo info)
 
 DeviceContext::~DeviceContext() {
   state_->staged.clear();
-  state_->cache.reset();  // steps hold recordings and storages of this device
+  for (size_t what = std::size(state_->caches); what > 0; --what)
+    state_->caches[what - 1].reset();  // graphs hold recordings and storages of this device
   for (const auto& [hash, kernel] : state_->kernels) state_->device->release(kernel);
 }
 
 // Compiled graphs keep an arena and tables; what was freed may wait for the queue. All of it is there for the taking
-// before anybody fails.
+// before anybody fails. The one wait under the lock: memory that others took meanwhile would be missing again.
 void DeviceContext::State::give_back_caches() {
-  if (last_ticket != Ticket::none) device->wait(last_ticket);
-  if (cache) cache->clear();
+  if (recent.last() != Ticket::none) device->wait(recent.last());
+  for (size_t what = std::size(caches); what > 0; --what) {
+    if (caches[what - 1]) caches[what - 1]->clear();
+  }
   staged.clear();
   allocator.trim();
 }
@@ -96,12 +120,18 @@ namespace {
 // Kernels were compiled and nobody has waited for them since: some drivers (PoCL) do most of it behind the queue.
 std::atomic<bool> cold{false};
 
-// Waits; the error of a lost device names the lines of the program whose kernels were its last commands.
-template <class F>
-auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
+// While somebody waits.
+struct FirstWait {
+  explicit FirstWait(const std::string& id) {
+    if (cold.exchange(false)) notice.emplace(id, 0);
+  }
   std::optional<CompileNotice> notice;
-  if (cold.exchange(false)) notice.emplace(id, 0);
-  return with_note(wait, [&](std::string_view text) { return cache ? cache->lines_note(text) : std::string(); });
+};
+
+// Asks the device; the error of a lost one names the lines of the program whose kernels were its last commands.
+template <class F>
+auto asking(const DeviceCache* cache, const F& ask) {
+  return with_note(ask, [&](std::string_view text) { return cache ? cache->lines_note(text) : std::string(); });
 }
 
 }  // namespace
@@ -109,8 +139,9 @@ auto waiting(const DeviceCache* cache, const std::string& id, const F& wait) {
 MemoryUse DeviceContext::memory_use(uint64_t requested) const {
   const ending::Guard guard(state_->mutex);
   const AllocatorStats stats = state_->allocator.stats();
-  return {requested, stats.live_bytes, state_->cache ? state_->cache->arena_bytes() : 0,
-          stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
+  uint64_t arena = 0;
+  for (const auto& cache : state_->caches) arena += cache ? cache->arena_bytes() : 0;
+  return {requested, stats.live_bytes, arena, stats.reserved_bytes - stats.live_bytes, caps().memory_bytes};
 }
 
 StoragePtr DeviceContext::allocate(uint64_t bytes) {
@@ -165,13 +196,27 @@ void DeviceContext::copy(const std::vector<std::pair<StoragePtr, StoragePtr>>& f
   std::vector<Command> commands;
   for (const auto& [from, to] : from_to) {
     commands.emplace_back(Copy{from->binding(), to->binding()});
-    to->version++;
   }
   if (commands.empty()) return;
-  const ending::Guard guard(state_->mutex);
-  const RecordingId recording = state_->device->record(commands, false);
-  state_->device->wait(state_->device->submit(recording));
-  state_->device->release(recording);
+  Ticket ticket = Ticket::none;
+  {
+    const ending::Guard guard(state_->mutex);
+    const RecordingId recording = state_->device->record(commands, false);
+    try {
+      ticket = state_->device->submit(recording);
+    } catch (...) {
+      state_->device->release(recording);
+      throw;
+    }
+    state_->device->release(recording);
+    remember(ticket);
+    for (const auto& [from, to] : from_to) {
+      from->last_use = to->last_use = ticket;
+      to->version++;
+    }
+  }
+  block(ticket);
+  collect(ticket, nullptr);
 }
 
 void DeviceContext::State::release(const Allocation& allocation) {
@@ -196,6 +241,8 @@ void DeviceContext::write(Storage& storage, uint64_t offset, const void* source,
   check_inside("write", storage, offset, bytes);
   if (bytes == 0) return;
   const HostSpan span("upload");
+  constexpr uint64_t large = 16 << 20;  // devices make no copies of such: they wait
+  if (bytes > large) wait(last_ticket());
   const ending::Guard guard(state_->mutex);
   Binding target = storage.binding();
   state_->device->write(target.buffer, target.offset + offset, source, bytes);
@@ -250,23 +297,84 @@ void DeviceContext::read(Storage& storage, uint64_t offset, void* target, uint64
   check_inside("read", storage, offset, bytes);
   if (bytes == 0) return;
   const HostSpan span("wait");
-  const ending::Guard guard(state_->mutex);
-  Binding source = storage.binding();
-  state_->counters.bytes_read += bytes;
-  waiting(state_->cache.get(), id(),
-          [&] { state_->device->read(source.buffer, source.offset + offset, target, bytes); });
+  constexpr uint64_t small = 64 << 10, part = 16 << 20;
+  // Many bytes are best copied straight to where they belong, once the device has nothing else to do.
+  if (bytes > small) wait(last_ticket());
+  for (uint64_t at = 0; at < bytes; at += part)
+    read_part(storage, offset + at, static_cast<uint8_t*>(target) + at, std::min(part, bytes - at));
+}
+
+// Nothing is submitted: read() only copies. Else what others submitted is not waited for under the lock, and the bytes
+// go through memory that lives as long as the device may write to it, whatever becomes of it.
+void DeviceContext::read_part(Storage& storage, uint64_t offset, void* target, uint64_t bytes) {
+  HostRead read;
+  {
+    const ending::Guard guard(state_->mutex);
+    const Ticket last = state_->recent.last();
+    if (last == Ticket::none || asking(state_->graphs(), [&] { return state_->device->done(last); })) {
+      const Binding source = storage.binding();
+      const FirstWait first(id());
+      state_->counters.bytes_read += bytes;
+      return asking(state_->graphs(),
+                    [&] { state_->device->read(source.buffer, source.offset + offset, target, bytes); });
+    }
+    read = begin_read(storage, offset, bytes, true);
+  }
+  wait(read.event.ticket());
+  std::memcpy(target, read.bytes->data(), bytes);
 }
 
 void DeviceContext::synchronize() {
   const HostSpan span("wait");
+  const Ticket last = last_ticket();
+  block(last);
+  collect(last, nullptr);
+}
+
+Ticket DeviceContext::last_ticket() const {
   const ending::Guard guard(state_->mutex);
-  if (state_->last_ticket != Ticket::none)
-    waiting(state_->cache.get(), id(), [&] { state_->device->wait(state_->last_ticket); });
+  return state_->recent.last();
+}
+
+void DeviceContext::wait(Ticket ticket, std::vector<double>* seconds) {
+  block(ticket);
+  {
+    const ending::Guard guard(state_->mutex);
+    if (!seconds && (ticket == Ticket::none || asking(state_->graphs(), [&] { return state_->device->done(ticket); })))
+      return;
+  }
+  collect(ticket, seconds);
+}
+
+// Returns when the submission has finished or failed, or makes no progress: the device is to say which.
+void DeviceContext::block(Ticket ticket) {
+  if (ticket == Ticket::none) return;
+  const FirstWait first(id());
+  std::unique_ptr<Waiter> waiter;
+  {
+    const ending::Guard guard(state_->mutex);
+    waiter = asking(state_->graphs(), [&] { return state_->device->waiter(ticket); });
+  }
+  if (waiter) {
+    const ending::Blocking blocking;
+    waiter->block();
+  }
+  const ending::Guard guard(state_->mutex);
+  waiter.reset();
+}
+
+// After block(): what the device has to say of the submission; does not wait.
+void DeviceContext::collect(Ticket ticket, std::vector<double>* seconds) {
+  if (seconds) seconds->clear();
+  if (ticket == Ticket::none) return;
+  const ending::Guard guard(state_->mutex);
+  asking(state_->graphs(), [&] { state_->device->wait(ticket, seconds); });
 }
 
 Event DeviceContext::event() const {
   const ending::Guard guard(state_->mutex);
-  return state_->last_ticket == Ticket::none ? Event() : Event(const_cast<DeviceContext&>(*this), state_->last_ticket);
+  const Ticket last = state_->recent.last();
+  return last == Ticket::none ? Event() : Event(const_cast<DeviceContext&>(*this), last);
 }
 
 void DeviceContext::State::forget_finished_reads() {
@@ -275,6 +383,11 @@ void DeviceContext::State::forget_finished_reads() {
 
 DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t offset, uint64_t bytes) {
   check_inside("read", storage, offset, bytes);
+  return begin_read(storage, offset, bytes, false);
+}
+
+// `in_place`: Device::read_in_place().
+DeviceContext::HostRead DeviceContext::begin_read(Storage& storage, uint64_t offset, uint64_t bytes, bool in_place) {
   HostRead read;
   read.bytes = std::make_shared<std::vector<uint8_t>>(bytes);
   if (bytes == 0) return read;
@@ -283,14 +396,16 @@ DeviceContext::HostRead DeviceContext::read_later(Storage& storage, uint64_t off
   state_->reads.reserve(state_->reads.size() + 1);  // once the device knows the address, nothing may throw
   const Binding source = storage.binding();
   state_->counters.bytes_read += bytes;
-  const Ticket ticket = waiting(state_->cache.get(), id(), [&] {
-    return state_->device->read_later(source.buffer, source.offset + offset, read.bytes->data(), bytes);
+  const uint64_t from = source.offset + offset;
+  const Ticket ticket = asking(state_->graphs(), [&] {
+    return in_place ? state_->device->read_in_place(source.buffer, from, read.bytes->data(), bytes)
+                    : state_->device->read_later(source.buffer, from, read.bytes->data(), bytes);
   });
   if (ticket == Ticket::none) return read;
   read.event = Event(*this, ticket);
   storage.last_use = ticket;
   state_->reads.push_back(read);
-  state_->last_ticket = ticket;
+  remember(ticket);
   return read;
 }
 
@@ -306,44 +421,51 @@ bool DeviceContext::lost() const {
   }
 }
 
-namespace {
-void drain();
-void while_idle(const std::function<void()>& done);
-}  // namespace
-
 KernelId DeviceContext::kernel(const KernelSource& source) { return kernels({&source}).front(); }
 
-std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+template <class Kernel, class F>
+std::vector<KernelId> DeviceContext::State::found_or_made(const std::vector<const Kernel*>& wanted, F&& make) {
   const HostSpan span("compile");
-  const ending::Guard guard(state_->mutex);
+  const ending::Guard guard(mutex);
   std::vector<uint64_t> hashes, fresh_hashes;
-  std::vector<const KernelSource*> fresh;
-  for (const KernelSource* source : sources) {
-    const uint64_t hash = source->hash();
+  std::vector<const Kernel*> fresh;
+  for (const Kernel* kernel : wanted) {
+    const uint64_t hash = kernel->hash();
     hashes.push_back(hash);
-    if (state_->kernels.contains(hash) ||
-        std::find(fresh_hashes.begin(), fresh_hashes.end(), hash) != fresh_hashes.end())
+    if (kernels.contains(hash) || std::find(fresh_hashes.begin(), fresh_hashes.end(), hash) != fresh_hashes.end())
       continue;
-    fresh.push_back(source);
+    fresh.push_back(kernel);
     fresh_hashes.push_back(hash);
   }
   if (!fresh.empty()) {
     constexpr size_t together = 16;  // a notice says how far it is
-    ending::register_thread(drain, while_idle);
-    CompileNotice notice(id(), fresh.size());
+    ending::register_thread(drain_devices, while_devices_idle);
+    CompileNotice notice(self.id(), fresh.size());
     cold = true;
     for (size_t at = 0; at < fresh.size(); at += together) {
-      const auto part = std::span<const KernelSource* const>(fresh).subspan(at, std::min(together, fresh.size() - at));
-      const std::vector<KernelId> compiled = part.size() == 1 ? std::vector<KernelId>{state_->device->compile(*part[0])}
-                                                              : state_->device->compile_all(part);
-      for (size_t i = 0; i < part.size(); ++i) state_->kernels.emplace(fresh_hashes[at + i], compiled[i]);
-      state_->counters.kernels_compiled += compiled.size();
-      notice.done(compiled.size());
+      const auto part = std::span<const Kernel* const>(fresh).subspan(at, std::min(together, fresh.size() - at));
+      const std::vector<KernelId> made = make(part);
+      for (size_t i = 0; i < part.size(); ++i) kernels.emplace(fresh_hashes[at + i], made[i]);
+      notice.done(made.size());
     }
   }
   std::vector<KernelId> ids;
-  for (uint64_t hash : hashes) ids.push_back(state_->kernels.at(hash));
+  for (const uint64_t hash : hashes) ids.push_back(kernels.at(hash));
   return ids;
+}
+
+std::vector<KernelId> DeviceContext::kernels(const std::vector<const KernelSource*>& sources) {
+  return state_->found_or_made(sources, [this](std::span<const KernelSource* const> part) {
+    std::vector<KernelId> made =
+        part.size() == 1 ? std::vector<KernelId>{state_->device->compile(*part[0])} : state_->device->compile_all(part);
+    state_->counters.kernels_compiled += made.size();
+    return made;
+  });
+}
+
+std::vector<KernelId> DeviceContext::load(const std::vector<const KernelBinary*>& binaries) {
+  return state_->found_or_made(
+      binaries, [this](std::span<const KernelBinary* const> part) { return state_->device->load_all(part); });
 }
 
 AllocatorStats DeviceContext::memory() const {
@@ -361,105 +483,21 @@ DeviceCounters DeviceContext::counters() const {
   return state_->counters;
 }
 
-DeviceCache* DeviceContext::cache() const { return state_->cache.get(); }
+DeviceCache* DeviceContext::cache(Kept what) const { return state_->caches[static_cast<size_t>(what)].get(); }
 
-void DeviceContext::keep(std::unique_ptr<DeviceCache> cache) { state_->cache = std::move(cache); }
+void DeviceContext::keep(Kept what, std::unique_ptr<DeviceCache> cache) {
+  state_->caches[static_cast<size_t>(what)] = std::move(cache);
+}
 
-void DeviceContext::remember(Ticket ticket) { state_->last_ticket = ticket; }
+void DeviceContext::remember(Ticket ticket) { state_->recent.add(ticket); }
+
+Ticket DeviceContext::too_far_ahead() const {
+  const Ticket oldest = state_->recent.oldest();
+  return oldest == Ticket::none || state_->device->done(oldest) ? Ticket::none : state_->recent.middle();
+}
 
 DeviceContext::Locked DeviceContext::lock() {
   return {ending::Guard(state_->mutex).release(), *state_->device, state_->counters, state_->allocator};
-}
-
-namespace {
-
-// Contexts are leaked on purpose: tensors in static objects may outlive any order of destruction that could be chosen,
-// and several drivers crash when they are shut down from a static destructor. What they hold goes with the process.
-struct Contexts {
-  std::mutex mutex;
-  std::map<std::string, DeviceContext*, std::less<>> by_id;
-  std::atomic<DeviceContext*> chosen{nullptr};
-};
-
-Contexts& contexts() {
-  static Contexts* const all = new Contexts();
-  return *all;
-}
-
-std::vector<DeviceContext*> open_contexts() {
-  Contexts& all = contexts();
-  std::lock_guard lock(all.mutex);
-  std::vector<DeviceContext*> open;
-  for (const auto& [id, context] : all.by_id) open.push_back(context);
-  return open;
-}
-
-// Lets everything that was submitted finish (core/device/ending.h); also runs at exit, before the drivers' own
-// handlers, which were registered when they were loaded.
-void drain() {
-  for (DeviceContext* context : open_contexts()) {
-    try {
-      context->synchronize();
-    } catch (...) {  // a lost device has nothing left to finish
-    }
-  }
-}
-
-// Calls done() while no thread is inside a device: no thread enters a second one from within a first.
-void while_idle(const std::function<void()>& done) {
-  std::vector<DeviceContext::Locked> locks;
-  for (DeviceContext* context : open_contexts()) locks.push_back(context->lock());
-  done();
-}
-
-std::string canonical(std::string_view id) {
-  return id.find(':') == std::string_view::npos ? std::string(id) + ":0" : std::string(id);
-}
-
-}  // namespace
-
-DeviceContext& device(std::string_view id) {
-  Contexts& all = contexts();
-  std::lock_guard guard(all.mutex);
-  if (auto found = all.by_id.find(canonical(id)); found != all.by_id.end()) return *found->second;
-  DeviceInfo info;
-  std::unique_ptr<Device> opened = Registry::instance().open(id, &info);
-  auto same = all.by_id.find(info.id);  // another spelling of an id that is open already, e.g. "opencl:00"
-  if (same != all.by_id.end()) return *same->second;
-  static const bool drained = std::atexit(drain) == 0;
-  static_cast<void>(drained);
-  ending::register_thread(drain, while_idle);
-  auto* context = new DeviceContext(std::move(opened), info);
-  all.by_id.emplace(info.id, context);
-  return *context;
-}
-
-DeviceContext& reopen_device(std::string_view id) {
-  DeviceContext& old = device(id);
-  if (!old.lost()) return old;
-  Contexts& all = contexts();
-  std::lock_guard guard(all.mutex);
-  DeviceInfo info;
-  std::unique_ptr<Device> opened = Registry::instance().open(old.id(), &info);
-  auto* context = new DeviceContext(std::move(opened), info);
-  all.by_id[info.id] = context;  // the old one stays in memory: its tensors refer to it
-  DeviceContext* expected = &old;
-  all.chosen.compare_exchange_strong(expected, context);
-  return *context;
-}
-
-DeviceContext& default_device() {
-  Contexts& all = contexts();
-  if (DeviceContext* known = all.chosen.load(std::memory_order_acquire)) return *known;
-  DeviceContext& best = device(Registry::instance().best());
-  DeviceContext* expected = nullptr;  // set_default_device of another thread wins
-  all.chosen.compare_exchange_strong(expected, &best);
-  return *all.chosen.load(std::memory_order_acquire);
-}
-
-void set_default_device(std::string_view id) {
-  contexts().chosen.store(&device(id), std::memory_order_release);
-  trace::host_state_changed();
 }
 
 }  // namespace heddle

@@ -3,7 +3,8 @@
 //
 // Purpose: tensors live on a DeviceContext; device("vulkan:0") gives it. Invariants: one context per device id and
 // process (it is kept until exit), so kernels and steps are compiled once. Thread safety: the public functions lock;
-// the Device below is only ever called with the lock held.
+// the Device below is only ever called with the lock held. Who waits for the device blocks without the lock, so others
+// record, submit, allocate and look meanwhile; a thread that holds lock() while it calls one of these does not let go.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include <vector>
 
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/owned.h"
 #include "heddle/core/contract/device_info.h"
 #include "heddle/core/contract/handles.h"
 #include "heddle/core/device/allocator_stats.h"
@@ -24,8 +26,12 @@ namespace heddle {
 class Device;
 class DeviceCache;    // core/device/locked_device.h
 class Storage;        // core/device/storage.h
+struct KernelBinary;  // core/contract/kernel_binary.h
 struct KernelSource;  // core/contract/kernel_source.h
 using StoragePtr = std::shared_ptr<Storage>;
+
+// What a DeviceCache is kept for; later ones go first.
+enum class Kept : uint8_t { launches, graphs };
 
 // What happened on a device since it was opened.
 struct DeviceCounters {
@@ -64,9 +70,12 @@ class DeviceContext {
   // Storage that holds a batch: uploaded while earlier steps run, where the device can (Caps::uploads_beside). The last
   // few of a size are kept and used in turn, so a loop meets the same addresses again. bytes > 0.
   StoragePtr stage(const void* source, uint64_t bytes);
+  // Waits. Where another thread updates the storage in place meanwhile, an element is the one before or after that.
   void read(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
   // Waits until everything submitted so far has finished.
   void synchronize();
+  // Waits until that submission has finished; `seconds` as in Device::wait(). Throws DeviceLost, DeviceTimeout.
+  void wait(Ticket ticket, std::vector<double>* seconds = nullptr);
   // Marks everything submitted so far.
   Event event() const;
   // Starts copying bytes of a storage, as they are in queue order, to host memory that is valid once the event is done.
@@ -82,6 +91,8 @@ class DeviceContext {
   KernelId kernel(const KernelSource& source);
   // The same of several, those that are new compiled together.
   std::vector<KernelId> kernels(const std::vector<const KernelSource*>& sources);
+  // The same of kernels that are compiled.
+  std::vector<KernelId> load(const std::vector<const KernelBinary*>& binaries);
 
   // Bytes that a planned graph may hold on this device, see core/memory/memory_budget.h; 0: no limit.
   void set_memory_budget(uint64_t bytes);
@@ -98,16 +109,24 @@ class DeviceContext {
   struct Locked;
   Locked lock();
   // Null until somebody keeps something; what is kept goes before the device. Under lock().
-  DeviceCache* cache() const;
-  void keep(std::unique_ptr<DeviceCache> cache);
+  DeviceCache* cache(Kept what) const;
+  void keep(Kept what, std::unique_ptr<DeviceCache> cache);
   void remember(Ticket ticket);
+  // What must have finished before more is submitted, so that the host is not too far ahead; none: nothing. Without
+  // this the device waits in submit(), under the lock. Under lock().
+  Ticket too_far_ahead() const;
 
  private:
   friend class Storage;
   struct State;
+  HostRead begin_read(Storage& storage, uint64_t offset, uint64_t bytes, bool in_place);
+  void read_part(Storage& storage, uint64_t offset, void* target, uint64_t bytes);
+  Ticket last_ticket() const;
+  void block(Ticket ticket);
+  void collect(Ticket ticket, std::vector<double>* seconds);
 
   DeviceInfo info_;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 // The context of a device by id ("opencl:0", "vulkan"); opened on first use. Throws DeviceUnavailable.

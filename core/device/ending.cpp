@@ -20,6 +20,7 @@ std::atomic<bool> wanted{false}, begun{false};
 std::atomic<Clock::rep> begun_at{0};
 std::atomic<int> registered{0};  // threads that are alive
 std::atomic<int> resting{0};
+std::atomic<int> blocking{0};  // threads inside a driver without its lock
 thread_local bool at_rest = false;
 
 bool is_main_thread() { return ::getpid() == ::gettid(); }
@@ -43,6 +44,10 @@ struct Registered {
     --registered;
     if (is_main_thread()) hold_others_back(idle);
     wait();
+    if (!is_main_thread()) return;
+    // What others blocked for has finished: they are about to come back, and then held back.
+    for (const auto start = Clock::now(); blocking > 0 && Clock::now() - start < patience;)
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
 };
 
@@ -53,6 +58,9 @@ void register_thread(void (*wait)(), void (*idle)(const std::function<void()>& d
   thread.wait = wait;
   thread.idle = idle;
 }
+
+Blocking::Blocking() { ++blocking; }
+Blocking::~Blocking() { --blocking; }
 
 void give_way() {
   if (wanted.load(std::memory_order_relaxed) && !is_main_thread())

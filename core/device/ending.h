@@ -25,7 +25,16 @@ void give_way();
 bool held_back();
 void rest();
 
-// A device's lock.
+// While a thread blocks in a driver without a device's lock: the end of the process waits for it.
+class Blocking {
+ public:
+  Blocking();
+  ~Blocking();
+  Blocking(const Blocking&) = delete;
+  Blocking& operator=(const Blocking&) = delete;
+};
+
+// A device's lock. Nobody waits for a device while holding it (DeviceContext::wait).
 class Guard {
  public:
   explicit Guard(std::recursive_mutex& mutex) {

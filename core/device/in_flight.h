@@ -1,12 +1,14 @@
 // What a device with a queue of its own keeps of its submissions: tickets, order, times, and waiting with a limit.
 //
 // Purpose: the OpenCL and CUDA backends differ in what an event is, not in how they count. Invariants: tickets grow by
-// one from 1; entries leave in order. Thread safety: none; used by one device.
+// one from 1; entries leave in order. Thread safety: none; used by one device. What waiter() gives may block beside it.
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <deque>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -39,9 +41,61 @@ bool wait_with_limit(double limit, const Done& done, const Running& running) {
   return true;
 }
 
+// Blocks until the last of some events is over. Of its owner it asks: keep(event), release(event) once for each keep,
+// and, beside every other call, over(event), whether it has finished or failed, and block_quietly(event) until it is.
+template <class Owner, class Event>
+class EventWaiter final : public Waiter {
+ public:
+  // With a limit: `events` are all that come before the last, so that each that is over is progress; `stuck` is set
+  // when there is none.
+  EventWaiter(Owner& owner, std::vector<Event> events, double limit, std::atomic<bool>& stuck)
+      : owner_(owner), events_(std::move(events)), limit_(limit), stuck_(stuck) {
+    for (Event event : events_) owner_.keep(event);
+  }
+  ~EventWaiter() override {
+    for (Event event : events_) owner_.release(event);
+  }
+  EventWaiter(const EventWaiter&) = delete;
+  EventWaiter& operator=(const EventWaiter&) = delete;
+
+  void block() noexcept override {
+    if (limit_ <= 0) return owner_.block_quietly(events_.back());
+    const auto running = [this] {
+      return static_cast<size_t>(
+          std::count_if(events_.begin(), events_.end(), [this](Event e) { return !owner_.over(e); }));
+    };
+    if (!wait_with_limit(
+            limit_, [this] { return owner_.over(events_.back()); }, running))
+      stuck_ = true;
+  }
+
+ private:
+  Owner& owner_;
+  std::vector<Event> events_;
+  double limit_;
+  std::atomic<bool>& stuck_;
+};
+
+// Events that several keep, of a pool: it gets one back when the last lets it go.
+template <class Event>
+class KeptEvents {
+ public:
+  void keep(Event event) { kept_.push_back(event); }
+  // Whether nobody else keeps it.
+  bool release(Event event) {
+    const auto at = std::find(kept_.begin(), kept_.end(), event);
+    if (at == kept_.end()) return true;
+    kept_.erase(at);
+    return false;
+  }
+
+ private:
+  std::vector<Event> kept_;  // once for each owner but the first; nearly always empty
+};
+
 // Entry has fields `ticket` and `done`, an event. Of its owner the list asks: finished(event), let_go(entry) of one
 // that has finished, block(event) until it has, and give_up(seconds), which throws, when nothing has finished for that
-// long.
+// long; and what an EventWaiter asks.
 template <class Owner, class Entry>
 class InFlightList {
  public:
@@ -88,10 +142,24 @@ class InFlightList {
     if (seconds) *seconds = durations(times(ticket));
   }
 
+  // Null when it has been let go.
+  std::unique_ptr<Waiter> waiter(Ticket ticket, const std::string& device) {
+    check_known(ticket, "waiter", device);
+    using Event = decltype(Entry::done);
+    std::vector<Event> events;
+    for (const Entry& entry : entries_) {
+      if (entry.ticket > static_cast<uint64_t>(ticket)) break;
+      if (limit_ > 0 || entry.ticket == static_cast<uint64_t>(ticket)) events.push_back(entry.done);
+    }
+    if (events.empty()) return nullptr;
+    return std::make_unique<EventWaiter<Owner, Event>>(owner_, std::move(events), limit_, stuck_);
+  }
+
   // With HEDDLE_TIMEOUT a look from time to time.
   template <class Event>
   void wait_for(Event event) {
     if (limit_ <= 0) return owner_.block(event);
+    if (stuck_ && !owner_.finished(event)) owner_.give_up(limit_);
     const auto running = [this] {
       return static_cast<size_t>(
           std::count_if(entries_.begin(), entries_.end(), [this](const Entry& e) { return !owner_.finished(e.done); }));
@@ -128,6 +196,7 @@ class InFlightList {
 
   Owner& owner_;
   double limit_ = timeout_seconds();
+  std::atomic<bool> stuck_ = false;  // a waiter saw no progress for so long
   std::deque<Entry> entries_;
   std::deque<std::pair<uint64_t, std::vector<CommandTime>>> times_;
   uint64_t last_ = 0;

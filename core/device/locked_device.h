@@ -13,17 +13,17 @@
 
 namespace heddle {
 
-// What the rooms above keep for a device (core/run/compiled_graph.h): compiled graphs and their memory. All of it is
-// called under the device's lock.
+// What the rooms above keep for a device: the memory of launches (core/run/launch_memory.h), and compiled graphs
+// (core/run/graph_cache.h). All of it is called under the device's lock.
 class DeviceCache {
  public:
   virtual ~DeviceCache() = default;
   // Gives back the memory that it holds: the device has none left.
   virtual void clear() = 0;
   // Bytes of the arenas that it holds.
-  virtual uint64_t arena_bytes() const = 0;
+  virtual uint64_t arena_bytes() const { return 0; }
   // "; computes model.cpp:17": the user's lines behind the kernels that an error's text names, or "".
-  virtual std::string lines_note(std::string_view text) const = 0;
+  virtual std::string lines_note(std::string_view) const { return {}; }
 };
 
 struct DeviceContext::Locked {

@@ -7,8 +7,8 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/kernel_compiler.h"
 #include "heddle/core/device/registry.h"
-#include "heddle/core/dialect/printer.h"
 
 namespace heddle {
 namespace {
@@ -138,10 +138,21 @@ void NullDevice::read(BufferId buffer, uint64_t offset, void* target, uint64_t b
 }
 
 KernelId NullDevice::compile(const KernelSource& source) {
-  check_kernel(source, caps_);
-  Kernel kernel{source, signature_of(source), print(source, Target::opencl, print_options(caps_))};
-  kernels_.emplace(++next_id_, std::move(kernel));
-  return KernelId{next_id_};
+  const KernelBinary made = compile_kernel(source, caps_);
+  const KernelBinary* const binaries[] = {&made};
+  const KernelId id = load_all(binaries).front();
+  kernels_[raw(id)].source = source;
+  return id;
+}
+
+std::vector<KernelId> NullDevice::load_all(std::span<const KernelBinary* const> binaries) {
+  for (const KernelBinary* binary : binaries) check_binary(*binary, caps_);
+  std::vector<KernelId> ids;
+  for (const KernelBinary* binary : binaries) {
+    kernels_[++next_id_] = {{}, binary->signature, {binary->bytes.begin(), binary->bytes.end()}};
+    ids.push_back(KernelId{next_id_});
+  }
+  return ids;
 }
 
 void NullDevice::release(KernelId kernel) {

@@ -42,6 +42,7 @@ class NullDevice final : public Device {
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   KernelId compile(const KernelSource& source) override;
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries) override;
   void release(KernelId kernel) override;
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override;
@@ -53,7 +54,7 @@ class NullDevice final : public Device {
   bool check_unwritten = true;
   const std::vector<Command>& commands(RecordingId recording) const;
   const KernelSource& source(KernelId kernel) const;
-  // The text that the printer made of it (OpenCL C).
+  // The text that the printer made of it (OpenCL C). A kernel that was loaded has an empty source.
   const std::string& printed(KernelId kernel) const;
   uint64_t buffer_bytes(BufferId buffer) const;
   bool was_written(const Binding& range) const;

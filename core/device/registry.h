@@ -13,13 +13,14 @@
 #include <string_view>
 #include <vector>
 
+#include "heddle/core/base/owned.h"
 #include "heddle/core/contract/device_info.h"
 
 namespace heddle {
 
 class Device;  // core/contract/device.h
 
-inline constexpr int backend_abi_version = 3;
+inline constexpr int backend_abi_version = 4;
 
 class Backend {
  public:
@@ -52,7 +53,7 @@ class Registry {
  private:
   Registry();
   struct State;
-  std::unique_ptr<State> state_;
+  Owned<State> state_;
 };
 
 // Built by CMake: registers the enabled backends.

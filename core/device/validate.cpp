@@ -6,7 +6,6 @@
 
 #include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
-#include "heddle/core/dialect/printer.h"
 
 namespace heddle {
 namespace {
@@ -39,6 +38,32 @@ void check_names(const KernelSource& source) {
 [[noreturn]] void limit(const std::string& place, const char* what, uint64_t asked, const char* name,
                         uint64_t allowed) {
   throw LimitError(fmt::format("{}: {} {} is over the device's {} = {}", place, what, asked, name, allowed));
+}
+
+void check_signature(const KernelSignature& kernel, const Caps& caps, const std::string& place) {
+  if (kernel.constants > KernelSource::max_constants) {
+    limit(place, "number of constants", kernel.constants, "limit of 128 bytes, in constants,",
+          KernelSource::max_constants);
+  }
+  if (kernel.buffers.size() > caps.max_bindings) {
+    limit(place, "number of buffers", kernel.buffers.size(), "max_bindings", caps.max_bindings);
+  }
+  uint64_t lanes = 1;
+  for (size_t axis = 0; axis < 3; ++axis) {
+    if (kernel.group[axis] == 0) throw DeviceError(fmt::format("{}: group[{}] is 0", place, axis));
+    if (kernel.group[axis] > caps.max_group[axis]) {
+      limit(place, "group size", kernel.group[axis], "max_group", caps.max_group[axis]);
+    }
+    lanes *= kernel.group[axis];
+  }
+  if (lanes > caps.max_group_lanes) limit(place, "number of lanes", lanes, "max_group_lanes", caps.max_group_lanes);
+}
+
+bool loads(Target target, KernelBinary::Kind kind) {
+  using Kind = KernelBinary::Kind;
+  if (target == Target::glsl) return kind == Kind::spirv;
+  if (target == Target::cuda) return kind == Kind::cuda;
+  return target == Target::opencl && (kind == Kind::opencl_c || kind == Kind::opencl_program);
 }
 
 // One command of a recording, with the text that its errors start with.
@@ -132,34 +157,27 @@ class CommandCheck {
 
 }  // namespace
 
-KernelSignature signature_of(const KernelSource& source) {
-  return {source.name, source.buffers, source.constants.size(), source.group};
-}
-
 void check_kernel(const KernelSource& source, const Caps& caps) {
   check_names(source);
-  std::string place = "[compile] kernel " + source.name;
-  if (source.constants.size() > KernelSource::max_constants) {
-    limit(place, "number of constants", source.constants.size(), "limit of 128 bytes, in constants,",
-          KernelSource::max_constants);
-  }
-  if (source.buffers.size() > caps.max_bindings) {
-    limit(place, "number of buffers", source.buffers.size(), "max_bindings", caps.max_bindings);
-  }
-  uint64_t lanes = 1;
-  for (int axis = 0; axis < 3; ++axis) {
-    if (source.group[axis] == 0) throw DeviceError(fmt::format("{}: group[{}] is 0", place, axis));
-    if (source.group[axis] > caps.max_group[axis]) {
-      limit(place, "group size", source.group[axis], "max_group", caps.max_group[axis]);
-    }
-    lanes *= source.group[axis];
-  }
-  if (lanes > caps.max_group_lanes) limit(place, "number of lanes", lanes, "max_group_lanes", caps.max_group_lanes);
+  const std::string place = "[compile] kernel " + source.name;
+  check_signature(signature_of(source), caps, place);
   for (const auto& s : source.shared) {
     if (s.count == 0) throw DeviceError(fmt::format("{}: shared array '{}' has no elements", place, s.name));
   }
   const uint64_t shared = shared_bytes(source);
   if (shared > caps.shared_bytes) limit(place, "shared memory (bytes)", shared, "shared_bytes", caps.shared_bytes);
+}
+
+void check_binary(const KernelBinary& binary, const Caps& caps) {
+  const std::string place = "[load] kernel " + binary.signature.name;
+  check_signature(binary.signature, caps, place);
+  const std::string fault = binary_fault(binary);
+  if (!fault.empty()) throw DeviceError(fmt::format("{}: {}", place, fault));
+  if (!loads(caps.target, binary.kind))
+    throw DeviceError(fmt::format("{}: it was compiled for another backend; this device takes kernels in {}", place,
+                                  name_of(caps.target)));
+  if (binary.dynamic_shared > caps.shared_bytes)
+    limit(place, "shared memory (bytes)", binary.dynamic_shared, "shared_bytes", caps.shared_bytes);
 }
 
 void check_commands(std::span<const Command> commands, const Caps& caps, const HandleLookup& lookup) {

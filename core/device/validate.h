@@ -1,9 +1,9 @@
 // Checks that every device makes of what it is given, in one place, so that all backends refuse the same mistakes with
 // the same words.
 //
-// Purpose: compile() calls check_kernel, record() calls check_commands, write() and read() call check_access. None of
-// this is on the path of submit(). Errors are LimitError (a limit of Caps, named) or DeviceError (a broken rule of
-// device.h). Thread safety: pure functions.
+// Purpose: compilers call check_kernel, load_all() calls check_binary, record() calls check_commands, write() and
+// read() call check_access. None of this is on the path of submit(). Errors are LimitError (a limit of Caps, named) or
+// DeviceError (a broken rule of device.h). Thread safety: pure functions.
 #pragma once
 
 #include <array>
@@ -16,17 +16,11 @@
 
 namespace heddle {
 
-// What a device remembers of a compiled kernel in order to check its launches.
-struct KernelSignature {
-  std::string name;
-  std::vector<BufferParam> buffers;
-  size_t constants = 0;
-  std::array<uint32_t, 3> group{1, 1, 1};
-};
-KernelSignature signature_of(const KernelSource& source);
-
 // Names, number of constants and bindings, group size and shared memory.
 void check_kernel(const KernelSource& source, const Caps& caps);
+// The same of what load_all() is given, as far as a binary says it; DeviceError for binary_fault() and for code that
+// such a device does not load.
+void check_binary(const KernelBinary& binary, const Caps& caps);
 
 // How a device answers questions about its handles; null for handles that are not alive.
 struct HandleLookup {

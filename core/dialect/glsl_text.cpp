@@ -74,7 +74,7 @@ std::string glsl_head(const KernelSource& s, const PrintOptions& options, const 
 }
 
 std::string glsl_block(const KernelSource& s, const PrintOptions& options, size_t i,
-                       const std::vector<Descriptor>& layout, std::string_view type, QuadUse quads) {
+                       const std::vector<BufferSlot>& layout, std::string_view type, QuadUse quads) {
   std::string out;
   const auto& b = s.buffers[i];
   const uint64_t per_quad = 16 / size_of(b.dtype);
@@ -87,7 +87,7 @@ std::string glsl_block(const KernelSource& s, const PrintOptions& options, size_
       out += fmt::format("#define LOAD_QUAD_{}(i) HK_FETCH(hk_quads_{}, uint(i) / {}u)\n", b.name, b.name, per_quad);
     }
   }
-  if (layout[i].kind == Descriptor::Kind::texels) {
+  if (layout[i].kind == BufferSlot::Kind::texels) {
     return out + texels(options, i, texel_format(b.dtype), texel_prefix(b.dtype), b.name);
   }
   // Without texel buffers, loads of 16 bytes see the same memory through a second block of the same binding.

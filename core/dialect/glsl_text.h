@@ -20,7 +20,7 @@ struct QuadUse {
 };
 // The declarations of source.buffers[i]. `layout`: descriptors() of the source; `type`: of an element in memory.
 std::string glsl_block(const KernelSource& source, const PrintOptions& options, size_t i,
-                       const std::vector<Descriptor>& layout, std::string_view type, QuadUse quads);
+                       const std::vector<BufferSlot>& layout, std::string_view type, QuadUse quads);
 // Types that STORE_QUAD writes 16 bytes of.
 inline bool quad_storable(DType t) { return t == DType::f32 || t == DType::i32; }
 

@@ -82,8 +82,6 @@ std::string all_text(const KernelSource& s) {
 
 bool loads_quads(const Identifiers& used) { return used.contains("LOAD_QUAD") || used.contains("QUAD_ASYNC"); }
 
-uint64_t array_bytes(const SharedParam& a) { return (uint64_t{a.count} * 4 + 15) / 16 * 16; }
-
 struct Printer {
   const KernelSource& s;
   Target target;
@@ -151,12 +149,12 @@ struct Printer {
   }
 
   void buffers() {
-    const std::vector<Descriptor> layout = descriptors(s, options);
+    const std::vector<BufferSlot> layout = descriptors(s, options);
     for (size_t i = 0; i < s.buffers.size(); ++i) {
       const auto& b = s.buffers[i];
       if (quads_.loads)
         out += fmt::format("#define QUAD_ELEMENT_{}(q, j) HK_QUAD_{}(q, j)\n", b.name, storage_of(b.dtype));
-      const bool texels = glsl() && layout[i].kind == Descriptor::Kind::texels;
+      const bool texels = glsl() && layout[i].kind == BufferSlot::Kind::texels;
       if (glsl()) out += glsl_block(s, options, i, layout, buffer_type(b.dtype), quads_);
       for (const char* verb : {"LOAD", "VLOAD"}) {
         const char* how = texels ? "TEXEL_" : "";
@@ -276,26 +274,20 @@ PrintOptions print_options(const Caps& caps) {
           caps.target == Target::glsl && caps.texel_loads};
 }
 
-std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options) {
-  std::vector<Descriptor> all;
+std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options) {
+  std::vector<BufferSlot> all;
   const bool quads = options.texel_loads && loads_quads(identifiers(all_text(source)));
   const auto texels = [&](const BufferParam& b) {
     return options.texel_loads && b.access == Access::read && size_of(b.dtype) <= 4;
   };
   for (size_t i = 0; i < source.buffers.size(); ++i) {
-    all.push_back(texels(source.buffers[i]) ? Descriptor{i, Descriptor::Kind::texels, options.texel_images}
-                                            : Descriptor{i});
+    all.push_back(texels(source.buffers[i]) ? BufferSlot{i, BufferSlot::Kind::texels, options.texel_images}
+                                            : BufferSlot{i});
   }
   for (size_t i = 0; quads && i < source.buffers.size(); ++i) {
-    if (texels(source.buffers[i])) all.push_back({i, Descriptor::Kind::quads, options.texel_images});
+    if (texels(source.buffers[i])) all.push_back({i, BufferSlot::Kind::quads, options.texel_images});
   }
   return all;
-}
-
-uint64_t shared_bytes(const KernelSource& source) {
-  uint64_t bytes = 0;
-  for (const auto& a : source.shared) bytes += array_bytes(a);
-  return bytes;
 }
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options) {

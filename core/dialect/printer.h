@@ -1,6 +1,6 @@
 // Printer: KernelSource -> source text of one target (GLSL, OpenCL C or CUDA C++).
 //
-// Purpose: a backend's compile() calls print() and hands the text to its compiler. The text is: target prelude
+// Purpose: a backend's KernelCompiler calls print() and hands the text to its compiler. The text is: target prelude
 // (shaders/ prelude.glsl, prelude.cl, prelude.cu), typed LOAD_/STORE_ macros of the buffers, defines, helpers, the
 // kernel's signature and its body. Invariants: the output is a pure function of (source, target, options). Thread
 // safety: pure.
@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "heddle/core/contract/device.h"
+#include "heddle/core/contract/kernel_binary.h"
 #include "heddle/core/contract/kernel_source.h"
 
 namespace heddle {
@@ -36,16 +37,8 @@ struct PrintOptions {
 };
 PrintOptions print_options(const Caps& caps);
 
-// How GLSL sees the memory of a buffer: one entry per binding of set 0, the buffers' own first and in order. With
-// texel_loads a buffer that is only read is a texel buffer of one element a texel; a kernel that loads 16 bytes at a
-// time has a further one of uvec4 texels.
-struct Descriptor {
-  enum class Kind : uint8_t { storage, texels, quads };
-  size_t buffer = 0;  // in KernelSource::buffers
-  Kind kind = Kind::storage;
-  bool image = false;  // texels, quads: a storage texel buffer
-};
-std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptions& options);
+// How the printed GLSL sees the buffers of a kernel.
+std::vector<BufferSlot> descriptors(const KernelSource& source, const PrintOptions& options);
 
 // The kernel's entry point is always called "heddle_kernel" ("main" in GLSL).
 // Interface the printed text has, which a backend relies on:
@@ -55,9 +48,6 @@ std::vector<Descriptor> descriptors(const KernelSource& source, const PrintOptio
 //   bytes each). CUDA:     extern "C" __global__ arguments in order: for each buffer a pointer to its first byte; then
 //   each constant (4 bytes).
 //             Shared arrays of more than static_shared_bytes in all are dynamic: the launch gives shared_bytes(source).
-constexpr uint64_t static_shared_bytes = 49152;  // CUDA
-// Of all shared arrays; each starts at a multiple of 16 bytes.
-uint64_t shared_bytes(const KernelSource& source);
 
 std::string print(const KernelSource& source, Target target, const PrintOptions& options = {});
 

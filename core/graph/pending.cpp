@@ -1,5 +1,7 @@
 #include "heddle/core/graph/pending.h"
 
+#include <atomic>
+
 #include "heddle/core/base/of_this_thread.h"
 #include "heddle/core/device/locked_device.h"
 

@@ -53,8 +53,8 @@ struct SubscriptItem {
 struct Subscript {
   template <class T>
   requires std::convertible_to<T, SubscriptItem> Subscript(T item, Caller where = Caller::current())
-      : items{SubscriptItem(item)}, caller(where) {}
-  Subscript(std::initializer_list<SubscriptItem> list, Caller where = Caller::current()) : items(list), caller(where) {}
+      : Subscript({SubscriptItem(item)}, where) {}
+  Subscript(std::initializer_list<SubscriptItem> list, Caller where = Caller::current());
 
   std::vector<SubscriptItem> items;
   Caller caller;

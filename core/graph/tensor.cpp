@@ -116,7 +116,7 @@ Tensor Tensor::host_scalar(float value, DeviceContext* device) {
   return Tensor(make_host_leaf(device_or_default(device), host, Shape{}, DType::f32));
 }
 
-Tensor Tensor::host_scalar(std::function<float()> source, DeviceContext* device) {
+Tensor Tensor::host_scalar(Callable<float()> source, DeviceContext* device) {
   const auto next = [source = std::move(source)] {
     HostValue host;
     host.words[0] = std::bit_cast<uint32_t>(source());
@@ -297,7 +297,7 @@ Tensor Tensor::detach(Caller caller) const {
                                     : make_node(ops::stop_gradient_op, {node()}, {}, shape(), dtype()));
 }
 
-void Tensor::register_hook(std::function<Tensor(const Tensor& grad)> hook) {
+void Tensor::register_hook(Callable<Tensor(const Tensor& grad)> hook) {
   if (!node()->tracks) {
     throw GradError(fmt::format(
         "[register_hook] no gradient flows through this {} tensor; call set_requires_grad() first", shape().str()));

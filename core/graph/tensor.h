@@ -9,9 +9,7 @@
 // (methods.cpp, shape/subscript.cpp): this room knows nothing of functions.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -20,6 +18,7 @@
 #include <type_traits>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/base/dtype.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/shape.h"
@@ -60,7 +59,7 @@ class Tensor {
     return *this;
   }
   ~Tensor() {
-    const bool watched = watched_.load(std::memory_order_relaxed);
+    const bool watched = __atomic_load_n(&watched_, __ATOMIC_RELAXED);
     if (watched || trace::any()) [[unlikely]]
       trace::destroyed(*this, watched);
   }
@@ -91,7 +90,7 @@ class Tensor {
   // A number that may change from step to step without a new plan (learning rates); f32, rank 0.
   static Tensor host_scalar(float value, DeviceContext* device = nullptr);
   // The same with its source, so that compile() can replay a step that makes it: called now and once in each replay.
-  static Tensor host_scalar(std::function<float()> source, DeviceContext* device = nullptr);
+  static Tensor host_scalar(Callable<float()> source, DeviceContext* device = nullptr);
 
   bool defined() const {
     if (trace::any()) [[unlikely]]
@@ -216,24 +215,24 @@ class Tensor {
   void zero_grad();                                        // drops the gradient
   Tensor detach(Caller caller = Caller::current()) const;  // same value, no gradient
   // Called with the gradient of this tensor when backward() has it complete; may return a replacement.
-  void register_hook(std::function<Tensor(const Tensor& grad)> hook);
+  void register_hook(Callable<Tensor(const Tensor& grad)> hook);
 
   const NodePtr& node() const;
   const std::shared_ptr<TensorImpl>& impl() const { return impl_; }
   explicit Tensor(std::shared_ptr<TensorImpl> impl) : impl_(std::move(impl)) {}
   // For core/graph/trace.cpp: reports its destruction from now on.
-  void mark_watched() const { watched_.store(true, std::memory_order_relaxed); }
+  void mark_watched() const { __atomic_store_n(&watched_, true, __ATOMIC_RELAXED); }
 
  private:
   void copy_item(void* target, DType type, Caller caller) const;
   std::vector<int64_t> to_integers(Caller caller) const;  // of integers and bool
 
   std::shared_ptr<TensorImpl> impl_;
-  mutable std::atomic<bool> watched_{false};  // of this handle, not of its copies
+  mutable bool watched_ = false;  // of this handle, not of its copies; read and set as an atomic
 };
 
 // A tensor as the argument of a function that records, with the place where the call stands (core/base/caller.h). Made
-// by the call itself: such a function is called with a Tensor, and converts to std::function<Tensor(const Tensor&)>.
+// by the call itself: such a function is called with a Tensor, and converts to Callable<Tensor(const Tensor&)>.
 struct TensorArg {
   TensorArg(const Tensor& value, Caller where = Caller::current()) : tensor(value), caller(where) {}
   const Tensor& tensor;
@@ -254,7 +253,7 @@ struct TensorImpl {
   NodePtr node;
   bool requires_grad = false;  // leaf that collects a gradient
   Tensor grad;
-  std::vector<std::function<Tensor(const Tensor&)>> hooks;
+  std::vector<Callable<Tensor(const Tensor&)>> hooks;
 };
 
 // Evaluates these tensors (and everything else this thread holds pending on their devices); returns when it is

@@ -25,7 +25,7 @@ Watches& watches() {
 
 Trace::Trace() : before_(present) {
   present = this;
-  trace::active.fetch_add(1, std::memory_order_relaxed);
+  __atomic_fetch_add(&trace::active, 1, __ATOMIC_RELAXED);
 }
 
 Trace::~Trace() { end(); }
@@ -34,7 +34,7 @@ void Trace::end() {
   if (ended_) return;
   ended_ = true;
   present = before_;
-  trace::active.fetch_sub(1, std::memory_order_relaxed);
+  __atomic_fetch_sub(&trace::active, 1, __ATOMIC_RELAXED);
 }
 
 Trace* Trace::current() { return present; }
@@ -56,7 +56,7 @@ void Trace::touch(const Tensor& handle) {
 
 namespace trace {
 
-std::atomic<int> active{0};
+int active = 0;
 
 namespace {
 

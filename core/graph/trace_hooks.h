@@ -2,7 +2,6 @@
 // the host change. Thread safety: any thread; slow paths look for the trace of their own.
 #pragma once
 
-#include <atomic>
 #include <utility>
 
 #include "heddle/core/base/host_epoch.h"
@@ -14,8 +13,9 @@ class Tensor;
 namespace trace {
 
 // How many traces are active in the process: what a thread asks before it looks for its own.
-extern std::atomic<int> active;
-inline bool any() { return active.load(std::memory_order_relaxed) != 0; }
+// Compilers' own atomic functions: <atomic> is 4 MB of what a program would compile.
+extern int active;
+inline bool any() { return __atomic_load_n(&active, __ATOMIC_RELAXED) != 0; }
 
 // Slow paths of Tensor: no effect unless this thread traces.
 void touched(const Tensor& handle) noexcept;

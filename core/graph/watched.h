@@ -9,9 +9,9 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
@@ -20,7 +20,7 @@ struct HostArray;
 
 // Throws when the value is at fault; called in a CallerScope of the place where it was watched. In a branch of cond()
 // that is not taken a value is -1.
-using Judge = std::function<void(const HostArray& value)>;
+using Judge = Callable<void(const HostArray& value)>;
 void watch(const Tensor& value, Judge judge);
 // Called by an observation when what it asked for has been computed.
 void throw_watched();

@@ -18,10 +18,7 @@ struct KernelFacts {
   std::string launch;  // id of the launch (core/inspect/saved_launch.h); the first of several that do the same
   double bytes() const { return read_bytes + written_bytes; }
   // Do the same; which launch it is does not matter.
-  bool same_as(const KernelFacts& o) const {
-    return source == o.source && name == o.name && read_bytes == o.read_bytes && written_bytes == o.written_bytes &&
-           flops == o.flops && ops == o.ops && lines == o.lines;
-  }
+  bool same_as(const KernelFacts& other) const;
 };
 
 }  // namespace heddle

@@ -111,7 +111,7 @@ class ProfilerState final : public SpanListener {
     }
   }
 
-  // With the device's lock held. The times of the oldest submissions are fetched before the device forgets them.
+  // The times of the oldest submissions are fetched before the device forgets them.
   void note(DeviceContext& device, Waiting waiting) {
     std::vector<Waiting> due;
     {
@@ -129,10 +129,9 @@ class ProfilerState final : public SpanListener {
   void fetch(DeviceContext& device, Waiting waiting) {
     Timed timed{std::move(waiting), {}, true};
     try {
-      auto locked = device.lock();
       std::vector<double> seconds;
-      locked.device.wait(timed.what.ticket, &seconds);
-      timed.times = locked.device.command_times(timed.what.ticket);
+      device.wait(timed.what.ticket, &seconds);
+      timed.times = device.lock().device.command_times(timed.what.ticket);
       if (timed.times.empty()) chain(timed, seconds);
     } catch (const Error&) {  // whoever uses the device is told
     }

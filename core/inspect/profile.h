@@ -84,7 +84,7 @@ class Profiler {
 
   // ---- for core/run
   static bool active();
-  // A submission of a timed recording; `facts` has one entry per command. Called with the device's lock held.
+  // A submission of a timed recording; `facts` has one entry per command. May wait for an earlier one.
   static void note(DeviceContext& device, Ticket ticket, std::shared_ptr<const std::vector<KernelFacts>> facts,
                    double submitted);
   // Seconds since the profiler began; 0 when there is none.

@@ -117,7 +117,7 @@ std::optional<SavedLaunch> load_launch(const std::string& id) {
 }
 
 std::string repeat_command(const std::string& id, const std::string& device) {
-  return id.empty() ? "(cannot be repeated: there is no disk cache)"
+  return id.empty() ? "(cannot be repeated: there is no disk cache, or it was loaded without its text)"
                     : fmt::format("heddle bench kernel --cases {} --device {}", id, device);
 }
 

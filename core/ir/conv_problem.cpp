@@ -1,11 +1,10 @@
 #include "heddle/core/ir/conv_problem.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/inexact.h"
 
 namespace heddle {
 namespace {
@@ -21,15 +20,6 @@ Extent3 space_of(const Shape& shape, int first, int rank) {
   std::vector<int64_t> sizes;
   for (int d = 0; d < rank; ++d) sizes.push_back(shape[first + d]);
   return in_three(sizes, 1);
-}
-
-// Opt-out, because it changes results: Winograd's transforms triple the rounding error of a direct sum.
-bool winograd_wanted() {
-  static const bool wanted = [] {
-    const char* value = std::getenv("HEDDLE_WINOGRAD");
-    return !value || std::string_view(value) != "0";
-  }();
-  return wanted;
 }
 
 }  // namespace

@@ -7,7 +7,6 @@
 #include <string_view>
 
 #include "heddle/core/base/error.h"
-#include "heddle/core/base/print_error.h"
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/ir/dynamic_sizes.h"
 #include "heddle/core/ir/matmul_batch.h"
@@ -15,23 +14,11 @@
 #include "heddle/core/lower/lower.h"
 #include "heddle/core/lower/operand.h"
 #include "heddle/core/op/primitives.h"
+#include "heddle/core/tiles/inexact.h"
 #include "heddle/core/tiles/matmul_tiles.h"
 
 namespace heddle {
 namespace {
-
-// Opt-in, because it changes results: f32 operands rounded to 11 bits where matrix units take them.
-bool tf32_wanted() {
-  static const bool wanted = [] {
-    const char* given = std::getenv("HEDDLE_TF32");
-    const std::string_view value = given ? given : "";
-    if (value != "" && value != "0" && value != "1") {
-      print_error("[matmul] HEDDLE_TF32 is '{}', expected 0 or 1: f32 operands are not rounded\n", value);
-    }
-    return value == "1";
-  }();
-  return wanted;
-}
 
 class MatmulLowering {
  public:

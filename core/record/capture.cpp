@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <unordered_set>
 
 #include "heddle/core/graph/key_writer.h"

@@ -18,7 +18,7 @@ class ImageBuilder {
   ImageBuilder(const Plan& plan, const Caps& caps, std::span<const std::vector<std::string>> lines)
       : plan_(plan), lines_(lines) {
     image_.target = name_of(caps.target);
-    image_.driver_hash = caps.driver_hash;
+    image_.driver_hash = caps.image_hash();
     image_.host_values = plan.scheduled.graph.host_slots;
     image_.own_bytes = plan.memory.own_bytes;
     image_.arena_bytes = plan.memory.arena.block_bytes;
@@ -113,7 +113,7 @@ class ImageBuilder {
 
   int32_t add(const KernelSource& source) {
     const auto [at, fresh] = kernels_.try_emplace(source.hash(), static_cast<int32_t>(image_.kernels.size()));
-    if (fresh) image_.kernels.push_back(source);
+    if (fresh) image_.kernels.push_back({source, {.signature = signature_of(source)}});
     return at->second;
   }
 

@@ -18,10 +18,10 @@ using Bind = std::function<std::vector<Binding>(const std::vector<Place>&)>;
 
 // For cutting long recordings (Dispatch::seconds): 10 GB/s and a thousand million turns of a loop a second are what a
 // slow integrated GPU does.
-double guessed_seconds(const Launch& launch, const KernelSource& source, const Dispatch& dispatch) {
+double guessed_seconds(const Launch& launch, const KernelSignature& kernel, const Dispatch& dispatch) {
   double bytes = 0, lanes = 1;
   for (const Binding& binding : dispatch.bindings) bytes += static_cast<double>(binding.size);
-  for (size_t axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * source.group[axis];
+  for (size_t axis = 0; axis < 3; ++axis) lanes *= static_cast<double>(dispatch.groups[axis]) * kernel.group[axis];
   return std::max(bytes / 1e10, lanes * static_cast<double>(std::max<int64_t>(launch.loop_iterations, 1)) / 1e9);
 }
 
@@ -38,16 +38,29 @@ class CommandBuilder {
       for (const Place& place : places) bindings.push_back(memory_.at(place));
       return bindings;
     };
-    for (const Launch& launch : image_.launches) add(launch, bind);
+    size_t begin = 0;
+    for (const int32_t cut : image_.cuts) {
+      add_segment(begin, static_cast<size_t>(cut), bind);
+      begin = static_cast<size_t>(cut);
+    }
+    add_segment(begin, image_.launches.size(), bind);
     for (const GraphImage::CopyBack& back : image_.copies)
       copy(memory_.at(back.from), targets[static_cast<size_t>(back.slot)]);
+    bound_.segments.back().end = bound_.list.size();
     upload_table();
     return std::move(bound_);
   }
 
  private:
-  const KernelSource& kernel_of(const Launch& launch) const {
-    return image_.kernels[static_cast<size_t>(launch.index)];
+  const KernelSignature& kernel_of(const Launch& launch) const {
+    return image_.kernels[static_cast<size_t>(launch.index)].signature();
+  }
+
+  void add_segment(size_t begin, size_t end, const Bind& bind) {
+    const size_t first = bound_.list.size();
+    launched_ = 0;
+    for (size_t l = begin; l < end; ++l) add(image_.launches[l], bind);
+    bound_.segments.push_back({first, bound_.list.size(), launched_});
   }
 
   void add(const Launch& launch, const Bind& bind) {
@@ -127,7 +140,7 @@ class CommandBuilder {
     const Binding there{memory_.host_block, launch.host_offset, here.size};
     bound_.list.emplace_back(launch.kind == Launch::Kind::to_host ? Copy{here, there} : Copy{there, here});
     bound_.launches.push_back(nullptr);
-    ++bound_.launched;
+    ++launched_;
   }
 
   // As many bytes as the smaller of both has: the target may be the front of a larger storage.
@@ -152,7 +165,7 @@ class CommandBuilder {
     dispatch.seconds = guessed_seconds(launch, kernel_of(launch), dispatch);
     bound_.list.emplace_back(std::move(dispatch));
     bound_.launches.push_back(&launch);
-    ++bound_.launched;
+    ++launched_;
   }
 
   void upload_table() {
@@ -172,6 +185,7 @@ class CommandBuilder {
   std::span<const KernelId> kernels_;
   const ImageMemory& memory_;
   Bound bound_;
+  size_t launched_ = 0;  // of the segment
 };
 
 }  // namespace

@@ -26,11 +26,15 @@ struct ImageMemory {
 
 // What a recording is made of: the table belongs to launches over many joined rows.
 struct Bound {
+  // Commands of one submission, and how many of them are kernels or transfers.
+  struct Segment {
+    size_t begin = 0, end = 0, launched = 0;
+  };
   std::vector<Command> list;
+  std::vector<Segment> segments;                    // one more than the image has cuts
   std::vector<const GraphImage::Launch*> launches;  // of each command; null: a copy
   std::vector<int32_t> rows;                        // of all tables
   StoragePtr table;
-  size_t launched = 0;  // kernels, and transfers
   // The rows that a joined launch reads, its last binding; none for others.
   std::span<const int32_t> table_of(size_t command) const;
 };

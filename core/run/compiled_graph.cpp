@@ -11,7 +11,7 @@
 #include "heddle/core/ir/source_lines.h"
 #include "heddle/core/record/import_graph.h"
 #include "heddle/core/run/build_image.h"
-#include "heddle/core/run/debug.h"
+#include "heddle/core/run/debug_plan.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
 #include "heddle/core/run/planner.h"
@@ -97,19 +97,22 @@ CompiledGraph::~CompiledGraph() = default;
 
 GraphResult CompiledGraph::run(const Capture& captured, const std::vector<StoragePtr>* own) {
   try {
-    GraphResult result = with_note(
+    return with_note(
         [&] {
           return launcher_->run({captured.storages, captured.bases, captured.host_values}, own);
         },
         [this](std::string_view text) { return note(text, true); });
-    report_.measured = launcher_->measured_bytes();
-    return result;
   } catch (const OutOfMemory& error) {
     throw OutOfMemory(error.what() + note_fullest(), error.memory_use());
   }
 }
 
-void CompiledGraph::forget_recordings() { launcher_->forget_recordings(); }
+MemoryReport CompiledGraph::memory() const {
+  MemoryReport report = report_;
+  report.measured = launcher_->measured_bytes();
+  return report;
+}
+
 const GraphImage& CompiledGraph::image() const { return launcher_->image(); }
 
 uint64_t CompiledGraph::arena_bytes() const {

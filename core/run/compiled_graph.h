@@ -3,7 +3,7 @@
 // Purpose: evaluate() hands the pending graph here. A graph with the same structure (ops, attributes, shapes, dtypes,
 // views, outputs, assigns) as an earlier one is found in the device's cache (core/run/graph_cache.h); only the buffers
 // bound to it change. Invariants: it runs an image (core/run/image.h) and keeps what only the process that planned it
-// can say: the lines of the user, the memory report. Thread safety: used under the device's lock.
+// can say: the lines of the user, the memory report. Thread safety: any thread may run it, several at once.
 #pragma once
 
 #include <cstddef>
@@ -35,12 +35,10 @@ class CompiledGraph {
   // Enqueues the graph on the captured storages and host values. `own`: storages of an earlier run that nobody needs
   // any more, instead of new ones.
   GraphResult run(const Capture& captured, const std::vector<std::shared_ptr<Storage>>* own = nullptr);
-  // Gives back the arena that recordings are bound to; the next run records anew.
-  void forget_recordings();
   const GraphImage& image() const;
   uint64_t arena_bytes() const;
   // What it needs, for what, and what was held when it ran last.
-  const MemoryReport& memory() const { return report_; }
+  MemoryReport memory() const;
   // "; computes model.cpp:17": the lines of the kernels that an error's text names, or "".
   std::string lines_note(std::string_view text) const;
 

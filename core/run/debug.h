@@ -3,18 +3,16 @@
 // Thread safety: the level is read once; output goes line by line to stderr.
 #pragma once
 
-#include "heddle/core/contract/device.h"
-#include "heddle/core/inspect/traffic.h"
-#include "heddle/core/ir/lowered_kernel.h"
-#include "heddle/core/memory/plan.h"
+#include <vector>
+
+#include "heddle/core/device/context.h"
+#include "heddle/core/inspect/kernel_facts.h"
 
 namespace heddle {
 
 int debug_level();
-void debug_graph(const Graph& before, const Graph& after, const Caps& caps);
-void debug_plan(const ScheduledGraph& scheduled, const std::vector<LoweredKernel>& kernels, const MemoryPlan& plan);
 // At level 1 and above waits for the submission and prints its times, each line with the command that repeats that
 // kernel alone.
-void debug_times(const std::string& id, Device& device, Ticket ticket, const std::vector<KernelFacts>& kernels);
+void debug_times(DeviceContext& device, Ticket ticket, const std::vector<KernelFacts>& kernels);
 
 }  // namespace heddle

@@ -16,6 +16,7 @@
 #include "heddle/core/graph/loop.h"
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/pending.h"
+#include "heddle/core/graph/run_once.h"
 #include "heddle/core/graph/tensor.h"
 #include "heddle/core/graph/trace.h"
 #include "heddle/core/graph/transform.h"
@@ -31,6 +32,7 @@
 #include "heddle/core/run/graph_cache.h"
 #include "heddle/core/run/number_check.h"
 #include "heddle/core/simplify/passes.h"
+#include "heddle/core/tiles/inexact.h"
 #include "heddle/core/tiles/tuning.h"
 
 namespace heddle {
@@ -69,6 +71,16 @@ void note_break(DeviceContext& device, const Evaluation& evaluation, const char*
               at_line(), why);
 }
 
+// What decides about a plan beside the graph. Numbers and hashes, so that a key means the same in another process; the
+// device, its driver and the library are not part of it.
+void append_settings(std::vector<uint64_t>& key, const DeviceContext& device, bool fuse, DynamicShapes mode) {
+  key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
+  key.push_back(tuning_state());
+  key.push_back(memory_budget(device));
+  key.push_back(active_passes().bits() << 3 | static_cast<uint64_t>(winograd_wanted()) << 2 |
+                static_cast<uint64_t>(tf32_wanted()) << 1 | static_cast<uint64_t>(excess_precision()));
+}
+
 std::vector<GraphOutput> run_reference(DeviceContext& device, const Capture& captured) {
   device.lock().counters.host_evaluations += captured.order.size();
   const std::vector<HostArray> values = evaluate_reference(captured.outputs);
@@ -90,12 +102,9 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   if (evaluation.captured.outputs.empty() || device.caps().target == Target::none) return evaluation;
   const bool fuse = !eager_mode();
   // Whoever forces schedules means those sizes.
-  const bool forced = tuning_state() != 0 && dynamic_shapes() == DynamicShapes::automatic;
+  const bool forced = tuning_is_forced() && dynamic_shapes() == DynamicShapes::automatic;
   const DynamicShapes mode = forced ? DynamicShapes::never : dynamic_shapes();
-  evaluation.captured.key.push_back(static_cast<uint64_t>(mode) << 1 | static_cast<uint64_t>(fuse));
-  evaluation.captured.key.push_back(tuning_state());
-  evaluation.captured.key.push_back(memory_budget(device));
-  evaluation.captured.key.push_back(active_passes().bits() << 1 | static_cast<uint64_t>(excess_precision()));
+  append_settings(evaluation.captured.key, device, fuse, mode);
   auto locked = device.lock();
   evaluation.graph = graph_cache(device).find(evaluation.captured.key);
   if (evaluation.graph) {
@@ -109,18 +118,11 @@ Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> ro
   return evaluation;
 }
 
-GraphResult run_graph(DeviceContext& device, CompiledGraph& graph, const Capture& bound,
-                      const std::vector<StoragePtr>* own) {
-  auto locked = device.lock();
-  return graph.run(bound, own);
-}
-
 void run_evaluation(Evaluation& evaluation) {
   Capture& captured = evaluation.captured;
   if (captured.outputs.empty()) return;
-  std::vector<GraphOutput> outputs = evaluation.graph
-                                         ? run_graph(*evaluation.device, *evaluation.graph, captured).outputs
-                                         : run_reference(*evaluation.device, captured);
+  std::vector<GraphOutput> outputs =
+      evaluation.graph ? evaluation.graph->run(captured).outputs : run_reference(*evaluation.device, captured);
   if (number_guard()) check_numbers(evaluation, outputs);
   if (evaluation.graph) {
     for (Node* node : captured.overwritten) {
@@ -169,7 +171,8 @@ namespace {
 
 // What could not be computed stays pending, so that a later evaluation finds it again. When the roots alone do work
 // (another held tensor is at fault: too large, or a kernel that no driver takes), nobody who asked for them needs to
-// know: the failure is thrown to who looks at that tensor. Returns what to throw; null: nothing.
+// know: the failure is thrown to who looks at that tensor. Unless nothing may be computed twice
+// (core/graph/run_once.h). Returns what to throw; null: nothing.
 std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<const NodePtr> roots,
                                  std::exception_ptr failure) {
   DeviceContext& device = *list.front()->device;
@@ -178,7 +181,7 @@ std::exception_ptr after_failure(const std::vector<NodePtr>& list, std::span<con
   for (const NodePtr& root : roots) {
     if (root->device == &device && !root->has_value()) asked.push_back(root);
   }
-  if (!lost && !asked.empty() && asked.size() < list.size()) {
+  if (!lost && !run_once() && !asked.empty() && asked.size() < list.size()) {
     try {
       Evaluation evaluation = prepare_evaluation(device, asked);
       run_evaluation(evaluation);

@@ -31,8 +31,5 @@ bool anything_pending();
 Evaluation prepare_evaluation(DeviceContext& device, std::span<const NodePtr> roots);
 // Gives the outputs of the capture their values.
 void run_evaluation(Evaluation& evaluation);
-// One run of a graph on storages and host values: enqueues it.
-GraphResult run_graph(DeviceContext& device, CompiledGraph& graph, const Capture& bound,
-                      const std::vector<StoragePtr>* own = nullptr);
 
 }  // namespace heddle

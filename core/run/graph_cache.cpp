@@ -5,17 +5,17 @@
 #include "heddle/core/base/hash.h"
 #include "heddle/core/device/locked_device.h"
 #include "heddle/core/run/compiled_graph.h"
-#include "heddle/core/run/replay.h"
+#include "heddle/core/run/launch_memory.h"
 
 namespace heddle {
 
 GraphCache& graph_cache(DeviceContext& device) {
   const auto locked = device.lock();
-  if (!device.cache()) device.keep(std::make_unique<GraphCache>());
-  return static_cast<GraphCache&>(*device.cache());  // nobody else keeps anything
+  if (!device.cache(Kept::graphs)) device.keep(Kept::graphs, std::make_unique<GraphCache>(launch_memory(device)));
+  return static_cast<GraphCache&>(*device.cache(Kept::graphs));  // nobody else keeps anything there
 }
 
-GraphCache::GraphCache() = default;
+GraphCache::GraphCache(LaunchMemory& memory) : memory_(memory) {}
 GraphCache::~GraphCache() = default;
 
 std::shared_ptr<CompiledGraph> GraphCache::find(const std::vector<uint64_t>& key) {
@@ -41,36 +41,10 @@ void GraphCache::insert(const std::vector<uint64_t>& key, std::shared_ptr<Compil
 void GraphCache::clear() {
   by_hash_.clear();
   entries_.clear();
-  arena_.clear();
-  host_block_.reset();
+  memory_.clear();
 }
 
 size_t GraphCache::size() const { return entries_.size(); }
-
-std::shared_ptr<Storage> GraphCache::arena(DeviceContext& device, size_t block, uint64_t bytes) {
-  if (arena_.size() > block && arena_[block] && arena_[block]->bytes() >= bytes) return arena_[block];
-  if (arena_.size() > block && arena_[block]) {  // the larger one takes its place: nobody may keep it
-    arena_[block].reset();
-    for (Entry& entry : entries_) entry.graph->forget_recordings();
-  }
-  std::shared_ptr<Storage> made = device.allocate(bytes);  // may clear() this cache, when memory is short
-  if (arena_.size() <= block) arena_.resize(block + 1);
-  return arena_[block] = std::move(made);
-}
-
-std::shared_ptr<HostBlock> GraphCache::host_block(DeviceContext& device, uint64_t bytes) {
-  if (!host_block_ || host_block_->bytes() < bytes) {
-    host_block_.reset();
-    host_block_ = std::make_shared<HostBlock>(device, bytes);
-  }
-  return host_block_;
-}
-
-uint64_t GraphCache::arena_bytes() const {
-  uint64_t sum = 0;
-  for (const auto& block : arena_) sum += block ? block->bytes() : 0;
-  return sum;
-}
 
 std::string GraphCache::lines_note(std::string_view text) const {
   for (const Entry& entry : entries_) {

@@ -1,4 +1,4 @@
-// GraphCache: the compiled graphs of a device, found again by their keys, and the memory that they share.
+// GraphCache: the compiled graphs of a device, found again by their keys.
 //
 // Purpose: a graph with the same structure as an earlier one reuses its plan, kernels and recordings. Invariants: the
 // graph that was used longest ago goes first. Thread safety: used under the device's lock.
@@ -20,27 +20,23 @@
 namespace heddle {
 
 class CompiledGraph;
-class HostBlock;
+class LaunchMemory;
 
 class GraphCache final : public DeviceCache {
  public:
-  GraphCache();
+  // `memory`: what the graphs' launchers share.
+  explicit GraphCache(LaunchMemory& memory);
   ~GraphCache() override;
   // The graph whose key equals `key`, or null.
   std::shared_ptr<CompiledGraph> find(const std::vector<uint64_t>& key);
   void insert(const std::vector<uint64_t>& key, std::shared_ptr<CompiledGraph> graph);
+  // And the memory that they share.
   void clear() override;
   size_t size() const;
   ShapeFamilies& families() { return families_; }
-  // Memory for temporaries, shared by all graphs of the device: its queue is in order, so no two graphs use it at the
-  // same time.
-  std::shared_ptr<Storage> arena(DeviceContext& device, size_t block, uint64_t bytes);
-  uint64_t arena_bytes() const override;
   // The lines of the kernels that an error's text names ("last commands: ..."), of the latest step that has such; or
   // "".
   std::string lines_note(std::string_view text) const override;
-  // Page-locked memory for values that steps offload, shared likewise.
-  std::shared_ptr<HostBlock> host_block(DeviceContext& device, uint64_t bytes);
 
  private:
   struct Entry {
@@ -51,9 +47,8 @@ class GraphCache final : public DeviceCache {
   static constexpr size_t max_graphs = 256;
   std::list<Entry> entries_;  // latest use first; the last goes when there are too many
   std::unordered_multimap<uint64_t, std::list<Entry>::iterator> by_hash_;
-  std::vector<std::shared_ptr<Storage>> arena_;
   ShapeFamilies families_;
-  std::shared_ptr<HostBlock> host_block_;
+  LaunchMemory& memory_;
 };
 // The device's own; it is used under the device's lock.
 GraphCache& graph_cache(DeviceContext& device);

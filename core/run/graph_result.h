@@ -17,6 +17,7 @@ struct GraphOutput {
 struct GraphResult {
   std::vector<GraphOutput> outputs;  // per output of the capture
   std::vector<StoragePtr> own;       // what was made (or given) for this run; outputs share it
+  Ticket last = Ticket::none;        // of the last segment; none: there was nothing to launch
 };
 
 }  // namespace heddle

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace heddle {
 namespace {
@@ -30,8 +31,14 @@ class Inspection {
   explicit Inspection(const GraphImage& image) : image_(image) {}
 
   std::string run() {
+    for (const GraphImage::Kernel& each : image_.kernels) kernel(each);
     for (size_t l = 0; l < image_.loops.size(); ++l) loop(l);
     for (const Launch& each : image_.launches) launch(each, nullptr, image_.loops.size());
+    if (fault_.empty() && commands_of(image_.launches) > most_commands) fault("a run has too many launches");
+    for (int32_t before = 0; const int32_t cut : image_.cuts) {
+      if (cut <= std::exchange(before, cut) || !within(cut, image_.launches))
+        fault("a segment is empty or not in order");
+    }
     for (const GraphImage::CopyBack& copy : image_.copies) {
       place(copy.from, nullptr);
       if (!within(copy.slot, image_.input_bytes)) fault("a copy goes to an input that is not there");
@@ -58,6 +65,12 @@ class Inspection {
  private:
   void fault(std::string_view text) {
     if (fault_.empty()) fault_ = text;
+  }
+
+  void kernel(const GraphImage::Kernel& at) {
+    if (!at.source && !at.is_compiled()) fault("a kernel is neither text nor code");
+    if (at.source && signature_of(*at.source) != at.signature()) fault("the text of a kernel is that of another");
+    if (fault_.empty()) fault_ = binary_fault(at.binary);
   }
 
   // `loop`: the one whose body this is in.
@@ -109,16 +122,16 @@ class Inspection {
         break;
     }
     if (!within(at.index, image_.kernels)) return fault("a kernel is not there");
-    const KernelSource& source = image_.kernels[static_cast<size_t>(at.index)];
+    const KernelSignature& kernel = image_.kernels[static_cast<size_t>(at.index)].signature();
     if (at.kind == Launch::Kind::kernel) {
-      if (at.places.size() != source.buffers.size() || at.constants.size() != source.constants.size())
+      if (at.places.size() != kernel.buffers.size() || at.constants.size() != kernel.constants)
         fault("a launch has another number of buffers or constants than its kernel");
       return;
     }
-    if (at.joined.empty() || source.buffers.empty()) return fault("a joined launch has no rows");
+    if (at.joined.empty() || kernel.buffers.empty()) return fault("a joined launch has no rows");
     for (const GraphImage::JoinedRow& row : at.joined) {
       places(row.places, loop);
-      if (row.groups <= 0 || row.places.size() + 1 != source.buffers.size() ||
+      if (row.groups <= 0 || row.places.size() + 1 != kernel.buffers.size() ||
           row.constants.size() != at.joined[0].constants.size())
         fault("a joined row does not fit its kernel");
     }
@@ -144,6 +157,19 @@ class Inspection {
     const GraphImage::Loop& loop = image_.loops[l];
     if (loop.places.length < 0) fault("a loop has a negative length");
     for (const Launch& each : loop.body) launch(each, &loop, l);
+    if (!fault_.empty()) return;
+    const uint64_t turn = commands_of(loop.body), turns = static_cast<uint64_t>(loop.places.length);
+    if (turns > most_commands || turn > most_commands || turn * turns + loop.places.fills.size() > most_commands)
+      return fault("a loop has too many launches");
+    commands_.push_back(turn * turns + loop.places.fills.size());
+  }
+
+  // Of one run of these launches; those of loops are counted.
+  uint64_t commands_of(const std::vector<Launch>& launches) const {
+    uint64_t sum = 0;
+    for (const Launch& each : launches)
+      sum += each.kind == Launch::Kind::loop ? commands_[static_cast<size_t>(each.index)] : 1;
+    return sum;
   }
 
   void out(const GraphImage::Output& output) {
@@ -152,7 +178,10 @@ class Inspection {
       fault("an output lies in storage that is not there");
   }
 
+  static constexpr uint64_t most_commands = uint64_t{1} << 24;  // of one recording: no loop takes for ever to record
+
   const GraphImage& image_;
+  std::vector<uint64_t> commands_;  // of one run of each loop
   std::string fault_;
 };
 

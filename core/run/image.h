@@ -9,10 +9,12 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "heddle/core/base/view.h"
+#include "heddle/core/contract/kernel_binary.h"
 #include "heddle/core/contract/kernel_source.h"
 #include "heddle/core/inspect/kernel_facts.h"
 #include "heddle/core/memory/loop_places.h"
@@ -31,6 +33,14 @@ struct GraphImage {
     Kind kind = Kind::input;
     int32_t index = 0;
     uint64_t offset = 0, bytes = 0;
+  };
+  // A kernel as text, which is compiled where it is loaded, as what a compiler made of it for this driver, or as both:
+  // then the binary is loaded.
+  struct Kernel {
+    std::optional<KernelSource> source;
+    KernelBinary binary;  // its signature is always there; Kind::none: no code
+    const KernelSignature& signature() const { return binary.signature; }
+    bool is_compiled() const { return binary.kind != KernelBinary::Kind::none; }
   };
   // A row of a joined launch's table.
   struct JoinedRow {
@@ -70,13 +80,16 @@ struct GraphImage {
   };
 
   std::string target;                 // name_of(Caps::target)
-  uint64_t driver_hash = 0;           // Caps::driver_hash
+  uint64_t driver_hash = 0;           // Caps::image_hash()
   std::vector<uint64_t> input_bytes;  // of each storage that a run is given, from where it is bound: the least
   int32_t host_values = 0;
-  std::vector<KernelSource> kernels;  // each text once
-  std::vector<Loop> loops;            // a loop's own come before it
+  std::vector<Kernel> kernels;  // each text once
+  std::vector<Loop> loops;      // a loop's own come before it
   std::vector<Launch> launches;
-  std::vector<CopyBack> copies;
+  // Rising: before each of these launches a submission ends and another begins, a segment. Something that is no work of
+  // the device may have to be done between two, such as a message of another process (Launcher::Between).
+  std::vector<int32_t> cuts;
+  std::vector<CopyBack> copies;  // of the last segment
   std::vector<Output> outputs;
   std::vector<int32_t> assigned;      // inputs that a run overwrites, once for each output that says so
   std::vector<uint64_t> own_bytes;    // made for each run

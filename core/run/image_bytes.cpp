@@ -4,6 +4,7 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/archive_binary.h"
 #include "heddle/core/contract/archive_kernel.h"
 
 namespace heddle {
@@ -19,7 +20,7 @@ inline constexpr int archived_values<LoopPlaces::Slot::Kind> = 5;
 
 namespace {
 
-constexpr uint64_t magic = 0x31474d494c444548;  // "HEDLIMG1"
+constexpr uint64_t magic = 0x33474d494c444548;  // "HEDLIMG3"
 
 // ---- members of each type, for writing and for reading
 
@@ -86,17 +87,33 @@ void visit(Archive& a, View& view) {
   for (int d = 0; d < view.shape.rank(); ++d) a(view.strides[static_cast<size_t>(d)]);
 }
 
+// The signature stands in the source where there is one.
+template <class Archive>
+void visit(Archive& a, GraphImage::Kernel& k) {
+  bool has_source = k.source.has_value();
+  a(has_source);
+  if (has_source) {
+    if constexpr (Archive::reading) k.source.emplace();
+    visit(a, *k.source);
+    if constexpr (Archive::reading) k.binary.signature = signature_of(*k.source);
+  } else {
+    visit(a, k.binary.signature);
+  }
+  visit(a, k.binary);
+}
+
 // `depth`: of parts that are computed once; there is one level.
 template <class Archive>
 void visit(Archive& a, GraphImage& image, int depth = 0) {
   a(image.target, image.driver_hash, image.host_values, image.host_bytes);
   a.numbers(image.input_bytes);
-  a.list(image.kernels, [&](KernelSource& k) { visit(a, k); });
+  a.list(image.kernels, [&](GraphImage::Kernel& k) { visit(a, k); });
   a.list(image.loops, [&](GraphImage::Loop& l) {
     visit(a, l.places);
     visit(a, l.body);
   });
   visit(a, image.launches);
+  a.numbers(image.cuts);
   a.list(image.copies, [&](GraphImage::CopyBack& c) {
     visit(a, c.from);
     a(c.slot);
@@ -132,7 +149,7 @@ GraphImage image_from_bytes(std::span<const uint8_t> bytes) {
   if (bytes.size() < sizeof(head)) throw IoError(fmt::format("[image] {} bytes are no image", bytes.size()));
   std::memcpy(head, bytes.data(), sizeof(head));
   if (head[0] != magic)
-    throw IoError("[image] this is no image, or one of another version of Heddle: it does not begin with HEDLIMG1");
+    throw IoError("[image] this is no image, or one of another version of Heddle: it does not begin with HEDLIMG3");
   const std::span<const uint8_t> body = bytes.subspan(sizeof(head));
   if (hash_bytes(body.data(), body.size()) != head[1])
     throw IoError("[image] the image is damaged: its checksum is another; make it again");

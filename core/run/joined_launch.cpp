@@ -28,7 +28,7 @@ bool extend(JoinedLaunch& launch, const std::vector<Binding>& bound, uint64_t li
 
 }  // namespace
 
-std::vector<JoinedLaunch> cover_joined(const KernelSource& kernel, JoinedRows rows,
+std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows rows,
                                        const std::vector<std::vector<Binding>>& bound, const Caps& caps) {
   // Positions inside a cover are 32-bit ints, and not all kernels count in bytes.
   const uint64_t limit = std::min<uint64_t>(caps.max_binding_bytes, INT32_MAX);
@@ -49,7 +49,7 @@ std::vector<JoinedLaunch> cover_joined(const KernelSource& kernel, JoinedRows ro
   return launches;
 }
 
-std::vector<int32_t> joined_table(const KernelSource& kernel, JoinedRows rows,
+std::vector<int32_t> joined_table(const KernelSignature& kernel, JoinedRows rows,
                                   const std::vector<std::vector<Binding>>& bound, const JoinedLaunch& launch) {
   std::vector<int32_t> table;
   table.reserve(static_cast<size_t>(launch.groups));

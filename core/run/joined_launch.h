@@ -22,10 +22,10 @@ struct JoinedLaunch {
 
 using JoinedRows = std::span<const GraphImage::JoinedRow>;
 // `bound[r]` are the bindings of row r. LimitError when a tensor is longer than a binding may be.
-std::vector<JoinedLaunch> cover_joined(const KernelSource& kernel, JoinedRows rows,
+std::vector<JoinedLaunch> cover_joined(const KernelSignature& kernel, JoinedRows rows,
                                        const std::vector<std::vector<Binding>>& bound, const Caps& caps);
 // The table of one launch: see make_joined() (core/lower/horizontal.h).
-std::vector<int32_t> joined_table(const KernelSource& kernel, JoinedRows rows,
+std::vector<int32_t> joined_table(const KernelSignature& kernel, JoinedRows rows,
                                   const std::vector<std::vector<Binding>>& bound, const JoinedLaunch& launch);
 
 }  // namespace heddle

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -15,11 +16,21 @@
 #include "heddle/core/graph/number_guard.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/core/graph/read_value.h"
+#include "heddle/core/graph/run_once.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/run/evaluation.h"
 
 namespace heddle {
 namespace {
+
+// A result whose numbers are not known one by one.
+[[noreturn]] void report_result(const Node& node, std::string_view more) {
+  const std::string place = node.where.str();
+  throw NumericError(
+      fmt::format("[check_numbers] '{}' {} {} has a NaN or an infinity{}{}", node.op->name, node.shape.str(),
+                  name_of(node.dtype), more, place.empty() ? "" : " (" + place + ")"),
+      {std::string(node.op->name), node.shape.str(), 0, 0, static_cast<uint64_t>(node.shape.numel()), 0, place});
+}
 
 // What is to be known of a value.
 struct Numbers {
@@ -91,15 +102,7 @@ class Search {
     return blame(order);
   }
 
-  [[noreturn]] void report_unknown() const {
-    const Node& node = *bad_.front();
-    const std::string place = node.where.str();
-    throw NumericError(
-        fmt::format("[check_numbers] '{}' {} {} has a NaN or an infinity that appears only where operations are fused: "
-                    "one by one they stay finite{}",
-                    node.op->name, node.shape.str(), name_of(node.dtype), place.empty() ? "" : " (" + place + ")"),
-        {std::string(node.op->name), node.shape.str(), 0, 0, static_cast<uint64_t>(node.shape.numel()), 0, place});
-  }
+  const Node* first_bad() const { return bad_.front(); }
 
   bool reproduced() const {
     return std::any_of(bad_.begin(), bad_.end(), [&](const Node* node) { return !numbers_.at(node).finite(); });
@@ -219,9 +222,12 @@ void check_numbers(const Evaluation& evaluation, std::span<const GraphOutput> ou
   const NoGradScope no_grad;
   std::vector<const Node*> bad = bad_outputs(evaluation, outputs);
   if (bad.empty()) return;
+  if (run_once())
+    report_result(*bad.front(), "; its operations are not computed again, so it is not known where it began");
   Search search(evaluation, std::move(bad));
   if (const Node* culprit = search.run()) search.report(culprit);
-  if (!search.reproduced()) search.report_unknown();
+  if (!search.reproduced())
+    report_result(*search.first_bad(), " that appears only where operations are fused: one by one they stay finite");
 }
 
 }  // namespace heddle

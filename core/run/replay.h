@@ -2,8 +2,9 @@
 //
 // Purpose: a benchmark or a tuner measures kernels, not the loop around them; what a graph costs when its plan and
 // memory are known. Invariants: the memory of the submissions is kept, so every run reads and writes the same
-// addresses; a graph that updates values in place goes on updating them. Thread safety: capture() belongs to the
-// calling thread; run() locks the device.
+// addresses; a graph that updates values in place goes on updating them. All segments of a graph are submitted at once,
+// on the arena of the capture: no run that does something between its segments goes on beside. Thread safety: capture()
+// belongs to the calling thread; run() locks the device.
 #pragma once
 
 #include <functional>

@@ -6,13 +6,13 @@
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
 
 #include "heddle/core/base/cache_dir.h"
 #include "heddle/core/base/error.h"
+#include "heddle/core/base/hash.h"
 #include "heddle/core/base/of_this_thread.h"
 #include "heddle/core/base/print_error.h"
 #include "heddle/core/dialect/builtin_files.h"
@@ -54,8 +54,9 @@ struct Process {
   std::mutex mutex;
   std::shared_ptr<const Tables> tables;
   std::set<std::string> warned;
-  std::map<std::string, uint64_t> scopes;  // text of what is forced -> its number
-  std::atomic<uint64_t> generation{0};
+  std::atomic<bool> loaded{false};
+  std::atomic<uint64_t> user_hash{0};  // of what the user's file says, once it is loaded; 0: nothing
+  std::atomic<bool> reloaded{false};
 };
 Process& process() {
   static Process instance;
@@ -70,6 +71,8 @@ std::shared_ptr<const Tables> tables() {
     fresh->user_path = tuning_path();
     fresh->user = load_user(fresh->user_path);
     fresh->shipped = load_shipped();
+    p.user_hash = fresh->user.devices.empty() ? 0 : hash_string(fresh->user.str());
+    p.loaded = true;
     p.tables = std::move(fresh);
   }
   return p.tables;
@@ -93,26 +96,21 @@ struct ThreadState {
   std::vector<Forced> forced;
   std::vector<TuningRecorder*> recorders;
   uint64_t recorded = 0;  // number of the newest recorder
-  uint64_t state = 0;     // of `forced`
+  uint64_t state = 0;     // a hash of `forced`
 };
 ThreadState& thread_state() { return of_this_thread<ThreadState>(); }
 
-// Interned, so that two different sets of forced values never share a number.
 void update_state() {
   ThreadState& thread = thread_state();
-  if (thread.forced.empty()) {
-    thread.state = 0;
-    return;
-  }
+  thread.state = 0;
+  if (thread.forced.empty()) return;
   std::string text;
   for (const Forced& f : thread.forced) {
     text += f.off ? "off" : f.key.str();
     for (const auto& [name, value] : f.values) text += fmt::format(" {}={}", name, value);
     text += '\n';
   }
-  Process& p = process();
-  const std::lock_guard lock(p.mutex);
-  thread.state = p.scopes.emplace(std::move(text), p.scopes.size() + 1).first->second;
+  thread.state = hash_string(text);
 }
 
 void push(Forced forced) {
@@ -211,10 +209,16 @@ void TuningRecorder::add(TuningUse use) {
 }
 
 uint64_t tuning_state() {
+  if (!process().loaded) tables();
   const ThreadState& thread = thread_state();
-  // Fields of 24, 24 and 16 bits: recorder, forced values, table.
   const uint64_t recorder = thread.recorders.empty() ? 0 : thread.recorded;
-  return recorder << 40 | (thread.state & 0xffffff) << 16 | (process().generation.load() & 0xffff);
+  const uint64_t user = process().user_hash;
+  return (recorder | thread.state | user) == 0 ? 0 : hash_combine(hash_combine(user, thread.state), recorder);
+}
+
+bool tuning_is_forced() {
+  const ThreadState& thread = thread_state();
+  return !thread.recorders.empty() || !thread.forced.empty() || process().reloaded;
 }
 
 std::string tuning_path() {
@@ -228,7 +232,8 @@ void reload_tuning() {
   const std::lock_guard lock(p.mutex);
   p.tables.reset();
   p.warned.clear();
-  ++p.generation;
+  p.loaded = false;
+  p.reloaded = true;
 }
 
 }  // namespace heddle

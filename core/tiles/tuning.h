@@ -61,9 +61,12 @@ class TuningRecorder {
   std::vector<TuningUse> uses_;
 };
 
-// Changes whenever tuned() of this thread may answer differently; 0 only when nothing is forced and no table was
-// replaced.
+// Changes whenever tuned() of this thread may answer differently: a hash of what is forced and of the user's file, the
+// same in every process that has the same; 0 without either. While a TuningRecorder lives it is like no other.
 uint64_t tuning_state();
+// Whether this thread forces or records values, or the files were read again: then what is measured are the sizes at
+// hand.
+bool tuning_is_forced();
 
 // The user's file; empty when there is none to be.
 std::string tuning_path();

@@ -4,12 +4,12 @@
 // unknown name, with those that are near. Thread safety: the list is made once and then only read.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/device/device_ref.h"
 #include "heddle/nn/module.h"
 
@@ -17,7 +17,7 @@ namespace heddle::nn {
 
 struct KnownModel {
   std::string name;
-  std::function<std::unique_ptr<Module>(DeviceRef)> make;
+  Callable<std::unique_ptr<Module>(DeviceRef)> make;
   Shape input;               // a batch of one
   DType dtype = DType::f32;  // i32: tokens
 };

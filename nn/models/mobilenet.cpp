@@ -79,6 +79,10 @@ Linear make_head(const MobileNetV2Options& o, const ParameterOptions& p) {
 
 }  // namespace
 
+std::vector<InvertedResiduals> MobileNetV2Options::usual_stages() {
+  return {{1, 16, 1, 1}, {6, 24, 2, 2}, {6, 32, 3, 2}, {6, 64, 4, 2}, {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+}
+
 MobileNetV2::MobileNetV2(const MobileNetV2Options& o, const ParameterOptions& p)
     : Module("MobileNetV2"),
       features_(add("features", make_features(checked(o), p))),

@@ -23,11 +23,11 @@ struct InvertedResiduals {
 };
 
 struct MobileNetV2Options {
+  static std::vector<InvertedResiduals> usual_stages();  // the paper's
   int64_t classes = 1000;
   double width = 1;      // times the channels of every layer, rounded to multiples of 8
   double dropout = 0.2;  // before the last layer
-  std::vector<InvertedResiduals> stages = {{1, 16, 1, 1}, {6, 24, 2, 2},  {6, 32, 3, 2}, {6, 64, 4, 2},
-                                           {6, 96, 3, 1}, {6, 160, 3, 2}, {6, 320, 1, 1}};
+  std::vector<InvertedResiduals> stages = usual_stages();
   int64_t first = 32, last = 1280;  // channels of the first and the last convolution
 };
 

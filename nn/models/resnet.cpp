@@ -43,7 +43,8 @@ ResNetBlock::ResNetBlock(int64_t in, int64_t width, const ResNetBlockOptions& o,
   append(o.bottleneck ? width : in, width, 3, o.stride, p);
   append(width, out, o.bottleneck ? 1 : 3, 1, p);
   if (o.stride != 1 || in != out)
-    downsample_ = add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = o.stride}, p));
+    downsample_ = std::make_shared<Sequential>(
+        add("downsample", conv_norm({.in = in, .out = out, .kernel = 1, .stride = o.stride}, p)));
 }
 
 Tensor ResNetBlock::forward(const Tensor& x) {

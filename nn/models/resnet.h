@@ -7,7 +7,7 @@
 // sizes, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "heddle/nn/conv.h"
@@ -45,7 +45,7 @@ class ResNetBlock : public Module {
  private:
   void append(int64_t in, int64_t out, int64_t kernel, int64_t stride, const ParameterOptions& parameters);
   std::vector<std::pair<Conv2d, BatchNorm>> layers_;
-  std::optional<Sequential> downsample_;
+  std::shared_ptr<Module> downsample_;  // null where there is none
 };
 
 class ResNet : public Module {

@@ -39,8 +39,10 @@ UNetBlock::UNetBlock(int64_t in, int64_t out, const UNetOptions& o, const Parame
       norm2_(add("norm2", GroupNorm(o.groups, out, {.device = p.device}))),
       drop_(add("drop", Dropout(o.dropout, {.generator = p.generator}))),
       conv2_(add("conv2", conv(out, out, 3, 1, p))) {
-  if (o.time) time_ = add("time", Linear(time_width(o), out, {.device = p.device, .generator = p.generator}));
-  if (in != out) skip_ = add("skip", conv(in, out, 1, 1, p));
+  if (o.time)
+    time_ = std::make_shared<Linear>(
+        add("time", Linear(time_width(o), out, {.device = p.device, .generator = p.generator})));
+  if (in != out) skip_ = std::make_shared<Conv2d>(add("skip", conv(in, out, 1, 1, p)));
 }
 
 Tensor UNetBlock::run(const Tensor& x, const Tensor& time) {
@@ -58,9 +60,9 @@ UNet::UNet(const UNetOptions& o, const ParameterOptions& p)
       norm_(o.groups, o.width * o.multipliers.front(), {.device = p.device}),
       head_(conv(o.width * o.multipliers.front(), o.out, 3, 1, p)) {
   if (o.time) {
-    time_ =
+    time_ = std::make_shared<Sequential>(
         add("time", Sequential(Linear(o.width, time_width(o), {.device = p.device, .generator = p.generator}), SiLU(),
-                               Linear(time_width(o), time_width(o), {.device = p.device, .generator = p.generator})));
+                               Linear(time_width(o), time_width(o), {.device = p.device, .generator = p.generator}))));
   }
   int64_t in = o.width;
   for (size_t level = 0; level < o.multipliers.size(); ++level) {

@@ -8,7 +8,7 @@
 // sizes, ShapeError for inputs that do not fit. Thread safety: none.
 #pragma once
 
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "heddle/nn/conv.h"
@@ -41,8 +41,7 @@ class UNetBlock : public Module {
   GroupNorm norm2_;
   Dropout drop_;
   Conv2d conv2_;
-  std::optional<Linear> time_;
-  std::optional<Conv2d> skip_;
+  std::shared_ptr<Module> time_, skip_;  // null where there is none
 };
 
 class UNet : public Module {
@@ -57,7 +56,7 @@ class UNet : public Module {
   Tensor compute(const Tensor& images, const Tensor& time);
 
   UNetOptions options_;
-  std::optional<Sequential> time_;
+  std::shared_ptr<Module> time_;
   Conv2d stem_;
   std::vector<UNetBlock> down_, up_;  // by level; up_ begins at the smallest image
   std::vector<Conv2d> shrink_;        // between levels

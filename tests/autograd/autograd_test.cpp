@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <functional>
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"

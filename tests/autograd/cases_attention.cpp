@@ -1,4 +1,6 @@
 // Attention in its forms: small, for finite differences to second order, and for the comparison of devices.
+#include <functional>
+
 #include "tests/autograd/cases.h"
 
 namespace heddle::tests {

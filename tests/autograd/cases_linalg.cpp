@@ -1,5 +1,7 @@
 // Linear algebra in its forms: small, for finite differences to second order. Matrices are made so that they stay
 // invertible (or definite) nearby.
+#include <functional>
+
 #include "heddle/core/functions/linalg/matrix.h"
 #include "tests/autograd/cases.h"
 

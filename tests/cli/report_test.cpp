@@ -1,6 +1,7 @@
 // `heddle report`: the data inside the page, and folders that are no runs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <regex>

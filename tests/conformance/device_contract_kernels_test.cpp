@@ -1,10 +1,38 @@
 // The contract of core/contract/device.h: what kernels see, and which are refused.
+#include <algorithm>
+
+#include "heddle/core/contract/kernel_compiler.h"
 #include "tests/conformance/device_contract.h"
 
 namespace heddle {
 namespace {
 
 using namespace device_contract;
+
+// What a compiler made for a device is loaded by another object of it, and by none of another backend.
+TEST_P(DeviceContract, LoadsWhatACompilerMade) {
+  const KernelBinary binary = compile_kernel(increment_source(), dev().caps());
+  EXPECT_EQ(binary_fault(binary), "");
+  const KernelBinary* const binaries[] = {&binary, &binary};
+  const std::vector<KernelId> kernels = dev().load_all(binaries);
+  ASSERT_EQ(kernels.size(), 2u);
+  const BufferId x = dev().alloc(4);
+  const int32_t forty = 40;
+  dev().write(x, 0, &forty, 4);
+  dev().submit(
+      record({Dispatch{kernels[0], {1, 1, 1}, {{x, 0, 4}}, {1}}, Dispatch{kernels[1], {1, 1, 1}, {{x, 0, 4}}, {1}}}));
+  int32_t value = 0;
+  dev().read(x, 0, &value, 4);
+  EXPECT_EQ(value, 42);
+
+  KernelBinary other = binary;
+  other.kind = binary.kind == KernelBinary::Kind::cuda ? KernelBinary::Kind::opencl_c : KernelBinary::Kind::cuda;
+  const KernelBinary* const foreign[] = {&other};
+  EXPECT_THROW(dev().load_all(foreign), DeviceError);
+  other = binary;
+  other.signature.group = {dev().caps().max_group[0] + 1, 1, 1};
+  EXPECT_THROW(dev().load_all(foreign), LimitError);
+}
 
 TEST_P(DeviceContract, ConstantsAndManyBindingsAtOffsets) {
   constexpr uint32_t n = 45;

@@ -2,6 +2,8 @@
 // device_contract_kernels_test.cpp.
 #include "tests/conformance/device_contract.h"
 
+#include <algorithm>
+
 namespace heddle {
 namespace {
 

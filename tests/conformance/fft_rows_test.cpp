@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <complex>
+#include <functional>
 #include <numbers>
 
 #include "heddle/autograd/autograd.h"

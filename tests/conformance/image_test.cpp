@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 
 #include "bench/training_step.h"
 #include "heddle/core/base/unravel.h"
@@ -16,6 +18,7 @@
 #include "heddle/core/memory/memory_budget.h"
 #include "heddle/core/record/capture.h"
 #include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/image_binaries.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/nn/nn.h"
 #include "tests/support/devices.h"
@@ -34,11 +37,11 @@ void add(std::vector<test::ImageJob::Range>& ranges, uint64_t begin, uint64_t si
   }
 }
 
-// What is pending, planned and run here; `job` gets what another process needs to do the same.
-test::ImageResults run_here(DeviceContext& dev, test::ImageJob& job) {
+// What is pending, planned and run here; `job` gets what another process needs to do the same, but for the image.
+test::ImageResults run_here(DeviceContext& dev, test::ImageJob& job, GraphImage& image) {
   const Capture captured = capture(held_pending());
   const auto graph = CompiledGraph::compile(dev, captured, true, {});
-  job.image = image_bytes(graph->image());
+  image = graph->image();
   for (size_t slot = 0; slot < captured.storages.size(); ++slot) {
     Storage& storage = *captured.storages[slot];
     job.inputs.push_back({test::bytes_of(dev, storage, 0, storage.bytes()), captured.bases[slot]});
@@ -67,16 +70,40 @@ class ImageTest : public ::testing::TestWithParam<std::string> {
 
   void expect_same_elsewhere(const std::string& what) {
     test::ImageJob job;
-    const test::ImageResults here = run_here(dev(), job);
+    GraphImage image;
+    const test::ImageResults here = run_here(dev(), job, image);
+    job.image = image_bytes(image);
+    expect_same_in(HEDDLE_IMAGE_RUN, job, here, what);
+    // Without planner and compilers, with compiled kernels.
+    add_binaries(image, dev().caps());
+    job.image = image_bytes(image);
+    expect_same_in(HEDDLE_RUNTIME_RUN, job, here, what + ", loaded");
+    eval_pending();
+  }
+
+  void expect_same_in(const std::string& program, const test::ImageJob& job, const test::ImageResults& here,
+                      const std::string& what) {
     const test::TemporaryFolder folder;
     const std::string in = folder / "job", out = folder / "results";
     test::write_archive(in, job);
-    const std::string command = std::string(HEDDLE_IMAGE_RUN) + " " + GetParam() + " " + in + " " + out;
-    ASSERT_EQ(std::system(command.c_str()), 0) << what;
+    ASSERT_EQ(std::system((program + " " + GetParam() + " " + in + " " + out).c_str()), 0) << what;
     const auto there = test::read_archive<test::ImageResults>(out);
     ASSERT_EQ(there.size(), here.size()) << what;
     for (size_t i = 0; i < here.size(); ++i) EXPECT_TRUE(there[i] == here[i]) << what << ", output " << i;
-    eval_pending();
+  }
+
+  // What the program says on stderr.
+  std::string complaint_of(const std::string& program, const GraphImage& image) {
+    const test::TemporaryFolder folder;
+    test::ImageJob job;
+    job.image = image_bytes(image);
+    test::write_archive(folder / "job", job);
+    const std::string said = folder / "said";
+    const std::string command =
+        program + " " + GetParam() + " " + (folder / "job") + " " + (folder / "results") + " 2> " + said;
+    EXPECT_NE(std::system(command.c_str()), 0);
+    std::ifstream file(said);
+    return {std::istreambuf_iterator<char>(file), {}};
   }
 };
 
@@ -121,8 +148,15 @@ TEST_P(ImageTest, WhatIsComputedOnceAndWhatWaitsOnTheHostRunInAnotherProcess) {
   expect_same_elsewhere("offload");
 }
 
-INSTANTIATE_TEST_SUITE_P(Devices, ImageTest, ::testing::ValuesIn(test::kernel_devices()), [](const auto& param) {
-  std::string name = param.param;
+TEST_P(ImageTest, AProgramWithoutCompilersSaysSo) {
+  const Tensor y = exp(drawn({3, 5}));
+  const auto graph = CompiledGraph::compile(dev(), capture(held_pending()), true, {});
+  EXPECT_NE(complaint_of(HEDDLE_RUNTIME_RUN, graph->image()).find("no compiler"), std::string::npos);
+  eval_pending();
+}
+
+INSTANTIATE_TEST_SUITE_P(Devices, ImageTest, ::testing::ValuesIn(test::kernel_devices()), [](const auto& instance) {
+  std::string name = instance.param;
   std::replace(name.begin(), name.end(), ':', '_');
   return name;
 });

@@ -2,6 +2,7 @@
 // sizes, on strided views and of every dtype, against plain loops in the test.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -1,6 +1,7 @@
 // Several queues of one device: commands that do not depend on each other run side by side, those that do in order.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 

@@ -1,6 +1,7 @@
 // Products that specialize() cuts along the inner dimension: forced at odd sizes, layouts, batches and dtypes, by
 // themselves where a driver needs it, with an epilogue after the sum; against plain double loops.
 #include <cmath>
+#include <functional>
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"

@@ -1,6 +1,7 @@
 // What a plain loop may rely on: plans are found again, updates happen in place or not at all, runs repeat bit for bit.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "heddle/autograd/autograd.h"

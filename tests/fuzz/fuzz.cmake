@@ -12,7 +12,8 @@ set(readers
   core/base/hash.cpp core/base/parse_json.cpp core/base/shape.cpp core/base/shortened.cpp core/base/similar.cpp
   core/inspect/saved_launch.cpp core/functions/linalg/einsum.cpp
   core/dialect/expression.cpp core/dialect/kernel_file.cpp core/dialect/kernel_file_parser.cpp
-  core/contract/kernel_source.cpp core/tiles/tuning_table.cpp core/dialect/user_text.cpp
+  core/contract/kernel_binary.cpp core/contract/kernel_source.cpp core/run/image.cpp core/run/image_bytes.cpp
+  core/tiles/tuning_table.cpp core/dialect/user_text.cpp
   data/array.cpp data/bpe.cpp data/bpe_text.cpp data/bpe_train.cpp data/cifar.cpp data/csv.cpp data/dataset.cpp
   data/idx.cpp data/image_file.cpp data/image_jpeg.cpp data/image_png.cpp data/numpy.cpp data/preprocess.cpp
   data/records.cpp

@@ -2,6 +2,7 @@
 // holds.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <cstring>
 
@@ -16,6 +17,7 @@
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/linalg/einsum.h"
 #include "heddle/core/inspect/saved_launch.h"
+#include "heddle/core/run/image_bytes.h"
 #include "heddle/core/tiles/tuning_table.h"
 #include "tests/fuzz/seed_files.h"
 #include "tests/fuzz/target.h"
@@ -111,6 +113,25 @@ void pack(Bytes input) {
   }
 }
 
+// As it is, and as what stands behind the head of an image whose checksum fits.
+void image(Bytes input) {
+  std::vector<uint8_t> file = {'H', 'E', 'D', 'L', 'I', 'M', 'G', '2'};
+  const uint64_t sum = hash_bytes(input.data(), input.size());
+  const auto* const at = reinterpret_cast<const uint8_t*>(&sum);
+  file.insert(file.end(), at, at + sizeof sum);
+  file.insert(file.end(), input.begin(), input.end());
+  for (const Bytes bytes : {Bytes(file), input}) {
+    try {
+      const GraphImage read = image_from_bytes(bytes);
+      require(image_fault(read).empty(), "image: what was read has a fault");
+      require(std::ranges::equal(image_bytes(read), bytes), "image: the copy differs");
+      read.launch_count();
+      for (const GraphImage::Kernel& kernel : read.kernels) kernel.binary.hash();
+    } catch (const IoError&) {
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<Target> kernel_targets() {
@@ -161,6 +182,7 @@ std::vector<Target> kernel_targets() {
        launch,
        launch_seeds,
        {"\xff\xff\xff\xff\xff\xff\xff\x7f", "HDLCACHE", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
+      {"image", image, image_seeds, {"HEDLIMG3", "\xff\xff\xff\xff", std::string_view("\1\0\0\0\0\0\0\0", 8)}},
       {"pack",
        pack,
        pack_seeds,

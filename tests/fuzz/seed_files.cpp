@@ -14,8 +14,14 @@
 #include "heddle/core/device/context.h"
 #include "heddle/core/device/registry.h"
 #include "heddle/core/dialect/builtin_files.h"
+#include "heddle/core/functions/control/control.h"
 #include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/pending.h"
 #include "heddle/core/inspect/saved_launch.h"
+#include "heddle/core/record/capture.h"
+#include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/image_binaries.h"
+#include "heddle/core/run/image_bytes.h"
 #include "heddle/data/image_file.h"
 #include "heddle/data/numpy.h"
 #include "heddle/data/preprocess.h"
@@ -346,6 +352,30 @@ Seeds launch_seeds() {
   const std::string id = save_launch(source, dispatch, {}, {});
   const auto payload = cache.load(id);
   return {payload ? std::string(payload->begin(), payload->end()) : std::string(), read_back(cache.path(id))};
+}
+
+// Behind the head: a graph with a loop, its kernels as text, and compiled.
+Seeds image_seeds() {
+  DeviceContext& null = device("null:0");
+  const Tensor xs = Tensor::from_vector(std::vector<float>(15, 0.5f), {3, 5}, &null);
+  const Scanned loop = scan(
+      [](const std::vector<Tensor>& carry, const std::vector<Tensor>& x) {
+        const Tensor next = tanh(carry[0] + x[0]);
+        return Scanned{{next}, {next * 2.0}};
+      },
+      {zeros({5}, DType::f32, &null)}, {xs});
+  const Tensor sums = sum(loop.ys[0], {1}), products = matmul(xs, transpose(xs)) + 1.0;
+  GraphImage image = CompiledGraph::compile(null, capture(held_pending()), true, {})->image();
+  Seeds seeds;
+  const auto add = [&] {
+    const std::vector<uint8_t> bytes = image_bytes(image);
+    seeds.emplace_back(bytes.begin() + 16, bytes.end());
+  };
+  add();
+  add_binaries(image, null.caps());
+  add();
+  eval_pending();
+  return seeds;
 }
 
 Seeds pack_seeds() {

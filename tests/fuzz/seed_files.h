@@ -32,6 +32,7 @@ Seeds user_text_seeds();
 Seeds einsum_seeds();
 Seeds tuning_seeds();
 Seeds launch_seeds();
+Seeds image_seeds();
 Seeds pack_seeds();
 Seeds checkpoint_seeds();
 Seeds run_state_seeds();

@@ -1,5 +1,6 @@
 // conv.hk and conv_weight_grad.hk: every schedule against plain loops, at sizes that fit no tile, with strides,
 // dilation, padding, groups, layouts and types.
+#include <algorithm>
 #include <functional>
 
 #include "heddle/core/tiles/conv_tiles.h"

@@ -20,7 +20,8 @@
 #ifdef HEDDLE_HAS_OPENCL
 #include "heddle/backend_opencl/program.h"
 #include "heddle/core/compile/dump.h"
-#include "heddle/core/dialect/printer.h"
+#include "heddle/core/contract/kernel_compiler.h"
+#include "heddle/core/device/locked_device.h"
 #include "heddle/core/run/full_plan.h"
 
 namespace heddle {
@@ -150,8 +151,7 @@ class MachineCode : public testing::Test {
     opencl::ProgramBuilder builder(context, found);
     std::vector<std::vector<Instruction>> all;
     for (const LoweredKernel& kernel : plan_pending_in_full().plan.kernels) {
-      const std::string text = print(kernel.source, Target::opencl, print_options(device_->caps()));
-      cl_program program = builder.build(text, kernel.source.name);
+      cl_program program = builder.build(compile_kernel(kernel.source, device_->caps()));
       for (auto& object : disassemble(binary_of(program))) all.push_back(std::move(object));
       opencl::cl().ReleaseProgram(program);
     }
@@ -194,6 +194,44 @@ class MachineCode : public testing::Test {
 
   DeviceContext* device_ = nullptr;
 };
+
+// A loader takes the driver's own program as it takes text.
+TEST_F(MachineCode, IsLoadedAsAProgram) {
+  KernelSource source;
+  source.name = "three";
+  source.buffers = {{"x", DType::f32, Access::read}, {"y", DType::f32, Access::write}};
+  source.body = "STORE(y, 0, 3.0f * LOAD(x, 0));\n";
+  KernelBinary binary = compile_kernel(source, device_->caps());
+  const opencl::Found& found = opencl::find_devices(nullptr).front();
+  cl_int status = CL_SUCCESS;
+  cl_context context = opencl::cl().CreateContext(nullptr, 1, &found.device, nullptr, nullptr, &status);
+  ASSERT_EQ(status, CL_SUCCESS);
+  cl_program program = opencl::ProgramBuilder(context, found).build(binary);
+  binary.kind = KernelBinary::Kind::opencl_program;
+  binary.bytes = binary_of(program);
+  opencl::cl().ReleaseProgram(program);
+  opencl::cl().ReleaseContext(context);
+
+  auto locked = device_->lock();
+  Device& raw = locked.device;
+  const KernelBinary* const binaries[] = {&binary};
+  const KernelId kernel = raw.load_all(binaries).front();
+  const BufferId x = raw.alloc(4), y = raw.alloc(4);
+  const float two = 2;
+  raw.write(x, 0, &two, 4);
+  const Command run[] = {Dispatch{kernel, {1, 1, 1}, {{x, 0, 4}, {y, 0, 4}}, {}}};
+  const RecordingId recording = raw.record(run, false);
+  raw.submit(recording);
+  float six = 0;
+  raw.read(y, 0, &six, 4);
+  EXPECT_EQ(six, 6);
+  raw.release(recording);
+  raw.release(kernel);
+  raw.free(x);
+  raw.free(y);
+  binary.bytes.assign(4096, 'n');
+  EXPECT_THROW(raw.load_all(binaries), CompileError);
+}
 
 TEST_F(MachineCode, Products) {
   const Tensor a = array({512, 512}), h = array({512, 512}, DType::f16);

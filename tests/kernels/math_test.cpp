@@ -1,5 +1,6 @@
 // The dialect's functions on each device, against double precision on the host; conversions of storage types, bit by
 // bit.
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <functional>

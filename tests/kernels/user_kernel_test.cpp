@@ -2,6 +2,8 @@
 // every device.
 #include "heddle/core/functions/user/user_kernel.h"
 
+#include <functional>
+
 #include "heddle/core/device/context.h"
 #include "tests/kernels/user_kernels.h"
 

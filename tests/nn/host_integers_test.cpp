@@ -1,6 +1,8 @@
 // Whole numbers of the host at the ends of i64 through layers, models, schedules, optimizers and generation.
 #include "tests/support/host_integers.h"
 
+#include <functional>
+
 #include "heddle/autograd/autograd.h"
 #include "heddle/nn/activations.h"
 #include "heddle/nn/nn.h"

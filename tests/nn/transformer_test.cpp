@@ -2,8 +2,10 @@
 // queries that see nothing, what they refuse.
 #include "heddle/nn/transformer.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 
 #include "heddle/autograd/autograd.h"

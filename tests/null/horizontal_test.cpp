@@ -174,7 +174,7 @@ TEST(Segments, LaunchesFollowTheBuffers) {
                                                    {{b, 0, 100}, {b, 2048, 50}},
                                                    {{a, 4096, 64}, {b, 256, 32}}};
   Caps caps;
-  const auto launches = cover_joined(kernel, rows, bound, caps);
+  const auto launches = cover_joined(signature_of(kernel), rows, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
   EXPECT_EQ(launches[0].rows, (std::vector<size_t>{0, 1, 3}));
   EXPECT_EQ(launches[0].covers[0], (Binding{a, 0, 4160}));
@@ -182,7 +182,7 @@ TEST(Segments, LaunchesFollowTheBuffers) {
   EXPECT_EQ(launches[0].groups, 1 + 2 + 4);
   EXPECT_EQ(launches[1].rows, (std::vector<size_t>{2}));
   // Seven groups, then rows: first group, bases in elements, numbers.
-  const std::vector<int32_t> table = joined_table(kernel, rows, bound, launches[0]);
+  const std::vector<int32_t> table = joined_table(signature_of(kernel), rows, bound, launches[0]);
   EXPECT_EQ(table, (std::vector<int32_t>{7, 12, 12, 17,  17,  17, 17, 0,    128, 0,   100,
                                          7, 1,  0,  512, 101, 7,  3,  1024, 128, 103, 7}));
 }
@@ -195,11 +195,11 @@ TEST(Segments, ABindingHasALimit) {
       {{a, 0, 600}, {a, 8192, 10}}, {{a, 512, 600}, {a, 8192, 10}}, {{a, 256, 600}, {a, 8192, 10}}};
   Caps caps;
   caps.max_binding_bytes = 1000;
-  const auto launches = cover_joined(kernel, rows, bound, caps);
+  const auto launches = cover_joined(signature_of(kernel), rows, bound, caps);
   ASSERT_EQ(launches.size(), 2u);
   EXPECT_EQ(launches[0].rows, (std::vector<size_t>{0, 2}));
   caps.max_binding_bytes = 500;
-  EXPECT_THROW(cover_joined(kernel, rows, bound, caps), LimitError);
+  EXPECT_THROW(cover_joined(signature_of(kernel), rows, bound, caps), LimitError);
 }
 
 // ---- storages side by side

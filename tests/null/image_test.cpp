@@ -10,11 +10,13 @@
 #include "bench/training_step.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/hash.h"
+#include "heddle/core/contract/kernel_compiler.h"
 #include "heddle/core/device/context.h"
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/pending.h"
 #include "heddle/core/record/capture.h"
 #include "heddle/core/run/compiled_graph.h"
+#include "heddle/core/run/image_binaries.h"
 #include "heddle/core/run/image_bytes.h"
 #include "heddle/core/run/launcher.h"
 #include "heddle/nn/nn.h"
@@ -50,7 +52,8 @@ TEST(GraphImage, BytesAreReadBack) {
     EXPECT_EQ(image_bytes(read), bytes) << text;
     EXPECT_EQ(read.launch_count(), image.launch_count()) << text;
     ASSERT_EQ(read.kernels.size(), image.kernels.size()) << text;
-    for (size_t k = 0; k < read.kernels.size(); ++k) EXPECT_EQ(read.kernels[k].hash(), image.kernels[k].hash()) << text;
+    for (size_t k = 0; k < read.kernels.size(); ++k)
+      EXPECT_EQ(read.kernels[k].source->hash(), image.kernels[k].source->hash()) << text;
   }
 }
 
@@ -66,7 +69,9 @@ TEST(GraphImage, WhatIsCutOrChangedIsRefused) {
   for (size_t size = 0; size < bytes.size(); size += 1 + size / 7) {
     const std::vector<uint8_t> cut(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(size));
     EXPECT_THROW(image_from_bytes(cut), IoError) << size;
-    if (size > 16) EXPECT_THROW(image_from_bytes(sealed(cut)), IoError) << size;
+    if (size > 16) {
+      EXPECT_THROW(image_from_bytes(sealed(cut)), IoError) << size;
+    }
   }
   std::vector<uint8_t> other = bytes;
   other[bytes.size() / 2] ^= 1;
@@ -107,6 +112,69 @@ TEST(GraphImage, FaultsAreNamed) {
   EXPECT_NE(fault([](GraphImage& i) { i.outputs[0].index = 1 << 20; }), "");
   EXPECT_NE(fault([](GraphImage& i) { i.assigned.push_back(-1); }), "");
   EXPECT_NE(fault([](GraphImage& i) { i.once.push_back(i); }), "");
+  EXPECT_EQ(fault([](GraphImage& i) {
+              GraphImage::Loop loop;
+              loop.places.length = int64_t{1} << 60;
+              i.loops.push_back(loop);
+            }),
+            "a loop has too many launches");
+}
+
+// Compiled kernels stand beside the text or instead of it, and are what is loaded.
+TEST(GraphImage, HoldsCompiledKernels) {
+  const GraphImage plain = image_of("gpt-offload:2x16x2x32");
+  for (const bool keep_sources : {true, false}) {
+    GraphImage image = plain;
+    add_binaries(image, null().caps(), keep_sources);
+    EXPECT_EQ(image_fault(image), "");
+    const std::vector<uint8_t> bytes = image_bytes(image);
+    GraphImage read = image_from_bytes(bytes);
+    EXPECT_EQ(image_bytes(read), bytes);
+    ASSERT_EQ(read.kernels.size(), plain.kernels.size());
+    for (size_t k = 0; k < read.kernels.size(); ++k) {
+      EXPECT_TRUE(read.kernels[k].is_compiled());
+      EXPECT_EQ(read.kernels[k].source.has_value(), keep_sources);
+      EXPECT_TRUE(read.kernels[k].signature() == plain.kernels[k].signature());
+      const KernelBinary again = compile_kernel(*plain.kernels[k].source, null().caps());
+      EXPECT_EQ(read.kernels[k].binary.bytes, again.bytes);
+      EXPECT_EQ(read.kernels[k].binary.hash(), again.hash());
+    }
+    const uint64_t before = null().counters().kernels_compiled;
+    const Launcher launcher(null(), std::move(read));
+    EXPECT_EQ(null().counters().kernels_compiled, before);
+  }
+}
+
+TEST(GraphImage, FaultsOfCompiledKernelsAreNamed) {
+  GraphImage good = image_of("mlp:32");
+  add_binaries(good, null().caps(), true);
+  const auto refused = [&](const auto& change) {
+    GraphImage bad = good;
+    change(bad.kernels[0]);
+    EXPECT_THROW(image_from_bytes(image_bytes(bad)), IoError);
+    return image_fault(bad);
+  };
+  using Kind = KernelBinary::Kind;
+  EXPECT_EQ(refused([](auto& k) { k.binary.bytes.clear(); }), "a kernel has no code");
+  EXPECT_EQ(refused([](auto& k) { k.binary.kind = Kind::none; }), "a kernel has code of no kind");
+  EXPECT_EQ(refused([](auto& k) { k.binary.kind = Kind::spirv; }), "a kernel is not the SPIR-V that it says it is");
+  EXPECT_EQ(refused([](auto& k) {
+              k.source.reset();
+              k.binary.signature.group[1] = 0;
+            }),
+            "a kernel has no lanes");
+  EXPECT_EQ(refused([](auto& k) {
+              k.source.reset();
+              k.binary.kind = Kind::none;
+              k.binary.bytes.clear();
+            }),
+            "a kernel is neither text nor code");
+  GraphImage mixed = good;
+  mixed.kernels[0].source->buffers.pop_back();
+  EXPECT_EQ(image_fault(mixed), "the text of a kernel is that of another");
+  // Well formed, but of another backend.
+  good.kernels[0].binary.kind = Kind::cuda;
+  EXPECT_THROW(Launcher(null(), good), DeviceError);
 }
 
 TEST(GraphImage, AnotherDeviceAndOtherInputsAreRefused) {

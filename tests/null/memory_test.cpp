@@ -1,6 +1,7 @@
 // What steps keep in memory: order of kernels, arena against its bounds, checkpoints. Needs no device.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "heddle/core/lower/lower.h"

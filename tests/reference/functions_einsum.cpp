@@ -1,4 +1,5 @@
 // Contractions, named products and distances.
+#include <functional>
 #include <limits>
 
 #include "tests/reference/functions.h"

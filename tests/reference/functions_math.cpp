@@ -1,4 +1,6 @@
 // Composed elementwise functions and activations.
+#include <functional>
+
 #include "tests/reference/functions.h"
 
 namespace heddle::tests {

@@ -96,6 +96,13 @@ KernelId FaultyDevice::compile(const KernelSource& source) {
   return kernel;
 }
 
+std::vector<KernelId> FaultyDevice::load_all(std::span<const KernelBinary* const> binaries) {
+  pass(Call::compile);
+  const std::vector<KernelId> kernels = inner_->load_all(binaries);
+  for (size_t i = 0; i < kernels.size(); ++i) names_[kernels[i]] = binaries[i]->signature.name;
+  return kernels;
+}
+
 RecordingId FaultyDevice::record(std::span<const Command> commands, bool timed) {
   pass(Call::record);
   const RecordingId recording = inner_->record(commands, timed);
@@ -122,6 +129,16 @@ std::vector<CommandTime> FaultyDevice::command_times(Ticket ticket) { return inn
 bool FaultyDevice::done(Ticket ticket) {
   alive(Call::wait);
   return inner_->done(ticket);
+}
+
+std::unique_ptr<Waiter> FaultyDevice::waiter(Ticket ticket) {
+  alive(Call::wait);
+  return inner_->waiter(ticket);
+}
+
+Ticket FaultyDevice::read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {
+  pass(Call::read);
+  return inner_->read_in_place(buffer, offset, target, bytes);
 }
 
 Ticket FaultyDevice::read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) {

@@ -53,6 +53,7 @@ class FaultyDevice final : public Device {
   void write(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes) override;
   void read(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   KernelId compile(const KernelSource& source) override;
+  std::vector<KernelId> load_all(std::span<const KernelBinary* const> binaries) override;
   void release(KernelId kernel) override { inner_->release(kernel); }
   RecordingId record(std::span<const Command> commands, bool timed) override;
   void release(RecordingId recording) override {
@@ -63,7 +64,9 @@ class FaultyDevice final : public Device {
   void wait(Ticket ticket, std::vector<double>* seconds) override;
   std::vector<CommandTime> command_times(Ticket ticket) override;
   bool done(Ticket ticket) override;
+  std::unique_ptr<Waiter> waiter(Ticket ticket) override;
   Ticket read_later(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
+  Ticket read_in_place(BufferId buffer, uint64_t offset, void* target, uint64_t bytes) override;
   void write_beside(BufferId buffer, uint64_t offset, const void* source, uint64_t bytes, Ticket after) override;
   BufferId alloc_host(uint64_t bytes) override;
 

@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "tests/support/op_cases.h"
 
 namespace heddle::tests {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <functional>
+
 #include "heddle/autograd/autograd.h"
 #include "tests/support/op_case_table.h"
 

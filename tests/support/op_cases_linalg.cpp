@@ -1,6 +1,8 @@
 // The op cases of linear algebra. Matrices are made well conditioned, so that a tolerance of sums will do.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "heddle/core/functions/linalg/matrix.h"
 #include "tests/support/op_cases.h"
 

@@ -1,6 +1,8 @@
 // The op cases of what networks are made of: products, random bits, attention, losses, convolutions.
 #include <fmt/format.h>
 
+#include <functional>
+
 #include "heddle/autograd/autograd.h"
 #include "tests/support/op_case_table.h"
 

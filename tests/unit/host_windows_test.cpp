@@ -1,6 +1,8 @@
 // Every function that takes whole numbers from the host, at the ends of i64: windows, transforms, draws, loops, axes.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "heddle/core/functions/control/control.h"
 #include "heddle/nn/embedding.h"
 #include "heddle/nn/metrics.h"

@@ -1,6 +1,7 @@
 // The place of the user's code that each node keeps: which line of this file, from every kind of call.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "heddle/autograd/autograd.h"

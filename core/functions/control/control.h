@@ -11,10 +11,10 @@
 // text names the carry, slice or result. Thread safety: recording is per thread.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
@@ -25,7 +25,7 @@ struct Scanned {
   std::vector<Tensor> carry;
   std::vector<Tensor> ys;
 };
-using ScanBody = std::function<Scanned(const std::vector<Tensor>& carry, const std::vector<Tensor>& x)>;
+using ScanBody = Callable<Scanned(const std::vector<Tensor>& carry, const std::vector<Tensor>& x)>;
 
 struct ScanOptions {
   std::optional<int64_t> length;    // needed where there are no xs
@@ -45,7 +45,7 @@ Scanned scan(const ScanBody& f, const std::vector<Tensor>& init, const std::vect
 // number of tensors, of equal shapes and dtypes. Both branches are computed and one is selected, as in jax.lax.cond
 // under vmap; a constant predicate (full, or a bool of the host) runs one alone. No NaN or infinity of the other branch
 // reaches values or gradients, of any order, neither through operands nor through what a branch captures.
-using Branch = std::function<std::vector<Tensor>(const std::vector<Tensor>& operands)>;
+using Branch = Callable<std::vector<Tensor>(const std::vector<Tensor>& operands)>;
 std::vector<Tensor> cond(const Tensor& predicate, const Branch& then_branch, const Branch& else_branch,
                          const std::vector<Tensor>& operands = {}, Caller caller = Caller::current());
 std::vector<Tensor> cond(bool predicate, const Branch& then_branch, const Branch& else_branch,
@@ -64,8 +64,8 @@ struct WhileResult {
 };
 
 // while (condition(carry)) carry = body(carry); the condition is a bool of one element.
-using WhileCondition = std::function<Tensor(const std::vector<Tensor>& carry)>;
-using WhileBody = std::function<std::vector<Tensor>(const std::vector<Tensor>& carry)>;
+using WhileCondition = Callable<Tensor(const std::vector<Tensor>& carry)>;
+using WhileBody = Callable<std::vector<Tensor>(const std::vector<Tensor>& carry)>;
 WhileResult while_loop(const WhileCondition& condition, const WhileBody& body, const std::vector<Tensor>& init,
                        const WhileOptions& options = {}, Caller caller = Caller::current());
 

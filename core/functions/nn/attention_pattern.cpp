@@ -1,6 +1,7 @@
 #include "heddle/core/functions/nn/attention_pattern.h"
 
 #include <algorithm>
+#include <atomic>
 
 #include "heddle/core/functions/functions.h"
 #include "heddle/core/functions/nn/attention_kernel.h"

@@ -8,10 +8,10 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <span>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
@@ -65,7 +65,7 @@ struct TripletDistanceOptions {
   bool swap = false;
   Reduction reduction = Reduction::mean;
 };
-using Distance = std::function<Tensor(const Tensor& a, const Tensor& b)>;
+using Distance = Callable<Tensor(const Tensor& a, const Tensor& b)>;
 Tensor triplet_margin_with_distance_loss(const Tensor& anchor, const Tensor& positive, const Tensor& negative,
                                          const Distance& distance, const TripletDistanceOptions& options = {},
                                          Caller caller = Caller::current());

@@ -35,6 +35,8 @@ Slice one_element(const Tensor& x, int axis, int64_t index) {
 
 }  // namespace
 
+Subscript::Subscript(std::initializer_list<SubscriptItem> list, Caller where) : items(list), caller(where) {}
+
 const Tensor Tensor::operator[](const Subscript& at) const {
   const CallerScope scope(at.caller);
   std::vector<SubscriptItem> items = at.items;

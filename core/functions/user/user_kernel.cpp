@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <mutex>
 #include <set>
@@ -14,6 +15,11 @@
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle {
+
+UserValue::UserValue(const char* value_name, std::optional<DType> type) : name(value_name), dtype(type) {}
+UserValue::UserValue(std::string value_name, std::optional<DType> type) : name(std::move(value_name)), dtype(type) {}
+std::vector<UserValue> UserElementwise::only_output() { return {"out"}; }
+
 namespace {
 
 std::mutex definitions_mutex;
@@ -303,6 +309,13 @@ std::vector<Tensor> UserKernel::call(const std::vector<Tensor>& inputs, Caller c
   std::vector<UserOperand> operands;
   for (const Tensor& input : inputs) operands.emplace_back(input, caller);
   return call(operands);
+}
+
+Tensor UserKernel::operator()(UserOperand x) const { return only({&x, 1}); }
+Tensor UserKernel::operator()(UserOperand x, UserOperand y) const { return only(std::array{x, y}); }
+Tensor UserKernel::operator()(UserOperand x, UserOperand y, UserOperand z) const { return only(std::array{x, y, z}); }
+Tensor UserKernel::operator()(UserOperand x, UserOperand y, UserOperand z, UserOperand w) const {
+  return only(std::array{x, y, z, w});
 }
 
 Tensor UserKernel::only(std::span<const UserOperand> operands) const {

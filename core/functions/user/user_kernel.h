@@ -33,7 +33,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -41,6 +40,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/callable.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/tensor.h"
 
@@ -67,20 +67,21 @@ struct UserCall {
 };
 // vjp: a cotangent for each input; jvp: a tangent for each output. Undefined means zero. Recorded code, linear in what
 // it is given: differentiated in turn for higher orders.
-using UserRule = std::function<std::vector<Tensor>(const UserCall& call)>;
+using UserRule = Callable<std::vector<Tensor>(const UserCall& call)>;
 
 // An input or output of an elementwise kernel. Without a dtype: the common one, as the rule of the kernel says.
 struct UserValue {
-  UserValue(const char* value_name, std::optional<DType> type = {}) : name(value_name), dtype(type) {}
-  UserValue(std::string value_name, std::optional<DType> type = {}) : name(std::move(value_name)), dtype(type) {}
+  UserValue(const char* value_name, std::optional<DType> type = {});
+  UserValue(std::string value_name, std::optional<DType> type = {});
   std::string name;
   std::optional<DType> dtype;
 };
 
 struct UserElementwise {
+  static std::vector<UserValue> only_output();
   std::string name;  // letters, digits, single underscores
   std::vector<UserValue> inputs;
-  std::vector<UserValue> outputs = {"out"};
+  std::vector<UserValue> outputs = only_output();  // {"out"}
   std::string text;
   // Of the common dtype: floating (integers become f32) or numeric (integers stay; bool becomes i32).
   DTypeRule rule = DTypeRule::floating;
@@ -88,7 +89,7 @@ struct UserElementwise {
   int iterations = 0;  // the most that all loops of the text run for one element: needed where there are loops, because
                        // some drivers end long ones in silence
   int cost = 0;        // of one element: 1 an addition, 10 a transcendental; 0: guessed from the text
-  std::function<void(std::span<const double> in, std::span<double> out)> host =
+  Callable<void(std::span<const double> in, std::span<double> out)> host =
       {};                       // one element; integers beyond 2^53 lose digits
   UserRule vjp = {}, jvp = {};  // one is enough
 };
@@ -111,18 +112,18 @@ struct UserBody {
   std::string name;
   std::string text;
   // Shapes and dtypes of the results; ShapeError or DTypeError for arguments that do not fit.
-  std::function<std::vector<TensorType>(std::span<const TensorType> inputs)> outputs;
+  Callable<std::vector<TensorType>(std::span<const TensorType> inputs)> outputs;
   // A value for each `const`.
-  std::function<std::map<std::string, double>(std::span<const TensorType> inputs)> constants = {};
+  Callable<std::map<std::string, double>(std::span<const TensorType> inputs)> constants = {};
   std::map<std::string, int64_t, std::less<>> tunables = {};  // instead of the text's defaults
   Autocast autocast = Autocast::widest;                       // of each argument by itself, within an AutocastScope
   int64_t iterations = 0;                                     // as above, of one lane
-  std::function<void(std::span<const UserArray> in, std::span<UserArray> out)> host = {};
+  Callable<void(std::span<const UserArray> in, std::span<UserArray> out)> host = {};
   UserRule vjp = {}, jvp = {};
   // Under vmap: the results for `size` examples. Arguments that are mapped have the mapped axis in front, results must.
   // Without it vmap is a ValueError.
-  std::function<std::vector<Tensor>(std::span<const Tensor> inputs, const std::vector<bool>& mapped, int64_t size)>
-      vmap = {};
+  Callable<std::vector<Tensor>(std::span<const Tensor> inputs, const std::vector<bool>& mapped, int64_t size)> vmap =
+      {};
 };
 
 // An argument: a tensor, or a number, which becomes one of the common (or declared) dtype.
@@ -140,12 +141,10 @@ class UserKernel {
  public:
   explicit UserKernel(const UserDefinition* definition) : definition_(definition) {}
   // The only result; ValueError where there are several.
-  Tensor operator()(UserOperand x) const { return only({&x, 1}); }
-  Tensor operator()(UserOperand x, UserOperand y) const { return only(std::vector{x, y}); }
-  Tensor operator()(UserOperand x, UserOperand y, UserOperand z) const { return only(std::vector{x, y, z}); }
-  Tensor operator()(UserOperand x, UserOperand y, UserOperand z, UserOperand w) const {
-    return only(std::vector{x, y, z, w});
-  }
+  Tensor operator()(UserOperand x) const;
+  Tensor operator()(UserOperand x, UserOperand y) const;
+  Tensor operator()(UserOperand x, UserOperand y, UserOperand z) const;
+  Tensor operator()(UserOperand x, UserOperand y, UserOperand z, UserOperand w) const;
   // All results, of any number of arguments.
   std::vector<Tensor> call(std::span<const UserOperand> operands) const;
   std::vector<Tensor> call(const std::vector<Tensor>& inputs, Caller caller = Caller::current()) const;

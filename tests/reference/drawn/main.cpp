@@ -6,6 +6,7 @@
 // work is written to ANSWERS.now, so that a call that ends the process can be named.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <exception>
 #include <fstream>

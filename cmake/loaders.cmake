@@ -1,0 +1,32 @@
+# What runs an image (docs/design.md, section 3g): base, contract, devices, launcher, and the loaders of the backends. Its
+# objects are part of libheddle and, beside nothing else, libheddle_runtime, for programs that only run images: no
+# planner, no printer and no compiler is in it. A program links one of the two.
+file(GLOB HEDDLE_LOADER_SOURCES CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/core/base/*.cpp ${PROJECT_SOURCE_DIR}/core/contract/*.cpp
+  ${PROJECT_SOURCE_DIR}/core/device/*.cpp)
+list(REMOVE_ITEM HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/device/text_compiler.cpp)
+list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/inspect/kernel_facts.cpp ${PROJECT_SOURCE_DIR}/core/inspect/profile.cpp
+  ${PROJECT_SOURCE_DIR}/core/inspect/saved_launch.cpp ${PROJECT_SOURCE_DIR}/core/memory/loop_places.cpp)
+foreach(file commands debug image image_bytes joined_launch launch_memory launcher replay)
+  list(APPEND HEDDLE_LOADER_SOURCES ${PROJECT_SOURCE_DIR}/core/run/${file}.cpp)
+endforeach()
+
+add_library(heddle_loaders OBJECT ${HEDDLE_LOADER_SOURCES})
+heddle_warnings(heddle_loaders)
+target_include_directories(heddle_loaders PRIVATE ${HEDDLE_INCLUDE_ROOT})
+target_link_libraries(heddle_loaders PRIVATE fmt::fmt Threads::Threads)
+set_target_properties(heddle_loaders PROPERTIES POSITION_INDEPENDENT_CODE ON)
+heddle_precompile(heddle_loaders <fmt/format.h> <fmt/ranges.h> ${HEDDLE_STD_HEADERS})
+target_sources(heddle PRIVATE $<TARGET_OBJECTS:heddle_loaders>)
+
+add_library(heddle_runtime)
+add_library(heddle::heddle_runtime ALIAS heddle_runtime)
+target_sources(heddle_runtime PRIVATE $<TARGET_OBJECTS:heddle_loaders> ${PROJECT_BINARY_DIR}/generated/no_compilers.cpp)
+heddle_warnings(heddle_runtime)
+target_include_directories(heddle_runtime PUBLIC $<BUILD_INTERFACE:${HEDDLE_INCLUDE_ROOT}> $<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>)
+target_compile_features(heddle_runtime PUBLIC cxx_std_20)
+target_link_libraries(heddle_runtime PRIVATE fmt::fmt Threads::Threads ${CMAKE_DL_LIBS})
+set_target_properties(heddle_runtime PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+# What is missing above shows when the library is linked, not when a program that uses it is.
+if(UNIX AND NOT APPLE AND NOT HEDDLE_SANITIZE)
+  target_link_options(heddle_runtime PRIVATE -Wl,--no-undefined)
+endif()
