@@ -32,7 +32,7 @@ constexpr std::array<Column, 15> columns{{
     {"i64", "gives i64"},
 }};
 
-// Rows that core/functions/math/whole_numbers.h takes further than their dtype rule.
+// Rows that core/functions/math/elementwise.cpp takes further than their dtype rule.
 TypeRule rule_of(std::string_view name, DTypeRule rule) {
   const auto among = [&](std::initializer_list<std::string_view> names) {
     return std::find(names.begin(), names.end(), name) != names.end();

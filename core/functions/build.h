@@ -9,9 +9,9 @@
 #include <string>
 
 #include "heddle/core/device/context.h"
-#include "heddle/core/functions/functions.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/node.h"
+#include "heddle/core/graph/tensor.h"
 #include "heddle/core/op/op.h"
 
 namespace heddle::build {
@@ -22,19 +22,12 @@ DeviceContext& device_of(DeviceContext* device);
 // x repeated to `shape`, which its own shape broadcasts to.
 Tensor broadcast(const Tensor& x, const Shape& shape);
 
-// The dtype an elementwise row computes in for (promoted) inputs of dtype t, and the dtype it gives.
-DType input_dtype(const OpDef& op, DType t);
-DType output_dtype(const OpDef& op, DType input);
-
-Tensor unary(const OpDef& op, const Tensor& x);
-Tensor binary(const OpDef& op, const Tensor& x, const Tensor& y);
-Tensor binary(const OpDef& op, const Tensor& x, double y);
-Tensor binary(const OpDef& op, double x, const Tensor& y);
-
 // The dtype of a number beside a tensor of dtype t: t, but f32 for a fractional number beside integers, and the next
 // wider integer where the number does not fit.
 DType number_dtype(double value, DType t);
-// A constant of x's shape and device.
+// One value everywhere, rounded to the dtype.
+Tensor constant(const Shape& shape, double value, DType dtype, DeviceContext& device);
+// The same of x's shape and device.
 Tensor constant_like(const Tensor& x, double value, DType dtype);
 
 // One node over `inputs`.
@@ -55,23 +48,13 @@ Tensor widen(const Tensor& x);
 DType float_dtype(DType t, Autocast policy);
 // x in that dtype.
 Tensor as_float(const Tensor& x, Autocast policy);
-// A product with its bias: rounded to the product's dtype within a scope, so that an f32 bias makes no f32 value.
-Tensor add_bias(const Tensor& product, const Tensor& bias);
-// The same product, which nobody has seen, not rounded before the sum that it is recorded for
-// (core/graph/excess_precision.h).
-const Tensor& part_of_sum(const Tensor& product);
-// A product that is part of something else (a transform, a solver, an interpolation): no scope makes it narrow.
-Tensor plain_matmul(const Tensor& a, const Tensor& b);
 
-// ---- checks and keys
+// ---- checks
 
 // ShapeError unless both have the same shape: losses must not broadcast by accident.
 void check_same_shape(const Tensor& x, const Tensor& y, const char* op, const char* x_name, const char* y_name);
 // DTypeError unless i32 or i64.
 void check_index_dtype(const Tensor& indices, const char* op);
-// The key of the next draw (random/random.cpp): a host value, so that a training step that draws anew is still the same
-// step.
-NodePtr next_key(DeviceContext& device, Generator* generator);
 // ValueError unless both live on one device.
 void check_device(const Tensor& x, const Tensor& y, const char* op);
 

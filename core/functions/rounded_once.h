@@ -3,6 +3,7 @@
 #pragma once
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle::build {

@@ -34,7 +34,7 @@ class ExampleScope {
   ExampleScope(const ExampleScope&) = delete;
   ExampleScope& operator=(const ExampleScope&) = delete;
   static bool active();
-  // Called with each key that a random draw takes (core/functions/build.h): every scope that is open remembers it.
+  // Called with each key that a random draw takes (core/functions/random/key.h): every scope that is open remembers it.
   static void note_key(const NodePtr& key);
   // The keys taken so far, in order.
   const std::vector<NodePtr>& keys() const { return keys_; }

@@ -3,6 +3,7 @@
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/shape/create.h"
 #include "heddle/core/graph/loop.h"
 #include "heddle/core/graph/watched.h"
 

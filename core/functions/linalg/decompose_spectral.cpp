@@ -8,6 +8,13 @@
 
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/diagonals.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 #include "heddle/core/tiles/linalg_tiles.h"

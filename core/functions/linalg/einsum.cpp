@@ -10,6 +10,12 @@
 
 #include "heddle/core/base/shortened.h"
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/diagonals.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

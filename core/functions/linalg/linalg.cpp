@@ -1,8 +1,17 @@
 // Triangular systems, Cholesky and LU factors, and what is solved with them.
 #include "heddle/core/functions/linalg/linalg.h"
 
+#include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/build_linalg.h"
 #include "heddle/core/functions/linalg/info_check.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/diagonals.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

@@ -1,6 +1,9 @@
 #include "heddle/core/functions/linalg/linalg_rows.h"
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 

@@ -1,7 +1,13 @@
 // Matrix products.
+#include "heddle/core/functions/linalg/matmul.h"
+
 #include <fmt/format.h>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/primitives.h"
 

@@ -3,8 +3,18 @@
 #include <cmath>
 #include <limits>
 
+#include "heddle/core/functions/build.h"
 #include "heddle/core/functions/linalg/build_linalg.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
 #include "heddle/core/functions/linalg/info_check.h"
+#include "heddle/core/functions/linalg/linalg.h"
+#include "heddle/core/functions/linalg/linalg_rows.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/diagonals.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/graph/custom.h"
 

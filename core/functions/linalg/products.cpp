@@ -6,7 +6,16 @@
 #include <limits>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
+#include "heddle/core/functions/linalg/einsum.h"
 #include "heddle/core/functions/linalg/linalg.h"
+#include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/shape.h"
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle {

@@ -5,7 +5,10 @@
 #include <vector>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/rounded_once.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle {

@@ -1,4 +1,4 @@
-// Activations composed of rows of elementwise.inc (those that are rows are in core/functions/functions.h).
+// Activations composed of rows of elementwise.inc (those that are rows are in elementwise.h).
 //
 // Purpose: each records a handful of nodes that fuse into one kernel; gradients of any order come from the rows'.
 // Integers are cast to f32. At kinks the gradient is that of the side named in docs/gradients.md. Errors: ShapeError,

@@ -1,6 +1,7 @@
 #include "heddle/core/functions/math/chebyshev.h"
 
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/shape/create.h"
 
 namespace heddle::chebyshev {
 

@@ -1,14 +1,13 @@
-// Discrete Fourier transforms, and what goes with them: complex numbers as pairs, windows, short-time transforms.
+// Discrete Fourier transforms, and what goes with them: windows, short-time transforms.
 //
-// Purpose: torch.fft without complex dtypes. A complex tensor is a floating one whose last axis, of size 2, holds the
-// real and the imaginary part (as torch.view_as_real); axes of transforms count the others, so that axis -1 is the last
-// one before the pair. Integers are cast to f32; f16 and bf16 are computed in f32. How: a length n = r s is one product
-// with an r x r matrix of roots of unity, a multiplication by roots, and a transform of length s (Cooley and Tukey;
-// lengths up to about 100 are a single product); lengths with prime factors above 256 go through a convolution of a
-// power of two (Bluestein). All of it are matrix products and elementwise rows: gradients of any order, vmap and
-// forward mode are theirs. Roots are computed in the tensor's precision after exact reduction to a quarter turn; the
-// error grows as log n (tests/reference). Errors: ShapeError, DTypeError, ValueError. Thread safety: recording is per
-// thread.
+// Purpose: torch.fft without complex dtypes. Complex numbers are pairs (complex.h); axes of transforms count the
+// others, so that axis -1 is the last one before the pair. Integers are cast to f32; f16 and bf16 are computed in f32.
+// How: a length n = r s is one product with an r x r matrix of roots of unity, a multiplication by roots, and a
+// transform of length s (Cooley and Tukey; lengths up to about 100 are a single product); lengths with prime factors
+// above 256 go through a convolution of a power of two (Bluestein). All of it are matrix products and elementwise rows:
+// gradients of any order, vmap and forward mode are theirs. Roots are computed in the tensor's precision after exact
+// reduction to a quarter turn; the error grows as log n (tests/reference). Errors: ShapeError, DTypeError, ValueError.
+// Thread safety: recording is per thread.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +17,6 @@
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
-
-// ---- complex numbers as pairs
-Tensor complex_pair(TensorArg real, const Tensor& imaginary);  // broadcast, with a new last axis of 2
-Tensor real_part(TensorArg z);
-Tensor imaginary_part(TensorArg z);
-Tensor complex_conj(TensorArg z);
-Tensor complex_mul(TensorArg a, const Tensor& b);  // shapes broadcast
-Tensor complex_abs(TensorArg z);                   // without overflow; its gradient at 0 is 0
-Tensor complex_angle(TensorArg z);                 // atan2(imaginary, real)
-Tensor polar(TensorArg size, const Tensor& angle);
 
 // ---- transforms. forward: sum over j of x[j] exp(-2 pi i j k / n). The factor 1 / n is on the inverse (backward, the
 // default), on the forward one (forward), or its root on both (ortho).

@@ -8,7 +8,7 @@
 
 #include "heddle/core/device/context.h"
 #include "heddle/core/dialect/builtin_files.h"
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle::build {

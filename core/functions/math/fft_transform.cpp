@@ -8,7 +8,13 @@
 
 #include "heddle/core/base/of_this_thread.h"
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/complex.h"
+#include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/math/fft_rows.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle::fft_transform {
 namespace {
@@ -95,7 +101,7 @@ Tensor first_step(const Tensor& x, int64_t r, int64_t s, int64_t tail, const Kin
   }
   const Shape parts{batch, r, s, tail, 2};
   const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
-  return (a + turned(b)) * w.real + (turned(a) - b) * w.imaginary;
+  return (a + build::times_i(b)) * w.real + (build::times_i(a) - b) * w.imaginary;
 }
 
 Tensor single(const Tensor& x, const Problem& p) {
@@ -110,7 +116,7 @@ Tensor single(const Tensor& x, const Problem& p) {
   const Shape parts = p.real_in ? Shape{batch, p.keep, tail, 1} : Shape{batch, p.keep, tail, 2};
   const Tensor a = reshape(half(0), parts), b = reshape(half(1), parts);
   if (p.real_in) return p.real_out ? reshape(a, shape) : concat({a, b}, 3);
-  const Tensor z = a + turned(b);
+  const Tensor z = a + build::times_i(b);
   return p.real_out ? reshape(slice(z, 3, {.start = 0, .stop = 1}), shape) : z;
 }
 
@@ -172,11 +178,6 @@ Tensor in_rows(const Tensor& x, const Problem& p) {
 }
 
 }  // namespace
-
-Tensor turned(const Tensor& z) {
-  const Tensor sign = 2 * positions(z.shape(), z.rank() - 1, z.device()) - 1;
-  return flip(z, {z.rank() - 1}) * cast(sign, z.dtype());
-}
 
 Tensor transform(const Tensor& x, const Problem& p) {
   const int64_t n = x.dim(1);

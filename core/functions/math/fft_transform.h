@@ -24,8 +24,6 @@ struct Problem {
   bool real_in = false, real_out = false;
 };
 
-// i z, of pairs.
-Tensor turned(const Tensor& z);
 // Along the middle of (B, n, T, 2), or of (B, n, T) where the input is real: (B, keep, T, 2), or (B, keep, T).
 Tensor transform(const Tensor& x, const Problem& p);
 

@@ -1,10 +1,16 @@
 // Reductions and what is composed of them.
+#include "heddle/core/functions/math/reduce.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <limits>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"

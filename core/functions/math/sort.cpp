@@ -1,7 +1,13 @@
 // Order and running sums.
+#include "heddle/core/functions/math/sort.h"
+
 #include <fmt/format.h>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"

@@ -11,7 +11,11 @@
 #include <vector>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/math/chebyshev.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/math.h"
+#include "heddle/core/functions/shape/create.h"
 #include "heddle/core/graph/custom.h"
 
 namespace heddle {

@@ -5,8 +5,14 @@
 #include <numbers>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/complex.h"
+#include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/math/fft.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/padding.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 namespace {

@@ -8,6 +8,15 @@
 #include <limits>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/math/sort.h"
+#include "heddle/core/functions/nn/softmax.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"

@@ -1,5 +1,5 @@
-// Statistics: reductions, order statistics, histograms and running extremes composed of the functions of
-// core/functions/functions.h.
+// Statistics: reductions, order statistics, histograms and running extremes composed of the functions of reduce.h and
+// sort.h.
 //
 // Purpose: complete the reductions without kernels of their own; gradients of any order come from what they are
 // composed of. axes {} means all; keepdim keeps reduced axes with size 1. 16-bit floats are computed in f32 and rounded
@@ -15,7 +15,7 @@
 
 namespace heddle {
 
-struct Ordered;  // core/functions/functions.h
+struct Ordered;  // core/functions/math/sort.h
 
 // ---- tests and counts
 Tensor any(const Tensor& x, std::vector<int> axes = {}, bool keepdim = false,

@@ -1,10 +1,15 @@
 // Attention.
+#include "heddle/core/functions/nn/attention.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/random/key.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/attrs.h"

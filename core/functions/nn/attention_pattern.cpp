@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <atomic>
 
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/nn/attention.h"
 #include "heddle/core/functions/nn/attention_kernel.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

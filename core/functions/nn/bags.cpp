@@ -6,9 +6,20 @@
 #include <cmath>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/activations.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/nn/pool.h"
 #include "heddle/core/functions/nn/spatial.h"
+#include "heddle/core/functions/random/random.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/ordered_sets.h"
 #include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/functions/shape/scatter.h"
 
 namespace heddle {
 namespace {

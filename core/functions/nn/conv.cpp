@@ -7,7 +7,10 @@
 
 #include "heddle/core/base/error.h"
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/functions/nn/spatial.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"

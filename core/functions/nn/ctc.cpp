@@ -5,9 +5,16 @@
 
 #include "heddle/core/functions/build_shape.h"
 #include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/nn/losses.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 namespace {

@@ -3,7 +3,13 @@
 #include <limits>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/nn/attention_problem.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/decompose.h"
 #include "heddle/core/op/primitives.h"

@@ -1,5 +1,11 @@
 // Softmax, its logarithm and cross entropy from elementwise rows and reductions.
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/decompose.h"
 

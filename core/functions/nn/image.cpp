@@ -9,7 +9,15 @@
 #include <optional>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/build_matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/random/random.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle {

@@ -1,10 +1,15 @@
-// Softmax and the losses.
+#include "heddle/core/functions/nn/loss.h"
+
 #include <fmt/format.h>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/graph/autocast.h"
-#include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
@@ -22,13 +27,6 @@ Tensor reduce(const Tensor& losses, Reduction reduction) {
       return losses;
   }
   return losses;
-}
-
-Tensor softmax_row(const OpDef& op, const Tensor& x, int axis) {
-  const Tensor in = build::as_float(x, op.autocast);
-  if (x.rank() == 0) throw ShapeError(fmt::format("[{}] a scalar has no axis; reshape it to (1)", op.name));
-  const int at = normalize_axis(axis, x.rank(), op.name.data());
-  return record(op, {&in}, axis_attrs(at), in.shape(), in.dtype());
 }
 
 // logits or log probabilities (N, C) beside targets (N).
@@ -56,15 +54,6 @@ std::pair<Tensor, Tensor> paired(const Tensor& x, const Tensor& y, const char* o
 }
 
 }  // namespace
-
-Tensor softmax(const Tensor& x, int axis, Caller caller) {
-  const CallerScope scope(caller);
-  return softmax_row(ops::softmax_op, x, axis);
-}
-Tensor log_softmax(const Tensor& x, int axis, Caller caller) {
-  const CallerScope scope(caller);
-  return softmax_row(ops::log_softmax_op, x, axis);
-}
 
 // Half-precision logits give f32 losses: a loss of 16 bits has too few digits to sum.
 Tensor cross_entropy(const Tensor& logits, const Tensor& targets, Reduction reduction, Caller caller) {

@@ -9,7 +9,16 @@
 #include <vector>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/linalg/matmul.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/math/sort.h"
+#include "heddle/core/functions/nn/softmax.h"
+#include "heddle/core/functions/shape/arrange.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
 #include "heddle/core/graph/autocast.h"
 

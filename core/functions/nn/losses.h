@@ -12,11 +12,10 @@
 #include <span>
 
 #include "heddle/core/base/callable.h"
+#include "heddle/core/functions/nn/loss.h"
 #include "heddle/core/graph/tensor.h"
 
 namespace heddle {
-
-enum class Reduction { mean, sum, none };
 
 struct CrossEntropyOptions {
   Reduction reduction = Reduction::mean;

@@ -7,6 +7,14 @@
 #include <numbers>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/math/sort.h"
+#include "heddle/core/functions/nn/softmax.h"
+#include "heddle/core/functions/random/random.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

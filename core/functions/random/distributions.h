@@ -1,4 +1,4 @@
-// Random numbers of more distributions, composed of uniform() and normal() of core/functions/functions.h.
+// Random numbers of more distributions, composed of uniform() and normal() of random.h.
 //
 // Purpose: Philox draws with a seed's same bits on every device; logarithms and the like may differ in the last place
 // between devices. Values are f32, indices i64. The generator is that of the process unless given. Errors: ValueError
@@ -9,7 +9,7 @@
 
 namespace heddle {
 
-struct Generator;  // core/functions/functions.h
+struct Generator;  // core/functions/random/generator.h
 
 // Whole numbers in [low, high), at most 2^40 of them, i64: 48 random bits modulo their number.
 Tensor randint(int64_t low, int64_t high, const Shape& shape, DeviceContext* device = nullptr,

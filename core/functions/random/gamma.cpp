@@ -6,6 +6,8 @@
 #include <string>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle {

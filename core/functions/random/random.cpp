@@ -1,47 +1,16 @@
-// Random numbers: every draw is a function of (seed, offset), so that the same seed gives the same numbers on every
-// device.
+#include "heddle/core/functions/random/random.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "heddle/core/functions/build.h"
-#include "heddle/core/graph/loop.h"
-#include "heddle/core/graph/trace.h"
-#include "heddle/core/graph/transform.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/random/key.h"
 #include "heddle/core/op/primitives.h"
 
 namespace heddle {
-
-namespace {
-
-// Of nested loops the number among all iterations; undefined outside of a loop.
-Tensor number_of_iteration(BodyTrace* loop) {
-  if (loop == nullptr) return {};
-  const Tensor outer = number_of_iteration(loop->outer());
-  if (loop->length() == 0) return outer;
-  return outer.defined() ? outer * static_cast<double>(loop->length()) + loop->iteration() : loop->iteration();
-}
-
-}  // namespace
-
-NodePtr build::next_key(DeviceContext& device, Generator* generator) {
-  const auto next = [&g = generator ? *generator : default_generator()] {
-    HostValue key;
-    key.words = {static_cast<uint32_t>(g.seed), static_cast<uint32_t>(g.seed >> 32), static_cast<uint32_t>(g.offset),
-                 static_cast<uint32_t>(g.offset >> 32)};
-    ++g.offset;
-    return key;
-  };
-  NodePtr leaf = make_host_leaf(device, next(), Shape{4}, DType::i32);
-  if (trace::any()) trace::source(leaf, next);
-  ExampleScope::note_key(leaf);
-  const Tensor iteration = number_of_iteration(BodyTrace::current());
-  if (!iteration.defined()) return leaf;
-  // The highest word counts the iterations: no program draws 2^32 times under one seed.
-  const Tensor highest = cast(eq(arange(0, 4, 1, DType::i32, &device), 3.0), DType::i32);
-  return (Tensor(leaf) + highest * iteration).node();
-}
-
 namespace {
 
 // f32 in [0, 1)
@@ -55,13 +24,6 @@ void check_probability(double p, const char* op) {
 }
 
 }  // namespace
-
-Generator& default_generator() {
-  static Generator generator;
-  return generator;
-}
-
-void manual_seed(uint64_t seed) { default_generator() = {seed, 0}; }
 
 Tensor uniform(const Shape& shape, double low, double high, DeviceContext* device, Generator* generator,
                Caller caller) {

@@ -8,6 +8,11 @@
 
 #include "heddle/core/functions/build.h"
 #include "heddle/core/functions/control/control.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/random/random.h"
+#include "heddle/core/functions/shape/create.h"
 #include "heddle/core/functions/user/user_kernel.h"
 
 namespace heddle {

@@ -9,6 +9,16 @@
 #include <numeric>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/math/sort.h"
+#include "heddle/core/functions/math/statistics.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/ordered_sets.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 

@@ -1,9 +1,12 @@
-// Creation: constants are nodes without memory; nothing is written until a kernel uses them.
+#include "heddle/core/functions/shape/create.h"
+
 #include <fmt/format.h>
 
 #include <cmath>
 
 #include "heddle/core/functions/build.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 
@@ -30,9 +33,7 @@ void check_arange(double start, double stop, double step, DType dtype) {
 
 Tensor full(const Shape& shape, double value, DType dtype, DeviceContext* device, Caller caller) {
   const CallerScope scope(caller);
-  Attrs attrs;
-  attrs.real = is_half(dtype) ? rounded(value, dtype) : value;
-  return Tensor(make_node_on(build::device_of(device), ops::full_op, std::move(attrs), shape, dtype));
+  return build::constant(shape, value, dtype, build::device_of(device));
 }
 
 Tensor zeros(const Shape& shape, DType dtype, DeviceContext* device, Caller caller) {

@@ -7,6 +7,11 @@
 #include <vector>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 

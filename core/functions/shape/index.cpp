@@ -1,8 +1,14 @@
 // Indexing: take, gather, embedding, one_hot, scatter_add, index_add.
+#include "heddle/core/functions/shape/index.h"
+
 #include <fmt/format.h>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"
 

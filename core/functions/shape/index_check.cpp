@@ -12,6 +12,11 @@
 #include "heddle/core/base/of_this_thread.h"
 #include "heddle/core/base/unravel.h"
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/shape.h"
 #include "heddle/core/graph/host_indices.h"
 #include "heddle/core/graph/trace.h"
 #include "heddle/core/graph/watched.h"
@@ -43,7 +48,9 @@ Tensor first_fault(const Tensor& indices, const build::IndexRule& rule) {
   const Shape flat{n};
   const Tensor first =
       min(where(reshape(outside, flat), build::positions(flat, 0, indices.device()), static_cast<double>(n)));
-  const Tensor index = take(reshape(indices, flat), minimum(first, static_cast<double>(n - 1)));
+  // The row of take(), which asks this file about its indices.
+  const Tensor all = reshape(indices, flat), at = minimum(first, static_cast<double>(n - 1));
+  const Tensor index = build::record(ops::take_op, {&all, &at}, axis_attrs(0), at.shape(), indices.dtype());
   return stack({cast(first, indices.dtype()), index});
 }
 

@@ -1,4 +1,6 @@
 // Movement: reshape, permute, expand, slice, flip, pad, concat and split.
+#include "heddle/core/functions/shape/movement.h"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,6 +9,7 @@
 #include <numeric>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/graph/transform.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/primitives.h"

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

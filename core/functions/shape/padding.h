@@ -1,7 +1,7 @@
 // Padding with what is there: mirrored, repeated or continued around.
 //
-// Purpose: torch.nn.functional.pad's other modes (constants: pad() of core/functions/functions.h), for any number of
-// axes. Views that are joined: gradients of any order are those of slices and sums. Errors: ShapeError, ValueError.
+// Purpose: torch.nn.functional.pad's other modes (constants: pad() of core/functions/shape/movement.h), for any number
+// of axes. Views that are joined: gradients of any order are those of slices and sums. Errors: ShapeError, ValueError.
 // Thread safety: recording is per thread.
 #pragma once
 

@@ -2,7 +2,7 @@
 // is per thread.
 #pragma once
 
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/graph/tensor.h"
 
 namespace heddle::build {
 

@@ -7,6 +7,10 @@
 #include <cmath>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 namespace {

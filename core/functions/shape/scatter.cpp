@@ -8,8 +8,17 @@
 #include <memory>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/cast.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/math/math.h"
+#include "heddle/core/functions/math/reduce.h"
+#include "heddle/core/functions/math/sort.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
 #include "heddle/core/functions/shape/index_check.h"
+#include "heddle/core/functions/shape/movement.h"
 #include "heddle/core/functions/shape/pick.h"
+#include "heddle/core/functions/shape/shape.h"
 #include "heddle/core/graph/custom.h"
 #include "heddle/core/op/attrs.h"
 #include "heddle/core/op/decompose.h"

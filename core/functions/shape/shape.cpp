@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 

@@ -1,6 +1,6 @@
 // Shapes, windows and picking: functions composed of movement, comparison and indexing.
 //
-// Purpose: what NumPy and PyTorch offer beside the primitives of core/functions/functions.h, under PyTorch's names and
+// Purpose: what NumPy and PyTorch offer beside the primitives of movement.h and index.h, under PyTorch's names and
 // with its meaning where the two differ. Views (reshape, permute, slice, expand) rather than copies where they exist;
 // gradients of any order are those of the parts. Axes count from the end when negative. Writes with repeated indices
 // are deterministic: the last one wins. "Host-sized": the shape depends on values, so the call observes its input (it

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/shape/movement.h"
 
 namespace heddle {
 namespace {

@@ -5,6 +5,11 @@
 #include <algorithm>
 
 #include "heddle/core/functions/build_shape.h"
+#include "heddle/core/functions/math/elementwise.h"
+#include "heddle/core/functions/shape/create.h"
+#include "heddle/core/functions/shape/index.h"
+#include "heddle/core/functions/shape/movement.h"
+#include "heddle/core/functions/shape/shape.h"
 
 namespace heddle {
 

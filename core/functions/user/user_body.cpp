@@ -9,7 +9,7 @@
 #include <set>
 
 #include "heddle/core/functions/build.h"
-#include "heddle/core/functions/functions.h"
+#include "heddle/core/functions/math/cast.h"
 #include "heddle/core/graph/autocast.h"
 
 namespace heddle {
@@ -155,18 +155,6 @@ KernelSource user_body_source(const UserDefinition& definition, std::span<const 
   return source;
 }
 
-std::vector<Tensor> split_flat(const Tensor& flat, std::span<const TensorType> parts) {
-  if (parts.size() == 1) return {reshape(flat, parts[0].shape)};
-  std::vector<Tensor> made;
-  int64_t first = 0;
-  for (const TensorType& part : parts) {
-    const int64_t count = part.shape.numel();
-    made.push_back(reshape(slice(flat, 0, {first, first + count}), part.shape));
-    first += count;
-  }
-  return made;
-}
-
 std::vector<Tensor> call_user_body(const UserDefinition& definition, std::span<const UserOperand> operands) {
   std::vector<TensorType> types;
   std::vector<NodePtr> inputs;
@@ -204,7 +192,7 @@ std::vector<Tensor> call_user_body(const UserDefinition& definition, std::span<c
   return split_flat(Tensor(make_node(definition.rows[0], inputs, std::move(attrs), shape, outputs[0].dtype)), outputs);
 }
 
-UserKernel body_kernel(UserBody body) {
+const UserDefinition* define_user_body(UserBody body) {
   check_user_name(body.name);
   auto made = std::make_unique<UserDefinition>();
   made->name = body.name;

@@ -10,12 +10,15 @@
 // Invariants: definitions are immutable and never freed. Thread safety: immutable; recording is per thread.
 #pragma once
 
+#include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
+#include "heddle/core/contract/kernel_source.h"
 #include "heddle/core/dialect/kernel_file.h"
 #include "heddle/core/dialect/user_text.h"
-#include "heddle/core/functions/user/user_kernel.h"
+#include "heddle/core/functions/user/user_types.h"
 #include "heddle/core/graph/node.h"
 #include "heddle/core/op/user_row.h"
 
@@ -48,5 +51,16 @@ std::vector<Tensor> record_user(const UserDefinition& definition, const std::vec
 std::vector<TensorType> user_outputs(const UserDefinition& definition, std::span<const TensorType> inputs);
 // The parts of a body's flat result.
 std::vector<Tensor> split_flat(const Tensor& flat, std::span<const TensorType> parts);
+
+// ---- making and calling one
+
+void check_user_name(const std::string& name);
+// ValueError on reference:0 for a kernel without a host function.
+void check_user_host(DeviceContext& device, const UserDefinition& definition);
+// Compiles a kernel that holds the user's text, once per device; UserKernelError with the line.
+void compile_user_text(DeviceContext& device, const UserDefinition& definition, const KernelSource& source);
+// Gives the definition its rows and keeps it for the life of the process.
+const UserDefinition* publish_user_kernel(std::unique_ptr<UserDefinition> made, const OpDef& row, size_t outputs,
+                                          const std::string& contents);
 
 }  // namespace heddle
