@@ -4,10 +4,12 @@
   python3 bench/drawn_calls.py --program build/release/bin/heddle_drawn_calls --count 2000 --seed 1 --devices reference:0,opencl:0,vulkan:0
   python3 bench/drawn_calls.py ... --only 17,203      those calls of that seed alone, with their inputs and both answers
 
-A call is a row of tests/reference/rows_*.py (which say how PyTorch computes each function) or one of ours below, with everything else drawn from the seed: sizes
-(0, 1, odd ones, powers of two), dtypes, values (with zeros, infinities, NaN and large numbers among them), and how each input lies in memory (behind other rows,
-strided, flipped, turned, expanded). PyTorch computes each call in the call's dtypes and once more in double precision; an answer of Heddle's is right when it is
-near either. Needs PyTorch; Heddle's side is the C++ program. Exit code 1 when a call differs that KNOWN does not explain.
+A call is a row of tests/reference/rows_*.py (which say how PyTorch computes each function) or one of ours below, with
+everything else drawn from the seed: sizes (0, 1, odd ones, powers of two), dtypes, values (with zeros, infinities, NaN
+and large numbers among them), and how each input lies in memory (behind other rows, strided, flipped, turned,
+expanded). PyTorch computes each call in the call's dtypes and once more in double precision; an answer of Heddle's is
+right when it is near either. Needs PyTorch; Heddle's side is the C++ program. Exit code 1 when a call differs that
+KNOWN does not explain.
 """
 import argparse
 import collections
@@ -36,8 +38,8 @@ UNIT = {"f64": 2e-6, "f32": 2e-5, "f16": 2e-3, "bf16": 1.6e-2}
 UNTYPED = {"rotary_embedding", "one_hot", "eye", "ones", "zeros", "full", "linspace"}  # their rows compute in double precision
 LEAST = {"f64": 1e-12, "f32": 1e-6, "f16": 1e-4, "bf16": 1e-3}  # docs/numbers.md
 RANDOM = {"dropout", "uniform", "normal", "bernoulli"}
-# The differences that docs/ state: functions and dtypes (none: all), words that the difference's text holds, whether only beside inputs that are not finite or huge,
-# and the words of the page that state it.
+# The differences that docs/ state: functions and dtypes (none: all), words that the difference's text holds, whether
+# only beside inputs that are not finite or huge, and the words of the page that state it.
 KNOWN = json.loads((ROOT / "bench" / "drawn_calls_known.json").read_text())
 
 
@@ -65,7 +67,8 @@ def all_rows():
 
 def number_rows(row):
     """A number beside a tensor, and casts."""
-    both = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "eq": torch.eq, "ne": torch.ne, "lt": torch.lt, "le": torch.le,
+    both = {"add": torch.add, "sub": torch.sub, "mul": torch.mul, "div": torch.div, "pow": torch.pow, "eq": torch.eq,
+        "ne": torch.ne, "lt": torch.lt, "le": torch.le,
             "gt": torch.gt, "ge": torch.ge, "mod": torch.remainder}
     right = {"fmod": torch.fmod, "floor_divide": torch.floor_divide,
              "minimum": lambda x, y: torch.minimum(x, torch.full_like(x, y)), "maximum": lambda x, y: torch.maximum(x, torch.full_like(x, y))}
@@ -123,7 +126,8 @@ class Call:
                 self.cotangents[k] = drawn.to(getattr(torch, FLOATS[self.dtype])).double()
         gradients = {}
         if smooth and wanted:
-            given_by = torch.autograd.grad([outputs[k] for k in smooth], [leaves[k] for k in wanted], [self.cotangents[k].to(outputs[k].dtype) for k in smooth], allow_unused=True)
+            given_by = torch.autograd.grad([outputs[k] for k in smooth], [leaves[k] for k in wanted],
+                [self.cotangents[k].to(outputs[k].dtype) for k in smooth], allow_unused=True)
             gradients = {k: g for k, g in zip(wanted, given_by) if g is not None}
         self.answers[wide] = ([o.detach() for o in outputs], {k: g.detach() for k, g in gradients.items()})
 
@@ -302,7 +306,8 @@ def compare(call, what, found, dtype, native, wide):
     other = "" if native is None else f" (in {dtype} {native.double().numpy().reshape(-1)[at]:.7g})"
     # Where all that differ are NaN or infinite in one of the answers, the formula made them so.
     kind = "not finite" if (~np.isfinite(found[bad]) | ~np.isfinite(expected[bad])).all() else "finite"
-    return f"{what} {dtype} differs where {kind}: {int(bad.sum())} of {bad.size}, element {at} is {found.reshape(-1)[at]:.7g}, PyTorch {expected.reshape(-1)[at]:.7g}{other}"
+    return (f"{what} {dtype} differs where {kind}: {int(bad.sum())} of {bad.size}, element {at} is "
+            f"{found.reshape(-1)[at]:.7g}, PyTorch {expected.reshape(-1)[at]:.7g}{other}")
 
 
 def stored_as(values, dtype):
@@ -360,7 +365,8 @@ def show(call, place, tensors):
         if name.startswith(f"{place}."):
             print(f"  {name}: {array.reshape(-1)[:40]}")
     for wide, (outputs, gradients) in call.answers.items():
-        print(f"  PyTorch {'f64' if wide else 'native'}: {[o.reshape(-1)[:40].tolist() for o in outputs]} {({k: g.reshape(-1)[:40].tolist() for k, g in gradients.items()})}")
+        print(f"  PyTorch {'f64' if wide else 'native'}: {[o.reshape(-1)[:40].tolist() for o in outputs]} "
+              f"{({k: g.reshape(-1)[:40].tolist() for k, g in gradients.items()})}")
 
 
 class Report:

@@ -332,7 +332,8 @@ def lstm(torch, vocabulary, width, hidden, layers):
     class Model(nn.Module):
         def __init__(self):
             super().__init__()
-            self.encoder, self.rnn, self.decoder = nn.Embedding(vocabulary, width), nn.LSTM(width, hidden, layers, batch_first=True), nn.Linear(hidden, vocabulary)
+            self.encoder, self.rnn, self.decoder = nn.Embedding(vocabulary, width), nn.LSTM(width, hidden, layers,
+                batch_first=True), nn.Linear(hidden, vocabulary)
 
         def forward(self, tokens):
             return self.decoder(self.rnn(self.encoder(tokens))[0])
@@ -482,7 +483,8 @@ def main():
     rows = run_heddle(options, ["--list", "--dtype", options.dtype, *(["--cases", options.cases] if options.cases else [])])
     cases = Cases(torch, options.torch_device)
     if not options.json:
-        print(f"PyTorch {torch.__version__} on {options.torch_device}, {options.threads} threads; microseconds, then PyTorch / Heddle (range over {options.rounds} rounds)")
+        print(f"PyTorch {torch.__version__} on {options.torch_device}, {options.threads} threads; microseconds, "
+              f"then PyTorch / Heddle (range over {options.rounds} rounds)")
     for row in rows:
         calls = contenders(torch, options, cases.find(row["bench"], row["case"], row["dtype"]))
         rounds, device = compare(torch, options, row["case"], row["dtype"], calls)

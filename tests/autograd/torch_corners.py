@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes torch_corners.json: what PyTorch's gradients are where a function has a corner, a bound, a tie or a NaN. In double precision; sum() of the result is differentiated.
+"""Writes torch_corners.json: what PyTorch's gradients are where a function has a corner, a bound, a tie or a NaN. In
+double precision; sum() of the result is differentiated.
 
 usage: tests/autograd/torch_corners.py > tests/autograd/torch_corners.json     (PyTorch 2.15.0)
 """

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tokenizer_values.json: how GPT-2's pattern cuts text (regex), and what byte-pair encoding learns and makes of it (tokenizers and tiktoken, which have to agree).
+"""Writes tokenizer_values.json: how GPT-2's pattern cuts text (regex), and what byte-pair encoding learns and makes of
+it (tokenizers and tiktoken, which have to agree).
 
 Run once: python tests/data/tokenizer_values.py [tinyshakespeare/input.txt]; needs regex, tokenizers and tiktoken from PyPI.
 """
@@ -17,12 +18,17 @@ PATTERN = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\
 CORPUS = """The loom's heddles lift the warp; they've lifted it for 5,000 years, and they'll lift it again.
 A weaver who lifts every other thread weaves plain cloth. We're told that twill needs four heddles, and that damask needs more than forty.
   Der Weber hebt die Kettfäden; schöne Größen, süße Früchte.  Le tisserand lève la chaîne, déjà tissée à l'été.
-織機の綜絖は経糸を持ち上げる。経糸と緯糸。 Ткач поднимает нити основы, и нити утка проходят. ١٢٣ خيوط
+織機の綜絖は経糸を持ち上げる。経糸と緯糸。 \
+Ткач поднимает нити основы, и нити утка проходят. ١٢٣ خيوط
 \tfor (int i = 0; i < 10; ++i) { threads[i] = lift(threads[i]); }\r\n\n\n   don't  DON'T  can't  it'll   end   \n"""
 STRINGS = [
-    "", " ", "  ", "\n", " \n ", "a", " a", "  a", "a ", "a  ", "hello world", "I'm sure they've said we'll, he'd, it's, don't, you're", "I'M THEY'VE IT'S", "'s 's''s '", "x'sy 'll'",
-    "3.14 ² ½ Ⅷ ٣ 四 x2y", "e\u0301te\u0301 nai\u0308ve", "a\u00a0b \u00a0 c\u3000d\u2003\u2003e\u200bf\u180eg\ufeffh\u0085i\u2028j", "\x1c\x1d\x1e\x1f x", "👩\u200d👩\u200d👧 🇩🇪!", "हिन्दी ไทย 한국어",
-    "tabs\t\tand\r\n\r\nlines   \n  x", "<|endoftext|> is text", "\u0378\ue000\U0010fffe", "snake_case __init__ a-b--c ...  !!?", "a" * 50, "ababababababab" * 5, CORPUS,
+    "", " ", "  ", "\n", " \n ", "a", " a", "  a", "a ", "a  ", "hello world",
+    "I'm sure they've said we'll, he'd, it's, don't, you're", "I'M THEY'VE IT'S", "'s 's''s '", "x'sy 'll'",
+    "3.14 ² ½ Ⅷ ٣ 四 x2y", "e\u0301te\u0301 nai\u0308ve",
+    "a\u00a0b \u00a0 c\u3000d\u2003\u2003e\u200bf\u180eg\ufeffh\u0085i\u2028j", "\x1c\x1d\x1e\x1f x",
+    "👩\u200d👩\u200d👧 🇩🇪!", "हिन्दी ไทย 한국어",
+    "tabs\t\tand\r\n\r\nlines   \n  x", "<|endoftext|> is text", "\u0378\ue000\U0010fffe",
+    "snake_case __init__ a-b--c ...  !!?", "a" * 50, "ababababababab" * 5, CORPUS,
 ]
 
 

@@ -47,7 +47,8 @@ def answer(case):
     last = list(last) if states == 2 else [last]
     loss = (ys * ys).sum() + sum((s * wave(s.shape, 0.5)).sum() for s in last)
     loss.backward()
-    return {**case, "states": flat(ys), "last": [flat(s) for s in last], "loss": loss.item(), "x_gradient": flat(x.grad), "first_gradients": [flat(f.grad) for f in first],
+    return {**case, "states": flat(ys), "last": [flat(s) for s in last], "loss": loss.item(),
+        "x_gradient": flat(x.grad), "first_gradients": [flat(f.grad) for f in first],
             "gradients": {name: flat(p.grad) for name, p in layer.named_parameters()}}
 
 

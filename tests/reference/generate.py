@@ -5,15 +5,18 @@
   python3 tests/reference/generate.py reduce     some of them
   python3 tests/reference/generate.py --check    exit code 1 when a stored file is not what would be made now
 
-Needs PyTorch from PyPI; the tests do not. A family is a module rows_FAMILY.py whose rows are calls of `row`. Each row names a public function of Heddle, says how
-PyTorch computes it, and lists inputs and arguments (Heddle's names for them; the C++ side reads them in functions_FAMILY.cpp). Inputs are drawn by NumPy's Philox
-from the row's name and the case's number, rounded to their dtype, and everything is computed in double precision (integers in int64): the values are an oracle, not
-another implementation's rounding. A gradient is that of sum(output * cotangent) with random cotangents, over all floating outputs. A file holds for case i the
-tensors "i.in.k", "i.out.k", "i.cot.k" and "i.grad.k" (floating ones as f32, whole ones as i32), and under the metadata "cases" a list of
-{op, args, in: dtypes, out: dtypes, grad: numbers of the inputs that have one}.
+Needs PyTorch from PyPI; the tests do not. A family is a module rows_FAMILY.py whose rows are calls of `row`. Each row
+names a public function of Heddle, says how PyTorch computes it, and lists inputs and arguments (Heddle's names for
+them; the C++ side reads them in functions_FAMILY.cpp). Inputs are drawn by NumPy's Philox from the row's name and the
+case's number, rounded to their dtype, and everything is computed in double precision (integers in int64): the values
+are an oracle, not another implementation's rounding. A gradient is that of sum(output * cotangent) with random
+cotangents, over all floating outputs. A file holds for case i the tensors "i.in.k", "i.out.k", "i.cot.k" and "i.grad.k"
+(floating ones as f32, whole ones as i32), and under the metadata "cases" a list of {op, args, in: dtypes, out: dtypes,
+grad: numbers of the inputs that have one}.
 
-From the first case of each row more are made by themselves (NAME_derived.safetensors, with a "kind"): each axis of the first input empty, NaN or infinities among
-the values, and zeros, ones and large numbers of both signs, where formulas have corners and overflow. What PyTorch refuses is left out.
+From the first case of each row more are made by themselves (NAME_derived.safetensors, with a "kind"): each axis of the
+first input empty, NaN or infinities among the values, and zeros, ones and large numbers of both signs, where formulas
+have corners and overflow. What PyTorch refuses is left out.
 """
 import argparse
 import hashlib
@@ -36,7 +39,8 @@ class Input:
     """How one input is drawn: uniform in [low, high), whole numbers for integers; `values` are given ones. With grad=False it takes no gradient."""
 
     def __init__(self, shape, low=-2.0, high=2.0, dtype=None, grad=True, values=None, distinct=False, symmetric=False):
-        self.shape, self.low, self.high, self.dtype, self.grad, self.values, self.distinct, self.symmetric = shape, low, high, dtype, grad, values, distinct, symmetric
+        self.shape, self.low, self.high, self.dtype, self.grad = shape, low, high, dtype, grad
+        self.values, self.distinct, self.symmetric = values, distinct, symmetric
 
     def draw(self, rng, dtype):
         """A double or int64 array; the values can be stored in `dtype`."""
@@ -58,7 +62,8 @@ class Input:
         if len(self.shape) <= axis or self.shape[axis] != size:
             return self
         shape = tuple(0 if k == axis else n for k, n in enumerate(self.shape))
-        return Input(shape, self.low, self.high, self.dtype, self.grad, None if self.values is None else np.array(self.values).reshape(self.shape).take([], axis))
+        return Input(shape, self.low, self.high, self.dtype, self.grad,
+            None if self.values is None else np.array(self.values).reshape(self.shape).take([], axis))
 
     def with_values(self, kind, dtype):
         """The same with some elements of a floating input replaced."""
@@ -121,13 +126,15 @@ class Family:
             self.derived.derive(op, compute, *combined[0], dtypes[0], grad, out, derive)
 
     def derive(self, op, compute, inputs, args, dtype, grad, out, kinds):
-        """What the first case of a row gives with an empty axis, with NaN and infinities among its values, and with zeros and large numbers, as far as PyTorch takes it."""
+        """What the first case of a row gives with an empty axis, with NaN and infinities among its values, and with
+        zeros and large numbers, as far as PyTorch takes it."""
         variants = [("empty", [i.without(axis, size) for i in inputs]) for axis, size in axes_of(inputs)]
         variants += [(kind, [i.with_values(kind, i.dtype or dtype) for i in inputs]) for kind in ("nan", "infinite", "extreme")]
         for n, (kind, some) in enumerate(variants):
             if kind not in kinds:
                 continue
-            if kind != "empty" and (op in CRASHES or not any(i.grad and (i.dtype or dtype) in FLOATS for i in some) or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
+            if kind != "empty" and (op in CRASHES or not any(i.grad and (i.dtype or dtype) in FLOATS for i in some)
+                    or 0 in (i.values.size for i in some if hasattr(i.values, "size"))):
                 continue
             before = set(self.tensors)
             try:
@@ -151,7 +158,9 @@ class Family:
             self.keep(f"{number}.out.{k}", output)
         smooth = [k for k, o in enumerate(outputs) if o.is_floating_point() and o.requires_grad]
         if smooth:
-            cotangents = [torch.from_numpy(rng.uniform(-1, 1, tuple(outputs[k].shape)).astype(np.float32).astype(np.float64)).reshape(outputs[k].shape) for k in smooth]
+            cotangents = [torch.from_numpy(rng.uniform(-1, 1,
+                tuple(outputs[k].shape)).astype(np.float32).astype(np.float64)).reshape(outputs[k].shape)
+                for k in smooth]
             gradients = torch.autograd.grad([outputs[k] for k in smooth], [leaves[k] for k in wants], cotangents, allow_unused=True)
             for k, cotangent in zip(smooth, cotangents):
                 self.keep(f"{number}.cot.{k}", cotangent)

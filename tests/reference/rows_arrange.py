@@ -60,24 +60,32 @@ def places(shape, size):
 def rows(row):
     x = [(3, 4, 5)]
     row("select", lambda x, axis, index: x.select(axis, index), [x], [{"axis": 1, "index": 2}, {"axis": -1, "index": -5}], dtypes=MOST)
-    row("narrow", lambda x, axis, start, length: x.narrow(axis, start, length), [x], [{"axis": 2, "start": 1, "length": 3}, {"axis": 0, "start": -2, "length": 2}], dtypes=MOST)
-    row("tensor_split", lambda x, parts, axis=0: list(x.tensor_split(parts, axis)), [[(7, 5)]], [{"parts": 3}, {"parts": 4, "axis": 1}, {"parts": [2, 4], "axis": -1}, {"parts": [-2, 9]}], dtypes=MOST)
+    row("narrow", lambda x, axis, start, length: x.narrow(axis, start, length), [x],
+        [{"axis": 2, "start": 1, "length": 3}, {"axis": 0, "start": -2, "length": 2}], dtypes=MOST)
+    row("tensor_split", lambda x, parts, axis=0: list(x.tensor_split(parts, axis)), [[(7, 5)]],
+        [{"parts": 3}, {"parts": 4, "axis": 1}, {"parts": [2, 4], "axis": -1}, {"parts": [-2, 9]}], dtypes=MOST)
     row("column_stack", lambda *p: torch.column_stack(p), [[(3,), (3, 2), (3,)], [(), ()]], dtypes=MOST)
-    row("block_diag", lambda *p: torch.block_diag(*p), [[(2, 3), (1, 2), (2,), ()], [(2, 2)]], dtypes=MOST, derive=())  # (PyTorch takes gradients behind an empty part from elsewhere)
+    # (PyTorch takes gradients behind an empty part from elsewhere)
+    row("block_diag", lambda *p: torch.block_diag(*p), [[(2, 3), (1, 2), (2,), ()], [(2, 2)]], dtypes=MOST, derive=())
     row("cartesian_prod", lambda *p: torch.cartesian_prod(*p), [[(3,), (2,)], [(2,), (3,), (2,)], [(4,)]], dtypes=MOST)
     row("vander", vander, [[(4,)]], [{}, {"columns": 3}, {"columns": 5, "increasing": True}], dtypes=("f32", "f16"))
     row("vander", torch.vander, [[given([2, -1, 3], "i32")]])
-    row("cumulative_trapezoid", lambda y, dx=1.0, axis=-1: torch.cumulative_trapezoid(y, dx=dx, dim=axis), [[(3, 6)]], [{}, {"dx": 0.5, "axis": 0}], dtypes=("f32", "f16"))
+    row("cumulative_trapezoid", lambda y, dx=1.0, axis=-1: torch.cumulative_trapezoid(y, dx=dx, dim=axis), [[(3, 6)]],
+        [{}, {"dx": 0.5, "axis": 0}], dtypes=("f32", "f16"))
     row("dist", lambda a, b, p=2.0: torch.dist(a, b, p), [[(3, 4), (4,)]], [{}, {"p": 1.0}, {"p": 3.0}], dtypes=("f32", "f16"))
     row("msort", torch.msort, [[near(-2, 2, 5, 3, distinct=True)]], dtypes=MOST)
-    row("nanmedian", lambda x, axis=-1, keepdim=False: list(x.nanmedian(axis, keepdim)), [[near(-2, 2, 4, 6, distinct=True)], [near(-2, 2, 4, 5, distinct=True)]], [{}, {"axis": 0, "keepdim": True}], dtypes=MOST)
+    row("nanmedian", lambda x, axis=-1, keepdim=False: list(x.nanmedian(axis, keepdim)),
+        [[near(-2, 2, 4, 6, distinct=True)], [near(-2, 2, 4, 5, distinct=True)]], [{}, {"axis": 0, "keepdim": True}],
+        dtypes=MOST)
     row("nanmedian", lambda x: list(x.nanmedian(-1)), [[given([[1.0, NAN, 3.0, 2.0], [NAN, NAN, 5.0, NAN]])]], grad=False)
     ties = given([[2.0, 1.0, 2.0, 3.0, 1.0], [5.0, 4.0, 3.0, 2.0, 1.0], [0.5, 0.5, 0.5, 7.0, 7.0]])
     row("mode", most_frequent, [[near(-2, 2, 4, 6, distinct=True)]], [{}, {"axis": 0, "keepdim": True}], dtypes=MOST)
     row("mode", most_frequent, [[ties], [given([3, 3, 9, 9, 9, 1], "i32")]], [{}, {"axis": 0, "keepdim": True}], dtypes=("f32", "f16"), grad=False)
-    row("combinations", lambda x, count=2, with_replacement=False: torch.combinations(x, count, with_replacement), [[(5,)]], [{}, {"count": 3}, {"count": 2, "with_replacement": True}, {"count": 6}], dtypes=MOST)
+    row("combinations", lambda x, count=2, with_replacement=False: torch.combinations(x, count, with_replacement),
+        [[(5,)]], [{}, {"count": 3}, {"count": 2, "with_replacement": True}, {"count": 6}], dtypes=MOST)
     row("unique_consecutive", runs, [[given([[3.0, 3.0, 1.0], [1.0, 2.0, 2.0]])], [given([4, 4, 4, 7], "i32")], [given([5.0])]], grad=False)
-    row("rotary_embedding", rotary, [[(2, 5, 8)]], [{}, {"interleaved": True}, {"dims": 4, "base": 100.0}, {"dims": 6, "interleaved": True}], dtypes=("f32", "f16", "bf16"))
+    row("rotary_embedding", rotary, [[(2, 5, 8)]], [{}, {"interleaved": True}, {"dims": 4, "base": 100.0},
+        {"dims": 6, "interleaved": True}], dtypes=("f32", "f16", "bf16"))
     row("rotary_embedding", rotary, [[(2, 3, 4, 6), given([7, 0, 300, 2], "i32")], [(2, 3, 4, 6), whole((2, 1, 4), 0, 99)]], [{}])
     indices, offsets = whole((9,), 0, 5), given([0, 3, 3, 7], "i32")
     for mode in ("sum", "mean", "max"):
@@ -86,5 +94,6 @@ def rows(row):
     row("max_unpool1d", unpool(1), [[(2, 3, 4), places((2, 3, 4), 8)]], [{"kernel": 2}, {"kernel": 2, "size": [9]}], dtypes=("f32", "f16"), derive=("empty",))
     row("max_unpool2d", unpool(2), [[(2, 3, 3, 2), places((2, 3, 3, 2), 23)]], [{"kernel": 2}, {"kernel": 2, "size": [7, 4]}], derive=("empty",))
     row("max_unpool3d", unpool(3), [[(1, 2, 2, 2, 1), places((1, 2, 2, 2, 1), 31)]], [{"kernel": 2}], derive=("empty",))
-    row("lp_pool3d", lambda x, p, kernel, stride=None: F.lp_pool3d(x, p, kernel, stride), [[near(0.1, 2, 1, 2, 4, 3, 4)]], [{"p": 2.0, "kernel": 2}, {"p": 3.0, "kernel": 2, "stride": 1}])
+    row("lp_pool3d", lambda x, p, kernel, stride=None: F.lp_pool3d(x, p, kernel, stride),
+        [[near(0.1, 2, 1, 2, 4, 3, 4)]], [{"p": 2.0, "kernel": 2}, {"p": 3.0, "kernel": 2, "stride": 1}])
     row("rrelu", lambda x: F.rrelu(x), [[(4, 6)]], dtypes=("f32", "f16"))

@@ -12,24 +12,33 @@ def p_of(p=2.0, p_text=""):
 
 
 EINSUMS = {
-    "ij,jk->ik": [(4, 5), (5, 3)], "ij,jk": [(4, 5), (5, 3)], "ba,ac": [(3, 4), (4, 5)], "ii->i": [(4, 4)], "ii": [(4, 4)], "iij->ij": [(3, 3, 4)], "iji->j": [(3, 4, 3)], "ij->ji": [(3, 4)],
-    "ji": [(3, 4)], "ij->": [(3, 4)], "ij->j": [(3, 4)], "i,j->ij": [(3,), (4,)], "i,i->": [(5,), (5,)], "i,i->i": [(5,), (5,)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],
-    "bhqd,bhkd->bhqk": [(2, 2, 3, 4), (2, 2, 5, 4)], "bqhd,bkhd->bhqk": [(2, 3, 2, 4), (2, 5, 2, 4)], "...ij,...jk->...ik": [(2, 1, 3, 4), (5, 4, 2)], "...ij->...": [(2, 3, 4)], "...,...": [(2, 3), (3,)],
-    "i...->...i": [(2, 3, 4)], "i...": [(2, 3)], "...i,...i->": [(2, 3), (2, 3)], "ijk,jil->kl": [(2, 3, 4), (3, 2, 5)], "ij,jk,kl->il": [(2, 3), (3, 4), (4, 2)], "ij,jk,kl,lm->im": [(2, 3), (3, 4), (4, 2), (2, 3)],
-    "bn,anm,bm->ba": [(2, 3), (4, 3, 5), (2, 5)], "ii,jj->ij": [(3, 3), (2, 2)], "ij,ij,ij->i": [(3, 4), (3, 4), (3, 4)], "ij,ik->": [(3, 4), (3, 5)], "ij,jk->k": [(1, 4), (4, 3)], "ij,ij->ij": [(1, 4), (3, 1)],
-    "aB,Bc->ac": [(2, 3), (3, 4)], "cB,Ba": [(2, 3), (3, 4)], "i j , j k -> i k": [(2, 3), (3, 4)], ",i->i": [(), (4,)], "abc,abd,abe->acde": [(2, 3, 2), (2, 3, 3), (2, 3, 2)], "...a,ab->...b": [(3,), (3, 4)],
+    "ij,jk->ik": [(4, 5), (5, 3)], "ij,jk": [(4, 5), (5, 3)], "ba,ac": [(3, 4), (4, 5)], "ii->i": [(4, 4)],
+    "ii": [(4, 4)], "iij->ij": [(3, 3, 4)], "iji->j": [(3, 4, 3)], "ij->ji": [(3, 4)],
+    "ji": [(3, 4)], "ij->": [(3, 4)], "ij->j": [(3, 4)], "i,j->ij": [(3,), (4,)], "i,i->": [(5,), (5,)],
+    "i,i->i": [(5,), (5,)], "bij,bjk->bik": [(2, 3, 4), (2, 4, 5)],
+    "bhqd,bhkd->bhqk": [(2, 2, 3, 4), (2, 2, 5, 4)], "bqhd,bkhd->bhqk": [(2, 3, 2, 4), (2, 5, 2, 4)],
+    "...ij,...jk->...ik": [(2, 1, 3, 4), (5, 4, 2)], "...ij->...": [(2, 3, 4)], "...,...": [(2, 3), (3,)],
+    "i...->...i": [(2, 3, 4)], "i...": [(2, 3)], "...i,...i->": [(2, 3), (2, 3)], "ijk,jil->kl": [(2, 3, 4), (3, 2, 5)],
+    "ij,jk,kl->il": [(2, 3), (3, 4), (4, 2)], "ij,jk,kl,lm->im": [(2, 3), (3, 4), (4, 2), (2, 3)],
+    "bn,anm,bm->ba": [(2, 3), (4, 3, 5), (2, 5)], "ii,jj->ij": [(3, 3), (2, 2)],
+    "ij,ij,ij->i": [(3, 4), (3, 4), (3, 4)], "ij,ik->": [(3, 4), (3, 5)], "ij,jk->k": [(1, 4), (4, 3)],
+    "ij,ij->ij": [(1, 4), (3, 1)],
+    "aB,Bc->ac": [(2, 3), (3, 4)], "cB,Ba": [(2, 3), (3, 4)], "i j , j k -> i k": [(2, 3), (3, 4)], ",i->i": [(), (4,)],
+    "abc,abd,abe->acde": [(2, 3, 2), (2, 3, 3), (2, 3, 2)], "...a,ab->...b": [(3,), (3, 4)],
     "aabb->ab": [(2, 2, 3, 3)], "aaa->a": [(3, 3, 3)],
 }
 
 
 def rows(row):
     for equation, shapes in EINSUMS.items():
-        row("einsum", lambda *x, equation: torch.einsum(equation, *x), [shapes], [{"equation": equation}], dtypes=FLOAT if equation in ("ij,jk->ik", "bqhd,bkhd->bhqk") else ("f32",))
+        row("einsum", lambda *x, equation: torch.einsum(equation, *x), [shapes], [{"equation": equation}],
+            dtypes=FLOAT if equation in ("ij,jk->ik", "bqhd,bkhd->bhqk") else ("f32",))
     row("einsum", lambda *x, equation: torch.einsum(equation, *x), [[(4, 5), (5, 3)]], [{"equation": "ij,jk->ki"}], dtypes=("i32",))
     row("tensordot", lambda a, b, axes=2: torch.tensordot(a, b, axes), [[(2, 3, 4), (3, 4, 5)]], [{}], dtypes=FLOAT)
     row("tensordot", lambda a, b, axes=2: torch.tensordot(a, b, axes), [[(2, 3), (3, 4)], [(2, 3), (3,)]], [{"axes": 1}])
     row("tensordot", lambda a, b, axes=2: torch.tensordot(a, b, axes), [[(2, 3), (4,)]], [{"axes": 0}])
-    row("tensordot", lambda a, b, axes_a, axes_b: torch.tensordot(a, b, (axes_a, axes_b)), [[(2, 3, 4), (4, 5, 2)]], [{"axes_a": [0, -1], "axes_b": [2, 0]}, {"axes_a": [2], "axes_b": [0]}])
+    row("tensordot", lambda a, b, axes_a, axes_b: torch.tensordot(a, b, (axes_a, axes_b)), [[(2, 3, 4), (4, 5, 2)]],
+        [{"axes_a": [0, -1], "axes_b": [2, 0]}, {"axes_a": [2], "axes_b": [0]}])
     row("outer", torch.outer, [[(4,), (5,)]], dtypes=(*FLOAT, "i32"))
     row("inner", torch.inner, [[(3, 4), (2, 5, 4)], [(4,), (4,)], [(), (3,)], [(3, 4), (4,)]], dtypes=FLOAT)
     row("dot", torch.dot, [[(9,), (9,)]], dtypes=FLOAT)
@@ -54,13 +63,21 @@ def rows(row):
     row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[near(-1, 1, 4, 4)], [near(-1, 1, 2, 3, 3)]], [{"n": 3}, {"n": 1}, {"n": 6}], dtypes=("f32",))
     row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[given([[1.5, 0.25, 0.5], [-0.25, 2.0, 0.125], [0.5, 0.75, -1.25]])]], [{"n": -1}, {"n": -3}])
     row("matrix_power", lambda x, n: torch.matrix_power(x, n), [[near(-1, 1, 2, 3, 3)]], [{"n": 0}], grad=False)
-    row("multi_dot", lambda *m: torch.linalg.multi_dot(m), [[(3, 4), (4, 2), (2, 5)], [(3, 4), (4, 2)], [(6, 2), (2, 7), (7, 3), (3, 2)], [(4,), (4, 2), (2,)], [(4,), (4, 2), (2, 3)]])
+    row("multi_dot", lambda *m: torch.linalg.multi_dot(m),
+        [[(3, 4), (4, 2), (2, 5)], [(3, 4), (4, 2)], [(6, 2), (2, 7), (7, 3), (3, 2)], [(4,), (4, 2), (2,)],
+        [(4,), (4, 2), (2, 3)]])
     powers = [{}, {"p": 1.0}, {"p": 3.0}, {"p_text": "infinity"}, {"p": 1.5}]
-    row("cdist", lambda a, b, **how: torch.cdist(a, b, p_of(**how), compute_mode="donot_use_mm_for_euclid_dist"), [[near(-2, 2, 4, 3, distinct=True), near(-2.1, 2.2, 5, 3, distinct=True)], [near(-2, 2, 2, 4, 3, distinct=True), near(-2.1, 2.2, 5, 3, distinct=True)]], powers)
+    row("cdist", lambda a, b, **how: torch.cdist(a, b, p_of(**how), compute_mode="donot_use_mm_for_euclid_dist"),
+        [[near(-2, 2, 4, 3, distinct=True), near(-2.1, 2.2, 5, 3, distinct=True)],
+        [near(-2, 2, 2, 4, 3, distinct=True), near(-2.1, 2.2, 5, 3, distinct=True)]], powers)
     row("cdist", torch.cdist, [[given([[1.0, 2.0], [0.5, 0.0]]), given([[1.0, 2.0], [3.0, 1.0]])]], dtypes=("f32", "f16"))
-    row("pairwise_distance", lambda a, b, epsilon=1e-6, keepdim=False, **how: F.pairwise_distance(a, b, p_of(**how), epsilon, keepdim), [[(4, 5), (4, 5)], [(4, 5), (5,)]], [*powers[:3], {"keepdim": True}, {"epsilon": 0.125}], dtypes=("f32", "f16"))
-    row("cosine_similarity", lambda a, b, axis=1, epsilon=1e-8: F.cosine_similarity(a, b, axis, epsilon), [[(4, 5), (4, 5)], [(2, 4, 5), (4, 5)]], [{}, {"axis": -1}], dtypes=FLOAT)
+    row("pairwise_distance", lambda a, b, epsilon=1e-6, keepdim=False, **how: F.pairwise_distance(a, b, p_of(**how),
+        epsilon, keepdim), [[(4, 5), (4, 5)], [(4, 5), (5,)]], [*powers[:3], {"keepdim": True}, {"epsilon": 0.125}],
+        dtypes=("f32", "f16"))
+    row("cosine_similarity", lambda a, b, axis=1, epsilon=1e-8: F.cosine_similarity(a, b, axis, epsilon),
+        [[(4, 5), (4, 5)], [(2, 4, 5), (4, 5)]], [{}, {"axis": -1}], dtypes=FLOAT)
     row("cosine_similarity", lambda a, b, axis: F.cosine_similarity(a, b, axis), [[(4, 5), (4, 1)]], [{"axis": 0}])
     row("cosine_similarity", F.cosine_similarity, [[given([[1.0, 2.0]]), given([[3.0, -1.0]])]])
-    row("normalize", lambda x, axis=1, epsilon=1e-12, **how: F.normalize(x, p_of(**how), axis, epsilon), [[(4, 5)], [(2, 4, 5)]], [*powers[:3], {"axis": 0}, {"axis": -1, "epsilon": 9.0}], dtypes=FLOAT)
+    row("normalize", lambda x, axis=1, epsilon=1e-12, **how: F.normalize(x, p_of(**how), axis, epsilon),
+        [[(4, 5)], [(2, 4, 5)]], [*powers[:3], {"axis": 0}, {"axis": -1, "epsilon": 9.0}], dtypes=FLOAT)
     row("normalize", F.normalize, [[given([[0.0, 0.0], [3.0, 4.0]])]], grad=False)

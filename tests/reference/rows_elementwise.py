@@ -7,7 +7,8 @@ F = torch.nn.functional
 REAL = ("f32", "f16", "bf16")
 # name: (PyTorch's function, low, high); drawn away from kinks where the gradient has two answers
 SMOOTH = {
-    "neg": (torch.neg, -4, 4), "abs": (torch.abs, -4, 4), "square": (torch.square, -4, 4), "reciprocal": (torch.reciprocal, 0.25, 4), "sqrt": (torch.sqrt, 0.01, 9),
+    "neg": (torch.neg, -4, 4), "abs": (torch.abs, -4, 4), "square": (torch.square, -4, 4),
+    "reciprocal": (torch.reciprocal, 0.25, 4), "sqrt": (torch.sqrt, 0.01, 9),
     "rsqrt": (torch.rsqrt, 0.05, 9), "exp": (torch.exp, -5, 5), "expm1": (torch.expm1, -1, 1), "log": (torch.log, 0.01, 9), "log1p": (torch.log1p, -0.9, 3),
     "sin": (torch.sin, -9, 9), "cos": (torch.cos, -9, 9), "tan": (torch.tan, -1.4, 1.4), "tanh": (torch.tanh, -4, 4), "erf": (torch.erf, -3, 3),
     "sigmoid": (torch.sigmoid, -9, 9), "relu": (torch.relu, -4, 4), "gelu": (F.gelu, -4, 4), "gelu_tanh": (lambda x: F.gelu(x, approximate="tanh"), -4, 4),
@@ -36,4 +37,5 @@ def rows(row):
     row("logical_not", torch.logical_not, [[flags(4, 33)], [whole((9,), -1, 2)]], grad=False)
     row("where", torch.where, [[flags(4, 33), (4, 33), (4, 33)], [flags(4, 1), (33,), ()]], dtypes=REAL)
     # PyTorch 2.15 gives a value at the bound no gradient, Heddle (and PyTorch before) all of it: the bounds are no values of an input
-    row("clamp", lambda x, low=None, high=None: torch.clamp(x, low, high), [[(4, 33)]], [{"low": -0.77, "high": 1.23}, {"low": 0.51}, {"high": -0.27}], dtypes=REAL)
+    row("clamp", lambda x, low=None, high=None: torch.clamp(x, low, high), [[(4, 33)]],
+        [{"low": -0.77, "high": 1.23}, {"low": 0.51}, {"high": -0.27}], dtypes=REAL)

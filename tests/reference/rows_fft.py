@@ -26,11 +26,13 @@ def many(f, pairs_in=True, pairs_out=True):
 
 
 def stft(x, *window, n, hop=None, length=None, center=True, normalized=False, onesided=True):
-    return R(torch.stft(x, n, hop, length, window[0] if window else torch.ones(length or n, dtype=x.dtype), center, "reflect", normalized, onesided, return_complex=True))
+    return R(torch.stft(x, n, hop, length, window[0] if window else torch.ones(length or n, dtype=x.dtype), center,
+        "reflect", normalized, onesided, return_complex=True))
 
 
 def istft(z, *window, n, hop=None, length=None, center=True, normalized=False, onesided=True, samples=None):
-    return torch.istft(Z(z.contiguous()), n, hop, length, window[0] if window else torch.ones(length or n, dtype=z.dtype), center, normalized, onesided, samples)
+    return torch.istft(Z(z.contiguous()), n, hop, length, window[0] if window else torch.ones(length or n,
+        dtype=z.dtype), center, normalized, onesided, samples)
 
 
 def rows(every):
@@ -55,7 +57,9 @@ def rows(every):
     row("irfft", f, [[(2, 73, 3, 2)]], [{"axis": 1}], derive=())
     ways = [{}, {"axes": [0, 2], "norm": "ortho"}]
     for name in ("fft2", "ifft2", "fftn", "ifftn"):
-        row(name, many(getattr(torch.fft, name)), [[(2, 6, 9, 2)]], ways if name != "fftn" else ways + [{"sizes": [4, 12], "axes": [1, 2]}, {"axes": [-1, 1], "norm": "forward"}])
+        row(name, many(getattr(torch.fft, name)), [[(2, 6, 9, 2)]],
+            ways if name != "fftn" else ways + [{"sizes": [4, 12], "axes": [1, 2]},
+            {"axes": [-1, 1], "norm": "forward"}])
     for name in ("rfft2", "rfftn"):
         row(name, many(getattr(torch.fft, name), pairs_in=False), [[(2, 6, 9)]], ways)
     for name in ("irfft2", "irfftn"):

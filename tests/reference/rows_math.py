@@ -18,11 +18,14 @@ def halves(f):
 
 
 ROWS = {
-    "exp2": (torch.exp2, -9, 9), "log2": (torch.log2, 0.01, 9), "log10": (torch.log10, 0.01, 9), "asin": (torch.asin, -0.95, 0.95), "acos": (torch.acos, -0.95, 0.95),
+    "exp2": (torch.exp2, -9, 9), "log2": (torch.log2, 0.01, 9), "log10": (torch.log10, 0.01, 9),
+    "asin": (torch.asin, -0.95, 0.95), "acos": (torch.acos, -0.95, 0.95),
     "atan": (torch.atan, -9, 9), "sinh": (torch.sinh, -4, 4), "cosh": (torch.cosh, -4, 4), "asinh": (torch.asinh, -9, 9), "acosh": (torch.acosh, 1.1, 9),
-    "atanh": (torch.atanh, -0.95, 0.95), "erfc": (torch.erfc, -3, 6), "erfinv": (torch.erfinv, -0.97, 0.97), "lgamma": (torch.lgamma, 0.1, 9), "digamma": (torch.digamma, 0.2, 9),
+    "atanh": (torch.atanh, -0.95, 0.95), "erfc": (torch.erfc, -3, 6), "erfinv": (torch.erfinv, -0.97, 0.97),
+    "lgamma": (torch.lgamma, 0.1, 9), "digamma": (torch.digamma, 0.2, 9),
     "frac": (torch.frac, -4, 4), "deg2rad": (torch.deg2rad, -360, 360), "rad2deg": (torch.rad2deg, -4, 4), "sinc": (torch.sinc, -3, 3),
-    "logsigmoid": (F.logsigmoid, -9, 9), "hardsigmoid": (F.hardsigmoid, -2.9, 2.9), "hardswish": (F.hardswish, -2.9, 2.9), "relu6": (F.relu6, -3, 9), "selu": (F.selu, -4, 4),
+    "logsigmoid": (F.logsigmoid, -9, 9), "hardsigmoid": (F.hardsigmoid, -2.9, 2.9),
+    "hardswish": (F.hardswish, -2.9, 2.9), "relu6": (F.relu6, -3, 9), "selu": (F.selu, -4, 4),
     "mish": (F.mish, -4, 4), "softsign": (F.softsign, -4, 4), "tanhshrink": (F.tanhshrink, -4, 4),
 }
 NEAR_POLES = [-0.03, 0.03, -1.03, -0.97, -2.04]
@@ -47,7 +50,9 @@ def rows(row):
     row("copysign", torch.copysign, [[(4, 33), (33,)]], dtypes=REAL)
     row("remainder", torch.remainder, [[near(-9, 9, 4, 33), near(0.5, 3, 33)]])
     row("fmod", torch.fmod, [[near(-9, 9, 4, 33), near(0.5, 3, 33)], [near(-9, 9, 33), near(-3, -0.5, 33)], [whole((40,), -50, 50), whole((40,), 1, 9)]])
-    row("floor_divide", torch.floor_divide, [[near(-9, 9, 4, 33), near(0.5, 3, 33)], [whole((40,), -50, 50), whole((40,), 1, 9)], [whole((40,), -50, 50), whole((40,), -9, 0)]], grad=False)
+    row("floor_divide", torch.floor_divide,
+        [[near(-9, 9, 4, 33), near(0.5, 3, 33)], [whole((40,), -50, 50), whole((40,), 1, 9)],
+        [whole((40,), -50, 50), whole((40,), -9, 0)]], grad=False)
     row("lerp", torch.lerp, [[(4, 33), (4, 33), near(0, 1, 4, 33)]], dtypes=REAL)
     row("lerp", lambda a, b, weight: torch.lerp(a, b, weight), [[(4, 33), (33,)]], [{"weight": 0.3}])
     far, beside = [1e8, -1e20, 1e20, 1e8], [1.0, -0.5, 0.75, 3.0]
@@ -57,15 +62,18 @@ def rows(row):
     row("addcdiv", lambda x, a, b, value=1: torch.addcdiv(x, a, b, value=value), [[(4, 33), (33,), near(0.5, 2, 4, 1)]], [{}, {"value": 0.5}], dtypes=("f32",))
     row("heaviside", torch.heaviside, [[given([-1.0, 0.0, 2.0]), given([0.5])]], grad=False)
     row("nan_to_num", lambda x, nan=0.0, infinity=None, minus_infinity=None: torch.nan_to_num(x, nan, 3.4028234663852886e38 if infinity is None else infinity,
-        -3.4028234663852886e38 if minus_infinity is None else minus_infinity), [[given([1.0, NAN, INF, -INF, 0.5])]], [{}, {"nan": 2.0, "infinity": 9.0, "minus_infinity": -9.0}])
-    row("isclose", lambda x, y, equal_nan=False: torch.isclose(x, y, equal_nan=equal_nan), [[given([1.0, 1.0, NAN, INF, INF, 0.0]), given([1.000001, 1.1, NAN, INF, -INF, 1e-9])]],
+        -3.4028234663852886e38 if minus_infinity is None else minus_infinity), [[given([1.0, NAN, INF, -INF, 0.5])]],
+        [{}, {"nan": 2.0, "infinity": 9.0, "minus_infinity": -9.0}])
+    row("isclose", lambda x, y, equal_nan=False: torch.isclose(x, y, equal_nan=equal_nan),
+        [[given([1.0, 1.0, NAN, INF, INF, 0.0]), given([1.000001, 1.1, NAN, INF, -INF, 1e-9])]],
         [{}, {"equal_nan": True}], grad=False)
     row("logical_xor", torch.logical_xor, [[flags(4, 33), flags(33)]], grad=False)
     for name, f in INTEGER.items():
         row(name, f, [[whole((40,), -100, 100), whole((40,), -100, 100)], [whole((40,), 0, 100, "u8"), whole((40,), 0, 100, "u8")]], grad=False)
     row("bitwise_not", torch.bitwise_not, [[whole((40,), -100, 100)], [whole((40,), -100, 100, "i64")]], grad=False)
     row("bitwise_left_shift", torch.bitwise_left_shift, [[whole((40,), -100, 100), whole((40,), 0, 20)]], grad=False)
-    row("bitwise_right_shift", torch.bitwise_right_shift, [[whole((40,), -10000, 10000), whole((40,), 0, 20)], [whole((40,), -10000, 10000, "i64"), whole((40,), 0, 60, "i64")]], grad=False)
+    row("bitwise_right_shift", torch.bitwise_right_shift, [[whole((40,), -10000, 10000), whole((40,), 0, 20)],
+        [whole((40,), -10000, 10000, "i64"), whole((40,), 0, 60, "i64")]], grad=False)
     row("logit", lambda x, epsilon=None: torch.logit(x, epsilon), [[near(0.02, 0.98, 4, 33)]], [{}, {"epsilon": 0.101}], dtypes=("f32", "f16"))
     row("hardtanh", lambda x, low=-1.0, high=1.0: F.hardtanh(x, low, high), [[near(-3, 3, 4, 33)]], [{}, {"low": -0.51, "high": 2.03}], dtypes=("f32",))
     row("leaky_relu", lambda x, slope=0.01: F.leaky_relu(x, slope), [[(4, 33)]], [{}, {"slope": 0.2}], dtypes=REAL)
@@ -75,5 +83,6 @@ def rows(row):
     row("softshrink", lambda x, **how: F.softshrink(x, how.get("lambda", 0.5)), [[(4, 33)]], [{}, {"lambda": 1.01}], dtypes=REAL)
     row("hardshrink", lambda x, **how: F.hardshrink(x, how.get("lambda", 0.5)), [[(4, 33)]], [{}, {"lambda": 1.01}], dtypes=REAL)
     row("threshold", lambda x, threshold, value: F.threshold(x, threshold, value), [[(4, 33)]], [{"threshold": 0.3, "value": -1.0}], dtypes=REAL)
-    for name, f in {"glu": lambda a, b: a * torch.sigmoid(b), "geglu": lambda a, b: a * F.gelu(b), "swiglu": lambda a, b: F.silu(a) * b, "reglu": lambda a, b: torch.relu(a) * b}.items():
+    for name, f in {"glu": lambda a, b: a * torch.sigmoid(b), "geglu": lambda a, b: a * F.gelu(b), "swiglu": lambda a,
+            b: F.silu(a) * b, "reglu": lambda a, b: torch.relu(a) * b}.items():
         row(name, halves(f), [[(4, 6, 10)]], [{}, {"axis": 1}], dtypes=REAL)

@@ -44,21 +44,30 @@ def rows(row):
             row(name, f, [[distinct(*x)]], [*args, {"kernel": [2], "stride": [1], "dilation": [2], "padding": ones}], dtypes=REAL if not indices else ("f32",))
             row(name, f, [[distinct(*x[1:])]], [{"kernel": [2]}])
         row(f"avg_pool{n}d", average(getattr(F, f"avg_pool{n}d")), [[x]], [*args, {"kernel": [size], "stride": [2], "padding": ones, "count_padding": False},
-            {"kernel": [size], "stride": [2], "padding": ones, "ceil": True}, {"kernel": [size], "stride": [2], "padding": ones, "ceil": True, "count_padding": False}], dtypes=REAL)
+            {"kernel": [size], "stride": [2], "padding": ones, "ceil": True},
+            {"kernel": [size], "stride": [2], "padding": ones, "ceil": True, "count_padding": False}], dtypes=REAL)
         for name, shape in ((f"adaptive_avg_pool{n}d", x), (f"adaptive_max_pool{n}d", distinct(*x))):
             row(name, lambda t, size, f=getattr(F, name): f(t, size), [[shape]], [{"size": [3] * n}, {"size": [1] * n}, {"size": [5] * n}], dtypes=REAL)
         row("global_avg_pool", lambda t, n=n: t.mean(tuple(range(2, n + 2)), True), [[x]])
         row("global_max_pool", lambda t, n=n: torch.amax(t, tuple(range(2, n + 2)), True), [[distinct(*x)]])
-    row("max_pool2d", maximum(F.max_pool2d, False), [[given([[[[1.0, 1.0, 0.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0], [3.0, 0.0, 3.0, 0.0, 3.0]]]])]],
+    row("max_pool2d", maximum(F.max_pool2d, False),
+        [[given([[[[1.0, 1.0, 0.0, 2.0, 2.0], [1.0, 1.0, 2.0, 2.0, 0.0], [0.0, 0.0, 0.0, 0.0, 0.0],
+        [3.0, 0.0, 3.0, 0.0, 3.0]]]])]],
         [{"kernel": [2], "stride": [1]}, {"kernel": [3], "stride": [1], "padding": [1]}])
     row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [1], "padding": [3, 2]}])
-    row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())  # one window, wider than the input
+    # one window, wider than the input
+    row("max_pool2d", maximum(F.max_pool2d, False), [[distinct(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())
     row("avg_pool2d", average(F.avg_pool2d), [[(2, 1, 1, 5)]], [{"kernel": [3, 2], "stride": [3, 2], "ceil": True}], derive=())
     nothing = [[[-INF, -INF, 2.0, 1.0, -INF]]]  # a window of padding and -infinity: its place is in x and in the window
     for dilation in (1, 2):
-        row("max_pool1d_with_indices", maximum(F.max_pool1d, True), [[given(nothing)]], [{"kernel": [2], "stride": [1], "dilation": [dilation], "padding": [1]}], grad=False, derive=())
+        row("max_pool1d_with_indices", maximum(F.max_pool1d, True), [[given(nothing)]],
+            [{"kernel": [2], "stride": [1], "dilation": [dilation], "padding": [1]}], grad=False, derive=())
     row("avg_pool2d", average(F.avg_pool2d), [[(1, 2, 9, 8)]], [{"kernel": [7, 6], "stride": [2, 1], "padding": [3, 2], "count_padding": False}])
     samples = near(0.02, 0.98, 2, 3, 2, grad=False)
-    row("fractional_max_pool2d", fractional, [[distinct(2, 3, 7, 9), samples]], [{"kernel": [2], "output": [4, 5]}, {"kernel": [3, 2], "output": [5, 1]}, {"kernel": [1], "output": [7, 9]}], dtypes=("f32",))
+    row("fractional_max_pool2d", fractional, [[distinct(2, 3, 7, 9), samples]],
+        [{"kernel": [2], "output": [4, 5]}, {"kernel": [3, 2], "output": [5, 1]}, {"kernel": [1], "output": [7, 9]}],
+        dtypes=("f32",))
     for n in (1, 2):
-        row(f"lp_pool{n}d", lp(getattr(F, f"lp_pool{n}d")), [[near(0.1, 2, *shapes[n])]], [{"p": 2.0, "kernel": [3]}, {"p": 3.0, "kernel": [2], "stride": [1]}, {"p": 1.0, "kernel": [2]}], dtypes=REAL)
+        row(f"lp_pool{n}d", lp(getattr(F, f"lp_pool{n}d")), [[near(0.1, 2, *shapes[n])]],
+            [{"p": 2.0, "kernel": [3]}, {"p": 3.0, "kernel": [2], "stride": [1]}, {"p": 1.0, "kernel": [2]}],
+            dtypes=REAL)

@@ -41,12 +41,16 @@ def rows(row):
             [{**a, "correction": correction} for a in AXES], dtypes=("f32", "f16", "bf16"))
     pick = [{}, {"axis": 0}, {"axis": -1, "keepdim": True}, {"axis": 1}]
     for name in ("argmax", "argmin"):
-        row(name, lambda x, axis=None, keepdim=False, f=getattr(torch, name): f(x, axis, keepdim), [[near(-2, 2, 3, 5, 7, distinct=True)]], pick, dtypes=("f32", "f16", "i32"))
+        row(name, lambda x, axis=None, keepdim=False, f=getattr(torch, name): f(x, axis, keepdim),
+            [[near(-2, 2, 3, 5, 7, distinct=True)]], pick, dtypes=("f32", "f16", "i32"))
     running = [{"axis": 0}, {"axis": 1}, {"axis": -1}]
     row("cumsum", lambda x, axis: torch.cumsum(x, axis), [[(3, 5, 7)], [(2, 40)]], running[:2] + running[2:], dtypes=("f32", "f16", "bf16", "i32"))
     row("cumprod", lambda x, axis: torch.cumprod(x, axis), [[near(0.5, 1.5, 3, 5, 7)], [near(-1.5, 1.5, 2, 12)]], running, dtypes=("f32", "f16"))
     order = [near(-2, 2, 3, 11, distinct=True)]
-    row("argsort", lambda x, axis=-1, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True), [order], [{}, {"axis": 0}, {"descending": True}], dtypes=("f32", "f16", "i32"))
-    row("sort", lambda x, axis=-1, descending=False: list(torch.sort(x, dim=axis, descending=descending, stable=True)), [order], [{}, {"axis": 0}, {"descending": True}],
+    row("argsort", lambda x, axis=-1, descending=False: torch.argsort(x, dim=axis, descending=descending, stable=True),
+        [order], [{}, {"axis": 0}, {"descending": True}], dtypes=("f32", "f16", "i32"))
+    row("sort", lambda x, axis=-1, descending=False: list(torch.sort(x, dim=axis, descending=descending, stable=True)),
+        [order], [{}, {"axis": 0}, {"descending": True}],
         dtypes=("f32", "f16", "i32"))
-    row("topk", lambda x, k, axis=-1, largest=True: list(torch.topk(x, k, axis, largest, sorted=True)), [order], [{"k": 3}, {"k": 2, "axis": 0}, {"k": 11, "largest": False}], dtypes=("f32", "f16"))
+    row("topk", lambda x, k, axis=-1, largest=True: list(torch.topk(x, k, axis, largest, sorted=True)), [order],
+        [{"k": 3}, {"k": 2, "axis": 0}, {"k": 11, "largest": False}], dtypes=("f32", "f16"))

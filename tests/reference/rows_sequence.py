@@ -31,12 +31,16 @@ def rows(every):
     row("ctc_loss", ctc, [[(7, 3, 5), labels, *lengths]], HOW, dtypes=("f32", "f16"))
     row("ctc_loss", ctc, [[(7, 3, 5), given([[0, 1, 2], [3, 2, 1], [0, 0, 0]], "i32"), *lengths]], [{"blank": 4, "reduction": "sum"}])
     row("ctc_loss", ctc, [[(12, 2, 4), given([[1, 2, 3, 2], [2, 2, 2, 1]], "i64"), given([12, 9], "i64"), given([4, 3], "i64")]], [{}])
-    row("ctc_loss", ctc, [[(2, 2, 4), given([[1, 1], [1, 2]], "i32"), given([2, 2], "i32"), given([2, 2], "i32")]], [{"reduction": "none", "zero_infinity": True}])
+    row("ctc_loss", ctc, [[(2, 2, 4), given([[1, 1], [1, 2]], "i32"), given([2, 2], "i32"), given([2, 2], "i32")]],
+        [{"reduction": "none", "zero_infinity": True}])
     row("ctc_loss", ctc, [[(2, 2, 4), given([[1, 1], [1, 2]], "i32"), given([2, 2], "i32"), given([2, 2], "i32")]], [{"reduction": "none"}], grad=False)
     row("ctc_loss", ctc, [[(1, 2, 4), given([[1], [2]], "i32"), given([1, 1], "i32"), given([1, 0], "i32")]], [{"reduction": "none"}])
     plain = [near(-4, -0.1, 9, 5), whole((9,), 0, 5)]
     weight = near(0.2, 2, 5, grad=False)
     row("nll_loss", nll, [[*plain, weight]], HOW, dtypes=("f32", "f16"))
-    row("nll_loss", nll, [[near(-4, -0.1, 2, 4, 3, 2), whole((2, 3, 2), 0, 4)], [near(-4, -0.1, 2, 5, 3), whole((2, 3), 0, 5, "i64"), weight]], [{"ignore_index": 2}, {"reduction": "none", "ignore_index": 1}])
-    row("bce_with_logits", bce, [[(4, 6), near(0, 1, 4, 6), near(0.2, 2, 6, grad=False), near(0.2, 3, 6, grad=False)]], [{**h, "positive": True, "weighted": True} for h in HOW], dtypes=("f32", "f16"))
+    row("nll_loss", nll, [[near(-4, -0.1, 2, 4, 3, 2), whole((2, 3, 2), 0, 4)],
+        [near(-4, -0.1, 2, 5, 3), whole((2, 3), 0, 5, "i64"), weight]],
+        [{"ignore_index": 2}, {"reduction": "none", "ignore_index": 1}])
+    row("bce_with_logits", bce, [[(4, 6), near(0, 1, 4, 6), near(0.2, 2, 6, grad=False), near(0.2, 3, 6, grad=False)]],
+        [{**h, "positive": True, "weighted": True} for h in HOW], dtypes=("f32", "f16"))
     row("bce_with_logits", bce, [[(4, 6), near(0, 1, 4, 6), near(0.2, 3, 4, 1, grad=False)]], [{"positive": True}, {"weighted": True}])

@@ -4,7 +4,9 @@ import sys
 
 from tensorboard.backend.event_processing import event_accumulator
 
-events = event_accumulator.EventAccumulator(sys.argv[1], size_guidance={event_accumulator.TENSORS: 0, event_accumulator.SCALARS: 0, event_accumulator.IMAGES: 0, event_accumulator.HISTOGRAMS: 0})
+events = event_accumulator.EventAccumulator(sys.argv[1],
+    size_guidance={event_accumulator.TENSORS: 0, event_accumulator.SCALARS: 0, event_accumulator.IMAGES: 0,
+    event_accumulator.HISTOGRAMS: 0})
 events.Reload()
 found = {"scalars": {}, "histograms": {}, "texts": {}, "images": {}, "graph": []}
 for tag in events.Tags()["scalars"]:

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/parity/losses.json: losses of ten training steps of small networks, by PyTorch, from weights and batches that tests/parity/losses_test.cpp has bit for bit.
+"""Writes tests/parity/losses.json: losses of ten training steps of small networks, by PyTorch, from weights and batches
+that tests/parity/losses_test.cpp has bit for bit.
 
     python3 tools/parity/make_losses.py        (needs numpy and torch)
 """

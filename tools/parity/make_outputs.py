@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Writes tests/parity/outputs.json: parameter counts, multiply-adds and outputs of torchvision's and Hugging Face's models, with weights by the formula of models.py.
+"""Writes tests/parity/outputs.json: parameter counts, multiply-adds and outputs of torchvision's and Hugging Face's
+models, with weights by the formula of models.py.
 
     python3 tools/parity/make_outputs.py        (needs numpy, torch, torchvision and transformers)
 """
@@ -57,7 +58,8 @@ def gpt2_output():
 def main():
     torch.set_num_threads(1)
     small_vit = torchvision.models.VisionTransformer(image_size=32, patch_size=8, num_layers=2, num_heads=2, hidden_dim=16, mlp_dim=24, num_classes=10)
-    out = {"made_by": f"tools/parity/make_outputs.py, torch {torch.__version__}, torchvision {torchvision.__version__}, transformers {transformers.__version__}"}
+    out = {"made_by": f"tools/parity/make_outputs.py, torch {torch.__version__}, torchvision {torchvision.__version__}, "
+           f"transformers {transformers.__version__}"}
     out["counts"] = {name: counts(*case) for name, case in COUNTED.items()}
     # Of few blocks, since the reference device takes its time.
     out["resnet"] = image_output(resnet.ResNet(resnet.BasicBlock, [1, 2, 1, 1], num_classes=10), 17)

@@ -17,7 +17,8 @@ def noise(seed, stream, part, shape):
 
 
 def set_by_formula(tensors):
-    """By number in the order of names: matrices uniform in +-1/sqrt(fan in), running variances in [0.5, 1.5), weights of norms in [0.9, 1.1), others in +-0.1."""
+    """By number in the order of names: matrices uniform in +-1/sqrt(fan in), running variances in [0.5, 1.5), weights
+    of norms in [0.9, 1.1), others in +-0.1."""
     with torch.no_grad():
         for number, name in enumerate(sorted(tensors)):
             value, shape = tensors[name], tuple(tensors[name].shape)
