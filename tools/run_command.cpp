@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "heddle/core/base/ascii.h"
 #include "heddle/core/base/error.h"
 #include "heddle/core/base/similar.h"
 #include "heddle/core/graph/number_guard.h"
@@ -23,14 +24,40 @@ int fail(const char* kind, const char* text, int code) noexcept {
   return code;
 }
 
-// "heddle cache pack": the command that the arguments name, as far as they do.
-std::string command_line(const CLI::App& app) {
-  std::string line = "heddle";
-  for (const CLI::App* at = &app; !at->get_subcommands().empty();) {
-    at = at->get_subcommands().front();
-    line += " " + at->get_name();
+// heddle, heddle cache, heddle cache pack: the commands that the arguments name, as far as they do.
+std::vector<const CLI::App*> named_commands(const CLI::App& app) {
+  std::vector<const CLI::App*> commands{&app};
+  while (!commands.back()->get_subcommands().empty()) commands.push_back(commands.back()->get_subcommands().front());
+  return commands;
+}
+
+// "unknown option '--epoch'; did you mean --epochs?" for the first of what a command did not take; empty: that holds no
+// option (a number below zero is none).
+std::string unknown_option(const CLI::App& command) {
+  std::vector<std::string> known;
+  for (const CLI::Option* option : command.get_options())
+    known.insert(known.end(), option->get_lnames().begin(), option->get_lnames().end());
+  for (const std::string& argument : command.remaining()) {
+    const size_t letter = argument.find_first_not_of('-');
+    if (letter == 0 || letter == std::string::npos || !is_ascii_letter(argument[letter])) continue;
+    const std::string option = argument.substr(0, argument.find('='));
+    const std::vector<std::string_view> names(known.begin(), known.end());
+    const std::vector<std::string_view> near = similar_names(std::string_view(option).substr(letter), names);
+    return fmt::format("unknown option '{}'{}", option,
+                       near.empty() ? "" : fmt::format("; did you mean --{}?", fmt::join(near, ", --")));
   }
-  return line;
+  return {};
+}
+
+// What is wrong with the command line. An option that nobody knows says more than what was met first: its value taken
+// for another argument, or the required option that it was to be.
+std::string complaint(const CLI::App& app, const CLI::ParseError& error) {
+  std::string line = "heddle", text;
+  for (const CLI::App* command : named_commands(app)) {
+    if (command != &app) line += " " + command->get_name();
+    if (text.empty()) text = unknown_option(*command);
+  }
+  return fmt::format("{}; see {} --help", text.empty() ? error.what() : text, line);
 }
 
 // CLI11 alone would say "a subcommand is required".
@@ -65,7 +92,7 @@ int parse_and_run(int argc, char** argv) {
     return cli.exit_code;
   } catch (const CLI::ParseError& error) {
     if (error.get_exit_code() == 0) return cli.app.exit(error);  // --help
-    return fail("", fmt::format("{}; see {} --help", error.what(), command_line(cli.app)).c_str(), exit_user_error);
+    return fail("", complaint(cli.app, error).c_str(), exit_user_error);
   }
 }
 

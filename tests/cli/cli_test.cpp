@@ -107,6 +107,19 @@ TEST(BadInput, CommandsAndOptions) {
   expect_user_error({"dump", "mlp:8", "--format", "pdf", "--device", "null:0"}, "unknown format 'pdf'");
 }
 
+TEST(BadInput, AMisspeltOptionNamesTheNearest) {
+  expect_user_error({"devices", "--jsn"}, "unknown option '--jsn'; did you mean --json?; see heddle devices --help");
+  expect_user_error({"train", "mnist-mlp", "--epcohs", "3"}, "unknown option '--epcohs'; did you mean --epochs?");
+  expect_user_error({"train", "mnist-mlp", "--epcohs=3"}, "unknown option '--epcohs'; did you mean --epochs?");
+  expect_user_error({"train", "mnist-mlp", "-epochs", "3"}, "unknown option '-epochs'; did you mean --epochs?");
+  expect_user_error({"cache", "list", "--jsno"}, "did you mean --json?; see heddle cache list --help");
+  expect_user_error({"eval", "mnist-mlp", "--modle", "a.safetensors"},
+                    "unknown option '--modle'; did you mean --model");
+  expect_user_error({"--versoin"}, "unknown option '--versoin'; see heddle --help");
+  expect_user_error({"devices", "--qqqqqqqq"}, "unknown option '--qqqqqqqq'; see heddle devices --help");
+  expect_user_error({"devices", "-7"}, "not expected: -7");
+}
+
 TEST(BadInput, Devices) {
   expect_user_error({"train", "mnist-mlp", "--device", "abacus:0"}, "abacus:0");
   expect_user_error({"train", "mnist-mlp", "--device", "reference:7"}, "reference:7");
