@@ -1,0 +1,53 @@
+// CompiledCall::Builder: from a trace and what the call recorded to what can be said of the call without the function.
+//
+// Purpose: finds of each tensor state and leaf by which handle it is found again, and refuses what could not be
+// repeated. Thread safety: none.
+#pragma once
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "heddle/core/compile/compiled_call.h"
+
+namespace heddle {
+
+class CompiledCall::Builder {
+ public:
+  Builder(CompiledCall& program, const Trace& trace, const Evaluation& evaluation)
+      : p_(program), trace_(trace), evaluation_(evaluation) {}
+  void run(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+
+ private:
+  [[noreturn]] static void refuse(std::string why);
+  // Handles that are there after the call, in the order in which it met them.
+  std::vector<const Tensor*> survivors(const std::vector<const Tensor*>& arguments,
+                                       const std::vector<const Tensor*>& results) const;
+  // The origin of a handle that may be the gradient of a state; groups must stand before those that hang on them.
+  Origin origin_of_handle(const Tensor* handle) const;
+  void add_group(const TensorImpl* impl, const Origin& origin);
+  bool is_gradient_of_state(const Tensor* handle) const;
+  void add_handle(const Tensor* handle);
+  void add_groups(const std::vector<const Tensor*>& arguments, const std::vector<const Tensor*>& results);
+  // The group whose value a node is: its own node, or a leaf made over it.
+  int group_of_node(const Node* node) const;
+  void add_leaves();
+  Value value_of(const std::shared_ptr<TensorImpl>& impl, bool result);
+  Made make(const TensorImpl& impl, bool result) const;
+  void add_rebinds();
+  void add_updates();
+  // Everything that is kept of what the call made must be kept by a handle that is known: another one would miss what a
+  // replay makes.
+  void check_holders(const std::vector<const Tensor*>& results) const;
+  static std::string kept_elsewhere(const Node& node);
+  long use_count(const TensorImpl* impl, const std::vector<const Tensor*>& results) const;
+
+  CompiledCall& p_;
+  const Trace& trace_;
+  const Evaluation& evaluation_;
+  std::vector<const Tensor*> survivors_;
+  std::unordered_map<const TensorImpl*, int> group_of_, made_of_;
+  std::unordered_map<const Node*, int> group_of_node_, output_of_;
+};
+
+}  // namespace heddle
