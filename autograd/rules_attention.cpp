@@ -10,31 +10,18 @@ namespace {
 
 Tensor wide(const Tensor& x) { return x.dtype() == DType::f64 ? x : cast(x, DType::f32); }
 
-struct Split {
-  Tensor result;      // (B, T, H, E)
-  Tensor logarithms;  // flat, p.parts for each (b, h, t)
-};
-
-// A value of the attention row's shape (the row itself, or its cotangent) in its two parts.
-Split unpack(const Tensor& flat, const AttentionProblem& p) {
-  return {reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size}),
-          slice(flat, 0, {p.results(), p.results() + p.logarithms()})};
-}
-
-// The cotangent of each logarithm, (B, T, H): with the result L packed in parts, dL is that of the first part times its
-// slope; the others hold what rounding lost of it and cancel.
-Tensor logarithm_cotangent(const Tensor& flat, const AttentionProblem& p) {
-  const Tensor parts = reshape(flat, Shape{p.batch, p.heads, p.queries, p.parts});
-  const Tensor first = permute(reshape(slice(parts, 3, {0, 1}), Shape{p.batch, p.heads, p.queries}), {0, 2, 1});
-  return p.parts == 1 ? first : wide(first) * 0.015625;
+// The result's part of a value of the attention row's shape (the row itself, or its cotangent): (B, T, H, E).
+Tensor result_of(const Tensor& flat, const AttentionProblem& p) {
+  return reshape(slice(flat, 0, {0, p.results()}), Shape{p.batch, p.queries, p.heads, p.value_size});
 }
 
 class Rows {
  public:
   Rows(RuleCall& call) : call_(call), p(attention_problem(call.node)), inputs_(call.node.inputs) {
-    const Split out = unpack(call.out, p), g = unpack(call.g, p);
-    const Tensor delta = sum(wide(g.result) * wide(out.result), {3}) - wide(logarithm_cotangent(g.logarithms, p));
-    for (const Tensor& x : {permute(g.result, {0, 2, 1, 3}), out.logarithms, delta}) inputs_.push_back(x.node());
+    // Only gradient rows read the logarithms, and those are not differentiated by them: they have no cotangent.
+    const Tensor logarithms = slice(call.out, 0, {p.results(), p.results() + p.logarithms()});
+    const Tensor g = result_of(call.g, p), delta = sum(wide(g) * wide(result_of(call.out, p)), {3});
+    for (const Tensor& x : {permute(g, {0, 2, 1, 3}), logarithms, delta}) inputs_.push_back(x.node());
   }
 
   Tensor row(const OpDef& op, const Shape& shape, DType dtype) const {
